@@ -1,0 +1,81 @@
+"""Builds the wheel: CMake makes the libraries, they are put into the package.
+
+Metadata lies in pyproject.toml. In development ('./dev build') the package is
+installed in editable form and sees the build folder's libraries by links.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+BUILD = ROOT / "build"
+
+# Where a library of the installed package finds what it needs: beside itself,
+# torch's in the neighbour package, oneDNN's in the environment's lib/.
+LIBRARY_RPATH = "$ORIGIN:$ORIGIN/../../torch/lib:$ORIGIN/../../../.."
+MODULE_RPATH = "$ORIGIN/lib:$ORIGIN/../torch/lib:$ORIGIN/../../.."
+
+
+def torch_folder():
+    # Without importing torch, which would load this very backend.
+    return importlib.util.find_spec("torch").submodule_search_locations[0]
+
+
+class BuildWithCMake(build_ext):
+    """Fills the package with libraries, except in editable mode."""
+
+    def run(self):
+        if self.editable_mode:
+            return
+        prefixes = [torch_folder() + "/share/cmake", sys.prefix]
+        environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+        configure = [
+            "cmake", "-G", "Ninja", "-S", str(ROOT), "-B", str(BUILD),
+            "-DCMAKE_BUILD_TYPE=Release",
+            f"-DPython_EXECUTABLE={sys.executable}",
+            f"-DCMAKE_PREFIX_PATH={';'.join(prefixes)}",
+        ]  # fmt: skip
+        subprocess.run(configure, check=True, env=environment)
+        subprocess.run(["cmake", "--build", str(BUILD)], check=True, env=environment)
+        self.collect(Path(self.build_lib) / "torch_ltc")
+
+    def collect(self, package):
+        """Copies the built libraries; their search paths become relative."""
+        built = BUILD / "torch_ltc"
+        modules = list(built.glob("_C*.so")) or list(built.glob("lib/_C*.so"))
+        if not modules:
+            raise RuntimeError(
+                "CMake built no torch_ltc/_C module: is TORCH_LTC_BUILD_BACKEND on?"
+            )
+        (package / "lib").mkdir(parents=True, exist_ok=True)
+        wanted = [(modules[0], package, MODULE_RPATH)]
+        wanted += [
+            (library, package / "lib", LIBRARY_RPATH)
+            for library in sorted((built / "lib").glob("lib*.so*"))
+        ]
+        for library, folder, rpath in wanted:
+            target = shutil.copy2(library, folder)
+            subprocess.run(["strip", "--strip-unneeded", target], check=True)
+            subprocess.run(["patchelf", "--set-rpath", rpath, target], check=True)
+
+    def get_outputs(self):
+        return []
+
+    def get_output_mapping(self):
+        return {}
+
+
+setup(
+    # No sources: the extension only makes the wheel a platform's.
+    ext_modules=[Extension("torch_ltc._C", sources=[])],
+    cmdclass={"build_ext": BuildWithCMake},
+    # CMake owns build/ itself.
+    options={"build": {"build_base": "build/setuptools"}},
+)

@@ -1,0 +1,123 @@
+"""./dev: prepares the environment as far as a command needs it, and runs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import checks
+import environment
+from environment import PYTHON
+from steps import ROOT, StepFailed, say
+
+import build
+
+HELP = """\
+Usage: ./dev COMMAND [ARGUMENTS]
+
+  build              system packages, virtual environment, build, install
+  train [ARGS]       train a convolutional network on device "lazy"
+                     (examples/train_digits.py; --help lists its options)
+  test [--full] [SUITES] [-- ARGS]
+                     all tests, or some of: {suites}
+  bench [ARGS]       training steps of lazy and its peers
+  python ARGS        the environment's Python with the package in it
+  lint [--fix]       formatting, Python checks, house rules
+  wheel              a wheel in dist/
+  doctor             what is installed and whether it fits together
+  setup              only system packages and virtual environment
+  help               this text
+
+Each command first does what is missing of: setup, build, install. What is done
+is not repeated. Logs: .dev/logs. Start afresh: rm -r .dev .venv build
+"""
+
+
+def _become(*command: str) -> int:
+    """Replaces this process, so that signals and exit codes are the program's."""
+    os.execve(command[0], list(command), {**os.environ, **environment.environment()})
+
+
+def _python(arguments: Sequence[str]) -> int:
+    build.build()
+    return _become(str(PYTHON), *arguments)
+
+
+def _test(arguments: Sequence[str]) -> int:
+    arguments = list(arguments)
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    names, extra = arguments[:cut], arguments[cut + 1 :]
+    full = "--full" in names
+    return checks.run_suites([n for n in names if n != "--full"], extra, full)
+
+
+def _lint(arguments: Sequence[str]) -> int:
+    build.prepare_environment()
+    return _become(str(PYTHON), str(ROOT / "tools" / "lint"), *arguments)
+
+
+def _build(arguments: Sequence[str]) -> int:
+    build.build()
+    say("built and installed: try './dev train'")
+    return 0
+
+
+def _setup(arguments: Sequence[str]) -> int:
+    build.prepare_environment()
+    return 0
+
+
+def _wheel(arguments: Sequence[str]) -> int:
+    build.wheel()
+    return 0
+
+
+def _help(arguments: Sequence[str]) -> int:
+    names = ", ".join(suite.name for suite in checks.SUITES)
+    print(HELP.format(suites=names), end="")
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "build": _build,
+    "train": lambda arguments: _python(
+        [str(ROOT / "examples" / "train_digits.py"), *arguments]
+    ),
+    "test": _test,
+    "bench": lambda arguments: _python(
+        [str(ROOT / "benchmarks" / "bench.py"), *arguments]
+    ),
+    "python": _python,
+    "lint": _lint,
+    "wheel": _wheel,
+    "doctor": lambda arguments: _python(["-m", "torch_ltc.doctor", *arguments]),
+    "setup": _setup,
+    "help": _help,
+    "-h": _help,
+    "--help": _help,
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    name = arguments[0] if arguments else "help"
+    command = COMMANDS.get(name)
+    if command is None:
+        say(f"there is no command '{name}'; './dev help' lists them")
+        return 2
+    try:
+        return command(arguments[1:])
+    except StepFailed as failure:
+        say(str(failure))
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; the same call goes on from here")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,141 @@
+"""Configures, builds and installs the project."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import environment
+from environment import PYTHON, VENV
+from steps import ROOT, StepFailed, digest, exclusive, once, run_logged, say
+
+BUILD = ROOT / "build"
+PACKAGE = ROOT / "python" / "torch_ltc"
+
+# The entry point must not load a half-built backend into the build's Python.
+NO_AUTOLOAD = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+
+
+def _torch_cmake_path() -> str:
+    code = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+    answer = subprocess.run(
+        [str(PYTHON), "-c", code], capture_output=True, text=True, check=True
+    )
+    return answer.stdout.strip() + "/share/cmake"
+
+
+def configure_command(tests: bool = True) -> list[str]:
+    prefixes = [_torch_cmake_path(), str(VENV)]  # the environment holds oneDNN
+    return [
+        str(VENV / "bin" / "cmake"),
+        "-G", "Ninja", "-S", str(ROOT), "-B", str(BUILD),
+        "-DCMAKE_BUILD_TYPE=Release",
+        f"-DCMAKE_MAKE_PROGRAM={VENV / 'bin' / 'ninja'}",
+        f"-DPython_EXECUTABLE={PYTHON}",
+        f"-DCMAKE_PREFIX_PATH={';'.join(prefixes)}",
+        f"-DTORCH_LTC_BUILD_TESTS={'ON' if tests else 'OFF'}",
+    ]  # fmt: skip
+
+
+def _configure() -> None:
+    if not (BUILD / "build.ninja").exists():
+        (ROOT / ".dev" / "stamps" / "configure").unlink(missing_ok=True)
+    command = configure_command()
+    advice = "the lines above name what CMake misses; 'rm -r build' starts afresh"
+    variables = environment.environment() | NO_AUTOLOAD
+    packages = ROOT / "requirements.txt"
+    once(
+        "configure",
+        [*command, packages],
+        lambda: run_logged("configure", command, advice, variables),
+    )
+
+
+def ninja(*targets: str, name: str = "build") -> None:
+    """Builds targets; prints nothing if there is nothing to do."""
+    command = [str(VENV / "bin" / "ninja"), "-C", str(BUILD)]
+    variables = environment.environment() | NO_AUTOLOAD
+    dry = subprocess.run(
+        [*command, "-n", *targets], capture_output=True, text=True, cwd=ROOT
+    )
+    if "no work to do" in dry.stdout:
+        return
+    jobs = environment.build_jobs()
+    say(f"{name}: ninja with {jobs} jobs (log: .dev/logs/{name}.log) ...")
+    advice = "look for the first 'error:' in the log; './dev build' goes on from there"
+    # -k 0 would bury the first error under others: stop at it.
+    run_logged(name, [*command, f"-j{jobs}", *targets], advice, variables)
+    say(f"{name}: done")
+
+
+def link_libraries() -> None:
+    """The source package sees the build's libraries through links: Python
+    sources and C++ alike are in effect as soon as they are saved or built."""
+    built = BUILD / "torch_ltc"
+    modules = sorted(built.glob("_C*.so")) + sorted((built / "lib").glob("_C*.so"))
+    if not modules:
+        raise StepFailed(
+            "step 'install' failed: the build made no torch_ltc/_C module.\n"
+            "  what to do: './dev build' with TORCH_LTC_BUILD_BACKEND=ON (the default)"
+        )
+    for link, target in [
+        (PACKAGE / modules[0].name, modules[0]),
+        (PACKAGE / "lib", built / "lib"),
+    ]:
+        relative = Path(*[".."] * 2, target.relative_to(ROOT))
+        if link.is_symlink() and link.readlink() == relative:
+            continue
+        if link.is_symlink() or link.exists():
+            link.unlink()
+        link.symlink_to(relative)
+
+
+def _install() -> None:
+    link_libraries()
+    command = [
+        str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check",
+        "--no-build-isolation", "--no-deps", "--no-index", "-e", ".",
+    ]  # fmt: skip
+    advice = "'rm -r .venv' starts afresh"
+    inputs = [ROOT / "setup.py", ROOT / "pyproject.toml", PACKAGE / "version.py"]
+    stamp = digest([str(PYTHON.stat().st_ino)])
+    once(
+        "install",
+        [*inputs, stamp],
+        lambda: run_logged("install", command, advice, NO_AUTOLOAD),
+    )
+
+
+def prepare_environment() -> None:
+    with exclusive("setup"):
+        environment.system_packages()
+        environment.virtual_environment()
+
+
+def build() -> None:
+    """All of it; what is done is not repeated."""
+    prepare_environment()
+    with exclusive("build"):
+        _configure()
+        ninja()
+        _install()
+
+
+def wheel() -> Path:
+    """A wheel in dist/."""
+    build()
+    (ROOT / "dist").mkdir(exist_ok=True)
+    for old in (ROOT / "dist").glob("torch_ltc-*.whl"):
+        old.unlink()
+    command = [
+        str(PYTHON), "-m", "pip", "wheel", "--disable-pip-version-check",
+        "--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", ".",
+    ]  # fmt: skip
+    variables = environment.environment() | NO_AUTOLOAD
+    say("wheel ...")
+    run_logged("wheel", command, "the log says what setup.py did", variables)
+    made = sorted((ROOT / "dist").glob("torch_ltc-*.whl"))
+    print(made[0].relative_to(ROOT))
+    sys.stdout.flush()
+    return made[0]

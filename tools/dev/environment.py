@@ -1,0 +1,173 @@
+"""System packages and the virtual environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from steps import ROOT, StepFailed, forget, once, run_logged, say
+
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+PARSER_VENV = ROOT / ".venv-torch-mlir"
+PARSER_PYTHON = PARSER_VENV / "bin" / "python"
+
+# What Debian 12 must have: compiler, LLVM and MLIR 22 with what their CMake
+# files ask for, protobuf, GoogleTest.
+PACKAGES = [
+    "ccache",
+    "g++",
+    "git",
+    "libcurl4-openssl-dev",
+    "libedit-dev",
+    "libgtest-dev",
+    "libmlir-22-dev",
+    "libprotobuf-dev",
+    "libxml2-dev",
+    "libzstd-dev",
+    "lld-22",
+    "llvm-22-dev",
+    "llvm-22-tools",
+    "mlir-22-tools",
+    "protobuf-compiler",
+    "zlib1g-dev",
+]
+
+TORCH = "torch==2.13.0"
+TORCH_MLIR = "torch-mlir==20261001"
+
+
+def _installed(package: str) -> bool:
+    query = ["dpkg-query", "-W", "-f=${db:Status-Status}", package]
+    answer = subprocess.run(query, capture_output=True, text=True)
+    return answer.returncode == 0 and answer.stdout == "installed"
+
+
+def _missing_packages() -> list[str]:
+    missing = [package for package in PACKAGES if not _installed(package)]
+    # Only a Python that Debian installed gets its parts from Debian.
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        missing.append("python3-dev")
+    probe = [sys.executable, "-c", "import ensurepip, venv"]
+    if subprocess.run(probe, capture_output=True).returncode:
+        missing.append("python3-venv")
+    return missing
+
+
+def system_packages() -> None:
+    """Installs missing system packages by apt, as root or through sudo."""
+    if not shutil.which("dpkg-query"):
+        say(
+            "this isn't Debian, so system packages can't be checked; needed are "
+            "the equivalents of: " + " ".join(PACKAGES)
+        )
+        return
+    missing = _missing_packages()
+    if not missing:
+        return
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *missing]
+    by_hand = "apt-get update && " + " ".join(command)
+    prefix: list[str] = []
+    if os.geteuid() != 0:
+        sudo = shutil.which("sudo")
+        if (
+            not sudo
+            or subprocess.run([sudo, "-n", "true"], capture_output=True).returncode
+        ):
+            raise StepFailed(
+                "step 'system packages' needs root: "
+                f"{', '.join(missing)} must be installed and this user can't.\n"
+                f"  what to do: run as root: {by_hand}"
+            )
+        prefix = [sudo, "-n"]
+    say(f"system packages: installing {' '.join(missing)} ...")
+    advice = f"look at the lines above; by hand: {by_hand}"
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    # sudo drops the environment: env sets the variable behind it.
+    front = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive"]
+    run_logged("system-packages", [*front, "apt-get", "update"], advice, quiet)
+    run_logged("system-packages", [*front, *command], advice, quiet, append=True)
+
+
+def _make_venv(folder: Path, name: str) -> None:
+    # --clear: a folder left by an interrupted call is not to be trusted.
+    command = [sys.executable, "-m", "venv", "--clear", str(folder)]
+    advice = "install python3-venv, or name another Python: PYTHON=... ./dev build"
+    run_logged(name, command, advice)
+
+
+def virtual_environment() -> None:
+    """Makes `.venv` and installs the pinned requirements: torch first and by
+    itself, then the rest with torch held fast."""
+    if not PYTHON.exists():
+        forget("virtual-environment")
+    identity = [sys.version, os.path.realpath(sys.executable), str(ROOT)]
+
+    def create() -> None:
+        _make_venv(VENV, "virtual-environment")
+        forget("torch")
+        forget("requirements")
+
+    once("virtual-environment", identity, create)
+    pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
+    advice = (
+        "is the package index reachable and the disk not full? Then call again; "
+        "'rm -r .venv' starts afresh"
+    )
+    once(
+        "torch",
+        [TORCH],
+        lambda: run_logged("torch", [*pip, TORCH], advice),
+    )
+    requirements = ROOT / "requirements.txt"
+    once(
+        "requirements",
+        [requirements],
+        lambda: run_logged(
+            "requirements",
+            [*pip, "-r", str(requirements), "-c", str(ROOT / "constraints.txt")],
+            advice,
+        ),
+    )
+
+
+def parser_environment() -> None:
+    """torch-mlir, whose parser the tests use, in an environment of its own:
+    it brings another LLVM."""
+    if not PARSER_PYTHON.exists():
+        forget("torch-mlir")
+
+    def create() -> None:
+        _make_venv(PARSER_VENV, "torch-mlir")
+        pip = [str(PARSER_PYTHON), "-m", "pip", "install"]
+        advice = "is the package index reachable? Then call again"
+        # --no-deps: the parser needs neither torch nor numpy.
+        command = [*pip, "--disable-pip-version-check", "--no-deps", TORCH_MLIR]
+        run_logged("torch-mlir", command, advice, append=True)
+
+    once("torch-mlir", [TORCH_MLIR, sys.version, str(ROOT)], create)
+
+
+def environment() -> dict[str, str]:
+    """Variables for everything that runs in the virtual environment."""
+    return {
+        "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "VIRTUAL_ENV": str(VENV),
+        "CCACHE_DIR": os.environ.get("CCACHE_DIR", str(ROOT / ".dev" / "ccache")),
+        "TORCH_LTC_PARSER_PYTHON": str(PARSER_PYTHON),
+    }
+
+
+def processors() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def build_jobs() -> int:
+    """One job a processor, as far as memory goes: MLIR's sources take 1.5 GB
+    each."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(processors(), int(pages / 1.8e9)))

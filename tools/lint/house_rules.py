@@ -1,0 +1,94 @@
+"""Rules of this project that no ready-made linter has."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+# Lines a hand-written file, a function and a folder's README may have.
+FILE_LINES = 800
+FUNCTION_LINES = 80
+README_LINES = 25
+
+PARTS = [
+    "benchmarks",
+    "e2e_tests",
+    "examples",
+    "ltc_backend",
+    "mlir_lowering",
+    "python",
+    "runtime",
+    "tools",
+]
+CPP = {".cpp", ".h", ".inc", ".c"}
+SOURCES = CPP | {".py", ".pyi", ".td", ".mlir", ".toml", ".proto"}
+NAMELESS = re.compile(r"(^|[_.\-])(utils?|misc|common|helpers?)([_.\-]|$)", re.I)
+
+# pattern, file suffixes, path parts that may match, the rule in words
+PATTERNS = [
+    (
+        re.compile(r"\b(secure_)?getenv\s*\("),
+        CPP,
+        ("config", "test"),
+        "the environment is read in the configuration table only",
+    ),
+    (
+        re.compile(r"\bstd::cout\b|(?<![\w:])printf\s*\(|\bllvm::outs\(\)"),
+        CPP,
+        ("test", "tools/", "ltc-opt", "bench"),
+        "a library doesn't print to stdout",
+    ),
+    (
+        re.compile(r"\b(TODO|FIXME|XXX)\b"),
+        SOURCES,
+        ("tools/lint",),
+        "what is missing is said to the user, not in a comment",
+    ),
+    (
+        re.compile(r"-fvisibility=hidden"),
+        {".txt", ".cmake"},
+        ("runtime", "python", "ltc_backend"),
+        "hidden visibility makes MLIR's hasTrait silently false",
+    ),
+]
+
+
+def file_problems(path: Path, name: str) -> Iterator[str]:
+    """Problems of one tracked file; `name` is its path in the project."""
+    text = path.read_text(errors="replace")
+    lines = text.splitlines()
+    if NAMELESS.search(path.stem):
+        yield f"{name}: name the file after what is in it"
+    if path.suffix in SOURCES and len(lines) > FILE_LINES:
+        yield f"{name}: {len(lines)} lines, {FILE_LINES} are allowed: split it"
+    is_folder_readme = path.name == "README.md" and path.parent.name in PARTS
+    if is_folder_readme and len(lines) > README_LINES:
+        yield f"{name}: {len(lines)} lines, {README_LINES} are allowed"
+    for pattern, suffixes, allowed, rule in PATTERNS:
+        if path.suffix not in suffixes or any(part in name for part in allowed):
+            continue
+        for number, line in enumerate(lines, 1):
+            if pattern.search(line):
+                yield f"{name}:{number}: {rule}"
+    if path.suffix == ".py":
+        yield from _long_functions(text, name)
+
+
+def _long_functions(text: str, name: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > FUNCTION_LINES:
+                yield (
+                    f"{name}:{node.lineno}: function '{node.name}' has {length} "
+                    f"lines, {FUNCTION_LINES} are allowed"
+                )
+
+
+def folder_problems(root: Path) -> Iterator[str]:
+    """Every part tells where to start reading."""
+    for part in PARTS:
+        if (root / part).is_dir() and not (root / part / "README.md").exists():
+            yield f"{part}/: has no README.md (at most {README_LINES} lines)"
