@@ -1,0 +1,160 @@
+//===- runtime.h - C API of the runtime ---------------------------*- C -*-===//
+//
+// Loads serialised executables (runtime/proto/executable.proto), runs them on
+// the caller's buffers, and keeps the caches of programs and kernels in memory
+// and on disk. Thread-safe: any function may be called from any thread; one
+// executable may be run by several threads at once (each run takes an arena
+// from a pool).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_C_RUNTIME_H
+#define TORCH_LTC_C_RUNTIME_H
+
+#include "torch_ltc-c/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+//===----------------------------------------------------------------------===//
+// Executables
+//===----------------------------------------------------------------------===//
+
+typedef struct LtcExecutableStorage *LtcExecutable;
+
+/// Parses and loads `size` bytes of a serialised `Executable`: links the
+/// kernels' objects, creates library primitives. Fails with a sentence when
+/// the bytes are corrupt, of another format version, or need CPU features that
+/// this machine lacks.
+LTC_EXPORT LtcStatus ltcExecutableLoad(const char *data, size_t size,
+                                       LtcExecutable *executable);
+LTC_EXPORT void ltcExecutableDestroy(LtcExecutable executable);
+
+typedef struct {
+  LtcDType dtype;
+  size_t rank;
+  const int64_t *sizes; // owned by the executable
+  const char *name;     // "" when unknown; owned by the executable
+  size_t bytes;
+} LtcTensorInfo;
+
+/// Where an output's bytes are, see `Output` in executable.proto.
+typedef enum {
+  LTC_OUTPUT_CALLER = 0,   // the caller supplies memory
+  LTC_OUTPUT_DONATED = 1,  // written into parameter `parameter`'s buffer
+  LTC_OUTPUT_FORWARDED = 2 // is parameter `parameter`, unchanged
+} LtcOutputPlace;
+
+typedef struct {
+  LtcTensorInfo type;
+  LtcOutputPlace place;
+  size_t parameter;          // for DONATED and FORWARDED
+  int64_t updated_parameter; // the parameter whose new value it is, or -1
+} LtcOutputInfo;
+
+LTC_EXPORT size_t ltcExecutableNumParameters(LtcExecutable executable);
+LTC_EXPORT LtcTensorInfo ltcExecutableParameter(LtcExecutable executable,
+                                                size_t index);
+LTC_EXPORT size_t ltcExecutableNumScalars(LtcExecutable executable);
+LTC_EXPORT size_t ltcExecutableNumOutputs(LtcExecutable executable);
+LTC_EXPORT LtcOutputInfo ltcExecutableOutput(LtcExecutable executable,
+                                             size_t index);
+/// Bytes of the arena that one run uses.
+LTC_EXPORT size_t ltcExecutableArenaBytes(LtcExecutable executable);
+LTC_EXPORT size_t ltcExecutableNumKernels(LtcExecutable executable);
+LTC_EXPORT size_t ltcExecutableNumCommands(LtcExecutable executable);
+/// Name of a command ("aten.add+aten.relu", "matmul 512x256x256", ...).
+LTC_EXPORT const char *ltcExecutableCommandName(LtcExecutable executable,
+                                                size_t index);
+
+/// A scalar parameter's value; which member counts is in the executable.
+typedef union {
+  int64_t as_int;
+  double as_float;
+} LtcScalar;
+
+typedef struct {
+  /// One pointer a tensor parameter. A donated parameter is written to.
+  void *const *parameters;
+  /// One value a scalar parameter.
+  const LtcScalar *scalars;
+  /// One pointer an output; ignored for donated and forwarded outputs.
+  void *const *outputs;
+  /// Threads to use, at least 1 (torch.get_num_threads()).
+  int num_threads;
+  /// Optional: nanoseconds of each command, ltcExecutableNumCommands long.
+  int64_t *command_nanoseconds;
+  /// Optional: after an error, 1 if the donated parameters are as they were
+  /// before the run, 0 if some may have been overwritten.
+  int *parameters_intact;
+} LtcRunArguments;
+
+/// Runs the program on the calling thread (parallel parts on libgomp's pool).
+LTC_EXPORT LtcStatus ltcExecutableRun(LtcExecutable executable,
+                                      const LtcRunArguments *arguments);
+
+//===----------------------------------------------------------------------===//
+// Caches
+//===----------------------------------------------------------------------===//
+
+/// Programs (serialised executables, keyed by the trace's hash) and kernels
+/// (objects, keyed by the kernel IR's hash) live in one store: an in-memory
+/// map in front of a directory shared by processes.
+typedef struct LtcCacheStorage *LtcCache;
+
+typedef enum { LTC_CACHE_PROGRAM = 0, LTC_CACHE_KERNEL = 1 } LtcCacheKind;
+
+typedef struct {
+  /// NULL or "": memory only. Created if missing.
+  const char *directory;
+  /// Least recently used entries are removed beyond this; 0: no limit.
+  uint64_t max_bytes;
+  /// Called with one sentence when an entry is ignored or the directory can't
+  /// be written (a full disk, no permission); the cache then goes on in
+  /// memory. May be NULL.
+  void (*warn)(const char *message, void *user_data);
+  void *user_data;
+  /// Files of libraries that decide what is compiled, besides this one: entries
+  /// stored with other builds of them are not found. May be NULL.
+  const char *const *libraries;
+  size_t num_libraries;
+} LtcCacheOptions;
+
+LTC_EXPORT LtcStatus ltcCacheCreate(const LtcCacheOptions *options,
+                                    LtcCache *cache);
+LTC_EXPORT void ltcCacheDestroy(LtcCache cache);
+
+/// On a hit `*found` is 1 and `*value` an owned copy. `key` is any byte
+/// string; `ltcCacheSalt` and the builds of the libraries are added to it.
+/// An entry that is truncated, corrupt or of another version is ignored,
+/// removed, and reported through `warn`.
+LTC_EXPORT LtcStatus ltcCacheLookup(LtcCache cache, LtcCacheKind kind,
+                                    const char *key, size_t key_size,
+                                    LtcBytes *value, int *found);
+LTC_EXPORT LtcStatus ltcCacheStore(LtcCache cache, LtcCacheKind kind,
+                                   const char *key, size_t key_size,
+                                   const char *value, size_t value_size);
+
+typedef struct {
+  uint64_t memory_hits, disk_hits, misses, stores, evictions, rejected;
+  uint64_t disk_bytes; // bytes in the directory when last scanned
+} LtcCacheStatistics;
+LTC_EXPORT LtcCacheStatistics ltcCacheGetStatistics(LtcCache cache);
+
+/// Format version, build of this library, LLVM version, host CPU name and
+/// features as one string: part of every key.
+LTC_EXPORT const char *ltcCacheSalt(void);
+
+/// Host CPU name and LLVM feature string in use. `TORCH_LTC_CPU` of the
+/// configuration table overrides them through `ltcSetTargetCpu` before the
+/// first compile (features: "" for those of the name).
+LTC_EXPORT const char *ltcTargetCpuName(void);
+LTC_EXPORT const char *ltcTargetCpuFeatures(void);
+LTC_EXPORT void ltcSetTargetCpu(const char *name, const char *features);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // TORCH_LTC_C_RUNTIME_H

@@ -1,0 +1,75 @@
+//===- Arena.h - Memory of one run ----------------------------------------===//
+//
+// One arena holds all temporaries of one run at offsets that the compiler has
+// planned. Arenas are kept and reused over steps and programs, because fresh
+// pages cost more than most kernels (page faults, zeroing).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_RUNTIME_ARENA_H
+#define TORCH_LTC_RUNTIME_ARENA_H
+
+#include "llvm/Support/Error.h"
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace torch_ltc::runtime {
+
+/// Alignment of arenas, of offsets in them and of constants, in bytes: a cache
+/// line and the widest vector.
+inline constexpr size_t kAlignment = 64;
+
+inline size_t alignedSize(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+class Arena {
+public:
+  /// Zero-filled memory, or an error that names the size.
+  static llvm::Expected<std::unique_ptr<Arena>> create(size_t bytes);
+  ~Arena();
+  Arena(const Arena &) = delete;
+  Arena &operator=(const Arena &) = delete;
+
+  char *data() const { return base; }
+  size_t size() const { return bytes; }
+
+private:
+  Arena(void *mapping, size_t mappedBytes, char *base, size_t bytes)
+      : mapping(mapping), mappedBytes(mappedBytes), base(base), bytes(bytes) {}
+
+  void *mapping;
+  size_t mappedBytes;
+  char *base;
+  size_t bytes;
+};
+
+/// Arenas that no run uses at the moment, shared by all executables of the
+/// process. There are never more arenas alive than runs were once active at a
+/// time: a request that no idle arena satisfies replaces one.
+class ArenaPool {
+public:
+  static ArenaPool &process();
+
+  /// An arena of at least `bytes` with undefined contents; goes back to the
+  /// pool with `release`.
+  llvm::Expected<std::unique_ptr<Arena>> acquire(size_t bytes);
+  void release(std::unique_ptr<Arena> arena);
+
+  /// Bytes of idle arenas.
+  size_t idleBytes();
+  /// Arenas ever created.
+  size_t numCreated();
+
+private:
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Arena>> idle;
+  size_t created = 0;
+};
+
+} // namespace torch_ltc::runtime
+
+#endif // TORCH_LTC_RUNTIME_ARENA_H

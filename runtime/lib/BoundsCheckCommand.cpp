@@ -1,0 +1,55 @@
+//===- BoundsCheckCommand.cpp - Indices that a program is given -----------===//
+
+#include "Diagnostics.h"
+#include "PreparedCommand.h"
+
+using namespace torch_ltc::runtime;
+
+namespace {
+
+class BoundsCheckCommand : public PreparedCommand {
+public:
+  explicit BoundsCheckCommand(const Command &command)
+      : command(command), check(command.bounds_check()) {}
+
+  llvm::Error run(const RunContext &context) override {
+    const char *indices = context.resolve(check.indices());
+    return check.dtype() == INT32
+               ? run(reinterpret_cast<const int32_t *>(indices))
+               : run(reinterpret_cast<const int64_t *>(indices));
+  }
+
+private:
+  template <typename Index> llvm::Error run(const Index *indices) const {
+    // Without an early exit, so that the loop is vectorised.
+    bool isWrong = false;
+    for (int64_t i = 0; i < check.count(); ++i)
+      isWrong |= indices[i] < check.lower() || indices[i] >= check.upper();
+    if (!isWrong)
+      return llvm::Error::success();
+    for (int64_t i = 0;; ++i)
+      if (indices[i] < check.lower() || indices[i] >= check.upper())
+        return outOfRange(indices[i], i);
+  }
+
+  llvm::Error outOfRange(int64_t index, int64_t position) const {
+    std::string where =
+        command.location().empty()
+            ? "; option source_info shows the Python line"
+            : llvm::formatv(" (at {0})", command.location()).str();
+    return failure("index {0} (element {1} of {2}) is out of range: it must "
+                   "be at least {3} and below {4}{5}.",
+                   index, position, check.count(), check.lower(), check.upper(),
+                   where);
+  }
+
+  const Command &command;
+  const BoundsCheck &check;
+};
+
+} // namespace
+
+PreparedCommandPtr
+torch_ltc::runtime::prepareBoundsCheck(const Command &command) {
+  return std::make_unique<BoundsCheckCommand>(command);
+}

@@ -1,0 +1,62 @@
+//===- CacheDirectory.h - The cache's files -------------------------------===//
+//
+// Processes share the directory without locks: a file appears by rename, so a
+// reader sees all of it or nothing, and who removes a file that another has
+// removed already doesn't mind.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_RUNTIME_CACHEDIRECTORY_H
+#define TORCH_LTC_RUNTIME_CACHEDIRECTORY_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace torch_ltc::runtime {
+
+class CacheDirectory {
+public:
+  /// Creates the directory where missing and removes what exceeds `maxBytes`
+  /// (0: no limit). The error says why it can't be used.
+  static llvm::Expected<std::unique_ptr<CacheDirectory>>
+  open(const std::string &path, uint64_t maxBytes);
+
+  /// All bytes of a file, which becomes the most recently used; nothing when
+  /// there is no such file.
+  std::optional<std::string> read(const std::string &name);
+  void remove(const std::string &name);
+  /// Writes a file as a whole or not at all; then keeps the size limit.
+  llvm::Error write(const std::string &name, llvm::StringRef bytes);
+
+  std::string pathOf(const std::string &name) const {
+    return path + "/" + name;
+  }
+  uint64_t bytes() const;
+  uint64_t numEvictions() const;
+
+private:
+  CacheDirectory(std::string path, uint64_t maxBytes)
+      : path(std::move(path)), maxBytes(maxBytes) {}
+
+  llvm::Error writeTemporary(const std::string &temporary,
+                             llvm::StringRef bytes) const;
+  /// Counts the files' bytes and removes the least recently used ones beyond
+  /// the limit, and temporaries that crashed processes left. Takes the lock.
+  void scan();
+
+  const std::string path;
+  const uint64_t maxBytes;
+  mutable std::mutex mutex;
+  uint64_t totalBytes = 0;
+  uint64_t evictions = 0;
+};
+
+} // namespace torch_ltc::runtime
+
+#endif // TORCH_LTC_RUNTIME_CACHEDIRECTORY_H

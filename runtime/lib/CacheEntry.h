@@ -1,0 +1,46 @@
+//===- CacheEntry.h - One file of the cache -------------------------------===//
+//
+// Layout, little-endian:
+//
+//   offset  bytes
+//        0      8  "LTCCACHE"
+//        8      4  version of this layout
+//       12      4  kind (LtcCacheKind)
+//       16      8  xxh3 of ltcCacheSalt()
+//       24      8  size of the key
+//       32      8  size of the value
+//       40      8  xxh3 of key and value
+//       48         key, then value
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_RUNTIME_CACHEENTRY_H
+#define TORCH_LTC_RUNTIME_CACHEENTRY_H
+
+#include "torch_ltc-c/runtime.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace torch_ltc::runtime {
+
+/// File name of an entry. It depends on the salt, so that versions and CPUs
+/// that share a directory don't overwrite each other's entries.
+std::string cacheFileName(LtcCacheKind kind, llvm::StringRef salt,
+                          llvm::StringRef key);
+
+/// The file's bytes.
+std::string encodeCacheEntry(LtcCacheKind kind, llvm::StringRef salt,
+                             llvm::StringRef key, llvm::StringRef value);
+
+/// The value in a file's bytes, or what is wrong with them ("is truncated").
+llvm::Expected<llvm::StringRef> decodeCacheEntry(llvm::StringRef file,
+                                                 LtcCacheKind kind,
+                                                 llvm::StringRef salt,
+                                                 llvm::StringRef key);
+
+} // namespace torch_ltc::runtime
+
+#endif // TORCH_LTC_RUNTIME_CACHEENTRY_H

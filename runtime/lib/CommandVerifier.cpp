@@ -1,0 +1,300 @@
+//===- CommandVerifier.cpp - Checks of the command list -------------------===//
+
+#include "DataType.h"
+#include "Diagnostics.h"
+#include "ExecutableVerifier.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace torch_ltc::runtime;
+
+namespace {
+
+enum class Access { Read, Write };
+
+/// Bytes that a command reads or writes.
+struct Extent {
+  const char *name;
+  uint32_t buffer;
+  uint64_t begin, end;
+  Access access;
+};
+
+class CommandVerifier {
+public:
+  CommandVerifier(const Executable &executable, const Command &command)
+      : executable(executable), command(command) {}
+
+  llvm::Error verify();
+
+private:
+  llvm::Error verifyCall(const KernelCall &call);
+  llvm::Error verifyCall(const MatmulCall &call);
+  llvm::Error verifyCall(const ConvolutionCall &call);
+  llvm::Error verifyCall(const CopyCall &call);
+  llvm::Error verifyCall(const BoundsCheck &call);
+
+  /// Checks that `bytes` at `ref` exist, are aligned to elements of
+  /// `element` bytes and may be accessed so, and notes them.
+  llvm::Error use(const char *name, bool present, const BufferRef &ref,
+                  uint64_t bytes, uint64_t element, Access access);
+  bool isWritable(const Buffer &buffer) const;
+
+  /// Where a buffer's bytes are: equal `place` and `index` mean one block of
+  /// memory, in which the buffer starts at `base`.
+  struct Memory {
+    Buffer::PlaceCase place;
+    uint32_t index;
+    uint64_t base;
+  };
+  Memory memoryOf(uint32_t index) const;
+
+  /// Library calls may write an operand while they read another.
+  llvm::Error checkNoOverlap() const;
+
+  const Executable &executable;
+  const Command &command;
+  std::vector<Extent> extents;
+};
+
+bool CommandVerifier::isWritable(const Buffer &buffer) const {
+  if (buffer.has_arena_offset())
+    return true;
+  if (buffer.has_output())
+    return !executable.outputs(buffer.output()).has_forwarded_parameter();
+  if (!buffer.has_parameter())
+    return false;
+  for (const Output &output : executable.outputs())
+    if (output.has_donated_parameter() &&
+        output.donated_parameter() == buffer.parameter())
+      return true;
+  return false;
+}
+
+llvm::Error CommandVerifier::use(const char *name, bool present,
+                                 const BufferRef &ref, uint64_t bytes,
+                                 uint64_t element, Access access) {
+  if (!present)
+    return failure("operand {0} is missing", name);
+  if (ref.buffer() >= uint32_t(executable.buffers_size()))
+    return failure("operand {0} names buffer {1} of {2}", name, ref.buffer(),
+                   executable.buffers_size());
+  const Buffer &buffer = executable.buffers(ref.buffer());
+  if (ref.offset() > buffer.bytes() || bytes > buffer.bytes() - ref.offset())
+    return failure("operand {0} covers {1} bytes at offset {2} of buffer {3}, "
+                   "which has {4}",
+                   name, bytes, ref.offset(), ref.buffer(), buffer.bytes());
+  if (ref.offset() % element)
+    return failure("operand {0} starts inside an element, at offset {1}", name,
+                   ref.offset());
+  if (access == Access::Write && bytes && !isWritable(buffer))
+    return failure("operand {0} writes buffer {1}, which is read-only", name,
+                   ref.buffer());
+  extents.push_back(
+      {name, ref.buffer(), ref.offset(), ref.offset() + bytes, access});
+  return llvm::Error::success();
+}
+
+CommandVerifier::Memory CommandVerifier::memoryOf(uint32_t index) const {
+  const Buffer &buffer = executable.buffers(index);
+  switch (buffer.place_case()) {
+  case Buffer::kArenaOffset:
+    return {Buffer::kArenaOffset, 0, buffer.arena_offset()};
+  case Buffer::kOutput: {
+    const Output &output = executable.outputs(buffer.output());
+    if (output.has_donated_parameter())
+      return {Buffer::kParameter, output.donated_parameter(), 0};
+    if (output.has_forwarded_parameter())
+      return {Buffer::kParameter, output.forwarded_parameter(), 0};
+    return {Buffer::kOutput, buffer.output(), 0};
+  }
+  case Buffer::kParameter:
+    return {Buffer::kParameter, buffer.parameter(), 0};
+  case Buffer::kScalar:
+    return {Buffer::kScalar, buffer.scalar(), 0};
+  case Buffer::kConstant:
+    return {Buffer::kConstant, buffer.constant(), 0};
+  case Buffer::PLACE_NOT_SET:
+    break;
+  }
+  return {Buffer::PLACE_NOT_SET, index, 0};
+}
+
+llvm::Error CommandVerifier::checkNoOverlap() const {
+  auto overlap = [&](const Extent &a, const Extent &b) {
+    Memory first = memoryOf(a.buffer), second = memoryOf(b.buffer);
+    return first.place == second.place && first.index == second.index &&
+           first.base + a.begin < second.base + b.end &&
+           second.base + b.begin < first.base + a.end;
+  };
+  for (const Extent &written : extents)
+    for (const Extent &other : extents)
+      if (written.access == Access::Write && &written != &other &&
+          overlap(written, other))
+        return failure("operand {0} overwrites operand {1}", written.name,
+                       other.name);
+  return llvm::Error::success();
+}
+
+llvm::Error CommandVerifier::verifyCall(const KernelCall &call) {
+  if (call.kernel() >= uint32_t(executable.kernels_size()))
+    return failure("it calls kernel {0} of {1}", call.kernel(),
+                   executable.kernels_size());
+  if (call.trip_count() < 0 || call.grain() < 0)
+    return failure("trip count {0} or grain {1} is negative", call.trip_count(),
+                   call.grain());
+  for (const BufferRef &argument : call.arguments())
+    if (llvm::Error error = use("argument", true, argument, 0, 1, Access::Read))
+      return error;
+  return llvm::Error::success();
+}
+
+/// Bytes of `batch` matrices of `matrix` elements each, `stride` elements
+/// apart.
+std::optional<uint64_t> stridedBytes(int64_t batch, int64_t stride,
+                                     uint64_t matrix, uint64_t element) {
+  if (batch == 0 || matrix == 0)
+    return 0;
+  std::optional<uint64_t> last =
+      checkedProduct(std::initializer_list<int64_t>{batch - 1, stride});
+  if (!last || *last + matrix > uint64_t(INT64_MAX))
+    return std::nullopt;
+  return checkedProduct(std::initializer_list<int64_t>{int64_t(*last + matrix)},
+                        element);
+}
+
+llvm::Error CommandVerifier::verifyCall(const MatmulCall &call) {
+  uint64_t element = elementBytes(call.dtype());
+  if (!element || call.dtype() == BOOL)
+    return failure("a matrix product has no dtype {0} ({1})", int(call.dtype()),
+                   dtypeName(call.dtype()));
+  using List = std::initializer_list<int64_t>;
+  // Keeps the sum and the product of two of them within 63 bits even where
+  // another size is 0.
+  constexpr int64_t kLargestSize = int64_t(1) << 31;
+  for (int64_t size : {call.batch(), call.m(), call.n(), call.k()})
+    if (size < 0 || size >= kLargestSize)
+      return failure("size {0} of a matrix product is out of range", size);
+  auto mk = checkedProduct(List{call.m(), call.k()});
+  auto kn = checkedProduct(List{call.k(), call.n()});
+  auto c = checkedProduct(List{call.batch(), call.m(), call.n()}, element);
+  if (!mk || !kn || !c)
+    return failure("a matrix product's result has more than 2^63 bytes");
+  // oneDNN refuses matrices that overlap.
+  if ((call.batch_stride_a() && call.batch_stride_a() < int64_t(*mk)) ||
+      (call.batch_stride_b() && call.batch_stride_b() < int64_t(*kn)))
+    return failure("batch stride {0} or {1} is smaller than a matrix",
+                   call.batch_stride_a(), call.batch_stride_b());
+  auto a = stridedBytes(call.batch(), call.batch_stride_a(), *mk, element);
+  auto b = stridedBytes(call.batch(), call.batch_stride_b(), *kn, element);
+  if (!a || !b)
+    return failure("a matrix product's operand has more than 2^63 bytes");
+  if (llvm::Error error =
+          use("a", call.has_a(), call.a(), *a, element, Access::Read))
+    return error;
+  if (llvm::Error error =
+          use("b", call.has_b(), call.b(), *b, element, Access::Read))
+    return error;
+  if (llvm::Error error =
+          use("c", call.has_c(), call.c(), *c, element, Access::Write))
+    return error;
+  if (call.has_bias())
+    if (llvm::Error error = use("bias", true, call.bias(), call.n() * element,
+                                element, Access::Read))
+      return error;
+  return checkNoOverlap();
+}
+
+llvm::Error CommandVerifier::verifyCall(const ConvolutionCall &call) {
+  if (!ConvolutionCall::Kind_IsValid(call.kind()))
+    return failure("unknown kind of convolution {0}", int(call.kind()));
+  uint64_t element = elementBytes(call.dtype());
+  if (!element || call.dtype() == BOOL)
+    return failure("a convolution has no dtype {0} ({1})", int(call.dtype()),
+                   dtypeName(call.dtype()));
+  llvm::Expected<ConvolutionGeometry> geometry = convolutionGeometry(call);
+  if (!geometry)
+    return geometry.takeError();
+  auto access = [&](ConvolutionCall::Kind writer) {
+    return call.kind() == writer ? Access::Write : Access::Read;
+  };
+  if (llvm::Error error = use("input", call.has_input(), call.input(),
+                              geometry->inputElements() * element, element,
+                              access(ConvolutionCall::BACKWARD_INPUT)))
+    return error;
+  if (llvm::Error error = use("weight", call.has_weight(), call.weight(),
+                              geometry->weightElements() * element, element,
+                              access(ConvolutionCall::BACKWARD_WEIGHT)))
+    return error;
+  if (llvm::Error error = use("output", call.has_output(), call.output(),
+                              geometry->outputElements() * element, element,
+                              access(ConvolutionCall::FORWARD)))
+    return error;
+  if (call.has_bias()) {
+    if (call.kind() == ConvolutionCall::BACKWARD_INPUT)
+      return failure("a convolution's gradient of the input has no bias");
+    if (llvm::Error error =
+            use("bias", true, call.bias(), geometry->outputChannels * element,
+                element, access(ConvolutionCall::BACKWARD_WEIGHT)))
+      return error;
+  }
+  return checkNoOverlap();
+}
+
+llvm::Error CommandVerifier::verifyCall(const CopyCall &call) {
+  if (llvm::Error error = use("source", call.has_source(), call.source(),
+                              call.bytes(), 1, Access::Read))
+    return error;
+  if (llvm::Error error =
+          use("destination", call.has_destination(), call.destination(),
+              call.bytes(), 1, Access::Write))
+    return error;
+  return checkNoOverlap();
+}
+
+llvm::Error CommandVerifier::verifyCall(const BoundsCheck &call) {
+  if (call.dtype() != INT32 && call.dtype() != INT64)
+    return failure("indices have no dtype {0} ({1})", int(call.dtype()),
+                   dtypeName(call.dtype()));
+  uint64_t element = elementBytes(call.dtype());
+  if (call.count() < 0 || uint64_t(call.count()) > UINT64_MAX / element)
+    return failure("it checks {0} indices", call.count());
+  return use("indices", call.has_indices(), call.indices(),
+             uint64_t(call.count()) * element, element, Access::Read);
+}
+
+llvm::Error CommandVerifier::verify() {
+  switch (command.call_case()) {
+  case Command::kKernel:
+    return verifyCall(command.kernel());
+  case Command::kMatmul:
+    return verifyCall(command.matmul());
+  case Command::kConvolution:
+    return verifyCall(command.convolution());
+  case Command::kCopy:
+    return verifyCall(command.copy());
+  case Command::kFill:
+    return use("destination", command.fill().has_destination(),
+               command.fill().destination(), command.fill().bytes(), 1,
+               Access::Write);
+  case Command::kBoundsCheck:
+    return verifyCall(command.bounds_check());
+  case Command::CALL_NOT_SET:
+    return failure("it calls nothing");
+  }
+  return failure("it is of an unknown kind");
+}
+
+} // namespace
+
+llvm::Error torch_ltc::runtime::verifyCommands(const Executable &executable) {
+  for (int i = 0; i < executable.commands_size(); ++i) {
+    const Command &command = executable.commands(i);
+    if (llvm::Error error = CommandVerifier(executable, command).verify())
+      return failure("command {0} ('{1}'): {2}", i, command.name(),
+                     llvm::toString(std::move(error)));
+  }
+  return llvm::Error::success();
+}

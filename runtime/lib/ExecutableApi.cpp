@@ -1,0 +1,66 @@
+//===- ExecutableApi.cpp - C API of executables ---------------------------===//
+
+#include "Diagnostics.h"
+#include "LoadedExecutable.h"
+#include "torch_ltc-c/runtime.h"
+
+using namespace torch_ltc::runtime;
+
+struct LtcExecutableStorage {
+  std::unique_ptr<LoadedExecutable> loaded;
+};
+
+LtcStatus ltcExecutableLoad(const char *data, size_t size,
+                            LtcExecutable *executable) {
+  *executable = nullptr;
+  return guarded([&]() -> llvm::Error {
+    auto loaded = LoadedExecutable::load(data, size);
+    if (!loaded)
+      return loaded.takeError();
+    *executable = new LtcExecutableStorage{std::move(*loaded)};
+    return llvm::Error::success();
+  });
+}
+
+void ltcExecutableDestroy(LtcExecutable executable) { delete executable; }
+
+size_t ltcExecutableNumParameters(LtcExecutable executable) {
+  return executable->loaded->description().parameters_size();
+}
+
+LtcTensorInfo ltcExecutableParameter(LtcExecutable executable, size_t index) {
+  return executable->loaded->parameter(index);
+}
+
+size_t ltcExecutableNumScalars(LtcExecutable executable) {
+  return executable->loaded->description().scalars_size();
+}
+
+size_t ltcExecutableNumOutputs(LtcExecutable executable) {
+  return executable->loaded->description().outputs_size();
+}
+
+LtcOutputInfo ltcExecutableOutput(LtcExecutable executable, size_t index) {
+  return executable->loaded->output(index);
+}
+
+size_t ltcExecutableArenaBytes(LtcExecutable executable) {
+  return executable->loaded->description().arena_bytes();
+}
+
+size_t ltcExecutableNumKernels(LtcExecutable executable) {
+  return executable->loaded->description().kernels_size();
+}
+
+size_t ltcExecutableNumCommands(LtcExecutable executable) {
+  return executable->loaded->description().commands_size();
+}
+
+const char *ltcExecutableCommandName(LtcExecutable executable, size_t index) {
+  return executable->loaded->commandName(index).c_str();
+}
+
+LtcStatus ltcExecutableRun(LtcExecutable executable,
+                           const LtcRunArguments *arguments) {
+  return guarded([&] { return executable->loaded->run(*arguments); });
+}

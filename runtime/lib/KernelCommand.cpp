@@ -1,0 +1,54 @@
+//===- KernelCommand.cpp - Calls of compiled kernels ----------------------===//
+
+#include "KernelLinker.h"
+#include "Parallel.h"
+#include "PreparedCommand.h"
+
+#include <vector>
+
+using namespace torch_ltc::runtime;
+
+namespace {
+
+/// Above this many iterations a thread, iterations are likely single elements,
+/// and parts begin at multiples of a cache line's worth of them, so that two
+/// threads never write the same line and vectors stay aligned.
+constexpr int64_t kElementwisePart = 1024;
+constexpr int64_t kElementwiseUnit = 64;
+
+class KernelCommand : public PreparedCommand {
+public:
+  KernelCommand(const KernelCall &call, KernelFunction function, int numThreads)
+      : call(call), function(function),
+        threads(threadsFor(call.trip_count(), call.grain(), numThreads)),
+        unit(call.trip_count() / threads >= kElementwisePart ? kElementwiseUnit
+                                                             : 1),
+        arguments(call.arguments_size()) {}
+
+  llvm::Error run(const RunContext &context) override {
+    for (size_t i = 0; i < arguments.size(); ++i)
+      arguments[i] = context.resolve(call.arguments(i));
+    void *const *pointers = arguments.data();
+    KernelFunction kernel = function;
+    parallelFor(call.trip_count(), threads, unit,
+                [pointers, kernel](int64_t begin, int64_t end) {
+                  kernel(pointers, begin, end);
+                });
+    return llvm::Error::success();
+  }
+
+private:
+  const KernelCall &call;
+  KernelFunction function;
+  int threads;
+  int64_t unit;
+  std::vector<void *> arguments;
+};
+
+} // namespace
+
+PreparedCommandPtr torch_ltc::runtime::prepareKernelCall(
+    const KernelCall &call, const KernelLibrary &kernels, int numThreads) {
+  return std::make_unique<KernelCommand>(call, kernels.function(call.kernel()),
+                                         numThreads);
+}

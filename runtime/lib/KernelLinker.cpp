@@ -1,0 +1,182 @@
+//===- KernelLinker.cpp - From ELF objects to callable kernels ------------===//
+
+#include "KernelLinker.h"
+
+#include "Diagnostics.h"
+#include "HalfConversions.h"
+
+#include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
+#include "llvm/ExecutionEngine/Orc/Core.h"
+#include "llvm/ExecutionEngine/Orc/MapperJITLinkMemoryManager.h"
+#include "llvm/ExecutionEngine/Orc/MemoryMapper.h"
+#include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
+#include "llvm/ExecutionEngine/Orc/SelfExecutorProcessControl.h"
+#include "llvm/ExecutionEngine/Orc/TaskDispatch.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <atomic>
+#include <dlfcn.h>
+#include <mutex>
+
+using namespace torch_ltc::runtime;
+namespace orc = llvm::orc;
+
+namespace {
+
+/// Resolves what kernels call outside themselves.
+class HostSymbols : public orc::DefinitionGenerator {
+public:
+  HostSymbols() {
+    // dlopen, not a link dependency: libmvec exists on x86-64 and aarch64
+    // glibc only. RTLD_DEFAULT would miss both where nothing else needs them.
+    math = dlopen("libm.so.6", RTLD_LAZY | RTLD_LOCAL);
+    vectorMath = dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL);
+  }
+
+  llvm::Error tryToGenerate(orc::LookupState &, orc::LookupKind,
+                            orc::JITDylib &library, orc::JITDylibLookupFlags,
+                            const orc::SymbolLookupSet &symbols) override {
+    orc::SymbolMap found;
+    for (const auto &[name, flags] : symbols)
+      if (void *address = find(*name))
+        found[name] = {orc::ExecutorAddr::fromPtr(address),
+                       llvm::JITSymbolFlags::Exported |
+                           llvm::JITSymbolFlags::Callable};
+    if (found.empty())
+      return llvm::Error::success();
+    return library.define(orc::absoluteSymbols(std::move(found)));
+  }
+
+private:
+  void *find(llvm::StringRef name) const {
+    if (void *address = halfConversion(name))
+      return address;
+    std::string symbol = name.str();
+    if (name.starts_with("_ZGV"))
+      return vectorMath ? dlsym(vectorMath, symbol.c_str()) : nullptr;
+    // Searches libm's dependencies too, hence the C library.
+    return math ? dlsym(math, symbol.c_str()) : nullptr;
+  }
+
+  void *math;
+  void *vectorMath;
+};
+
+/// What the session reported while this thread linked; tasks run in place.
+thread_local std::string linkReports;
+
+/// The process's JIT session. It links finished objects only, so it needs no
+/// LLJIT, which would set up a compiler and a platform runtime.
+class LinkSession {
+public:
+  static llvm::Expected<LinkSession &> get() {
+    // Never destroyed: kernels may run on another thread at exit.
+    static LinkSession *session = nullptr;
+    static std::mutex mutex;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!session) {
+      auto control = createControl();
+      if (!control)
+        return control.takeError();
+      session = new LinkSession(std::move(*control));
+    }
+    return *session;
+  }
+
+  orc::ExecutionSession session;
+  orc::ObjectLinkingLayer layer;
+  orc::JITDylib *host;
+  std::atomic<uint64_t> counter{0};
+
+private:
+  static llvm::Expected<std::unique_ptr<orc::ExecutorProcessControl>>
+  createControl() {
+    // Reserved in big pieces: with the default manager every kernel would map
+    // three segments of its own, two system calls and a page each.
+    auto memory = orc::MapperJITLinkMemoryManager::CreateWithMapper<
+        orc::InProcessMemoryMapper>(size_t(16) << 20);
+    if (!memory)
+      return memory.takeError();
+    // In place: the default dispatcher starts threads, which a fork() of the
+    // Python process would lose.
+    return orc::SelfExecutorProcessControl::Create(
+        nullptr, std::make_unique<orc::InPlaceTaskDispatcher>(),
+        std::move(*memory));
+  }
+
+  explicit LinkSession(std::unique_ptr<orc::ExecutorProcessControl> control)
+      : session(std::move(control)), layer(session),
+        host(&session.createBareJITDylib("host")) {
+    // A lookup fails with "failed to materialize"; the cause comes here. The
+    // default reporter would print it to stderr.
+    session.setErrorReporter([](llvm::Error error) {
+      std::string text = llvm::toString(std::move(error));
+      linkReports += (linkReports.empty() ? "" : "; ") + text;
+    });
+    host->addGenerator(std::make_unique<HostSymbols>());
+  }
+};
+
+llvm::Error linkFailure(const std::string &symbol, llvm::Error error) {
+  std::string text = llvm::toString(std::move(error));
+  if (!linkReports.empty())
+    text = std::move(linkReports);
+  linkReports.clear();
+  return failure("Kernel '{0}' can't be linked: {1}. The program is damaged or "
+                 "from another version: delete the program cache and compile "
+                 "it again.",
+                 symbol, text);
+}
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<KernelLibrary>>
+KernelLibrary::link(const google::protobuf::RepeatedPtrField<Kernel> &kernels) {
+  std::unique_ptr<KernelLibrary> result(new KernelLibrary);
+  if (kernels.empty())
+    return result;
+  auto link = LinkSession::get();
+  if (!link)
+    return link.takeError();
+  orc::ExecutionSession &session = link->session;
+  linkReports.clear();
+
+  // A library for each executable, so that symbols of two programs never meet
+  // and an executable's code goes when it does.
+  result->library =
+      &session.createBareJITDylib("program " + std::to_string(link->counter++));
+  result->library->addToLinkOrder(*link->host);
+
+  orc::SymbolLookupSet symbols;
+  for (const Kernel &kernel : kernels) {
+    auto object =
+        llvm::MemoryBuffer::getMemBufferCopy(kernel.object(), kernel.symbol());
+    if (llvm::Error error =
+            link->layer.add(*result->library, std::move(object)))
+      return linkFailure(kernel.symbol(), std::move(error));
+    symbols.add(session.intern(kernel.symbol()));
+  }
+  auto addresses = session.lookup(
+      orc::makeJITDylibSearchOrder({result->library}), std::move(symbols));
+  if (!addresses)
+    return linkFailure(kernels.size() == 1
+                           ? kernels[0].symbol()
+                           : "one of " + std::to_string(kernels.size()),
+                       addresses.takeError());
+  for (const Kernel &kernel : kernels)
+    result->functions.push_back((*addresses)[session.intern(kernel.symbol())]
+                                    .getAddress()
+                                    .toPtr<KernelFunction>());
+  return result;
+}
+
+KernelLibrary::~KernelLibrary() {
+  if (!library)
+    return;
+  // The session exists, as there is a library in it. An error while unmapping
+  // leaves nothing to do.
+  if (auto link = LinkSession::get())
+    llvm::consumeError(link->session.removeJITDylib(*library));
+  else
+    llvm::consumeError(link.takeError());
+}

@@ -1,0 +1,292 @@
+//===- LoadedExecutable.cpp - An executable that can be run ---------------===//
+
+#include "LoadedExecutable.h"
+
+#include "Diagnostics.h"
+#include "ExecutableVerifier.h"
+#include "Parallel.h"
+#include "TargetCpu.h"
+
+#include "llvm/ADT/ScopeExit.h"
+
+#include <google/protobuf/stubs/logging.h>
+
+#include <chrono>
+#include <climits>
+#include <cstring>
+
+using namespace torch_ltc::runtime;
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<std::unique_ptr<LoadedExecutable>>
+LoadedExecutable::load(const char *data, size_t size) {
+  std::unique_ptr<LoadedExecutable> result(new LoadedExecutable);
+  Executable &message = result->message;
+  // protobuf counts bytes in int.
+  if (size > size_t(INT_MAX))
+    return failure("A compiled program of {0} MB is too large: its constants "
+                   "must stay below 2 GB, pass them as parameters.",
+                   size >> 20);
+  // A damaged message's name is no UTF-8 text, which protobuf would print.
+  google::protobuf::LogSilencer silencer;
+  if (!message.ParseFromArray(data, int(size)))
+    return failure("A compiled program of {0} bytes is damaged: it is no "
+                   "executable message. Delete the program cache and compile "
+                   "it again.",
+                   size);
+  if (llvm::Error error = verifyExecutable(message))
+    return error;
+  if (llvm::Error error = checkHostRuns(message.cpu()))
+    return error;
+
+  auto kernels = KernelLibrary::link(message.kernels());
+  if (!kernels)
+    return kernels.takeError();
+  result->kernels = std::move(*kernels);
+  // Swapped, not cleared: clearing keeps the memory.
+  for (Kernel &kernel : *message.mutable_kernels())
+    std::string().swap(*kernel.mutable_object());
+  if (llvm::Error error = result->copyConstants())
+    return error;
+  result->describeSignature();
+  result->countHarmlessCommands();
+
+  // Makes the primitives for the thread count that the first run will most
+  // likely have, so that a call that oneDNN can't do fails here.
+  auto state = result->prepare(omp_get_max_threads());
+  if (!state)
+    return state.takeError();
+  result->release(std::move(*state));
+  return result;
+}
+
+llvm::Error LoadedExecutable::copyConstants() {
+  size_t bytes = 0;
+  for (const std::string &constant : message.constants())
+    bytes += alignedSize(constant.size());
+  if (!bytes) {
+    constants.assign(message.constants_size(), nullptr);
+    return llvm::Error::success();
+  }
+  auto memory = Arena::create(bytes);
+  if (!memory)
+    return memory.takeError();
+  constantMemory = std::move(*memory);
+  char *next = constantMemory->data();
+  for (const std::string &constant : message.constants()) {
+    std::memcpy(next, constant.data(), constant.size());
+    constants.push_back(next);
+    next += alignedSize(constant.size());
+  }
+  google::protobuf::RepeatedPtrField<std::string>().Swap(
+      message.mutable_constants());
+  return llvm::Error::success();
+}
+
+static LtcTensorInfo tensorInfo(const TensorType &type, const char *name) {
+  return {LtcDType(type.dtype()), size_t(type.sizes_size()),
+          type.sizes().data(), name, tensorBytes(type)};
+}
+
+void LoadedExecutable::describeSignature() {
+  for (const Parameter &parameter : message.parameters())
+    parameters.push_back(
+        tensorInfo(parameter.type(), parameter.name().c_str()));
+  for (const Output &output : message.outputs()) {
+    LtcOutputInfo info = {tensorInfo(output.type(), ""), LTC_OUTPUT_CALLER, 0,
+                          -1};
+    if (output.has_donated_parameter()) {
+      info.place = LTC_OUTPUT_DONATED;
+      info.parameter = output.donated_parameter();
+    } else if (output.has_forwarded_parameter()) {
+      info.place = LTC_OUTPUT_FORWARDED;
+      info.parameter = output.forwarded_parameter();
+    }
+    if (output.has_updated_parameter())
+      info.updated_parameter = output.updated_parameter();
+    outputs.push_back(info);
+  }
+  for (const Command &command : message.commands())
+    commandNames.push_back(displayName(command));
+}
+
+void LoadedExecutable::countHarmlessCommands() {
+  auto isDonated = [&](const BufferRef &reference) {
+    const Buffer &buffer = message.buffers(reference.buffer());
+    return llvm::any_of(message.outputs(), [&](const Output &output) {
+      return buffer.has_parameter() && output.has_donated_parameter() &&
+             output.donated_parameter() == buffer.parameter();
+    });
+  };
+  // Which arguments a kernel writes isn't said; reading counts as well.
+  auto isHarmless = [&](const Command &command) {
+    return command.has_bounds_check() ||
+           (command.has_kernel() &&
+            llvm::none_of(command.kernel().arguments(), isDonated));
+  };
+  const auto &commands = message.commands();
+  numHarmless = std::find_if_not(commands.begin(), commands.end(), isHarmless) -
+                commands.begin();
+}
+
+//===----------------------------------------------------------------------===//
+// Run states
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<std::unique_ptr<LoadedExecutable::RunState>>
+LoadedExecutable::prepare(int numThreads) const {
+  ThreadCountScope scope(numThreads);
+  auto state = std::make_unique<RunState>();
+  state->numThreads = numThreads;
+  state->scratchBytes = 0;
+  state->buffers.resize(message.buffers_size());
+  for (int i = 0; i < message.commands_size(); ++i) {
+    auto command = prepareCommand(message.commands(i), *kernels, numThreads);
+    if (!command)
+      return failure("Command {0} ('{1}') of program '{2}' can't be prepared: "
+                     "{3}",
+                     i, commandNames[i], message.name(),
+                     llvm::toString(command.takeError()));
+    state->scratchBytes =
+        std::max(state->scratchBytes, (*command)->scratchBytes());
+    state->commands.push_back(std::move(*command));
+  }
+  return state;
+}
+
+llvm::Expected<std::unique_ptr<LoadedExecutable::RunState>>
+LoadedExecutable::acquire(int numThreads) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    for (size_t i = 0; i < idle.size(); ++i) {
+      if (idle[i]->numThreads != numThreads)
+        continue;
+      std::unique_ptr<RunState> state = std::move(idle[i]);
+      idle.erase(idle.begin() + i);
+      return state;
+    }
+  }
+  return prepare(numThreads);
+}
+
+void LoadedExecutable::release(std::unique_ptr<RunState> state) {
+  std::lock_guard<std::mutex> lock(mutex);
+  idle.push_back(std::move(state));
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+llvm::Error
+LoadedExecutable::checkArguments(const LtcRunArguments &arguments) const {
+  if (arguments.num_threads < 1)
+    return failure("A program can't run on {0} threads: at least 1 is needed.",
+                   arguments.num_threads);
+  if ((!parameters.empty() && !arguments.parameters) ||
+      (message.scalars_size() && !arguments.scalars) ||
+      (!outputs.empty() && !arguments.outputs))
+    return failure("Program '{0}' was called without its {1} parameters, {2} "
+                   "scalars and {3} outputs.",
+                   message.name(), parameters.size(), message.scalars_size(),
+                   outputs.size());
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (parameters[i].bytes && !arguments.parameters[i])
+      return failure("Parameter {0} ('{1}') of program '{2}' has no memory.", i,
+                     parameters[i].name, message.name());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].place == LTC_OUTPUT_CALLER && outputs[i].type.bytes &&
+        !arguments.outputs[i])
+      return failure("Output {0} of program '{1}' has no memory.", i,
+                     message.name());
+  return llvm::Error::success();
+}
+
+void LoadedExecutable::bindBuffers(RunState &state,
+                                   const LtcRunArguments &arguments,
+                                   char *arena) const {
+  for (int i = 0; i < message.buffers_size(); ++i) {
+    const Buffer &buffer = message.buffers(i);
+    const void *pointer = nullptr;
+    switch (buffer.place_case()) {
+    case Buffer::kParameter:
+      pointer = arguments.parameters[buffer.parameter()];
+      break;
+    case Buffer::kScalar:
+      pointer = &arguments.scalars[buffer.scalar()];
+      break;
+    case Buffer::kOutput: {
+      const LtcOutputInfo &output = outputs[buffer.output()];
+      pointer = output.place == LTC_OUTPUT_CALLER
+                    ? arguments.outputs[buffer.output()]
+                    : arguments.parameters[output.parameter];
+      break;
+    }
+    case Buffer::kArenaOffset:
+      pointer = arena + buffer.arena_offset();
+      break;
+    case Buffer::kConstant:
+      pointer = constants[buffer.constant()];
+      break;
+    case Buffer::PLACE_NOT_SET:
+      break;
+    }
+    state.buffers[i] = static_cast<char *>(const_cast<void *>(pointer));
+  }
+}
+
+llvm::Error
+LoadedExecutable::runCommands(RunState &state, char *scratch,
+                              const LtcRunArguments &arguments) const {
+  int64_t *nanoseconds = arguments.command_nanoseconds;
+  RunContext context{state.buffers, scratch};
+  for (size_t i = 0; i < state.commands.size(); ++i) {
+    std::chrono::steady_clock::time_point start;
+    if (nanoseconds)
+      start = std::chrono::steady_clock::now();
+    if (arguments.parameters_intact && i == numHarmless)
+      *arguments.parameters_intact = 0;
+    if (llvm::Error error = state.commands[i]->run(context))
+      return failure("Command {0} ('{1}') of program '{2}' failed: {3}", i,
+                     commandNames[i], message.name(),
+                     llvm::toString(std::move(error)));
+    if (nanoseconds)
+      nanoseconds[i] = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                           std::chrono::steady_clock::now() - start)
+                           .count();
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error LoadedExecutable::run(const LtcRunArguments &arguments) {
+  if (arguments.parameters_intact)
+    *arguments.parameters_intact = 1;
+  if (llvm::Error error = checkArguments(arguments))
+    return error;
+  auto state = acquire(arguments.num_threads);
+  if (!state)
+    return state.takeError();
+  auto releaseState = llvm::scope_exit([&] { release(std::move(*state)); });
+
+  size_t scratchOffset = alignedSize(message.arena_bytes());
+  size_t bytes = scratchOffset + (*state)->scratchBytes;
+  std::unique_ptr<Arena> arena;
+  if (bytes) {
+    auto acquired = ArenaPool::process().acquire(bytes);
+    if (!acquired)
+      return acquired.takeError();
+    arena = std::move(*acquired);
+  }
+  auto releaseArena = llvm::scope_exit([&] {
+    if (arena)
+      ArenaPool::process().release(std::move(arena));
+  });
+  char *base = arena ? arena->data() : nullptr;
+
+  ThreadCountScope scope(arguments.num_threads);
+  bindBuffers(**state, arguments, base);
+  return runCommands(**state, base ? base + scratchOffset : nullptr, arguments);
+}

@@ -1,0 +1,79 @@
+//===- LoadedExecutable.h - An executable that can be run -----------------===//
+
+#ifndef TORCH_LTC_RUNTIME_LOADEDEXECUTABLE_H
+#define TORCH_LTC_RUNTIME_LOADEDEXECUTABLE_H
+
+#include "Arena.h"
+#include "KernelLinker.h"
+#include "PreparedCommand.h"
+#include "torch_ltc-c/runtime.h"
+
+#include "executable.pb.h"
+
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace torch_ltc::runtime {
+
+class LoadedExecutable {
+public:
+  static llvm::Expected<std::unique_ptr<LoadedExecutable>>
+  load(const char *data, size_t size);
+
+  /// Thread-safe; runs of one executable may overlap in time.
+  llvm::Error run(const LtcRunArguments &arguments);
+
+  const Executable &description() const { return message; }
+  const LtcTensorInfo &parameter(size_t index) const {
+    return parameters[index];
+  }
+  const LtcOutputInfo &output(size_t index) const { return outputs[index]; }
+  const std::string &commandName(size_t index) const {
+    return commandNames[index];
+  }
+
+private:
+  LoadedExecutable() = default;
+
+  /// What one run at a time uses and the next one reuses.
+  struct RunState {
+    int numThreads;
+    std::vector<PreparedCommandPtr> commands;
+    std::vector<char *> buffers;
+    size_t scratchBytes;
+  };
+
+  void describeSignature();
+  llvm::Error copyConstants();
+  llvm::Expected<std::unique_ptr<RunState>> prepare(int numThreads) const;
+  llvm::Expected<std::unique_ptr<RunState>> acquire(int numThreads);
+  void release(std::unique_ptr<RunState> state);
+  llvm::Error checkArguments(const LtcRunArguments &arguments) const;
+  void bindBuffers(RunState &state, const LtcRunArguments &arguments,
+                   char *arena) const;
+  llvm::Error runCommands(RunState &state, char *scratch,
+                          const LtcRunArguments &arguments) const;
+  void countHarmlessCommands();
+
+  /// Without the objects and the constants' bytes.
+  Executable message;
+  std::unique_ptr<KernelLibrary> kernels;
+  std::unique_ptr<Arena> constantMemory;
+  std::vector<char *> constants;
+  std::vector<LtcTensorInfo> parameters;
+  std::vector<LtcOutputInfo> outputs;
+  std::vector<std::string> commandNames;
+  /// Commands at the beginning that don't touch a donated parameter.
+  size_t numHarmless = 0;
+
+  std::mutex mutex;
+  std::vector<std::unique_ptr<RunState>> idle;
+};
+
+} // namespace torch_ltc::runtime
+
+#endif // TORCH_LTC_RUNTIME_LOADEDEXECUTABLE_H

@@ -1,0 +1,102 @@
+//===- LoopKernels.h - Own loops where oneDNN has no implementation -------===//
+//
+// Matrix products and convolutions in float64, integers, and 16-bit floats on
+// CPUs whose oneDNN lacks them. LoopKernels.inc is compiled once for each
+// x86-64 level; `loopKernels()` returns the best that this CPU runs. Each
+// function computes one block of the result on one thread.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_RUNTIME_LOOPKERNELS_H
+#define TORCH_LTC_RUNTIME_LOOPKERNELS_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace torch_ltc::runtime {
+
+struct ConvolutionGeometry;
+
+inline constexpr int64_t kBlockRows = 96;
+inline constexpr int64_t kBlockColumns = 256;
+inline constexpr int64_t kBlockDepth = 256;
+
+/// Scratch memory of a block, 64-byte aligned: packed operands and sums, in
+/// elements of at most 8 bytes, and what a convolution knows of its columns
+/// and of a piece of its depth, 32 bytes each.
+inline constexpr size_t kBlockScratchBytes =
+    8 * size_t(kBlockRows * kBlockDepth + kBlockDepth * kBlockColumns +
+               kBlockRows * kBlockColumns) +
+    32 * size_t(kBlockColumns + kBlockDepth);
+
+/// Part of a result, at most kBlockRows by kBlockColumns.
+struct Block {
+  int64_t rowBegin, rowEnd;
+  int64_t columnBegin, columnEnd;
+};
+
+/// One matrix's C = op(A) * op(B) (+ bias) (+ C), sizes as in MatmulCall.
+struct GemmArguments {
+  const void *a, *b, *bias; // bias may be null
+  void *c;
+  int64_t m, n, k;
+  bool transposeA, transposeB, accumulate;
+};
+
+/// result[row] = sum over p of matrix[row, p] * vector[p] (+ bias) (+ result).
+struct MatrixVectorArguments {
+  const void *matrix, *vector, *bias; // bias may be null
+  void *result;
+  int64_t rows, depth;
+  bool transposed; // the matrix is stored [depth, rows]
+  bool oneBias;    // one element of bias for all rows, else one each
+  bool accumulate;
+};
+
+enum class ConvolutionKind { Forward, Input, Weight };
+
+/// A convolution as a matrix product for each group. Its rows and columns are
+///
+///   Forward  output channels of a group, batch * output plane
+///   Input    input channels of a group,  batch * input plane
+///   Weight   output channels of a group, input channels of it * window
+struct ConvolutionArguments {
+  const ConvolutionGeometry *geometry;
+  ConvolutionKind kind;
+  void *input, *weight, *output; // the kind says which is written
+  const void *bias;              // of Forward; may be null
+};
+
+/// For one dtype. Blocks are independent of each other.
+struct LoopKernels {
+  void (*gemm)(const GemmArguments &arguments, const Block &block,
+               char *scratch);
+  /// Rows [begin, end).
+  void (*matrixVector)(const MatrixVectorArguments &arguments, int64_t begin,
+                       int64_t end);
+  void (*convolution)(const ConvolutionArguments &arguments, int64_t group,
+                      const Block &block, char *scratch);
+  /// Sums the output's gradient [batch, channels, plane] over batch and plane
+  /// for channels [begin, end).
+  void (*sumChannels)(const void *output, void *bias, int64_t batch,
+                      int64_t channels, int64_t plane, int64_t begin,
+                      int64_t end);
+};
+
+/// The functions for a dtype of executable.proto (as int), null for bool.
+const LoopKernels *loopKernels(int dtype);
+
+// One table for each instruction set.
+namespace baseline {
+const LoopKernels *loopKernels(int dtype);
+}
+namespace avx2 {
+const LoopKernels *loopKernels(int dtype);
+}
+namespace avx512 {
+const LoopKernels *loopKernels(int dtype);
+}
+
+} // namespace torch_ltc::runtime
+
+#endif // TORCH_LTC_RUNTIME_LOOPKERNELS_H

@@ -1,0 +1,19 @@
+//===- OneDnnConvolution.h - Convolutions by oneDNN -----------------------===//
+
+#ifndef TORCH_LTC_RUNTIME_ONEDNNCONVOLUTION_H
+#define TORCH_LTC_RUNTIME_ONEDNNCONVOLUTION_H
+
+#include "ConvolutionGeometry.h"
+#include "PreparedCommand.h"
+
+namespace torch_ltc::runtime {
+
+/// Null when oneDNN has no implementation for the call on this CPU. The sizes
+/// must not be empty.
+PreparedCommandPtr prepareOneDnnConvolution(const ConvolutionCall &call,
+                                            const ConvolutionGeometry &geometry,
+                                            int numThreads);
+
+} // namespace torch_ltc::runtime
+
+#endif // TORCH_LTC_RUNTIME_ONEDNNCONVOLUTION_H

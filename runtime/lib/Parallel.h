@@ -1,0 +1,60 @@
+//===- Parallel.h - Splitting work over PyTorch's threads -----------------===//
+
+#ifndef TORCH_LTC_RUNTIME_PARALLEL_H
+#define TORCH_LTC_RUNTIME_PARALLEL_H
+
+#include <algorithm>
+#include <cstdint>
+#include <omp.h>
+
+namespace torch_ltc::runtime {
+
+/// Sets the OpenMP thread count of the calling thread (oneDNN reads it when a
+/// primitive is made and when it runs) and restores it.
+class ThreadCountScope {
+public:
+  explicit ThreadCountScope(int numThreads) : saved(omp_get_max_threads()) {
+    if (numThreads != saved)
+      omp_set_num_threads(numThreads);
+  }
+  ~ThreadCountScope() {
+    if (omp_get_max_threads() != saved)
+      omp_set_num_threads(saved);
+  }
+  ThreadCountScope(const ThreadCountScope &) = delete;
+  ThreadCountScope &operator=(const ThreadCountScope &) = delete;
+
+private:
+  int saved;
+};
+
+/// Threads worth using for `count` iterations of which `grain` make a
+/// thread's work worth its wake-up; a grain of 0 means one thread.
+inline int threadsFor(int64_t count, int64_t grain, int numThreads) {
+  if (grain <= 0 || count <= grain)
+    return 1;
+  int64_t parts = (count + grain - 1) / grain;
+  return int(std::min<int64_t>(numThreads, parts));
+}
+
+/// Calls body(begin, end) for parts of [0, count) on `threads` threads; with
+/// one thread it is a plain call. Parts begin at multiples of `unit`.
+template <typename Body>
+void parallelFor(int64_t count, int threads, int64_t unit, const Body &body) {
+  if (threads <= 1)
+    return body(int64_t(0), count);
+  int64_t units = (count + unit - 1) / unit;
+#pragma omp parallel num_threads(threads)
+  {
+    // The team can be smaller than asked for (OMP_THREAD_LIMIT, nesting).
+    int64_t team = omp_get_num_threads(), thread = omp_get_thread_num();
+    int64_t begin = std::min(count, units * thread / team * unit);
+    int64_t end = std::min(count, units * (thread + 1) / team * unit);
+    if (begin < end)
+      body(begin, end);
+  }
+}
+
+} // namespace torch_ltc::runtime
+
+#endif // TORCH_LTC_RUNTIME_PARALLEL_H

@@ -1,0 +1,90 @@
+//===- ProgramBuilder.h - Executables for the tests -----------------------===//
+
+#ifndef TORCH_LTC_RUNTIME_TEST_PROGRAMBUILDER_H
+#define TORCH_LTC_RUNTIME_TEST_PROGRAMBUILDER_H
+
+#include "executable.pb.h"
+#include "torch_ltc-c/runtime.h"
+
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace torch_ltc::runtime::test {
+
+/// A tensor in host memory whose elements are read and written as double.
+struct HostTensor {
+  HostTensor() = default;
+  HostTensor(DType dtype, std::vector<int64_t> sizes);
+
+  DType dtype = FLOAT32;
+  std::vector<int64_t> sizes;
+  std::vector<char> bytes;
+
+  int64_t numElements() const;
+  double get(int64_t index) const;
+  void set(int64_t index, double value);
+  /// Small whole numbers, so that sums are exact in every dtype.
+  void fillRandom(std::mt19937 &generator, int largest = 3);
+};
+
+/// Builds one executable message.
+class ProgramBuilder {
+public:
+  ProgramBuilder();
+
+  Executable message;
+
+  // Each returns the index of the new buffer.
+  uint32_t parameter(const HostTensor &tensor, const std::string &name = "");
+  uint32_t output(const HostTensor &tensor);
+  uint32_t scalar(ScalarKind kind);
+  uint32_t constant(const std::string &bytes);
+  /// `bytes` of the arena after all before.
+  uint32_t arena(uint64_t bytes);
+
+  /// Index of the kernel.
+  uint32_t kernel(const std::string &symbol, const std::string &object);
+  KernelCall *callKernel(uint32_t kernel, const std::vector<uint32_t> &buffers,
+                         int64_t tripCount, int64_t grain);
+  MatmulCall *matmul();
+  ConvolutionCall *convolution();
+  CopyCall *copy(uint32_t source, uint32_t destination, uint64_t bytes);
+  FillCall *fill(uint32_t destination, uint64_t bytes);
+  BoundsCheck *boundsCheck(uint32_t indices, const HostTensor &tensor,
+                           int64_t lower, int64_t upper);
+};
+
+void setRef(BufferRef *ref, uint32_t buffer, uint64_t offset = 0);
+
+/// Loads a message; the error's text in `error`, or a null executable.
+LtcExecutable loadProgram(const Executable &message, std::string *error);
+
+/// Fills idle arenas up to `bytes` with 0xff (a NaN in every float type, -1 in
+/// integers). Scratch memory and temporaries hold leftovers of earlier runs,
+/// and fresh ones are zeros, which hides a command that reads what it did not
+/// write.
+void poisonArenas(size_t bytes = size_t(8) << 20);
+
+/// An executable with its arguments; fails the test on errors.
+class Program {
+public:
+  explicit Program(const Executable &message);
+  ~Program();
+  Program(const Program &) = delete;
+  Program &operator=(const Program &) = delete;
+
+  /// Runs; "" or the error's text.
+  std::string run(const std::vector<void *> &parameters,
+                  const std::vector<void *> &outputs, int numThreads = 2,
+                  const std::vector<LtcScalar> &scalars = {},
+                  int64_t *nanoseconds = nullptr);
+
+  LtcExecutable executable;
+};
+
+} // namespace torch_ltc::runtime::test
+
+#endif // TORCH_LTC_RUNTIME_TEST_PROGRAMBUILDER_H

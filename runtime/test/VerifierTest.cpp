@@ -1,0 +1,343 @@
+//===- VerifierTest.cpp - Damaged executables are refused -----------------===//
+//
+// One good program with every kind of command; each test damages one field and
+// expects a sentence that names the part.
+//
+//===----------------------------------------------------------------------===//
+
+#include "IRCompiler.h"
+#include "ProgramBuilder.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+using namespace torch_ltc::runtime;
+using namespace torch_ltc::runtime::test;
+
+namespace {
+
+// Commands of the good program.
+enum {
+  kKernelCommand,
+  kMatmulCommand,
+  kConvolutionCommand,
+  kCopyCommand,
+  kFillCommand
+};
+// Buffers.
+enum {
+  kInput,
+  kWeight,
+  kResult,
+  kScalar,
+  kConstant,
+  kTemporary,
+  kOutput2,
+  kDonatedOutput
+};
+
+const std::string &nothingObject() {
+  static const std::string object =
+      compileIR("define void @nothing(ptr %b, i64 %i, i64 %j) { ret void }");
+  return object;
+}
+
+void addMatmul(ProgramBuilder &builder) {
+  MatmulCall *call = builder.matmul();
+  call->set_dtype(FLOAT32);
+  call->set_batch(1);
+  call->set_m(4);
+  call->set_n(3);
+  call->set_k(5);
+  setRef(call->mutable_a(), kTemporary, 256);
+  setRef(call->mutable_b(), kConstant);
+  setRef(call->mutable_c(), kTemporary);
+  setRef(call->mutable_bias(), kConstant);
+}
+
+void addConvolution(ProgramBuilder &builder) {
+  ConvolutionCall *call = builder.convolution();
+  call->set_kind(ConvolutionCall::FORWARD);
+  call->set_dtype(FLOAT32);
+  for (int64_t size : {2, 4, 8, 8})
+    call->add_input_sizes(size);
+  for (int64_t size : {6, 2, 3, 3})
+    call->add_weight_sizes(size);
+  for (int64_t size : {2, 6, 4, 4})
+    call->add_output_sizes(size);
+  for (int i = 0; i < 2; ++i) {
+    call->add_stride(2);
+    call->add_padding(1);
+    call->add_dilation(1);
+  }
+  call->set_groups(2);
+  setRef(call->mutable_input(), kInput);
+  setRef(call->mutable_weight(), kWeight);
+  setRef(call->mutable_output(), kResult);
+  setRef(call->mutable_bias(), kConstant);
+}
+
+Executable goodProgram() {
+  ProgramBuilder builder;
+  builder.parameter(HostTensor(FLOAT32, {2, 4, 8, 8}), "input");
+  builder.parameter(HostTensor(FLOAT32, {6, 2, 3, 3}), "weight");
+  builder.output(HostTensor(FLOAT32, {2, 6, 4, 4}));
+  builder.scalar(FLOAT);
+  builder.constant(std::string(64, '\0'));
+  builder.arena(1024);
+  builder.output(HostTensor(FLOAT32, {6, 2, 3, 3}));
+  builder.output(HostTensor(FLOAT32, {2, 4, 8, 8}));
+  builder.message.mutable_outputs(1)->set_forwarded_parameter(1);
+  builder.message.mutable_outputs(2)->set_donated_parameter(0);
+  uint32_t kernel = builder.kernel("nothing", nothingObject());
+  builder.callKernel(kernel, {kInput, kScalar, kOutput2}, 10, 1);
+  addMatmul(builder);
+  addConvolution(builder);
+  builder.copy(kConstant, kTemporary, 64);
+  builder.fill(kDonatedOutput, 512);
+  return builder.message;
+}
+
+/// The damaged program is refused with a sentence that contains `expected`.
+void expectRefused(const std::function<void(Executable &)> &damage,
+                   const std::string &expected) {
+  Executable message = goodProgram();
+  damage(message);
+  std::string error;
+  LtcExecutable executable = loadProgram(message, &error);
+  EXPECT_EQ(executable, nullptr) << expected;
+  EXPECT_NE(error.find(expected), std::string::npos)
+      << "expected '" << expected << "' in: " << error;
+  ltcExecutableDestroy(executable);
+}
+
+#define DAMAGE(expected, ...)                                                  \
+  do {                                                                         \
+    SCOPED_TRACE(#__VA_ARGS__);                                                \
+    expectRefused([](Executable &e) { __VA_ARGS__; }, expected);               \
+  } while (false)
+
+} // namespace
+
+TEST(Verifier, GoodProgramRuns) {
+  Program program(goodProgram());
+  std::vector<float> input(512, 1), weight(108, 1), result(192);
+  LtcScalar scalar = {0};
+  ASSERT_EQ(program.run({input.data(), weight.data()},
+                        {result.data(), nullptr, nullptr}, 2, {scalar}),
+            "");
+  EXPECT_EQ(result[5], 18); // inside
+  EXPECT_EQ(result[0], 8);  // in the corner
+  EXPECT_EQ(input[0], 0);   // donated: filled afterwards
+  EXPECT_EQ(input[511], 1);
+}
+
+TEST(Verifier, Rubbish) {
+  LtcExecutable executable = nullptr;
+  for (std::string bytes :
+       {std::string("\xff\xff\xff"), std::string(), std::string(1000, 'x')}) {
+    LtcStatus status =
+        ltcExecutableLoad(bytes.data(), bytes.size(), &executable);
+    ASSERT_NE(status, nullptr);
+    EXPECT_EQ(executable, nullptr);
+    ltcStatusDestroy(status);
+  }
+}
+
+TEST(Verifier, EveryTruncationIsRefusedOrLoads) {
+  // A cut between two fields is a valid, shorter message; it must still not
+  // crash. Objects are long and all cuts in them alike, so steps are coarse.
+  std::string bytes = goodProgram().SerializeAsString();
+  for (size_t size = 0; size < bytes.size(); size += size % 7 + 1) {
+    LtcExecutable executable = nullptr;
+    LtcStatus status = ltcExecutableLoad(bytes.data(), size, &executable);
+    EXPECT_EQ(status == nullptr, executable != nullptr);
+    ltcStatusDestroy(status);
+    ltcExecutableDestroy(executable);
+  }
+}
+
+TEST(Verifier, FlippedBytesDontCrash) {
+  Executable message = goodProgram();
+  // Not the machine code: a flip there is for the cache's checksum to find.
+  std::string object = message.kernels(0).object();
+  std::string bytes = message.SerializeAsString();
+  size_t code = bytes.find(object);
+  ASSERT_NE(code, std::string::npos);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (i >= code && i < code + object.size())
+      continue;
+    for (int flip : {0x01, 0x80, 0x7f, 0xff}) {
+      std::string damaged = bytes;
+      damaged[i] ^= flip;
+      LtcExecutable executable = nullptr;
+      LtcStatus status =
+          ltcExecutableLoad(damaged.data(), damaged.size(), &executable);
+      EXPECT_EQ(status == nullptr, executable != nullptr);
+      ltcStatusDestroy(status);
+      ltcExecutableDestroy(executable);
+    }
+  }
+}
+
+TEST(Verifier, Header) {
+  DAMAGE("format version 7", e.set_format_version(7));
+  DAMAGE("format version 0", e.clear_format_version());
+  DAMAGE("this machine's", e.set_cpu("x86-64 +sse2,+amx-tf32,+nothing"));
+  Executable message = goodProgram();
+  message.set_cpu(std::string(ltcTargetCpuName()) + " " +
+                  ltcTargetCpuFeatures());
+  Program host(message);
+  EXPECT_NE(host.executable, nullptr);
+  message.set_cpu("x86-64");
+  Program baseline(message);
+  EXPECT_NE(baseline.executable, nullptr);
+}
+
+TEST(Verifier, Signature) {
+  DAMAGE("parameter 0 has the unknown dtype",
+         e.mutable_parameters(0)->mutable_type()->set_dtype(DType(99)));
+  DAMAGE("parameter 1 has a negative size",
+         e.mutable_parameters(1)->mutable_type()->set_sizes(0, -6));
+  DAMAGE("more than 2^63",
+         e.mutable_parameters(1)->mutable_type()->set_sizes(0, INT64_MAX));
+  DAMAGE("scalar 0 has the unknown kind", e.set_scalars(0, ScalarKind(5)));
+  DAMAGE("output 0 has the unknown dtype",
+         e.mutable_outputs(0)->mutable_type()->set_dtype(DType(10)));
+}
+
+TEST(Verifier, Outputs) {
+  DAMAGE("parameter 9 of 2", e.mutable_outputs(1)->set_forwarded_parameter(9));
+  DAMAGE("parameter 2 of 2", e.mutable_outputs(2)->set_donated_parameter(2));
+  DAMAGE("both donated and forwarded",
+         e.mutable_outputs(1)->set_donated_parameter(1));
+  DAMAGE("its parameter 0 has",
+         e.mutable_outputs(1)->set_forwarded_parameter(0));
+  DAMAGE("is int32, its forwarded",
+         e.mutable_outputs(1)->mutable_type()->set_dtype(INT32));
+  DAMAGE("donated and forwarded", {
+    *e.add_outputs() = e.outputs(1);
+    e.mutable_outputs(3)->clear_forwarded_parameter();
+    e.mutable_outputs(3)->set_donated_parameter(1);
+  });
+  DAMAGE("donated to two outputs", *e.add_outputs() = e.outputs(2));
+}
+
+TEST(Verifier, Kernels) {
+  DAMAGE("has no symbol", e.mutable_kernels(0)->clear_symbol());
+  DAMAGE("has no object code", e.mutable_kernels(0)->clear_object());
+  DAMAGE("two kernels have the symbol", *e.add_kernels() = e.kernels(0));
+}
+
+TEST(Verifier, Buffers) {
+  DAMAGE("buffer 0 has no place", e.mutable_buffers(0)->clear_place());
+  DAMAGE("names parameter 2 of 2", e.mutable_buffers(0)->set_parameter(2));
+  DAMAGE("names output 3 of 3", e.mutable_buffers(2)->set_output(3));
+  DAMAGE("names scalar 1 of 1", e.mutable_buffers(3)->set_scalar(1));
+  DAMAGE("names constant 1 of 1", e.mutable_buffers(4)->set_constant(1));
+  DAMAGE("buffer 0 has 4096 bytes, its parameter 0 has 2048",
+         e.mutable_buffers(0)->set_bytes(4096));
+  DAMAGE("its scalar 0 has 8", e.mutable_buffers(3)->set_bytes(16));
+  DAMAGE("its constant 0 has 64", e.mutable_buffers(4)->set_bytes(65));
+  DAMAGE("unaligned arena offset 8", e.mutable_buffers(5)->set_arena_offset(8));
+  DAMAGE("leaves the arena", e.mutable_buffers(5)->set_arena_offset(64));
+  DAMAGE("leaves the arena",
+         e.mutable_buffers(5)->set_arena_offset(uint64_t(-64)));
+  DAMAGE("leaves the arena", e.mutable_buffers(5)->set_bytes(uint64_t(-1)));
+  DAMAGE("leaves the arena", e.set_arena_bytes(1023));
+}
+
+TEST(Verifier, KernelCalls) {
+#define CALL e.mutable_commands(kKernelCommand)->mutable_kernel()
+  DAMAGE("calls kernel 1 of 1", CALL->set_kernel(1));
+  DAMAGE("is negative", CALL->set_trip_count(-1));
+  DAMAGE("is negative", CALL->set_grain(-1));
+  DAMAGE("names buffer 8 of 8", CALL->mutable_arguments(0)->set_buffer(8));
+  DAMAGE("at offset 2049", CALL->mutable_arguments(0)->set_offset(2049));
+  DAMAGE("it calls nothing", e.mutable_commands(kKernelCommand)->clear_call());
+#undef CALL
+}
+
+TEST(Verifier, Matmuls) {
+#define CALL e.mutable_commands(kMatmulCommand)->mutable_matmul()
+  DAMAGE("no dtype", CALL->set_dtype(BOOL));
+  DAMAGE("no dtype", CALL->set_dtype(DType(77)));
+  DAMAGE("size -1", CALL->set_m(-1));
+  DAMAGE("out of range", CALL->set_n(INT64_MAX));
+  DAMAGE("out of range", CALL->set_batch(int64_t(1) << 40));
+  DAMAGE("operand a covers", CALL->set_k(1000));
+  DAMAGE("operand b covers", CALL->set_n(4));
+  DAMAGE("operand a covers", CALL->mutable_a()->set_offset(1020));
+  DAMAGE("starts inside an element", CALL->mutable_a()->set_offset(258));
+  DAMAGE("operand a is missing", CALL->clear_a());
+  DAMAGE("operand b is missing", CALL->clear_b());
+  DAMAGE("operand c is missing", CALL->clear_c());
+  DAMAGE("operand bias covers", CALL->mutable_bias()->set_offset(56));
+  DAMAGE("operand bias names buffer 42", CALL->mutable_bias()->set_buffer(42));
+  DAMAGE("c writes buffer 4, which is read-only",
+         CALL->mutable_c()->set_buffer(kConstant));
+  DAMAGE("c overwrites operand a", CALL->mutable_a()->set_offset(0));
+  DAMAGE("smaller than a matrix", CALL->set_batch(2),
+         CALL->set_batch_stride_a(1));
+  DAMAGE("smaller than a matrix", CALL->set_batch_stride_b(-4));
+  DAMAGE("", CALL->set_batch(int64_t(1) << 30),
+         CALL->set_batch_stride_a(INT64_MAX / 2));
+#undef CALL
+}
+
+TEST(Verifier, Convolutions) {
+#define CALL e.mutable_commands(kConvolutionCommand)->mutable_convolution()
+  DAMAGE("unknown kind", CALL->set_kind(ConvolutionCall::Kind(3)));
+  DAMAGE("no dtype", CALL->set_dtype(BOOL));
+  DAMAGE("has 2 dimensions, not 3 to 5",
+         CALL->mutable_input_sizes()->Truncate(2));
+  DAMAGE("differ in rank", CALL->mutable_weight_sizes()->Truncate(3));
+  DAMAGE("differ in rank", CALL->add_stride(1));
+  DAMAGE("stride 0", CALL->set_stride(0, 0));
+  DAMAGE("padding -1", CALL->set_padding(1, -1));
+  DAMAGE("dilation 0", CALL->set_dilation(0, 0));
+  DAMAGE("input size", CALL->set_input_sizes(0, INT64_MAX));
+  DAMAGE("groups", CALL->set_groups(0));
+  DAMAGE("groups", CALL->set_groups(3));
+  DAMAGE("the weight has 2 input channels", CALL->set_groups(1));
+  DAMAGE("the output is", CALL->set_output_sizes(1, 5));
+  DAMAGE("has size 5, not 4", CALL->set_output_sizes(3, 5));
+  DAMAGE("empty window", CALL->set_weight_sizes(2, 0));
+  DAMAGE("operand input covers", CALL->mutable_input()->set_offset(4));
+  DAMAGE("operand weight is missing", CALL->clear_weight());
+  DAMAGE("operand output covers", CALL->mutable_output()->set_buffer(4));
+  DAMAGE("read-only", CALL->set_kind(ConvolutionCall::BACKWARD_WEIGHT));
+  DAMAGE("has no bias", CALL->set_kind(ConvolutionCall::BACKWARD_INPUT));
+  DAMAGE("operand bias covers", CALL->mutable_bias()->set_offset(44));
+  DAMAGE("is read-only", CALL->mutable_output()->set_buffer(kWeight),
+         CALL->mutable_output_sizes()->Set(0, 0),
+         CALL->mutable_input_sizes()->Set(0, 0), CALL->clear_bias(),
+         CALL->set_kind(ConvolutionCall::BACKWARD_WEIGHT));
+#undef CALL
+}
+
+TEST(Verifier, CopiesAndFills) {
+#define CALL e.mutable_commands(kCopyCommand)->mutable_copy()
+  DAMAGE("operand source covers", CALL->set_bytes(65));
+  DAMAGE("operand source is missing", CALL->clear_source());
+  DAMAGE("operand destination is missing", CALL->clear_destination());
+  DAMAGE("overwrites", CALL->mutable_source()->set_buffer(kTemporary));
+  DAMAGE("read-only", CALL->mutable_destination()->set_buffer(kOutput2));
+  DAMAGE("read-only", CALL->mutable_destination()->set_buffer(kWeight));
+#undef CALL
+#define CALL e.mutable_commands(kFillCommand)->mutable_fill()
+  DAMAGE("operand destination covers", CALL->set_bytes(1 << 20));
+  DAMAGE("read-only", CALL->mutable_destination()->set_buffer(kScalar),
+         CALL->set_bytes(8));
+#undef CALL
+}
+
+TEST(Verifier, OverlapThroughDonation) {
+  // The donated output is parameter 0's memory.
+  DAMAGE("overwrites", {
+    CopyCall *copy = e.mutable_commands(kCopyCommand)->mutable_copy();
+    copy->mutable_source()->set_buffer(kInput);
+    copy->mutable_destination()->set_buffer(kDonatedOutput);
+  });
+}
