@@ -1,0 +1,193 @@
+//===- lowering.h - C API of the compiler -------------------------*- C -*-===//
+//
+// Builds a torch-dialect module op by op, checks the backend contract, lowers
+// it stage by stage, and compiles it to a serialised executable
+// (runtime/proto/executable.proto). Knows nothing of PyTorch.
+//
+// Threads: an `LtcCompiler` may be shared; one `LtcProgram` is used by one
+// thread at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_C_LOWERING_H
+#define TORCH_LTC_C_LOWERING_H
+
+#include "torch_ltc-c/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct LtcCompilerStorage *LtcCompiler;
+typedef struct LtcProgramStorage *LtcProgram;
+
+/// One MLIR context with the project's dialects.
+LTC_EXPORT LtcStatus ltcCompilerCreate(LtcCompiler *compiler);
+LTC_EXPORT void ltcCompilerDestroy(LtcCompiler compiler);
+
+/// Lookup and store of kernel objects by key; the runtime's cache behind the
+/// caller's adapter. `lookup` returns 1 and an owned copy on a hit.
+typedef struct {
+  int (*lookup)(const char *key, size_t key_size, LtcBytes *object,
+                void *user_data);
+  void (*store)(const char *key, size_t key_size, const char *object,
+                size_t object_size, void *user_data);
+  void *user_data;
+} LtcKernelCache;
+
+/// The cache to use for kernels; without one every kernel is compiled.
+LTC_EXPORT void ltcCompilerSetKernelCache(LtcCompiler compiler,
+                                          const LtcKernelCache *cache);
+
+//===----------------------------------------------------------------------===//
+// Building a program: a function in the torch dialect
+//===----------------------------------------------------------------------===//
+
+/// An SSA value of the program under construction.
+typedef struct {
+  uint32_t id;
+} LtcValue;
+
+typedef struct {
+  LtcDType dtype;
+  size_t rank;
+  const int64_t *sizes;
+} LtcTensorType;
+
+/// Where an op comes from; any member may be NULL or 0.
+typedef struct {
+  const char *file;
+  int line;
+  const char *module_path; // "encoder.layer.0.attention"
+} LtcLocation;
+
+LTC_EXPORT LtcStatus ltcProgramCreate(LtcCompiler compiler, const char *name,
+                                      LtcProgram *program);
+LTC_EXPORT void ltcProgramDestroy(LtcProgram program);
+
+/// Parameters become function arguments in the order of these calls; tensor
+/// and scalar parameters are numbered separately. `name` may be NULL.
+/// `donatable`: the caller no longer needs the buffer after the run.
+LTC_EXPORT LtcValue ltcProgramAddTensorParameter(LtcProgram program,
+                                                 LtcTensorType type,
+                                                 const char *name,
+                                                 int donatable);
+LTC_EXPORT LtcValue ltcProgramAddIntParameter(LtcProgram program);
+LTC_EXPORT LtcValue ltcProgramAddFloatParameter(LtcProgram program);
+
+/// torch.constant.* ; equal constants share one value.
+LTC_EXPORT LtcValue ltcProgramConstantNone(LtcProgram program);
+LTC_EXPORT LtcValue ltcProgramConstantInt(LtcProgram program, int64_t value);
+LTC_EXPORT LtcValue ltcProgramConstantFloat(LtcProgram program, double value);
+LTC_EXPORT LtcValue ltcProgramConstantBool(LtcProgram program, int value);
+LTC_EXPORT LtcValue ltcProgramConstantString(LtcProgram program,
+                                             const char *value);
+LTC_EXPORT LtcValue ltcProgramConstantDevice(LtcProgram program,
+                                             const char *value);
+/// torch.vtensor.literal of `bytes` row-major bytes.
+LTC_EXPORT LtcValue ltcProgramConstantTensor(LtcProgram program,
+                                             LtcTensorType type,
+                                             const void *data, size_t bytes);
+
+/// Element type of a list, for the empty list and for optional elements.
+typedef enum {
+  LTC_LIST_INT = 0,
+  LTC_LIST_FLOAT = 1,
+  LTC_LIST_BOOL = 2,
+  LTC_LIST_TENSOR = 3,
+  LTC_LIST_OPTIONAL_TENSOR = 4
+} LtcListKind;
+
+/// torch.prim.ListConstruct.
+LTC_EXPORT LtcValue ltcProgramList(LtcProgram program, LtcListKind kind,
+                                   const LtcValue *elements, size_t count);
+
+/// torch.prim.NumToTensor.Scalar: a rank-0 tensor of `dtype` from an int or
+/// float value.
+LTC_EXPORT LtcValue ltcProgramNumberToTensor(LtcProgram program,
+                                             LtcValue number, LtcDType dtype,
+                                             const LtcLocation *location);
+
+/// Appends the op `name` ("aten.add.Tensor", without the "torch." prefix) with
+/// one operand for each argument of its schema, in schema order. A name that
+/// the dialect doesn't have becomes `torch.operator "torch.aten.foo"`. Writes
+/// one value for each result. Results are tensors.
+LTC_EXPORT LtcStatus ltcProgramAppend(
+    LtcProgram program, const char *name, const LtcValue *operands,
+    size_t operand_count, const LtcTensorType *result_types,
+    size_t result_count, const LtcLocation *location, LtcValue *results);
+
+/// Ends the function; the outputs in order. A parameter may be an output.
+LTC_EXPORT LtcStatus ltcProgramSetOutputs(LtcProgram program,
+                                          const LtcValue *outputs,
+                                          size_t count);
+
+//===----------------------------------------------------------------------===//
+// Stages and compilation
+//===----------------------------------------------------------------------===//
+
+/// Called with the text of each stage as it is reached ("torch", "linalg",
+/// "kernels", "llvm") when `LtcCompileOptions.stage_text` is set. `text` is
+/// valid during the call only.
+typedef void (*LtcStageCallback)(const char *stage, const char *text,
+                                 size_t size, void *user_data);
+
+typedef struct {
+  LtcStageCallback stage_text; // NULL: stages aren't printed
+  void *stage_user_data;
+  int verify;          // run MLIR's verifier between passes
+  int print_locations; // `loc(...)` in the stages' texts
+} LtcCompileOptions;
+
+typedef struct {
+  double torch_seconds, linalg_seconds, kernels_seconds, llvm_seconds;
+  size_t ops;              // ops of the torch stage
+  size_t kernels;          // distinct kernels
+  size_t kernels_compiled; // of these, not found in the kernel cache
+  size_t commands;
+} LtcCompileStatistics;
+
+/// Lowers the program to an executable. The program is consumed: only
+/// `ltcProgramDestroy` may follow. Errors name the op, the rule of the backend
+/// contract or the failing stage, and the user's line.
+LTC_EXPORT LtcStatus ltcProgramCompile(LtcProgram program,
+                                       const LtcCompileOptions *options,
+                                       LtcBytes *executable,
+                                       LtcCompileStatistics *statistics);
+
+/// Text of the program after lowering a copy of it up to `stage` ("torch":
+/// decomposed, at the backend contract; "torch-raw": as built).
+LTC_EXPORT LtcStatus ltcProgramStageText(LtcProgram program, const char *stage,
+                                         int print_locations, LtcBytes *text);
+
+typedef struct {
+  const char *stage; // "torch-raw", "torch", "linalg", "kernels" or "llvm"
+  /// Ops ("aten.addmm") that stay whole although the compiler would decompose
+  /// them; counts from stage "torch" on, for other compilers than ours.
+  const char *const *legal_ops;
+  size_t legal_op_count;
+  /// Stage "linalg" without calls of our library.
+  int portable;
+  int print_locations;
+  int bytecode; // MLIR's bytecode instead of text; not for "llvm"
+} LtcStageOptions;
+
+/// The program at a stage, for whoever goes on from there.
+LTC_EXPORT LtcStatus ltcProgramStage(LtcProgram program,
+                                     const LtcStageOptions *options,
+                                     LtcBytes *result);
+
+/// Compiles a module that was written elsewhere, as text or bytecode: one
+/// function in the torch dialect or on the linalg stage, with tensor arguments,
+/// then scalar ones. The stage is told by the ops.
+LTC_EXPORT LtcStatus ltcModuleCompile(LtcCompiler compiler, const char *module,
+                                      size_t size,
+                                      const LtcCompileOptions *options,
+                                      LtcBytes *executable,
+                                      LtcCompileStatistics *statistics);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // TORCH_LTC_C_LOWERING_H

@@ -1,0 +1,39 @@
+//===- Passes.h - Kernel on tensors -> LLVM dialect -------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_CODEGEN_PASSES_H
+#define TORCH_LTC_CODEGEN_PASSES_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace mlir::torch_ltc {
+
+/// On kernels that write results over operands: for each result the operand's
+/// number or -1 (array<i64>).
+inline constexpr llvm::StringLiteral kAliasesAttr = "ltc.aliases";
+
+#define GEN_PASS_DECL
+#include "torch_ltc/Codegen/Passes.h.inc"
+
+/// From kernels on tensors to the LLVM dialect. Each kernel becomes an
+/// `llvm.func @name` of one pointer for each operand and result, and the
+/// first and last iteration as i64. The first pipeline is for kernels that
+/// `KernelSchedule` can schedule, the other for all others (scatters,
+/// insertions), which are one iteration.
+void buildLoopsPipeline(OpPassManager &manager);
+void buildBufferizationPipeline(OpPassManager &manager);
+
+#define GEN_PASS_REGISTRATION
+#include "torch_ltc/Codegen/Passes.h.inc"
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CODEGEN_PASSES_H

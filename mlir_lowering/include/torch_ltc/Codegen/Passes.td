@@ -1,0 +1,54 @@
+//===- Passes.td - Kernel on tensors -> LLVM dialect -------*- tablegen -*-===//
+
+#ifndef TORCH_LTC_CODEGEN_PASSES_TD
+#define TORCH_LTC_CODEGEN_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def LowerToLoops : Pass<"ltc-mlir-lower-to-loops", "::mlir::ModuleOp"> {
+  let summary = "kernels of fused linalg.generic become loops over memory";
+  let description = [{
+    Each kernel that `KernelSchedule` can schedule becomes a function of one
+    one-dimensional memref for each operand and result and the range
+    [begin, end) of its parallel iterations. Other kernels stay.
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def BindBuffers : Pass<"ltc-mlir-bind-buffers", "::mlir::ModuleOp"> {
+  let summary = "kernels take memrefs for operands and results";
+  let description = [{
+    A kernel `(tensors) -> tensors` becomes a function of one contiguous memref
+    for each operand and result and the range [begin, end) of its iterations
+    (unused: the kernel is one iteration), ready for one-shot bufferization.
+    Scalar parameters are loaded from one-element memrefs.
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def LowerCopies : Pass<"ltc-mlir-lower-copies", "::mlir::ModuleOp"> {
+  let summary = "memref.copy becomes loops";
+  let description = [{
+    A strided memref.copy would otherwise become a call of MLIR's C runner
+    library, which is not there at run time.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
+def ExpandMath : Pass<"ltc-mlir-expand-math", "::mlir::ModuleOp"> {
+  let summary = "math functions, bfloat16 and integer division as plain code";
+  let description = [{
+    f32 functions become MLIR's polynomials where these are accurate; sin, cos
+    and pow stay calls, which LLVM vectorises with libmvec. bfloat16
+    arithmetic runs in f32. Integer division by zero and the overflow of
+    division by -1 yield 0 and the negated dividend instead of a trap.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+#endif // TORCH_LTC_CODEGEN_PASSES_TD

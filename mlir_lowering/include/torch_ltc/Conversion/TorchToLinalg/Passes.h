@@ -1,0 +1,34 @@
+//===- Passes.h - torch dialect -> linalg on tensors ------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOLINALG_PASSES_H
+#define TORCH_LTC_CONVERSION_TORCHTOLINALG_PASSES_H
+
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace mlir::torch_ltc {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "torch_ltc/Conversion/TorchToLinalg/Passes.h.inc"
+
+/// Types of the torch dialect as builtin types: `!torch.vtensor<[2],si64>` is
+/// `tensor<2xi64>`, `!torch.int` is i64, `!torch.float` f64, `!torch.bool` i1.
+/// Everything else stays.
+void populateTorchToLinalgTypes(TypeConverter &converter);
+
+/// The pattern that lowers every op of the torch dialect.
+void populateTorchToLinalgPatterns(RewritePatternSet &patterns,
+                                   const TypeConverter &converter);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOLINALG_PASSES_H

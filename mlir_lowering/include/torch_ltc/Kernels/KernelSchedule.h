@@ -1,0 +1,150 @@
+//===- KernelSchedule.h - How a kernel's loops run --------------*- C++ -*-===//
+//
+// Decides, for a kernel of fused ops (FusionDomain.h), which loops there are
+// and what runs in which:
+//
+// * the factors become axes: ordered as memory is (outermost first) and merged
+//   where every access is linear over both;
+// * shared axes become the kernel's parallel iterations. If the innermost axis
+//   is shared, it is split in blocks, since it must also be the vector loop;
+// * operands that are contiguous along another axis than the innermost are read
+//   tile by tile;
+// * the other axes are loops inside. Ops with the same inner axes run in one
+//   nest unless one needs a finished reduction of the other; then it runs in a
+//   later nest. Cheap values are computed again in each nest that needs them,
+//   others are kept in temporaries.
+//
+// Softmax over the rows of 512x128: axes 512 (shared), 128; nests {max},
+// {exp, sum}, {divide}, each a loop over 128.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_KERNELS_KERNELSCHEDULE_H
+#define TORCH_LTC_KERNELS_KERNELSCHEDULE_H
+
+#include "torch_ltc/Kernels/FusionDomain.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::torch_ltc {
+
+/// Adjacent factors that are one loop.
+struct Axis {
+  SmallVector<unsigned, 2> factors; ///< outer to inner
+  int64_t size = 1;
+};
+
+/// Loops around the bodies of members; temporaries and scalars between nests.
+struct Nest {
+  SmallVector<unsigned> axes; ///< outermost first
+  /// Reduced axes without a loop: the body is repeated for each point.
+  SmallVector<unsigned> unrolled;
+  /// Members whose results this nest stores, in order. What else they need is
+  /// computed on demand.
+  SmallVector<unsigned> members;
+};
+
+class KernelSchedule {
+public:
+  /// nullopt if the kernel has other ops than a domain can hold.
+  static std::optional<KernelSchedule> compute(func::FuncOp kernel);
+
+  const FusionDomain &getDomain() const { return domain; }
+  ArrayRef<Axis> getAxes() const { return axes; }
+  ArrayRef<Nest> getNests() const { return nests; }
+
+  /// Axes that the kernel's iterations run over, without the split one.
+  ArrayRef<unsigned> getOuterAxes() const { return outerAxes; }
+  /// The axis that is cut into blocks; each iteration takes one.
+  std::optional<unsigned> getSplitAxis() const { return splitAxis; }
+  int64_t getBlockSize() const { return blockSize; }
+  int64_t getNumBlocks() const { return numBlocks; }
+  /// The axis along which transposed operands are contiguous. Each iteration
+  /// then takes a tile of kTileSize x kTileSize points of it and of the split
+  /// axis, for which these operands are first transposed into small buffers.
+  std::optional<unsigned> getTileAxis() const { return tileAxis; }
+  static constexpr int64_t kTileSize = 32;
+  /// Whether a member's operand is transposed in that way.
+  bool isTransposed(const LinearForm &access) const;
+  int64_t getTripCount() const { return tripCount; }
+
+  /// Reshapes undone: an argument, a member's result, or a uniform tensor.
+  static Value getRoot(Value value);
+  /// The member that computes `root`, if any.
+  std::optional<unsigned> getProducer(Value root) const;
+  /// Index of a kernel result, if `root` is one.
+  std::optional<unsigned> getResultIndex(Value root) const;
+  /// Whether the member's results are stored by a nest (else they are computed
+  /// on demand).
+  bool isStored(unsigned member) const { return stored[member]; }
+  /// Axes of a member inside the kernel's iterations, outermost first.
+  ArrayRef<unsigned> getInnerAxes(unsigned member) const {
+    return innerAxes[member];
+  }
+  bool isReduced(unsigned member, unsigned axis) const;
+  bool has(unsigned member, unsigned axis) const;
+
+  /// Form over axes instead of factors.
+  LinearForm overAxes(const LinearForm &form) const;
+  /// Access of an operand of a member, over axes.
+  LinearForm getAccess(unsigned member, OpOperand &operand) const;
+
+  /// Calls `callback` with every operand that a nest reads, on-demand members
+  /// included.
+  void
+  forEachRead(const Nest &nest,
+              function_ref<void(unsigned member, OpOperand &)> callback) const;
+
+  /// Iterations that are worth a thread of their own.
+  int64_t getGrain() const;
+
+private:
+  explicit KernelSchedule(func::FuncOp kernel) : kernel(kernel) {}
+  bool collectMembers();
+  bool collectResults();
+  void orderAxes();
+  void mergeAxes();
+  bool canMerge(const Axis &outer, const Axis &inner) const;
+  void chooseIterations();
+  unsigned getInnermostAxis() const;
+  bool isWindow(unsigned axis) const;
+  std::optional<unsigned> findTransposedAxis() const;
+  void findInnerAxes();
+  void chooseStored();
+  bool buildNests();
+  int64_t costOf(unsigned member) const;
+  SmallVector<int64_t> findChainCosts() const;
+  bool isReduction(unsigned member) const;
+  int64_t getInnerVolume(unsigned member) const;
+  void findDemands(unsigned member, SmallVectorImpl<unsigned> &demands) const;
+  void chooseUnrolled(Nest &nest) const;
+
+  func::FuncOp kernel;
+  FusionDomain domain;
+  SmallVector<Axis> axes;
+  SmallVector<unsigned> outerAxes;
+  std::optional<unsigned> splitAxis;
+  int64_t blockSize = 0, numBlocks = 1, tripCount = 1;
+  std::optional<unsigned> tileAxis;
+  DenseMap<Value, unsigned> producers;
+  DenseMap<Value, unsigned> results;
+  SmallVector<SmallVector<unsigned>> innerAxes; ///< by member
+  SmallVector<bool> stored;                     ///< by member
+  SmallVector<Nest> nests;
+};
+
+/// Rough number of vector instructions that an op takes for a vector of
+/// elements.
+int64_t getBodyCost(linalg::GenericOp op);
+
+/// How the runtime may split a kernel over threads.
+struct TripCount {
+  int64_t count = 1; ///< independent iterations
+  int64_t grain = 0; ///< fewest iterations worth a thread; 0: never split
+};
+
+TripCount getTripCount(func::FuncOp kernel);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_KERNELS_KERNELSCHEDULE_H

@@ -1,0 +1,33 @@
+//===- Passes.h - linalg on tensors -> kernels stage ------------*- C++ -*-===//
+//
+// From one function on static-shape tensors to a flat list of kernel and
+// library calls and the kernels' functions.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_KERNELS_PASSES_H
+#define TORCH_LTC_KERNELS_PASSES_H
+
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace mlir::torch_ltc {
+
+#define GEN_PASS_DECL
+#include "torch_ltc/Kernels/Passes.h.inc"
+
+/// The passes from the linalg stage to the kernels stage, in order.
+void buildKernelsPipeline(OpPassManager &manager);
+
+/// Makes the whole program one kernel: the reference that tests compare with.
+void buildReferencePipeline(OpPassManager &manager);
+
+#define GEN_PASS_REGISTRATION
+#include "torch_ltc/Kernels/Passes.h.inc"
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_KERNELS_PASSES_H

@@ -1,0 +1,117 @@
+//===- Passes.td - linalg on tensors -> kernels stage ------*- tablegen -*-===//
+
+#ifndef TORCH_LTC_KERNELS_PASSES_TD
+#define TORCH_LTC_KERNELS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def SelectLibraryCalls
+    : Pass<"ltc-mlir-select-library-calls", "::mlir::ModuleOp"> {
+  let summary = "matrix products become ltc.library_call";
+  let description = [{
+    `linalg.matmul` and `linalg.batch_matmul` become library calls. Operands
+    that are transposes of the last two dimensions become flags, operands
+    broadcast along the batch become rank-2 operands, and the zero fill of the
+    accumulator disappears.
+  }];
+  let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect"];
+}
+
+def NormalizeOps : Pass<"ltc-mlir-normalize-ops", "::mlir::ModuleOp"> {
+  let summary = "named ops, strided slices, concatenations in few forms";
+  let description = [{
+    Named linalg ops and slices that are not contiguous become linalg.generic,
+    so that they can be fused; concatenations and paddings become insertions;
+    rank-0 tensors of one scalar become fills.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def SplitReductions : Pass<"ltc-mlir-split-reductions", "::mlir::ModuleOp"> {
+  let summary = "reductions of everything to one element run in parts";
+  let description = [{
+    A large reduction with (nearly) no parallel loop would run on one thread.
+    It becomes a reduction of equal parts and one of the parts' results.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
+def DuplicateProducers
+    : Pass<"ltc-mlir-duplicate-producers", "::mlir::ModuleOp"> {
+  let summary = "cheap ops are computed again for each user";
+  let description = [{
+    Broadcasts, slices, conversions and other elementwise ops that read little
+    more than they write get a copy for each user, so that each copy can be
+    fused and the tensor need not exist.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
+def GroupOps : Pass<"ltc-mlir-group-ops", "::mlir::ModuleOp"> {
+  let summary = "ops over a common iteration space form groups";
+  let description = [{
+    Gives ops that are to run as one kernel the same `ltc.group`: elementwise
+    chains, their reductions, what follows the reductions row by row (softmax,
+    layer norm), and siblings that read the same tensor. A group is a
+    `FusionDomain`; an op joins the group of its latest operand if it leaves
+    enough parallel iterations.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
+def CombineProducts : Pass<"ltc-mlir-combine-products", "::mlir::ModuleOp"> {
+  let summary = "independent matrix products become one larger product";
+  let description = [{
+    Small products with one and the same matrix that don't depend on each other
+    become one product of joined rows; a sum of products over the operands' rows
+    becomes one product of joined operands (`ltc.join`). A recurrent layer has
+    such products at each time step.
+  }];
+  let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def RecomputeValues : Pass<"ltc-mlir-recompute-values", "::mlir::ModuleOp"> {
+  let summary = "groups compute large inputs again";
+  let description = [{
+    Where elementwise ops lead to a large input of a group from tensors that the
+    group reads anyway, or from fewer bytes, they are copied in front of the
+    group and marked for it. If anything changed, all groups are dissolved:
+    `ltc-mlir-group-ops` has to run again.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def OutlineKernels : Pass<"ltc-mlir-outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "each group of ops becomes a kernel function";
+  let description = [{
+    Ops with an equal `ltc.group` number, and every other computing op by
+    itself, move into private functions on tensors that the program calls with
+    `ltc.kernel_call`. Constants, fills, empty tensors and scalar arithmetic
+    are cloned into each kernel that needs them. Reshapes and contiguous
+    slices stay in the program: they cost nothing there.
+  }];
+  let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect",
+                           "::mlir::linalg::LinalgDialect"];
+}
+
+def GroupProgram : Pass<"ltc-mlir-group-program", "::mlir::ModuleOp"> {
+  let summary = "the whole program becomes one group";
+  let description = [{
+    Gives every computing op the same `ltc.group`. Tests compare the real
+    grouping with this one.
+  }];
+}
+
+def DeduplicateKernels
+    : Pass<"ltc-mlir-deduplicate-kernels", "::mlir::ModuleOp"> {
+  let summary = "kernels of equal structure become one";
+  let description = [{
+    Names each kernel after the hash of its text and keeps one of each.
+  }];
+}
+
+#endif // TORCH_LTC_KERNELS_PASSES_TD

@@ -1,0 +1,49 @@
+//===- Program.h - The program function and its ops' roles ------*- C++ -*-===//
+//
+// What the passes of the kernels stage agree on: which function is the
+// program, and which of its ops compute, are views, or are cloned on demand.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_KERNELS_PROGRAM_H
+#define TORCH_LTC_KERNELS_PROGRAM_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::torch_ltc {
+
+/// Groups that the outliner turns into kernels: an i64 on ops of the program.
+inline constexpr llvm::StringLiteral kGroupAttr = "ltc.group";
+
+/// Copies of ops that are to run again in another group: an i64, equal for
+/// those of one group. Goes with GroupOps.
+inline constexpr llvm::StringLiteral kRecomputedAttr = "ltc.recomputed";
+
+/// The one public function with a body; emits an error if there is none or
+/// more than one.
+FailureOr<func::FuncOp> findProgram(ModuleOp module);
+
+/// What the outliner does with an op of the program's body.
+enum class OpRole {
+  Compute, ///< becomes (part of) a kernel
+  View,    ///< same bytes under another shape or offset: stays
+  Call,    ///< kernel or library call, or join: stays
+  Clone,   ///< cheap: cloned into each kernel that uses it
+  Constant ///< non-splat tensor constant: stays, becomes data
+};
+OpRole getRole(Operation *op);
+
+/// Whether the result of a static slice is one contiguous range of its source.
+bool isContiguousSlice(tensor::ExtractSliceOp slice);
+
+/// Elements before the first element of a contiguous slice.
+int64_t getSliceOffset(tensor::ExtractSliceOp slice);
+
+/// Bytes of a contiguous tensor; booleans take a byte each.
+int64_t getTensorBytes(Type type);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_KERNELS_PROGRAM_H

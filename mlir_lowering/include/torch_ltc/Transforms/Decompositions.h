@@ -1,0 +1,54 @@
+//===- Decompositions.h - Compound torch ops as simpler ones ----*- C++ -*-===//
+//
+// Rewrite patterns by op family. Each pattern replaces one op by elementwise
+// ops, reductions, views, gathers and matrix products, which all targets have.
+// The formulas are those of torch's CPU kernels; 16-bit floats are computed in
+// float32 and rounded once, at the end.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_TRANSFORMS_DECOMPOSITIONS_H
+#define TORCH_LTC_TRANSFORMS_DECOMPOSITIONS_H
+
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace mlir::torch_ltc {
+
+struct DecompositionOptions {
+  /// Ops that the target takes whole ("aten._softmax"); they get no pattern.
+  llvm::StringSet<> legalOps;
+
+  /// `name` is an op's full name ("torch.aten._softmax").
+  bool isLegal(StringRef name) const {
+    name.consume_front("torch.");
+    return legalOps.contains(name);
+  }
+};
+
+void populateBatchNormDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options);
+void populateDataMovementDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options);
+void populateElementwiseDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options);
+void populateLinearDecompositionPatterns(RewritePatternSet &patterns,
+                                         const DecompositionOptions &options);
+void populateLossDecompositionPatterns(RewritePatternSet &patterns,
+                                       const DecompositionOptions &options);
+void populateNllLossDecompositionPatterns(RewritePatternSet &patterns,
+                                          const DecompositionOptions &options);
+void populateNormalizationDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options);
+void populateReductionDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options);
+void populateSoftmaxDecompositionPatterns(RewritePatternSet &patterns,
+                                          const DecompositionOptions &options);
+
+/// All of the above.
+void populateDecompositionPatterns(RewritePatternSet &patterns,
+                                   const DecompositionOptions &options);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_TRANSFORMS_DECOMPOSITIONS_H

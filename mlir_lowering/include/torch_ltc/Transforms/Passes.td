@@ -1,0 +1,56 @@
+//===- Passes.td - Passes within the torch dialect ---------*- tablegen -*-===//
+
+#ifndef TORCH_LTC_TRANSFORMS_PASSES_TD
+#define TORCH_LTC_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def DecomposeOpsPass : Pass<"ltc-mlir-decompose-ops", "::mlir::func::FuncOp"> {
+  let summary = "Rewrite compound torch ops as simpler torch ops";
+  let description = [{
+    Softmax, normalisation, losses and the like become elementwise ops,
+    reductions, views and matrix products of the torch dialect. An op that the
+    target takes whole is named in `legal-ops`. An op that has a decomposition
+    but whose operands it can't handle is an error.
+  }];
+  let dependentDialects = ["::mlir::torch_ltc::torch::TorchDialect"];
+  let options = [
+    ListOption<"legalOps", "legal-ops", "std::string",
+               "Ops that stay as they are, such as aten._softmax">,
+  ];
+}
+
+def ExportOperatorsPass : Pass<"ltc-mlir-export-operators"> {
+  let summary = "Write ops that torch-mlir doesn't have as torch.operator";
+  let description = [{
+    The dialect has some ops more than torch-mlir's (rows with
+    `torch_mlir = false` in the op table). After this pass a module has none of
+    them, so torch-mlir's parser and verifier accept it.
+    `ltc-mlir-import-operators` is the inverse.
+  }];
+}
+
+def ImportOperatorsPass : Pass<"ltc-mlir-import-operators"> {
+  let summary = "Turn torch.operator into the dialect's op of that name";
+  let description = [{
+    A `torch.operator` whose name the dialect doesn't have stays.
+  }];
+}
+
+def VerifyBackendContractPass
+    : Pass<"ltc-mlir-verify-backend-contract", "::mlir::ModuleOp"> {
+  let summary = "Check what the lowerings of the torch dialect rely on";
+  let description = [{
+    The rules are numbered in docs/backend_contract.md. Every violation is an
+    error that names the rule, the op and the user's line.
+  }];
+  let options = [
+    ListOption<"legalOps", "legal-ops", "std::string",
+               "Ops that this target takes besides those of the op table that "
+               "are lowered to linalg or to a library, e.g. aten.addmm">,
+    Option<"allowDynamicSizes", "allow-dynamic-sizes", "bool", "false",
+           "The target takes tensors whose rank is known and sizes aren't">
+  ];
+}
+
+#endif // TORCH_LTC_TRANSFORMS_PASSES_TD

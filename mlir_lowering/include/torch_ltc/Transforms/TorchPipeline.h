@@ -1,0 +1,26 @@
+//===- TorchPipeline.h - From a traced program to the contract --*- C++ -*-===//
+
+#ifndef TORCH_LTC_TRANSFORMS_TORCHPIPELINE_H
+#define TORCH_LTC_TRANSFORMS_TORCHPIPELINE_H
+
+#include "mlir/Pass/PassManager.h"
+
+namespace mlir::torch_ltc {
+
+struct TorchPipelineOptions {
+  /// Ops that the target takes as they are ("aten.addmm"): they are neither
+  /// decomposed nor refused by the contract.
+  std::vector<std::string> legalOps;
+};
+
+/// Passes on a module in the torch dialect as it was built; after them it is
+/// at the backend contract.
+void buildTorchPipeline(OpPassManager &passes,
+                        const TorchPipelineOptions &options = {});
+
+/// As `ltc-torch-to-contract`, for the test driver.
+void registerTorchPipeline();
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_TRANSFORMS_TORCHPIPELINE_H

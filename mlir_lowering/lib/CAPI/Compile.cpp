@@ -1,0 +1,277 @@
+//===- Compile.cpp - Stages and compilation of a program ------------------===//
+
+#include "ProgramStorage.h"
+#include "torch_ltc-c/runtime.h"
+#include "torch_ltc/Codegen/CompileLinalgModule.h"
+#include "torch_ltc/Conversion/TorchToLinalg/Passes.h"
+#include "torch_ltc/Dialect/Torch/TorchDialect.h"
+#include "torch_ltc/Transforms/Passes.h"
+#include "torch_ltc/Transforms/TorchPipeline.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+//===----------------------------------------------------------------------===//
+// Texts
+//===----------------------------------------------------------------------===//
+
+static std::string printAsIs(ModuleOp module, bool printLocations) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OpPrintingFlags flags;
+  if (printLocations)
+    flags.enableDebugInfo();
+  module.print(stream, flags);
+  return text;
+}
+
+OwningOpRef<ModuleOp> torch_ltc::exportTorchModule(ModuleOp module) {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  PassManager passes(module.getContext(), module.getOperationName());
+  passes.addPass(createExportOperatorsPass());
+  (void)passes.run(*copy);
+  return copy;
+}
+
+std::string torch_ltc::printTorchModule(ModuleOp module, bool printLocations) {
+  return printAsIs(*exportTorchModule(module), printLocations);
+}
+
+//===----------------------------------------------------------------------===//
+// Lowering
+//===----------------------------------------------------------------------===//
+
+namespace {
+using StageText = std::function<void(StringRef stage, StringRef text)>;
+
+/// Lowers one module, stage by stage.
+class ProgramCompiler {
+public:
+  ProgramCompiler(LtcCompiler compiler, ModuleOp module, StageText stageText,
+                  bool printLocations, bool verify)
+      : compiler(compiler), module(module), stageText(std::move(stageText)),
+        printLocations(printLocations), verify(verify) {}
+
+  LogicalResult lowerToContract();
+  LogicalResult lowerToLinalg();
+  FailureOr<std::string> compile(StringRef programName);
+  /// From the linalg stage on.
+  FailureOr<std::string> compileLinalg(StringRef programName);
+
+  LtcCompileStatistics statistics = {};
+
+private:
+  LogicalResult run(void (*build)(OpPassManager &), double &seconds);
+
+  LtcCompiler compiler;
+  ModuleOp module;
+  StageText stageText;
+  bool printLocations;
+  bool verify;
+};
+} // namespace
+
+LogicalResult ProgramCompiler::run(void (*build)(OpPassManager &),
+                                   double &seconds) {
+  auto start = std::chrono::steady_clock::now();
+  PassManager passes(module.getContext(), module.getOperationName());
+  passes.enableVerifier(verify);
+  build(passes);
+  LogicalResult result = passes.run(module);
+  seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return result;
+}
+
+LogicalResult ProgramCompiler::lowerToContract() {
+  if (failed(run([](OpPassManager &passes) { buildTorchPipeline(passes); },
+                 statistics.torch_seconds)))
+    return failure();
+  module.walk([&](func::FuncOp function) {
+    if (!function.isDeclaration())
+      statistics.ops += llvm::range_size(function.getOps());
+  });
+  if (stageText)
+    stageText("torch", printTorchModule(module, printLocations));
+  return success();
+}
+
+LogicalResult ProgramCompiler::lowerToLinalg() {
+  auto build = [](OpPassManager &passes) {
+    passes.addPass(createConvertTorchToLinalgPass());
+    passes.addPass(createCanonicalizerPass());
+    passes.addPass(createCSEPass());
+  };
+  if (failed(run(build, statistics.linalg_seconds)))
+    return failure();
+  if (stageText)
+    stageText("linalg", printAsIs(module, printLocations));
+  return success();
+}
+
+/// The caller's cache behind the interface that code generation has.
+static KernelObjectCache kernelCache(const LtcKernelCache &cache) {
+  KernelObjectCache adapter;
+  if (cache.lookup)
+    adapter.lookup = [&cache](StringRef key) -> std::optional<std::string> {
+      LtcBytes object = {nullptr, 0};
+      if (!cache.lookup(key.data(), key.size(), &object, cache.user_data))
+        return std::nullopt;
+      std::string copy(object.data, object.size);
+      ltcBytesDestroy(object);
+      return copy;
+    };
+  if (cache.store)
+    adapter.store = [&cache](StringRef key, StringRef object) {
+      cache.store(key.data(), key.size(), object.data(), object.size(),
+                  cache.user_data);
+    };
+  return adapter;
+}
+
+FailureOr<std::string> ProgramCompiler::compile(StringRef programName) {
+  if (failed(lowerToContract()) || failed(lowerToLinalg()))
+    return failure();
+  return compileLinalg(programName);
+}
+
+FailureOr<std::string> ProgramCompiler::compileLinalg(StringRef programName) {
+  LinalgCompileOptions options;
+  // The host's CPU, or the one that the configuration chose.
+  options.cpu = {ltcTargetCpuName(), ltcTargetCpuFeatures()};
+  options.programName = programName.str();
+  options.verify = verify;
+  options.printLocations = printLocations;
+  options.stageText = stageText;
+  LinalgCompileStatistics rest;
+  FailureOr<std::string> executable = compileLinalgModule(
+      module, options, kernelCache(compiler->kernelCache), rest);
+  statistics.kernels_seconds = rest.kernelsSeconds;
+  statistics.llvm_seconds = rest.llvmSeconds;
+  statistics.kernels = rest.kernels;
+  statistics.kernels_compiled = rest.kernelsCompiled;
+  statistics.commands = rest.commands;
+  return executable;
+}
+
+//===----------------------------------------------------------------------===//
+// C API
+//===----------------------------------------------------------------------===//
+
+LtcStatus torch_ltc::checkFinished(LtcProgram program) {
+  if (!program->module)
+    return makeStatus("the program was already compiled");
+  if (!program->finished)
+    return makeStatus("the program has no outputs yet");
+  return nullptr;
+}
+
+static StageText stageTextOf(const LtcCompileOptions *options) {
+  if (!options || !options->stage_text)
+    return {};
+  return [options](StringRef stage, StringRef text) {
+    options->stage_text(stage.str().c_str(), text.str().c_str(), text.size(),
+                        options->stage_user_data);
+  };
+}
+
+LtcStatus ltcProgramCompile(LtcProgram program,
+                            const LtcCompileOptions *options,
+                            LtcBytes *executable,
+                            LtcCompileStatistics *statistics) {
+  if (LtcStatus error = checkFinished(program))
+    return error;
+  OwningOpRef<ModuleOp> module = std::move(program->module);
+  DiagnosticCollector diagnostics(&program->compiler->context);
+  ProgramCompiler compiler(program->compiler, *module, stageTextOf(options),
+                           options && options->print_locations,
+                           options && options->verify);
+  std::string name = program->function.getName().str();
+  FailureOr<std::string> bytes = compiler.compile(name);
+  if (failed(bytes))
+    return makeStatus(diagnostics.text("the program cannot be compiled"));
+  *executable = ltcBytesCreate(bytes->data(), bytes->size());
+  if (statistics)
+    *statistics = compiler.statistics;
+  return nullptr;
+}
+
+static bool hasTorchOps(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        return isa_and_present<torch::TorchDialect>(op->getDialect())
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+LtcStatus ltcModuleCompile(LtcCompiler compiler, const char *module,
+                           size_t size, const LtcCompileOptions *options,
+                           LtcBytes *executable,
+                           LtcCompileStatistics *statistics) {
+  DiagnosticCollector diagnostics(&compiler->context);
+  OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(
+      StringRef(module, size), &compiler->context, "module");
+  if (!parsed)
+    return makeStatus(diagnostics.text("the module cannot be parsed"));
+  auto functions = parsed->getOps<func::FuncOp>();
+  if (functions.empty())
+    return makeStatus("the module has no function");
+  std::string name = (*functions.begin()).getName().str();
+  ProgramCompiler lowering(compiler, *parsed, stageTextOf(options),
+                           options && options->print_locations,
+                           /*verify=*/true);
+  FailureOr<std::string> bytes = hasTorchOps(*parsed)
+                                     ? lowering.compile(name)
+                                     : lowering.compileLinalg(name);
+  if (failed(bytes))
+    return makeStatus(diagnostics.text("the module cannot be compiled"));
+  *executable = ltcBytesCreate(bytes->data(), bytes->size());
+  if (statistics)
+    *statistics = lowering.statistics;
+  return nullptr;
+}
+
+LtcStatus ltcProgramStageText(LtcProgram program, const char *stage,
+                              int print_locations, LtcBytes *text) {
+  if (LtcStatus error = checkFinished(program))
+    return error;
+  StringRef wanted(stage);
+  if (!llvm::is_contained({"torch-raw", "torch", "linalg", "kernels", "llvm"},
+                          wanted))
+    return makeStatus("unknown stage '" + wanted +
+                      "': the stages are torch-raw, torch, linalg, kernels "
+                      "and llvm");
+  std::string found;
+  OwningOpRef<ModuleOp> module = program->module->clone();
+  DiagnosticCollector diagnostics(&program->compiler->context);
+  auto keep = [&](StringRef name, StringRef stageText) {
+    if (name == wanted)
+      found = stageText.str();
+  };
+  ProgramCompiler compiler(program->compiler, *module, keep,
+                           print_locations != 0, /*verify=*/false);
+  LogicalResult result = success();
+  if (wanted == "torch-raw")
+    found = printTorchModule(*module, print_locations != 0);
+  else if (wanted == "torch")
+    result = compiler.lowerToContract();
+  else if (wanted == "linalg")
+    result = success(succeeded(compiler.lowerToContract()) &&
+                     succeeded(compiler.lowerToLinalg()));
+  else
+    result = compiler.compile(program->function.getName());
+  if (failed(result))
+    return makeStatus(diagnostics.text("the program does not reach the stage " +
+                                       wanted.str()));
+  *text = ltcBytesCreate(found.data(), found.size());
+  return nullptr;
+}

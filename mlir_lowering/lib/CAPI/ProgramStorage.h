@@ -1,0 +1,86 @@
+//===- ProgramStorage.h - What stands behind the handles of the C API -----===//
+
+#ifndef TORCH_LTC_LIB_CAPI_PROGRAMSTORAGE_H
+#define TORCH_LTC_LIB_CAPI_PROGRAMSTORAGE_H
+
+#include "torch_ltc-c/lowering.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/ThreadPool.h"
+#include <string>
+#include <thread>
+#include <vector>
+
+struct LtcCompilerStorage {
+  LtcCompilerStorage();
+
+  // One worker: compilation runs in the caller's thread, but the context must
+  // stay multithreaded, or several callers could not share it.
+  llvm::DefaultThreadPool pool{llvm::hardware_concurrency(1)};
+  mlir::MLIRContext context;
+  LtcKernelCache kernelCache = {};
+};
+
+struct LtcProgramStorage {
+  LtcProgramStorage(LtcCompiler compiler, llvm::StringRef name);
+
+  LtcCompiler compiler;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::func::FuncOp function;
+  /// At the end of the function's block.
+  mlir::OpBuilder builder;
+  /// By `LtcValue.id`.
+  std::vector<mlir::Value> values;
+  /// Constants by type and value, so that equal ones share one value.
+  llvm::DenseMap<std::pair<mlir::Type, mlir::Attribute>, LtcValue> constants;
+  /// First mistake of a call that cannot return a status; the next call that
+  /// can, does.
+  std::string error;
+  bool finished = false;
+
+  LtcValue define(mlir::Value value);
+  /// Null, and `error` set, for a value that isn't of this program.
+  mlir::Value get(LtcValue value);
+  void setError(const llvm::Twine &message);
+};
+
+namespace mlir::torch_ltc {
+
+/// Element type of the torch dialect: si64, ui8, i1, f32, ...; null if the
+/// number is none of LtcDType's.
+Type torchDType(MLIRContext *context, LtcDType dtype);
+
+LtcStatus makeStatus(const llvm::Twine &message);
+
+/// Gathers this thread's diagnostics. The handler belongs to the context,
+/// which other threads may use at the same time.
+class DiagnosticCollector {
+public:
+  explicit DiagnosticCollector(MLIRContext *context);
+
+  /// The errors, one a line; `fallback` if none was reported.
+  std::string text(const Twine &fallback) const;
+
+private:
+  std::thread::id thread = std::this_thread::get_id();
+  std::string errors;
+  ScopedDiagnosticHandler handler;
+};
+
+/// An error if the program can't be lowered (any more).
+LtcStatus checkFinished(LtcProgram program);
+
+/// A copy for torch-mlir: ops that its dialect doesn't have are
+/// `torch.operator`.
+OwningOpRef<ModuleOp> exportTorchModule(ModuleOp module);
+
+/// The module's text as torch-mlir reads it: ops that its dialect doesn't have
+/// are written as `torch.operator`.
+std::string printTorchModule(ModuleOp module, bool printLocations);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_LIB_CAPI_PROGRAMSTORAGE_H

@@ -1,0 +1,73 @@
+//===- BindBuffers.cpp - Kernels take memrefs -----------------------------===//
+
+#include "torch_ltc/Codegen/Passes.h"
+
+namespace mlir::torch_ltc {
+#define GEN_PASS_DEF_BINDBUFFERS
+#include "torch_ltc/Codegen/Passes.h.inc"
+
+namespace {
+
+MemRefType memrefOf(Type type) {
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    return MemRefType::get(tensor.getShape(), tensor.getElementType());
+  return MemRefType::get({}, type); // a scalar parameter
+}
+
+/// Rewrites one kernel's signature around its unchanged body.
+void bindBuffers(func::FuncOp kernel) {
+  OpBuilder builder(kernel.getContext());
+  Location loc = kernel.getLoc();
+  Block &entry = kernel.getBody().front();
+  FunctionType type = kernel.getFunctionType();
+  SmallVector<Type> inputs;
+  for (Type t : llvm::concat<const Type>(type.getInputs(), type.getResults()))
+    inputs.push_back(memrefOf(t));
+  inputs.append(2, builder.getIndexType());
+
+  builder.setInsertionPointToStart(&entry);
+  unsigned operandCount = type.getNumInputs();
+  for (unsigned i = 0; i < operandCount; ++i) {
+    Type original = type.getInput(i);
+    BlockArgument argument = entry.getArgument(i);
+    argument.setType(inputs[i]);
+    Value value;
+    if (isa<RankedTensorType>(original))
+      value =
+          bufferization::ToTensorOp::create(builder, loc, original, argument,
+                                            /*restrict=*/true);
+    else
+      value = memref::LoadOp::create(builder, loc, argument);
+    argument.replaceAllUsesExcept(value, value.getDefiningOp());
+  }
+  for (Type t : ArrayRef(inputs).drop_front(operandCount))
+    entry.addArgument(t, loc);
+
+  auto terminator = cast<func::ReturnOp>(entry.getTerminator());
+  builder.setInsertionPoint(terminator);
+  for (auto [index, result] : llvm::enumerate(terminator.getOperands()))
+    bufferization::MaterializeInDestinationOp::create(
+        builder, loc, /*result=*/Type(), result,
+        entry.getArgument(operandCount + index), /*restrict=*/true,
+        /*writable=*/true);
+  terminator->setOperands({});
+  kernel.setFunctionType(builder.getFunctionType(inputs, {}));
+  // Callers never pass overlapping memory here: only kernels lowered to loops
+  // update operands in place.
+  for (auto [index, t] : llvm::enumerate(inputs))
+    if (isa<MemRefType>(t))
+      kernel.setArgAttr(index, "llvm.noalias", builder.getUnitAttr());
+}
+
+class BindBuffers : public impl::BindBuffersBase<BindBuffers> {
+  void runOnOperation() override {
+    auto isTensor = [](Type type) { return isa<RankedTensorType>(type); };
+    for (auto kernel : getOperation().getOps<func::FuncOp>())
+      if (!kernel.isDeclaration() &&
+          llvm::any_of(kernel.getResultTypes(), isTensor))
+        bindBuffers(kernel);
+  }
+};
+
+} // namespace
+} // namespace mlir::torch_ltc

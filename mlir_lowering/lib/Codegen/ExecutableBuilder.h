@@ -1,0 +1,56 @@
+//===- ExecutableBuilder.h - Kernels stage to protobuf ----------*- C++ -*-===//
+
+#ifndef TORCH_LTC_LIB_CODEGEN_EXECUTABLEBUILDER_H
+#define TORCH_LTC_LIB_CODEGEN_EXECUTABLEBUILDER_H
+
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+#include "torch_ltc/Kernels/BufferPlan.h"
+
+#include "executable.pb.h"
+
+namespace mlir::torch_ltc {
+
+/// The executable format's messages.
+namespace runtime = ::torch_ltc::runtime;
+
+/// Fills in everything but the kernels' objects: buffers, constants,
+/// parameters, outputs and commands.
+class ExecutableBuilder {
+public:
+  /// `kernelOfCall` has each kernel call's index in `Executable.kernels`.
+  ExecutableBuilder(func::FuncOp program, const BufferPlan &plan,
+                    const DenseMap<Operation *, unsigned> &kernelOfCall,
+                    runtime::Executable &executable)
+      : program(program), plan(plan), kernelOfCall(kernelOfCall),
+        executable(executable), symbols(program->getParentOfType<ModuleOp>()) {}
+
+  LogicalResult build();
+
+private:
+  LogicalResult addParameters();
+  void addBuffers();
+  LogicalResult addConstants();
+  LogicalResult addCommands();
+  LogicalResult addOutputs();
+  void addKernelCall(ltc::KernelCallOp call);
+  void addJoin(ltc::JoinOp join);
+  LogicalResult addCheck(ltc::CheckBoundsOp check);
+  LogicalResult addMatmul(ltc::LibraryCallOp call);
+  LogicalResult addConvolution(ltc::LibraryCallOp call);
+  /// Named after the ATen ops that it computes, where they are known.
+  runtime::Command *addCommand(Operation *op, StringRef fallbackName,
+                               StringRef sizes = "");
+  void setPart(runtime::BufferRef *reference, Value value);
+  LogicalResult setType(runtime::TensorType *message, Type type,
+                        Attribute isUnsigned, Location loc);
+
+  func::FuncOp program;
+  const BufferPlan &plan;
+  const DenseMap<Operation *, unsigned> &kernelOfCall;
+  runtime::Executable &executable;
+  SymbolTable symbols;
+};
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_LIB_CODEGEN_EXECUTABLEBUILDER_H

@@ -1,0 +1,142 @@
+//===- ExpandMath.cpp - Math functions, bfloat16, integer division --------===//
+
+#include "torch_ltc/Codegen/Passes.h"
+
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mlir::torch_ltc {
+#define GEN_PASS_DEF_EXPANDMATH
+#include "torch_ltc/Codegen/Passes.h.inc"
+
+namespace {
+
+/// f32 functions whose polynomials are within 4 ulp, as measured against f64
+/// in MLIR 22 (sin and cos lose all digits near their zeros there, atan2 is nan
+/// for two zeros or two infinities).
+bool usePolynomial(StringRef function) {
+  static constexpr StringLiteral accurate[] = {
+      "math.tanh", "math.erf",  "math.exp",   "math.expm1",
+      "math.log",  "math.log2", "math.log1p", "math.atan"};
+  return llvm::is_contained(accurate, function);
+}
+
+/// Runs arithmetic and math functions on bfloat16 and half values in f32.
+LogicalResult widenNarrowFloats(Operation *root) {
+  MLIRContext *context = root->getContext();
+  SetVector<Type> narrow;
+  narrow.insert(BFloat16Type::get(context));
+  narrow.insert(Float16Type::get(context));
+  Type wide = Float32Type::get(context);
+  {
+    SetVector<Type> supported;
+    supported.insert(wide);
+    supported.insert(Float64Type::get(context));
+    TypeConverter converter;
+    math::populateExtendToSupportedTypesTypeConverter(converter, supported,
+                                                      wide);
+    ConversionTarget target(*context);
+    math::populateExtendToSupportedTypesConversionTarget(target, converter);
+    RewritePatternSet patterns(context);
+    math::populateExtendToSupportedTypesPatterns(patterns, converter);
+    if (failed(applyPartialConversion(root, target, std::move(patterns))))
+      return failure();
+  }
+  TypeConverter converter;
+  arith::populateEmulateUnsupportedFloatsConversions(
+      converter, narrow.getArrayRef(), wide);
+  ConversionTarget target(*context);
+  arith::populateEmulateUnsupportedFloatsLegality(target, converter);
+  RewritePatternSet patterns(context);
+  arith::populateEmulateUnsupportedFloatsPatterns(patterns, converter);
+  return applyPartialConversion(root, target, std::move(patterns));
+}
+
+/// A divisor that never traps: 1 where `divisor` is 0, or where it is -1 and
+/// the division is signed.
+Value safeDivisor(OpBuilder &builder, Location loc, Value divisor,
+                  bool isSigned) {
+  Type type = divisor.getType();
+  auto constant = [&](int64_t value) {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getIntegerAttr(type, value));
+  };
+  Value trap = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                     divisor, constant(0));
+  if (isSigned) {
+    Value minusOne = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::eq, divisor, constant(-1));
+    trap = arith::OrIOp::create(builder, loc, trap, minusOne);
+  }
+  return arith::SelectOp::create(builder, loc, trap, constant(1), divisor);
+}
+
+bool isSafeConstant(Value divisor) {
+  IntegerAttr value;
+  return matchPattern(divisor, m_Constant(&value)) &&
+         !value.getValue().isZero() && !value.getValue().isAllOnes();
+}
+
+/// x86 traps on division by zero and on the overflow of MIN / -1.
+template <typename OpTy, bool isSigned, bool isRemainder>
+void guardDivisions(Operation *root) {
+  root->walk([](OpTy op) {
+    auto type = dyn_cast<IntegerType>(op.getType());
+    if (!type || isSafeConstant(op.getRhs()))
+      return;
+    OpBuilder builder(op);
+    Location loc = op.getLoc();
+    Value lhs = op.getLhs(), rhs = op.getRhs();
+    auto isValue = [&](int64_t value) -> Value {
+      Value constant = arith::ConstantOp::create(
+          builder, loc, builder.getIntegerAttr(type, value));
+      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rhs,
+                                   constant);
+    };
+    Value zero = arith::ConstantOp::create(builder, loc,
+                                           builder.getIntegerAttr(type, 0));
+    Value divisor = safeDivisor(builder, loc, rhs, isSigned);
+    Value result = OpTy::create(builder, loc, lhs, divisor);
+    if (isSigned) {
+      Value negated = arith::SubIOp::create(builder, loc, zero, lhs);
+      result = arith::SelectOp::create(builder, loc, isValue(-1),
+                                       isRemainder ? zero : negated, result);
+    }
+    result = arith::SelectOp::create(builder, loc, isValue(0), zero, result);
+    op.replaceAllUsesWith(result);
+    op.erase();
+  });
+}
+
+class ExpandMath : public impl::ExpandMathBase<ExpandMath> {
+  void runOnOperation() override {
+    Operation *root = getOperation();
+    if (failed(widenNarrowFloats(root)))
+      return signalPassFailure();
+    {
+      RewritePatternSet patterns(&getContext());
+      populateMathAlgebraicSimplificationPatterns(patterns);
+      populateMathPolynomialApproximationPatterns(patterns, usePolynomial);
+      arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+      math::populateExpansionPatterns(
+          patterns, {"math.tan", "math.sinh", "math.cosh", "math.fpowi",
+                     "math.ctlz", "math.asinh", "math.acosh", "math.atanh"});
+      if (failed(applyPatternsGreedily(root, std::move(patterns))))
+        return signalPassFailure();
+    }
+    guardDivisions<arith::DivSIOp, true, false>(root);
+    guardDivisions<arith::RemSIOp, true, true>(root);
+    guardDivisions<arith::DivUIOp, false, false>(root);
+    guardDivisions<arith::RemUIOp, false, true>(root);
+    RewritePatternSet patterns(&getContext());
+    arith::populateExpandBFloat16Patterns(patterns);
+    if (failed(applyPatternsGreedily(root, std::move(patterns))))
+      return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace mlir::torch_ltc

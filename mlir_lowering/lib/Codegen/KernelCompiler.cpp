@@ -1,0 +1,177 @@
+//===- KernelCompiler.cpp - One kernel to one relocatable object ----------===//
+
+#include "torch_ltc/Codegen/KernelCompiler.h"
+#include "torch_ltc/Codegen/Passes.h"
+#include "torch_ltc/Kernels/KernelSchedule.h"
+
+#include "mlir/Target/LLVMIR/Export.h"
+
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <mutex>
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+static TargetCpu withDefaults(TargetCpu cpu) {
+  if (!cpu.name.empty())
+    return cpu;
+  cpu.name = llvm::sys::getHostCPUName().str();
+  if (cpu.features.empty()) {
+    SmallVector<std::string> features;
+    for (auto &[feature, isOn] : llvm::sys::getHostCPUFeatures())
+      features.push_back((isOn ? "+" : "-") + feature.str());
+    llvm::sort(features); // the map's order isn't fixed; the key's must be
+    cpu.features = llvm::join(features, ",");
+  }
+  return cpu;
+}
+
+static std::unique_ptr<llvm::TargetMachine>
+createMachine(const TargetCpu &cpu) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  std::string error;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, cpu.name, cpu.features, options, llvm::Reloc::PIC_, std::nullopt,
+      llvm::CodeGenOptLevel::Default));
+}
+
+KernelCompiler::KernelCompiler(MLIRContext *context, const TargetCpu &target,
+                               bool verify)
+    : context(context), cpu(withDefaults(target)),
+      loopsManager(context, ModuleOp::getOperationName()),
+      bufferizationManager(context, ModuleOp::getOperationName()),
+      machine(createMachine(cpu)) {
+  loopsManager.enableVerifier(verify);
+  buildLoopsPipeline(loopsManager);
+  bufferizationManager.enableVerifier(verify);
+  buildBufferizationPipeline(bufferizationManager);
+}
+
+KernelCompiler::~KernelCompiler() = default;
+
+/// Adds `void symbol(ptr buffers, i64 begin, i64 end)`, which loads the
+/// pointers and calls `body`. The pointers' noalias attributes live on the
+/// body's arguments: loaded pointers can't carry them.
+static void addEntry(llvm::Function *body, StringRef symbol) {
+  llvm::LLVMContext &context = body->getContext();
+  llvm::IRBuilder<> builder(context);
+  auto *pointer = builder.getPtrTy();
+  auto *type = llvm::FunctionType::get(
+      builder.getVoidTy(),
+      {pointer, builder.getInt64Ty(), builder.getInt64Ty()}, false);
+  auto *entry = llvm::Function::Create(type, llvm::Function::ExternalLinkage,
+                                       symbol, body->getParent());
+  builder.SetInsertPoint(llvm::BasicBlock::Create(context, "", entry));
+  SmallVector<llvm::Value *> arguments;
+  for (unsigned i = 0; i + 2 < body->arg_size(); ++i)
+    arguments.push_back(builder.CreateLoad(
+        pointer, builder.CreateConstGEP1_64(pointer, entry->getArg(0), i)));
+  arguments.append({entry->getArg(1), entry->getArg(2)});
+  builder.CreateCall(body, arguments);
+  builder.CreateRetVoid();
+  body->setLinkage(llvm::Function::InternalLinkage);
+  body->addFnAttr(llvm::Attribute::NoInline);
+}
+
+static void setTargetAttributes(llvm::Module &module,
+                                llvm::TargetMachine &machine) {
+  module.setDataLayout(machine.createDataLayout());
+  module.setTargetTriple(machine.getTargetTriple());
+  bool hasAvx512 = machine.getTargetFeatureString().contains("+avx512f");
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", machine.getTargetCPU());
+    function.addFnAttr("target-features", machine.getTargetFeatureString());
+    // LLVM prefers 256 bits on most AVX-512 CPUs.
+    if (hasAvx512)
+      function.addFnAttr("prefer-vector-width", "512");
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = true;
+  tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
+  library.addVectorizableFunctionsFromVecLib(llvm::VectorLibrary::LIBMVEC,
+                                             machine.getTargetTriple());
+  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
+      .run(module, modules);
+}
+
+FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
+                                               ArrayRef<int64_t> aliases,
+                                               StringRef symbol,
+                                               std::string *llvmText) {
+  Location loc = kernel.getLoc();
+  if (!machine)
+    return emitError(loc) << "LLVM has no code generator for this machine ("
+                          << llvm::sys::getProcessTriple() << ")";
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  func::FuncOp body = kernel.clone();
+  body.setPublic();
+  if (!aliases.empty())
+    body->setAttr(kAliasesAttr, DenseI64ArrayAttr::get(context, aliases));
+  module->push_back(body);
+  PassManager &manager =
+      KernelSchedule::compute(body) ? loopsManager : bufferizationManager;
+  if (failed(manager.run(*module)))
+    return failure();
+
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> llvmModule =
+      translateModuleToLLVMIR(*module, llvmContext);
+  if (!llvmModule)
+    return emitError(loc) << "kernel could not be translated to LLVM IR";
+  llvm::Function *function = llvmModule->getFunction(kernel.getName());
+  function->setName(symbol + "_body");
+  addEntry(function, symbol);
+  setTargetAttributes(*llvmModule, *machine);
+  optimize(*llvmModule, *machine);
+  if (llvmText) {
+    llvm::raw_string_ostream stream(*llvmText);
+    llvmModule->print(stream, nullptr);
+  }
+
+  SmallString<0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager emitter;
+  if (machine->addPassesToEmitFile(emitter, stream, nullptr,
+                                   llvm::CodeGenFileType::ObjectFile))
+    return emitError(loc) << "LLVM can't emit objects for this machine";
+  emitter.run(*llvmModule);
+  return std::string(object.str());
+}

@@ -1,0 +1,131 @@
+//===- LoopEmitter.h - A scheduled kernel as loops over memory --*- C++ -*-===//
+
+#ifndef TORCH_LTC_LIB_CODEGEN_LOOPEMITTER_H
+#define TORCH_LTC_LIB_CODEGEN_LOOPEMITTER_H
+
+#include "torch_ltc/Kernels/KernelSchedule.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mlir::torch_ltc {
+
+/// Rewrites a kernel on tensors into scf loops over one-dimensional contiguous
+/// memrefs, one for each argument and result, and the range [begin, end) of
+/// its iterations. Booleans are i8 in memory.
+class LoopEmitter {
+public:
+  /// `aliases` as in KernelCompiler::compile.
+  LoopEmitter(func::FuncOp kernel, const KernelSchedule &schedule,
+              ArrayRef<int64_t> aliases)
+      : kernel(kernel), schedule(schedule), aliases(aliases),
+        builder(kernel.getContext()), loc(kernel.getLoc()),
+        index(schedule.getAxes().size()) {}
+
+  /// Replaces the kernel by a function of the same name.
+  void emit();
+
+private:
+  /// Memory of a value between nests: element number by axis.
+  struct Temporary {
+    Value memory;
+    SmallVector<int64_t> strides;
+  };
+  /// A transposed operand and where the current tile of it is.
+  struct Tile {
+    Value source;
+    LinearForm form;
+    Value memory; ///< [tile axis][split axis]
+  };
+  /// Reduction of one member of a nest.
+  struct Accumulation {
+    unsigned member;
+    /// Loops from this level on carry the accumulators in registers;
+    /// the number of loops if every point updates memory.
+    unsigned level;
+    /// Memory holds the initial value before the nest starts.
+    bool startsInMemory;
+    SmallVector<Value> values;
+  };
+
+  void createFunction();
+  void cloneScalarCode();
+  void createTemporaries();
+  void freeTemporaries();
+  void emitIterations();
+  void setOuterIndices(Value iteration);
+  void emitNests();
+  std::pair<Value, Value> blockBounds(Value block, int64_t blockSize,
+                                      unsigned axis);
+
+  // Tiles of transposed operands.
+  void createTiles();
+  void fillTiles();
+  void transposeBlocks(Value source, const LinearForm &form, Value tile);
+  void copyTransposed(Value source, const LinearForm &form, Value tile);
+  Value tileElement();
+
+  // Nests.
+  void emitNest(const Nest &nest);
+  void emitInitialValues(const Nest &nest, const Accumulation &accumulation);
+  void emitLevel(const Nest &nest, unsigned level,
+                 SmallVectorImpl<Accumulation> &accumulations);
+  void emitLoop(const Nest &nest, unsigned level, Value low, Value high,
+                int64_t step, SmallVectorImpl<Accumulation> &accumulations);
+  void emitPoint(const Nest &nest,
+                 SmallVectorImpl<Accumulation> &accumulations);
+  void emitInstance(const Nest &nest,
+                    SmallVectorImpl<Accumulation> &accumulations);
+  void finishAccumulation(const Accumulation &accumulation);
+  SmallVector<Accumulation> findAccumulations(const Nest &nest);
+  int64_t chooseJam(const Nest &nest, unsigned level,
+                    ArrayRef<Accumulation> accumulations);
+  std::pair<Value, Value> boundsOf(unsigned axis);
+
+  // Values at the current point.
+  Value valueOf(unsigned member, OpOperand &operand);
+  SmallVector<Value> evaluate(unsigned member, ArrayRef<Value> accumulators);
+  Value initialValue(unsigned member, unsigned result);
+  Value replaceReads(Operation *op, unsigned member);
+  Value loadExtracted(tensor::ExtractOp extract, ValueRange indices);
+  Value load(Value memory, const LinearForm &form, Type type);
+  void store(Value value, Value memory, const LinearForm &form);
+  Value loadElement(Value memory, Value element, Type type);
+  Value linearIndex(const LinearForm &form);
+  void storeResult(unsigned member, unsigned result, Value value);
+  Value loadStored(unsigned consumer, OpOperand &operand, OpResult root);
+  LinearForm temporaryForm(const Temporary &temporary);
+  bool isKept(unsigned member);
+
+  linalg::GenericOp opOf(unsigned member) const {
+    return schedule.getDomain().getMembers()[member].op;
+  }
+  Value constantIndex(int64_t value);
+
+  func::FuncOp kernel, lowered;
+  const KernelSchedule &schedule;
+  ArrayRef<int64_t> aliases;
+  OpBuilder builder;
+  Location loc;
+  Value begin, end;
+  Value blockLow, blockHigh;          ///< of the split axis
+  Value tileLow, tileHigh;            ///< of the tile axis
+  SmallVector<Value> index;           ///< by axis, at the current point
+  std::optional<unsigned> vectorAxis; ///< innermost loop of the current nest
+  int64_t jam = 1;                    ///< points of `jamAxis` in one body
+  unsigned jamAxis = 0;
+  IRMapping scalars;              ///< scalar code, at the entry
+  DenseMap<Value, Value> buffers; ///< memory of arguments and results
+  DenseMap<Value, Temporary> temporaries;
+  SmallVector<Tile> tiles;
+  SmallVector<Value> allocations;
+  DenseMap<Value, Value> iterationScalars; ///< values without inner axes
+  DenseMap<Value, Value> pointValues;      ///< of the current instance
+  SmallVector<std::tuple<Value, LinearForm, Value>> loads; ///< likewise
+};
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_LIB_CODEGEN_LOOPEMITTER_H

@@ -1,0 +1,24 @@
+//===- SourceNames.h - What a command computes, for people ------*- C++ -*-===//
+
+#ifndef TORCH_LTC_LIB_CODEGEN_SOURCENAMES_H
+#define TORCH_LTC_LIB_CODEGEN_SOURCENAMES_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Location.h"
+
+#include <string>
+
+namespace mlir::torch_ltc {
+
+struct SourceNames {
+  std::string ops;  ///< "aten.add+aten.relu"; empty if unknown
+  std::string line; ///< "train.py:31"; empty if unknown
+};
+
+/// Collects the names ("aten.add" as a NameLoc) and the first file and line in
+/// a location and all that it was fused from.
+SourceNames getSourceNames(Location location);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_LIB_CODEGEN_SOURCENAMES_H

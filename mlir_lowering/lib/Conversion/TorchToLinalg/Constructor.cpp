@@ -1,0 +1,193 @@
+//===- Constructor.cpp - Tensors made from numbers and sizes --------------===//
+
+#include "IndexBuilder.h"
+#include "OpLowering.h"
+
+#include "torch_ltc/Dialect/Torch/TorchOps.h"
+
+#include "mlir/IR/DialectResourceBlobManager.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+//===----------------------------------------------------------------------===//
+// One value everywhere
+//===----------------------------------------------------------------------===//
+
+/// zeros, ones; also empty, so that no run depends on what memory held before.
+template <int value> static LogicalResult lowerConstantFill(OpLowering &op) {
+  ScalarBuilder s(op.builder, op.loc, op.resultDtype());
+  return op.replaceWith(op.tensors.fill(op.resultSizes(), s.integer(value)));
+}
+
+/// full and the like: the number is argument `position`.
+template <unsigned position> static LogicalResult lowerFull(OpLowering &op) {
+  Value scalar =
+      op.number(position).materialize(op.builder, op.loc, op.resultDtype());
+  return op.replaceWith(op.tensors.fill(op.resultSizes(), scalar));
+}
+
+/// fill.Tensor(self, value)
+static LogicalResult lowerFillTensor(OpLowering &op) {
+  Value value = op.tensors.convert(op.tensor(1), op.dtype(1), op.resultDtype());
+  return op.replaceWith(op.tensors.broadcast(value, op.resultSizes()));
+}
+
+static LogicalResult lowerNumToTensor(OpLowering &op) {
+  Value scalar = op.number(0).materialize(op.builder, op.loc, op.resultDtype());
+  return op.replaceWith(op.tensors.fill({}, scalar));
+}
+
+static LogicalResult lowerLiteral(OpLowering &op) {
+  auto literal = cast<torch::ValueTensorLiteralOp>(op.op);
+  RankedTensorType type = op.resultType();
+  ElementsAttr value = literal.getValue();
+  // Only the type forgets the sign; the bytes stay.
+  if (auto dense = dyn_cast<DenseElementsAttr>(value))
+    value = dense.bitcast(type.getElementType());
+  else if (auto resource = dyn_cast<DenseResourceElementsAttr>(value))
+    value = DenseResourceElementsAttr::get(type, resource.getRawHandle());
+  else
+    return op.fail("its elements are stored in an unknown form");
+  return op.replaceWith(
+      arith::ConstantOp::create(op.builder, op.loc, cast<TypedAttr>(value))
+          .getResult());
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges
+//===----------------------------------------------------------------------===//
+
+/// start + index * step. torch computes floats in float64 and rounds, integers
+/// in int64.
+static LogicalResult makeRange(OpLowering &op, Number start, Number step) {
+  Type dtype = op.resultDtype();
+  MLIRContext *context = op.builder.getContext();
+  Type compute = isa<FloatType>(dtype)
+                     ? Type(Float64Type::get(context))
+                     : IntegerType::get(context, 64, IntegerType::Signed);
+  Value result = op.tensors.fromIndices(
+      op.resultSizes(), storageTypeOf(dtype),
+      [&](OpBuilder &nested, Location loc, ValueRange indices) {
+        ScalarBuilder s(nested, loc, compute);
+        Value index = IndexBuilder(nested, loc).toInteger(indices[0]);
+        Type indexDtype = IntegerType::get(context, 64, IntegerType::Signed);
+        index = s.convert(index, indexDtype, compute);
+        if (step.asDouble() != 1.0)
+          index = s.mul(index, step.materialize(nested, loc, compute));
+        if (start.asDouble() != 0.0)
+          index = s.add(start.materialize(nested, loc, compute), index);
+        return s.convert(index, compute, dtype);
+      });
+  return op.replaceWith(result);
+}
+
+static Number constantNumber(OpLowering &op, int64_t value) {
+  Type dtype =
+      IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
+  return {dtype, op.builder.getI64IntegerAttr(value), {}};
+}
+
+/// arange(end), arange.start(start, end), arange.start_step(start, end, step)
+static LogicalResult lowerArange(OpLowering &op) {
+  return makeRange(op, constantNumber(op, 0), constantNumber(op, 1));
+}
+static LogicalResult lowerArangeStart(OpLowering &op) {
+  return makeRange(op, op.number(0), constantNumber(op, 1));
+}
+static LogicalResult lowerArangeStep(OpLowering &op) {
+  return makeRange(op, op.number(0), op.number(2));
+}
+
+/// linspace(start, end, steps): from both ends towards the middle, as torch.
+static LogicalResult lowerLinspace(OpLowering &op) {
+  Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
+  if (!isa<FloatType>(dtype))
+    compute = Float32Type::get(op.builder.getContext());
+  int64_t steps = op.integer(2);
+  Value result = op.tensors.fromIndices(
+      op.resultSizes(), storageTypeOf(dtype),
+      [&](OpBuilder &nested, Location loc, ValueRange indices) {
+        ScalarBuilder s(nested, loc, compute);
+        IndexBuilder b(nested, loc);
+        Type indexDtype =
+            IntegerType::get(nested.getContext(), 64, IntegerType::Signed);
+        Value start = op.number(0).materialize(nested, loc, compute);
+        Value end = op.number(1).materialize(nested, loc, compute);
+        if (steps == 1)
+          return s.convert(start, compute, dtype);
+        Value step = s.div(s.sub(end, start), s.integer(steps - 1));
+        auto times = [&](Value count) {
+          return s.mul(step,
+                       s.convert(b.toInteger(count), indexDtype, compute));
+        };
+        Value fromStart = s.add(start, times(indices[0]));
+        Value rest = b.sub(b.constant(steps - 1), indices[0]);
+        Value fromEnd = s.sub(end, times(rest));
+        Value isFirstHalf = b.less(indices[0], b.constant(steps / 2));
+        return s.convert(s.select(isFirstHalf, fromStart, fromEnd), compute,
+                         dtype);
+      });
+  return op.replaceWith(result);
+}
+
+/// eye(n) and eye.m(n, m)
+static LogicalResult lowerEye(OpLowering &op) {
+  Value result = op.tensors.fromIndices(
+      op.resultSizes(), op.resultType().getElementType(),
+      [&](OpBuilder &nested, Location loc, ValueRange indices) {
+        ScalarBuilder s(nested, loc, op.resultDtype());
+        Value diagonal =
+            IndexBuilder(nested, loc).equal(indices[0], indices[1]);
+        return s.select(diagonal, s.integer(1), s.integer(0));
+      });
+  return op.replaceWith(result);
+}
+
+/// tril_indices and triu_indices: (row, col, offset). Known now: a table.
+template <bool isLower>
+static LogicalResult lowerTriangleIndices(OpLowering &op) {
+  int64_t rows = op.integer(0), columns = op.integer(1), offset = op.integer(2);
+  SmallVector<int64_t> rowIndices, columnIndices;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      if (isLower ? column <= row + offset : column >= row + offset) {
+        rowIndices.push_back(row);
+        columnIndices.push_back(column);
+      }
+    }
+  }
+  rowIndices.append(columnIndices);
+  auto type = RankedTensorType::get(op.resultSizes(), op.builder.getI64Type());
+  Value table = arith::ConstantOp::create(
+      op.builder, op.loc,
+      DenseElementsAttr::get(type, ArrayRef<int64_t>(rowIndices)));
+  Type from =
+      IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
+  return op.replaceWith(op.tensors.convert(table, from, op.resultDtype()));
+}
+
+void torch_ltc::populateConstructorLowerings(LoweringTable &table) {
+  for (StringRef name :
+       {"aten.zeros", "aten.zeros_like", "aten.new_zeros", "aten.zero",
+        "aten.empty.memory_format", "aten.empty_like", "aten.new_empty"})
+    table.add(name, lowerConstantFill<0>);
+  for (StringRef name : {"aten.ones", "aten.ones_like", "aten.new_ones"})
+    table.add(name, lowerConstantFill<1>);
+  table.add("aten.full", lowerFull<1>, {1});
+  table.add("aten.full_like", lowerFull<1>, {1});
+  table.add("aten.new_full", lowerFull<2>, {2});
+  table.add("aten.fill.Scalar", lowerFull<1>, {1});
+  table.add("aten.scalar_tensor", lowerFull<0>, {0});
+  table.add("aten.fill.Tensor", lowerFillTensor);
+  table.add("prim.NumToTensor.Scalar", lowerNumToTensor, {0});
+  table.add("vtensor.literal", lowerLiteral);
+  table.add("aten.arange", lowerArange, {0});
+  table.add("aten.arange.start", lowerArangeStart, {0, 1});
+  table.add("aten.arange.start_step", lowerArangeStep, {0, 1, 2});
+  table.add("aten.linspace", lowerLinspace, {0, 1});
+  table.add("aten.eye", lowerEye);
+  table.add("aten.eye.m", lowerEye);
+  table.add("aten.tril_indices", lowerTriangleIndices<true>);
+  table.add("aten.triu_indices", lowerTriangleIndices<false>);
+}

@@ -1,0 +1,154 @@
+//===- Convolution.cpp - Convolutions to ltc.library_call -----------------===//
+//
+// The library has three functions on the tensors of one forward convolution:
+// input [n, c, ...], weight [o, c / groups, ...], output [n, o, ...]. A
+// transposed convolution is the gradient of such a convolution with respect to
+// its input: its own input plays the part of the output.
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpLowering.h"
+
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+namespace {
+/// Arguments stride, padding, dilation, transposed, output_padding, groups.
+struct ConvolutionArguments {
+  SmallVector<int64_t> stride, padding, dilation;
+  bool transposed;
+  int64_t groups;
+
+  ConvolutionArguments(OpLowering &op, unsigned first, int64_t spatialRank)
+      : stride(op.integers(first)), padding(op.integers(first + 1)),
+        dilation(op.integers(first + 2)), transposed(op.boolean(first + 3)),
+        groups(op.integer(first + 5)) {
+    for (SmallVector<int64_t> *list : {&stride, &padding, &dilation})
+      if (list->size() == 1)
+        list->assign(spatialRank, list->front());
+  }
+};
+} // namespace
+
+static Value callLibrary(OpLowering &op, StringRef function,
+                         ValueRange operands, ArrayRef<int64_t> resultSizes,
+                         const ConvolutionArguments &arguments) {
+  Type type = RankedTensorType::get(
+      resultSizes,
+      cast<RankedTensorType>(operands[0].getType()).getElementType());
+  // Without elements there is nothing to compute, and a sum of nothing is 0.
+  for (Value operand : operands)
+    if (cast<RankedTensorType>(operand.getType()).getNumElements() == 0)
+      return op.tensors.zeros(resultSizes, op.dtype(0));
+  auto call = ltc::LibraryCallOp::create(
+      op.builder, op.loc, type, op.builder.getStringAttr(function), operands);
+  Builder &b = op.builder;
+  call->setAttr("stride", b.getDenseI64ArrayAttr(arguments.stride));
+  call->setAttr("padding", b.getDenseI64ArrayAttr(arguments.padding));
+  call->setAttr("dilation", b.getDenseI64ArrayAttr(arguments.dilation));
+  call->setAttr("groups", b.getI64IntegerAttr(arguments.groups));
+  return call.getResult(0);
+}
+
+/// Result + bias along dimension 1.
+static Value addBias(OpLowering &op, Value result, Value bias, Type dtype) {
+  auto type = cast<RankedTensorType>(result.getType());
+  SmallVector<int64_t> sizes(type.getRank() - 1, 1);
+  sizes[0] = type.getDimSize(1);
+  Type compute = computeDtypeOf(dtype);
+  return op.tensors.elementwise(
+      type.getShape(), type.getElementType(),
+      {result, op.tensors.reshape(bias, sizes)},
+      [&](OpBuilder &nested, Location loc, ValueRange inputs) {
+        ScalarBuilder s(nested, loc, compute);
+        Value sum = s.add(s.convert(inputs[0], dtype, compute),
+                          s.convert(inputs[1], dtype, compute));
+        return SmallVector<Value>{s.convert(sum, compute, dtype)};
+      })[0];
+}
+
+static LogicalResult checkDtype(OpLowering &op) {
+  if (isa<FloatType>(op.dtype(0)))
+    return success();
+  return op.fail("its dtype isn't a float");
+}
+
+/// convolution(input, weight, bias, stride, padding, dilation, transposed,
+/// output_padding, groups)
+static LogicalResult lowerConvolution(OpLowering &op) {
+  if (failed(checkDtype(op)))
+    return failure();
+  ConvolutionArguments arguments(op, 3, op.rank(0) - 2);
+  Value input = op.tensor(0), weight = op.tensor(1);
+  bool hasBias = !op.isNone(2);
+  if (arguments.transposed) {
+    Value result = callLibrary(op, ltc::kConvolutionBackwardInputName,
+                               {input, weight}, op.resultSizes(), arguments);
+    if (hasBias)
+      result = addBias(op, result, op.tensor(2), op.resultDtype());
+    return op.replaceWith(result);
+  }
+  SmallVector<Value> operands{input, weight};
+  if (hasBias)
+    operands.push_back(op.tensor(2));
+  return op.replaceWith(callLibrary(op, ltc::kConvolutionForwardName, operands,
+                                    op.resultSizes(), arguments));
+}
+
+/// Sum of the gradient over all dimensions but 1.
+static Value biasGradient(OpLowering &op, Value gradient, Type dtype) {
+  int64_t rank = cast<RankedTensorType>(gradient.getType()).getRank();
+  SmallVector<int64_t> dims{0};
+  llvm::append_range(dims, llvm::seq<int64_t>(2, rank));
+  Type compute = computeDtypeOf(dtype);
+  ScalarBuilder outer(op.builder, op.loc, compute);
+  Value sum = op.tensors.reduce(
+      gradient, dims, outer.integer(0),
+      [&](OpBuilder &nested, Location loc, ValueRange inputs,
+          ValueRange accumulators) {
+        ScalarBuilder s(nested, loc, compute);
+        return SmallVector<Value>{
+            s.add(accumulators[0], s.convert(inputs[0], dtype, compute))};
+      })[0];
+  return op.tensors.convert(sum, compute, dtype);
+}
+
+/// convolution_backward(grad_output, input, weight, bias_sizes, stride,
+/// padding, dilation, transposed, output_padding, groups, output_mask)
+static LogicalResult lowerConvolutionBackward(OpLowering &op) {
+  if (failed(checkDtype(op)))
+    return failure();
+  ConvolutionArguments arguments(op, 4, op.rank(0) - 2);
+  SmallVector<int64_t> mask = op.integers(10);
+  Value gradient = op.tensor(0), input = op.tensor(1), weight = op.tensor(2);
+  SmallVector<Value> results;
+  for (unsigned i = 0; i < 3; ++i) {
+    if (!mask[i] || !op.isResultUsed(i)) {
+      results.push_back(op.tensors.zeros(op.resultSizes(i), op.resultDtype(i)));
+      continue;
+    }
+    if (i == 0)
+      results.push_back(
+          callLibrary(op,
+                      arguments.transposed ? ltc::kConvolutionForwardName
+                                           : ltc::kConvolutionBackwardInputName,
+                      {gradient, weight}, op.resultSizes(0), arguments));
+    if (i == 1) {
+      Value output = arguments.transposed ? input : gradient;
+      Value source = arguments.transposed ? gradient : input;
+      results.push_back(callLibrary(op, ltc::kConvolutionBackwardWeightName,
+                                    {output, source}, op.resultSizes(1),
+                                    arguments));
+    }
+    if (i == 2)
+      results.push_back(biasGradient(op, gradient, op.dtype(0)));
+  }
+  return op.replaceWith(results);
+}
+
+void torch_ltc::populateConvolutionLowerings(LoweringTable &table) {
+  table.add("aten.convolution", lowerConvolution);
+  table.add("aten.convolution_backward", lowerConvolutionBackward);
+}

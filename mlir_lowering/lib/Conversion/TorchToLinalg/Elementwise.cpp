@@ -1,0 +1,192 @@
+//===- Elementwise.cpp - Elementwise torch ops to linalg.generic ----------===//
+//
+// One lowering for all: operands are broadcast by indexing maps, the body
+// comes from the scalar builder that the op table names.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ElementwiseScalar.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+//===----------------------------------------------------------------------===//
+// Operands of a body
+//===----------------------------------------------------------------------===//
+
+std::pair<Value, Type> ElementwiseBody::raw(unsigned position) {
+  if (!op.isTensor(position)) {
+    Number number = op.number(position);
+    return {number.materialize(builder, loc, number.dtype), number.dtype};
+  }
+  Type type = op.dtype(position);
+  if (elements[position])
+    return {elements[position], type};
+  // prim.NumToTensor.Scalar: the number itself, no tensor of one element.
+  return {op.tensorAsNumber(position)->materialize(builder, loc, type), type};
+}
+
+Value ElementwiseBody::arg(unsigned position) {
+  // Constants are made in the dtype wanted: no cast to look at.
+  if (!op.isTensor(position) && exactScalars) {
+    Number number = op.number(position);
+    return number.materialize(builder, loc, dtype);
+  }
+  auto [value, type] = raw(position);
+  bool isScalar = !op.isTensor(position) || op.rank(position) == 0;
+  if (!(isScalar && exactScalars)) {
+    value = convert(value, type, common);
+    type = common;
+  }
+  return convert(value, type, dtype);
+}
+
+Value ElementwiseBody::argTruth(unsigned position) {
+  auto [value, type] = raw(position);
+  return ScalarBuilder(builder, loc, type).truth(value);
+}
+
+std::optional<double> ElementwiseBody::known(unsigned position) const {
+  if (!op.isTensor(position))
+    return op.number(position).asDouble();
+  if (std::optional<Number> number = op.tensorAsNumber(position))
+    return number->asDouble();
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Common dtypes
+//===----------------------------------------------------------------------===//
+
+/// torch.result_type of the operands: tensors with dimensions come before
+/// rank-0 tensors, these before Python numbers; a later group only counts if
+/// it is of a higher kind (bool, integer, float).
+static Type resultTypeOfOperands(OpLowering &op) {
+  Type groups[3];
+  MLIRContext *context = op.op->getContext();
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+    if (op.isNone(i))
+      continue;
+    unsigned group = 2;
+    Type type;
+    if (op.isTensor(i)) {
+      if (!op.tensorAsNumber(i))
+        group = op.rank(i) == 0 ? 1 : 0;
+      type = op.dtype(i);
+    } else {
+      type = op.number(i).dtype;
+    }
+    // Python's floats have the default dtype, whatever they are stored in.
+    if (group == 2 && isa<FloatType>(type))
+      type = Float32Type::get(context);
+    groups[group] = groups[group] ? promoteDtypes(groups[group], type) : type;
+  }
+  Type result;
+  for (Type group : groups) {
+    if (!group)
+      continue;
+    if (!result || dtypeKind(group) > dtypeKind(result))
+      result = result && dtypeKind(result) == 2 ? result : group;
+  }
+  return result;
+}
+
+namespace {
+/// Values of the op table's column `dtype`, as far as elementwise ops have it.
+enum class DtypeRule {
+  promote,
+  promote_float,
+  self,
+  argument,
+  div_mode,
+  boolean
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The lowering
+//===----------------------------------------------------------------------===//
+
+using ScalarEmitter = Value (*)(ElementwiseBody &);
+
+/// An operand of another shape than the result's is one that the scalar
+/// builder doesn't read (log_sigmoid's buffer).
+static bool isBroadcastable(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+  if (from.size() > to.size())
+    return false;
+  for (auto [a, b] : llvm::zip(llvm::reverse(from), llvm::reverse(to)))
+    if (a != b && a != 1)
+      return false;
+  return true;
+}
+
+static LogicalResult lowerElementwise(OpLowering &op, ScalarEmitter emitter,
+                                      DtypeRule rule) {
+  SmallVector<Value> inputs;
+  SmallVector<unsigned> positions;
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+    if (!op.isTensor(i) || op.tensorAsNumber(i) ||
+        !isBroadcastable(op.sizes(i), op.resultSizes()))
+      continue;
+    inputs.push_back(op.tensor(i));
+    positions.push_back(i);
+  }
+  bool inResultDtype = rule != DtypeRule::boolean;
+  Type common = inResultDtype ? op.resultDtype() : resultTypeOfOperands(op);
+  bool failed = false;
+  SmallVector<Value> results = op.tensors.elementwise(
+      op.resultSizes(), op.resultType().getElementType(), inputs,
+      [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+        SmallVector<Value> elements(op.getNumOperands());
+        for (auto [argument, position] : llvm::zip(arguments, positions))
+          elements[position] = argument;
+        ElementwiseBody body(nested, op, common, inResultDtype, elements);
+        Value value = emitter(body);
+        failed = !value;
+        if (failed)
+          return SmallVector<Value>{body.integer(0)};
+        if (inResultDtype)
+          value = body.convert(value, body.dtype, op.resultDtype());
+        return SmallVector<Value>{value};
+      });
+  if (failed)
+    return op.fail("the scalar builder doesn't know these arguments");
+  return op.replaceWith(results);
+}
+
+static LogicalResult lowerIdentity(OpLowering &op) {
+  return op.replaceWith(op.tensor(0));
+}
+
+template <ScalarEmitter emitter, DtypeRule rule>
+static LogicalResult lower(OpLowering &op) {
+  if constexpr (emitter == &emitIdentity)
+    return lowerIdentity(op);
+  if constexpr (emitter == &emitCast)
+    if (op.dtype(0) == op.resultDtype())
+      return lowerIdentity(op);
+  return lowerElementwise(op, emitter, rule);
+}
+
+Value torch_ltc::emitIdentity(ElementwiseBody &body) { return body.arg(0); }
+Value torch_ltc::emitCast(ElementwiseBody &body) { return body.arg(0); }
+
+/// Every argument that isn't named may be a scalar parameter of the program.
+static SmallVector<unsigned> allPositions() {
+  return llvm::to_vector(llvm::seq<unsigned>(0, 10));
+}
+
+void torch_ltc::populateElementwiseLowerings(LoweringTable &table) {
+  SmallVector<unsigned> runtimeNumbers = allPositions();
+  // The rule `bool` is a C++ keyword.
+#define bool boolean
+#define ELEMENTWISE_OP(op, builder, rule)                                      \
+  table.add(op, lower<&emit##builder, DtypeRule::rule>, runtimeNumbers);
+#include "torch_ltc/Dialect/Torch/ElementwiseOps.inc"
+#undef ELEMENTWISE_OP
+#undef bool
+  table.add("aten.detach", lowerIdentity);
+  table.add("aten.alias", lowerIdentity);
+  table.add("aten.contiguous", lowerIdentity);
+  table.add("aten.lift_fresh", lowerIdentity);
+}

@@ -1,0 +1,322 @@
+//===- ElementwiseActivation.cpp - Scalar builders of activations ---------===//
+//
+// Forward and backward functions stand together. Backward ones take the
+// gradient first.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ElementwiseScalar.h"
+
+#include <limits>
+
+#include <numbers>
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+static Value less(ElementwiseBody &s, Value a, Value b) {
+  return s.compare(Comparison::lt, a, b);
+}
+
+static Value lessEqual(ElementwiseBody &s, Value a, Value b) {
+  return s.compare(Comparison::le, a, b);
+}
+
+static Value greater(ElementwiseBody &s, Value a, Value b) {
+  return s.compare(Comparison::gt, a, b);
+}
+
+static Value sigmoidOf(ElementwiseBody &s, Value x) {
+  Value one = s.constant(1);
+  return s.div(one, s.add(one, s.exp(s.neg(x))));
+}
+
+static Value log1pExp(ElementwiseBody &s, Value x) {
+  return s.unary<math::Log1pOp>(s.exp(x));
+}
+
+//===----------------------------------------------------------------------===//
+// ReLU and its relatives
+//===----------------------------------------------------------------------===//
+
+Value torch_ltc::emitRelu(ElementwiseBody &s) {
+  // Not maximum(x, 0): a NaN passes this comparison by itself.
+  Value x = s.arg(0), zero = s.integer(0);
+  return s.select(lessEqual(s, x, zero), zero, x);
+}
+
+/// (self, threshold, value)
+Value torch_ltc::emitThreshold(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  return s.select(lessEqual(s, x, s.arg(1)), s.arg(2), x);
+}
+
+/// (grad_output, self, threshold)
+Value torch_ltc::emitThresholdBackward(ElementwiseBody &s) {
+  return s.select(lessEqual(s, s.arg(1), s.arg(2)), s.integer(0), s.arg(0));
+}
+
+/// (self, negative_slope)
+Value torch_ltc::emitLeakyRelu(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  return s.select(greater(s, x, s.constant(0)), x, s.mul(x, s.arg(1)));
+}
+
+/// (grad_output, self, negative_slope, self_is_result)
+Value torch_ltc::emitLeakyReluBackward(ElementwiseBody &s) {
+  Value gradient = s.arg(0);
+  return s.select(greater(s, s.arg(1), s.constant(0)), gradient,
+                  s.mul(gradient, s.arg(2)));
+}
+
+/// (self, weight)
+Value torch_ltc::emitPrelu(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  return s.select(greater(s, x, s.constant(0)), x, s.mul(s.arg(1), x));
+}
+
+/// (self, min_val, max_val)
+Value torch_ltc::emitHardtanh(ElementwiseBody &s) {
+  return s.minimum(s.maximum(s.arg(0), s.arg(1)), s.arg(2));
+}
+
+/// (grad_output, self, min_val, max_val)
+Value torch_ltc::emitHardtanhBackward(ElementwiseBody &s) {
+  Value x = s.arg(1);
+  Value outside = s.logicalOr(lessEqual(s, x, s.arg(2)),
+                              s.compare(Comparison::ge, x, s.arg(3)));
+  return s.select(outside, s.integer(0), s.arg(0));
+}
+
+/// min(max(x + 3, 0), 6)
+static Value clampedRamp(ElementwiseBody &s, Value x) {
+  Value shifted = s.add(x, s.constant(3));
+  return s.minimum(s.maximum(shifted, s.constant(0)), s.constant(6));
+}
+
+Value torch_ltc::emitHardsigmoid(ElementwiseBody &s) {
+  return s.div(clampedRamp(s, s.arg(0)), s.constant(6));
+}
+
+Value torch_ltc::emitHardsigmoidBackward(ElementwiseBody &s) {
+  Value x = s.arg(1);
+  Value inside =
+      s.logicalAnd(greater(s, x, s.constant(-3)), less(s, x, s.constant(3)));
+  // torch's sixth is a float32, for doubles too.
+  Value sixth = s.constant(1.0f / 6.0f);
+  return s.select(inside, s.mul(s.arg(0), sixth), s.constant(0));
+}
+
+Value torch_ltc::emitHardswish(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  return s.div(s.mul(x, clampedRamp(s, x)), s.constant(6));
+}
+
+Value torch_ltc::emitHardswishBackward(ElementwiseBody &s) {
+  Value gradient = s.arg(0), x = s.arg(1);
+  Value slope = s.add(s.div(x, s.constant(3)), s.constant(0.5));
+  Value result =
+      s.select(less(s, x, s.constant(3)), s.mul(gradient, slope), gradient);
+  return s.select(lessEqual(s, x, s.constant(-3)), s.constant(0), result);
+}
+
+/// Whether -lambda <= x <= lambda.
+static Value isSmall(ElementwiseBody &s, Value x, Value lambda) {
+  return s.logicalAnd(s.compare(Comparison::ge, x, s.neg(lambda)),
+                      lessEqual(s, x, lambda));
+}
+
+/// (self, lambda)
+Value torch_ltc::emitHardshrink(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  return s.select(isSmall(s, x, s.arg(1)), s.constant(0), x);
+}
+
+/// (grad, self, lambda)
+Value torch_ltc::emitHardshrinkBackward(ElementwiseBody &s) {
+  return s.select(isSmall(s, s.arg(1), s.arg(2)), s.constant(0), s.arg(0));
+}
+
+Value torch_ltc::emitSoftshrink(ElementwiseBody &s) {
+  Value x = s.arg(0), lambda = s.arg(1);
+  // x * 0 keeps a NaN.
+  Value below = s.select(less(s, x, s.neg(lambda)), s.add(x, lambda),
+                         s.mul(x, s.constant(0)));
+  return s.select(greater(s, x, lambda), s.sub(x, lambda), below);
+}
+
+Value torch_ltc::emitSoftshrinkBackward(ElementwiseBody &s) {
+  return emitHardshrinkBackward(s);
+}
+
+//===----------------------------------------------------------------------===//
+// Sigmoid and tanh
+//===----------------------------------------------------------------------===//
+
+Value torch_ltc::emitSigmoid(ElementwiseBody &s) {
+  return sigmoidOf(s, s.arg(0));
+}
+
+/// (grad_output, output)
+// Outside of [eps, 1 - eps] the logit is constant; without eps it is NaN
+// outside of [0, 1].
+Value torch_ltc::emitLogitBackward(ElementwiseBody &s) {
+  Value grad = s.arg(0), x = s.arg(1), one = s.constant(1);
+  Value low = s.has(2) ? s.arg(2) : s.constant(0);
+  Value outside = s.has(2)
+                      ? s.constant(0)
+                      : s.constant(std::numeric_limits<double>::quiet_NaN());
+  Value isOutside = s.logicalOr(s.compare(Comparison::lt, x, low),
+                                s.compare(Comparison::gt, x, s.sub(one, low)));
+  Value slope = s.div(grad, s.mul(x, s.sub(one, x)));
+  return s.select(isOutside, outside, slope);
+}
+
+Value torch_ltc::emitSigmoidBackward(ElementwiseBody &s) {
+  Value y = s.arg(1);
+  return s.mul(s.mul(s.arg(0), s.sub(s.constant(1), y)), y);
+}
+
+/// (grad_output, output)
+Value torch_ltc::emitTanhBackward(ElementwiseBody &s) {
+  return s.mul(s.arg(0), s.sub(s.constant(1), s.square(s.arg(1))));
+}
+
+/// (grad_output, self, buffer); what the buffer holds is computed again.
+Value torch_ltc::emitLogSigmoidBackward(ElementwiseBody &s) {
+  Value x = s.arg(1), one = s.constant(1), zero = s.constant(0);
+  Value isNegative = less(s, x, zero);
+  Value z = s.exp(s.neg(s.abs(x)));
+  Value ratio = s.div(z, s.add(one, z));
+  Value derivative =
+      s.select(isNegative, s.sub(one, ratio), s.add(zero, ratio));
+  return s.mul(s.arg(0), derivative);
+}
+
+//===----------------------------------------------------------------------===//
+// Exponential units
+//===----------------------------------------------------------------------===//
+
+/// (self, alpha, scale, input_scale)
+Value torch_ltc::emitElu(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  Value scaledInput = s.mul(x, s.arg(3));
+  Value negative =
+      s.mul(s.unary<math::ExpM1Op>(scaledInput), s.mul(s.arg(1), s.arg(2)));
+  return s.select(less(s, x, s.constant(0)), negative, s.mul(x, s.arg(2)));
+}
+
+/// (grad_output, alpha, scale, input_scale, is_result, self_or_result)
+Value torch_ltc::emitEluBackward(ElementwiseBody &s) {
+  Value gradient = s.arg(0), x = s.arg(5);
+  Value coefficient = s.mul(s.arg(1), s.arg(2)), inputScale = s.arg(3);
+  Value scaledGradient = s.mul(gradient, inputScale);
+  Value negative = s.op.boolean(4)
+                       ? s.mul(scaledGradient, s.add(x, coefficient))
+                       : s.mul(s.mul(scaledGradient, coefficient),
+                               s.exp(s.mul(x, inputScale)));
+  return s.select(lessEqual(s, x, s.constant(0)), negative,
+                  s.mul(gradient, s.arg(2)));
+}
+
+/// (self, alpha)
+Value torch_ltc::emitCelu(ElementwiseBody &s) {
+  Value x = s.arg(0), alpha = s.arg(1);
+  Value inverse = s.div(s.constant(1), alpha);
+  Value negative = s.mul(alpha, s.unary<math::ExpM1Op>(s.mul(x, inverse)));
+  return s.select(less(s, x, s.constant(0)), negative, x);
+}
+
+/// (self, beta, threshold)
+Value torch_ltc::emitSoftplus(ElementwiseBody &s) {
+  Value x = s.arg(0), beta = s.arg(1);
+  Value scaledInput = s.mul(x, beta);
+  return s.select(greater(s, scaledInput, s.arg(2)), x,
+                  s.div(log1pExp(s, scaledInput), beta));
+}
+
+/// (grad_output, self, beta, threshold)
+Value torch_ltc::emitSoftplusBackward(ElementwiseBody &s) {
+  Value gradient = s.arg(0);
+  Value scaledInput = s.mul(s.arg(1), s.arg(2));
+  Value z = s.exp(scaledInput);
+  Value slope = s.div(s.mul(gradient, z), s.add(z, s.constant(1)));
+  return s.select(greater(s, scaledInput, s.arg(3)), gradient, slope);
+}
+
+//===----------------------------------------------------------------------===//
+// Smooth gates: SiLU, Mish, GELU
+//===----------------------------------------------------------------------===//
+
+Value torch_ltc::emitSilu(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  return s.div(x, s.add(s.constant(1), s.exp(s.neg(x))));
+}
+
+Value torch_ltc::emitSiluBackward(ElementwiseBody &s) {
+  Value x = s.arg(1), one = s.constant(1);
+  Value sigmoid = sigmoidOf(s, x);
+  Value slope = s.add(one, s.mul(x, s.sub(one, sigmoid)));
+  return s.mul(s.mul(s.arg(0), sigmoid), slope);
+}
+
+Value torch_ltc::emitMish(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  return s.mul(x, s.unary<math::TanhOp>(log1pExp(s, x)));
+}
+
+Value torch_ltc::emitMishBackward(ElementwiseBody &s) {
+  Value x = s.arg(1);
+  Value tanh = s.unary<math::TanhOp>(log1pExp(s, x));
+  Value inner =
+      s.mul(s.mul(x, sigmoidOf(s, x)), s.sub(s.constant(1), s.square(tanh)));
+  return s.mul(s.arg(0), s.add(tanh, inner));
+}
+
+namespace {
+/// sqrt(2 / pi) and the cubic coefficient of GELU's tanh form.
+constexpr double geluBeta = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+constexpr double geluKappa = 0.044715;
+} // namespace
+
+static Value geluInner(ElementwiseBody &s, Value x) {
+  Value cube = s.mul(s.square(x), x);
+  return s.mul(s.constant(geluBeta),
+               s.add(x, s.mul(s.constant(geluKappa), cube)));
+}
+
+/// Cumulative normal distribution.
+static Value normalCdf(ElementwiseBody &s, Value x) {
+  Value erf =
+      s.unary<math::ErfOp>(s.mul(x, s.constant(std::numbers::sqrt2 / 2)));
+  return s.mul(s.constant(0.5), s.add(s.constant(1), erf));
+}
+
+/// (self, approximate)
+Value torch_ltc::emitGelu(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  if (s.op.string(1) != "tanh")
+    return s.mul(x, normalCdf(s, x));
+  Value tanh = s.unary<math::TanhOp>(geluInner(s, x));
+  return s.mul(s.mul(s.constant(0.5), x), s.add(s.constant(1), tanh));
+}
+
+/// (grad_output, self, approximate)
+Value torch_ltc::emitGeluBackward(ElementwiseBody &s) {
+  Value gradient = s.arg(0), x = s.arg(1), one = s.constant(1);
+  Value half = s.constant(0.5);
+  if (s.op.string(2) != "tanh") {
+    Value density =
+        s.mul(s.exp(s.mul(s.constant(-0.5), s.square(x))),
+              s.constant(std::numbers::inv_sqrtpi / std::numbers::sqrt2));
+    return s.mul(gradient, s.add(normalCdf(s, x), s.mul(x, density)));
+  }
+  Value tanh = s.unary<math::TanhOp>(geluInner(s, x));
+  Value innerSlope =
+      s.mul(s.constant(geluBeta),
+            s.add(one, s.mul(s.constant(3 * geluKappa), s.square(x))));
+  Value left = s.mul(half, s.add(one, tanh));
+  Value right =
+      s.mul(s.mul(s.mul(half, x), s.sub(one, s.square(tanh))), innerSlope);
+  return s.mul(gradient, s.add(left, right));
+}

@@ -1,0 +1,317 @@
+//===- ElementwiseBinary.cpp - Scalar builders with several operands ------===//
+
+#include "ElementwiseScalar.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <cmath>
+#include <numbers>
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+/// alpha * operand.
+static Value scaled(ElementwiseBody &s, unsigned alpha, Value operand) {
+  return s.isConstant(alpha, 1) ? operand : s.mul(s.arg(alpha), operand);
+}
+
+/// (self, other, alpha)
+Value torch_ltc::emitAdd(ElementwiseBody &s) {
+  return s.add(s.arg(0), scaled(s, 2, s.arg(1)));
+}
+
+Value torch_ltc::emitSub(ElementwiseBody &s) {
+  return s.sub(s.arg(0), scaled(s, 2, s.arg(1)));
+}
+
+Value torch_ltc::emitRsub(ElementwiseBody &s) {
+  return s.sub(s.arg(1), scaled(s, 2, s.arg(0)));
+}
+
+Value torch_ltc::emitMul(ElementwiseBody &s) {
+  return s.mul(s.arg(0), s.arg(1));
+}
+
+Value torch_ltc::emitDiv(ElementwiseBody &s) {
+  return s.div(s.arg(0), s.arg(1));
+}
+
+Value torch_ltc::emitFloorDivide(ElementwiseBody &s) {
+  return s.floorDiv(s.arg(0), s.arg(1));
+}
+
+/// (self, other, rounding_mode)
+Value torch_ltc::emitDivMode(ElementwiseBody &s) {
+  StringRef mode = s.op.optionalString(2, "");
+  if (mode == "floor")
+    return emitFloorDivide(s);
+  Value quotient = emitDiv(s);
+  if (mode == "trunc" && s.isFloat())
+    return s.unary<math::TruncOp>(quotient);
+  return quotient;
+}
+
+Value torch_ltc::emitRemainder(ElementwiseBody &s) {
+  return s.floorRemainder(s.arg(0), s.arg(1));
+}
+
+Value torch_ltc::emitFmod(ElementwiseBody &s) {
+  return s.truncRemainder(s.arg(0), s.arg(1));
+}
+
+//===----------------------------------------------------------------------===//
+// Powers
+//===----------------------------------------------------------------------===//
+
+/// base ** exponent for exponent >= 0, wrapping, by squaring.
+static Value unsignedPower(ElementwiseBody &s, Value base, Value exponent) {
+  unsigned bits = s.dtype.getIntOrFloatBitWidth();
+  auto loop = scf::ForOp::create(
+      s.builder, s.loc, s.index(0), s.index(bits), s.index(1),
+      ValueRange{s.integer(1), base, exponent},
+      [&](OpBuilder &nested, Location loc, Value, ValueRange carried) {
+        ScalarBuilder b(nested, loc, s.dtype);
+        Value bit = b.binary<arith::AndIOp>(carried[2], b.integer(1));
+        Value product = b.mul(carried[0], carried[1]);
+        Value power = b.select(b.truth(bit), product, carried[0]);
+        Value rest = b.binary<arith::ShRUIOp>(carried[2], b.integer(1));
+        scf::YieldOp::create(nested, loc,
+                             ValueRange{power, b.square(carried[1]), rest});
+      });
+  return loop.getResult(0);
+}
+
+static Value integerPower(ElementwiseBody &s) {
+  if (isBool(s.dtype)) {
+    // False ** True is the only one that isn't True.
+    return s.logicalOr(s.arg(0), s.logicalNot(s.arg(1)));
+  }
+  Value base = s.arg(0), exponent = s.arg(1);
+  Value power = unsignedPower(s, base, exponent);
+  if (isUnsigned(s.dtype))
+    return power;
+  // Only 1 and -1 have inverses; torch gives 0 for the others.
+  Value one = s.integer(1), minusOne = s.integer(-1), zero = s.integer(0);
+  Value odd = s.truth(s.binary<arith::AndIOp>(exponent, one));
+  Value ofMinusOne = s.select(odd, minusOne, one);
+  Value inverse =
+      s.select(s.compare(Comparison::eq, base, minusOne), ofMinusOne, zero);
+  inverse = s.select(s.compare(Comparison::eq, base, one), one, inverse);
+  Value isNegative = s.compare(Comparison::lt, exponent, zero);
+  return s.select(isNegative, inverse, power);
+}
+
+/// (self, exponent); each of them may be a number.
+Value torch_ltc::emitPow(ElementwiseBody &s) {
+  if (!s.isFloat())
+    return integerPower(s);
+  Value one = s.constant(1);
+  Value x = s.arg(0);
+  // The exponents that torch's pow kernel treats apart.
+  std::optional<double> exponent = s.known(1);
+  if (exponent == 0.0)
+    return one;
+  if (exponent == 1.0)
+    return x;
+  if (exponent == 0.5)
+    return s.unary<math::SqrtOp>(x);
+  if (exponent == 2.0)
+    return s.square(x);
+  if (exponent == 3.0)
+    return s.mul(s.square(x), x);
+  if (exponent == -0.5)
+    return s.unary<math::RsqrtOp>(x);
+  if (exponent == -1.0)
+    return s.div(one, x);
+  if (exponent == -2.0)
+    return s.div(one, s.square(x));
+  return s.binary<math::PowFOp>(x, s.arg(1));
+}
+
+//===----------------------------------------------------------------------===//
+// Functions of two numbers
+//===----------------------------------------------------------------------===//
+
+Value torch_ltc::emitAtan2(ElementwiseBody &s) {
+  return s.binary<math::Atan2Op>(s.arg(0), s.arg(1));
+}
+
+Value torch_ltc::emitXlogy(ElementwiseBody &s) {
+  Value x = s.arg(0), y = s.arg(1), zero = s.constant(0);
+  Value product = s.mul(x, s.log(y));
+  Value isZero = s.compare(Comparison::eq, x, zero);
+  return s.select(s.isNan(y), y, s.select(isZero, zero, product));
+}
+
+Value torch_ltc::emitCopysign(ElementwiseBody &s) {
+  return s.copySign(s.arg(0), s.arg(1));
+}
+
+Value torch_ltc::emitHypot(ElementwiseBody &s) {
+  Value x = s.abs(s.arg(0)), y = s.abs(s.arg(1));
+  Value larger = s.maximum(x, y), smaller = s.minimum(x, y);
+  Value ratio = s.div(smaller, larger);
+  Value root = s.unary<math::SqrtOp>(s.add(s.constant(1), s.square(ratio)));
+  // 0 / 0 and inf / inf have no ratio.
+  double infinity = std::numeric_limits<double>::infinity();
+  Value noRatio = s.logicalOr(
+      s.compare(Comparison::eq, larger, s.constant(0)),
+      s.compare(Comparison::eq, s.maxNumber(x, y), s.constant(infinity)));
+  return s.select(noRatio, s.maxNumber(x, y), s.mul(larger, root));
+}
+
+/// log(base^a + base^b); `scale` is log(base).
+static Value logOfSum(ElementwiseBody &s, double scale) {
+  Value a = s.arg(0), b = s.arg(1);
+  Value difference = s.neg(s.abs(s.sub(a, b)));
+  if (scale != 1)
+    difference = s.mul(difference, s.constant(scale));
+  Value correction = s.unary<math::Log1pOp>(s.exp(difference));
+  if (scale != 1)
+    correction = s.mul(correction, s.constant(1 / scale));
+  Value sum = s.add(s.maximum(a, b), correction);
+  // Two equal infinities have no difference.
+  double infinity = std::numeric_limits<double>::infinity();
+  Value equalInfinities =
+      s.logicalAnd(s.compare(Comparison::eq, a, b),
+                   s.compare(Comparison::eq, s.abs(a), s.constant(infinity)));
+  return s.select(equalInfinities, a, sum);
+}
+
+Value torch_ltc::emitLogaddexp(ElementwiseBody &s) { return logOfSum(s, 1); }
+Value torch_ltc::emitLogaddexp2(ElementwiseBody &s) {
+  return logOfSum(s, std::numbers::ln2);
+}
+
+Value torch_ltc::emitHeaviside(ElementwiseBody &s) {
+  Value x = s.arg(0), zero = s.integer(0);
+  Value step = s.select(s.compare(Comparison::gt, x, zero), s.integer(1), zero);
+  return s.select(s.truth(x), step, s.arg(1));
+}
+
+Value torch_ltc::emitMaximum(ElementwiseBody &s) {
+  return s.maximum(s.arg(0), s.arg(1));
+}
+Value torch_ltc::emitMinimum(ElementwiseBody &s) {
+  return s.minimum(s.arg(0), s.arg(1));
+}
+Value torch_ltc::emitFmax(ElementwiseBody &s) {
+  return s.maxNumber(s.arg(0), s.arg(1));
+}
+Value torch_ltc::emitFmin(ElementwiseBody &s) {
+  return s.minNumber(s.arg(0), s.arg(1));
+}
+
+//===----------------------------------------------------------------------===//
+// Comparisons, logic, bits
+//===----------------------------------------------------------------------===//
+
+#define COMPARISON(name, comparison)                                           \
+  Value torch_ltc::emit##name(ElementwiseBody &s) {                            \
+    return s.compare(Comparison::comparison, s.arg(0), s.arg(1));              \
+  }
+COMPARISON(Eq, eq)
+COMPARISON(Ne, ne)
+COMPARISON(Lt, lt)
+COMPARISON(Le, le)
+COMPARISON(Gt, gt)
+COMPARISON(Ge, ge)
+#undef COMPARISON
+
+#define BIT_OP(name, Op, operand)                                              \
+  Value torch_ltc::emit##name(ElementwiseBody &s) {                            \
+    return s.binary<arith::Op>(s.operand(0), s.operand(1));                    \
+  }
+BIT_OP(LogicalAnd, AndIOp, argTruth)
+BIT_OP(LogicalOr, OrIOp, argTruth)
+BIT_OP(LogicalXor, XOrIOp, argTruth)
+BIT_OP(BitwiseAnd, AndIOp, arg)
+BIT_OP(BitwiseOr, OrIOp, arg)
+BIT_OP(BitwiseXor, XOrIOp, arg)
+#undef BIT_OP
+
+/// Shifts by more than the width are defined in torch: 0, or -1 for a negative
+/// number that is shifted right. Negative counts count as too large ones.
+static Value isShiftInRange(ElementwiseBody &s, Value count) {
+  Value bits = s.integer(s.dtype.getIntOrFloatBitWidth());
+  return arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult,
+                               count, bits);
+}
+
+Value torch_ltc::emitBitwiseLeftShift(ElementwiseBody &s) {
+  Value x = s.arg(0), count = s.arg(1), zero = s.integer(0);
+  Value inRange = isShiftInRange(s, count);
+  Value shifted = s.binary<arith::ShLIOp>(x, s.select(inRange, count, zero));
+  return s.select(inRange, shifted, zero);
+}
+
+Value torch_ltc::emitBitwiseRightShift(ElementwiseBody &s) {
+  Value x = s.arg(0), count = s.arg(1);
+  Value inRange = isShiftInRange(s, count);
+  if (isUnsigned(s.dtype)) {
+    Value zero = s.integer(0);
+    Value shifted = s.binary<arith::ShRUIOp>(x, s.select(inRange, count, zero));
+    return s.select(inRange, shifted, zero);
+  }
+  Value last = s.integer(s.dtype.getIntOrFloatBitWidth() - 1);
+  return s.binary<arith::ShRSIOp>(x, s.select(inRange, count, last));
+}
+
+//===----------------------------------------------------------------------===//
+// Selection
+//===----------------------------------------------------------------------===//
+
+/// (condition, self, other)
+Value torch_ltc::emitWhere(ElementwiseBody &s) {
+  return s.select(s.argTruth(0), s.arg(1), s.arg(2));
+}
+
+/// (self, mask, value)
+Value torch_ltc::emitMaskedFill(ElementwiseBody &s) {
+  return s.select(s.argTruth(1), s.arg(2), s.arg(0));
+}
+
+Value torch_ltc::emitClampMin(ElementwiseBody &s) {
+  return s.maximum(s.arg(0), s.arg(1));
+}
+
+Value torch_ltc::emitClampMax(ElementwiseBody &s) {
+  return s.minimum(s.arg(0), s.arg(1));
+}
+
+/// (self, min, max); NaN stays NaN, and max wins where it is below min.
+Value torch_ltc::emitClamp(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  if (s.has(1))
+    x = s.maximum(x, s.arg(1));
+  return s.has(2) ? s.minimum(x, s.arg(2)) : x;
+}
+
+//===----------------------------------------------------------------------===//
+// Functions of three numbers
+//===----------------------------------------------------------------------===//
+
+/// (self, end, weight): from the nearer end, as torch does it.
+Value torch_ltc::emitLerp(ElementwiseBody &s) {
+  Value start = s.arg(0), end = s.arg(1), weight = s.arg(2);
+  Value difference = s.sub(end, start);
+  Value fromStart = s.add(start, s.mul(weight, difference));
+  Value fromEnd = s.sub(end, s.mul(difference, s.sub(s.constant(1), weight)));
+  if (std::optional<double> known = s.known(2))
+    return std::fabs(*known) < 0.5 ? fromStart : fromEnd;
+  Value nearStart = s.compare(Comparison::lt, s.abs(weight), s.constant(0.5));
+  return s.select(nearStart, fromStart, fromEnd);
+}
+
+/// (self, tensor1, tensor2, value)
+Value torch_ltc::emitAddcmul(ElementwiseBody &s) {
+  return s.add(s.arg(0), s.mul(scaled(s, 3, s.arg(1)), s.arg(2)));
+}
+
+Value torch_ltc::emitAddcdiv(ElementwiseBody &s) {
+  return s.add(s.arg(0), s.div(scaled(s, 3, s.arg(1)), s.arg(2)));
+}

@@ -1,0 +1,59 @@
+//===- ElementwiseScalar.h - Bodies of elementwise ops ----------*- C++ -*-===//
+//
+// The column `lower` of the op table names a scalar builder, "add_foo" the
+// function emitAddFoo below: it emits one element of the result. Operands are
+// read by their position in the schema.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOLINALG_ELEMENTWISESCALAR_H
+#define TORCH_LTC_CONVERSION_TORCHTOLINALG_ELEMENTWISESCALAR_H
+
+#include "OpLowering.h"
+
+namespace mlir::torch_ltc {
+
+/// Where one element is computed. The inherited `dtype` is the one computed
+/// in: float32 for the 16-bit floats, so that each op rounds once.
+class ElementwiseBody : public ScalarBuilder {
+public:
+  /// `common` is torch's common dtype of the op. `exactScalars`: numbers and
+  /// rank-0 operands aren't rounded to it first (torch's arithmetic kernels
+  /// take them as `opmath_t`). `elements` has one value for each operand that
+  /// is a tensor, at the operand's position.
+  ElementwiseBody(OpBuilder &builder, OpLowering &op, Type common,
+                  bool exactScalars, ArrayRef<Value> elements)
+      : ScalarBuilder(builder, op.loc, computeDtypeOf(common)), op(op),
+        common(common), exactScalars(exactScalars), elements(elements) {}
+
+  OpLowering &op;
+
+  bool has(unsigned position) const { return !op.isNone(position); }
+  /// The operand in the compute dtype.
+  Value arg(unsigned position);
+  /// Whether the operand isn't zero, whatever its dtype.
+  Value argTruth(unsigned position);
+  /// The number if it is known now.
+  std::optional<double> known(unsigned position) const;
+  /// The operand is the constant `value`: what needn't be computed.
+  bool isConstant(unsigned position, double value) const {
+    return known(position) == value;
+  }
+
+private:
+  /// The operand as it is, with its dtype.
+  std::pair<Value, Type> raw(unsigned position);
+
+  Type common;
+  bool exactScalars;
+  ArrayRef<Value> elements;
+};
+
+#define ELEMENTWISE_OP(op, builder, rule)                                      \
+  Value emit##builder(ElementwiseBody &);
+#include "torch_ltc/Dialect/Torch/ElementwiseOps.inc"
+#undef ELEMENTWISE_OP
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOLINALG_ELEMENTWISESCALAR_H

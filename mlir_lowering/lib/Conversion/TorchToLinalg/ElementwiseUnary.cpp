@@ -1,0 +1,157 @@
+//===- ElementwiseUnary.cpp - Scalar builders with one operand ------------===//
+
+#include "ElementwiseScalar.h"
+
+#include <limits>
+#include <numbers>
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+//===----------------------------------------------------------------------===//
+// One math op each
+//===----------------------------------------------------------------------===//
+
+#define MATH_OP(name)                                                          \
+  Value torch_ltc::emit##name(ElementwiseBody &s) {                            \
+    return s.unary<math::name##Op>(s.arg(0));                                  \
+  }
+MATH_OP(Exp)
+MATH_OP(Exp2)
+MATH_OP(Log)
+MATH_OP(Log2)
+MATH_OP(Log10)
+MATH_OP(Log1p)
+MATH_OP(Sqrt)
+MATH_OP(Rsqrt)
+MATH_OP(Sin)
+MATH_OP(Cos)
+MATH_OP(Tan)
+MATH_OP(Asin)
+MATH_OP(Acos)
+MATH_OP(Atan)
+MATH_OP(Sinh)
+MATH_OP(Cosh)
+MATH_OP(Tanh)
+MATH_OP(Asinh)
+MATH_OP(Acosh)
+MATH_OP(Atanh)
+MATH_OP(Erf)
+MATH_OP(Erfc)
+#undef MATH_OP
+
+Value torch_ltc::emitExpm1(ElementwiseBody &s) {
+  return s.unary<math::ExpM1Op>(s.arg(0));
+}
+
+//===----------------------------------------------------------------------===//
+// Rounding
+//===----------------------------------------------------------------------===//
+
+// Integers are round already.
+#define ROUNDING_OP(name, MathOp)                                              \
+  Value torch_ltc::emit##name(ElementwiseBody &s) {                            \
+    return s.isFloat() ? s.unary<math::MathOp>(s.arg(0)) : s.arg(0);           \
+  }
+ROUNDING_OP(Floor, FloorOp)
+ROUNDING_OP(Ceil, CeilOp)
+ROUNDING_OP(Trunc, TruncOp)
+ROUNDING_OP(Round, RoundEvenOp)
+#undef ROUNDING_OP
+
+Value torch_ltc::emitFrac(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  return s.sub(x, s.unary<math::TruncOp>(x));
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+Value torch_ltc::emitNeg(ElementwiseBody &s) { return s.neg(s.arg(0)); }
+Value torch_ltc::emitAbs(ElementwiseBody &s) { return s.abs(s.arg(0)); }
+Value torch_ltc::emitSquare(ElementwiseBody &s) { return s.square(s.arg(0)); }
+
+Value torch_ltc::emitReciprocal(ElementwiseBody &s) {
+  return s.div(s.constant(1), s.arg(0));
+}
+
+Value torch_ltc::emitSign(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  if (isUnsigned(s.dtype))
+    return s.convert(s.truth(x), s.builder.getI1Type(), s.dtype);
+  // NaN is neither greater nor less: torch gives 0.
+  Value zero = s.integer(0);
+  Value negative =
+      s.select(s.compare(Comparison::lt, x, zero), s.integer(-1), zero);
+  return s.select(s.compare(Comparison::gt, x, zero), s.integer(1), negative);
+}
+
+Value torch_ltc::emitDeg2rad(ElementwiseBody &s) {
+  return s.mul(s.arg(0), s.constant(std::numbers::pi / 180));
+}
+
+Value torch_ltc::emitRad2deg(ElementwiseBody &s) {
+  return s.mul(s.arg(0), s.constant(180 / std::numbers::pi));
+}
+
+Value torch_ltc::emitSinc(ElementwiseBody &s) {
+  Value x = s.arg(0), one = s.constant(1);
+  Value isZero = s.compare(Comparison::eq, x, s.constant(0));
+  Value angle = s.mul(x, s.constant(std::numbers::pi));
+  Value quotient = s.div(s.unary<math::SinOp>(angle), angle);
+  return s.select(isZero, one, quotient);
+}
+
+/// aten.logit(self, eps)
+Value torch_ltc::emitLogit(ElementwiseBody &s) {
+  Value x = s.arg(0), one = s.constant(1);
+  if (s.has(1)) {
+    Value eps = s.arg(1);
+    x = s.minimum(s.maximum(x, eps), s.sub(one, eps));
+  }
+  return s.log(s.div(x, s.sub(one, x)));
+}
+
+//===----------------------------------------------------------------------===//
+// Truth
+//===----------------------------------------------------------------------===//
+
+Value torch_ltc::emitLogicalNot(ElementwiseBody &s) {
+  return s.logicalNot(s.argTruth(0));
+}
+
+Value torch_ltc::emitIsnan(ElementwiseBody &s) { return s.isNan(s.arg(0)); }
+
+static Value equalsInfinity(ElementwiseBody &s, Value x, double sign) {
+  if (!s.isFloat())
+    return s.boolean(false);
+  double infinity = std::numeric_limits<double>::infinity();
+  return s.compare(Comparison::eq, x, s.constant(sign * infinity));
+}
+
+Value torch_ltc::emitIsinf(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  return equalsInfinity(s, s.isFloat() ? s.abs(x) : x, 1);
+}
+
+Value torch_ltc::emitIsposinf(ElementwiseBody &s) {
+  return equalsInfinity(s, s.arg(0), 1);
+}
+
+Value torch_ltc::emitIsneginf(ElementwiseBody &s) {
+  return equalsInfinity(s, s.arg(0), -1);
+}
+
+Value torch_ltc::emitSignbit(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  if (!s.isFloat())
+    return isUnsigned(s.dtype) ? s.boolean(false)
+                               : s.compare(Comparison::lt, x, s.integer(0));
+  return s.signBit(x);
+}
+
+Value torch_ltc::emitBitwiseNot(ElementwiseBody &s) {
+  Value allOnes = isBool(s.dtype) ? s.boolean(true) : s.integer(-1);
+  return s.binary<arith::XOrIOp>(s.arg(0), allOnes);
+}

@@ -1,0 +1,52 @@
+//===- IndexBuilder.h - Arithmetic on positions -----------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOLINALG_INDEXBUILDER_H
+#define TORCH_LTC_CONVERSION_TORCHTOLINALG_INDEXBUILDER_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlir::torch_ltc {
+
+/// Emits code on values of type index.
+class IndexBuilder {
+public:
+  IndexBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
+
+  Value constant(int64_t value);
+  Value add(Value a, Value b);
+  Value add(Value a, int64_t b);
+  Value sub(Value a, Value b);
+  Value mul(Value a, int64_t b);
+  /// Rounded down and up; `b` is positive, `a` may be negative.
+  Value floorDiv(Value a, int64_t b);
+  Value ceilDiv(Value a, int64_t b);
+  Value max(Value a, Value b);
+  Value min(Value a, Value b);
+  Value less(Value a, Value b);
+  Value equal(Value a, Value b);
+  Value select(Value condition, Value yes, Value no);
+
+  /// offset + sum of indices[i] * strides[i].
+  Value linear(ValueRange indices, ArrayRef<int64_t> strides,
+               int64_t offset = 0);
+  /// The inverse for row-major sizes.
+  SmallVector<Value> delinear(Value position, ArrayRef<int64_t> sizes);
+
+  /// An integer that a tensor holds as an index below `size`: negative ones
+  /// count from the end, the rest is clamped, so that no memory outside of the
+  /// tensor is touched whatever the tensor holds.
+  Value fromElement(Value element, int64_t size);
+  Value toInteger(Value index);
+
+  Value extract(Value tensor, ValueRange indices);
+  Value insert(Value scalar, Value tensor, ValueRange indices);
+
+  OpBuilder &builder;
+  Location loc;
+};
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOLINALG_INDEXBUILDER_H

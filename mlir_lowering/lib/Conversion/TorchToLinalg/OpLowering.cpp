@@ -1,0 +1,264 @@
+//===- OpLowering.cpp - One torch op on its way to linalg -----------------===//
+
+#include "OpLowering.h"
+
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+#include "torch_ltc/Dialect/Torch/TorchOps.h"
+#include "torch_ltc/Support/UserLocation.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+Value Number::materialize(OpBuilder &builder, Location loc, Type to) const {
+  ScalarBuilder scalars(builder, loc, to);
+  if (auto integer = dyn_cast_or_null<IntegerAttr>(constant))
+    return isBool(dtype) ? scalars.constant(integer.getValue().isZero() ? 0 : 1)
+                         : scalars.integer(integer.getInt());
+  if (auto floating = dyn_cast_or_null<FloatAttr>(constant))
+    return scalars.constant(floating.getValueAsDouble());
+  return scalars.convert(value, dtype, to);
+}
+
+std::optional<double> Number::asDouble() const {
+  if (auto integer = dyn_cast_or_null<IntegerAttr>(constant))
+    return isBool(dtype) ? !integer.getValue().isZero()
+                         : static_cast<double>(integer.getInt());
+  if (auto floating = dyn_cast_or_null<FloatAttr>(constant))
+    return floating.getValueAsDouble();
+  return std::nullopt;
+}
+
+static Type numberDtype(Type type) {
+  MLIRContext *context = type.getContext();
+  if (isa<torch::IntType>(type))
+    return IntegerType::get(context, 64, IntegerType::Signed);
+  if (isa<torch::BoolType>(type))
+    return IntegerType::get(context, 1);
+  return Float64Type::get(context);
+}
+
+static Number makeNumber(Value original, Value converted) {
+  Number number{numberDtype(original.getType()), {}, {}};
+  Operation *definition = original.getDefiningOp();
+  if (auto constant = dyn_cast_or_null<torch::ConstantIntOp>(definition))
+    number.constant = constant.getValueAttr();
+  else if (auto constant = dyn_cast_or_null<torch::ConstantFloatOp>(definition))
+    number.constant = constant.getValueAttr();
+  else if (auto constant = dyn_cast_or_null<torch::ConstantBoolOp>(definition))
+    number.constant = constant.getValueAttr();
+  else
+    number.value = converted;
+  return number;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+OpLowering::OpLowering(Operation *op, StringRef name, ValueRange operands,
+                       ConversionPatternRewriter &builder)
+    : op(op), name(name), builder(builder), loc(op->getLoc()),
+      tensors(builder, op->getLoc()), original(op->getOperands()),
+      operands(operands) {}
+
+bool OpLowering::isNone(unsigned position) const {
+  return isa<torch::NoneType>(original[position].getType());
+}
+
+bool OpLowering::isTensor(unsigned position) const {
+  return isa<torch::ValueTensorType>(original[position].getType());
+}
+
+RankedTensorType OpLowering::tensorType(unsigned position) const {
+  return cast<RankedTensorType>(operands[position].getType());
+}
+
+ArrayRef<int64_t> OpLowering::sizes(unsigned position) const {
+  return cast<torch::ValueTensorType>(original[position].getType()).getSizes();
+}
+
+Type OpLowering::dtype(unsigned position) const {
+  return cast<torch::ValueTensorType>(original[position].getType()).getDtype();
+}
+
+std::optional<Number> OpLowering::tensorAsNumber(unsigned position) const {
+  auto source =
+      original[position].getDefiningOp<torch::PrimNumToTensorScalarOp>();
+  if (!source)
+    return std::nullopt;
+  Value number = source.getNumber();
+  // A constant isn't converted; a parameter of the program is.
+  Value converted = number;
+  if (!matchPattern(number, m_Constant()))
+    converted = builder.getRemappedValue(number);
+  if (!converted)
+    return std::nullopt;
+  return makeNumber(number, converted);
+}
+
+Number OpLowering::number(unsigned position) const {
+  return makeNumber(original[position], operands[position]);
+}
+
+static int64_t constantInteger(Value value) {
+  if (auto boolean = value.getDefiningOp<torch::ConstantBoolOp>())
+    return boolean.getValueAttr().getValue();
+  return value.getDefiningOp<torch::ConstantIntOp>().getValueAttr().getInt();
+}
+
+int64_t OpLowering::integer(unsigned position) const {
+  return constantInteger(element(position));
+}
+
+double OpLowering::floating(unsigned position) const {
+  return *number(position).asDouble();
+}
+
+bool OpLowering::boolean(unsigned position) const {
+  return constantInteger(element(position)) != 0;
+}
+
+StringRef OpLowering::string(unsigned position) const {
+  return element(position)
+      .getDefiningOp<torch::ConstantStrOp>()
+      .getValueAttr()
+      .getValue();
+}
+
+SmallVector<int64_t> OpLowering::integers(unsigned position) const {
+  SmallVector<int64_t> values;
+  if (auto list = element(position).getDefiningOp<torch::PrimListConstructOp>())
+    for (Value value : list.getElements())
+      values.push_back(constantInteger(value));
+  return values;
+}
+
+bool OpLowering::isEmptyList(unsigned position) const {
+  auto list = element(position).getDefiningOp<torch::PrimListConstructOp>();
+  return list && list.getElements().empty();
+}
+
+std::optional<int64_t> OpLowering::optionalInteger(unsigned position) const {
+  if (isNone(position))
+    return std::nullopt;
+  return integer(position);
+}
+
+std::optional<double> OpLowering::optionalFloating(unsigned position) const {
+  if (isNone(position))
+    return std::nullopt;
+  return floating(position);
+}
+
+StringRef OpLowering::optionalString(unsigned position, StringRef none) const {
+  return isNone(position) ? none : string(position);
+}
+
+static int64_t fromFront(int64_t dimension, int64_t rank) {
+  return dimension < 0 ? dimension + std::max<int64_t>(rank, 1) : dimension;
+}
+
+int64_t OpLowering::dimension(unsigned position, int64_t rank) const {
+  return fromFront(integer(position), rank);
+}
+
+SmallVector<int64_t> OpLowering::dimensions(unsigned position,
+                                            int64_t rank) const {
+  SmallVector<int64_t> dims;
+  // `dim` is an int in some overloads and an int list in others.
+  if (isa<torch::IntType>(original[position].getType()))
+    dims.push_back(integer(position));
+  else
+    dims = integers(position);
+  for (int64_t &dim : dims)
+    dim = fromFront(dim, rank);
+  if (dims.empty())
+    dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  // A number's one dimension doesn't exist.
+  if (rank == 0)
+    dims.clear();
+  llvm::sort(dims);
+  dims.erase(llvm::unique(dims), dims.end());
+  return dims;
+}
+
+SmallVector<Value> OpLowering::tensorList(unsigned position) const {
+  SmallVector<Value> values;
+  auto list = element(position).getDefiningOp<torch::PrimListConstructOp>();
+  for (Value value : list.getElements()) {
+    bool none = isa<torch::NoneType>(value.getType()) ||
+                matchPattern(value, m_Op<torch::ConstantNoneOp>());
+    values.push_back(none ? Value() : builder.getRemappedValue(value));
+  }
+  return values;
+}
+
+SmallVector<Type> OpLowering::tensorListDtypes(unsigned position) const {
+  SmallVector<Type> dtypes;
+  auto list = element(position).getDefiningOp<torch::PrimListConstructOp>();
+  for (Value value : list.getElements()) {
+    auto type = dyn_cast<torch::ValueTensorType>(value.getType());
+    dtypes.push_back(type ? type.getDtype() : Type());
+  }
+  return dtypes;
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+static torch::ValueTensorType resultTensorType(Operation *op, unsigned result) {
+  return cast<torch::ValueTensorType>(op->getResult(result).getType());
+}
+
+RankedTensorType OpLowering::resultType(unsigned result) const {
+  return RankedTensorType::get(resultSizes(result),
+                               storageTypeOf(resultDtype(result)));
+}
+
+ArrayRef<int64_t> OpLowering::resultSizes(unsigned result) const {
+  return resultTensorType(op, result).getSizes();
+}
+
+Type OpLowering::resultDtype(unsigned result) const {
+  return resultTensorType(op, result).getDtype();
+}
+
+Value OpLowering::checkBounds(Value indices, int64_t lower, int64_t upper) {
+  auto type = cast<RankedTensorType>(indices.getType());
+  Type element = type.getElementType();
+  if (type.getNumElements() == 0 ||
+      !(element.isInteger(32) || element.isInteger(64)))
+    return indices;
+  return ltc::CheckBoundsOp::create(builder, loc, type, indices,
+                                    builder.getI64IntegerAttr(lower),
+                                    builder.getI64IntegerAttr(upper));
+}
+
+LogicalResult OpLowering::replaceWith(ValueRange results) {
+  SmallVector<Value> reshaped;
+  for (auto [number, value] : llvm::enumerate(results)) {
+    RankedTensorType expected = resultType(number);
+    value = tensors.reshape(value, expected.getShape());
+    if (value.getType() != expected)
+      return op->emitError()
+             << "the lowering of " << name << " made a " << value.getType()
+             << " where the op's type is " << expected;
+    reshaped.push_back(value);
+  }
+  builder.replaceOp(op, reshaped);
+  return success();
+}
+
+LogicalResult OpLowering::fail(const Twine &reason) const {
+  return op->emitError() << name << " has no lowering to linalg: " << reason
+                         << "; declare it unsupported so that it runs by "
+                            "fallback"
+                         << userLocationSuffix(op->getLoc());
+}

@@ -1,0 +1,156 @@
+//===- OpLowering.h - One torch op on its way to linalg ---------*- C++ -*-===//
+//
+// A lowering is a function that gets an `OpLowering`, reads the op's operands
+// by their position in the schema, and calls `replaceWith`. All lowerings
+// stand in one table, by op name ("aten.add.Tensor"); families add theirs in
+// `populate<Family>Lowerings`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOLINALG_OPLOWERING_H
+#define TORCH_LTC_CONVERSION_TORCHTOLINALG_OPLOWERING_H
+
+#include "ScalarBuilder.h"
+#include "TensorBuilder.h"
+
+#include "mlir/Transforms/DialectConversion.h"
+#include "llvm/ADT/StringMap.h"
+#include <optional>
+
+namespace mlir::torch_ltc {
+
+/// A Python number that an op takes: known now, or a scalar parameter of the
+/// program.
+struct Number {
+  /// si64, f64 or i1.
+  Type dtype;
+  /// IntegerAttr or FloatAttr; null for a scalar parameter.
+  Attribute constant;
+  /// Of dtype's storage type; null for a constant.
+  Value value;
+
+  /// The number as `dtype`, at the builder's place.
+  Value materialize(OpBuilder &builder, Location loc, Type dtype) const;
+  std::optional<double> asDouble() const;
+};
+
+class OpLowering {
+public:
+  /// `operands` are the op's operands with converted types; constants and
+  /// lists are unchanged.
+  OpLowering(Operation *op, StringRef name, ValueRange operands,
+             ConversionPatternRewriter &builder);
+
+  Operation *op;
+  /// Without the dialect: "aten.add.Tensor".
+  StringRef name;
+  ConversionPatternRewriter &builder;
+  Location loc;
+  TensorBuilder tensors;
+
+  unsigned getNumOperands() const { return original.size(); }
+  bool isNone(unsigned position) const;
+  bool isTensor(unsigned position) const;
+
+  /// The operand as a builtin tensor.
+  Value tensor(unsigned position) const { return operands[position]; }
+  RankedTensorType tensorType(unsigned position) const;
+  ArrayRef<int64_t> sizes(unsigned position) const;
+  int64_t rank(unsigned position) const { return sizes(position).size(); }
+  /// Element type with its signedness.
+  Type dtype(unsigned position) const;
+  /// The number that a tensor operand was made from (prim.NumToTensor.Scalar).
+  std::optional<Number> tensorAsNumber(unsigned position) const;
+
+  /// A number (not a tensor, not none).
+  Number number(unsigned position) const;
+
+  /// Constants; the conversion checked that they are.
+  int64_t integer(unsigned position) const;
+  double floating(unsigned position) const;
+  bool boolean(unsigned position) const;
+  StringRef string(unsigned position) const;
+  SmallVector<int64_t> integers(unsigned position) const;
+  bool isEmptyList(unsigned position) const;
+  std::optional<int64_t> optionalInteger(unsigned position) const;
+  std::optional<double> optionalFloating(unsigned position) const;
+  StringRef optionalString(unsigned position, StringRef none) const;
+
+  /// A dimension, counted from the front.
+  int64_t dimension(unsigned position, int64_t rank) const;
+  /// The dimensions of a list, sorted and counted from the front; all of them
+  /// for none and for the empty list.
+  SmallVector<int64_t> dimensions(unsigned position, int64_t rank) const;
+
+  /// Elements of a list of tensors; none is a null value.
+  SmallVector<Value> tensorList(unsigned position) const;
+  SmallVector<Type> tensorListDtypes(unsigned position) const;
+
+  RankedTensorType resultType(unsigned result = 0) const;
+  ArrayRef<int64_t> resultSizes(unsigned result = 0) const;
+  Type resultDtype(unsigned result = 0) const;
+  bool isResultUsed(unsigned result) const {
+    return !op->getResult(result).use_empty();
+  }
+
+  /// `indices`, a tensor of integers, with a check that they are in
+  /// [lower, upper); eager PyTorch raises an error where they aren't.
+  Value checkBounds(Value indices, int64_t lower, int64_t upper);
+
+  /// Tensors of the result's shape, or of a shape with as many elements (a
+  /// reduced dimension that `keepdim` keeps): they are reshaped.
+  LogicalResult replaceWith(ValueRange results);
+
+  /// Says that this op can't be lowered. `reason` is a clause: "its mask is
+  /// a tensor of bools".
+  LogicalResult fail(const Twine &reason) const;
+
+private:
+  Value element(unsigned position) const { return original[position]; }
+
+  SmallVector<Value> original;
+  SmallVector<Value> operands;
+};
+
+using LoweringFunction = LogicalResult (*)(OpLowering &);
+
+/// What the conversion knows of one op.
+struct LoweringEntry {
+  LoweringFunction lower;
+  /// Positions of numbers that may be scalar parameters of the program. All
+  /// other numbers and all lists must be constants.
+  SmallVector<unsigned, 2> runtimeNumbers;
+};
+
+class LoweringTable {
+public:
+  void add(StringRef name, LoweringFunction lower,
+           ArrayRef<unsigned> runtimeNumbers = {}) {
+    entries[name] = {lower, SmallVector<unsigned, 2>(runtimeNumbers)};
+  }
+  const LoweringEntry *find(StringRef name) const {
+    auto it = entries.find(name);
+    return it == entries.end() ? nullptr : &it->second;
+  }
+
+private:
+  llvm::StringMap<LoweringEntry> entries;
+};
+
+void populateElementwiseLowerings(LoweringTable &table);
+void populateReductionLowerings(LoweringTable &table);
+void populateScanLowerings(LoweringTable &table);
+void populateSortLowerings(LoweringTable &table);
+void populateDataMovementLowerings(LoweringTable &table);
+void populateStridedLowerings(LoweringTable &table);
+void populateLinearLowerings(LoweringTable &table);
+void populateConvolutionLowerings(LoweringTable &table);
+void populatePoolingLowerings(LoweringTable &table);
+void populateIndexingLowerings(LoweringTable &table);
+void populateScatterLowerings(LoweringTable &table);
+void populateEmbeddingLowerings(LoweringTable &table);
+void populateConstructorLowerings(LoweringTable &table);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOLINALG_OPLOWERING_H

@@ -1,0 +1,116 @@
+//===- ScalarBuilder.h - arithmetic on torch scalars ------------*- C++ -*-===//
+//
+// Emits arith and math ops on one element, with the meaning torch's CPU
+// kernels give to each dtype.
+//
+// A *dtype* is the element type of a `!torch.vtensor`, with its signedness
+// (si64, ui8, i1, f32, ...). A value of a dtype has the dtype's *storage type*
+// (i64, i8, i1, f32, ...), which no longer knows about signs: so whoever
+// handles values passes dtypes along.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOLINALG_SCALARBUILDER_H
+#define TORCH_LTC_CONVERSION_TORCHTOLINALG_SCALARBUILDER_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlir::torch_ltc {
+
+/// The signless type in which values of `dtype` are stored.
+Type storageTypeOf(Type dtype);
+
+/// The dtype in which torch's CPU kernels compute on `dtype`: float32 for the
+/// 16-bit floats, else `dtype` itself.
+Type computeDtypeOf(Type dtype);
+
+/// torch.promote_types.
+Type promoteDtypes(Type a, Type b);
+
+bool isBool(Type dtype);
+bool isUnsigned(Type dtype);
+/// Rank of the kinds in type promotion: 0 bool, 1 integer, 2 float.
+int dtypeKind(Type dtype);
+
+enum class Comparison { eq, ne, lt, le, gt, ge };
+
+/// Emits scalar code at one place. Operands of binary operations have the same
+/// dtype; `dtype` says which.
+class ScalarBuilder {
+public:
+  ScalarBuilder(OpBuilder &builder, Location loc, Type dtype)
+      : builder(builder), loc(loc), dtype(dtype) {}
+
+  OpBuilder &builder;
+  Location loc;
+  /// Of the values that the arithmetic below works on.
+  Type dtype;
+
+  bool isFloat() const { return isa<FloatType>(dtype); }
+
+  /// A constant of `dtype`; the value is converted as torch converts a Python
+  /// number.
+  Value constant(double value);
+  Value constant(int value) { return constant(static_cast<double>(value)); }
+  Value integer(int64_t value);
+  Value boolean(bool value);
+  Value index(int64_t value);
+  /// Smallest and greatest value of `dtype`, infinities for floats.
+  Value lowest();
+  Value highest();
+
+  Value add(Value a, Value b);
+  Value sub(Value a, Value b);
+  Value mul(Value a, Value b);
+  /// Floats: IEEE; integers: rounded towards zero, without undefined behaviour
+  /// (x / 0 is x, and the lowest value / -1 wraps).
+  Value div(Value a, Value b);
+  /// Rounded towards minus infinity, with torch's correction for floats.
+  Value floorDiv(Value a, Value b);
+  /// Sign of the dividend (C's fmod) and of the divisor (Python's %).
+  Value truncRemainder(Value a, Value b);
+  Value floorRemainder(Value a, Value b);
+  Value neg(Value a);
+  Value abs(Value a);
+  /// Whether a float's sign bit is set, as in -0.0 and some NaNs.
+  Value signBit(Value a);
+  Value copySign(Value magnitude, Value sign);
+  Value square(Value a) { return mul(a, a); }
+  /// NaN if one is NaN.
+  Value maximum(Value a, Value b);
+  Value minimum(Value a, Value b);
+  /// The other one if one is NaN.
+  Value maxNumber(Value a, Value b);
+  Value minNumber(Value a, Value b);
+
+  Value compare(Comparison comparison, Value a, Value b);
+  Value isNan(Value a);
+  Value select(Value condition, Value yes, Value no);
+  Value logicalAnd(Value a, Value b);
+  Value logicalOr(Value a, Value b);
+  Value logicalNot(Value a);
+  /// Not zero, of `dtype`.
+  Value truth(Value a);
+
+  /// A value of dtype `from` as `to`, as `tensor.to(dtype)` on CPU does.
+  Value convert(Value value, Type from, Type to);
+
+  template <typename MathOp> Value unary(Value a) {
+    return MathOp::create(builder, loc, a);
+  }
+  template <typename MathOp> Value binary(Value a, Value b) {
+    return MathOp::create(builder, loc, a, b);
+  }
+  Value exp(Value a) { return unary<math::ExpOp>(a); }
+  Value log(Value a) { return unary<math::LogOp>(a); }
+
+private:
+  Value castFloatToInteger(Value value, IntegerType to);
+  Value castToFloat(Value value, Type from, FloatType to);
+};
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOLINALG_SCALARBUILDER_H

@@ -1,0 +1,239 @@
+//===- Scan.cpp - Prefix sums and selection along a dimension -------------===//
+//
+// What needs an order along a dimension: serial loops over it, binary search.
+//
+//===----------------------------------------------------------------------===//
+
+#include "IndexBuilder.h"
+#include "OpLowering.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+//===----------------------------------------------------------------------===//
+// Scans: (self, dim, ...)
+//===----------------------------------------------------------------------===//
+
+/// From the first line along `dim` to the last: `body` gets an element of the
+/// operand, the accumulators (kept in tensors without the dimension, so that
+/// the 16-bit floats aren't rounded at every step) and the line's number; it
+/// returns the new accumulators, which `finish` makes elements of the results.
+using ScanBody = function_ref<SmallVector<Value>(
+    OpBuilder &, Location, Value element, ValueRange accumulators, Value line)>;
+using ScanFinish =
+    function_ref<Value(OpBuilder &, Location, Value accumulator)>;
+
+static SmallVector<Value> scan(OpLowering &op, ArrayRef<Value> starts,
+                               ArrayRef<Type> resultTypes, ScanBody body,
+                               ScanFinish finish) {
+  int64_t dim = op.dimension(1, op.rank(0));
+  SmallVector<int64_t> sizes(op.sizes(0));
+  SmallVector<int64_t> lineSizes = sizes;
+  lineSizes[dim] = 1;
+  IndexBuilder outer(op.builder, op.loc);
+  size_t count = starts.size();
+  SmallVector<Value> carriedIn;
+  for (Type type : resultTypes)
+    carriedIn.push_back(op.tensors.empty(sizes, type));
+  for (Value start : starts)
+    carriedIn.push_back(op.tensors.fill(lineSizes, start));
+  auto loop = scf::ForOp::create(
+      op.builder, op.loc, outer.constant(0), outer.constant(sizes[dim]),
+      outer.constant(1), carriedIn,
+      [&](OpBuilder &nested, Location loc, Value step, ValueRange carried) {
+        SmallVector<OpFoldResult> offsets(sizes.size(), nested.getIndexAttr(0));
+        SmallVector<OpFoldResult> ones(sizes.size(), nested.getIndexAttr(1));
+        offsets[dim] = step;
+        auto lengths = getAsIndexOpFoldResult(nested.getContext(), lineSizes);
+        TensorBuilder tensors(nested, loc);
+        Value line = tensor::ExtractSliceOp::create(nested, loc, op.tensor(0),
+                                                    offsets, lengths, ones);
+        SmallVector<Value> destinations(carried.drop_front(count));
+        for (Type type : resultTypes)
+          destinations.push_back(tensors.empty(lineSizes, type));
+        SmallVector<Value> updated = tensors.update(
+            destinations, line,
+            [&](OpBuilder &b, Location loc, ValueRange inputs) {
+              SmallVector<Value> values =
+                  body(b, loc, inputs[0], inputs.slice(1, count), step);
+              for (size_t i = 0; i < count; ++i)
+                values.push_back(finish(b, loc, values[i]));
+              return values;
+            });
+        SmallVector<Value> next;
+        for (size_t i = 0; i < count; ++i)
+          next.push_back(tensor::InsertSliceOp::create(
+              nested, loc, updated[count + i], carried[i], offsets, lengths,
+              ones));
+        next.append(updated.begin(), updated.begin() + count);
+        scf::YieldOp::create(nested, loc, next);
+      });
+  return llvm::to_vector(ValueRange(loop.getResults()).take_front(count));
+}
+
+/// How a scan with one accumulator goes on.
+using Combine = Value (*)(ScalarBuilder &, Value sum, Value element);
+using Start = Value (*)(ScalarBuilder &);
+
+template <Combine combine, Start start>
+static LogicalResult lowerScan(OpLowering &op) {
+  Type from = op.dtype(0), to = op.resultDtype();
+  if (op.rank(0) == 0)
+    return op.replaceWith(op.tensors.convert(op.tensor(0), from, to));
+  Type accumulator = computeDtypeOf(to);
+  ScalarBuilder outer(op.builder, op.loc, accumulator);
+  return op.replaceWith(scan(
+      op, start(outer), storageTypeOf(to),
+      [&](OpBuilder &b, Location loc, Value element, ValueRange sums, Value) {
+        ScalarBuilder s(b, loc, accumulator);
+        Value converted = s.convert(element, from, accumulator);
+        return SmallVector<Value>{combine(s, sums[0], converted)};
+      },
+      [&](OpBuilder &b, Location loc, Value sum) {
+        return ScalarBuilder(b, loc, accumulator).convert(sum, accumulator, to);
+      }));
+}
+
+static Value startAtZero(ScalarBuilder &s) { return s.integer(0); }
+static Value startAtOne(ScalarBuilder &s) { return s.integer(1); }
+static Value startAtLowest(ScalarBuilder &s) { return s.lowest(); }
+
+static Value addNext(ScalarBuilder &s, Value sum, Value element) {
+  return s.add(sum, element);
+}
+static Value multiplyNext(ScalarBuilder &s, Value product, Value element) {
+  return s.mul(product, element);
+}
+
+/// log(exp(a) + exp(b)) with the greater exponent taken out; equal infinities
+/// stay what they are.
+static Value logAddExp(ScalarBuilder &s, Value a, Value b) {
+  Value low = s.minimum(a, b), high = s.maximum(a, b);
+  Value rest = s.unary<math::Log1pOp>(s.exp(s.sub(low, high)));
+  Value isInfinite = s.compare(Comparison::eq, s.abs(low), s.highest());
+  Value isEqual = s.compare(Comparison::eq, low, high);
+  return s.select(s.logicalAnd(isInfinite, isEqual), high, s.add(high, rest));
+}
+
+/// cummax and cummin: of equal elements the last one's position; a NaN stays.
+template <bool isMax> static LogicalResult lowerScanExtreme(OpLowering &op) {
+  Type dtype = op.dtype(0), indexType = op.builder.getI64Type();
+  if (op.rank(0) == 0)
+    return op.replaceWith(
+        {op.tensor(0), op.tensors.zeros({}, op.resultDtype(1))});
+  ScalarBuilder outer(op.builder, op.loc, dtype);
+  Value zero = arith::ConstantOp::create(op.builder, op.loc,
+                                         op.builder.getI64IntegerAttr(0));
+  return op.replaceWith(scan(
+      op, {isMax ? outer.lowest() : outer.highest(), zero},
+      {storageTypeOf(dtype), indexType},
+      [&](OpBuilder &b, Location loc, Value element, ValueRange best,
+          Value line) {
+        ScalarBuilder s(b, loc, dtype);
+        Value better = s.compare(isMax ? Comparison::ge : Comparison::le,
+                                 element, best[0]);
+        if (s.isFloat())
+          better = s.logicalOr(better, s.isNan(element));
+        Value position = IndexBuilder(b, loc).toInteger(line);
+        return SmallVector<Value>{s.select(better, element, best[0]),
+                                  s.select(better, position, best[1])};
+      },
+      [](OpBuilder &, Location, Value best) { return best; }));
+}
+
+//===----------------------------------------------------------------------===//
+// bucketize, searchsorted
+//===----------------------------------------------------------------------===//
+
+namespace {
+// Sorted lines of a tensor and how they are searched.
+struct SortedLines {
+  Value tensor;
+  ArrayRef<int64_t> sizes;
+  Type dtype;
+  /// Positions in ascending order of the elements; null if they are sorted.
+  Value order;
+  /// Whether equal elements count as below.
+  bool right;
+};
+} // namespace
+
+/// Number of a line's elements below (or not above, with `right`) x, by binary
+/// search; `line` are the indices of all dimensions but the last.
+static Value countBelow(ScalarBuilder &s, const SortedLines &lines,
+                        ValueRange line, Value x) {
+  IndexBuilder b(s.builder, s.loc);
+  int64_t count = lines.sizes.back();
+  Value low = b.constant(0);
+  // `low` elements are known to be below x; steps halve.
+  for (int64_t step = llvm::PowerOf2Ceil(count + 1) / 2; step > 0; step /= 2) {
+    Value next = b.add(low, step);
+    Value inRange = b.less(next, b.constant(count + 1));
+    SmallVector<Value> place(line);
+    place.push_back(b.select(inRange, b.add(next, -1), b.constant(0)));
+    if (lines.order)
+      place.back() = b.fromElement(b.extract(lines.order, place), count);
+    Value element =
+        s.convert(b.extract(lines.tensor, place), lines.dtype, s.dtype);
+    // A NaN lies above all elements.
+    Value above = lines.right ? s.compare(Comparison::lt, x, element)
+                              : s.compare(Comparison::le, x, element);
+    Value below = s.logicalAnd(inRange, s.logicalNot(above));
+    low = s.select(below, next, low);
+  }
+  return low;
+}
+
+/// `values` is the position of the elements that are looked up.
+static LogicalResult lowerSearch(OpLowering &op, const SortedLines &lines,
+                                 unsigned values) {
+  bool isNumber = !op.isTensor(values);
+  Type from = isNumber ? op.number(values).dtype : op.dtype(values);
+  Type common = promoteDtypes(from, lines.dtype);
+  if (lines.sizes.back() == 0)
+    return op.replaceWith(op.tensors.zeros(op.resultSizes(), op.resultDtype()));
+  SmallVector<Value> inputs;
+  if (!isNumber)
+    inputs.push_back(op.tensor(values));
+  Type type = op.resultType().getElementType();
+  Value result = op.tensors.elementwise(
+      op.resultSizes(), type, inputs,
+      [&](OpBuilder &nested, Location loc, ValueRange elements) {
+        ScalarBuilder s(nested, loc, common);
+        Value x = isNumber ? op.number(values).materialize(nested, loc, common)
+                           : s.convert(elements[0], from, common);
+        SmallVector<Value> line;
+        for (size_t dim = 0; dim + 1 < lines.sizes.size(); ++dim)
+          line.push_back(linalg::IndexOp::create(nested, loc, dim));
+        return SmallVector<Value>{arith::IndexCastOp::create(
+            nested, loc, type, countBelow(s, lines, line, x))};
+      })[0];
+  return op.replaceWith(result);
+}
+
+/// bucketize(self, boundaries, out_int32, right)
+static LogicalResult lowerBucketize(OpLowering &op) {
+  return lowerSearch(
+      op, {op.tensor(1), op.sizes(1), op.dtype(1), Value(), op.boolean(3)}, 0);
+}
+
+/// searchsorted(sorted_sequence, self, out_int32, right, side, sorter)
+static LogicalResult lowerSearchSorted(OpLowering &op) {
+  bool right = op.boolean(3) || op.optionalString(4, "left") == "right";
+  Value order = op.isNone(5) ? Value() : op.tensor(5);
+  return lowerSearch(op, {op.tensor(0), op.sizes(0), op.dtype(0), order, right},
+                     1);
+}
+
+void torch_ltc::populateScanLowerings(LoweringTable &table) {
+  table.add("aten.cumsum", lowerScan<addNext, startAtZero>);
+  table.add("aten.cumprod", lowerScan<multiplyNext, startAtOne>);
+  table.add("aten.logcumsumexp", lowerScan<logAddExp, startAtLowest>);
+  table.add("aten.cummax", lowerScanExtreme<true>);
+  table.add("aten.cummin", lowerScanExtreme<false>);
+  table.add("aten.bucketize.Tensor", lowerBucketize);
+  table.add("aten.searchsorted.Tensor", lowerSearchSorted);
+  table.add("aten.searchsorted.Scalar", lowerSearchSorted, {1});
+}

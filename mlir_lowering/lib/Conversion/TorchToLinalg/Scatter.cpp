@@ -1,0 +1,390 @@
+//===- Scatter.cpp - Writes at positions that a tensor holds --------------===//
+//
+// Serial loops: a position may occur twice, and then order matters (the last
+// write stays, sums of floats aren't associative).
+//
+//===----------------------------------------------------------------------===//
+
+#include "AdvancedIndex.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+/// Combines the element that is there with a new one.
+using Combine = Value (*)(ScalarBuilder &, Value there, Value scalar);
+
+static Value combineReplace(ScalarBuilder &, Value, Value scalar) {
+  return scalar;
+}
+static Value combineAdd(ScalarBuilder &s, Value there, Value scalar) {
+  return s.add(there, scalar);
+}
+static Value combineMultiply(ScalarBuilder &s, Value there, Value scalar) {
+  return s.mul(there, scalar);
+}
+static Value combineMaximum(ScalarBuilder &s, Value there, Value scalar) {
+  return s.maximum(there, scalar);
+}
+static Value combineMinimum(ScalarBuilder &s, Value there, Value scalar) {
+  return s.minimum(there, scalar);
+}
+
+/// Emits the target's indices and the scalar for one step.
+using Step = function_ref<std::pair<SmallVector<Value>, Value>(
+    IndexBuilder &, ValueRange position)>;
+
+/// `target` after one combination for each position below `sizes`.
+static Value scatter(OpLowering &op, ArrayRef<int64_t> sizes, Value target,
+                     Type dtype, Combine combine, Step step) {
+  // The loops would write a clamped position even into an empty tensor.
+  if (cast<RankedTensorType>(target.getType()).getNumElements() == 0)
+    return target;
+  return op.tensors.loop(
+      sizes, target,
+      [&](OpBuilder &nested, Location loc, ValueRange position, Value carried) {
+        IndexBuilder b(nested, loc);
+        auto [indices, scalar] = step(b, position);
+        if (combine != combineReplace) {
+          ScalarBuilder s(nested, loc, dtype);
+          scalar = combine(s, b.extract(carried, indices), scalar);
+        }
+        return b.insert(scalar, carried, indices);
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// scatter and its relatives: (self, dim, index, src or value, ...)
+//===----------------------------------------------------------------------===//
+
+/// `target[index[i][j]][j]` op= scalar(i, j) for dim 0.
+static Value
+scatterAlong(OpLowering &op, Value target, Type dtype, Combine combine,
+             function_ref<Value(IndexBuilder &, ValueRange)> scalar) {
+  int64_t dim = op.dimension(1, op.rank(0));
+  int64_t size = op.rank(0) == 0 ? 1 : op.sizes(0)[dim];
+  Value index = op.checkBounds(op.tensor(2), 0, size);
+  return scatter(op, op.sizes(2), target, dtype, combine,
+                 [&](IndexBuilder &b, ValueRange position) {
+                   SmallVector<Value> indices(position);
+                   Value element = b.extract(index, position);
+                   if (op.rank(0) == 0)
+                     indices.clear();
+                   else
+                     indices[dim] = b.fromElement(element, size);
+                   return std::pair(indices, scalar(b, position));
+                 });
+}
+
+/// The element of argument 3 at the index tensor's position.
+static Value sourceElement(OpLowering &op, IndexBuilder &b,
+                           ValueRange position) {
+  return b.extract(op.tensor(3), position);
+}
+
+template <Combine combine>
+static LogicalResult lowerScatterSource(OpLowering &op) {
+  Value result = scatterAlong(op, op.tensor(0), op.resultDtype(), combine,
+                              [&](IndexBuilder &b, ValueRange position) {
+                                return sourceElement(op, b, position);
+                              });
+  return op.replaceWith(result);
+}
+
+static LogicalResult lowerScatterValue(OpLowering &op) {
+  Number value = op.number(3);
+  Value result = scatterAlong(op, op.tensor(0), op.resultDtype(),
+                              combineReplace, [&](IndexBuilder &b, ValueRange) {
+                                return value.materialize(b.builder, b.loc,
+                                                         op.resultDtype());
+                              });
+  return op.replaceWith(result);
+}
+
+namespace {
+struct ScatterReduction {
+  Combine combine;
+  Value (*neutral)(ScalarBuilder &);
+};
+} // namespace
+
+static std::optional<ScatterReduction> findReduction(StringRef name) {
+  auto zero = [](ScalarBuilder &s) { return s.integer(0); };
+  auto one = [](ScalarBuilder &s) { return s.integer(1); };
+  if (name == "sum" || name == "mean" || name == "add")
+    return ScatterReduction{combineAdd, zero};
+  if (name == "prod" || name == "multiply")
+    return ScatterReduction{combineMultiply, one};
+  if (name == "amax")
+    return ScatterReduction{combineMaximum,
+                            [](ScalarBuilder &s) { return s.lowest(); }};
+  if (name == "amin")
+    return ScatterReduction{combineMinimum,
+                            [](ScalarBuilder &s) { return s.highest(); }};
+  return std::nullopt;
+}
+
+/// Adds or stores one scalar wherever the op writes.
+using ScatterScalar =
+    function_ref<Value(Value target, Type dtype, Combine,
+                       function_ref<Value(IndexBuilder &, ValueRange)> scalar)>;
+
+/// Divides each sum by the number of its addends.
+static Value divideByCounts(OpLowering &op, Value sums, bool includeSelf,
+                            ScatterScalar scatterScalar) {
+  MLIRContext *context = op.builder.getContext();
+  Type countDtype = IntegerType::get(context, 64, IntegerType::Signed);
+  ScalarBuilder outer(op.builder, op.loc, countDtype);
+  Value counts =
+      op.tensors.fill(op.resultSizes(), outer.integer(includeSelf ? 1 : 0));
+  counts = scatterScalar(
+      counts, countDtype, combineAdd, [&](IndexBuilder &b, ValueRange) {
+        return ScalarBuilder(b.builder, b.loc, countDtype).integer(1);
+      });
+  return op.tensors.elementwise(
+      op.resultSizes(), op.resultType().getElementType(), {sums, counts},
+      [&](OpBuilder &nested, Location loc, ValueRange inputs) {
+        ScalarBuilder s(nested, loc, op.resultDtype());
+        ScalarBuilder c(nested, loc, countDtype);
+        Value count = c.maximum(inputs[1], c.integer(1));
+        Value divisor = s.convert(count, countDtype, op.resultDtype());
+        return SmallVector<Value>{s.isFloat() ? s.div(inputs[0], divisor)
+                                              : s.floorDiv(inputs[0], divisor)};
+      })[0];
+}
+
+/// A reduction named by `name` of what is written to one place, with the
+/// element that was there or without it. `scalar` is what is written.
+static LogicalResult
+reduceInto(OpLowering &op, StringRef name, bool includeSelf,
+           ScatterScalar scatterScalar,
+           function_ref<Value(IndexBuilder &, ValueRange)> scalar) {
+  std::optional<ScatterReduction> reduction = findReduction(name);
+  if (!reduction)
+    return op.fail("its reduction is '" + name + "'");
+  Value target = op.tensor(0);
+  Type dtype = op.resultDtype();
+  if (!includeSelf)
+    target = scatterScalar(target, dtype, combineReplace,
+                           [&](IndexBuilder &b, ValueRange) {
+                             ScalarBuilder s(b.builder, b.loc, dtype);
+                             return reduction->neutral(s);
+                           });
+  Value result = scatterScalar(target, dtype, reduction->combine, scalar);
+  if (name == "mean")
+    result = divideByCounts(op, result, includeSelf, scatterScalar);
+  return op.replaceWith(result);
+}
+
+/// scatter_reduce.two(self, dim, index, src, reduce, include_self),
+/// scatter.reduce(self, dim, index, src, reduce) and, with a number as src,
+/// scatter.value_reduce
+static LogicalResult lowerScatterReduce(OpLowering &op) {
+  bool includeSelf = op.getNumOperands() < 6 || op.boolean(5);
+  return reduceInto(
+      op, op.string(4), includeSelf,
+      [&](Value target, Type dtype, Combine combine,
+          function_ref<Value(IndexBuilder &, ValueRange)> scalar) {
+        return scatterAlong(op, target, dtype, combine, scalar);
+      },
+      [&](IndexBuilder &b, ValueRange position) {
+        if (op.isTensor(3))
+          return sourceElement(op, b, position);
+        return op.number(3).materialize(b.builder, b.loc, op.resultDtype());
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// index_add, index_copy, index_fill: (self, dim, index, source or value)
+//===----------------------------------------------------------------------===//
+
+/// Whole slices along the dimension, from `lower` times its size (0, or -1
+/// where indices may count from the end): position (i, j) of `sizes` goes to
+/// (index[i], j) for dim 0.
+static Value
+scatterSlices(OpLowering &op, ArrayRef<int64_t> sizes, int64_t lower,
+              Value target, Type dtype, Combine combine,
+              function_ref<Value(IndexBuilder &, ValueRange)> scalar) {
+  int64_t dim = op.dimension(1, op.rank(0));
+  int64_t size = op.rank(0) == 0 ? 1 : op.sizes(0)[dim];
+  Value index =
+      op.tensors.flatten(op.checkBounds(op.tensor(2), lower * size, size));
+  return scatter(op, sizes, target, dtype, combine,
+                 [&](IndexBuilder &b, ValueRange position) {
+                   SmallVector<Value> indices(position);
+                   if (!indices.empty())
+                     indices[dim] =
+                         b.fromElement(b.extract(index, position[dim]), size);
+                   return std::pair(indices, scalar(b, position));
+                 });
+}
+
+/// index_add(self, dim, index, source, alpha)
+static LogicalResult lowerIndexAdd(OpLowering &op) {
+  Number alpha = op.number(4);
+  Value result = scatterSlices(
+      op, op.sizes(3), /*lower=*/0, op.tensor(0), op.resultDtype(), combineAdd,
+      [&](IndexBuilder &b, ValueRange position) {
+        Value scalar = sourceElement(op, b, position);
+        if (alpha.asDouble() == 1.0)
+          return scalar;
+        ScalarBuilder s(b.builder, b.loc, op.resultDtype());
+        return s.mul(alpha.materialize(b.builder, b.loc, op.resultDtype()),
+                     scalar);
+      });
+  return op.replaceWith(result);
+}
+
+static LogicalResult lowerIndexCopy(OpLowering &op) {
+  Value result = scatterSlices(op, op.sizes(3), /*lower=*/0, op.tensor(0),
+                               op.resultDtype(), combineReplace,
+                               [&](IndexBuilder &b, ValueRange position) {
+                                 return sourceElement(op, b, position);
+                               });
+  return op.replaceWith(result);
+}
+
+/// index_fill(self, dim, index, value): a number or a tensor of rank 0
+static LogicalResult lowerIndexFill(OpLowering &op) {
+  SmallVector<int64_t> sizes(op.sizes(0));
+  if (!sizes.empty())
+    sizes[op.dimension(1, op.rank(0))] = op.tensorType(2).getNumElements();
+  Type dtype = op.resultDtype();
+  Value result = scatterSlices(
+      op, sizes, /*lower=*/-1, op.tensor(0), dtype, combineReplace,
+      [&](IndexBuilder &b, ValueRange) {
+        if (!op.isTensor(3))
+          return op.number(3).materialize(b.builder, b.loc, dtype);
+        ScalarBuilder s(b.builder, b.loc, dtype);
+        return s.convert(b.extract(op.tensor(3), {}), op.dtype(3), dtype);
+      });
+  return op.replaceWith(result);
+}
+
+/// index_reduce(self, dim, index, source, reduce, include_self)
+static LogicalResult lowerIndexReduce(OpLowering &op) {
+  return reduceInto(
+      op, op.string(4), op.boolean(5),
+      [&](Value target, Type dtype, Combine combine,
+          function_ref<Value(IndexBuilder &, ValueRange)> scalar) {
+        return scatterSlices(op, op.sizes(3), /*lower=*/0, target, dtype,
+                             combine, scalar);
+      },
+      [&](IndexBuilder &b, ValueRange position) {
+        return sourceElement(op, b, position);
+      });
+}
+
+/// put(self, index, source, accumulate): positions in the flat tensor.
+static LogicalResult lowerPut(OpLowering &op) {
+  int64_t size = op.tensorType(0).getNumElements();
+  Value index = op.tensors.flatten(op.checkBounds(op.tensor(1), -size, size));
+  Value source = op.tensors.flatten(op.tensor(2));
+  Combine combine = op.boolean(3) ? combineAdd : combineReplace;
+  return op.replaceWith(scatter(
+      op, op.tensorType(1).getNumElements(), op.tensors.flatten(op.tensor(0)),
+      op.resultDtype(), combine, [&](IndexBuilder &b, ValueRange position) {
+        Value place = b.fromElement(b.extract(index, position), size);
+        return std::pair(SmallVector<Value>{place},
+                         b.extract(source, position));
+      }));
+}
+
+//===----------------------------------------------------------------------===//
+// index_put: (self, indices, values, accumulate)
+//===----------------------------------------------------------------------===//
+
+/// `x[mask] = value` with one value: no positions are needed.
+static bool isMaskedFill(OpLowering &op) {
+  SmallVector<Type> dtypes = op.tensorListDtypes(1);
+  return dtypes.size() == 1 && dtypes[0] && isBool(dtypes[0]) &&
+         op.tensorType(2).getNumElements() == 1;
+}
+
+static LogicalResult lowerMaskedFill(OpLowering &op) {
+  Value mask = op.tensorList(1)[0];
+  // The mask covers the first dimensions.
+  SmallVector<int64_t> aligned(
+      cast<RankedTensorType>(mask.getType()).getShape());
+  aligned.resize(op.rank(0), 1);
+  bool accumulate = op.boolean(3);
+  Value result = op.tensors.elementwise(
+      op.resultSizes(), op.resultType().getElementType(),
+      {op.tensor(0), op.tensors.reshape(mask, aligned),
+       op.tensors.reshape(op.tensor(2), {})},
+      [&](OpBuilder &nested, Location loc, ValueRange inputs) {
+        ScalarBuilder s(nested, loc, op.resultDtype());
+        Value value = accumulate ? s.add(inputs[0], inputs[2]) : inputs[2];
+        return SmallVector<Value>{s.select(inputs[1], value, inputs[0])};
+      })[0];
+  return op.replaceWith(result);
+}
+
+static LogicalResult lowerIndexPut(OpLowering &op) {
+  if (isMaskedFill(op))
+    return lowerMaskedFill(op);
+  FailureOr<AdvancedIndex> index = AdvancedIndex::read(op, op.sizes(0));
+  if (failed(index))
+    return failure();
+  Combine combine = op.boolean(3) ? combineAdd : combineReplace;
+  Value result =
+      scatter(op, index->getSizes(), op.tensor(0), op.resultDtype(), combine,
+              [&](IndexBuilder &b, ValueRange position) {
+                SmallVector<Value> elements;
+                for (Value tensor : index->getTensors())
+                  elements.push_back(extractBroadcast(b, tensor, position));
+                return std::pair(index->locate(b, position, elements),
+                                 extractBroadcast(b, op.tensor(2), position));
+              });
+  return op.replaceWith(result);
+}
+
+//===----------------------------------------------------------------------===//
+// masked_scatter: (self, mask, source)
+//===----------------------------------------------------------------------===//
+
+/// The n-th true position gets the n-th element of the source.
+static LogicalResult lowerMaskedScatter(OpLowering &op) {
+  int64_t available = op.tensorType(2).getNumElements();
+  if (available == 0)
+    return op.replaceWith(op.tensor(0));
+  Value source = op.tensors.flatten(op.tensor(2));
+  Value mask =
+      op.tensors.flatten(op.tensors.broadcast(op.tensor(1), op.resultSizes()));
+  Value target =
+      op.tensors.flatten(op.tensors.broadcast(op.tensor(0), op.resultSizes()));
+  IndexBuilder outer(op.builder, op.loc);
+  auto loop = scf::ForOp::create(
+      op.builder, op.loc, outer.constant(0),
+      outer.constant(op.resultType().getNumElements()), outer.constant(1),
+      ValueRange{target, outer.constant(0)},
+      [&](OpBuilder &nested, Location loc, Value position, ValueRange carried) {
+        IndexBuilder b(nested, loc);
+        Value chosen = b.extract(mask, position);
+        Value next = b.min(carried[1], b.constant(available - 1));
+        Value scalar = b.select(chosen, b.extract(source, next),
+                                b.extract(carried[0], position));
+        Value count = b.select(chosen, b.add(carried[1], 1), carried[1]);
+        Value written = b.insert(scalar, carried[0], position);
+        scf::YieldOp::create(nested, loc, ValueRange{written, count});
+      });
+  return op.replaceWith(loop.getResult(0));
+}
+
+void torch_ltc::populateScatterLowerings(LoweringTable &table) {
+  table.add("aten.scatter.src", lowerScatterSource<combineReplace>);
+  table.add("aten.scatter.value", lowerScatterValue, {3});
+  table.add("aten.scatter_add", lowerScatterSource<combineAdd>);
+  table.add("aten.scatter_reduce.two", lowerScatterReduce);
+  table.add("aten.scatter.reduce", lowerScatterReduce);
+  table.add("aten.scatter.value_reduce", lowerScatterReduce, {3});
+  table.add("aten.index_reduce", lowerIndexReduce);
+  table.add("aten.put", lowerPut);
+  table.add("aten.index_add", lowerIndexAdd, {4});
+  table.add("aten.index_copy", lowerIndexCopy);
+  table.add("aten.index_fill.int_Scalar", lowerIndexFill, {3});
+  table.add("aten.index_fill.int_Tensor", lowerIndexFill);
+  table.add("aten.index_put", lowerIndexPut);
+  table.add("aten.masked_scatter", lowerMaskedScatter);
+}

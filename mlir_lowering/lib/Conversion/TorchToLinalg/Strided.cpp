@@ -1,0 +1,331 @@
+//===- Strided.cpp - Data movement by index arithmetic --------------------===//
+//
+// Each result element is read from a computed position; backward and scatter
+// forms write to it, one after the other.
+//
+//===----------------------------------------------------------------------===//
+
+#include "IndexBuilder.h"
+#include "OpLowering.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+namespace {
+/// Which element of the flat source a result index refers to.
+struct StridedView {
+  SmallVector<int64_t> sizes, strides;
+  int64_t offset = 0;
+};
+} // namespace
+
+/// The elements of `tensor` that the view shows.
+static Value readView(OpLowering &op, Value tensor, const StridedView &view) {
+  Value flat = op.tensors.flatten(tensor);
+  return op.tensors.fromIndices(
+      view.sizes, op.resultType().getElementType(),
+      [&](OpBuilder &nested, Location loc, ValueRange indices) {
+        IndexBuilder b(nested, loc);
+        return b.extract(flat, b.linear(indices, view.strides, view.offset));
+      });
+}
+
+/// `tensor` with the elements of `source` where the view shows; they are
+/// added with `accumulate`.
+static Value writeView(OpLowering &op, Value source, Value tensor,
+                       const StridedView &view, bool accumulate) {
+  Value flat = op.tensors.flatten(tensor);
+  Value written = op.tensors.loop(
+      view.sizes, flat,
+      [&](OpBuilder &nested, Location loc, ValueRange indices, Value carried) {
+        IndexBuilder b(nested, loc);
+        Value position = b.linear(indices, view.strides, view.offset);
+        Value scalar = b.extract(source, indices);
+        if (accumulate) {
+          ScalarBuilder s(nested, loc, op.resultDtype());
+          scalar = s.add(b.extract(carried, position), scalar);
+        }
+        return b.insert(scalar, carried, position);
+      });
+  return op.tensors.reshape(
+      written, cast<RankedTensorType>(tensor.getType()).getShape());
+}
+
+//===----------------------------------------------------------------------===//
+// as_strided
+//===----------------------------------------------------------------------===//
+
+/// Arguments size, stride, storage_offset from position `first` on. The
+/// tracer's tensors are contiguous, so the storage is the tensor's elements in
+/// row-major order.
+static StridedView readStrides(OpLowering &op, unsigned first) {
+  return {op.integers(first), op.integers(first + 1),
+          op.optionalInteger(first + 2).value_or(0)};
+}
+
+/// Whether all positions lie in a tensor of this many elements.
+static bool isInBounds(const StridedView &view, int64_t elements) {
+  int64_t lowest = view.offset, highest = view.offset;
+  for (auto [size, stride] : llvm::zip_equal(view.sizes, view.strides)) {
+    if (size == 0)
+      return true;
+    (stride < 0 ? lowest : highest) += (size - 1) * stride;
+  }
+  return lowest >= 0 && highest < elements;
+}
+
+static LogicalResult lowerAsStrided(OpLowering &op) {
+  StridedView view = readStrides(op, 1);
+  if (!isInBounds(view, op.tensorType(0).getNumElements()))
+    return op.fail("it reads outside of its tensor");
+  return op.replaceWith(readView(op, op.tensor(0), view));
+}
+
+/// as_strided_scatter(self, src, size, stride, storage_offset)
+static LogicalResult lowerAsStridedScatter(OpLowering &op) {
+  StridedView view = readStrides(op, 2);
+  if (!isInBounds(view, op.tensorType(0).getNumElements()))
+    return op.fail("it writes outside of its tensor");
+  return op.replaceWith(writeView(op, op.tensor(1), op.tensor(0), view, false));
+}
+
+//===----------------------------------------------------------------------===//
+// Diagonals: arguments offset, dim1, dim2; the diagonal is the last dimension
+//===----------------------------------------------------------------------===//
+
+static StridedView readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
+                                unsigned first) {
+  int64_t offset = op.integer(first);
+  int64_t dim1 = op.dimension(first + 1, sizes.size());
+  int64_t dim2 = op.dimension(first + 2, sizes.size());
+  SmallVector<int64_t> strides = rowMajorStrides(sizes);
+  StridedView view;
+  for (auto [dim, size] : llvm::enumerate(sizes)) {
+    int64_t position = static_cast<int64_t>(dim);
+    if (position == dim1 || position == dim2)
+      continue;
+    view.sizes.push_back(size);
+    view.strides.push_back(strides[dim]);
+  }
+  int64_t rows = sizes[dim1], columns = sizes[dim2];
+  int64_t length = offset >= 0 ? std::min(rows, columns - offset)
+                               : std::min(rows + offset, columns);
+  view.sizes.push_back(std::max<int64_t>(length, 0));
+  view.strides.push_back(strides[dim1] + strides[dim2]);
+  view.offset = offset >= 0 ? offset * strides[dim2] : -offset * strides[dim1];
+  return view;
+}
+
+static LogicalResult lowerDiagonal(OpLowering &op) {
+  return op.replaceWith(
+      readView(op, op.tensor(0), readDiagonal(op, op.sizes(0), 1)));
+}
+
+/// diagonal_scatter(self, src, offset, dim1, dim2)
+static LogicalResult lowerDiagonalScatter(OpLowering &op) {
+  return op.replaceWith(writeView(op, op.tensor(1), op.tensor(0),
+                                  readDiagonal(op, op.sizes(0), 2), false));
+}
+
+/// diagonal_backward(grad_output, input_sizes, offset, dim1, dim2)
+static LogicalResult lowerDiagonalBackward(OpLowering &op) {
+  Value zeros = op.tensors.zeros(op.resultSizes(), op.resultDtype());
+  return op.replaceWith(writeView(
+      op, op.tensor(0), zeros, readDiagonal(op, op.resultSizes(), 2), false));
+}
+
+//===----------------------------------------------------------------------===//
+// Sliding windows: arguments dim, size, step; the window is the last dimension
+//===----------------------------------------------------------------------===//
+
+static StridedView readWindows(OpLowering &op, ArrayRef<int64_t> sizes,
+                               unsigned first) {
+  int64_t dim = op.dimension(first, sizes.size());
+  int64_t size = op.integer(first + 1), step = op.integer(first + 2);
+  StridedView view{SmallVector<int64_t>(sizes), rowMajorStrides(sizes), 0};
+  // A tensor without dimensions is taken as one of one element.
+  if (sizes.empty())
+    return {{size}, {1}, 0};
+  int64_t stride = view.strides[dim];
+  view.sizes[dim] = (sizes[dim] - size) / step + 1;
+  view.strides[dim] = stride * step;
+  view.sizes.push_back(size);
+  view.strides.push_back(stride);
+  return view;
+}
+
+static LogicalResult lowerUnfold(OpLowering &op) {
+  return op.replaceWith(
+      readView(op, op.tensor(0), readWindows(op, op.sizes(0), 1)));
+}
+
+/// unfold_backward(grad_in, input_sizes, dim, size, step)
+static LogicalResult lowerUnfoldBackward(OpLowering &op) {
+  Value zeros = op.tensors.zeros(op.resultSizes(), op.resultDtype());
+  return op.replaceWith(writeView(op, op.tensor(0), zeros,
+                                  readWindows(op, op.resultSizes(), 2), true));
+}
+
+//===----------------------------------------------------------------------===//
+// Reversed and repeated elements
+//===----------------------------------------------------------------------===//
+
+/// flip(self, dims)
+static LogicalResult lowerFlip(OpLowering &op) {
+  ArrayRef<int64_t> sizes = op.sizes(0);
+  StridedView view{SmallVector<int64_t>(sizes), rowMajorStrides(sizes), 0};
+  for (int64_t dim : op.integers(1)) {
+    dim += dim < 0 ? op.rank(0) : 0;
+    view.offset += (sizes[dim] - 1) * view.strides[dim];
+    view.strides[dim] = -view.strides[dim];
+  }
+  if (op.tensorType(0).getNumElements() == 0)
+    return op.replaceWith(op.tensor(0));
+  return op.replaceWith(readView(op, op.tensor(0), view));
+}
+
+/// Where an element of a padded tensor comes from; `pad` has (front, back) for
+/// the last dimension first.
+template <bool isReflection>
+static SmallVector<Value> mirrorSource(IndexBuilder &b, ValueRange indices,
+                                       ArrayRef<int64_t> sizes,
+                                       ArrayRef<int64_t> pad) {
+  SmallVector<Value> source(indices);
+  for (size_t i = 0; i + 1 < pad.size(); i += 2) {
+    size_t dim = sizes.size() - 1 - i / 2;
+    Value last = b.constant(sizes[dim] - 1), zero = b.constant(0);
+    Value position = b.add(indices[dim], -pad[i]);
+    if (isReflection) {
+      position = b.max(position, b.sub(zero, position));
+      Value mirrored = b.sub(b.constant(2 * (sizes[dim] - 1)), position);
+      position = b.min(position, mirrored);
+    }
+    source[dim] = b.min(b.max(position, zero), last);
+  }
+  return source;
+}
+
+/// reflection_pad and replication_pad: (self, padding)
+template <bool isReflection>
+static LogicalResult lowerMirrorPad(OpLowering &op) {
+  SmallVector<int64_t> pad = op.integers(1);
+  Value result = op.tensors.fromIndices(
+      op.resultSizes(), op.resultType().getElementType(),
+      [&](OpBuilder &nested, Location loc, ValueRange indices) {
+        IndexBuilder b(nested, loc);
+        return b.extract(op.tensor(0), mirrorSource<isReflection>(
+                                           b, indices, op.sizes(0), pad));
+      });
+  return op.replaceWith(result);
+}
+
+/// Their gradients: (grad_output, self, padding); each source gets the sum of
+/// what was made of it.
+template <bool isReflection>
+static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
+  SmallVector<int64_t> pad = op.integers(2);
+  Type compute = computeDtypeOf(op.resultDtype());
+  Value zeros = op.tensors.zeros(op.resultSizes(), compute);
+  if (op.resultType().getNumElements() == 0)
+    return op.replaceWith(op.tensors.zeros(op.resultSizes(), op.resultDtype()));
+  Value sum = op.tensors.loop(
+      op.sizes(0), zeros,
+      [&](OpBuilder &nested, Location loc, ValueRange indices, Value carried) {
+        IndexBuilder b(nested, loc);
+        ScalarBuilder s(nested, loc, compute);
+        SmallVector<Value> target =
+            mirrorSource<isReflection>(b, indices, op.resultSizes(), pad);
+        Value gradient =
+            s.convert(b.extract(op.tensor(0), indices), op.dtype(0), compute);
+        Value total = s.add(b.extract(carried, target), gradient);
+        return b.insert(total, carried, target);
+      });
+  return op.replaceWith(op.tensors.convert(sum, compute, op.resultDtype()));
+}
+
+/// upsample_nearest2d: (self, output_size, scales_h, scales_w). torch computes
+/// floor(index * scale) in float32; the scale is the quotient of the sizes
+/// unless it is given.
+static SmallVector<int64_t> nearestSources(int64_t input, int64_t output,
+                                           std::optional<double> given) {
+  float scale = given && *given > 0
+                    ? static_cast<float>(1.0 / *given)
+                    : static_cast<float>(input) / static_cast<float>(output);
+  SmallVector<int64_t> sources;
+  for (int64_t i = 0; i < output; ++i) {
+    auto source =
+        static_cast<int64_t>(std::floor(static_cast<float>(i) * scale));
+    sources.push_back(std::min(source, input - 1));
+  }
+  return sources;
+}
+
+/// A table that the kernel looks positions up in.
+static Value positionTable(OpLowering &op, ArrayRef<int64_t> positions) {
+  auto type = RankedTensorType::get(positions.size(), op.builder.getI64Type());
+  return arith::ConstantOp::create(op.builder, op.loc,
+                                   DenseElementsAttr::get(type, positions));
+}
+
+static LogicalResult lowerUpsampleNearest(OpLowering &op) {
+  ArrayRef<int64_t> in = op.sizes(0), out = op.resultSizes();
+  Value rows =
+      positionTable(op, nearestSources(in[2], out[2], op.optionalFloating(2)));
+  Value columns =
+      positionTable(op, nearestSources(in[3], out[3], op.optionalFloating(3)));
+  Value result = op.tensors.fromIndices(
+      out, op.resultType().getElementType(),
+      [&](OpBuilder &nested, Location loc, ValueRange indices) {
+        IndexBuilder b(nested, loc);
+        Value row = b.fromElement(b.extract(rows, indices[2]), in[2]);
+        Value column = b.fromElement(b.extract(columns, indices[3]), in[3]);
+        return b.extract(op.tensor(0), {indices[0], indices[1], row, column});
+      });
+  return op.replaceWith(result);
+}
+
+/// upsample_nearest2d_backward(grad_output, output_size, input_size, scales)
+static LogicalResult lowerUpsampleNearestBackward(OpLowering &op) {
+  ArrayRef<int64_t> in = op.resultSizes(), out = op.sizes(0);
+  Type compute = computeDtypeOf(op.resultDtype());
+  Value rows =
+      positionTable(op, nearestSources(in[2], out[2], op.optionalFloating(3)));
+  Value columns =
+      positionTable(op, nearestSources(in[3], out[3], op.optionalFloating(4)));
+  Value zeros = op.tensors.zeros(in, compute);
+  Value sum = op.tensors.loop(
+      out, zeros,
+      [&](OpBuilder &nested, Location loc, ValueRange indices, Value carried) {
+        IndexBuilder b(nested, loc);
+        ScalarBuilder s(nested, loc, compute);
+        Value row = b.fromElement(b.extract(rows, indices[2]), in[2]);
+        Value column = b.fromElement(b.extract(columns, indices[3]), in[3]);
+        SmallVector<Value> target{indices[0], indices[1], row, column};
+        Value gradient =
+            s.convert(b.extract(op.tensor(0), indices), op.dtype(0), compute);
+        Value total = s.add(b.extract(carried, target), gradient);
+        return b.insert(total, carried, target);
+      });
+  return op.replaceWith(op.tensors.convert(sum, compute, op.resultDtype()));
+}
+
+void torch_ltc::populateStridedLowerings(LoweringTable &table) {
+  table.add("aten.as_strided", lowerAsStrided);
+  table.add("aten.as_strided_scatter", lowerAsStridedScatter);
+  table.add("aten.diagonal", lowerDiagonal);
+  table.add("aten.diagonal_scatter", lowerDiagonalScatter);
+  table.add("aten.diagonal_backward", lowerDiagonalBackward);
+  table.add("aten.unfold", lowerUnfold);
+  table.add("aten.unfold_backward", lowerUnfoldBackward);
+  table.add("aten.flip", lowerFlip);
+  for (StringRef dims : {"1d", "2d", "3d"}) {
+    std::string reflection = ("aten.reflection_pad" + dims).str();
+    std::string replication = ("aten.replication_pad" + dims).str();
+    table.add(reflection, lowerMirrorPad<true>);
+    table.add(replication, lowerMirrorPad<false>);
+    table.add(reflection + "_backward", lowerMirrorPadBackward<true>);
+    table.add(replication + "_backward", lowerMirrorPadBackward<false>);
+  }
+  table.add("aten.upsample_nearest2d", lowerUpsampleNearest);
+  table.add("aten.upsample_nearest2d_backward", lowerUpsampleNearestBackward);
+}

@@ -1,0 +1,88 @@
+//===- TensorBuilder.h - linalg on static-shape tensors ---------*- C++ -*-===//
+//
+// The few forms of linalg and tensor ops that the lowerings are made of.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOLINALG_TENSORBUILDER_H
+#define TORCH_LTC_CONVERSION_TORCHTOLINALG_TENSORBUILDER_H
+
+#include "ScalarBuilder.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace mlir::torch_ltc {
+
+class TensorBuilder {
+public:
+  /// Emits the elements of the results; `inputs` are those of the operands.
+  using ElementBody = function_ref<SmallVector<Value>(OpBuilder &, Location,
+                                                      ValueRange inputs)>;
+  /// The same, for an element of the result at `indices` (values of type
+  /// index).
+  using IndexedBody =
+      function_ref<Value(OpBuilder &, Location, ValueRange indices)>;
+  /// Combines elements of the operands with the accumulators.
+  using ReductionBody = function_ref<SmallVector<Value>(
+      OpBuilder &, Location, ValueRange inputs, ValueRange accumulators)>;
+  /// One step of a nest of serial loops: returns the new tensor.
+  using LoopBody = function_ref<Value(OpBuilder &, Location, ValueRange indices,
+                                      Value tensor)>;
+
+  TensorBuilder(OpBuilder &builder, Location loc)
+      : builder(builder), loc(loc) {}
+
+  /// Without defined elements: a destination, never a result of the program.
+  Value empty(ArrayRef<int64_t> sizes, Type elementType);
+  /// All elements are `scalar`.
+  Value fill(ArrayRef<int64_t> sizes, Value scalar);
+  Value zeros(ArrayRef<int64_t> sizes, Type dtype);
+
+  /// Each result element from the elements at the same place; operands whose
+  /// dimensions are 1 or missing at the front are broadcast.
+  SmallVector<Value> elementwise(ArrayRef<int64_t> sizes,
+                                 ArrayRef<Type> elementTypes, ValueRange inputs,
+                                 ElementBody body);
+  /// The same, over the destinations' old elements, which the body gets after
+  /// the inputs'. A loop that carries a tensor on has to update it like this.
+  SmallVector<Value> update(ValueRange destinations, ValueRange inputs,
+                            ElementBody body);
+  /// Each result element from its indices; the body may read other tensors by
+  /// tensor.extract.
+  Value fromIndices(ArrayRef<int64_t> sizes, Type elementType,
+                    IndexedBody body);
+  Value convert(Value tensor, Type from, Type to);
+
+  /// Folds `dims` (sorted) of the inputs, all of one shape; the results don't
+  /// have these dimensions. `inits` are the scalars that the accumulators
+  /// start with.
+  SmallVector<Value> reduce(ValueRange inputs, ArrayRef<int64_t> dims,
+                            ValueRange inits, ReductionBody body);
+
+  Value broadcast(Value tensor, ArrayRef<int64_t> sizes);
+  Value reshape(Value tensor, ArrayRef<int64_t> sizes);
+  Value flatten(Value tensor);
+  /// Result dimension i is dimension `permutation[i]` of the tensor.
+  Value transpose(Value tensor, ArrayRef<int64_t> permutation);
+  Value slice(Value tensor, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
+              ArrayRef<int64_t> strides);
+  /// `tensor` with `source` at the offsets.
+  Value insert(Value source, Value tensor, ArrayRef<int64_t> offsets,
+               ArrayRef<int64_t> strides);
+  Value concatenate(ValueRange parts, int64_t dim, ArrayRef<int64_t> sizes);
+
+  /// Serial loops over all indices below `sizes`, from the first to the last
+  /// in row-major order, that pass `tensor` on.
+  Value loop(ArrayRef<int64_t> sizes, Value tensor, LoopBody body);
+
+  OpBuilder &builder;
+  Location loc;
+};
+
+/// Row-major strides of a tensor of these sizes, in elements.
+SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> sizes);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOLINALG_TENSORBUILDER_H

@@ -1,0 +1,258 @@
+//===- TorchToLinalg.cpp - The conversion pass ----------------------------===//
+
+#include "torch_ltc/Conversion/TorchToLinalg/Passes.h"
+
+#include "OpLowering.h"
+
+#include "torch_ltc/Dialect/Torch/TorchDialect.h"
+#include "torch_ltc/Dialect/Torch/TorchOps.h"
+
+#include "mlir/Dialect/Func/Transforms/FuncConversions.h"
+
+namespace mlir::torch_ltc {
+#define GEN_PASS_DEF_CONVERTTORCHTOLINALGPASS
+#include "torch_ltc/Conversion/TorchToLinalg/Passes.h.inc"
+} // namespace mlir::torch_ltc
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+/// A constant stays in the torch dialect, where lowerings look it up; it is
+/// only made a value where one asks for a value.
+static Value materializeConstant(OpBuilder &builder, Type type,
+                                 ValueRange inputs, Location loc) {
+  if (inputs.size() != 1)
+    return {};
+  TypedAttr value;
+  Operation *definition = inputs[0].getDefiningOp();
+  if (auto constant = dyn_cast_or_null<torch::ConstantIntOp>(definition))
+    value = builder.getI64IntegerAttr(constant.getValueAttr().getInt());
+  else if (auto constant = dyn_cast_or_null<torch::ConstantFloatOp>(definition))
+    value = constant.getValueAttr();
+  else if (auto constant = dyn_cast_or_null<torch::ConstantBoolOp>(definition))
+    value = constant.getValueAttr();
+  if (!value || value.getType() != type)
+    return UnrealizedConversionCastOp::create(builder, loc, type, inputs)
+        .getResult(0);
+  return arith::ConstantOp::create(builder, loc, value);
+}
+
+void torch_ltc::populateTorchToLinalgTypes(TypeConverter &converter) {
+  converter.addConversion([](Type type) { return type; });
+  converter.addConversion([](torch::ValueTensorType type) -> Type {
+    if (!type.isStatic())
+      return {};
+    return RankedTensorType::get(type.getSizes(),
+                                 storageTypeOf(type.getDtype()));
+  });
+  converter.addConversion([](torch::IntType type) -> Type {
+    return IntegerType::get(type.getContext(), 64);
+  });
+  converter.addConversion([](torch::FloatType type) -> Type {
+    return Float64Type::get(type.getContext());
+  });
+  converter.addConversion([](torch::BoolType type) -> Type {
+    return IntegerType::get(type.getContext(), 1);
+  });
+  converter.addTargetMaterialization(materializeConstant);
+  converter.addSourceMaterialization(
+      [](OpBuilder &builder, Type type, ValueRange inputs, Location loc) {
+        return UnrealizedConversionCastOp::create(builder, loc, type, inputs)
+            .getResult(0);
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// The pattern
+//===----------------------------------------------------------------------===//
+
+static const LoweringTable &loweringTable() {
+  static const LoweringTable table = [] {
+    LoweringTable table;
+    populateElementwiseLowerings(table);
+    populateReductionLowerings(table);
+    populateScanLowerings(table);
+    populateSortLowerings(table);
+    populateDataMovementLowerings(table);
+    populateStridedLowerings(table);
+    populateLinearLowerings(table);
+    populateConvolutionLowerings(table);
+    populatePoolingLowerings(table);
+    populateIndexingLowerings(table);
+    populateScatterLowerings(table);
+    populateEmbeddingLowerings(table);
+    populateConstructorLowerings(table);
+    return table;
+  }();
+  return table;
+}
+
+/// Constants and lists: what lowerings look through.
+static bool isLookedThrough(Operation *op) {
+  return isa<torch::PrimListConstructOp, torch::ConstantNoneOp,
+             torch::ConstantIntOp, torch::ConstantFloatOp,
+             torch::ConstantBoolOp, torch::ConstantStrOp,
+             torch::ConstantDeviceOp>(op);
+}
+
+static bool isConstantList(torch::PrimListConstructOp list) {
+  return llvm::all_of(list.getElements(), [](Value element) {
+    Type type = element.getType();
+    bool isTensor =
+        isa<torch::ValueTensorType, torch::OptionalType, torch::NoneType>(type);
+    return isTensor || matchPattern(element, m_Constant());
+  });
+}
+
+/// The position of an operand that must be known now and isn't.
+static std::optional<unsigned> findUnknown(Operation *op,
+                                           const LoweringEntry &entry) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned position = operand.getOperandNumber();
+    Value value = operand.get();
+    if (isa<torch::ListType>(value.getType())) {
+      auto list = value.getDefiningOp<torch::PrimListConstructOp>();
+      if (!list || !isConstantList(list))
+        return position;
+      continue;
+    }
+    bool isNumber = torch::isScalarType(value.getType()) ||
+                    isa<torch::BoolType>(value.getType());
+    if (isNumber && !matchPattern(value, m_Constant()) &&
+        !llvm::is_contained(entry.runtimeNumbers, position))
+      return position;
+  }
+  return std::nullopt;
+}
+
+namespace {
+struct TorchOpPattern : ConversionPattern {
+  TorchOpPattern(const TypeConverter &converter, MLIRContext *context)
+      : ConversionPattern(converter, MatchAnyOpTypeTag(), /*benefit=*/1,
+                          context) {}
+
+  LogicalResult
+  matchAndRewrite(Operation *op, ArrayRef<Value> operands,
+                  ConversionPatternRewriter &rewriter) const override {
+    StringRef name = op->getName().getStringRef();
+    ValueRange arguments = op->getOperands();
+    if (auto foreign = dyn_cast<torch::OperatorOp>(op))
+      name = foreign.getName();
+    if (!isa<torch::TorchDialect>(op->getDialect()) || isLookedThrough(op))
+      return failure();
+    name.consume_front("torch.");
+    OpLowering lowering(op, name, operands, rewriter);
+    const LoweringEntry *entry = loweringTable().find(name);
+    if (!entry)
+      return lowering.fail(
+          "there is none for this op (backend contract, rule BC4)");
+    if (std::optional<unsigned> position = findUnknown(op, *entry))
+      return lowering.fail("argument " + Twine(*position) + " (" +
+                           describe(arguments[*position].getType()) +
+                           ") isn't a constant of the program (backend "
+                           "contract, rule BC6)");
+    return entry->lower(lowering);
+  }
+
+  static std::string describe(Type type) {
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    return text;
+  }
+};
+} // namespace
+
+void torch_ltc::populateTorchToLinalgPatterns(RewritePatternSet &patterns,
+                                              const TypeConverter &converter) {
+  patterns.add<TorchOpPattern>(converter, patterns.getContext());
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+static void setLegality(ConversionTarget &target,
+                        const TypeConverter &converter) {
+  target.addLegalDialect<arith::ArithDialect, linalg::LinalgDialect,
+                         math::MathDialect, scf::SCFDialect,
+                         tensor::TensorDialect, ltc::LtcDialect>();
+  target.addLegalOp<ModuleOp>();
+  target.addDynamicallyLegalOp<func::FuncOp>([&](func::FuncOp function) {
+    return converter.isSignatureLegal(function.getFunctionType()) &&
+           converter.isLegal(&function.getBody());
+  });
+  target.addDynamicallyLegalOp<func::ReturnOp, func::CallOp>(
+      [&](Operation *op) { return converter.isLegal(op); });
+  // Neither legal nor illegal: the driver then tries every op, also after one
+  // has failed, and each reports for itself.
+  target.markUnknownOpDynamicallyLegal(
+      [](Operation *op) -> std::optional<bool> {
+        if (isa<torch::TorchDialect>(op->getDialect()) && !isLookedThrough(op))
+          return std::nullopt;
+        return true;
+      });
+}
+
+/// Notes what the types of parameters and results are about to lose.
+static void markUnsigned(func::FuncOp function) {
+  auto mark = [&](ArrayRef<Type> types, auto set) {
+    for (auto [index, type] : llvm::enumerate(types))
+      if (auto tensor = dyn_cast<torch::ValueTensorType>(type))
+        if (tensor.getDtype().isUnsignedInteger())
+          set(index);
+  };
+  UnitAttr unit = UnitAttr::get(function.getContext());
+  mark(function.getArgumentTypes(), [&](unsigned index) {
+    function.setArgAttr(index, ltc::kUnsignedAttr, unit);
+  });
+  mark(function.getResultTypes(), [&](unsigned index) {
+    function.setResultAttr(index, ltc::kUnsignedAttr, unit);
+  });
+}
+
+/// Constants, lists and the casts that fed them have no users any more.
+static void eraseUnused(ModuleOp module) {
+  SmallVector<Operation *> candidates;
+  module.walk([&](Operation *op) {
+    if (isLookedThrough(op) || isa<UnrealizedConversionCastOp>(op))
+      candidates.push_back(op);
+  });
+  for (Operation *op : llvm::reverse(candidates))
+    if (op->use_empty())
+      op->erase();
+}
+
+namespace {
+struct ConvertTorchToLinalgPass
+    : torch_ltc::impl::ConvertTorchToLinalgPassBase<ConvertTorchToLinalgPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (auto function : module.getOps<func::FuncOp>())
+      markUnsigned(function);
+    TypeConverter converter;
+    populateTorchToLinalgTypes(converter);
+    RewritePatternSet patterns(&getContext());
+    populateTorchToLinalgPatterns(patterns, converter);
+    populateFunctionOpInterfaceTypeConversionPattern<func::FuncOp>(patterns,
+                                                                   converter);
+    populateReturnOpTypeConversionPattern(patterns, converter);
+    populateCallOpTypeConversionPattern(patterns, converter);
+    ConversionTarget target(getContext());
+    setLegality(target, converter);
+    if (failed(applyPartialConversion(module, target, std::move(patterns))))
+      return signalPassFailure();
+    eraseUnused(module);
+    bool left = false;
+    module.walk([&](Operation *op) {
+      left |= isa<torch::TorchDialect>(op->getDialect()) ||
+              isa<UnrealizedConversionCastOp>(op);
+    });
+    if (left)
+      signalPassFailure();
+  }
+};
+} // namespace

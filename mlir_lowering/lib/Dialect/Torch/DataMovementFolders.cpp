@@ -1,0 +1,209 @@
+//===- DataMovementFolders.cpp - Views that change nothing ----------------===//
+//
+// Tensors are values in row-major order: a view or slice whose result has the
+// operand's own type is the operand.
+//
+//===----------------------------------------------------------------------===//
+
+#include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc::torch;
+
+static ValueTensorType tensorType(Value value) {
+  return cast<ValueTensorType>(value.getType());
+}
+
+static bool isStatic(Value value) { return tensorType(value).isStatic(); }
+
+/// The operand if the op keeps all its elements in order.
+static OpFoldResult foldSameType(Value self, Value result) {
+  return isStatic(self) && self.getType() == result.getType() ? self : Value();
+}
+
+OpFoldResult AtenViewOp::fold(FoldAdaptor) {
+  return foldSameType(getSelf(), getResult());
+}
+OpFoldResult Aten_UnsafeViewOp::fold(FoldAdaptor) {
+  return foldSameType(getSelf(), getResult());
+}
+OpFoldResult AtenExpandOp::fold(FoldAdaptor) {
+  return foldSameType(getSelf(), getResult());
+}
+OpFoldResult AtenSqueezeOp::fold(FoldAdaptor) {
+  return foldSameType(getSelf(), getResult());
+}
+OpFoldResult AtenSqueezeDimOp::fold(FoldAdaptor) {
+  return foldSameType(getSelf(), getResult());
+}
+OpFoldResult AtenSqueezeDimsOp::fold(FoldAdaptor) {
+  return foldSameType(getSelf(), getResult());
+}
+OpFoldResult AtenRepeatOp::fold(FoldAdaptor) {
+  return foldSameType(getSelf(), getResult());
+}
+// A step is positive, so a slice of the same size is the whole.
+OpFoldResult AtenSliceTensorOp::fold(FoldAdaptor) {
+  return foldSameType(getSelf(), getResult());
+}
+// Padding of one side can be taken back by a negative one of the other.
+OpFoldResult AtenConstantPadNdOp::fold(FoldAdaptor) {
+  auto pads = getPad().getDefiningOp<PrimListConstructOp>();
+  bool isZero = pads && llvm::all_of(pads.getElements(), [](Value pad) {
+                  return matchPattern(pad, m_Zero());
+                });
+  return isZero ? foldSameType(getSelf(), getResult()) : OpFoldResult();
+}
+
+//===----------------------------------------------------------------------===//
+// Permutations
+//===----------------------------------------------------------------------===//
+
+static std::optional<int64_t> constantInt(Value value) {
+  if (auto constant = value.getDefiningOp<ConstantIntOp>())
+    return constant.getValueAttr().getInt();
+  return std::nullopt;
+}
+
+/// Result dimension i is dimension `order[i]` of the operand; none if `op` is
+/// not a permutation that is known.
+static std::optional<SmallVector<int64_t>> permutationOf(Operation *op) {
+  if (!op || !isa<AtenPermuteOp, AtenTransposeIntOp, AtenTOp>(op) ||
+      !isStatic(op->getOperand(0)))
+    return std::nullopt;
+  int64_t rank = tensorType(op->getOperand(0)).getRank();
+  auto wrap = [&](int64_t dim) { return dim < 0 ? dim + rank : dim; };
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  if (auto permute = dyn_cast<AtenPermuteOp>(op)) {
+    auto dims = permute.getDims().getDefiningOp<PrimListConstructOp>();
+    if (!dims || static_cast<int64_t>(dims.getElements().size()) != rank)
+      return std::nullopt;
+    for (auto [position, element] : llvm::enumerate(dims.getElements())) {
+      std::optional<int64_t> dim = constantInt(element);
+      if (!dim)
+        return std::nullopt;
+      order[position] = wrap(*dim);
+    }
+  } else if (auto transpose = dyn_cast<AtenTransposeIntOp>(op)) {
+    std::optional<int64_t> first = constantInt(transpose.getDim0());
+    std::optional<int64_t> second = constantInt(transpose.getDim1());
+    if (!first || !second)
+      return std::nullopt;
+    if (rank > 0)
+      std::swap(order[wrap(*first)], order[wrap(*second)]);
+  } else if (rank == 2) {
+    std::swap(order[0], order[1]);
+  }
+  return order;
+}
+
+static bool isIdentity(ArrayRef<int64_t> order) {
+  return llvm::equal(order, llvm::seq<int64_t>(0, order.size()));
+}
+
+/// The operand of an identity; x for one permutation and its inverse.
+static OpFoldResult foldPermutation(Operation *op) {
+  std::optional<SmallVector<int64_t>> outer = permutationOf(op);
+  if (!outer)
+    return {};
+  Value self = op->getOperand(0);
+  if (isIdentity(*outer))
+    return self;
+  Operation *producer = self.getDefiningOp();
+  std::optional<SmallVector<int64_t>> inner = permutationOf(producer);
+  if (!inner)
+    return {};
+  for (int64_t &dim : *outer)
+    dim = (*inner)[dim];
+  return isIdentity(*outer) ? producer->getOperand(0) : Value();
+}
+
+OpFoldResult AtenPermuteOp::fold(FoldAdaptor) { return foldPermutation(*this); }
+OpFoldResult AtenTransposeIntOp::fold(FoldAdaptor) {
+  return foldPermutation(*this);
+}
+OpFoldResult AtenTOp::fold(FoldAdaptor) { return foldPermutation(*this); }
+
+namespace {
+/// A permutation of a permutation is one permutation.
+template <typename Op> struct ComposePermutations : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
+    Operation *producer = op.getSelf().getDefiningOp();
+    auto outer = permutationOf(op), inner = permutationOf(producer);
+    if (!outer || !inner)
+      return failure();
+    MLIRContext *context = op.getContext();
+    Type intType = IntType::get(context);
+    SmallVector<Value> dims;
+    for (int64_t dim : *outer)
+      dims.push_back(
+          ConstantIntOp::create(rewriter, op.getLoc(), intType,
+                                rewriter.getI64IntegerAttr((*inner)[dim])));
+    Value list = PrimListConstructOp::create(
+        rewriter, op.getLoc(), ListType::get(context, intType), dims);
+    rewriter.replaceOpWithNewOp<AtenPermuteOp>(op, op.getType(),
+                                               producer->getOperand(0), list);
+    return success();
+  }
+};
+} // namespace
+
+void AtenPermuteOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                MLIRContext *context) {
+  patterns.add<ComposePermutations<AtenPermuteOp>>(context);
+}
+void AtenTransposeIntOp::getCanonicalizationPatterns(
+    RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<ComposePermutations<AtenTransposeIntOp>>(context);
+}
+void AtenTOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                          MLIRContext *context) {
+  patterns.add<ComposePermutations<AtenTOp>>(context);
+}
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+template <typename Op> static LogicalResult verifyView(Op op) {
+  auto self = tensorType(op.getSelf()), result = tensorType(op.getResult());
+  if (!self.isStatic() || !result.isStatic() ||
+      self.getNumElements() == result.getNumElements())
+    return success();
+  return op.emitOpError() << "a view has as many elements as its operand; got "
+                          << Type(self) << " and " << Type(result);
+}
+
+LogicalResult AtenViewOp::verify() { return verifyView(*this); }
+LogicalResult Aten_UnsafeViewOp::verify() { return verifyView(*this); }
+
+namespace {
+/// A view of a view is a view of the first tensor.
+template <typename Op> struct ViewOfView : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
+    Operation *producer = op.getSelf().getDefiningOp();
+    if (!isa_and_present<AtenViewOp, Aten_UnsafeViewOp>(producer))
+      return failure();
+    rewriter.modifyOpInPlace(
+        op, [&] { op.getSelfMutable().assign(producer->getOperand(0)); });
+    return success();
+  }
+};
+} // namespace
+
+void AtenViewOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                             MLIRContext *context) {
+  patterns.add<ViewOfView<AtenViewOp>>(context);
+}
+void Aten_UnsafeViewOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                    MLIRContext *context) {
+  patterns.add<ViewOfView<Aten_UnsafeViewOp>>(context);
+}

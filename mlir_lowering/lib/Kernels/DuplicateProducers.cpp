@@ -1,0 +1,106 @@
+//===- DuplicateProducers.cpp - Cheap ops, one copy for each user ---------===//
+
+#include "torch_ltc/Kernels/FusionDomain.h"
+#include "torch_ltc/Kernels/Passes.h"
+#include "torch_ltc/Kernels/Program.h"
+
+namespace mlir::torch_ltc {
+#define GEN_PASS_DEF_DUPLICATEPRODUCERS
+#include "torch_ltc/Kernels/Passes.h.inc"
+
+namespace {
+
+/// Few operations, no function calls, no reads at computed positions.
+bool isCheapBody(Block &body) {
+  constexpr size_t mostOps = 4;
+  bool isCheap = body.getOperations().size() <= mostOps + 1;
+  for (Operation &op : body.without_terminator())
+    isCheap &= op.getNumRegions() == 0 && op.getDialect() &&
+               (op.getDialect()->getNamespace() == "arith" ||
+                isa<linalg::IndexOp>(op)) &&
+               !isa<arith::DivFOp, arith::RemFOp>(op);
+  return isCheap;
+}
+
+/// Whether reading the operands costs each user about what reading the result
+/// would.
+bool readsLittle(linalg::GenericOp op) {
+  int64_t read = 0, written = 0;
+  for (OpOperand *operand : op.getDpsInputOperands())
+    if (!isUniform(operand->get()))
+      read += getTensorBytes(operand->get().getType());
+  for (Value result : op.getResults())
+    written += getTensorBytes(result.getType());
+  // A slice reads only what it yields.
+  if (op.getNumDpsInputs() == 1 &&
+      op.getNumParallelLoops() == op.getNumLoops() &&
+      op.getBody()->getOperations().size() == 1)
+    read = std::min(read, written);
+  return read <= written;
+}
+
+/// A permuted copy is made once: its users would all read across memory.
+bool keepsOrder(linalg::GenericOp op) {
+  for (AffineMap map : op.getIndexingMapsArray()) {
+    int last = -1;
+    for (AffineExpr expr : map.getResults()) {
+      for (unsigned dim = 0; dim < map.getNumDims(); ++dim)
+        if (expr.isFunctionOfDim(dim)) {
+          if (int(dim) < last)
+            return false;
+          last = dim;
+        }
+    }
+  }
+  return true;
+}
+
+class DuplicateProducers
+    : public impl::DuplicateProducersBase<DuplicateProducers> {
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> program = findProgram(getOperation());
+    if (failed(program))
+      return signalPassFailure();
+    SmallVector<linalg::GenericOp> candidates;
+    for (auto op : program->getBody().getOps<linalg::GenericOp>())
+      if (op.getNumParallelLoops() == op.getNumLoops() &&
+          op.getNumResults() == 1 && FusionDomain::isFusible(op) &&
+          isCheapBody(*op.getBody()) && readsLittle(op) && keepsOrder(op))
+        candidates.push_back(op);
+    // Users first: a copied user multiplies the uses of its own producers.
+    for (linalg::GenericOp op : llvm::reverse(candidates))
+      duplicate(op);
+  }
+
+  static void duplicate(linalg::GenericOp op) {
+    constexpr unsigned mostCopies = 16;
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : op->getUses())
+      // Not into loops: there the copy would run at each iteration.
+      if (isa<linalg::GenericOp>(use.getOwner()) &&
+          use.getOwner()->getBlock() == op->getBlock())
+        uses.push_back(&use);
+    bool hasOthers =
+        size_t(std::distance(op->use_begin(), op->use_end())) > uses.size();
+    if (uses.size() > mostCopies || (uses.size() < 2 && !hasOthers))
+      return;
+    DenseMap<Operation *, Operation *> copyFor;
+    for (OpOperand *use : uses) {
+      Operation *user = use->getOwner();
+      // The first user keeps the original if nobody else needs it.
+      Operation *&copy = copyFor[user];
+      if (!copy) {
+        if (copyFor.size() == 1 && !hasOthers) {
+          copy = op;
+        } else {
+          OpBuilder builder(user);
+          copy = builder.clone(*op);
+        }
+      }
+      use->set(copy->getResult(0));
+    }
+  }
+};
+
+} // namespace
+} // namespace mlir::torch_ltc

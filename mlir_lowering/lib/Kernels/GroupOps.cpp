@@ -1,0 +1,394 @@
+//===- GroupOps.cpp - Ops over a common iteration space form groups -------===//
+//
+// One pass over the program. Every unit (a group, or an op that stays alone)
+// has a number; the program can run units in the order of their numbers,
+// because an op joins a group only if all that it reads comes from units of at
+// most that number. So joining never makes a cycle, and needs no search.
+//
+//===----------------------------------------------------------------------===//
+
+#include "torch_ltc/Kernels/FusionDomain.h"
+#include "torch_ltc/Kernels/Passes.h"
+#include "torch_ltc/Kernels/Program.h"
+
+#include "mlir/Transforms/RegionUtils.h"
+
+#include <map>
+#include <set>
+
+namespace mlir::torch_ltc {
+#define GEN_PASS_DEF_GROUPOPS
+#include "torch_ltc/Kernels/Passes.h.inc"
+
+namespace {
+
+struct Group {
+  FusionDomain domain;
+  SmallVector<Operation *> ops; ///< members and views
+  SetVector<Value> inputs;      ///< tensors from outside
+  size_t bodySize = 0;
+};
+
+class Grouper {
+public:
+  explicit Grouper(Block &block) : block(block) {}
+
+  void run() {
+    SmallVector<Operation *> ops;
+    for (Operation &op : block.without_terminator())
+      ops.push_back(&op);
+    for (Operation *op : ops)
+      place(op);
+    Builder builder(block.getParentOp()->getContext());
+    for (auto &[number, group] : groups)
+      for (Operation *op : group->ops)
+        op->setAttr(kGroupAttr, builder.getI64IntegerAttr(number));
+  }
+
+private:
+  // Bounds a kernel's size: LLVM's time grows faster than it.
+  static constexpr size_t mostOps = 64, mostBodyOps = 400, mostInputs = 32;
+
+  void place(Operation *op) {
+    OpRole role = getRole(op);
+    if (role == OpRole::Clone || role == OpRole::Constant) {
+      // Scalar code that reads an element of a computed tensor is cloned into
+      // its users' kernels: these must come after the tensor's whole unit.
+      int64_t latest = latestUnit(op);
+      unitOf[op] = latest < 0 ? -1 : nextUnit++;
+      recordReader(op);
+      return;
+    }
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (generic && FusionDomain::isFusible(generic)) {
+      if (!joinAny(generic))
+        startGroup(generic);
+      return;
+    }
+    // A view is where its source is; the op that reads it may take it along.
+    unitOf[op] = role == OpRole::View ? latestUnit(op) : nextUnit++;
+    if (role != OpRole::View)
+      recordReader(op);
+  }
+
+  /// Notes that the op's unit reads values of others.
+  void recordReader(Operation *op) {
+    int64_t number = unitOf.lookup(op);
+    SetVector<Value> values(op->operand_begin(), op->operand_end());
+    getUsedValuesDefinedAbove(op->getRegions(), values);
+    for (Value value : values) {
+      int64_t unit = unitOfValue(value);
+      if (unit >= 0 && unit != number)
+        unitReaders[unit].insert(number);
+    }
+  }
+
+  int64_t unitOfValue(Value value) {
+    Operation *def = value.getDefiningOp();
+    int64_t unit = def ? unitOf.lookup(def) : -1;
+    for (auto it = mergedInto.find(unit); it != mergedInto.end();
+         it = mergedInto.find(unit))
+      unit = it->second;
+    return unit;
+  }
+
+  int64_t latestUnit(Operation *op) {
+    int64_t latest = -1;
+    SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+    for (Value value : op->getOperands())
+      latest = std::max(latest, unitOfValue(value));
+    for (Value value : captured)
+      latest = std::max(latest, unitOfValue(value));
+    return latest;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Joining
+  //===--------------------------------------------------------------------===//
+
+  static std::optional<int64_t> recomputedFor(Operation *op) {
+    auto number = op->getAttrOfType<IntegerAttr>(kRecomputedAttr);
+    return number ? std::optional(number.getInt()) : std::nullopt;
+  }
+
+  /// A copy joins the other copies for its group, and nobody else: the op that
+  /// it is a copy of would be there too. Its user joins it later.
+  bool joinCopies(linalg::GenericOp op, int64_t latest) {
+    auto it = groupOfCopies.find(*recomputedFor(op));
+    if (it == groupOfCopies.end())
+      return false;
+    int64_t number = it->second;
+    for (auto merged = mergedInto.find(number); merged != mergedInto.end();
+         merged = mergedInto.find(number))
+      number = merged->second;
+    return number >= latest && tryJoin(op, number);
+  }
+
+  bool joinAny(linalg::GenericOp op) {
+    int64_t latest = latestUnit(op);
+    if (recomputedFor(op))
+      return joinCopies(op, latest);
+    if (latest >= 0 && tryJoin(op, latest)) {
+      mergeOperandGroups(op, latest);
+      return true;
+    }
+    // Groups that read the same tensor, the latest first.
+    constexpr unsigned mostTries = 4;
+    SmallVector<int64_t> siblings;
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      auto readers = readersOf.find(operand->get());
+      if (readers == readersOf.end() || !isLargestInput(op, operand->get()))
+        continue;
+      siblings.append(readers->second.begin(), readers->second.end());
+    }
+    llvm::sort(siblings, std::greater<>());
+    siblings.erase(llvm::unique(siblings), siblings.end());
+    for (int64_t number : ArrayRef(siblings).take_front(mostTries))
+      if (number > latest && tryJoin(op, number))
+        return true;
+    return false;
+  }
+
+  static bool isLargestInput(linalg::GenericOp op, Value value) {
+    int64_t bytes = getTensorBytes(value.getType());
+    return isa<RankedTensorType>(value.getType()) &&
+           llvm::all_of(op.getDpsInputs(), [&](Value other) {
+             return getTensorBytes(other.getType()) <= bytes;
+           });
+  }
+
+  bool tryJoin(linalg::GenericOp op, int64_t number) {
+    auto it = groups.find(number);
+    if (it == groups.end())
+      return false;
+    Group &group = *it->second;
+    size_t bodySize = op.getBody()->getOperations().size();
+    if (readsWhole(op, number, group.domain))
+      return false;
+    if (group.ops.size() >= mostOps ||
+        group.bodySize + bodySize > mostBodyOps ||
+        group.inputs.size() + op.getNumDpsInputs() > mostInputs)
+      return false;
+    FusionDomain domain = group.domain;
+    SmallVector<SmallVector<Operation *>> views;
+    if (!addViews(op, number, domain, views))
+      return false;
+    SmallVector<Value> originals = takeViews(op, views);
+    if (!domain.add(op) || !isWorthwhile(domain)) {
+      restoreViews(op, views, originals);
+      return false;
+    }
+    group.domain = std::move(domain);
+    for (ArrayRef<Operation *> chain : views)
+      group.ops.append(chain.begin(), chain.end());
+    addMember(op, number, group);
+    return true;
+  }
+
+  /// Whether the op reads a value of the unit other than point by point (or
+  /// through reshapes): at computed positions, or a slice of it.
+  bool readsWhole(linalg::GenericOp op, int64_t number,
+                  const FusionDomain &domain) {
+    SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+    for (Value value : captured)
+      if (unitOfValue(value) == number)
+        return true;
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      return unitOfValue(operand) == number &&
+             !domain.contains(throughReshapes(operand, domain));
+    });
+  }
+
+  static Value throughReshapes(Value value, const FusionDomain &domain) {
+    while (!domain.contains(value)) {
+      Operation *def = value.getDefiningOp();
+      if (!isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(def))
+        break;
+      value = def->getOperand(0);
+    }
+    return value;
+  }
+
+  /// For each operand that is a reshape of a member's value, copies of the
+  /// reshapes: the group takes its own.
+  bool addViews(linalg::GenericOp op, int64_t number, FusionDomain &domain,
+                SmallVectorImpl<SmallVector<Operation *>> &views) {
+    for (Value operand : op->getOperands()) {
+      SmallVector<Operation *> chain;
+      Value source = throughReshapes(operand, domain);
+      for (Value value = operand; value != source;
+           value = chain.back()->getOperand(0))
+        chain.push_back(value.getDefiningOp());
+      views.emplace_back();
+      if (!domain.contains(source) || chain.empty())
+        continue;
+      OpBuilder builder(op);
+      Value viewed = source;
+      for (Operation *view : llvm::reverse(chain)) {
+        Operation *copy = builder.clone(*view);
+        copy->setOperand(0, viewed);
+        viewed = copy->getResult(0);
+        views.back().push_back(copy);
+        unitOf[copy] = number;
+        if (!domain.addView(copy)) {
+          eraseViews(views);
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  static SmallVector<Value>
+  takeViews(linalg::GenericOp op, ArrayRef<SmallVector<Operation *>> views) {
+    SmallVector<Value> originals(op->getOperands());
+    for (auto [index, chain] : llvm::enumerate(views))
+      if (!chain.empty())
+        op->setOperand(index, chain.back()->getResult(0));
+    return originals;
+  }
+
+  void restoreViews(linalg::GenericOp op,
+                    ArrayRef<SmallVector<Operation *>> views,
+                    ArrayRef<Value> originals) {
+    op->setOperands(originals);
+    eraseViews(views);
+  }
+
+  void eraseViews(ArrayRef<SmallVector<Operation *>> views) {
+    for (ArrayRef<Operation *> chain : views)
+      for (Operation *view : llvm::reverse(chain)) {
+        unitOf.erase(view);
+        view->erase();
+      }
+  }
+
+  /// Moves the other groups that `op` reads into its group, if nobody else
+  /// needs their values before it: `a * x + b * y` starts as two groups.
+  void mergeOperandGroups(linalg::GenericOp op, int64_t number) {
+    SmallVector<int64_t> others;
+    for (Value operand : op->getOperands())
+      if (int64_t unit = unitOfValue(operand);
+          unit != number && groups.count(unit))
+        others.push_back(unit);
+    for (int64_t other : others)
+      if (groups.count(other) && *unitReaders[other].begin() == number)
+        tryMerge(other, number);
+  }
+
+  void tryMerge(int64_t from, int64_t to) {
+    Group &source = *groups[from], &target = *groups[to];
+    if (source.ops.size() + target.ops.size() > mostOps ||
+        source.bodySize + target.bodySize > mostBodyOps ||
+        source.inputs.size() + target.inputs.size() > mostInputs)
+      return;
+    FusionDomain domain;
+    for (Operation *op : llvm::concat<Operation *>(source.ops, target.ops)) {
+      auto generic = dyn_cast<linalg::GenericOp>(op);
+      if (!(generic ? domain.add(generic) : domain.addView(op)))
+        return;
+      if (generic && readsSource(generic, from, domain))
+        return;
+    }
+    if (!isWorthwhile(domain))
+      return;
+    target.domain = std::move(domain);
+    for (Operation *op : source.ops)
+      unitOf[op] = to;
+    target.ops.insert(target.ops.begin(), source.ops.begin(), source.ops.end());
+    target.bodySize += source.bodySize;
+    target.inputs.insert(source.inputs.begin(), source.inputs.end());
+    target.inputs.remove_if(
+        [&](Value value) { return target.domain.contains(value); });
+    groups.erase(from);
+    std::set<int64_t> readers = std::move(unitReaders[from]);
+    readers.erase(to);
+    unitReaders[to].merge(readers);
+    mergedInto[from] = to; // for the program's views of its values
+  }
+
+  /// Whether an op of the target reads the source group other than point by
+  /// point; reshapes of its values are the program's, not the group's.
+  bool readsSource(linalg::GenericOp op, int64_t from,
+                   const FusionDomain &domain) {
+    SetVector<Value> values(op->operand_begin(), op->operand_end());
+    getUsedValuesDefinedAbove(op->getRegions(), values);
+    return llvm::any_of(values, [&](Value value) {
+      return unitOfValue(value) == from && !domain.contains(value);
+    });
+  }
+
+  /// A large group must keep iterations that threads can share, and reductions
+  /// over different dimensions are better run one after the other.
+  static bool isWorthwhile(const FusionDomain &domain) {
+    constexpr int64_t small = 8192, enoughIterations = 16;
+    return domain.getLargestVolume() <= small ||
+           domain.getVolume(domain.getSharedFactors()) >= enoughIterations;
+  }
+
+  void startGroup(linalg::GenericOp op) {
+    int64_t number = nextUnit++;
+    auto group = std::make_unique<Group>();
+    bool isAdded = group->domain.add(op);
+    if (!isAdded) {
+      unitOf[op] = number; // alone: bufferization lowers it
+      recordReader(op);
+      return;
+    }
+    addMember(op, number, *group);
+    groups[number] = std::move(group);
+    if (auto copies = recomputedFor(op))
+      groupOfCopies[*copies] = number;
+  }
+
+  void addMember(linalg::GenericOp op, int64_t number, Group &group) {
+    group.ops.push_back(op);
+    group.bodySize += op.getBody()->getOperations().size();
+    unitOf[op] = number;
+    recordReader(op);
+    for (Value input : op.getDpsInputs()) {
+      if (group.domain.contains(input) || isUniform(input))
+        continue;
+      group.inputs.insert(input);
+      SmallVector<int64_t, 4> &readers = readersOf[input];
+      if (readers.empty() || readers.back() != number)
+        readers.push_back(number);
+    }
+  }
+
+  Block &block;
+  int64_t nextUnit = 0;
+  DenseMap<Operation *, int64_t> unitOf;
+  std::map<int64_t, std::unique_ptr<Group>> groups;
+  /// Units that read a unit's values, by the numbers they had then: those that
+  /// were merged into later ones count as earlier than they are.
+  std::map<int64_t, std::set<int64_t>> unitReaders;
+  DenseMap<int64_t, int64_t> mergedInto;
+  DenseMap<int64_t, int64_t> groupOfCopies; ///< by kRecomputedAttr
+  DenseMap<Value, SmallVector<int64_t, 4>> readersOf;
+};
+
+class GroupOps : public impl::GroupOpsBase<GroupOps> {
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> program = findProgram(getOperation());
+    if (failed(program))
+      return signalPassFailure();
+    Block &block = program->getBody().front();
+    // A second run finds groups unless they were dissolved.
+    if (llvm::any_of(block,
+                     [](Operation &op) { return op.hasAttr(kGroupAttr); }))
+      return;
+    Grouper(block).run();
+    // Views that groups took copies of would keep their sources in memory.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+      op.removeAttr(kRecomputedAttr);
+      if (isOpTriviallyDead(&op))
+        op.erase();
+    }
+  }
+};
+
+} // namespace
+} // namespace mlir::torch_ltc

@@ -1,0 +1,181 @@
+//===- NormalizeOps.cpp - Few forms for many ops --------------------------===//
+
+#include "torch_ltc/Kernels/Passes.h"
+#include "torch_ltc/Kernels/Program.h"
+
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+
+namespace mlir::torch_ltc {
+#define GEN_PASS_DEF_NORMALIZEOPS
+#include "torch_ltc/Kernels/Passes.h.inc"
+
+namespace {
+
+Value createEmpty(OpBuilder &builder, Location loc, RankedTensorType type) {
+  return tensor::EmptyOp::create(builder, loc, type.getShape(),
+                                 type.getElementType());
+}
+
+/// A strided slice as a generic that reads the source's elements in row-major
+/// order at offset + sum of stride * index. Reading the source in its own shape
+/// wouldn't do: linalg wants a loop that is a whole index to have the size of
+/// what it reads, which x[:, :3] hasn't.
+Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
+  RankedTensorType type = slice.getResultType();
+  RankedTensorType sourceType = slice.getSourceType();
+  llvm::SmallBitVector dropped = slice.getDroppedDims();
+  AffineExpr position = rewriter.getAffineConstantExpr(0);
+  unsigned loop = 0;
+  for (auto [dim, offset, stride] :
+       llvm::enumerate(slice.getStaticOffsets(), slice.getStaticStrides())) {
+    AffineExpr index = rewriter.getAffineConstantExpr(offset);
+    if (!dropped.test(dim))
+      index = rewriter.getAffineDimExpr(loop++) * stride + offset;
+    position = position * sourceType.getDimSize(dim) + index;
+  }
+  Value source = slice.getSource();
+  if (sourceType.getRank() > 1) {
+    ReassociationIndices all(
+        llvm::to_vector<2>(llvm::seq<int64_t>(0, sourceType.getRank())));
+    source =
+        tensor::CollapseShapeOp::create(rewriter, slice.getLoc(), source,
+                                        SmallVector<ReassociationIndices>{all});
+  }
+  AffineMap in = AffineMap::get(type.getRank(), 0, position);
+  AffineMap out = rewriter.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> loops(type.getRank(),
+                                         utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+             rewriter, slice.getLoc(), type, source,
+             createEmpty(rewriter, slice.getLoc(), type), ArrayRef{in, out},
+             loops,
+             [](OpBuilder &b, Location l, ValueRange args) {
+               linalg::YieldOp::create(b, l, args[0]);
+             })
+      .getResult(0);
+}
+
+bool isStaticSlice(tensor::ExtractSliceOp slice) {
+  return llvm::none_of(slice.getStaticOffsets(), ShapedType::isDynamic) &&
+         llvm::none_of(slice.getStaticSizes(), ShapedType::isDynamic) &&
+         llvm::none_of(slice.getStaticStrides(), ShapedType::isDynamic);
+}
+
+Value insertAll(RewriterBase &rewriter, tensor::ConcatOp concat) {
+  RankedTensorType type = concat.getResultType();
+  Value result = createEmpty(rewriter, concat.getLoc(), type);
+  int64_t offset = 0;
+  for (Value part : concat.getInputs()) {
+    auto partType = cast<RankedTensorType>(part.getType());
+    SmallVector<OpFoldResult> offsets(type.getRank(), rewriter.getIndexAttr(0));
+    SmallVector<OpFoldResult> strides(type.getRank(), rewriter.getIndexAttr(1));
+    offsets[concat.getDim()] = rewriter.getIndexAttr(offset);
+    result = tensor::InsertSliceOp::create(
+        rewriter, concat.getLoc(), part, result, offsets,
+        getAsIndexOpFoldResult(rewriter.getContext(), partType.getShape()),
+        strides);
+    offset += partType.getDimSize(concat.getDim());
+  }
+  return result;
+}
+
+Value insertIntoPadding(RewriterBase &rewriter, tensor::PadOp pad) {
+  Value scalar = pad.getConstantPaddingValue();
+  auto type = pad.getResultType();
+  bool isStatic = type.hasStaticShape() &&
+                  llvm::none_of(pad.getStaticLow(), [](int64_t low) {
+                    return ShapedType::isDynamic(low) || low < 0;
+                  });
+  if (!scalar || !isStatic)
+    return {};
+  Location loc = pad.getLoc();
+  Value filled = linalg::FillOp::create(rewriter, loc, scalar,
+                                        createEmpty(rewriter, loc, type))
+                     .getResult(0);
+  SmallVector<OpFoldResult> strides(type.getRank(), rewriter.getIndexAttr(1));
+  return tensor::InsertSliceOp::create(
+      rewriter, loc, pad.getSource(), filled, pad.getMixedLowPad(),
+      getAsIndexOpFoldResult(rewriter.getContext(),
+                             pad.getSourceType().getShape()),
+      strides);
+}
+
+/// A reduction over one element is its body, with the value that the
+/// accumulator starts with: without a loop, nobody would start it.
+void unreduceSingleElements(RewriterBase &rewriter, linalg::GenericOp op) {
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
+  bool hasReduction = false;
+  for (auto [range, kind] : llvm::zip(ranges, kinds)) {
+    if (kind != utils::IteratorType::reduction)
+      continue;
+    if (range != 1)
+      return;
+    hasReduction = true;
+    kind = utils::IteratorType::parallel;
+  }
+  if (!hasReduction || !op.hasPureTensorSemantics())
+    return;
+  Location loc = op.getLoc();
+  SmallVector<Value> outputs, starts;
+  for (Value init : op.getOutputs()) {
+    auto fill = init.getDefiningOp<linalg::FillOp>();
+    if (!fill)
+      return;
+    starts.push_back(fill.getInputs()[0]);
+    outputs.push_back(
+        createEmpty(rewriter, loc, cast<RankedTensorType>(init.getType())));
+  }
+  auto parallel = linalg::GenericOp::create(rewriter, loc, op.getResultTypes(),
+                                            op.getInputs(), outputs,
+                                            op.getIndexingMapsArray(), kinds);
+  rewriter.inlineRegionBefore(op.getRegion(), parallel.getRegion(),
+                              parallel.getRegion().begin());
+  for (auto [accumulator, start] :
+       llvm::zip(parallel.getRegionOutputArgs(), starts))
+    rewriter.replaceAllUsesWith(accumulator, start);
+  rewriter.replaceOp(op, parallel.getResults());
+}
+
+class NormalizeOps : public impl::NormalizeOpsBase<NormalizeOps> {
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> program = findProgram(getOperation());
+    if (failed(program))
+      return signalPassFailure();
+    IRRewriter rewriter(&getContext());
+    for (Operation &op : llvm::make_early_inc_range(program->getBody().front()))
+      normalize(rewriter, &op);
+  }
+
+  void normalize(IRRewriter &rewriter, Operation *op) {
+    rewriter.setInsertionPoint(op);
+    Value replacement;
+    if (auto named = dyn_cast<linalg::LinalgOp>(op)) {
+      if (!isa<linalg::GenericOp, linalg::FillOp>(op))
+        (void)linalg::generalizeNamedOp(rewriter, named);
+      else if (auto generic = dyn_cast<linalg::GenericOp>(op))
+        unreduceSingleElements(rewriter, generic);
+      return;
+    }
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+      if (isStaticSlice(slice) && !isContiguousSlice(slice))
+        replacement = generalizeSlice(rewriter, slice);
+    } else if (auto concat = dyn_cast<tensor::ConcatOp>(op)) {
+      replacement = insertAll(rewriter, concat);
+    } else if (auto pad = dyn_cast<tensor::PadOp>(op)) {
+      replacement = insertIntoPadding(rewriter, pad);
+    } else if (isa<tensor::FromElementsOp, tensor::SplatOp>(op)) {
+      auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+      if (op->getNumOperands() == 1 && type && type.hasStaticShape())
+        replacement =
+            linalg::FillOp::create(rewriter, op->getLoc(), op->getOperand(0),
+                                   createEmpty(rewriter, op->getLoc(), type))
+                .getResult(0);
+    }
+    if (replacement)
+      rewriter.replaceOp(op, replacement);
+  }
+};
+
+} // namespace
+} // namespace mlir::torch_ltc

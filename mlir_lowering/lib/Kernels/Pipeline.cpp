@@ -1,0 +1,31 @@
+//===- Pipeline.cpp - Order of the kernels stage's passes -----------------===//
+
+#include "torch_ltc/Kernels/Passes.h"
+
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void mlir::torch_ltc::buildKernelsPipeline(OpPassManager &manager) {
+  manager.addPass(createSelectLibraryCalls());
+  // Common subexpressions first: two equal ops would become two members of a
+  // kernel, and folding is what leaves the transposes and fills dead.
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(createCombineProducts());
+  manager.addPass(createCSEPass()); // joins of the same matrices
+  manager.addPass(createNormalizeOps());
+  manager.addPass(createSplitReductions());
+  // After duplication every copy has one user, whose group it joins.
+  manager.addPass(createDuplicateProducers());
+  manager.addPass(createGroupOps());
+  manager.addPass(createRecomputeValues());
+  manager.addPass(createGroupOps()); // again if groups were dissolved
+  manager.addPass(createOutlineKernels());
+  manager.addPass(createDeduplicateKernels());
+}
+
+void mlir::torch_ltc::buildReferencePipeline(OpPassManager &manager) {
+  manager.addPass(createGroupProgram());
+  manager.addPass(createOutlineKernels());
+}

@@ -1,0 +1,87 @@
+//===- Program.cpp - The program function and its ops' roles --------------===//
+
+#include "torch_ltc/Kernels/Program.h"
+
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+FailureOr<func::FuncOp> mlir::torch_ltc::findProgram(ModuleOp module) {
+  func::FuncOp program;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isPrivate() || function.isDeclaration())
+      continue;
+    if (program)
+      return function.emitError("the module has two public functions, @")
+             << program.getName() << " and @" << function.getName()
+             << "; a program is one function";
+    program = function;
+  }
+  if (!program)
+    return module.emitError("the module has no public function");
+  if (!program.getBody().hasOneBlock())
+    return program.emitError("a program is one block without branches");
+  return program;
+}
+
+static bool isTensor(Type type) { return isa<RankedTensorType>(type); }
+
+OpRole mlir::torch_ltc::getRole(Operation *op) {
+  if (isa<ltc::KernelCallOp, ltc::LibraryCallOp, ltc::JoinOp,
+          ltc::CheckBoundsOp>(op))
+    return OpRole::Call;
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+    return OpRole::View;
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+    return isContiguousSlice(slice) ? OpRole::View : OpRole::Compute;
+  if (isa<tensor::EmptyOp>(op))
+    return OpRole::Clone;
+  DenseElementsAttr elements;
+  if (matchPattern(op, m_Constant(&elements)))
+    return elements.isSplat() ? OpRole::Clone : OpRole::Constant;
+  if (auto fill = dyn_cast<linalg::FillOp>(op))
+    return OpRole::Clone;
+  // Scalar arithmetic on the program's scalar parameters.
+  if (op->getNumRegions() == 0 && op->getNumResults() > 0 &&
+      llvm::none_of(op->getResultTypes(), isTensor))
+    return OpRole::Clone;
+  return OpRole::Compute;
+}
+
+bool mlir::torch_ltc::isContiguousSlice(tensor::ExtractSliceOp slice) {
+  if (!slice.getSourceType().hasStaticShape() ||
+      llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
+      llvm::any_of(slice.getStaticSizes(), ShapedType::isDynamic))
+    return false;
+  // After the first dimension with more than one element, everything is taken.
+  bool whole = false;
+  for (auto [size, full, stride] :
+       llvm::zip_equal(slice.getStaticSizes(), slice.getSourceType().getShape(),
+                       slice.getStaticStrides())) {
+    if (size > 1 && stride != 1)
+      return false;
+    if (whole && size != full)
+      return false;
+    whole |= size > 1;
+  }
+  return true;
+}
+
+int64_t torch_ltc::getSliceOffset(tensor::ExtractSliceOp slice) {
+  int64_t offset = 0;
+  for (auto [start, full] : llvm::zip_equal(slice.getStaticOffsets(),
+                                            slice.getSourceType().getShape()))
+    offset = offset * full + start;
+  return offset;
+}
+
+int64_t torch_ltc::getTensorBytes(Type type) {
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    return tensor.getNumElements() *
+           llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
+  return 8; // scalar parameters
+}

@@ -1,0 +1,132 @@
+//===- UnitScheduler.cpp - Order of a program's kernels -------------------===//
+
+#include "UnitScheduler.h"
+
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+#include "torch_ltc/Kernels/BufferPlan.h"
+#include "torch_ltc/Kernels/Program.h"
+
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+SetVector<Value> mlir::torch_ltc::valuesRead(Operation *op) {
+  SetVector<Value> values(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), values);
+  return values;
+}
+
+UnitScheduler::UnitScheduler(func::FuncOp program)
+    : program(program), block(program.getBody().front()) {
+  DenseMap<int64_t, unsigned> unitOfGroup;
+  for (Operation &op : block.without_terminator()) {
+    auto group = op.getAttrOfType<IntegerAttr>(kGroupAttr);
+    unsigned unit = units.size();
+    if (group)
+      unit = unitOfGroup.try_emplace(group.getInt(), unit).first->second;
+    if (unit == units.size())
+      units.emplace_back();
+    units[unit].push_back(&op);
+    unitOf[&op] = unit;
+  }
+}
+
+LogicalResult UnitScheduler::schedule() {
+  findProducers();
+  putUpdatesLast();
+  state.assign(units.size(), State::New);
+  for (unsigned unit = 0; unit < units.size(); ++unit)
+    if (isa<ltc::CheckBoundsOp>(units[unit].front()) && failed(visit(unit)))
+      return failure();
+  for (unsigned unit = 0; unit < units.size(); ++unit)
+    if (failed(visit(unit)))
+      return failure();
+  return success();
+}
+
+void UnitScheduler::findProducers() {
+  producers.resize(units.size());
+  for (auto [unit, members] : llvm::enumerate(units))
+    for (Operation *member : members)
+      for (Value value : valuesRead(member))
+        if (Operation *def = value.getDefiningOp())
+          if (unsigned producer = unitOf.lookup(def); producer != unit)
+            producers[unit].insert(producer);
+}
+
+void UnitScheduler::putUpdatesLast() {
+  Operation *terminator = block.getTerminator();
+  for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
+    auto updated = program.getResultAttrOfType<IntegerAttr>(index, kUpdates);
+    Operation *writer = value.getDefiningOp();
+    while (writer && getRole(writer) == OpRole::View)
+      writer = writer->getOperand(0).getDefiningOp();
+    if (!updated || !writer)
+      continue;
+    unsigned writerUnit = unitOf.lookup(writer);
+    for (unsigned reader : readersOf(program.getArgument(updated.getInt())))
+      if (reader != writerUnit && !needs(reader, writerUnit))
+        producers[writerUnit].insert(reader);
+  }
+}
+
+llvm::SmallSetVector<unsigned, 4>
+UnitScheduler::readersOf(BlockArgument argument) {
+  llvm::SmallSetVector<unsigned, 4> readers;
+  SmallVector<Value> values{argument};
+  while (!values.empty())
+    for (Operation *user : values.pop_back_val().getUsers()) {
+      Operation *op = block.findAncestorOpInBlock(*user);
+      if (op == block.getTerminator())
+        continue;
+      readers.insert(unitOf.lookup(op));
+      if (getRole(op) == OpRole::View)
+        values.push_back(op->getResult(0));
+    }
+  return readers;
+}
+
+bool UnitScheduler::needs(unsigned unit, unsigned other) const {
+  SmallVector<unsigned> open{unit};
+  llvm::BitVector seen(units.size());
+  while (!open.empty()) {
+    unsigned next = open.pop_back_val();
+    if (next == other)
+      return true;
+    for (unsigned producer : producers[next])
+      if (!seen.test(producer)) {
+        seen.set(producer);
+        open.push_back(producer);
+      }
+  }
+  return false;
+}
+
+LogicalResult UnitScheduler::visit(unsigned root) {
+  SmallVector<unsigned> stack{root};
+  while (!stack.empty()) {
+    unsigned unit = stack.back();
+    if (state[unit] == State::Done) {
+      stack.pop_back();
+      continue;
+    }
+    SmallVector<unsigned> open;
+    for (unsigned producer : producers[unit])
+      if (state[producer] != State::Done)
+        open.push_back(producer);
+    if (open.empty()) {
+      for (Operation *member : units[unit])
+        member->moveBefore(block.getTerminator());
+      state[unit] = State::Done;
+      stack.pop_back();
+      continue;
+    }
+    if (state[unit] == State::Open)
+      return units[unit].front()->emitError(
+          "group of ops depends on itself through another group");
+    state[unit] = State::Open;
+    stack.append(open.rbegin(), open.rend());
+  }
+  return success();
+}

@@ -1,0 +1,52 @@
+//===- UnitScheduler.h - Order of a program's kernels ----------*- C++ -*-===//
+
+#ifndef TORCH_LTC_LIB_KERNELS_UNITSCHEDULER_H
+#define TORCH_LTC_LIB_KERNELS_UNITSCHEDULER_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::torch_ltc {
+
+/// Values that an op reads, including those captured by its regions.
+SetVector<Value> valuesRead(Operation *op);
+
+/// Sorts the program's ops so that each unit (the members of a group, or one
+/// op that has none) is a contiguous run after all that it reads. Depth first
+/// in program order, but
+///
+///   * checks of indices come as early as can be: they end the run before
+///     anything of the caller's is overwritten;
+///   * the new value of a parameter is computed after everything else that
+///     reads the old one, where that is no cycle: it can then lie in the old
+///     one's memory.
+class UnitScheduler {
+public:
+  explicit UnitScheduler(func::FuncOp program);
+
+  /// Moves the ops; fails if the groups depend on each other in a cycle.
+  LogicalResult schedule();
+
+private:
+  enum class State : uint8_t { New, Open, Done };
+
+  void findProducers();
+  void putUpdatesLast();
+  /// Units that read the argument, also through views of it.
+  llvm::SmallSetVector<unsigned, 4> readersOf(BlockArgument argument);
+  /// Whether `unit` needs `other`, directly or not.
+  bool needs(unsigned unit, unsigned other) const;
+  LogicalResult visit(unsigned root);
+
+  func::FuncOp program;
+  Block &block;
+  SmallVector<SmallVector<Operation *, 4>> units;
+  DenseMap<Operation *, unsigned> unitOf;
+  SmallVector<llvm::SmallSetVector<unsigned, 4>> producers;
+  SmallVector<State> state;
+};
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_LIB_KERNELS_UNITSCHEDULER_H

@@ -1,0 +1,97 @@
+//===- DecomposeElementwise.cpp - Elementwise ops of several results ------===//
+//
+// Elementwise ops with one result are lowered as they are, by scalar builders.
+// Formulas: aten/src/ATen/native/Activation.cpp and cpu/Activation.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FormulaBuilder.h"
+
+#include "torch_ltc/Dialect/Torch/TorchOps_elementwise.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_random.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch;
+
+// buffer = exp(-|x|); output = min(x, 0) - log1p(buffer)
+static LogicalResult decomposeLogSigmoid(AtenLogSigmoidForwardOp op,
+                                         FormulaBuilder &b) {
+  Value x = b.compute(op.getSelf());
+  Value buffer = b.exp(b.neg(b.abs(x)));
+  Value output = b.sub(b.clampMax(x, 0.0), b.log1p(buffer));
+  return b.replaceWith({output, buffer});
+}
+
+namespace {
+// The two halves of glu's operand.
+struct Halves {
+  int64_t dim;
+  Value first, second;
+};
+} // namespace
+
+static Halves split(FormulaBuilder &b, Value self, Value dim) {
+  Halves halves;
+  halves.dim = b.dimension(dim, b.rank(self));
+  Value x = b.compute(self);
+  int64_t size = b.sizes(x)[halves.dim];
+  halves.first = b.slice(x, halves.dim, 0, size / 2);
+  halves.second = b.slice(x, halves.dim, size / 2, size);
+  return halves;
+}
+
+// first * sigmoid(second)
+static LogicalResult decomposeGlu(AtenGluOp op, FormulaBuilder &b) {
+  Halves x = split(b, op.getSelf(), op.getDim());
+  return b.replaceWith({b.mul(x.first, b.sigmoid(x.second))});
+}
+
+// s = sigmoid(second): s * grad, (1 - s) * s * grad * first
+static LogicalResult decomposeGluBackward(AtenGluBackwardOp op,
+                                          FormulaBuilder &b) {
+  Halves x = split(b, op.getSelf(), op.getDim());
+  Value grad = b.compute(op.getGradOutput());
+  Value s = b.sigmoid(x.second);
+  Value gradFirst = b.mul(s, grad);
+  Value gradSecond =
+      b.mul(b.mul(b.mul(b.sub(Number(1.0), s), s), grad), x.first);
+  return b.replaceWith(
+      {b.concatenate({gradFirst, gradSecond}, x.dim, b.resultSizes())});
+}
+
+// x > 0: grad, 0; else weight * grad, x * grad
+static LogicalResult decomposePreluBackward(Aten_PreluKernelBackwardOp op,
+                                            FormulaBuilder &b) {
+  Value grad = b.compute(op.getGradOutput()), x = b.compute(op.getSelf());
+  Value positive = b.gt(x, 0.0);
+  Value gradSelf =
+      b.where(positive, grad, b.mul(b.compute(op.getWeight()), grad));
+  Value gradWeight = b.maskedFill(b.mul(x, grad), positive, 0.0);
+  return b.replaceWith({gradSelf, gradWeight});
+}
+
+// grad * mask * scale
+static LogicalResult decomposeDropoutBackward(AtenNativeDropoutBackwardOp op,
+                                              FormulaBuilder &b) {
+  Value grad = b.compute(op.getGradOutput());
+  Value mask = b.cast(op.getMask(), b.dtype(grad));
+  return b.replaceWith({b.mul(b.mul(grad, mask), b.number(op.getScale()))});
+}
+
+// `src` with self's sizes and dtype.
+static LogicalResult decomposeCopy(AtenCopyOp op, FormulaBuilder &b) {
+  Value src = b.cast(op.getSrc(), b.resultDtype());
+  return b.replaceWith({b.expand(src, b.resultSizes())});
+}
+
+void mlir::torch_ltc::populateElementwiseDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options) {
+  DecompositionAdder adder(patterns, options);
+  adder.add(decomposeLogSigmoid);
+  adder.add(decomposeGlu);
+  adder.add(decomposeGluBackward);
+  adder.add(decomposePreluBackward);
+  adder.add(decomposeDropoutBackward);
+  adder.add(decomposeCopy);
+}

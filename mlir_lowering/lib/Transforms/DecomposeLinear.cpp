@@ -1,0 +1,101 @@
+//===- DecomposeLinear.cpp - Products with an addend, vectors -------------===//
+//
+// Formulas: aten/src/ATen/native/LinearAlgebra.cpp and Blas.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FormulaBuilder.h"
+
+#include "torch_ltc/Dialect/Torch/TorchOps_linear.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch;
+
+// beta * self + alpha * product. With beta = 0, `self` isn't read: a nan in it
+// doesn't matter.
+template <typename OpTy>
+static LogicalResult replaceByAddend(OpTy op, FormulaBuilder &b,
+                                     Value product) {
+  Number alpha = b.number(op.getAlpha()), beta = b.number(op.getBeta());
+  if (!alpha.is(1))
+    product = b.mul(product, alpha);
+  if (beta.is(0))
+    return b.replaceWith({product});
+  Value addend = b.cast(op.getSelf(), b.dtype(product));
+  if (!beta.is(1))
+    addend = b.mul(addend, beta);
+  return b.replaceWith({b.add(product, addend)});
+}
+
+// Positions of beta and alpha.
+static constexpr unsigned factors[] = {3, 4};
+
+static Value columnOf(FormulaBuilder &b, Value vector) {
+  return b.view(vector, {b.numElements(vector), 1});
+}
+static Value rowOf(FormulaBuilder &b, Value vector) {
+  return b.view(vector, {1, b.numElements(vector)});
+}
+
+static LogicalResult decomposeAddmm(AtenAddmmOp op, FormulaBuilder &b) {
+  return replaceByAddend(op, b, b.mm(op.getMat1(), op.getMat2()));
+}
+
+static LogicalResult decomposeBaddbmm(AtenBaddbmmOp op, FormulaBuilder &b) {
+  return replaceByAddend(op, b, b.bmm(op.getBatch1(), op.getBatch2()));
+}
+
+// The sum over the batch is a longer inner product: [N, B * M] x [B * M, P].
+static LogicalResult decomposeAddbmm(AtenAddbmmOp op, FormulaBuilder &b) {
+  Value first = op.getBatch1(), second = op.getBatch2();
+  int64_t batch = b.sizes(first)[0], rows = b.sizes(first)[1];
+  int64_t inner = b.sizes(first)[2], columns = b.sizes(second)[2];
+  Value left = b.view(b.permute(first, {1, 0, 2}), {rows, batch * inner});
+  Value right = b.view(second, {batch * inner, columns});
+  return replaceByAddend(op, b, b.mm(left, right));
+}
+
+static Value matrixVector(FormulaBuilder &b, Value matrix, Value vector) {
+  return b.view(b.mm(matrix, columnOf(b, vector)), {b.sizes(matrix)[0]});
+}
+
+static LogicalResult decomposeAddmv(AtenAddmvOp op, FormulaBuilder &b) {
+  return replaceByAddend(op, b, matrixVector(b, op.getMat(), op.getVec()));
+}
+
+static LogicalResult decomposeAddr(AtenAddrOp op, FormulaBuilder &b) {
+  return replaceByAddend(
+      op, b, b.mul(columnOf(b, op.getVec1()), rowOf(b, op.getVec2())));
+}
+
+static LogicalResult decomposeMv(AtenMvOp op, FormulaBuilder &b) {
+  return b.replaceWith({matrixVector(b, op.getSelf(), op.getVec())});
+}
+
+static LogicalResult replaceByDot(FormulaBuilder &b, Value x, Value y) {
+  return b.replaceWith(
+      {b.sum(b.mul(b.compute(x), b.compute(y)), {0}, /*keepDim=*/false)});
+}
+
+static LogicalResult decomposeDot(AtenDotOp op, FormulaBuilder &b) {
+  return replaceByDot(b, op.getSelf(), op.getTensor());
+}
+
+// The conjugate of a real number is itself.
+static LogicalResult decomposeVdot(AtenVdotOp op, FormulaBuilder &b) {
+  return replaceByDot(b, op.getSelf(), op.getOther());
+}
+
+void mlir::torch_ltc::populateLinearDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options) {
+  DecompositionAdder adder(patterns, options);
+  adder.add(decomposeAddmm, factors);
+  adder.add(decomposeBaddbmm, factors);
+  adder.add(decomposeAddbmm, factors);
+  adder.add(decomposeAddmv, factors);
+  adder.add(decomposeAddr, factors);
+  adder.add(decomposeMv);
+  adder.add(decomposeDot);
+  adder.add(decomposeVdot);
+}

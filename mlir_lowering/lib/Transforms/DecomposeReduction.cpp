@@ -1,0 +1,169 @@
+//===- DecomposeReduction.cpp - Means, variances, norms -------------------===//
+//
+// Formulas: aten/src/ATen/native/ReduceOps.cpp and cpu/ReduceOpsKernel.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FormulaBuilder.h"
+
+#include "torch_ltc/Dialect/Torch/TorchOps_reduction.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch;
+
+static SmallVector<int64_t> allDims(FormulaBuilder &b, Value x) {
+  return llvm::to_vector(llvm::seq<int64_t>(0, b.rank(x)));
+}
+
+//===----------------------------------------------------------------------===//
+// Means
+//===----------------------------------------------------------------------===//
+
+static LogicalResult decomposeMean(AtenMeanOp op, FormulaBuilder &b) {
+  Value x = b.compute(op.getSelf(), b.resultDtype());
+  return b.replaceWith({b.mean(x, allDims(b, x), /*keepDim=*/false)});
+}
+
+static LogicalResult decomposeMeanDim(AtenMeanDimOp op, FormulaBuilder &b) {
+  Value x = b.compute(op.getSelf(), b.resultDtype());
+  SmallVector<int64_t> dims = b.dimensions(op.getDim(), b.rank(x));
+  return b.replaceWith({b.mean(x, dims, b.boolean(op.getKeepdim()))});
+}
+
+//===----------------------------------------------------------------------===//
+// Variances
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Moments {
+  Value variance, mean;
+};
+} // namespace
+
+// sum((x - mean)^2) / max(0, n - correction): the two passes lose no digits
+// where |mean| is much larger than the deviation. The mean keeps its
+// dimensions.
+template <typename OpTy>
+static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b) {
+  Value x = b.compute(op.getSelf());
+  double correction = 1;
+  if (!b.isNone(op.getCorrection())) {
+    Number number = b.number(op.getCorrection());
+    if (!number.isKnown())
+      return b.fail("its correction isn't a constant");
+    correction = number.get();
+  }
+  SmallVector<int64_t> dims = b.dimensions(op.getDim(), b.rank(x));
+  Value mean = b.mean(x, dims, /*keepDim=*/true);
+  Value squares = b.sum(b.square(b.sub(x, mean)), dims, /*keepDim=*/true);
+  double divisor = std::max(0.0, double(b.count(x, dims)) - correction);
+  return Moments{b.div(squares, divisor), mean};
+}
+
+static LogicalResult decomposeVar(AtenVarCorrectionOp op, FormulaBuilder &b) {
+  FailureOr<Moments> result = moments(op, b);
+  return failed(result) ? failure() : b.replaceWith({result->variance});
+}
+
+static LogicalResult decomposeStd(AtenStdCorrectionOp op, FormulaBuilder &b) {
+  FailureOr<Moments> result = moments(op, b);
+  return failed(result) ? failure() : b.replaceWith({b.sqrt(result->variance)});
+}
+
+static LogicalResult decomposeVarMean(AtenVarMeanCorrectionOp op,
+                                      FormulaBuilder &b) {
+  FailureOr<Moments> result = moments(op, b);
+  if (failed(result))
+    return failure();
+  return b.replaceWith({result->variance, result->mean});
+}
+
+static LogicalResult decomposeStdMean(AtenStdMeanCorrectionOp op,
+                                      FormulaBuilder &b) {
+  FailureOr<Moments> result = moments(op, b);
+  if (failed(result))
+    return failure();
+  return b.replaceWith({b.sqrt(result->variance), result->mean});
+}
+
+//===----------------------------------------------------------------------===//
+// Norms
+//===----------------------------------------------------------------------===//
+
+// aten/src/ATen/native/SharedReduceOps.h, NormOps and its special cases.
+static Value vectorNorm(FormulaBuilder &b, Value x, double order,
+                        ArrayRef<int64_t> dims, bool keepDim) {
+  auto sum = [&](Value terms) { return b.sum(terms, dims, keepDim); };
+  if (order == 2)
+    return b.sqrt(sum(b.square(x)));
+  if (order == 1)
+    return sum(b.abs(x));
+  if (order == 0)
+    return sum(b.cast(b.ne(x, 0.0), b.dtype(x)));
+  // Nothing has a largest element; torch allows the norm of nothing where it
+  // is 0.
+  if (std::isinf(order) && b.count(x, dims) == 0)
+    return sum(x);
+  if (std::isinf(order))
+    return order > 0 ? b.amax(b.abs(x), dims, keepDim)
+                     : b.amin(b.abs(x), dims, keepDim);
+  return b.pow(sum(b.pow(b.abs(x), order)), 1 / order);
+}
+
+static LogicalResult replaceByNorm(FormulaBuilder &b, Value self, Value order,
+                                   ArrayRef<int64_t> dims, bool keepDim) {
+  Number p = b.isNone(order) ? Number(2) : b.number(order);
+  if (!p.isKnown())
+    return b.fail("its order isn't a constant");
+  Value x = b.compute(self, b.resultDtype());
+  return b.replaceWith({vectorNorm(b, x, p.get(), dims, keepDim)});
+}
+
+static LogicalResult decomposeVectorNorm(AtenLinalgVectorNormOp op,
+                                         FormulaBuilder &b) {
+  Value self = op.getSelf();
+  return replaceByNorm(b, self, op.getOrd(),
+                       b.dimensions(op.getDim(), b.rank(self)),
+                       b.boolean(op.getKeepdim()));
+}
+
+static LogicalResult decomposeNorm(AtenNormScalarOp op, FormulaBuilder &b) {
+  return replaceByNorm(b, op.getSelf(), op.getP(), allDims(b, op.getSelf()),
+                       /*keepDim=*/false);
+}
+
+static LogicalResult decomposeNormDim(AtenNormScalarOptDimOp op,
+                                      FormulaBuilder &b) {
+  Value self = op.getSelf();
+  return replaceByNorm(b, self, op.getP(),
+                       b.dimensions(op.getDim(), b.rank(self)),
+                       b.boolean(op.getKeepdim()));
+}
+
+static LogicalResult decomposeCountNonzero(AtenCountNonzeroDimIntListOp op,
+                                           FormulaBuilder &b) {
+  Value self = op.getSelf();
+  bool isFloat = isa<mlir::FloatType>(b.dtype(self));
+  Value isNonzero = b.ne(self, isFloat ? Number(0.0) : Number(0));
+  return b.replaceWith({b.sum(b.cast(isNonzero, b.resultDtype()),
+                              b.dimensions(op.getDim(), b.rank(self)),
+                              /*keepDim=*/false)});
+}
+
+void mlir::torch_ltc::populateReductionDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options) {
+  DecompositionAdder adder(patterns, options);
+  adder.add(decomposeMean);
+  adder.add(decomposeMeanDim);
+  adder.add(decomposeVar);
+  adder.add(decomposeStd);
+  adder.add(decomposeVarMean);
+  adder.add(decomposeStdMean);
+  adder.add(decomposeVectorNorm);
+  adder.add(decomposeNorm);
+  adder.add(decomposeNormDim);
+  adder.add(decomposeCountNonzero);
+}

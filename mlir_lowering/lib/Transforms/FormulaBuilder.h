@@ -1,0 +1,272 @@
+//===- FormulaBuilder.h - Formulas in the torch dialect ---*- C++ -*-===//
+//
+// Writes `(x - max).exp()` as torch ops: makes constants, infers each result's
+// sizes and dtype, and turns arithmetic with numbers into `.Scalar` ops.
+//
+//   Value x = b.compute(op.getSelf());              // float32 for bfloat16
+//   Value e = b.exp(b.sub(x, b.amax(x, {1}, /*keepDim=*/true)));
+//   return b.replaceWith({b.mul(e, 0.5)});          // and back
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_TRANSFORMS_FORMULABUILDER_H
+#define TORCH_LTC_TRANSFORMS_FORMULABUILDER_H
+
+#include "torch_ltc/Dialect/Torch/TorchOps.h"
+#include "torch_ltc/Transforms/Decompositions.h"
+
+#include <optional>
+
+namespace mlir::torch_ltc {
+
+/// A Python number in a formula: known now, or a scalar parameter of the
+/// program (an int or float value, or a rank-0 tensor computed from one).
+class Number {
+public:
+  Number(double known) : known(known) {}
+  Number(int64_t known) : integer(true), known(known) {}
+  Number(int known) : Number(int64_t(known)) {}
+  static Number parameter(Value value) {
+    Number number(0.0);
+    number.value = value;
+    return number;
+  }
+
+  bool isKnown() const { return !value; }
+  bool isInteger() const { return integer; }
+  /// Only if it is known.
+  double get() const { return known; }
+  bool is(double other) const { return isKnown() && known == other; }
+  /// The parameter; null for a known number.
+  Value getValue() const { return value; }
+
+private:
+  bool integer = false;
+  double known;
+  Value value;
+};
+
+class FormulaBuilder {
+public:
+  FormulaBuilder(PatternRewriter &rewriter, Operation *op)
+      : rewriter(rewriter), op(op) {}
+
+  //===--------------------------------------------------------------------===//
+  // The op
+  //===--------------------------------------------------------------------===//
+
+  /// Fails, with a reason, unless tensors have static sizes and each operand
+  /// that isn't a tensor or a float is a constant. Numbers at `parameters` may
+  /// be ints that aren't known.
+  LogicalResult checkOperands(ArrayRef<unsigned> parameters);
+  /// Says why this op can't be decomposed; a clause: "its order is unknown".
+  LogicalResult fail(const Twine &reason);
+
+  bool isUsed(unsigned result) const {
+    return !op->getResult(result).use_empty();
+  }
+  ArrayRef<int64_t> resultSizes(unsigned result = 0) const;
+  Type resultDtype(unsigned result = 0) const;
+
+  /// Replaces the op's results. Values are cast to the result's dtype and
+  /// reshaped to its sizes, which have as many elements. Null for a result
+  /// that isn't computed: an error if it is used.
+  LogicalResult replaceWith(ArrayRef<Value> values);
+  /// If no result has elements there is nothing to compute: replaces them.
+  LogicalResult replaceIfEmpty();
+
+  //===--------------------------------------------------------------------===//
+  // Operands: constants of the op
+  //===--------------------------------------------------------------------===//
+
+  static bool isNone(Value value);
+  static int64_t integer(Value value);
+  static bool boolean(Value value);
+  static StringRef string(Value value);
+  static Number number(Value value);
+  static SmallVector<int64_t> integers(Value list);
+  static SmallVector<bool> booleans(Value list);
+  /// A dimension counted from the front; 0 for a tensor of rank 0.
+  static int64_t dimension(Value value, int64_t rank);
+  /// Dimensions counted from the front, sorted; all for none and for [].
+  static SmallVector<int64_t> dimensions(Value list, int64_t rank);
+
+  static ArrayRef<int64_t> sizes(Value tensor);
+  static Type dtype(Value tensor);
+  static int64_t rank(Value tensor) { return sizes(tensor).size(); }
+  static int64_t numElements(Value tensor);
+  /// Product of the sizes of these dimensions.
+  static int64_t count(Value tensor, ArrayRef<int64_t> dims);
+
+  //===--------------------------------------------------------------------===//
+  // Constants and casts
+  //===--------------------------------------------------------------------===//
+
+  Value none();
+  Value constant(bool value);
+  Value constant(int64_t value);
+  Value constant(double value);
+  Value list(ArrayRef<int64_t> values);
+
+  Value cast(Value tensor, Type dtype);
+  /// In the dtype that torch's CPU kernels compute in: float32 for 16-bit
+  /// floats. None and null stay null.
+  Value compute(Value tensor);
+  /// The same for a result of `dtype`; integers become floats if it is one.
+  Value compute(Value tensor, Type dtype) {
+    return cast(tensor, computeDtype(dtype));
+  }
+  static Type computeDtype(Type dtype);
+
+  Value full(ArrayRef<int64_t> sizes, Number value, Type dtype);
+  Value zeros(ArrayRef<int64_t> sizes, Type dtype) {
+    return full(sizes, 0.0, dtype);
+  }
+  /// 0, 1, ... end - 1 as int64.
+  Value arange(int64_t end);
+
+  //===--------------------------------------------------------------------===//
+  // Elementwise; operands are broadcast, the result has the first tensor's
+  // dtype
+  //===--------------------------------------------------------------------===//
+
+  Value neg(Value x);
+  Value abs(Value x);
+  Value exp(Value x);
+  Value log(Value x);
+  Value log1p(Value x);
+  Value sqrt(Value x);
+  Value rsqrt(Value x);
+  Value sigmoid(Value x);
+  Value square(Value x) { return mul(x, x); }
+
+  Value add(Value a, Value b);
+  Value add(Value a, Number b);
+  Value sub(Value a, Value b);
+  Value sub(Value a, Number b);
+  Value sub(Number a, Value b);
+  Value mul(Value a, Value b);
+  Value mul(Value a, Number b);
+  Value div(Value a, Value b);
+  Value div(Value a, Number b);
+  Value pow(Value a, double exponent);
+  Value clampMin(Value a, double min);
+  Value clampMax(Value a, double max);
+
+  Number sub(Number a, Number b);
+  Number mul(Number a, Number b);
+
+  Value eq(Value a, Value b);
+  Value eq(Value a, Number b);
+  Value ne(Value a, Number b);
+  Value lt(Value a, Number b);
+  Value le(Value a, Number b);
+  Value gt(Value a, Number b);
+  Value ge(Value a, Number b);
+  Value logicalAnd(Value a, Value b);
+  Value logicalOr(Value a, Value b);
+  Value logicalNot(Value a);
+  /// The result has `yes`'s dtype.
+  Value where(Value condition, Value yes, Value no);
+  /// `x`, and `value` where the mask is true.
+  Value maskedFill(Value x, Value mask, Number value);
+
+  //===--------------------------------------------------------------------===//
+  // Reductions (dimensions are sorted); the result has the operand's dtype
+  //===--------------------------------------------------------------------===//
+
+  Value sum(Value x, ArrayRef<int64_t> dims, bool keepDim);
+  Value amax(Value x, ArrayRef<int64_t> dims, bool keepDim);
+  Value amin(Value x, ArrayRef<int64_t> dims, bool keepDim);
+  Value mean(Value x, ArrayRef<int64_t> dims, bool keepDim);
+  Value all(Value x, int64_t dim, bool keepDim);
+
+  //===--------------------------------------------------------------------===//
+  // Views, gathers, matrix products
+  //===--------------------------------------------------------------------===//
+
+  Value view(Value x, ArrayRef<int64_t> sizes);
+  Value unsqueeze(Value x, int64_t dim);
+  Value expand(Value x, ArrayRef<int64_t> sizes);
+  Value permute(Value x, ArrayRef<int64_t> dims);
+  Value select(Value x, int64_t dim, int64_t index);
+  Value slice(Value x, int64_t dim, int64_t start, int64_t end);
+  Value concatenate(ArrayRef<Value> tensors, int64_t dim,
+                    ArrayRef<int64_t> sizes);
+  Value listOf(ArrayRef<Value> tensors);
+  Value gather(Value x, int64_t dim, Value index);
+  Value indexSelect(Value x, int64_t dim, Value index);
+  Value mm(Value a, Value b);
+  Value bmm(Value a, Value b);
+
+private:
+  template <typename OpTy>
+  Value create(ArrayRef<int64_t> sizes, Type dtype, ValueRange operands);
+  template <typename OpTy> Value unary(Value x);
+  template <typename OpTy>
+  Value binary(Value a, Value b, Type dtype, ValueRange more = {});
+  template <typename TensorOp, typename ScalarOp>
+  Value withNumber(Value a, Number b, Type dtype, ValueRange more = {});
+  template <typename OpTy>
+  Value reduce(Value x, ArrayRef<int64_t> dims, bool keepDim,
+               bool takesDtype = false);
+  Value asScalar(Number number);
+  Value asTensor(Number number);
+  /// A dtype as the constant that ATen ops take.
+  Value scalarType(Type dtype);
+  Type boolDtype();
+
+  PatternRewriter &rewriter;
+  Operation *op;
+};
+
+/// Rewrites one kind of op by a function.
+template <typename OpTy>
+class DecompositionPattern : public OpRewritePattern<OpTy> {
+public:
+  using Function = LogicalResult (*)(OpTy, FormulaBuilder &);
+
+  DecompositionPattern(MLIRContext *context, Function function,
+                       ArrayRef<unsigned> parameters)
+      : OpRewritePattern<OpTy>(context), function(function),
+        parameters(parameters) {}
+
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    FormulaBuilder builder(rewriter, op);
+    if (failed(builder.checkOperands(parameters)))
+      return failure();
+    if (succeeded(builder.replaceIfEmpty()))
+      return success();
+    return function(op, builder);
+  }
+
+private:
+  Function function;
+  SmallVector<unsigned, 2> parameters;
+};
+
+/// Adds patterns for ops that aren't legal.
+class DecompositionAdder {
+public:
+  DecompositionAdder(RewritePatternSet &patterns,
+                     const DecompositionOptions &options)
+      : patterns(patterns), options(options) {}
+
+  /// `parameters`: positions of numbers that may be ints not known now.
+  template <typename OpTy>
+  void add(LogicalResult (*function)(OpTy, FormulaBuilder &),
+           ArrayRef<unsigned> parameters = {}) {
+    if (!options.isLegal(OpTy::getOperationName()))
+      patterns.add<DecompositionPattern<OpTy>>(patterns.getContext(), function,
+                                               parameters);
+  }
+
+private:
+  RewritePatternSet &patterns;
+  const DecompositionOptions &options;
+};
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_TRANSFORMS_FORMULABUILDER_H

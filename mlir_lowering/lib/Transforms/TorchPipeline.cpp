@@ -1,0 +1,33 @@
+//===- TorchPipeline.cpp - From a traced program to the contract ----------===//
+
+#include "torch_ltc/Transforms/TorchPipeline.h"
+#include "torch_ltc/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+void torch_ltc::buildTorchPipeline(OpPassManager &passes,
+                                   const TorchPipelineOptions &options) {
+  passes.addPass(createImportOperatorsPass());
+  // Decompositions look at operands through views and casts that do nothing,
+  // and leave such views and casts themselves: so once before, once after.
+  passes.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+  passes.addNestedPass<func::FuncOp>(createDecomposeOpsPass(
+      {/*legalOps=*/{options.legalOps.begin(), options.legalOps.end()}}));
+  passes.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+  passes.addNestedPass<func::FuncOp>(createCSEPass());
+  VerifyBackendContractPassOptions contract;
+  contract.legalOps.assign(options.legalOps.begin(), options.legalOps.end());
+  passes.addPass(createVerifyBackendContractPass(contract));
+}
+
+void torch_ltc::registerTorchPipeline() {
+  PassPipelineRegistration<>(
+      "ltc-torch-to-contract",
+      "Bring a traced program in the torch dialect to the backend contract",
+      [](OpPassManager &passes) { buildTorchPipeline(passes); });
+}

@@ -1,0 +1,303 @@
+"""Rows of the op table and the parts of a torch schema that they need."""
+
+import dataclasses
+import re
+import tomllib
+
+FIELDS = {"schema", "emit", "shape", "dtype", "lower", "trace", "hooks", "torch_mlir"}
+# Functions of these names are in ltc_backend/shape, in files named after the
+# families.
+SHAPE_RULES = (
+    # elementwise
+    "self",
+    "broadcast",
+    "broadcast_pair",
+    "floating_self",
+    "floating_broadcast",
+    "numeric_self",
+    "numeric_broadcast",
+    "integral_broadcast",
+    "shift",
+    "difference",
+    "addcdiv",
+    "same_dtype_broadcast",
+    "copy",
+    "clamp",
+    "lerp",
+    "masked_fill",
+    "log_sigmoid",
+    "glu",
+    "glu_backward",
+    "dropout",
+    # reduction
+    "reduction",
+    "listed_reduction",
+    "floating_reduction",
+    "reduction_pair",
+    "norm",
+    "extremum",
+    "extremum_pair",
+    "scan",
+    "softmax",
+    "sort",
+    "topk",
+    # data_movement
+    "view",
+    "expand",
+    "permute",
+    "transpose",
+    "t",
+    "unsqueeze",
+    "squeeze",
+    "select",
+    "slice",
+    "diagonal",
+    "as_strided",
+    "unfold",
+    "input_sizes",
+    "select_scatter",
+    "slice_scatter",
+    "diagonal_scatter",
+    "as_strided_scatter",
+    "cat",
+    "stack",
+    "split",
+    "split_with_sizes",
+    "unbind",
+    "repeat",
+    "flip",
+    "roll",
+    "triangle",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "constant_pad",
+    "reflection_pad1d",
+    "reflection_pad2d",
+    "replication_pad1d",
+    "replication_pad2d",
+    # linear
+    "mm",
+    "bmm",
+    "addmm",
+    "baddbmm",
+    "addbmm",
+    "mv",
+    "dot",
+    "addr",
+    # convolution
+    "convolution",
+    "convolution_backward",
+    # pooling
+    "max_pool2d",
+    "max_pool2d_backward",
+    "avg_pool2d",
+    "avg_pool2d_backward",
+    "adaptive_pool2d",
+    "adaptive_pool2d_backward",
+    "adaptive_max_pool2d",
+    "upsample2d",
+    "upsample2d_backward",
+    # normalization
+    "layer_norm",
+    "layer_norm_backward",
+    "rms_norm",
+    "rms_norm_backward",
+    "batch_norm",
+    "batch_norm_inference",
+    "batch_norm_functional",
+    "batch_norm_backward",
+    "group_norm",
+    "group_norm_backward",
+    # indexing
+    "index",
+    "index_put",
+    "index_select",
+    "gather",
+    "scatter",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "masked_scatter",
+    "bucketize",
+    # embedding
+    "embedding",
+    "embedding_backward",
+    # loss
+    "loss",
+    "loss_backward",
+    "cross_entropy",
+    "nll_loss",
+    "nll_loss_backward",
+    "nll_loss2d",
+    "nll_loss2d_backward",
+    # constructor
+    "sizes",
+    "scalar",
+    "length",
+    "eye",
+    "arange",
+    "triangle_indices",
+    # What only the Meta kernel knows.
+    "meta",
+)
+DTYPE_RULES = (
+    "self",
+    "promote",
+    "promote_float",
+    "bool",
+    "boolean_or_byte",
+    "int64",
+    "argument",
+    "sum",
+    "div_mode",
+    "half_to_float",
+    "fill_value",
+    "range",
+    "meta",
+)
+TRACE_KINDS = ("node", "random", "dialect")
+HOOKS = ("fold", "canonicalize", "verify")
+
+
+class TableError(Exception):
+    """A mistake in the table; the text names the file and the row."""
+
+
+@dataclasses.dataclass
+class Argument:
+    name: str
+    type: str  # "Tensor", "Tensor?", "SymInt[]", "Scalar", ...
+
+
+@dataclasses.dataclass
+class Row:
+    family: str
+    schema: str
+    arguments: list
+    result_types: list
+    emit: str
+    shape: str
+    dtype: str
+    lower: str
+    trace: str
+    hooks: list
+    torch_mlir: bool
+
+    @property
+    def class_name(self):
+        """aten._softmax -> Aten_SoftmaxOp, aten.add.Tensor -> AtenAddTensorOp."""
+        name = ""
+        for part in self.emit.split("."):
+            underscores = len(part) - len(part.lstrip("_"))
+            words = part.split("_")
+            name += "_" * underscores
+            name += "".join(w[:1].upper() + w[1:] for w in words)
+        return name + "Op"
+
+
+def parse_arguments(text):
+    arguments = []
+    for piece in split_top_level(text):
+        if piece == "*":
+            continue
+        type_text, _, rest = piece.rpartition(" ")
+        name = rest.partition("=")[0]
+        # "Tensor(a!)" and "int[2]" describe aliasing and a default length.
+        type_text = re.sub(r"\([a-z!]*\)", "", type_text)
+        type_text = re.sub(r"\[\d+\]", "[]", type_text)
+        arguments.append(Argument(name, type_text))
+    return arguments
+
+
+def split_top_level(text):
+    pieces, depth, begin = [], 0, 0
+    for index, char in enumerate(text):
+        depth += (char in "([") - (char in ")]")
+        if char == "," and depth == 0:
+            pieces.append(text[begin:index].strip())
+            begin = index + 1
+    pieces.append(text[begin:].strip())
+    return [piece for piece in pieces if piece]
+
+
+def parse_schema(schema, where):
+    match = re.fullmatch(r"(aten|prims)::([\w.]+)\((.*)\) -> (.+)", schema)
+    if not match:
+        raise TableError(f"{where}: cannot read the schema '{schema}'")
+    namespace, name, arguments, results = match.groups()
+    if results.startswith("("):
+        results = results[1:-1]
+    types = [
+        re.sub(r"\([a-z!]*\)", "", piece).split(" ")[0]
+        for piece in split_top_level(results)
+    ]
+    for type_text in types:
+        if type_text not in ("Tensor", "Tensor[]"):
+            raise TableError(f"{where}: results must be tensors: '{schema}'")
+    return f"{namespace}.{name}", parse_arguments(arguments), types
+
+
+def load_family(path, family):
+    with path.open("rb") as file:
+        table = tomllib.load(file)
+    rows = []
+    for entry in table["ops"]:
+        where = f"{path.name}: {entry.get('schema', entry)}"
+        unknown = set(entry) - FIELDS
+        if unknown:
+            raise TableError(f"{where}: unknown field {sorted(unknown)[0]}")
+        fields = {"trace": "node", "hooks": [], "torch_mlir": True}
+        fields |= table["default"] | entry
+        name, arguments, results = parse_schema(fields.pop("schema"), where)
+        fields.setdefault("emit", name)
+        row = Row(
+            family=family,
+            schema=entry["schema"],
+            arguments=arguments,
+            result_types=results,
+            **fields,
+        )
+        check_row(row, where)
+        rows.append(row)
+    return rows
+
+
+def check_row(row, where):
+    for field, allowed in (
+        ("shape", SHAPE_RULES),
+        ("dtype", DTYPE_RULES),
+        ("trace", TRACE_KINDS),
+    ):
+        value = getattr(row, field)
+        if value not in allowed:
+            raise TableError(
+                f"{where}: {field} = '{value}' is not one of " + ", ".join(allowed)
+            )
+    for hook in row.hooks:
+        if hook not in HOOKS:
+            raise TableError(f"{where}: unknown hook '{hook}'")
+    if row.lower in ("linalg", "library", "decompose", "none"):
+        return
+    if row.family != "elementwise":
+        raise TableError(
+            f"{where}: lower = '{row.lower}': scalar builders are for elementwise ops"
+        )
+
+
+def check_rows(rows):
+    """Each schema once; rows that emit the same op agree on its operands."""
+    schemas, emitted = set(), {}
+    for row in rows:
+        name = row.schema.partition("(")[0]
+        if name in schemas:
+            raise TableError(f"{name} has two rows")
+        schemas.add(name)
+        first = emitted.setdefault(row.emit, row)
+        types = [argument.type for argument in row.arguments]
+        if types != [argument.type for argument in first.arguments]:
+            raise TableError(
+                f"{name} and {first.schema} emit {row.emit} with different operands"
+            )
+        for field in ("torch_mlir", "hooks"):
+            if getattr(row, field) != getattr(first, field):
+                raise TableError(f"{row.emit}: {field} differs between rows")

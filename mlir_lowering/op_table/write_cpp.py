@@ -1,0 +1,112 @@
+"""C++ text that comes from the op table."""
+
+import op_schema
+
+INCLUDE = "torch_ltc/Dialect/Torch"
+
+
+def camel(name):
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def family_header(family, chunk_names):
+    # Each .h.inc undefines the macro at its end.
+    includes = "\n".join(
+        f'#define GET_OP_CLASSES\n#include "{INCLUDE}/TorchOps_{name}.h.inc"'
+        for name in chunk_names
+    )
+    guard = f"TORCH_LTC_DIALECT_TORCH_TORCHOPS_{family.upper()}_H"
+    return f"""// Generated from the op table: the ops of the family {family}.
+#ifndef {guard}
+#define {guard}
+
+#include "{INCLUDE}/TorchOps.h"
+
+{includes}
+
+#endif // {guard}
+"""
+
+
+def chunk_source(chunk):
+    return f"""// Generated from the op table.
+#include "{INCLUDE}/TorchDialect.h"
+#include "{INCLUDE}/TorchOps.h"
+
+#define GET_OP_CLASSES
+#include "{INCLUDE}/TorchOps_{chunk.name}.h.inc"
+#define GET_OP_CLASSES
+#include "{INCLUDE}/TorchOps_{chunk.name}.cpp.inc"
+
+namespace mlir::torch_ltc::torch {{
+void registerTorchOps{camel(chunk.name)}(TorchDialect &dialect) {{
+  dialect.addOps<
+#define GET_OP_LIST
+#include "{INCLUDE}/TorchOps_{chunk.name}.cpp.inc"
+      >();
+}}
+}} // namespace mlir::torch_ltc::torch
+"""
+
+
+def chunk_list(chunks):
+    lines = [f"OP_CHUNK({camel(chunk.name)})" for chunk in chunks]
+    return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
+
+
+def missing_ops(rows):
+    names = sorted({row.emit for row in rows if not row.torch_mlir})
+    lines = [f'TORCH_MLIR_MISSING_OP("torch.{name}")' for name in names]
+    return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
+
+
+def elementwise_table(rows):
+    """ELEMENTWISE_OP(op name, scalar builder, dtype rule)."""
+    lines, seen = [], set()
+    for row in rows:
+        structured = row.lower in ("linalg", "library", "decompose", "none")
+        if row.family != "elementwise" or structured or row.emit in seen:
+            continue
+        seen.add(row.emit)
+        lines.append(f'ELEMENTWISE_OP("{row.emit}", {camel(row.lower)}, {row.dtype})')
+    return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
+
+
+def lowered_ops(rows):
+    """Ops that are lowered as they are, not decomposed."""
+    names = sorted({row.emit for row in rows if row.lower not in ("decompose", "none")})
+    lines = [f'LOWERED_OP("{name}")' for name in names]
+    return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
+
+
+def list_result_ops(rows):
+    names = sorted({row.emit for row in rows if row.result_types == ["Tensor[]"]})
+    lines = [f'LIST_RESULT_OP("torch.{name}")' for name in names]
+    return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
+
+
+def op_records(rows):
+    traced = [row for row in rows if row.trace != "dialect"]
+    parts = [
+        ("OP_FAMILY", sorted({row.family for row in traced})),
+        ("OP_SHAPE_RULE", op_schema.SHAPE_RULES),
+        (
+            "OP_DTYPE_RULE",
+            [r if r != "bool" else "boolean" for r in op_schema.DTYPE_RULES],
+        ),
+        ("OP_TRACE_KIND", ("node", "random")),
+    ]
+    text = "// Generated from the op table. Define the macros you need.\n"
+    for macro, names in parts:
+        lines = "\n".join(f"{macro}({name})" for name in names)
+        text += f"#ifdef {macro}\n{lines}\n#undef {macro}\n#endif\n"
+    lines = []
+    for row in traced:
+        dtype = "boolean" if row.dtype == "bool" else row.dtype
+        schema = row.schema.replace('"', '\\"')
+        lines.append(
+            f'OP_RECORD("{schema}", "{row.emit}", {row.family}, '
+            f"{row.shape}, {dtype}, {row.trace})"
+        )
+    body = "\n".join(lines)
+    return text + f"#ifdef OP_RECORD\n{body}\n#undef OP_RECORD\n#endif\n"

@@ -1,0 +1,127 @@
+// RUN: ltc-capi-compile-test 2>&1 | FileCheck %s
+
+#include "torch_ltc-c/lowering.h"
+#include "torch_ltc-c/runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void check(LtcStatus status) {
+  if (!status)
+    return;
+  printf("unexpected: %s\n", ltcStatusMessage(status));
+  exit(1);
+}
+
+static void printError(LtcStatus status) {
+  printf("error: %s\n", status ? ltcStatusMessage(status) : "none");
+  ltcStatusDestroy(status);
+}
+
+static const int64_t kSizes[] = {2, 3};
+static const LtcTensorType kMatrix = {LTC_DTYPE_FLOAT32, 2, kSizes};
+
+// weight - rate * softmax(weight), the weight donated.
+static LtcProgram makeStep(LtcCompiler compiler) {
+  LtcProgram program;
+  check(ltcProgramCreate(compiler, "step", &program));
+  LtcValue weight = ltcProgramAddTensorParameter(program, kMatrix, "weight", 1);
+  LtcValue rate = ltcProgramAddFloatParameter(program);
+  LtcValue softmaxOperands[] = {weight, ltcProgramConstantInt(program, -1),
+                                ltcProgramConstantBool(program, 0)};
+  LtcValue softmax, scaled, result;
+  LtcLocation here = {"train.py", 12, "encoder.0"};
+  check(ltcProgramAppend(program, "aten._softmax", softmaxOperands, 3,
+                         &kMatrix, 1, &here, &softmax));
+  LtcValue mulOperands[] = {softmax, rate};
+  check(ltcProgramAppend(program, "aten.mul.Scalar", mulOperands, 2, &kMatrix,
+                         1, &here, &scaled));
+  LtcValue subOperands[] = {weight, scaled, ltcProgramConstantInt(program, 1)};
+  check(ltcProgramAppend(program, "aten.sub.Tensor", subOperands, 3, &kMatrix,
+                         1, &here, &result));
+  check(ltcProgramSetOutputs(program, &result, 1));
+  return program;
+}
+
+static void printStage(const char *stage, const char *text, size_t size,
+                       void *user_data) {
+  (void)user_data;
+  printf("stage %s: %s\n", stage, strlen(text) == size ? "complete" : "cut");
+}
+
+static void runStep(LtcBytes bytes) {
+  LtcExecutable executable;
+  check(ltcExecutableLoad(bytes.data, bytes.size, &executable));
+  LtcOutputInfo output = ltcExecutableOutput(executable, 0);
+  printf("weight is %s, rank %zu\n",
+         ltcExecutableParameter(executable, 0).name, output.type.rank);
+  float weight[6] = {0, 0, 0, 1, 1, 1}, fresh[6] = {0};
+  void *parameters[] = {weight}, *outputs[] = {fresh};
+  LtcScalar rate = {.as_float = 0.3};
+  LtcRunArguments arguments = {parameters, &rate, outputs, 1, NULL};
+  check(ltcExecutableRun(executable, &arguments));
+  float *result = output.place == LTC_OUTPUT_DONATED ? weight : fresh;
+  printf("result %.3f %.3f\n", result[0], result[5]);
+  ltcExecutableDestroy(executable);
+}
+
+static void compileStep(LtcCompiler compiler) {
+  LtcProgram program = makeStep(compiler);
+  LtcBytes text;
+  check(ltcProgramStageText(program, "torch", 1, &text));
+  printf("%s", text.data);
+  ltcBytesDestroy(text);
+  check(ltcProgramStageText(program, "linalg", 0, &text));
+  printf("linalg has %s\n", strstr(text.data, "linalg.generic") ? "linalg" : "no linalg");
+  ltcBytesDestroy(text);
+
+  LtcCompileOptions options = {printStage, NULL, 1, 0};
+  LtcBytes executable;
+  LtcCompileStatistics statistics;
+  check(ltcProgramCompile(program, &options, &executable, &statistics));
+  printf("counts %d %d\n", statistics.ops > 5, statistics.kernels > 0);
+  printError(ltcProgramCompile(program, NULL, &executable, NULL));
+  ltcProgramDestroy(program);
+  runStep(executable);
+  ltcBytesDestroy(executable);
+}
+
+static void compileForeignOp(LtcCompiler compiler) {
+  LtcProgram program;
+  check(ltcProgramCreate(compiler, "foreign", &program));
+  LtcBytes executable;
+  printError(ltcProgramCompile(program, NULL, &executable, NULL));
+  LtcValue input = ltcProgramAddTensorParameter(program, kMatrix, NULL, 0);
+  LtcLocation here = {"train.py", 14, NULL};
+  LtcValue result;
+  check(ltcProgramAppend(program, "mylib.scale", &input, 1, &kMatrix, 1, &here,
+                         &result));
+  check(ltcProgramSetOutputs(program, &result, 1));
+  printError(ltcProgramCompile(program, NULL, &executable, NULL));
+  ltcProgramDestroy(program);
+}
+
+int main(void) {
+  LtcCompiler compiler;
+  check(ltcCompilerCreate(&compiler));
+  compileStep(compiler);
+  compileForeignOp(compiler);
+  ltcCompilerDestroy(compiler);
+  return 0;
+}
+
+// CHECK: func.func @step(
+// CHECK: torch.aten.exp
+// CHECK: loc("encoder.0"
+// CHECK: linalg has linalg
+// CHECK: stage torch: complete
+// CHECK: stage linalg: complete
+// CHECK: stage kernels: complete
+// CHECK: stage llvm: complete
+// CHECK: counts 1 1
+// CHECK: error: the program was already compiled
+// CHECK: weight is weight, rank 2
+// CHECK: result -0.100 0.900
+// CHECK: error: the program has no outputs yet
+// CHECK: error: backend contract, rule BC4: 'torch.mylib.scale' (train.py:14): the target cannot lower this op

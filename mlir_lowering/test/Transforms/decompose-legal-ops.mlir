@@ -1,0 +1,4 @@
+// RUN: not ltc-opt %s --pass-pipeline='builtin.module(func.func(ltc-mlir-decompose-ops{legal-ops=aten.softmx}))' 2>&1 | FileCheck %s
+
+// CHECK: legal-ops names 'aten.softmx', which the torch dialect doesn't have
+func.func @nothing() { return }

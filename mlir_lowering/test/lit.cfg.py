@@ -1,0 +1,20 @@
+import os
+
+import lit.formats
+
+config.name = "mlir_lowering"
+config.test_format = lit.formats.ShTest()
+config.suffixes = [".mlir", ".c", ".test"]
+config.excludes = ["Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+
+config.environment["PATH"] = os.pathsep.join(
+    [config.ltc_tools_dir, config.llvm_tools_dir, os.environ["PATH"]]
+)
+
+config.substitutions.append(("%python", config.python))
+# An interpreter that has the PyPI package torch-mlir; tests that need it are
+# skipped without one.
+if config.torch_mlir_python:
+    config.available_features.add("torch-mlir")
+    config.substitutions.append(("%torch_mlir_python", config.torch_mlir_python))
