@@ -1,0 +1,346 @@
+//===- captured_step.cpp - A step that runs without being traced ----------===//
+
+#include "capture/captured_step.h"
+
+#include "events/metrics.h"
+#include "events/step_log.h"
+#include "executor/step_executor.h"
+#include "lowering/external_backend.h"
+
+#include <ATen/FunctionalStorageImpl.h>
+#include <ATen/FunctionalTensorWrapper.h>
+
+#include <cstring>
+#include <sstream>
+#include <unordered_map>
+
+using namespace torch_ltc;
+
+namespace {
+
+at::Tensor innerOf(const at::Tensor &tensor) {
+  if (!at::functionalization::impl::isFunctionalTensor(tensor))
+    return tensor;
+  at::functionalization::impl::sync(tensor);
+  return at::functionalization::impl::from_functional_tensor(tensor);
+}
+
+/// The value below a tensor's storage where it isn't the tensor's own.
+TensorDataPtr baseOf(const at::Tensor &tensor) {
+  if (!at::functionalization::impl::isFunctionalTensor(tensor))
+    return nullptr;
+  auto *storage = static_cast<at::functionalization::FunctionalStorageImpl *>(
+      tensor.storage().unsafeGetStorageImpl());
+  return tensorDataOf(storage->base());
+}
+
+/// Which backend of the user's compiles programs, 0 for none.
+uint64_t backendGeneration() {
+  ExternalBackendPtr backend = selectedBackend();
+  return backend ? uint64_t(backend->generation) : 0;
+}
+
+std::string text(const torch::lazy::Shape &shape) {
+  std::ostringstream stream;
+  stream << c10::toString(shape.scalar_type()) << " " << shape.sizes();
+  return stream.str();
+}
+
+} // namespace
+
+CapturedStep::CapturedStep(const Recording &first, const Recording &second,
+                           std::vector<KnownTensor> known,
+                           const std::vector<at::Tensor> &returned,
+                           std::vector<at::Tensor> stepCounts)
+    : program(second.program), arguments(second.arguments),
+      numbers(second.scalars), stepCounts(std::move(stepCounts)),
+      backend(backendGeneration()) {
+  for (const auto &draw : second.draws)
+    draws.push_back(draw.second);
+  for (KnownTensor &tensor : known) {
+    at::Tensor inner = innerOf(tensor.tensor);
+    slots.push_back({tensor.tensor, tensor.name, inner.unsafeGetTensorImpl(),
+                     tensorDataOf(inner)});
+  }
+  for (const torch::lazy::Shape &shape : second.resultShapes)
+    outputs.emplace_back().shape = shape;
+  findOrigins(first, second);
+
+  findStates(second);
+  findReturned(second, returned);
+  for (const OutputPlan &plan : program->outputs)
+    if (plan.place == OutputPlace::Donated)
+      parameters[plan.parameter].isDonated = true;
+  for (Slot &slot : slots)
+    slot.expected = slot.data->data().get();
+  std::string problem = checkSlots();
+  TORCH_CHECK(problem.empty(), problem);
+}
+
+void CapturedStep::findStates(const Recording &second) {
+  std::unordered_map<TensorData *, size_t> slotByData;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    slotByData.emplace(slots[i].data.get(), i);
+    if (TensorDataPtr base = baseOf(slots[i].tensor))
+      slotByData.emplace(base.get(), i);
+  }
+  for (size_t i = 0; i < second.roots.size(); ++i) {
+    TensorDataPtr root = second.roots[i].lock();
+    auto found = root ? slotByData.find(root.get()) : slotByData.end();
+    if (found == slotByData.end())
+      continue;
+    Output &output = outputs[second.resultOfRoot[i]];
+    Slot &slot = slots[found->second];
+    slot.isWritten = true;
+    if (root == slot.data)
+      output.slots.push_back(found->second);
+    output.states.push_back(std::move(root));
+  }
+  for (Parameter &parameter : parameters) {
+    if (parameter.origin == Origin::Constant)
+      slots[parameter.index].isRead = true;
+    if (parameter.origin != Origin::Result)
+      continue;
+    Output &output = outputs[parameter.index];
+    output.isState = true;
+    TORCH_CHECK(!output.slots.empty(), "a tensor (", text(output.shape),
+                ") that one step leaves to the next is neither a parameter, a "
+                "buffer nor an optimizer's state that the function refers to");
+  }
+}
+
+void CapturedStep::findReturned(const Recording &second,
+                                const std::vector<at::Tensor> &returned) {
+  for (const at::Tensor &tensor : returned) {
+    HostDataPtr data = tensorDataOf(tensor)->data();
+    std::pair<int, size_t> place{-1, 0};
+    for (size_t i = 0; i < second.results.size(); ++i)
+      if (second.results[i].lock() == data)
+        place = {0, i};
+    for (size_t i = 0; i < arguments.size() && place.first < 0; ++i)
+      if (arguments[i].isLazy && arguments[i].data.lock() == data)
+        place = {1, i};
+    TORCH_CHECK(place.first >= 0, "it returns a tensor (", text(data->shape()),
+                ") that the step neither computes nor is given");
+    if (place.first == 0)
+      outputs[place.second].isReturned = true;
+    returns.push_back(place);
+  }
+}
+
+void CapturedStep::findOrigins(const Recording &first,
+                               const Recording &second) {
+  std::unordered_map<const HostData *, size_t> constants;
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (HostDataPtr data = slots[i].data->data())
+      constants.emplace(data.get(), i);
+  for (size_t k = 0; k < second.parameters.size(); ++k) {
+    const WeakData &data = second.parameters[k];
+    std::optional<Parameter> found;
+    for (size_t i = 0; i < second.arguments.size() && !found; ++i) {
+      const Recording::Argument &argument = second.arguments[i];
+      if (argument.isLazy && isSame(argument.data, data))
+        found = Parameter{Origin::Argument, i};
+      for (const Recording::Upload &upload : second.uploads)
+        if (!argument.isLazy && argument.impl == upload.source &&
+            isSame(upload.data, data))
+          found = Parameter{Origin::Argument, i};
+    }
+    for (size_t i = 0; i < second.draws.size() && !found; ++i)
+      if (isSame(second.draws[i].first, data))
+        found = Parameter{Origin::Draw, i};
+    for (size_t i = 0; i < first.results.size() && !found; ++i)
+      if (isSame(first.results[i], data))
+        found = Parameter{Origin::Result, i};
+    HostDataPtr alive = data.lock();
+    if (!found && alive && isSame(first.parameters[k], data))
+      if (auto slot = constants.find(alive.get()); slot != constants.end())
+        found = Parameter{Origin::Constant, slot->second};
+    TORCH_CHECK(found, "it reads a tensor (", text(second.parameterShapes[k]),
+                ") that is neither an argument nor a tensor that the function "
+                "refers to; tensors moved from the CPU must be arguments");
+    parameters.push_back(*found);
+  }
+}
+
+void CapturedStep::bindScalar(size_t scalar, size_t expression) {
+  TORCH_CHECK(scalar < numbers.size(), "There is no scalar ", scalar, ".");
+  boundScalars.emplace_back(scalar, expression);
+}
+
+/// What was done to a tensor since the last step, "" if nothing.
+std::string CapturedStep::checkSlots() {
+  for (Slot &slot : slots) {
+    if (!slot.isWritten && !slot.isRead)
+      continue;
+    at::Tensor inner = innerOf(slot.tensor);
+    if (inner.unsafeGetTensorImpl() != slot.inner ||
+        slot.data->data().get() != slot.expected)
+      return slot.name + " was changed outside of the step";
+    // An alias wouldn't see what is put behind the tensor.
+    if (slot.isWritten && slot.tensor.storage().use_count() > 1)
+      return slot.name + " has a view or an alias";
+  }
+  return "";
+}
+
+std::string
+CapturedStep::checkArguments(const std::vector<at::Tensor> &tensors) const {
+  if (tensors.size() != arguments.size())
+    return "the number of tensors among the arguments changed";
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor &tensor = tensors[i];
+    const Recording::Argument &recorded = arguments[i];
+    std::string name = "tensor " + std::to_string(i) + " of the arguments";
+    if (tensor.device().is_lazy() != recorded.isLazy)
+      return name + " is on another device";
+    if (tensor.scalar_type() != recorded.dtype)
+      return name + " has another dtype";
+    if (tensor.sizes() != c10::ArrayRef<int64_t>(recorded.sizes))
+      return name + " has another shape";
+    if (recorded.isLazy && !tensorDataOf(tensor)->data())
+      return name + " isn't computed yet";
+  }
+  return "";
+}
+
+HostDataPtr CapturedStep::valueOfState(size_t result) const {
+  return outputs[result].states[0]->data();
+}
+
+void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
+                                 ScheduledStep &step) {
+  std::vector<HostDataPtr> drawn;
+  for (const Draw &draw : draws) // also those that the program doesn't read
+    drawn.push_back(HostData::takeOver(draw()));
+  inputs.clear();
+  for (const Parameter &parameter : parameters) {
+    HostDataPtr data;
+    long holders = 1; // this function's
+    switch (parameter.origin) {
+    case Origin::Argument:
+      if (arguments[parameter.index].isLazy)
+        data = tensorDataOf(tensors[parameter.index])->data();
+      else
+        data = HostData::copyOf(tensors[parameter.index]);
+      break;
+    case Origin::Draw:
+      data = drawn[parameter.index];
+      holders = 2;
+      break;
+    case Origin::Result:
+      data = valueOfState(parameter.index);
+      holders += long(outputs[parameter.index].states.size());
+      break;
+    case Origin::Constant:
+      data = slots[parameter.index].data->data();
+      break;
+    }
+    bool mayOverwrite = data.use_count() == holders && !data->sharesBuffer();
+    if (parameter.isDonated && !mayOverwrite) {
+      // Somebody else keeps this value: the program overwrites a copy.
+      data->wait();
+      BufferPtr copy = Buffer::allocate(data->buffer()->size());
+      std::memcpy(copy->data(), data->buffer()->data(), copy->size());
+      data = HostData::create(data->shape(), std::move(copy), nullptr);
+    }
+    step.parameters.push_back(data->buffer());
+    const CompletionPtr &producer = data->producer();
+    if (producer && (step.inputs.empty() || step.inputs.back() != producer))
+      step.inputs.push_back(producer);
+    inputs.push_back(std::move(data));
+  }
+}
+
+/// Memory for a result. Steps run in order, so that what only this step's
+/// tensors hold may be written again.
+HostDataPtr CapturedStep::outputData(Output &output, const OutputPlan &plan,
+                                     const ScheduledStep &step) {
+  if (plan.place == OutputPlace::Forwarded)
+    return inputs[plan.parameter];
+  const CompletionPtr &completion =
+      plan.updatedParameter ? step.updatesCompletion : step.completion;
+  if (plan.place == OutputPlace::Donated)
+    return HostData::create(output.shape, step.parameters[plan.parameter],
+                            completion);
+  HostDataPtr old;
+  if (!output.isReturned && !output.isState)
+    old = output.states.empty() ? output.scratch : output.states[0]->data();
+  long holders = 1 + std::max<long>(1, long(output.states.size()));
+  BufferPtr buffer;
+  if (old && old.use_count() == holders && !old->sharesBuffer())
+    buffer = old->buffer();
+  else
+    buffer = Buffer::allocate(byteSize(output.shape));
+  HostDataPtr data =
+      HostData::create(output.shape, std::move(buffer), completion);
+  if (output.states.empty() && !output.isReturned)
+    output.scratch = data;
+  return data;
+}
+
+void CapturedStep::addOutputs(const std::vector<at::Tensor> &tensors,
+                              ScheduledStep &step,
+                              std::vector<at::Tensor> &results) {
+  std::vector<HostDataPtr> datas;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    datas.push_back(outputData(outputs[i], program->outputs[i], step));
+    step.outputs.push_back(datas.back()->buffer());
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (const TensorDataPtr &state : outputs[i].states)
+      state->setData(datas[i]);
+    for (size_t slot : outputs[i].slots) {
+      slots[slot].expected = datas[i].get();
+      slots[slot].tensor.unsafeGetTensorImpl()->bump_version();
+    }
+  }
+  for (auto [kind, index] : returns)
+    results.push_back(kind == 0 ? wrapIfOutside(makeTensor(datas[index]))
+                                : tensors[index]);
+  inputs.clear();
+}
+
+std::string CapturedStep::replay(const std::vector<at::Tensor> &tensors,
+                                 const std::vector<double> &values,
+                                 std::vector<at::Tensor> &results) {
+  if (backendGeneration() != backend)
+    return "another backend is selected";
+  std::string failure = checkArguments(tensors);
+  if (failure.empty())
+    failure = checkSlots();
+  if (!failure.empty())
+    return failure;
+  Stopwatch stopwatch;
+  ScheduledStep step;
+  step.completion = std::make_shared<Completion>();
+  step.updatesCompletion = std::make_shared<Completion>();
+  step.parameters.reserve(parameters.size());
+  step.outputs.reserve(outputs.size());
+  addParameters(tensors, step);
+  addOutputs(tensors, step, results);
+  step.scalars = numbers;
+  for (auto [scalar, expression] : boundScalars)
+    if (step.scalars[scalar].isFloat)
+      step.scalars[scalar].asFloat = values[expression];
+    else
+      step.scalars[scalar].asInt = int64_t(values[expression]);
+  for (const at::Tensor &count : stepCounts)
+    *count.mutable_data_ptr<float>() += 1;
+  step.program = program;
+  step.number = StepExecutor::get().noteReplayedStep();
+  StepEvent event;
+  event.step = step.number;
+  event.program = program->name;
+  event.origin = "captured";
+  event.trigger = "capture";
+  event.ops = int64_t(program->numOps);
+  event.donated = int64_t(program->numDonated);
+  event.scheduleSeconds = stopwatch.seconds();
+  step.event = addStepEvent(std::move(event));
+  count(Counter::executions);
+  count(Counter::replayed_steps);
+  count(Counter::donated_buffers, int64_t(program->numDonated));
+  scheduleStep(std::move(step));
+  return "";
+}

@@ -1,0 +1,118 @@
+//===- captured_step.h - A step that runs without being traced -----*- C++
+//-*-===//
+//
+// A program with the origin of each of its parameters and the place of each of
+// its results, found by comparing two recordings of consecutive steps:
+//
+//   parameter     is, in the second recording
+//   Argument i    the value of the call's tensor i (a CPU tensor: uploaded)
+//   Draw i        the i-th random numbers, drawn anew
+//   Result i      what result i of the first recording was: state
+//   Constant i    the value of known tensor i, as in the first recording
+//
+// Replaying checks that the known tensors that hold state and constants are
+// what they were left as, and puts the new values behind them: the same
+// tensors, without autograd, functionalisation or the tracer.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_CAPTURE_CAPTURED_STEP_H
+#define TORCH_LTC_CAPTURE_CAPTURED_STEP_H
+
+#include "capture/recording.h"
+#include "executor/step_queue.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace torch_ltc {
+
+class CapturedStep {
+public:
+  /// Tensors that the step may read and write besides its arguments, as they
+  /// are after the second recording.
+  struct KnownTensor {
+    at::Tensor tensor;
+    std::string name;
+  };
+
+  /// `first` and `second`: consecutive steps; `returned`: the tensors that the
+  /// second one returned. Throws c10::Error with a sentence for people if the
+  /// step can't be replayed.
+  CapturedStep(const Recording &first, const Recording &second,
+               std::vector<KnownTensor> known,
+               const std::vector<at::Tensor> &returned,
+               std::vector<at::Tensor> stepCounts);
+
+  /// The program's numbers as recorded.
+  const std::vector<DynamicScalar> &scalars() const { return numbers; }
+  /// Replays give number `expression` of their list as scalar `scalar`.
+  void bindScalar(size_t scalar, size_t expression);
+
+  /// Runs the step. Returns what failed ("" for success) before anything was
+  /// done. `results`: one tensor for each returned one.
+  std::string replay(const std::vector<at::Tensor> &arguments,
+                     const std::vector<double> &values,
+                     std::vector<at::Tensor> &results);
+
+  const std::string &programName() const { return program->name; }
+
+private:
+  enum class Origin { Argument, Draw, Result, Constant };
+  struct Parameter {
+    Origin origin;
+    size_t index;
+    bool isDonated = false;
+  };
+  /// A tensor that holds state or a constant.
+  struct Slot {
+    at::Tensor tensor;
+    std::string name;
+    c10::TensorImpl *inner;
+    TensorDataPtr data;
+    bool isWritten = false, isRead = false;
+    const HostData *expected = nullptr; // identity only
+  };
+  struct Output {
+    torch::lazy::Shape shape;
+    std::vector<size_t> slots; // of the known tensors that show it
+    // What shows it: their values, and those below their storages.
+    std::vector<TensorDataPtr> states;
+    bool isReturned = false;
+    bool isState = false; // read by the next step
+    HostDataPtr scratch;  // of results that nobody sees
+  };
+
+  void findOrigins(const Recording &first, const Recording &second);
+  void findStates(const Recording &second);
+  void findReturned(const Recording &second,
+                    const std::vector<at::Tensor> &returned);
+  std::string checkSlots();
+  std::string checkArguments(const std::vector<at::Tensor> &tensors) const;
+  void addParameters(const std::vector<at::Tensor> &tensors,
+                     ScheduledStep &step);
+  HostDataPtr valueOfState(size_t result) const;
+  void addOutputs(const std::vector<at::Tensor> &tensors, ScheduledStep &step,
+                  std::vector<at::Tensor> &results);
+  HostDataPtr outputData(Output &output, const OutputPlan &plan,
+                         const ScheduledStep &step);
+
+  ProgramPtr program;
+  std::vector<Recording::Argument> arguments;
+  std::vector<Draw> draws;
+  std::vector<Parameter> parameters;
+  std::vector<Output> outputs;
+  std::vector<Slot> slots;
+  std::vector<std::pair<int, size_t>> returns; // {0: result, 1: argument}
+  std::vector<DynamicScalar> numbers;
+  std::vector<std::pair<size_t, size_t>> boundScalars;
+  std::vector<at::Tensor> stepCounts;
+  uint64_t backend;
+  // Of one replay, kept for their memory.
+  std::vector<HostDataPtr> inputs;
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_CAPTURE_CAPTURED_STEP_H

@@ -1,0 +1,80 @@
+//===- recording.h - What one traced step read, drew and computed --*- C++
+//-*-===//
+//
+// While a recording is open on a thread, the tracer and the executor report to
+// it. Two recordings of the same program tell where each parameter comes from
+// (captured_step.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_CAPTURE_RECORDING_H
+#define TORCH_LTC_CAPTURE_RECORDING_H
+
+#include "executor/live_tensors.h"
+#include "executor/program.h"
+
+#include <functional>
+#include <vector>
+
+namespace torch_ltc {
+
+/// Draws random numbers again, as the recorded op did: a CPU tensor.
+using Draw = std::function<at::Tensor()>;
+using WeakData = std::weak_ptr<HostData>;
+
+/// Whether both are of the same data, alive or not.
+inline bool isSame(const WeakData &a, const WeakData &b) {
+  return !a.owner_before(b) && !b.owner_before(a);
+}
+
+class Recording {
+public:
+  /// The open one of this thread, null if there is none.
+  static Recording *current();
+
+  /// Opens; `arguments` are the call's tensors, on device lazy or the CPU.
+  explicit Recording(std::vector<at::Tensor> arguments);
+  ~Recording();
+  void close();
+
+  void noteDraw(const HostDataPtr &data, Draw draw);
+  void noteUpload(const HostDataPtr &data, const at::Tensor &source);
+  void noteRun(const ProgramPtr &program,
+               c10::ArrayRef<HostDataPtr> programParameters,
+               c10::ArrayRef<HostDataPtr> programResults,
+               c10::ArrayRef<TensorDataPtr> rootTensors,
+               c10::ArrayRef<uint32_t> resultOfRootTensor,
+               c10::ArrayRef<DynamicScalar> programScalars);
+
+  // Weak: what a recording held couldn't be donated.
+  struct Argument {
+    WeakData data;                   // of a lazy tensor
+    c10::TensorImpl *impl = nullptr; // of a CPU tensor
+    c10::ScalarType dtype;
+    std::vector<int64_t> sizes;
+    bool isLazy = false;
+  };
+  struct Upload {
+    WeakData data;
+    c10::TensorImpl *source;
+  };
+  std::vector<Argument> arguments;
+  std::vector<std::pair<WeakData, Draw>> draws;
+  std::vector<Upload> uploads;
+  int numRuns = 0;
+  // Of the last run:
+  ProgramPtr program;
+  std::vector<WeakData> parameters, results;
+  std::vector<torch::lazy::Shape> parameterShapes, resultShapes;
+  std::vector<std::weak_ptr<TensorData>> roots;
+  std::vector<uint32_t> resultOfRoot;
+  std::vector<DynamicScalar> scalars;
+
+private:
+  /// Kept open, so that no address is used twice.
+  std::vector<at::Tensor> held;
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_CAPTURE_RECORDING_H

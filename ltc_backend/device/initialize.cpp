@@ -1,0 +1,65 @@
+//===- initialize.cpp - Entry point of the library ------------------------===//
+
+#include "device/initialize.h"
+
+#include "config/config.h"
+#include "device/backend.h"
+#include "executor/step_executor.h"
+#include "executor/step_queue.h"
+#include "tracer/registration.h"
+
+#include "torch_ltc-c/runtime.h"
+
+#include <torch/csrc/lazy/core/config.h>
+
+#include <limits>
+#include <mutex>
+
+using namespace torch_ltc;
+
+namespace {
+
+std::atomic<bool> initialized{false};
+
+/// torch's own settings that our pipeline replaces or needs.
+void setTorchFlags() {
+  // Numbers as graph constants where torch's own code makes scalars.
+  FLAGS_torch_lazy_handle_special_scalars = true;
+  // Graphs are cut by our own executor (option max_trace_ops), which says so;
+  // torch's check walks the graph and runs it through the base pipeline.
+  FLAGS_torch_lazy_trim_graph_check_frequency =
+      std::numeric_limits<int32_t>::max();
+  FLAGS_torch_lazy_trim_graph_size = std::numeric_limits<int32_t>::max();
+  FLAGS_torch_lazy_reuse_ir = false;
+}
+
+} // namespace
+
+void torch_ltc::initialize() {
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (initialized)
+    return;
+  TORCH_CHECK(!torch::lazy::hasBackend(),
+              "torch_ltc can't be initialised: another lazy backend (such as "
+              "torch._lazy.ts_backend) is in use in this process, and PyTorch "
+              "allows one.");
+  config();
+  setTorchFlags();
+  if (std::string cpu = config().cpu.get(); !cpu.empty())
+    ltcSetTargetCpu(cpu.c_str(), "");
+  static Backend *backend = new Backend;
+  static torch::lazy::BackendRegistrar registrar(backend);
+  torch::lazy::LazyGraphExecutor::Register(&StepExecutor::get());
+  registerKernels();
+  registerMetaShortcuts();
+  registerViewErrors();
+  initialized = true;
+}
+
+bool torch_ltc::isInitialized() { return initialized; }
+
+void torch_ltc::shutDown() {
+  if (initialized)
+    shutDownStepQueue();
+}

@@ -1,0 +1,15 @@
+//===- ir_builder.h - Nodes that torch::lazy's own code asks for ---*- C++
+//-*-===//
+
+#ifndef TORCH_LTC_DEVICE_IR_BUILDER_H
+#define TORCH_LTC_DEVICE_IR_BUILDER_H
+
+#include <torch/csrc/lazy/core/ir_builder.h>
+
+namespace torch_ltc {
+
+const torch::lazy::IrBuilder &irBuilder();
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_DEVICE_IR_BUILDER_H

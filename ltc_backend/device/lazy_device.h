@@ -1,0 +1,23 @@
+//===- lazy_device.h - The one device of this backend --------------*- C++
+//-*-===//
+
+#ifndef TORCH_LTC_DEVICE_LAZY_DEVICE_H
+#define TORCH_LTC_DEVICE_LAZY_DEVICE_H
+
+#include <torch/csrc/lazy/backend/backend_device.h>
+
+namespace torch_ltc {
+
+/// A type of its own: torch 2.13 takes a device whose name is "Unknown0" (what
+/// the base class's toString() yields) for "no device" and skips its lock.
+struct LazyDeviceType final : torch::lazy::BackendDeviceType {
+  LazyDeviceType() : BackendDeviceType(int8_t(at::kCPU)) {}
+  std::string toString() const override { return "LazyHost"; }
+};
+
+/// "lazy:0".
+const torch::lazy::BackendDevice &lazyDevice();
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_DEVICE_LAZY_DEVICE_H

@@ -1,0 +1,84 @@
+//===- explanations.cpp - Events as sentences, as they happen -------------===//
+
+#include "events/explanations.h"
+
+#include "events/log.h"
+
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+using namespace torch_ltc;
+
+namespace {
+
+bool isPowerOfTen(int64_t number) {
+  while (number > 1 && number % 10 == 0)
+    number /= 10;
+  return number == 1;
+}
+
+std::string milliseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f ms", seconds * 1e3);
+  return text;
+}
+
+std::string atLine(const std::string &location) {
+  return location.empty() ? "" : " at " + location;
+}
+
+std::string soFar(int64_t calls) {
+  return calls == 1 ? "" : " It was call " + std::to_string(calls) + ".";
+}
+
+void say(int64_t calls, const std::string &sentence) {
+  if (isPowerOfTen(calls))
+    log(calls == 1 ? LogLevel::Info : LogLevel::Warning, sentence);
+}
+
+} // namespace
+
+void torch_ltc::explainSync(const LedgerRow &event, int64_t calls) {
+  if (!isPowerOfTen(calls))
+    return;
+  say(calls, event.op + atLine(event.location) +
+                 " needed a value in the middle of a step: " +
+                 std::to_string(event.ops) +
+                 " traced ops were cut off, compiled and run by themselves (" +
+                 milliseconds(event.seconds) + ")." + soFar(calls) +
+                 " Read values after the end of the step, or in "
+                 "torch_ltc.add_step_closure.");
+}
+
+void torch_ltc::explainFallback(const LedgerRow &event, int64_t calls) {
+  if (!isPowerOfTen(calls))
+    return;
+  say(calls, event.op + atLine(event.location) + " ran eagerly on the CPU (" +
+                 event.reason + "), which took " + milliseconds(event.seconds) +
+                 ", moved " + std::to_string(event.bytes) +
+                 " bytes and cut the graph " + std::to_string(event.syncs) +
+                 " times." + soFar(calls));
+}
+
+void torch_ltc::explainCompilation(const CompileEvent &event) {
+  static std::mutex mutex;
+  static auto *programsOfLine = new std::map<std::string, int64_t>;
+  int64_t programs;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    programs = ++(*programsOfLine)[event.location];
+  }
+  std::string sentence = "Step " + std::to_string(event.step) +
+                         atLine(event.location) + " needed a new program of " +
+                         std::to_string(event.ops) + " ops (" + event.origin +
+                         ", " + milliseconds(event.seconds) + "): ";
+  if (isPowerOfTen(programs) && programs > 1)
+    log(LogLevel::Warning,
+        sentence + event.reason + ". It is program " +
+            std::to_string(programs) +
+            " of this line; what changes from step to step has to be a tensor "
+            "or to be padded to a few sizes.");
+  else
+    log(LogLevel::Info, sentence + event.reason + ".");
+}

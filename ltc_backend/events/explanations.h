@@ -1,0 +1,25 @@
+//===- explanations.h - Events as sentences, as they happen --------*- C++
+//-*-===//
+//
+// Rate-limited: the first event of an op and line is information, the 10th,
+// 100th, ... is a warning, since by then it is part of a loop.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_EVENTS_EXPLANATIONS_H
+#define TORCH_LTC_EVENTS_EXPLANATIONS_H
+
+#include "events/ledger.h"
+#include "events/step_log.h"
+
+namespace torch_ltc {
+
+/// `calls`: of this op and line so far.
+void explainSync(const LedgerRow &event, int64_t calls);
+void explainFallback(const LedgerRow &event, int64_t calls);
+/// Counts the programs of each line itself.
+void explainCompilation(const CompileEvent &event);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_EVENTS_EXPLANATIONS_H

@@ -1,0 +1,50 @@
+//===- ledger.h - What ran eagerly, and what cut the graph ---------*- C++
+//-*-===//
+//
+// Two tables, one row for each op and user line: the fallback ledger and the
+// sync log. Thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_EVENTS_LEDGER_H
+#define TORCH_LTC_EVENTS_LEDGER_H
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace torch_ltc {
+
+struct LedgerRow {
+  std::string op;       // "aten::sort"
+  std::string location; // "train.py:31", "" if unknown
+  std::string reason;
+  int64_t calls = 0;
+  double seconds = 0;
+  int64_t bytes = 0; // moved to and from the CPU kernel
+  int64_t ops = 0;   // traced ops that were cut off
+  int64_t syncs = 0; // executions that the call had to wait for
+};
+
+class Ledger {
+public:
+  /// Adds the numbers of `row` to the row of the same op, line and reason.
+  /// Returns that row's calls.
+  int64_t add(const LedgerRow &row);
+  std::vector<LedgerRow> rows() const;
+  void clear();
+
+private:
+  mutable std::mutex mutex;
+  std::map<std::tuple<std::string, std::string, std::string>, LedgerRow> table;
+};
+
+Ledger &fallbackLedger();
+Ledger &syncLog();
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_EVENTS_LEDGER_H

@@ -1,0 +1,103 @@
+//===- metrics.cpp - Counters and timers ----------------------------------===//
+
+#include "events/metrics.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+using namespace torch_ltc;
+
+namespace {
+
+constexpr size_t numCounters = size_t(Counter::numCounters);
+constexpr size_t numTimers = size_t(Timer::numTimers);
+constexpr size_t maxSamples = 1024;
+
+const char *const counterNames[numCounters] = {
+    "steps",
+    "executions",
+    "compilations",
+    "program_memory_hits",
+    "program_disk_hits",
+    "kernels_compiled",
+    "kernel_cache_hits",
+    "fallback_calls",
+    "implicit_syncs",
+    "graph_cuts",
+    "donated_buffers",
+    "traced_ops",
+    "cache_rejected",
+    "compile_failures",
+    "replayed_steps",
+};
+
+const char *const timerNames[numTimers] = {"trace_to_schedule", "compile",
+                                           "execute", "fallback", "sync"};
+
+struct Samples {
+  TimerValue value;
+  std::vector<double> recent; // ring
+  size_t next = 0;
+};
+
+std::atomic<int64_t> counters[numCounters];
+std::mutex timerMutex;
+Samples timers[numTimers];
+
+double quantile(std::vector<double> values, double q) {
+  if (values.empty())
+    return 0;
+  auto nth = values.begin() + size_t(q * double(values.size() - 1));
+  std::nth_element(values.begin(), nth, values.end());
+  return *nth;
+}
+
+} // namespace
+
+void torch_ltc::count(Counter counter, int64_t amount) {
+  counters[size_t(counter)].fetch_add(amount, std::memory_order_relaxed);
+}
+
+int64_t torch_ltc::counterValue(Counter counter) {
+  return counters[size_t(counter)].load(std::memory_order_relaxed);
+}
+
+void torch_ltc::recordTime(Timer timer, double seconds) {
+  std::lock_guard<std::mutex> lock(timerMutex);
+  Samples &samples = timers[size_t(timer)];
+  ++samples.value.count;
+  samples.value.total += seconds;
+  samples.value.last = seconds;
+  if (samples.recent.size() < maxSamples)
+    samples.recent.push_back(seconds);
+  else
+    samples.recent[samples.next++ % maxSamples] = seconds;
+}
+
+std::vector<std::pair<std::string, int64_t>> torch_ltc::counterValues() {
+  std::vector<std::pair<std::string, int64_t>> result;
+  for (size_t i = 0; i < numCounters; ++i)
+    result.emplace_back(counterNames[i], counterValue(Counter(i)));
+  return result;
+}
+
+std::vector<std::pair<std::string, TimerValue>> torch_ltc::timerValues() {
+  std::lock_guard<std::mutex> lock(timerMutex);
+  std::vector<std::pair<std::string, TimerValue>> result;
+  for (size_t i = 0; i < numTimers; ++i) {
+    TimerValue value = timers[i].value;
+    value.median = quantile(timers[i].recent, 0.5);
+    value.p90 = quantile(timers[i].recent, 0.9);
+    result.emplace_back(timerNames[i], value);
+  }
+  return result;
+}
+
+void torch_ltc::resetMetricValues() {
+  for (auto &counter : counters)
+    counter.store(0);
+  std::lock_guard<std::mutex> lock(timerMutex);
+  for (Samples &samples : timers)
+    samples = Samples();
+}

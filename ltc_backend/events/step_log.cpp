@@ -1,0 +1,127 @@
+//===- step_log.cpp - Compilations and executions, one by one -------------===//
+
+#include "events/step_log.h"
+
+#include "config/config.h"
+#include "events/log.h"
+
+#include <deque>
+#include <fstream>
+#include <mutex>
+#include <utility>
+
+using namespace torch_ltc;
+
+namespace {
+
+constexpr size_t maxEvents = 1024;
+
+struct Logs {
+  std::mutex mutex;
+  std::deque<CompileEvent> compiles;
+  std::deque<StepEvent> steps;
+  uint64_t firstStep = 0; // number of steps.front()
+};
+
+Logs &logs() {
+  static auto *instance = new Logs;
+  return *instance;
+}
+
+/// One JSON object a line: for tools that follow a run.
+void appendLine(const std::string &file, const StepEvent &event) {
+  std::ofstream stream(file, std::ios::app);
+  stream.precision(9);
+  stream << "{\"step\": " << event.step << ", \"program\": \"" << event.program
+         << "\", \"origin\": \"" << event.origin << "\", \"trigger\": \""
+         << event.trigger << "\", \"ops\": " << event.ops
+         << ", \"time\": " << std::fixed << event.time
+         << ", \"schedule_seconds\": " << event.scheduleSeconds
+         << ", \"execute_seconds\": " << event.executeSeconds
+         << ", \"donated\": " << event.donated
+         << ", \"live_tensors\": " << event.liveTensors
+         << ", \"allocated_bytes\": " << event.allocatedBytes << "}\n";
+  stream.close();
+  static bool wasSaid = false;
+  if (!stream && !std::exchange(wasSaid, true))
+    log(LogLevel::Warning,
+        "Steps can't be written to '" + file + "' (option step_log_file).");
+}
+
+} // namespace
+
+void torch_ltc::addCompileEvent(CompileEvent event) {
+  std::lock_guard<std::mutex> lock(logs().mutex);
+  logs().compiles.push_back(std::move(event));
+  if (logs().compiles.size() > maxEvents)
+    logs().compiles.pop_front();
+}
+
+CompileEvent torch_ltc::compileEventOf(const std::string &program) {
+  std::lock_guard<std::mutex> lock(logs().mutex);
+  for (auto event = logs().compiles.rbegin(); event != logs().compiles.rend();
+       ++event)
+    if (event->program == program)
+      return *event;
+  return {};
+}
+
+void torch_ltc::setDumpDirectory(const std::string &program,
+                                 const std::string &path) {
+  std::lock_guard<std::mutex> lock(logs().mutex);
+  for (CompileEvent &event : logs().compiles)
+    if (event.program == program)
+      event.dumpDirectory = path;
+}
+
+void torch_ltc::setUndonated(
+    const std::string &program,
+    std::vector<std::pair<std::string, std::string>> undonated) {
+  std::lock_guard<std::mutex> lock(logs().mutex);
+  for (auto event = logs().compiles.rbegin(); event != logs().compiles.rend();
+       ++event)
+    if (event->program == program) {
+      event->undonated = std::move(undonated);
+      return;
+    }
+}
+
+uint64_t torch_ltc::addStepEvent(StepEvent event) {
+  std::lock_guard<std::mutex> lock(logs().mutex);
+  logs().steps.push_back(std::move(event));
+  if (logs().steps.size() > maxEvents) {
+    logs().steps.pop_front();
+    ++logs().firstStep;
+  }
+  return logs().firstStep + logs().steps.size() - 1;
+}
+
+void torch_ltc::finishStepEvent(uint64_t number, double executeSeconds) {
+  std::lock_guard<std::mutex> lock(logs().mutex);
+  if (number >= logs().firstStep &&
+      number - logs().firstStep < logs().steps.size())
+    logs().steps[number - logs().firstStep].executeSeconds = executeSeconds;
+  else
+    return;
+  std::string file = config().step_log_file.get();
+  if (!file.empty())
+    appendLine(file, logs().steps[number - logs().firstStep]);
+}
+
+std::vector<CompileEvent> torch_ltc::compileEvents() {
+  std::lock_guard<std::mutex> lock(logs().mutex);
+  return {logs().compiles.begin(), logs().compiles.end()};
+}
+
+std::vector<StepEvent> torch_ltc::stepEvents() {
+  std::lock_guard<std::mutex> lock(logs().mutex);
+  return {logs().steps.begin(), logs().steps.end()};
+}
+
+void torch_ltc::clearStepLogs() {
+  std::lock_guard<std::mutex> lock(logs().mutex);
+  logs().compiles.clear();
+  // Numbers of running steps must stay unknown, not become another step's.
+  logs().firstStep += logs().steps.size();
+  logs().steps.clear();
+}

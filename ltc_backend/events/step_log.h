@@ -1,0 +1,65 @@
+//===- step_log.h - Compilations and executions, one by one --------*- C++
+//-*-===//
+
+#ifndef TORCH_LTC_EVENTS_STEP_LOG_H
+#define TORCH_LTC_EVENTS_STEP_LOG_H
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace torch_ltc {
+
+/// A program that memory didn't have.
+struct CompileEvent {
+  std::string program; // hash, hexadecimal
+  int64_t step = 0;    // number of the step that needed it, from 1
+  std::string origin;  // "compiled" | "disk" | "interpreted"
+  std::string reason;  // of an interpreted program: why it isn't compiled
+  std::string location;
+  double seconds = 0;
+  double torchSeconds = 0, linalgSeconds = 0, kernelsSeconds = 0,
+         llvmSeconds = 0;
+  int64_t ops = 0, kernels = 0, kernelsCompiled = 0, commands = 0;
+  int64_t parameters = 0, outputs = 0, arenaBytes = 0;
+  std::string dumpDirectory;
+  /// Named parameters that are written anew although their old value is of no
+  /// use to the program, and why their memory couldn't be reused.
+  std::vector<std::pair<std::string, std::string>> undonated;
+};
+
+/// One execution.
+struct StepEvent {
+  int64_t step = 0;
+  std::string program;
+  std::string origin;  // "memory" | "disk" | "compiled" | "interpreted"
+  std::string trigger; // "mark_step" | "sync" | "cut"
+  int64_t ops = 0;
+  double scheduleSeconds = 0;
+  double executeSeconds = -1; // while it runs
+  int64_t donated = 0;
+  double time = 0; // seconds since 1970 when it was scheduled
+  int64_t liveTensors = 0, allocatedBytes = 0; // then
+};
+
+void addCompileEvent(CompileEvent event);
+/// The program's last event; an empty one if the log has none.
+CompileEvent compileEventOf(const std::string &program);
+/// Enters where a program was dumped after it was made.
+void setDumpDirectory(const std::string &program, const std::string &path);
+/// Enters why parameters of a new program aren't overwritten in place.
+void setUndonated(const std::string &program,
+                  std::vector<std::pair<std::string, std::string>> undonated);
+/// Returns the number by which `finishStepEvent` finds the event again.
+uint64_t addStepEvent(StepEvent event);
+void finishStepEvent(uint64_t number, double executeSeconds);
+
+/// Oldest first; the last 1024.
+std::vector<CompileEvent> compileEvents();
+std::vector<StepEvent> stepEvents();
+void clearStepLogs();
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_EVENTS_STEP_LOG_H

@@ -1,0 +1,159 @@
+//===- compiled_program.cpp - A program in the runtime --------------------===//
+
+#include "config/config.h"
+#include "executor/program.h"
+
+#include <stdexcept>
+
+using namespace torch_ltc;
+
+void torch_ltc::throwIfFailed(LtcStatus status) {
+  if (!status)
+    return;
+  std::string message = ltcStatusMessage(status);
+  ltcStatusDestroy(status);
+  throw std::runtime_error(message);
+}
+
+LtcDType torch_ltc::toLtcDType(c10::ScalarType type) {
+  switch (type) {
+  case c10::ScalarType::Bool:
+    return LTC_DTYPE_BOOL;
+  case c10::ScalarType::Byte:
+    return LTC_DTYPE_UINT8;
+  case c10::ScalarType::Char:
+    return LTC_DTYPE_INT8;
+  case c10::ScalarType::Short:
+    return LTC_DTYPE_INT16;
+  case c10::ScalarType::Int:
+    return LTC_DTYPE_INT32;
+  case c10::ScalarType::Long:
+    return LTC_DTYPE_INT64;
+  case c10::ScalarType::Half:
+    return LTC_DTYPE_FLOAT16;
+  case c10::ScalarType::BFloat16:
+    return LTC_DTYPE_BFLOAT16;
+  case c10::ScalarType::Float:
+    return LTC_DTYPE_FLOAT32;
+  case c10::ScalarType::Double:
+    return LTC_DTYPE_FLOAT64;
+  default:
+    throw std::runtime_error(std::string("Tensors of dtype ") +
+                             c10::toString(type) + " can't be compiled.");
+  }
+}
+
+namespace {
+
+bool fits(const LtcTensorInfo &info, const torch::lazy::Shape &shape) {
+  return info.dtype == toLtcDType(shape.scalar_type()) &&
+         c10::ArrayRef<int64_t>(info.sizes, info.rank) == shape.sizes();
+}
+
+} // namespace
+
+CompiledProgram::CompiledProgram(const GraphSnapshot &graph, const char *bytes,
+                                 size_t size) {
+  throwIfFailed(ltcExecutableLoad(bytes, size, &executable));
+  try {
+    checkSignature(graph);
+  } catch (...) {
+    ltcExecutableDestroy(executable);
+    throw;
+  }
+  name = graph.name;
+  numOps = graph.numOps;
+  for (size_t i = 0; i < graph.results.size(); ++i) {
+    LtcOutputInfo info = ltcExecutableOutput(executable, i);
+    OutputPlan plan;
+    plan.parameter = info.parameter;
+    if (info.updated_parameter >= 0)
+      plan.updatedParameter = size_t(info.updated_parameter);
+    if (info.place == LTC_OUTPUT_DONATED)
+      plan.place = OutputPlace::Donated;
+    else if (info.place == LTC_OUTPUT_FORWARDED)
+      plan.place = OutputPlace::Forwarded;
+    numDonated += plan.place == OutputPlace::Donated;
+    outputs.push_back(plan);
+  }
+}
+
+CompiledProgram::~CompiledProgram() { ltcExecutableDestroy(executable); }
+
+void CompiledProgram::checkSignature(const GraphSnapshot &graph) const {
+  bool matches =
+      ltcExecutableNumParameters(executable) == graph.parameters.size() &&
+      ltcExecutableNumScalars(executable) == graph.scalarIsFloat.size() &&
+      ltcExecutableNumOutputs(executable) == graph.results.size();
+  for (size_t i = 0; matches && i < graph.parameters.size(); ++i)
+    matches =
+        fits(ltcExecutableParameter(executable, i), graph.parameters[i].shape);
+  for (size_t i = 0; matches && i < graph.results.size(); ++i) {
+    LtcOutputInfo info = ltcExecutableOutput(executable, i);
+    matches = fits(info.type, graph.shape(graph.results[i]));
+    if (info.place == LTC_OUTPUT_DONATED)
+      matches = matches && graph.parameters[info.parameter].donatable;
+  }
+  if (!matches)
+    throw std::runtime_error("The executable's parameters and results aren't "
+                             "those of the traced program.");
+}
+
+void CompiledProgram::run(c10::ArrayRef<void *> parameters,
+                          c10::ArrayRef<DynamicScalar> scalars,
+                          c10::ArrayRef<void *> outputPointers,
+                          int numThreads) {
+  std::vector<LtcScalar> values(scalars.size());
+  for (size_t i = 0; i < scalars.size(); ++i)
+    if (scalars[i].isFloat)
+      values[i].as_float = scalars[i].asFloat;
+    else
+      values[i].as_int = scalars[i].asInt;
+  std::vector<int64_t> times;
+  if (config().profile_commands.get())
+    times.resize(numCommands());
+  LtcRunArguments arguments{};
+  arguments.parameters = parameters.data();
+  arguments.scalars = values.data();
+  arguments.outputs = outputPointers.data();
+  arguments.num_threads = numThreads;
+  arguments.command_nanoseconds = times.empty() ? nullptr : times.data();
+  int parametersIntact = 0;
+  arguments.parameters_intact = &parametersIntact;
+  try {
+    throwIfFailed(ltcExecutableRun(executable, &arguments));
+  } catch (const std::runtime_error &error) {
+    throw RunError(error.what(), parametersIntact != 0);
+  }
+  if (times.empty())
+    return;
+  std::lock_guard<std::mutex> lock(profileMutex);
+  ++profiledCalls;
+  nanoseconds.resize(times.size());
+  for (size_t i = 0; i < times.size(); ++i)
+    nanoseconds[i] += times[i];
+}
+
+std::vector<ProgramCommand> CompiledProgram::commands() const {
+  std::lock_guard<std::mutex> lock(profileMutex);
+  std::vector<ProgramCommand> result;
+  for (size_t i = 0; i < numCommands(); ++i) {
+    ProgramCommand command;
+    command.name = ltcExecutableCommandName(executable, i);
+    command.calls = profiledCalls;
+    if (i < nanoseconds.size())
+      command.seconds = double(nanoseconds[i]) * 1e-9;
+    result.push_back(std::move(command));
+  }
+  return result;
+}
+
+int64_t CompiledProgram::arenaBytes() const {
+  return int64_t(ltcExecutableArenaBytes(executable));
+}
+size_t CompiledProgram::numKernels() const {
+  return ltcExecutableNumKernels(executable);
+}
+size_t CompiledProgram::numCommands() const {
+  return ltcExecutableNumCommands(executable);
+}

@@ -1,0 +1,224 @@
+//===- live_tensors.cpp - Tensors with a pending graph, by thread ---------===//
+
+#include "executor/live_tensors.h"
+
+#include "device/lazy_device.h"
+#include "ir/node.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/lazy/core/tensor_impl.h>
+
+#include <algorithm>
+#include <atomic>
+
+using namespace torch_ltc;
+using torch::lazy::LazyTensor;
+using torch::lazy::Value;
+
+namespace {
+
+std::atomic<int64_t> liveTensors{0};
+
+bool isGraph(const Value &value) {
+  return value.node && !asGraphNode(value.node.get())->isData();
+}
+
+/// Sets of threads that have ended while they had pending tensors.
+struct Orphans {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<LiveSet>> sets;
+};
+
+Orphans &orphans() {
+  static auto *instance = new Orphans;
+  return *instance;
+}
+
+struct ThreadSet {
+  std::shared_ptr<LiveSet> set = std::make_shared<LiveSet>();
+  ~ThreadSet() {
+    if (set->numPending() == 0)
+      return;
+    std::lock_guard<std::mutex> lock(orphans().mutex);
+    orphans().sets.push_back(set);
+  }
+};
+
+/// Access to the protected constructor: `LTCTensorImpl` copies the LazyTensor
+/// it is given, so that anything but a temporary costs an allocation.
+struct LazyTensorMaker : LazyTensor {
+  explicit LazyTensorMaker(std::shared_ptr<Data> data)
+      : LazyTensor(std::move(data)) {}
+};
+
+} // namespace
+
+TensorData::TensorData(Value value, std::shared_ptr<LiveSet> set)
+    : Data(std::move(value), lazyDevice()), liveSet(std::move(set)) {
+  liveTensors.fetch_add(1, std::memory_order_relaxed);
+}
+
+TensorData::TensorData(HostDataPtr data, std::shared_ptr<LiveSet> set)
+    : Data(torch::lazy::BackendDataPtr(std::move(data)), lazyDevice()),
+      liveSet(std::move(set)) {
+  liveTensors.fetch_add(1, std::memory_order_relaxed);
+}
+
+TensorDataPtr TensorData::create(Value value) {
+  auto data =
+      std::make_shared<TensorData>(std::move(value), LiveSet::ofThisThread());
+  std::lock_guard<std::mutex> lock(data->liveSet->mutex);
+  if (isGraph(data->ir_value))
+    data->liveSet->link(*data);
+  return data;
+}
+
+TensorDataPtr TensorData::create(HostDataPtr data) {
+  return std::make_shared<TensorData>(std::move(data), LiveSet::ofThisThread());
+}
+
+TensorData::~TensorData() {
+  liveTensors.fetch_sub(1, std::memory_order_relaxed);
+  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  if (isLinked)
+    liveSet->unlink(*this);
+}
+
+Value TensorData::value() {
+  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  if (!ir_value.node && handle)
+    ir_value = torch::lazy::NodePtr(
+        std::make_shared<DataNode>(std::static_pointer_cast<HostData>(handle)));
+  return ir_value;
+}
+
+void TensorData::setValue(Value value) {
+  Value old; // destroyed outside the lock: may be a deep graph
+  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  old = std::move(ir_value);
+  ir_value = std::move(value);
+  handle = nullptr;
+  ++generation;
+  if (isGraph(ir_value) && !isLinked)
+    liveSet->link(*this);
+  else if (!isGraph(ir_value) && isLinked)
+    liveSet->unlink(*this);
+}
+
+void TensorData::setData(HostDataPtr data) {
+  Value old;
+  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  old = std::move(ir_value);
+  ir_value = Value();
+  handle = std::move(data);
+  if (isLinked)
+    liveSet->unlink(*this);
+}
+
+HostDataPtr TensorData::data() {
+  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  if (handle)
+    return std::static_pointer_cast<HostData>(handle);
+  if (ir_value.node && !isGraph(ir_value))
+    return static_cast<const DataNode *>(ir_value.node.get())->data();
+  return nullptr;
+}
+
+bool TensorData::isPending() {
+  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  return isGraph(ir_value);
+}
+
+torch::lazy::Shape TensorData::shapeValue() {
+  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  return ir_value.node ? ir_value.shape() : handle->shape();
+}
+
+const std::shared_ptr<LiveSet> &LiveSet::ofThisThread() {
+  thread_local ThreadSet threadSet;
+  return threadSet.set;
+}
+
+void LiveSet::link(TensorData &data) {
+  data.previous = last;
+  data.next = nullptr;
+  (last ? last->next : first) = &data;
+  last = &data;
+  data.isLinked = true;
+  ++count;
+}
+
+void LiveSet::unlink(TensorData &data) {
+  (data.previous ? data.previous->next : first) = data.next;
+  (data.next ? data.next->previous : last) = data.previous;
+  data.isLinked = false;
+  --count;
+}
+
+void LiveSet::collect(std::vector<TensorDataPtr> &result) {
+  std::lock_guard<std::mutex> lock(mutex);
+  result.reserve(result.size() + count);
+  for (TensorData *data = first; data; data = data->next)
+    if (TensorDataPtr alive = data->weak_from_this().lock())
+      result.push_back(std::move(alive));
+}
+
+std::vector<TensorDataPtr> LiveSet::pending() {
+  std::vector<TensorDataPtr> result;
+  std::vector<std::shared_ptr<LiveSet>> adopted;
+  {
+    std::lock_guard<std::mutex> lock(orphans().mutex);
+    adopted.swap(orphans().sets);
+  }
+  for (const std::shared_ptr<LiveSet> &set : adopted)
+    set->collect(result);
+  collect(result);
+  // Tensors that were written again moved to the end of the list; a stable
+  // order of the outputs keeps the graph's hash the same from step to step.
+  std::sort(result.begin(), result.end(),
+            [](const TensorDataPtr &a, const TensorDataPtr &b) {
+              return a->unique_id < b->unique_id;
+            });
+  return result;
+}
+
+size_t LiveSet::numPending() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return count;
+}
+
+int64_t torch_ltc::numLiveTensors() {
+  return liveTensors.load(std::memory_order_relaxed);
+}
+
+TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
+  if (!tensor.defined() || !tensor.device().is_lazy())
+    return nullptr;
+  c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
+  at::Tensor unwrapped;
+  if (tensor.key_set().has(c10::DispatchKey::Functionalize)) {
+    at::functionalization::impl::sync(tensor);
+    unwrapped = at::functionalization::impl::from_functional_tensor(tensor);
+    impl = unwrapped.unsafeGetTensorImpl();
+  }
+  auto *lazyImpl = dynamic_cast<torch::lazy::LTCTensorImpl *>(impl);
+  TORCH_CHECK(lazyImpl, "A tensor on device 'lazy' of the class ",
+              typeid(*impl).name(), " can't be traced.");
+  auto data = std::dynamic_pointer_cast<TensorData>(lazyImpl->tensor()->data());
+  TORCH_CHECK(data, "A lazy tensor was made by another lazy backend.");
+  return data;
+}
+
+at::Tensor torch_ltc::makeTensor(TensorDataPtr data) {
+  return torch::lazy::CreateAtenFromLtcTensor(LazyTensorMaker(std::move(data)));
+}
+
+at::Tensor torch_ltc::wrapIfOutside(at::Tensor tensor) {
+  if (!tensor.defined() ||
+      at::functionalization::impl::isFunctionalTensor(tensor) ||
+      c10::impl::tls_local_dispatch_key_set().excluded_.has(
+          c10::DispatchKey::Functionalize))
+    return tensor;
+  return at::functionalization::impl::to_functional_tensor(tensor);
+}

@@ -1,0 +1,104 @@
+//===- live_tensors.h - Tensors with a pending graph, by thread ----*- C++
+//-*-===//
+//
+// Each thread that traces has a set of the tensors whose values are still
+// graphs. A step computes the set of the thread that ends it; so threads that
+// train different models don't meet. When a thread ends, its set is left to
+// whoever ends a step next.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_EXECUTOR_LIVE_TENSORS_H
+#define TORCH_LTC_EXECUTOR_LIVE_TENSORS_H
+
+#include "memory/host_data.h"
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/lazy/core/tensor.h>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace torch_ltc {
+
+class LiveSet;
+class TensorData;
+using TensorDataPtr = std::shared_ptr<TensorData>;
+
+/// State of a lazy tensor: a pending graph (`ir_value`), or data (`handle`).
+/// The base class's fields are guarded by the set's mutex, since a tensor may
+/// be read by another thread than the one that made it.
+class TensorData final : public torch::lazy::LazyTensor::Data,
+                         public std::enable_shared_from_this<TensorData> {
+public:
+  static TensorDataPtr create(torch::lazy::Value value);
+  static TensorDataPtr create(HostDataPtr data);
+
+  TensorData(torch::lazy::Value value, std::shared_ptr<LiveSet> set);
+  TensorData(HostDataPtr data, std::shared_ptr<LiveSet> set);
+  ~TensorData() override;
+
+  /// The graph that computes the value; a `DataNode` if the value is there.
+  torch::lazy::Value value();
+  /// Replaces the value (an in-place write on a tensor without
+  /// functionalisation).
+  void setValue(torch::lazy::Value value);
+  void setData(HostDataPtr data);
+  /// The data, null while the value is a graph.
+  HostDataPtr data();
+  bool isPending();
+  torch::lazy::Shape shapeValue();
+
+private:
+  friend class LiveSet;
+  std::shared_ptr<LiveSet> liveSet;
+  TensorData *previous = nullptr, *next = nullptr;
+  bool isLinked = false;
+};
+
+class LiveSet : public std::enable_shared_from_this<LiveSet> {
+public:
+  /// The calling thread's.
+  static const std::shared_ptr<LiveSet> &ofThisThread();
+
+  /// Pending tensors of this set and of threads that have ended, in the order
+  /// in which they were made.
+  std::vector<TensorDataPtr> pending();
+  size_t numPending();
+
+  std::mutex mutex;
+
+private:
+  friend class TensorData;
+  void link(TensorData &data);
+  void unlink(TensorData &data);
+  void collect(std::vector<TensorDataPtr> &result);
+
+  TensorData *first = nullptr, *last = nullptr;
+  size_t count = 0;
+};
+
+/// Number of lazy tensors in the process.
+int64_t numLiveTensors();
+
+/// The state of a lazy tensor, looking through the functional wrapper after
+/// applying its pending updates; null if `tensor` isn't lazy.
+TensorDataPtr tensorDataOf(const at::Tensor &tensor);
+
+/// A lazy tensor, without a functional wrapper.
+at::Tensor makeTensor(TensorDataPtr data);
+inline at::Tensor makeTensor(torch::lazy::Value value) {
+  return makeTensor(TensorData::create(std::move(value)));
+}
+inline at::Tensor makeTensor(HostDataPtr data) {
+  return makeTensor(TensorData::create(std::move(data)));
+}
+
+/// For kernels that are entered from outside of functionalisation (factories,
+/// moves from the CPU): wraps the result unless we are inside of it.
+at::Tensor wrapIfOutside(at::Tensor tensor);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_EXECUTOR_LIVE_TENSORS_H

@@ -1,0 +1,137 @@
+//===- program.h - What runs a step --------------------------------*- C++
+//-*-===//
+
+#ifndef TORCH_LTC_EXECUTOR_PROGRAM_H
+#define TORCH_LTC_EXECUTOR_PROGRAM_H
+
+#include "executor/graph.h"
+
+#include "torch_ltc-c/runtime.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace torch_ltc {
+
+enum class OutputPlace { Fresh, Donated, Forwarded };
+
+/// Where a result's memory comes from.
+struct OutputPlan {
+  OutputPlace place = OutputPlace::Fresh;
+  size_t parameter = 0; // whose buffer, unless Fresh
+  /// The parameter whose new value it is.
+  std::optional<size_t> updatedParameter;
+};
+
+struct ProgramCommand {
+  std::string name;
+  std::string location;
+  int64_t calls = 0;
+  double seconds = 0;
+};
+
+class Program {
+public:
+  virtual ~Program() = default;
+
+  /// Runs on the calling thread. One pointer for each parameter and each
+  /// output. Throws std::runtime_error with one sentence.
+  virtual void run(c10::ArrayRef<void *> parameters,
+                   c10::ArrayRef<DynamicScalar> scalars,
+                   c10::ArrayRef<void *> outputs, int numThreads) = 0;
+  virtual std::vector<ProgramCommand> commands() const { return {}; }
+  virtual int64_t arenaBytes() const { return 0; }
+
+  std::string name; // hash, hexadecimal
+  std::vector<OutputPlan> outputs;
+  size_t numOps = 0;
+  size_t numDonated = 0;
+};
+using ProgramPtr = std::shared_ptr<Program>;
+
+/// A compiled program in the runtime.
+class CompiledProgram final : public Program {
+public:
+  /// Loads `bytes`; throws std::runtime_error if they don't fit `graph`.
+  CompiledProgram(const GraphSnapshot &graph, const char *bytes, size_t size);
+  ~CompiledProgram() override;
+  void run(c10::ArrayRef<void *> parameters,
+           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+           int numThreads) override;
+  std::vector<ProgramCommand> commands() const override;
+  int64_t arenaBytes() const override;
+  size_t numKernels() const;
+  size_t numCommands() const;
+
+private:
+  void checkSignature(const GraphSnapshot &graph) const;
+  LtcExecutable executable = nullptr;
+  mutable std::mutex profileMutex;
+  int64_t profiledCalls = 0;
+  std::vector<int64_t> nanoseconds;
+};
+
+/// Runs a graph op by op with torch's CPU kernels: to find out whether a wrong
+/// result comes from the compiler (option `interpret`).
+class InterpretedProgram final : public Program {
+public:
+  explicit InterpretedProgram(GraphSnapshotPtr graph);
+  void run(c10::ArrayRef<void *> parameters,
+           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+           int numThreads) override;
+
+private:
+  GraphSnapshotPtr graph;
+};
+
+/// Called with the results of one node; false ends the evaluation.
+using NodeVisitor = std::function<bool(size_t position,
+                                       const std::vector<at::Tensor> &results)>;
+
+/// Evaluates the graph op by op with torch's CPU kernels; by node and result.
+std::vector<std::vector<at::Tensor>>
+interpretGraph(const GraphSnapshot &graph, c10::ArrayRef<void *> parameters,
+               c10::ArrayRef<DynamicScalar> scalars,
+               const NodeVisitor &visit = {});
+
+/// Looks for NaN and Inf in the results of each run, and names the first op
+/// that made one (option `detect_nan`). The program must not donate.
+class CheckedProgram final : public Program {
+public:
+  CheckedProgram(ProgramPtr inner, GraphSnapshotPtr graph);
+  void run(c10::ArrayRef<void *> parameters,
+           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+           int numThreads) override;
+  std::vector<ProgramCommand> commands() const override {
+    return inner->commands();
+  }
+  int64_t arenaBytes() const override { return inner->arenaBytes(); }
+
+private:
+  ProgramPtr inner;
+  GraphSnapshotPtr graph;
+};
+
+/// Throws std::runtime_error with the status' sentence, if there is one.
+void throwIfFailed(LtcStatus status);
+
+/// A run that ended with an error.
+struct RunError : std::runtime_error {
+  RunError(const std::string &message, bool parametersIntact)
+      : std::runtime_error(message), parametersIntact(parametersIntact) {}
+  /// Nothing was written over a donated parameter yet.
+  bool parametersIntact;
+};
+
+LtcDType toLtcDType(c10::ScalarType type);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_EXECUTOR_PROGRAM_H

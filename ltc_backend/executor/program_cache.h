@@ -1,0 +1,37 @@
+//===- program_cache.h - Loaded programs by hash -------------------*- C++
+//-*-===//
+
+#ifndef TORCH_LTC_EXECUTOR_PROGRAM_CACHE_H
+#define TORCH_LTC_EXECUTOR_PROGRAM_CACHE_H
+
+#include "executor/program.h"
+
+#include <functional>
+
+namespace torch_ltc {
+
+/// The program for `hash`, by `make` if memory doesn't have it. Threads that
+/// need the same new program wait for one of them to make it.
+ProgramPtr findOrMakeProgram(const Hash128 &hash,
+                             const std::function<ProgramPtr()> &make,
+                             bool &wasInMemory);
+
+void clearPrograms();
+/// Bytes of the arenas of all programs in memory.
+int64_t programArenaBytes();
+
+/// The last programs that were made, with their graphs, for the debug
+/// interface (option keep_programs).
+struct KeptProgram {
+  GraphSnapshotPtr graph;
+  ProgramPtr program;
+};
+void keepProgram(KeptProgram program);
+/// Throws with a sentence if the program isn't kept.
+KeptProgram keptProgram(const std::string &name);
+/// The kept graph that resembles `graph` most, null if there is none.
+GraphSnapshotPtr nearestKeptGraph(const GraphSnapshot &graph);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_EXECUTOR_PROGRAM_CACHE_H

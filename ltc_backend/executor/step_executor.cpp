@@ -1,0 +1,358 @@
+//===- step_executor.cpp - From pending graphs to results -----------------===//
+
+#include "executor/step_executor.h"
+
+#include "capture/recording.h"
+#include "config/config.h"
+#include "events/explanations.h"
+#include "events/guards.h"
+#include "events/ledger.h"
+#include "events/log.h"
+#include "events/metrics.h"
+#include "events/step_log.h"
+#include "executor/donation.h"
+#include "executor/program_cache.h"
+#include "executor/step_queue.h"
+#include "executor/tensor_names.h"
+#include "lowering/dump.h"
+#include "lowering/external_backend.h"
+#include "lowering/program_maker.h"
+#include "source/source_location.h"
+
+#include <ATen/Functions.h>
+#include <ATen/record_function.h>
+
+#include <chrono>
+
+using namespace torch_ltc;
+using torch::lazy::Value;
+
+namespace {
+
+std::atomic<int64_t> stepCounter{0};
+std::atomic<int64_t> foreignTensors{0};
+thread_local int64_t tracedSinceStep = 0;
+
+const char *triggerName(int trigger) {
+  static const char *const names[] = {"mark_step", "sync", "cut"};
+  return names[trigger];
+}
+
+/// Tensors with the values that are still graphs.
+struct Roots {
+  std::vector<TensorDataPtr> tensors;
+  std::vector<Value> values;
+  std::vector<torch::lazy::Output> outputs;
+
+  explicit Roots(std::vector<TensorDataPtr> candidates) {
+    for (TensorDataPtr &tensor : candidates) {
+      Value value = tensor->value();
+      if (!value.node || asGraphNode(value.node.get())->isData())
+        continue;
+      outputs.emplace_back(value.node.get(), value.index);
+      values.push_back(std::move(value));
+      tensors.push_back(std::move(tensor));
+    }
+  }
+};
+
+Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
+  HashState state(5);
+  state.add(graph.hash);
+  uint64_t word = 1;
+  for (size_t i = 0; i < donatable.size(); ++i) {
+    word = word << 1 | uint64_t(donatable[i]);
+    if (i % 32 == 31) {
+      state.add(word);
+      word = 1;
+    }
+  }
+  state.add(word);
+  state.add(config().interpret.get());
+  state.add(config().detect_nan.get());
+  if (ExternalBackendPtr backend = selectedBackend())
+    state.add(backend->generation);
+  return state.finish();
+}
+
+HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
+                       const torch::lazy::Shape &shape,
+                       const ScheduledStep &step) {
+  const OutputPlan &plan = program.outputs[index];
+  if (plan.place == OutputPlace::Forwarded)
+    return graph.parameters[plan.parameter];
+  BufferPtr buffer = plan.place == OutputPlace::Donated
+                         ? graph.parameters[plan.parameter]->buffer()
+                         : Buffer::allocate(byteSize(shape));
+  if (!plan.updatedParameter)
+    return HostData::create(shape, buffer, step.completion);
+  HostDataPtr data = HostData::create(shape, buffer, step.updatesCompletion);
+  data->setName(graph.parameters[*plan.updatedParameter]->name());
+  return data;
+}
+
+/// Named parameters that the step replaces but can't overwrite.
+std::vector<std::pair<std::string, std::string>>
+undonated(const Program &program, const Graph &graph,
+          const std::vector<bool> &donatable,
+          const std::vector<HostDataPtr> &results) {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (program.outputs[i].place != OutputPlace::Fresh ||
+        results[i]->name().empty())
+      continue;
+    for (size_t p = 0; p < graph.parameters.size(); ++p)
+      if (graph.parameters[p]->name() == results[i]->name())
+        found.emplace_back(
+            results[i]->name(),
+            donatable[p] ? "the program still reads it when the new value is "
+                           "written"
+            : graph.parameters[p]->sharesBuffer()
+                ? "its memory is shared with another tensor"
+                : "something else holds its old value");
+  }
+  return found;
+}
+
+} // namespace
+
+StepExecutor &StepExecutor::get() {
+  static auto *instance = new StepExecutor;
+  return *instance;
+}
+
+void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
+                       bool full, bool wait) {
+  Stopwatch stopwatch;
+  tracedSinceStep = full ? 0 : tracedSinceStep;
+  Roots roots(std::move(candidates));
+  if (roots.values.empty())
+    return;
+
+  Graph graph = buildGraph(roots.outputs);
+  std::vector<bool> donatable(graph.parameters.size(), false);
+  if (full && trigger != Trigger::Cut && config().donation.get() &&
+      !config().detect_nan.get())
+    donatable = findDonatable(graph, roots.values);
+  Hash128 hash = programHash(graph, donatable);
+  LocationId location = 0;
+  std::string origin = "memory";
+  bool wasInMemory = true;
+  ProgramPtr program = findOrMakeProgram(
+      hash,
+      [&] {
+        location = captureLocation();
+        return makeProgram(takeSnapshot(graph, hash.text(), donatable), hash,
+                           stepCounter.load(), location, origin);
+      },
+      wasInMemory);
+  if (wasInMemory)
+    count(Counter::program_memory_hits);
+  if (!config().dump.get().empty())
+    ensureDumped(*program, stepCounter.load(), location,
+                 [&] { return takeSnapshot(graph, hash.text(), donatable); });
+  if (std::string file = config().save_tensors_file.get(); !file.empty())
+    saveGraph(file, config().save_tensors_format.get(),
+              takeSnapshot(graph, hash.text(), donatable));
+
+  ScheduledStep step;
+  step.completion = std::make_shared<Completion>();
+  step.updatesCompletion = std::make_shared<Completion>();
+  std::vector<HostDataPtr> results;
+  for (size_t i = 0; i < graph.results.size(); ++i) {
+    ResultRef ref = graph.results[i];
+    results.push_back(makeOutput(*program, i, graph,
+                                 graph.nodes[ref.position]->shapes()[ref.index],
+                                 step));
+    const GraphNode *node = graph.nodes[ref.position];
+    if (!node->isData())
+      results.back()->setLocation(
+          static_cast<const OpNode *>(node)->location());
+    step.outputs.push_back(results.back()->buffer());
+  }
+  for (const HostDataPtr &parameter : graph.parameters) {
+    step.parameters.push_back(parameter->buffer());
+    if (parameter->producer()) // finished ones too: they may have failed
+      step.inputs.push_back(parameter->producer());
+  }
+  for (size_t i = 0; i < roots.tensors.size(); ++i)
+    roots.tensors[i]->setData(results[graph.resultOfRoot[i]]);
+  nameData();
+  if (!wasInMemory)
+    setUndonated(program->name, undonated(*program, graph, donatable, results));
+  if (Recording *recording = Recording::current())
+    recording->noteRun(program, graph.parameters, results, roots.tensors,
+                       graph.resultOfRoot, graph.scalars);
+
+  step.scalars = std::move(graph.scalars);
+  step.program = program;
+  step.number = stepCounter.load();
+  step.location = shortText(location ? location : captureLocationIfWanted());
+  StepEvent event;
+  event.step = step.number;
+  event.program = program->name;
+  event.origin = origin;
+  event.trigger = triggerName(int(trigger));
+  event.ops = int64_t(graph.numOps);
+  event.donated = int64_t(program->numDonated);
+  event.time = std::chrono::duration<double>(
+                   std::chrono::system_clock::now().time_since_epoch())
+                   .count();
+  event.liveTensors = numLiveTensors();
+  event.allocatedBytes = memoryStatistics().allocated;
+  event.scheduleSeconds = stopwatch.seconds();
+  step.event = addStepEvent(std::move(event));
+  count(Counter::executions);
+  count(Counter::donated_buffers, int64_t(program->numDonated));
+  recordTime(Timer::trace_to_schedule, stopwatch.seconds());
+  CompletionPtr completion = step.completion;
+  scheduleStep(std::move(step));
+  if (wait) {
+    const std::string &error = completion->wait();
+    TORCH_CHECK(error.empty(), error);
+  }
+}
+
+void StepExecutor::markStep(bool wait) {
+  stepCounter.fetch_add(1);
+  count(Counter::steps);
+  run(LiveSet::ofThisThread()->pending(), Trigger::MarkStep, /*full=*/true,
+      wait);
+}
+
+int64_t StepExecutor::noteReplayedStep() {
+  count(Counter::steps);
+  return stepCounter.fetch_add(1) + 1;
+}
+
+void StepExecutor::syncTensors(c10::ArrayRef<at::Tensor> tensors, bool wait) {
+  std::vector<TensorDataPtr> wanted;
+  for (const at::Tensor &tensor : tensors)
+    if (TensorDataPtr data = tensorDataOf(tensor))
+      wanted.push_back(std::move(data));
+  run(wanted, Trigger::Sync, /*full=*/false, wait);
+  if (wait)
+    for (const TensorDataPtr &data : wanted)
+      if (HostDataPtr host = data->data())
+        host->wait();
+}
+
+int64_t StepExecutor::materialise(c10::ArrayRef<at::Tensor> tensors,
+                                  const std::string &opName) {
+  std::vector<TensorDataPtr> wanted;
+  bool isPending = false;
+  for (const at::Tensor &tensor : tensors) {
+    wanted.push_back(tensorDataOf(tensor));
+    isPending |= wanted.back()->isPending();
+  }
+  Stopwatch stopwatch;
+  LedgerRow row;
+  at::RecordFunction span(at::RecordScope::FUNCTION);
+  if (isPending) {
+    if (isForbidden(Forbidden::sync))
+      checkAllowed(Forbidden::sync,
+                   opName +
+                       " needs the value of a tensor that isn't computed "
+                       "yet, " +
+                       std::to_string(tracedSinceStep) + " ops after the step");
+    if (span.isActive())
+      span.before("torch_ltc::sync for " + opName);
+    row.ops = tracedSinceStep;
+    std::vector<TensorDataPtr> all = LiveSet::ofThisThread()->pending();
+    // Those of other threads, which aren't in this thread's set.
+    for (const TensorDataPtr &data : wanted)
+      if (std::find(all.begin(), all.end(), data) == all.end())
+        all.push_back(data);
+    run(std::move(all), Trigger::Sync, /*full=*/true, /*wait=*/false);
+  }
+  try {
+    for (const TensorDataPtr &data : wanted)
+      data->data()->wait();
+  } catch (const c10::Error &error) {
+    TORCH_CHECK(false, error.what_without_backtrace(),
+                " The value was read by ", opName,
+                messageSuffix(captureLocation()), ".");
+  }
+  if (!isPending)
+    return 0;
+  row.op = opName;
+  row.location = shortText(captureLocation());
+  row.calls = 1;
+  row.seconds = stopwatch.seconds();
+  explainSync(row, syncLog().add(row));
+  count(Counter::implicit_syncs);
+  recordTime(Timer::sync, row.seconds);
+  return 1;
+}
+
+void StepExecutor::noteTracedOp() {
+  int64_t limit = config().max_trace_ops.get();
+  if (++tracedSinceStep <= limit || limit == 0)
+    return;
+  static std::atomic<bool> wasSaid{false};
+  if (!wasSaid.exchange(true))
+    log(LogLevel::Warning,
+        "The graph was cut after " + std::to_string(limit) +
+            " ops without a step" + messageSuffix(captureLocation()) +
+            "; call torch_ltc.mark_step() in the loop, or set option "
+            "max_trace_ops. This is said once.");
+  count(Counter::graph_cuts);
+  run(LiveSet::ofThisThread()->pending(), Trigger::Cut, /*full=*/true,
+      /*wait=*/false);
+}
+
+void StepExecutor::waitForAll() {
+  std::string error = waitForScheduledSteps();
+  TORCH_CHECK(error.empty(), error);
+}
+
+int64_t StepExecutor::numTracedOps() const { return tracedSinceStep; }
+int64_t StepExecutor::stepNumber() const { return stepCounter.load(); }
+
+//===----------------------------------------------------------------------===//
+// Hooks of the base class
+//===----------------------------------------------------------------------===//
+
+// Our own tensors never get here: `TensorData` keeps its set itself. Tensors
+// that the base class's code makes do.
+void StepExecutor::RegisterTensor(
+    std::shared_ptr<torch::lazy::LazyTensor::Data> data) {
+  foreignTensors.fetch_add(1);
+  LazyGraphExecutor::RegisterTensor(std::move(data));
+}
+
+void StepExecutor::UnregisterTensor(torch::lazy::LazyTensor::Data *data) {
+  // Removing what isn't there is harmless, but costs a lock and a lookup.
+  if (foreignTensors.load(std::memory_order_relaxed))
+    LazyGraphExecutor::UnregisterTensor(data);
+}
+
+void StepExecutor::SyncLiveTensorsGraph(const torch::lazy::BackendDevice *,
+                                        c10::ArrayRef<std::string>, bool wait) {
+  markStep(wait);
+}
+
+void StepExecutor::MarkStep(const torch::lazy::BackendDevice &) {}
+
+StepExecutor::PostOrderData
+StepExecutor::RunPostOrder(const std::vector<Value> &values,
+                           SyncTensorCollection *collection) {
+  PostOrderData data = LazyGraphExecutor::RunPostOrder(values, collection);
+  std::vector<torch::lazy::Output> outputs;
+  for (const Value &value : values)
+    outputs.emplace_back(value.node.get(), value.index);
+  Graph graph = buildGraph(outputs);
+  // The parameters in the order of our own walk, which the lowering context
+  // repeats; scalars follow the tensors.
+  data.parameters_data.assign(graph.parameters.begin(), graph.parameters.end());
+  for (const DynamicScalar &scalar : graph.scalars)
+    data.parameters_data.push_back(
+        HostData::ofScalar(scalar.isFloat ? at::Scalar(scalar.asFloat)
+                                          : at::Scalar(scalar.asInt)));
+  data.parameter_sequence.clear();
+  for (size_t i = 0; i < data.parameters_data.size(); ++i)
+    data.parameter_sequence.push_back(i);
+  collection->hash = torch::lazy::HashCombine(
+      collection->hash, torch::lazy::hash_t(graph.hash.high, graph.hash.low));
+  return data;
+}

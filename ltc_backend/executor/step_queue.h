@@ -1,0 +1,55 @@
+//===- step_queue.h - Scheduled steps, first in first out ----------*- C++
+//-*-===//
+//
+// One worker thread runs the steps of all threads in the order in which they
+// were scheduled. So a step may overwrite a buffer that earlier steps read.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_EXECUTOR_STEP_QUEUE_H
+#define TORCH_LTC_EXECUTOR_STEP_QUEUE_H
+
+#include "executor/program.h"
+
+#include <ATen/ThreadLocalState.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace torch_ltc {
+
+struct ScheduledStep {
+  ProgramPtr program;
+  std::vector<BufferPtr> parameters;
+  std::vector<BufferPtr> outputs;
+  std::vector<DynamicScalar> scalars;
+  /// Unfinished steps that write the parameters.
+  std::vector<CompletionPtr> inputs;
+  CompletionPtr completion;
+  /// Of the outputs that are parameters' new values: after a run that failed
+  /// before it overwrote any parameter they hold the old ones.
+  CompletionPtr updatesCompletion;
+  int numThreads = 1;
+  int64_t number = 0;
+  uint64_t event = 0; // in the step log
+  std::string location;
+  /// Of the thread that scheduled it, while torch's profiler watches: the
+  /// worker's spans belong to the same profile.
+  std::optional<at::ThreadLocalState> threadState;
+};
+
+/// Schedules a step; waits while too many are waiting or running. Runs it at
+/// once on the calling thread if option async_execution is off.
+void scheduleStep(ScheduledStep step);
+
+/// Waits until everything scheduled has run. Returns the first error that
+/// nobody has read since the last call, "" if there is none.
+std::string waitForScheduledSteps();
+
+/// Runs what is scheduled, then ends the worker.
+void shutDownStepQueue();
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_EXECUTOR_STEP_QUEUE_H

@@ -1,0 +1,225 @@
+//===- eager_fallback.cpp - Ops that run eagerly on the CPU ---------------===//
+
+#include "fallback/eager_fallback.h"
+
+#include "config/config.h"
+#include "events/explanations.h"
+#include "events/guards.h"
+#include "events/ledger.h"
+#include "events/metrics.h"
+#include "events/op_error.h"
+#include "executor/live_tensors.h"
+#include "executor/step_executor.h"
+#include "ir/op_record.h"
+#include "source/source_location.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+
+#include <algorithm>
+
+using namespace torch_ltc;
+using c10::IValue;
+
+namespace {
+
+std::string nameOf(const c10::OperatorHandle &op) {
+  const c10::OperatorName &name = op.operator_name();
+  return name.overload_name.empty() ? name.name
+                                    : name.name + "." + name.overload_name;
+}
+
+bool isWritten(const c10::Argument &argument) {
+  return argument.alias_info() && argument.alias_info()->isWrite();
+}
+
+void collectLazy(const IValue &value, std::vector<at::Tensor> &tensors) {
+  auto add = [&](const at::Tensor &tensor) {
+    if (tensor.defined() && tensor.device().is_lazy())
+      tensors.push_back(tensor);
+  };
+  if (value.isTensor())
+    add(value.toTensor());
+  else if (value.isTensorList())
+    for (const at::Tensor &tensor : value.toTensorVector())
+      add(tensor);
+  else if (value.isOptionalTensorList())
+    for (const std::optional<at::Tensor> &tensor :
+         value.toOptionalTensorVector())
+      if (tensor)
+        add(*tensor);
+}
+
+/// CPU versions of the lazy arguments of one call.
+class CpuArguments {
+public:
+  int64_t bytes = 0;
+
+  IValue convert(const IValue &value, bool written) {
+    if (value.isTensor())
+      return toCpu(value.toTensor(), written);
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor &tensor : value.toTensorVector())
+        list.push_back(toCpu(tensor, written));
+      return list;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const std::optional<at::Tensor> &tensor :
+           value.toOptionalTensorVector())
+        list.push_back(tensor ? std::optional(toCpu(*tensor, written))
+                              : std::nullopt);
+      return list;
+    }
+    if (value.isDevice() && value.toDevice().is_lazy())
+      return c10::Device(c10::kCPU);
+    return value;
+  }
+
+  /// The lazy tensor that `result` is (written arguments), or undefined.
+  at::Tensor writtenOriginal(const at::Tensor &result) const {
+    for (const auto &[original, copy] : writtenTensors)
+      if (copy.is_same(result))
+        return original;
+    return at::Tensor();
+  }
+
+  bool sharesMemory(const at::Tensor &result) const {
+    if (!result.defined() || !result.has_storage())
+      return true;
+    return std::any_of(shared.begin(), shared.end(), [&](const at::Tensor &t) {
+      return t.storage().data() == result.storage().data();
+    });
+  }
+
+  /// Moves the new values of written arguments into their lazy tensors.
+  void storeWritten() {
+    for (auto &[original, copy] : writtenTensors) {
+      bytes += int64_t(copy.nbytes());
+      tensorDataOf(original)->setData(HostData::copyOf(copy));
+    }
+  }
+
+private:
+  at::Tensor toCpu(const at::Tensor &tensor, bool written) {
+    TensorDataPtr data = tensorDataOf(tensor);
+    if (!data)
+      return tensor;
+    HostDataPtr host = data->data();
+    bytes += int64_t(byteSize(host->shape()));
+    if (written) {
+      writtenTensors.emplace_back(tensor, host->copyToTensor());
+      return writtenTensors.back().second;
+    }
+    shared.push_back(host->sharedTensor());
+    return shared.back();
+  }
+
+  std::vector<std::pair<at::Tensor, at::Tensor>> writtenTensors;
+  std::vector<at::Tensor> shared;
+};
+
+at::Tensor tensorToLazy(at::Tensor result, const CpuArguments &arguments,
+                        bool outside) {
+  if (!result.defined())
+    return result;
+  at::Tensor original = arguments.writtenOriginal(result);
+  if (original.defined())
+    return original;
+  if (!result.device().is_cpu())
+    return result;
+  bool shares = arguments.sharesMemory(result);
+  HostDataPtr data =
+      shares ? HostData::copyOf(result) : HostData::takeOver(std::move(result));
+  at::Tensor lazy = makeTensor(std::move(data));
+  return outside ? wrapIfOutside(lazy) : lazy;
+}
+
+IValue valueToLazy(IValue result, CpuArguments &arguments, bool outside) {
+  if (result.isTensor()) {
+    at::Tensor tensor = std::move(result).toTensor();
+    result = IValue();
+    if (tensor.defined())
+      arguments.bytes += int64_t(tensor.nbytes());
+    return tensorToLazy(std::move(tensor), arguments, outside);
+  }
+  if (result.isTensorList()) {
+    std::vector<at::Tensor> tensors = result.toTensorVector();
+    result = IValue();
+    c10::List<at::Tensor> list;
+    for (at::Tensor &tensor : tensors)
+      list.push_back(tensorToLazy(std::move(tensor), arguments, outside));
+    return list;
+  }
+  return result;
+}
+
+void checkHasCpuKernel(const c10::OperatorHandle &op) {
+  TORCH_CHECK(op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU),
+              nameOf(op),
+              " can't run on device 'lazy': it isn't in the op "
+              "table and has no CPU kernel to fall back to; move its arguments "
+              "to another device first.",
+              opSuffix(nameOf(op)));
+}
+
+} // namespace
+
+bool torch_ltc::isFallbackForced(const std::string &opName) {
+  thread_local uint64_t version = ~0ull;
+  thread_local std::string forced;
+  if (version != configVersion()) {
+    version = configVersion();
+    forced = config().force_fallback.get();
+  }
+  return isOpListed(forced, opName);
+}
+
+void torch_ltc::runFallback(const c10::OperatorHandle &op,
+                            torch::jit::Stack &stack,
+                            const std::string &reason) {
+  checkHasCpuKernel(op);
+  if (isForbidden(Forbidden::fallback))
+    checkAllowed(Forbidden::fallback,
+                 nameOf(op) + " would run eagerly on the CPU: " + reason);
+  Stopwatch stopwatch;
+  LedgerRow row;
+  row.op = nameOf(op);
+  row.reason = reason;
+  row.calls = 1;
+  row.location = shortText(captureLocation());
+
+  const c10::FunctionSchema &schema = op.schema();
+  size_t numArguments = schema.arguments().size();
+  size_t begin = stack.size() - numArguments;
+  std::vector<at::Tensor> lazyTensors;
+  for (size_t i = 0; i < numArguments; ++i)
+    collectLazy(stack[begin + i], lazyTensors);
+  row.syncs = StepExecutor::get().materialise(lazyTensors, row.op);
+
+  CpuArguments arguments;
+  for (size_t i = 0; i < numArguments; ++i)
+    stack[begin + i] =
+        arguments.convert(stack[begin + i], isWritten(schema.arguments()[i]));
+  try {
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  } catch (const c10::Error &error) {
+    rethrowWithOp(error, row.op);
+  }
+
+  arguments.storeWritten();
+  bool outside = lazyTensors.empty();
+  for (size_t i = begin; i < stack.size(); ++i)
+    stack[i] = valueToLazy(std::move(stack[i]), arguments, outside);
+
+  row.bytes = arguments.bytes;
+  row.seconds = stopwatch.seconds();
+  explainFallback(row, fallbackLedger().add(row));
+  count(Counter::fallback_calls);
+  recordTime(Timer::fallback, row.seconds);
+}
+
+void torch_ltc::fallbackKernel(const c10::OperatorHandle &op,
+                               torch::jit::Stack *stack) {
+  runFallback(op, *stack, "not in the op table");
+}

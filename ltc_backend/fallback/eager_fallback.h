@@ -1,0 +1,34 @@
+//===- eager_fallback.h - Ops that run eagerly on the CPU ----------*- C++
+//-*-===//
+//
+// One sync for all lazy arguments, then the op's CPU kernel, then the results
+// come back as lazy tensors. Every call is entered in the fallback ledger.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_FALLBACK_EAGER_FALLBACK_H
+#define TORCH_LTC_FALLBACK_EAGER_FALLBACK_H
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <string>
+
+namespace torch_ltc {
+
+/// Runs `op` on CPU copies of the lazy tensors in `stack`, replaces its
+/// arguments by its results. Written arguments are updated in place.
+void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
+                 const std::string &reason);
+
+/// The same as a kernel for the dispatcher; the reason is that the op table
+/// has no row for the op.
+void fallbackKernel(const c10::OperatorHandle &op, torch::jit::Stack *stack);
+
+/// Whether option force_fallback names the op ("aten::add.Tensor" or
+/// "aten::add" for all its overloads).
+bool isFallbackForced(const std::string &opName);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_FALLBACK_EAGER_FALLBACK_H

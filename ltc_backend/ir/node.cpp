@@ -1,0 +1,91 @@
+//===- node.cpp - Nodes of the traced graph -------------------------------===//
+
+#include "ir/node.h"
+
+#include "config/config.h"
+
+#include <sstream>
+
+using namespace torch_ltc;
+using torch::lazy::NodePtr;
+using torch::lazy::OpKind;
+
+namespace {
+
+// The nodes whose last reference is being dropped on this thread, while the
+// outermost destructor drops them one after the other.
+thread_local std::vector<NodePtr> *dying = nullptr;
+
+const OpKind &dataKind() {
+  static const auto *kind = new OpKind(OpKind::Get("torch_ltc::device_data"));
+  return *kind;
+}
+
+} // namespace
+
+GraphNode::~GraphNode() {
+  operands_as_outputs_.clear();
+  if (operands_.empty())
+    return;
+  if (dying) {
+    for (NodePtr &operand : operands_)
+      dying->push_back(std::move(operand));
+    return;
+  }
+  std::vector<NodePtr> queue = std::move(operands_);
+  dying = &queue;
+  while (!queue.empty()) {
+    NodePtr node = std::move(queue.back());
+    queue.pop_back();
+    node.reset(); // may append its operands
+  }
+  dying = nullptr;
+}
+
+DataNode::DataNode(HostDataPtr data)
+    : GraphNode(dataKind(), data->shape()), dataPtr(std::move(data)) {
+  HashState state(1);
+  state.add(uint64_t(dataPtr->shape().scalar_type()));
+  for (int64_t size : dataPtr->shape().sizes())
+    state.add(uint64_t(size));
+  dagHash = state.finish();
+}
+
+std::string DataNode::ToString() const {
+  std::ostringstream stream;
+  // torch 2.13 looks for the op's name in the text when it draws a graph.
+  stream << shapes()[0].to_string() << " " << op().ToString();
+  if (!dataPtr->name().empty())
+    stream << " \"" << dataPtr->name() << "\"";
+  return stream.str();
+}
+
+OpNode::OpNode(const OpRecord &record, torch::lazy::OpList operands,
+               AttributeListPtr attributes,
+               c10::ArrayRef<DynamicScalar> scalars,
+               std::vector<torch::lazy::Shape> shapes)
+    : GraphNode(record.opKind, operands, std::move(shapes), shapes.size()),
+      opRecord(record), attributeList(std::move(attributes)),
+      dynamicScalars(scalars.begin(), scalars.end()) {
+  HashState state(2);
+  state.add(attributeList->hash);
+  for (const torch::lazy::Value &operand : operands) {
+    state.add(asGraphNode(operand.node.get())->dagHashValue());
+    state.add(operand.index);
+  }
+  dagHash = state.finish();
+  if (config().source_info.get()) {
+    sourceLocation = captureLocation();
+    sourceModule = currentModulePath();
+  }
+}
+
+std::string OpNode::ToString() const {
+  std::ostringstream stream;
+  for (size_t i = 0; i < shapes().size(); ++i)
+    stream << (i ? ", " : "") << shapes()[i].to_string();
+  stream << " " << record().name << "(" << attributeText(*this) << ")";
+  if (location())
+    stream << " # " << shortText(location());
+  return stream.str();
+}

@@ -1,0 +1,109 @@
+//===- node.h - Nodes of the traced graph --------------------------*- C++
+//-*-===//
+//
+// Two kinds: `DataNode` is a value in memory, `OpNode` a call of an op of the
+// table. Both are immutable once made. Destruction is iterative (the base
+// class's recurses and overflows the stack on deep graphs, torch 2.13).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_IR_NODE_H
+#define TORCH_LTC_IR_NODE_H
+
+#include "ir/attributes.h"
+#include "ir/op_record.h"
+#include "memory/host_data.h"
+#include "source/source_location.h"
+
+#include <c10/util/SmallVector.h>
+#include <torch/csrc/lazy/core/ir.h>
+
+namespace torch_ltc {
+
+/// A number that changes from step to step.
+struct DynamicScalar {
+  bool isFloat;
+  union {
+    int64_t asInt;
+    double asFloat;
+  };
+  static DynamicScalar of(int64_t value) {
+    return {.isFloat = false, .asInt = value};
+  }
+  static DynamicScalar of(double value) {
+    return {.isFloat = true, .asFloat = value};
+  }
+};
+
+class GraphNode : public torch::lazy::Node {
+public:
+  using Node::Node;
+  ~GraphNode() override;
+
+  torch::lazy::hash_t hash() const final {
+    return torch::lazy::hash_t(dagHash.high, dagHash.low);
+  }
+  torch::lazy::hash_t shapeHash() const final { return hash(); }
+
+  size_t numOperands() const { return operands_.size(); }
+  const torch::lazy::NodePtr &operandNode(size_t i) const {
+    return operands_[i];
+  }
+  size_t operandIndex(size_t i) const { return operands_as_outputs_[i].index; }
+  const Hash128 &dagHashValue() const { return dagHash; }
+  virtual bool isData() const = 0;
+
+protected:
+  Hash128 dagHash;
+
+private:
+  friend class PostOrder;
+  // The position in the graph that is being walked; see executor/graph.h.
+  mutable uint64_t walkNumber = 0;
+  mutable uint32_t walkPosition = 0;
+};
+
+class DataNode final : public GraphNode {
+public:
+  explicit DataNode(HostDataPtr data);
+  const HostDataPtr &data() const { return dataPtr; }
+  bool isData() const override { return true; }
+  std::string ToString() const override;
+
+private:
+  HostDataPtr dataPtr;
+};
+
+class OpNode final : public GraphNode {
+public:
+  OpNode(const OpRecord &record, torch::lazy::OpList operands,
+         AttributeListPtr attributes, c10::ArrayRef<DynamicScalar> scalars,
+         std::vector<torch::lazy::Shape> shapes);
+
+  const OpRecord &record() const { return opRecord; }
+  const AttributeListPtr &attributes() const { return attributeList; }
+  c10::ArrayRef<DynamicScalar> scalars() const { return dynamicScalars; }
+  LocationId location() const { return sourceLocation; }
+  ModulePathId modulePath() const { return sourceModule; }
+  bool isData() const override { return false; }
+  std::string ToString() const override;
+
+private:
+  const OpRecord &opRecord;
+  AttributeListPtr attributeList;
+  c10::SmallVector<DynamicScalar, 1> dynamicScalars;
+  LocationId sourceLocation = 0;
+  ModulePathId sourceModule = 0;
+};
+
+/// All nodes of this backend are of these two classes.
+inline const GraphNode *asGraphNode(const torch::lazy::Node *node) {
+  return static_cast<const GraphNode *>(node);
+}
+
+/// An op's arguments in words: "dim=[1], keepdim=False".
+std::string attributeText(const OpNode &node);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_IR_NODE_H

@@ -1,0 +1,183 @@
+//===- op_record.cpp - The op table's rows at run time --------------------===//
+
+#include "ir/op_record.h"
+
+#include "events/log.h"
+#include "ir/hash.h"
+
+#include <algorithm>
+#include <torch/csrc/jit/frontend/function_schema_parser.h>
+
+#include <cstring>
+#include <unordered_map>
+
+using namespace torch_ltc;
+
+namespace {
+
+// Python numbers that training loops change from step to step: learning rates,
+// loss weights, step sizes. Other numbers (exponents, slopes, bounds) shape the
+// computation, change rarely, and are worth constants to the compiler.
+bool isDynamicScalarName(const std::string &name) {
+  for (const char *dynamic :
+       {"other", "alpha", "value", "weight", "self", "fill_value", "beta", "s"})
+    if (name == dynamic)
+      return true;
+  return false;
+}
+
+// Numbers of these ops belong to the model (the slope of an activation, the
+// value of a padding) although they are called "alpha" or "value".
+bool hasModelScalars(const std::string &opName) {
+  for (const char *name :
+       {"aten::elu", "aten::elu_backward", "aten::celu", "aten::softplus",
+        "aten::softplus_backward", "aten::threshold", "aten::constant_pad_nd"})
+    if (opName == name)
+      return true;
+  return false;
+}
+
+bool isDimName(const std::string &name) {
+  for (const char *dim : {"dim", "dims", "dim0", "dim1", "dim2", "dimension"})
+    if (name == dim)
+      return true;
+  return false;
+}
+
+ArgumentKind kindOf(const c10::Argument &argument) {
+  for (const char *ignored : {"layout", "device", "pin_memory", "memory_format",
+                              "generator", "non_blocking"})
+    if (argument.name() == ignored)
+      return ArgumentKind::Ignored;
+  c10::TypePtr type = argument.type();
+  if (auto optional = type->cast<c10::OptionalType>())
+    type = optional->getElementType();
+  // The declared type tells a dtype from an int; the IValue doesn't.
+  c10::TypePtr real = argument.real_type();
+  if (auto optional = real->cast<c10::OptionalType>())
+    real = optional->getElementType();
+  if (real->kind() == c10::TypeKind::ScalarTypeType)
+    return ArgumentKind::DType;
+  switch (type->kind()) {
+  case c10::TypeKind::TensorType:
+    return ArgumentKind::Tensor;
+  case c10::TypeKind::NumberType:
+    return ArgumentKind::Scalar;
+  case c10::TypeKind::StringType:
+    return ArgumentKind::String;
+  case c10::TypeKind::ListType: {
+    c10::TypePtr element = type->expectRef<c10::ListType>().getElementType();
+    if (element->kind() == c10::TypeKind::TensorType)
+      return ArgumentKind::TensorList;
+    if (element->kind() == c10::TypeKind::OptionalType)
+      return ArgumentKind::OptionalTensorList;
+    return ArgumentKind::NumberList;
+  }
+  case c10::TypeKind::GeneratorType:
+  case c10::TypeKind::DeviceObjType:
+    return ArgumentKind::Ignored;
+  default:
+    return ArgumentKind::Number;
+  }
+}
+
+/// `OpRecord` from a table row; false with a warning if torch doesn't have it.
+bool resolve(OpRecord &record) {
+  c10::FunctionSchema wanted = torch::jit::parseSchema(record.schemaText);
+  record.handle = c10::Dispatcher::singleton().findSchema(
+      {wanted.name(), wanted.overload_name()});
+  record.name = wanted.name();
+  if (!wanted.overload_name().empty())
+    record.name += "." + wanted.overload_name();
+  if (!record.handle) {
+    log(LogLevel::Warning, "The installed torch has no op '" + record.name +
+                               "'; it is left out of the tracer.");
+    return false;
+  }
+  const c10::FunctionSchema &schema = record.handle->schema();
+  record.opKind =
+      torch::lazy::OpKind(c10::Symbol::fromQualString(wanted.name()));
+  record.id = hashBytes(record.name.data(), record.name.size(), 0).low;
+  for (const c10::Argument &argument : schema.arguments()) {
+    ArgumentSpec spec;
+    spec.kind = kindOf(argument);
+    spec.name = argument.name();
+    spec.isDim = spec.kind != ArgumentKind::Tensor && isDimName(spec.name);
+    spec.isDynamicScalar = spec.kind == ArgumentKind::Scalar &&
+                           isDynamicScalarName(spec.name) &&
+                           !hasModelScalars(wanted.name());
+    if (argument.default_value())
+      spec.defaultValue = *argument.default_value();
+    record.hasTensorArgument |= spec.kind == ArgumentKind::Tensor ||
+                                spec.kind == ArgumentKind::TensorList;
+    record.arguments.push_back(std::move(spec));
+  }
+  record.numResults = schema.returns().size();
+  record.returnsList =
+      record.numResults == 1 &&
+      schema.returns()[0].type()->kind() == c10::TypeKind::ListType;
+  return true;
+}
+
+struct Table {
+  std::vector<OpRecord> records;
+  std::unordered_map<std::string, const OpRecord *> byName;
+
+  Table() {
+    const OpRecord rows[] = {
+#define OP_RECORD(SchemaText, Emit, FamilyWord, ShapeWord, DTypeWord,          \
+                  TraceWord)                                                   \
+  OpRecord{SchemaText,                                                         \
+           Emit,                                                               \
+           Family::FamilyWord,                                                 \
+           ShapeRule::ShapeWord##Shape,                                        \
+           DTypeRule::DTypeWord##DType,                                        \
+           TraceKind::TraceWord##Trace},
+#include "OpRecords.inc"
+    };
+    for (OpRecord record : rows)
+      if (resolve(record))
+        records.push_back(std::move(record));
+    for (const OpRecord &record : records)
+      byName.emplace(record.name, &record);
+  }
+};
+
+const Table &table() {
+  static const auto *instance = new Table;
+  return *instance;
+}
+
+} // namespace
+
+const std::vector<OpRecord> &torch_ltc::opRecords() { return table().records; }
+
+const OpRecord *torch_ltc::findOpRecord(const std::string &name) {
+  auto found = table().byName.find(name);
+  return found == table().byName.end() ? nullptr : found->second;
+}
+
+const OpRecord &torch_ltc::getOpRecord(const std::string &name) {
+  const OpRecord *record = findOpRecord(name);
+  TORCH_CHECK(record, "The op table has no row for ", name,
+              ", which the tracer needs.");
+  return *record;
+}
+
+bool torch_ltc::isOpListed(const std::string &list, const std::string &opName) {
+  if (list.empty())
+    return false;
+  std::string base = opName.substr(0, opName.find('.'));
+  std::string names = "," + list + ",";
+  names.erase(std::remove(names.begin(), names.end(), ' '), names.end());
+  return names.find("," + opName + ",") != std::string::npos ||
+         names.find("," + base + ",") != std::string::npos;
+}
+
+const char *torch_ltc::familyName(Family family) {
+  static const char *const names[] = {
+#define OP_FAMILY(Name) #Name,
+#include "OpRecords.inc"
+  };
+  return names[size_t(family)];
+}

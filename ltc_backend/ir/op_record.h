@@ -1,0 +1,100 @@
+//===- op_record.h - The op table's rows at run time ---------------*- C++
+//-*-===//
+//
+// One record for each op that is traced, generated from the op table
+// (mlir_lowering/op_table) as OpRecords.inc, completed with the op's schema as
+// the installed torch knows it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_IR_OP_RECORD_H
+#define TORCH_LTC_IR_OP_RECORD_H
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/lazy/core/ir.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace torch_ltc {
+
+enum class Family : uint8_t {
+#define OP_FAMILY(Name) Name,
+#include "OpRecords.inc"
+};
+
+// The suffix keeps table words such as "bool" apart from C++ keywords.
+enum class ShapeRule : uint8_t {
+#define OP_SHAPE_RULE(Name) Name##Shape,
+#include "OpRecords.inc"
+};
+
+enum class DTypeRule : uint8_t {
+#define OP_DTYPE_RULE(Name) Name##DType,
+#include "OpRecords.inc"
+};
+
+enum class TraceKind : uint8_t {
+#define OP_TRACE_KIND(Name) Name##Trace,
+#include "OpRecords.inc"
+};
+
+/// What an argument of a schema is to the tracer.
+enum class ArgumentKind : uint8_t {
+  Tensor, // also optional
+  TensorList,
+  OptionalTensorList,
+  Scalar,     // a Python number, also optional
+  Number,     // int, float or bool of the schema, also optional
+  NumberList, // also optional
+  String,
+  DType,
+  Ignored, // layout, device, pin_memory, memory format, generator
+};
+
+struct ArgumentSpec {
+  ArgumentKind kind;
+  bool isDim = false;           // counted from the end if negative
+  bool isDynamicScalar = false; // enters programs as a parameter
+  std::optional<c10::IValue> defaultValue;
+  std::string name;
+};
+
+struct OpRecord {
+  const char *schemaText;
+  const char *emitName; // "aten.add.Tensor"
+  Family family;
+  ShapeRule shapeRule;
+  DTypeRule dtypeRule;
+  TraceKind traceKind;
+
+  // Completed by `resolve`.
+  std::string name = {}; // "aten::add.Tensor"
+  torch::lazy::OpKind opKind = {};
+  uint64_t id = 0; // hash of `name`: stable across processes
+  std::vector<ArgumentSpec> arguments = {};
+  size_t numResults = 1;
+  bool returnsList = false;
+  bool hasTensorArgument = false;
+  std::optional<c10::OperatorHandle> handle = {};
+};
+
+/// All records, in the table's order. Records whose schema the installed torch
+/// doesn't have are left out with a warning.
+const std::vector<OpRecord> &opRecords();
+/// By name ("aten::add.Tensor"), null if there is none.
+const OpRecord *findOpRecord(const std::string &name);
+/// The same; throws if there is none.
+const OpRecord &getOpRecord(const std::string &name);
+
+/// Whether `list`, names separated by commas, has the op: "aten::add.Tensor",
+/// or "aten::add" for all its overloads.
+bool isOpListed(const std::string &list, const std::string &opName);
+
+const char *familyName(Family family);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_IR_OP_RECORD_H

@@ -1,0 +1,260 @@
+//===- program_maker.cpp - A program for a new graph ----------------------===//
+
+#include "lowering/program_maker.h"
+
+#include "config/config.h"
+#include "events/explanations.h"
+#include "events/guards.h"
+#include "events/log.h"
+#include "events/metrics.h"
+#include "events/step_log.h"
+#include "executor/graph_difference.h"
+#include "executor/program_cache.h"
+#include "lowering/disk_cache.h"
+#include "lowering/dump.h"
+#include "lowering/external_backend.h"
+#include "lowering/program_builder.h"
+
+#include <ATen/record_function.h>
+
+#include <stdexcept>
+
+using namespace torch_ltc;
+
+namespace {
+
+struct Compilation {
+  LtcBytes executable{};
+  LtcCompileStatistics statistics{};
+  StageTexts texts;
+  Compilation() = default;
+  Compilation(const Compilation &) = delete;
+  ~Compilation() { ltcBytesDestroy(executable); }
+};
+
+/// A stage may come in several pieces (one for each kernel).
+void collectStage(const char *stage, const char *text, size_t size,
+                  void *userData) {
+  auto &texts = *static_cast<StageTexts *>(userData);
+  if (texts.empty() || texts.back().first != stage)
+    texts.emplace_back(stage, "");
+  texts.back().second.append(text, size);
+}
+
+/// Option force_compile_failure.
+void refuseListedOps(const GraphSnapshot &graph) {
+  std::string list = config().force_compile_failure.get();
+  if (list.empty())
+    return;
+  for (const SnapshotNode &node : graph.nodes)
+    if (node.record && isOpListed(list, node.record->name))
+      throw std::runtime_error(node.record->name +
+                               " is refused by option force_compile_failure" +
+                               messageSuffix(node.location));
+}
+
+void compile(const GraphSnapshot &graph, bool withTexts, Compilation &result) {
+  refuseListedOps(graph);
+  if (withTexts)
+    result.texts.emplace_back("torch-raw", stageText(graph, "torch-raw"));
+  const CompilerLibrary &library = compilerLibrary();
+  ProgramHandle program(library, entryName(graph));
+  buildProgram(library, program.get(), graph);
+  LtcCompileOptions options{};
+  options.verify = config().verify.get();
+  options.print_locations =
+      config().dump_locations.get() && config().source_info.get();
+  if (withTexts) {
+    options.stage_text = collectStage;
+    options.stage_user_data = &result.texts;
+  }
+  throwIfFailed(library.ltcProgramCompile(
+      program.get(), &options, &result.executable, &result.statistics));
+}
+
+void describe(const CompiledProgram &program, CompileEvent &event) {
+  event.kernels = int64_t(program.numKernels());
+  event.commands = int64_t(program.numCommands());
+  event.arenaBytes = program.arenaBytes();
+}
+
+ProgramPtr loadFromDisk(const GraphSnapshot &graph, const Hash128 &hash,
+                        CompileEvent &event) {
+  std::optional<std::string> bytes = lookupProgram(hash);
+  if (!bytes)
+    return nullptr;
+  try {
+    auto program =
+        std::make_shared<CompiledProgram>(graph, bytes->data(), bytes->size());
+    describe(*program, event);
+    count(Counter::program_disk_hits);
+    event.origin = "disk";
+    return program;
+  } catch (const std::runtime_error &error) {
+    count(Counter::cache_rejected);
+    log(LogLevel::Warning,
+        "A cached program is compiled again: " + std::string(error.what()));
+    return nullptr;
+  }
+}
+
+ProgramPtr compileNew(const GraphSnapshot &graph, const Hash128 &hash,
+                      const std::string &dumpFolder, CompileEvent &event) {
+  Stopwatch stopwatch;
+  Compilation compilation;
+  compile(graph, !dumpFolder.empty(), compilation);
+  auto program = std::make_shared<CompiledProgram>(
+      graph, compilation.executable.data, compilation.executable.size);
+  if (config().cache.get())
+    storeProgram(hash, compilation.executable.data,
+                 compilation.executable.size);
+  const LtcCompileStatistics &statistics = compilation.statistics;
+  event.origin = "compiled";
+  event.torchSeconds = statistics.torch_seconds;
+  event.linalgSeconds = statistics.linalg_seconds;
+  event.kernelsSeconds = statistics.kernels_seconds;
+  event.llvmSeconds = statistics.llvm_seconds;
+  describe(*program, event);
+  event.kernels = int64_t(statistics.kernels);
+  event.kernelsCompiled = int64_t(statistics.kernels_compiled);
+  count(Counter::compilations);
+  count(Counter::kernels_compiled, event.kernelsCompiled);
+  count(Counter::kernel_cache_hits, event.kernels - event.kernelsCompiled);
+  event.seconds = stopwatch.seconds();
+  recordTime(Timer::compile, event.seconds);
+  if (!dumpFolder.empty())
+    event.dumpDirectory =
+        dumpProgram(dumpFolder, graph, *program, compilation.texts, event);
+  return program;
+}
+
+/// What runs instead of a program that can't be compiled. Nothing is lost, so
+/// it is a warning; the caller keeps the program, so it is said once for each.
+ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
+                            const std::string &error, LocationId location,
+                            CompileEvent &event) {
+  count(Counter::compile_failures);
+  std::string step = "The program of step " + std::to_string(event.step);
+  if (config().compile_failure.get() == "raise")
+    TORCH_CHECK(false, step, " can't be compiled: ", error,
+                messageSuffix(location),
+                ". Its tensors stay pending; with torch_ltc.config."
+                "compile_failure = 'interpret' it runs op by op.");
+  log(LogLevel::Warning,
+      step + " can't be compiled: " + error + messageSuffix(location) +
+          ". It runs op by op with PyTorch's CPU kernels, with the same "
+          "results but slower; to compile the rest of it, name the op in "
+          "option "
+          "force_fallback (LTC_FORCE_FALLBACK=aten::...)" +
+          (config().source_info.get()
+               ? "."
+               : "; TORCH_LTC_SOURCE_INFO=1 adds the op's Python line."));
+  event.origin = "interpreted";
+  event.reason = "can't be compiled: " + error;
+  return std::make_shared<InterpretedProgram>(graph);
+}
+
+/// What a backend of the user's can't compile isn't hidden by interpreting it.
+ProgramPtr makeExternal(const ExternalBackend &backend,
+                        const GraphSnapshotPtr &graph, LocationId location,
+                        CompileEvent &event) {
+  Stopwatch stopwatch;
+  ProgramPtr program;
+  try {
+    program = backend.compile(graph);
+  } catch (const std::runtime_error &error) {
+    TORCH_CHECK(false, "The program of step ", event.step,
+                " can't be compiled: ", error.what(), messageSuffix(location));
+  }
+  program->name = graph->name;
+  program->numOps = graph->numOps;
+  program->outputs.resize(graph->results.size());
+  event.origin = "compiled";
+  event.seconds = stopwatch.seconds();
+  count(Counter::compilations);
+  recordTime(Timer::compile, event.seconds);
+  return program;
+}
+
+} // namespace
+
+ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
+                                  int64_t step, LocationId location,
+                                  std::string &origin) {
+  auto graph = std::make_shared<const GraphSnapshot>(std::move(snapshot));
+  Stopwatch stopwatch;
+  CompileEvent event;
+  event.program = graph->name;
+  event.step = step;
+  event.location = shortText(location);
+  GraphSnapshotPtr nearest = nearestKeptGraph(*graph);
+  event.reason = nearest ? firstDifference(*nearest, *graph) : "first program";
+  event.ops = int64_t(graph->numOps);
+  event.parameters = int64_t(graph->parameters.size());
+  event.outputs = int64_t(graph->results.size());
+
+  if (nearest)
+    checkAllowed(Forbidden::recompile,
+                 "A new program would be compiled: " + event.reason);
+  at::RecordFunction span(at::RecordScope::FUNCTION);
+  if (span.isActive())
+    span.before("torch_ltc::compile");
+  ProgramPtr program;
+  try {
+    std::string dumpFolder = config().dump.get();
+    if (ExternalBackendPtr backend = selectedBackend()) {
+      program = makeExternal(*backend, graph, location, event);
+    } else if (config().interpret.get()) {
+      event.origin = "interpreted";
+      program = std::make_shared<InterpretedProgram>(graph);
+    } else {
+      // A program from the disk has no stages to dump, so it will do only where
+      // they lie already.
+      if (!dumpFolder.empty())
+        event.dumpDirectory = findDump(dumpFolder, graph->name);
+      if (config().cache.get() &&
+          (dumpFolder.empty() || !event.dumpDirectory.empty()))
+        program = loadFromDisk(*graph, hash, event);
+      if (!program)
+        program = compileNew(*graph, hash, dumpFolder, event);
+    }
+  } catch (const std::runtime_error &error) {
+    program = interpretInstead(graph, error.what(), location, event);
+  }
+  if (config().detect_nan.get())
+    program = std::make_shared<CheckedProgram>(program, graph);
+  origin = event.origin;
+  event.seconds = stopwatch.seconds();
+  explainCompilation(event);
+  addCompileEvent(event);
+  keepProgram({graph, program});
+  return program;
+}
+
+std::string
+torch_ltc::ensureDumped(const Program &program, int64_t step,
+                        LocationId location,
+                        const std::function<GraphSnapshot()> &snapshot) {
+  std::string folder = config().dump.get();
+  std::string path = findDump(folder, program.name);
+  if (!path.empty() || hasDumpFailed(folder, program.name))
+    return path;
+  GraphSnapshot graph = snapshot();
+  CompileEvent event = compileEventOf(program.name);
+  event.program = program.name;
+  event.step = step;
+  event.location = shortText(location ? location : captureLocation());
+  event.ops = int64_t(graph.numOps);
+  Compilation compilation;
+  try {
+    compile(graph, /*withTexts=*/true, compilation);
+  } catch (const std::runtime_error &error) {
+    // An interpreted program may be one that the compiler refuses.
+    log(LogLevel::Warning,
+        "The dump of program " + graph.name.substr(0, 12) +
+            " ends before the failing stage: " + error.what());
+  }
+  path = dumpProgram(folder, graph, program, compilation.texts, event);
+  setDumpDirectory(program.name, path);
+  return path;
+}

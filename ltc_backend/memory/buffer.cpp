@@ -1,0 +1,141 @@
+//===- buffer.cpp - Host memory behind lazy tensors -----------------------===//
+
+#include "memory/buffer.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+using namespace torch_ltc;
+
+struct Buffer::Owner {
+  at::Tensor tensor;
+};
+
+namespace {
+
+constexpr size_t alignment = 64;
+// The cache may always hold this much, and as much as was ever in use.
+constexpr int64_t freeCache = 64 << 20;
+
+/// Sizes are rounded up to eighths of a power of two: at most 12.5 % waste,
+/// and few enough classes that a loop with changing sizes reuses memory.
+size_t roundUp(size_t bytes) {
+  bytes = std::max(bytes, alignment);
+  size_t step = std::max(std::bit_floor(bytes) / 8, alignment);
+  return (bytes + step - 1) / step * step;
+}
+
+class Pool {
+public:
+  void *allocate(size_t bytes) {
+    size_t size = roundUp(bytes);
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      addLive(int64_t(size));
+      std::vector<void *> &list = freeLists[size];
+      if (!list.empty()) {
+        void *memory = list.back();
+        list.pop_back();
+        statistics.cached -= int64_t(size);
+        return memory;
+      }
+    }
+    if (void *memory = std::aligned_alloc(alignment, size))
+      return memory;
+    release();
+    if (void *memory = std::aligned_alloc(alignment, size))
+      return memory;
+    addLiveLocked(-int64_t(size));
+    TORCH_CHECK(false, "Device 'lazy' is out of memory: ", size,
+                " bytes couldn't be allocated; ", values().allocated,
+                " bytes are in use by lazy tensors.");
+  }
+
+  void free(void *memory, size_t bytes) {
+    size_t size = roundUp(bytes);
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      addLive(-int64_t(size));
+      if (statistics.cached + int64_t(size) <=
+          std::max(freeCache, statistics.peak)) {
+        freeLists[size].push_back(memory);
+        statistics.cached += int64_t(size);
+        return;
+      }
+    }
+    std::free(memory);
+  }
+
+  void release() {
+    std::lock_guard<std::mutex> lock(mutex);
+    for (auto &entry : freeLists)
+      for (void *memory : entry.second)
+        std::free(memory);
+    freeLists.clear();
+    statistics.cached = 0;
+  }
+
+  MemoryStatistics values() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return statistics;
+  }
+
+  void resetPeak() {
+    std::lock_guard<std::mutex> lock(mutex);
+    statistics.peak = statistics.allocated;
+  }
+
+  void addLiveLocked(int64_t bytes) {
+    std::lock_guard<std::mutex> lock(mutex);
+    addLive(bytes);
+  }
+
+private:
+  void addLive(int64_t bytes) {
+    statistics.allocated += bytes;
+    statistics.peak = std::max(statistics.peak, statistics.allocated);
+  }
+
+  std::mutex mutex;
+  std::unordered_map<size_t, std::vector<void *>> freeLists;
+  MemoryStatistics statistics;
+};
+
+// Never destroyed: tensors may outlive static destruction.
+Pool &pool() {
+  static auto *instance = new Pool;
+  return *instance;
+}
+
+} // namespace
+
+Buffer::Buffer(void *memory, size_t bytes, std::unique_ptr<Owner> owner)
+    : memory(memory), bytes(bytes), owner(std::move(owner)) {}
+
+BufferPtr Buffer::allocate(size_t bytes) {
+  void *memory = pool().allocate(bytes);
+  return BufferPtr(new Buffer(memory, bytes, nullptr));
+}
+
+BufferPtr Buffer::adopt(const at::Tensor &tensor) {
+  pool().addLiveLocked(int64_t(tensor.nbytes()));
+  return BufferPtr(new Buffer(tensor.data_ptr(), tensor.nbytes(),
+                              std::make_unique<Owner>(Owner{tensor})));
+}
+
+Buffer::~Buffer() {
+  if (owner)
+    pool().addLiveLocked(-int64_t(bytes));
+  else
+    pool().free(memory, bytes);
+}
+
+MemoryStatistics torch_ltc::memoryStatistics() { return pool().values(); }
+void torch_ltc::resetPeakMemory() { pool().resetPeak(); }
+void torch_ltc::releaseCachedMemory() { pool().release(); }

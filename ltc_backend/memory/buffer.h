@@ -1,0 +1,62 @@
+//===- buffer.h - Host memory behind lazy tensors -----------------*- C++
+//-*-===//
+//
+// A `Buffer` owns contiguous, 64-byte aligned host memory (aligned as torch
+// aligned it, if the memory is a CPU tensor's). Freed memory goes to a caching
+// pool, so that a steady training loop asks the system for nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_MEMORY_BUFFER_H
+#define TORCH_LTC_MEMORY_BUFFER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace at {
+class Tensor;
+}
+
+namespace torch_ltc {
+
+class Buffer {
+public:
+  /// Uninitialised memory from the pool.
+  static std::shared_ptr<Buffer> allocate(size_t bytes);
+  /// Shares the memory of `tensor`, which must be a contiguous CPU tensor that
+  /// nobody else writes to as long as the buffer lives.
+  static std::shared_ptr<Buffer> adopt(const at::Tensor &tensor);
+
+  Buffer(const Buffer &) = delete;
+  Buffer &operator=(const Buffer &) = delete;
+  ~Buffer();
+
+  void *data() const { return memory; }
+  size_t size() const { return bytes; }
+
+private:
+  struct Owner;
+  Buffer(void *memory, size_t bytes, std::unique_ptr<Owner> owner);
+
+  void *memory;
+  size_t bytes;
+  std::unique_ptr<Owner> owner; // null: the pool's
+};
+
+using BufferPtr = std::shared_ptr<Buffer>;
+
+struct MemoryStatistics {
+  int64_t allocated = 0; // bytes of live buffers
+  int64_t peak = 0;
+  int64_t cached = 0; // bytes kept for reuse
+};
+
+MemoryStatistics memoryStatistics();
+void resetPeakMemory();
+/// Gives the cached memory back to the system.
+void releaseCachedMemory();
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_MEMORY_BUFFER_H

@@ -1,0 +1,86 @@
+//===- host_data.h - A lazy tensor's value in host memory ----------*- C++
+//-*-===//
+//
+// `HostData` is this backend's `BackendData`: a shape, a buffer, and the step
+// that fills it. Values are immutable: an in-place update makes new data. A
+// step may still reuse the buffer of data that nobody can read any more
+// (executor/donation.h); therefore liveness is counted on `HostData`, while
+// scheduled steps hold the `Buffer` only.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_MEMORY_HOST_DATA_H
+#define TORCH_LTC_MEMORY_HOST_DATA_H
+
+#include "memory/buffer.h"
+#include "memory/completion.h"
+#include "source/source_location.h"
+
+#include <torch/csrc/lazy/backend/backend_data.h>
+
+#include <atomic>
+
+namespace torch_ltc {
+
+class HostData;
+using HostDataPtr = std::shared_ptr<HostData>;
+
+class HostData final : public torch::lazy::BackendData {
+public:
+  /// Data that a step will write; `producer` finishes when it has.
+  static HostDataPtr create(torch::lazy::Shape shape, BufferPtr buffer,
+                            CompletionPtr producer);
+  /// A copy of a CPU tensor of any strides.
+  static HostDataPtr copyOf(const at::Tensor &tensor);
+  /// Takes over a CPU tensor that the caller owns alone: shares its memory if
+  /// it is contiguous and owns all of its storage, else copies.
+  static HostDataPtr takeOver(at::Tensor tensor);
+  /// A float64 or int64 of rank 0 for the base class's pipeline.
+  static HostDataPtr ofScalar(const at::Scalar &value);
+
+  HostData(torch::lazy::Shape shape, BufferPtr buffer, CompletionPtr producer);
+
+  const BufferPtr &buffer() const { return bufferPtr; }
+  const CompletionPtr &producer() const { return producerPtr; }
+  bool isReady() const { return !producerPtr || producerPtr->isDone(); }
+  /// Waits for the producer; throws its error.
+  void wait() const;
+
+  /// A CPU tensor on the same memory, which it keeps alive. Waits. The caller
+  /// must not write to it and must not let it escape to the user.
+  at::Tensor sharedTensor() const;
+  /// A CPU tensor of its own. Waits.
+  at::Tensor copyToTensor() const;
+
+  const std::string &name() const { return nameText; }
+  void setName(std::string name) { nameText = std::move(name); }
+  /// The user's line that made the value, with option source_info; 0 if it
+  /// isn't known.
+  LocationId location() const { return locationId; }
+  void setLocation(LocationId id) { locationId = id; }
+
+  Handle GetHandle() override;
+  void Assign(const torch::lazy::BackendData &data) override;
+  bool HasValue() const override { return bufferPtr != nullptr; }
+
+  /// Whether other data has the same buffer: it may then never be reused.
+  bool sharesBuffer() const { return isBufferShared; }
+
+private:
+  friend class PostOrder;
+  // See executor/graph.h.
+  mutable uint64_t walkNumber = 0;
+  mutable uint32_t walkIndex = 0;
+  mutable std::atomic<bool> isBufferShared{false};
+  BufferPtr bufferPtr;
+  CompletionPtr producerPtr;
+  std::string nameText;
+  LocationId locationId = 0;
+};
+
+/// Bytes of a contiguous tensor of this shape.
+size_t byteSize(const torch::lazy::Shape &shape);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_MEMORY_HOST_DATA_H

@@ -1,0 +1,115 @@
+//===- meta_kernel.cpp - Shapes by PyTorch's Meta kernels -----------------===//
+
+#include "shape/shape_inference.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/ScalarOps.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+using namespace torch_ltc;
+
+namespace {
+
+at::Tensor wrappedNumber(const at::Tensor &tensor) {
+  if (tensor.is_cpu())
+    return tensor;
+  at::Tensor one =
+      at::detail::scalar_tensor_static(1, tensor.scalar_type(), at::kCPU);
+  one.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return one;
+}
+
+at::Tensor toMeta(const at::Tensor &tensor) {
+  if (!tensor.defined())
+    return tensor;
+  // PyTorch's Python kernels turn wrapped numbers into Python numbers, so
+  // their values must be there (torch 2.13).
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
+    return wrappedNumber(tensor);
+  // Not at::empty: that would be a dispatcher call, perhaps one into Python.
+  return at::detail::empty_meta(tensor.sizes(), tensor.scalar_type());
+}
+
+/// `value` as the Meta kernel needs it for the argument `argument`.
+c10::IValue toMeta(const c10::Argument &argument, const c10::IValue &value) {
+  if (value.isTensor())
+    return toMeta(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const c10::IValue &element : value.toListRef())
+      list.push_back(toMeta(element.toTensor()));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const c10::IValue &element : value.toListRef())
+      list.push_back(element.isNone() ? std::optional<at::Tensor>()
+                                      : toMeta(element.toTensor()));
+    return list;
+  }
+  // Constructors without a device would make CPU tensors.
+  if (value.isDevice() || argument.name() == "device")
+    return c10::Device(c10::kMeta);
+  // Nothing is drawn; a CPU generator would be rejected.
+  if (value.isGenerator())
+    return c10::IValue();
+  return value;
+}
+
+void addResult(const at::Tensor &tensor, ResultShapes &results) {
+  ResultShape &result = results.emplace_back();
+  if (!tensor.defined())
+    return;
+  result.dtype = tensor.scalar_type();
+  result.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
+}
+
+void callMetaKernel(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
+  // Whatever mode the user's thread is in (fake tensors, tracing, autocast),
+  // this call isn't the user's.
+  c10::impl::ExcludeDispatchKeyGuard guard(
+      c10::autograd_dispatch_keyset |
+      c10::DispatchKeySet({c10::DispatchKey::Python,
+                           c10::DispatchKey::PythonTLSSnapshot,
+                           c10::DispatchKey::Functionalize,
+                           c10::DispatchKey::ADInplaceOrView}));
+  op.callBoxed(stack);
+}
+
+} // namespace
+
+void torch_ltc::inferWithMetaKernel(const c10::OperatorHandle &op,
+                                    c10::ArrayRef<c10::IValue> arguments,
+                                    ResultShapes &results) {
+  results.clear();
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta), "The op ",
+      op.operator_name(),
+      " has no Meta kernel, so the shapes of its results are not known before "
+      "it runs; register one with torch.library.register_fake.");
+  const c10::FunctionSchema &schema = op.schema();
+  torch::jit::Stack stack;
+  stack.reserve(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i)
+    stack.push_back(toMeta(schema.arguments()[i], arguments[i]));
+  try {
+    callMetaKernel(op, stack);
+  } catch (c10::Error &error) {
+    error.add_context(c10::str("in ", op.operator_name()));
+    throw;
+  } catch (const std::exception &error) {
+    // Meta kernels written in Python throw torch's python_error.
+    TORCH_CHECK(false, error.what(), " (in ", op.operator_name(), ")");
+  }
+  for (const c10::IValue &value : stack) {
+    if (value.isTensor())
+      addResult(value.toTensor(), results);
+    else if (value.isNone())
+      results.emplace_back();
+    else
+      for (const c10::IValue &element : value.toListRef())
+        addResult(element.toTensor(), results);
+  }
+}

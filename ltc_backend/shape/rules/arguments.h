@@ -1,0 +1,99 @@
+//===- arguments.h - The arguments that a shape rule reads ---------*- C++
+//-*-===//
+//
+// A thin view of the boxed arguments of one call. Positions are those of the
+// schema; a rule that serves ops with different schemas looks its argument up
+// by name.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_SHAPE_RULES_ARGUMENTS_H
+#define TORCH_LTC_SHAPE_RULES_ARGUMENTS_H
+
+#include "shape/shape_inference.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace torch_ltc {
+
+using Sizes = c10::SmallVector<int64_t, 6>;
+using SizesRef = c10::ArrayRef<int64_t>;
+
+class Arguments {
+public:
+  Arguments(const c10::FunctionSchema &schema,
+            c10::ArrayRef<c10::IValue> values)
+      : schema(schema), values(values) {}
+
+  size_t size() const { return values.size(); }
+  const c10::IValue &operator[](size_t i) const { return values[i]; }
+  std::string_view name(size_t i) const { return schema.arguments()[i].name(); }
+  /// "sum" of aten::sum.dim_IntList.
+  std::string opName() const;
+
+  /// Position of the argument with this name that is not None.
+  std::optional<size_t> find(std::string_view wanted) const {
+    for (size_t i = 0; i < values.size(); ++i)
+      if (name(i) == wanted)
+        return values[i].isNone() ? std::nullopt : std::optional<size_t>(i);
+    return std::nullopt;
+  }
+
+  /// Whether a number is an operand, unlike alpha, weights and slopes.
+  bool isOperand(size_t i) const { return isPromotedNumber(name(i)); }
+
+  bool has(size_t i) const {
+    return !values[i].isNone() &&
+           !(values[i].isTensor() && !values[i].toTensor().defined());
+  }
+  const at::Tensor &tensor(size_t i) const { return values[i].toTensor(); }
+  SizesRef sizes(size_t i) const { return tensor(i).sizes(); }
+  int64_t rank(size_t i) const { return tensor(i).dim(); }
+  at::ScalarType dtype(size_t i) const { return tensor(i).scalar_type(); }
+
+  /// An int; a SymInt must be a plain number.
+  int64_t integer(size_t i) const;
+  std::optional<int64_t> optionalInteger(size_t i) const {
+    return has(i) ? std::optional<int64_t>(integer(i)) : std::nullopt;
+  }
+  bool flag(size_t i) const { return values[i].toBool(); }
+  bool flag(std::string_view wanted) const {
+    std::optional<size_t> position = find(wanted);
+    return position && flag(*position);
+  }
+  /// A list of ints; a single int is a list of one.
+  Sizes integers(size_t i) const;
+  /// A list of `count` ints, where a list of one stands for equal numbers.
+  Sizes integers(size_t i, size_t count) const;
+
+private:
+  const c10::FunctionSchema &schema;
+  c10::ArrayRef<c10::IValue> values;
+};
+
+/// `dim` counted from the front; rank 0 counts as rank 1.
+int64_t dimFromFront(int64_t dim, int64_t rank);
+
+ResultShape &addResult(ResultShapes &results, at::ScalarType dtype,
+                       SizesRef sizes);
+/// A result that the op leaves undefined.
+void addUndefined(ResultShapes &results);
+
+int64_t numElements(SizesRef sizes);
+
+/// Broadcasts `sizes` into `result`; throws torch's words if they don't match.
+void broadcastInto(Sizes &result, SizesRef sizes);
+
+/// Throws torch's words unless `sizes` can be expanded to `target`.
+void checkExpandable(SizesRef sizes, SizesRef target);
+
+/// Throws unless all sizes are non-negative.
+void checkNonNegative(SizesRef sizes);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_SHAPE_RULES_ARGUMENTS_H

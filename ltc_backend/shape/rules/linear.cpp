@@ -1,0 +1,130 @@
+//===- linear.cpp - Sizes of matrix products ------------------------------===//
+
+#include "shape/rules/rules.h"
+
+using namespace torch_ltc;
+using at::ScalarType;
+
+namespace {
+
+void checkSameDType(const Arguments &arguments, size_t a, size_t b) {
+  TORCH_CHECK(
+      arguments.dtype(a) == arguments.dtype(b), "expected ", arguments.name(a),
+      " and ", arguments.name(b),
+      " to have the same dtype, but got: ", c10::toString(arguments.dtype(a)),
+      " != ", c10::toString(arguments.dtype(b)));
+}
+
+/// Rows and columns of the product of the matrices `a` and `b`.
+Sizes productSizes(const Arguments &arguments, size_t a, size_t b) {
+  TORCH_CHECK(arguments.rank(a) == 2, arguments.name(a),
+              " must be a matrix, got ", arguments.rank(a), "-D tensor");
+  TORCH_CHECK(arguments.rank(b) == 2, arguments.name(b),
+              " must be a matrix, got ", arguments.rank(b), "-D tensor");
+  SizesRef left = arguments.sizes(a), right = arguments.sizes(b);
+  TORCH_CHECK(left[1] == right[0],
+              "mat1 and mat2 shapes cannot be multiplied (", left[0], "x",
+              left[1], " and ", right[0], "x", right[1], ")");
+  checkSameDType(arguments, a, b);
+  return {left[0], right[1]};
+}
+
+Sizes batchProductSizes(const Arguments &arguments, size_t a, size_t b) {
+  TORCH_CHECK(arguments.rank(a) == 3, "batch1 must be a 3D tensor");
+  TORCH_CHECK(arguments.rank(b) == 3, "batch2 must be a 3D tensor");
+  SizesRef left = arguments.sizes(a), right = arguments.sizes(b);
+  TORCH_CHECK(left[0] == right[0] && left[2] == right[1],
+              "Expected size for first two dimensions of batch2 tensor to be: "
+              "[",
+              left[0], ", ", left[2], "] but got: [", right[0], ", ", right[1],
+              "].");
+  checkSameDType(arguments, a, b);
+  return {left[0], left[1], right[2]};
+}
+
+/// Adds a result that argument 0 is added to.
+bool addSum(const Arguments &arguments, ScalarType dtype, SizesRef sizes,
+            ResultShapes &results) {
+  checkSameDType(arguments, 0, 1);
+  checkExpandable(arguments.sizes(0), sizes);
+  addResult(results, dtype, sizes);
+  return true;
+}
+
+} // namespace
+
+bool shape_rules::mm(const Arguments &arguments, ScalarType dtype,
+                     ResultShapes &results) {
+  addResult(results, dtype, productSizes(arguments, 0, 1));
+  return true;
+}
+
+bool shape_rules::bmm(const Arguments &arguments, ScalarType dtype,
+                      ResultShapes &results) {
+  addResult(results, dtype, batchProductSizes(arguments, 0, 1));
+  return true;
+}
+
+bool shape_rules::addmm(const Arguments &arguments, ScalarType dtype,
+                        ResultShapes &results) {
+  return addSum(arguments, dtype, productSizes(arguments, 1, 2), results);
+}
+
+bool shape_rules::baddbmm(const Arguments &arguments, ScalarType dtype,
+                          ResultShapes &results) {
+  return addSum(arguments, dtype, batchProductSizes(arguments, 1, 2), results);
+}
+
+bool shape_rules::addbmm(const Arguments &arguments, ScalarType dtype,
+                         ResultShapes &results) {
+  Sizes sizes = batchProductSizes(arguments, 1, 2);
+  return addSum(arguments, dtype, SizesRef(sizes).slice(1), results);
+}
+
+bool shape_rules::mv(const Arguments &arguments, ScalarType dtype,
+                     ResultShapes &results) {
+  size_t mat = arguments.size() == 2 ? 0 : 1, vec = mat + 1;
+  TORCH_CHECK(arguments.rank(mat) == 2 && arguments.rank(vec) == 1 &&
+                  arguments.rank(0) <= 2,
+              "vector + matrix @ vector expected, got ", arguments.rank(0),
+              ", ", arguments.rank(mat), ", ", arguments.rank(vec));
+  SizesRef matrix = arguments.sizes(mat);
+  TORCH_CHECK(matrix[1] == arguments.sizes(vec)[0],
+              "size mismatch, got input (", arguments.sizes(0)[0], "), mat (",
+              matrix[0], "x", matrix[1], "), vec (", arguments.sizes(vec)[0],
+              ")");
+  checkSameDType(arguments, mat, vec);
+  if (mat == 1)
+    return addSum(arguments, dtype, {matrix[0]}, results);
+  addResult(results, dtype, {matrix[0]});
+  return true;
+}
+
+bool shape_rules::dot(const Arguments &arguments, ScalarType dtype,
+                      ResultShapes &results) {
+  TORCH_CHECK(arguments.rank(0) == 1 && arguments.rank(1) == 1,
+              "1D tensors expected, but got ", arguments.rank(0), "D and ",
+              arguments.rank(1), "D tensors");
+  TORCH_CHECK(arguments.dtype(0) == arguments.dtype(1),
+              "dot : expected both vectors to have same dtype, but found ",
+              c10::toString(arguments.dtype(0)), " and ",
+              c10::toString(arguments.dtype(1)));
+  int64_t left = arguments.sizes(0)[0], right = arguments.sizes(1)[0];
+  TORCH_CHECK(left == right, "inconsistent tensor size, expected tensor [",
+              left, "] and src [", right,
+              "] to have the same number of elements, but got ", left, " and ",
+              right, " elements respectively");
+  addResult(results, dtype, {});
+  return true;
+}
+
+bool shape_rules::addr(const Arguments &arguments, ScalarType dtype,
+                       ResultShapes &results) {
+  for (size_t i : {1, 2})
+    TORCH_CHECK(arguments.rank(i) == 1, "addr: Expected 1-D argument vec", i,
+                ", but got ", arguments.rank(i), "-D");
+  int64_t sizes[] = {arguments.sizes(1)[0], arguments.sizes(2)[0]};
+  checkExpandable(arguments.sizes(0), sizes);
+  addResult(results, dtype, sizes);
+  return true;
+}

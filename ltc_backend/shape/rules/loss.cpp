@@ -1,0 +1,123 @@
+//===- loss.cpp - Sizes of losses -----------------------------------------===//
+
+#include "shape/rules/rules.h"
+
+#include <ATen/core/Reduction.h>
+
+using namespace torch_ltc;
+using at::ScalarType;
+
+namespace {
+
+bool reduces(const Arguments &arguments) {
+  return arguments.integer(*arguments.find("reduction")) != at::Reduction::None;
+}
+
+void checkWeight(const Arguments &arguments, size_t weight, int64_t classes) {
+  TORCH_CHECK(!arguments.has(weight) || (arguments.rank(weight) == 1 &&
+                                         arguments.sizes(weight)[0] == classes),
+              "weight tensor should be defined either for all ", classes,
+              " classes or no classes but got weight tensor of shape: ",
+              arguments.has(weight) ? arguments.sizes(weight) : SizesRef());
+}
+
+/// nll_loss: [N, C] or [C] with targets [N] or [].
+void checkNll(const Arguments &arguments, size_t self) {
+  SizesRef input = arguments.sizes(self), target = arguments.sizes(self + 1);
+  TORCH_CHECK(input.size() == 1 || input.size() == 2,
+              "input tensor should be 1D or 2D");
+  TORCH_CHECK(target.size() <= 1,
+              "0D or 1D target tensor expected, multi-target not supported");
+  int64_t count = target.empty() ? 1 : target[0];
+  TORCH_CHECK((input.size() == 1 && count == 1) || input[0] == count,
+              "size mismatch (got input: ", input, ", target: ", target, ")");
+  // torch indexes the target's dim 0 where it keeps the batch.
+  TORCH_CHECK_INDEX(input.size() == 1 || !target.empty(),
+                    "Dimension specified as 0 but tensor has no dimensions");
+  checkWeight(arguments, self + 2, input.back());
+}
+
+/// nll_loss2d: [N, C, H, W] with targets [N, H, W].
+void checkNll2d(const Arguments &arguments, size_t self) {
+  SizesRef input = arguments.sizes(self), target = arguments.sizes(self + 1);
+  TORCH_CHECK(target.size() == 3,
+              "only batches of spatial targets supported (3D tensors) but got "
+              "targets of dimension: ",
+              target.size());
+  TORCH_CHECK(input.size() == 4,
+              "only batches of spatial inputs supported (4D tensors), but got "
+              "input of dimension: ",
+              input.size());
+  TORCH_CHECK(input[0] == target[0] && input[2] == target[1] &&
+                  input[3] == target[2],
+              "size mismatch (got input: ", input, ", target: ", target, ")");
+  checkWeight(arguments, self + 2, input[1]);
+}
+
+bool addLoss(const Arguments &arguments, ScalarType dtype, SizesRef unreduced,
+             ResultShapes &results) {
+  addResult(results, dtype, reduces(arguments) ? SizesRef() : unreduced);
+  return true;
+}
+
+} // namespace
+
+// Losses of pairs of elements; operands broadcast.
+bool shape_rules::loss(const Arguments &arguments, ScalarType dtype,
+                       ResultShapes &results) {
+  broadcast(arguments, dtype, results);
+  if (reduces(arguments))
+    results[0].sizes.clear();
+  return true;
+}
+
+// Gradients of such losses look like input and target, whatever the upstream
+// gradient's size.
+bool shape_rules::loss_backward(const Arguments &arguments, ScalarType dtype,
+                                ResultShapes &results) {
+  return broadcast(arguments, dtype, results);
+}
+
+bool shape_rules::cross_entropy(const Arguments &arguments, ScalarType dtype,
+                                ResultShapes &results) {
+  SizesRef self = arguments.sizes(0), target = arguments.sizes(1);
+  TORCH_CHECK(self == target, "Using a target size (", target,
+              ") that is different to the input size (", self,
+              ") is not supported. Please ensure they have the same size.");
+  Sizes unreduced(self);
+  if (arguments.has(2))
+    broadcastInto(unreduced, arguments.sizes(2));
+  return addLoss(arguments, dtype, unreduced, results);
+}
+
+bool shape_rules::nll_loss(const Arguments &arguments, ScalarType dtype,
+                           ResultShapes &results) {
+  checkNll(arguments, 0);
+  SizesRef input = arguments.sizes(0);
+  addLoss(arguments, dtype, input.size() == 2 ? input.slice(0, 1) : SizesRef(),
+          results);
+  addResult(results, dtype, {});
+  return true;
+}
+
+bool shape_rules::nll_loss_backward(const Arguments &arguments,
+                                    ScalarType dtype, ResultShapes &results) {
+  checkNll(arguments, 1);
+  addResult(results, dtype, arguments.sizes(1));
+  return true;
+}
+
+bool shape_rules::nll_loss2d(const Arguments &arguments, ScalarType dtype,
+                             ResultShapes &results) {
+  checkNll2d(arguments, 0);
+  addLoss(arguments, dtype, arguments.sizes(1), results);
+  addResult(results, dtype, {});
+  return true;
+}
+
+bool shape_rules::nll_loss2d_backward(const Arguments &arguments,
+                                      ScalarType dtype, ResultShapes &results) {
+  checkNll2d(arguments, 1);
+  addResult(results, dtype, arguments.sizes(1));
+  return true;
+}

@@ -1,0 +1,34 @@
+//===- rules.h - One function for each rule of the op table --------*- C++
+//-*-===//
+//
+// The functions have the names of the table's rules, so that a rule without a
+// function doesn't link.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_SHAPE_RULES_RULES_H
+#define TORCH_LTC_SHAPE_RULES_RULES_H
+
+#include "shape/rules/arguments.h"
+
+namespace torch_ltc {
+
+/// Appends the results' shapes. `dtype` is what the row's dtype rule said; the
+/// first result has it, and others have it unless the rule knows better.
+/// False if only the Meta kernel can tell.
+namespace shape_rules {
+#define OP_SHAPE_RULE(Name)                                                    \
+  bool Name(const Arguments &arguments, at::ScalarType dtype,                  \
+            ResultShapes &results);
+#include "OpRecords.inc"
+} // namespace shape_rules
+
+/// The dtype of the first result, Undefined if only the Meta kernel can tell.
+namespace dtype_rules {
+#define OP_DTYPE_RULE(Name) at::ScalarType Name(const Arguments &arguments);
+#include "OpRecords.inc"
+} // namespace dtype_rules
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_SHAPE_RULES_RULES_H

@@ -1,0 +1,110 @@
+//===- shape_inference.h - Result shapes and dtypes of ATen ops ----*- C++
+//-*-===//
+//
+// What an op's results look like, from the sizes and dtypes of its arguments
+// alone. A dispatched Meta kernel answers the same question in 1 to 900
+// microseconds (with `import torch` the Meta key belongs to Python), which is
+// too slow for each traced op. So the tracer asks in this order:
+//
+//   1. inferClosedForm        tens of nanoseconds, no dispatcher, no GIL
+//   2. ShapeCache::find       by the node's hash
+//   3. inferWithMetaKernel    once, and its answer goes into the cache
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_SHAPE_SHAPE_INFERENCE_H
+#define TORCH_LTC_SHAPE_SHAPE_INFERENCE_H
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
+#include <c10/core/ScalarType.h>
+
+#include <c10/util/ArrayRef.h>
+#include <c10/util/SmallVector.h>
+#include <string_view>
+#include <torch/csrc/lazy/core/hash.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace torch_ltc {
+
+/// Whether a Python number for the argument of this name takes part in type
+/// promotion, unlike alpha, beta, value, weight and slopes.
+inline bool isPromotedNumber(std::string_view argument) {
+  return argument == "other" || argument == "self" || argument == "exponent" ||
+         argument == "min" || argument == "max";
+}
+
+// Enumerators come from the op table: ir/op_record.h.
+enum class ShapeRule : uint8_t;
+enum class DTypeRule : uint8_t;
+
+struct ResultShape {
+  at::ScalarType dtype = at::ScalarType::Undefined;
+  /// Elements along each dimension.
+  c10::SmallVector<int64_t, 6> sizes;
+
+  bool operator==(const ResultShape &other) const {
+    return dtype == other.dtype && sizes == other.sizes;
+  }
+};
+
+/// One entry a result tensor, in schema order. A `Tensor[]` result has one
+/// entry for each of its tensors. A result that the op leaves undefined
+/// (masked-out gradients) has dtype Undefined and no sizes.
+using ResultShapes = c10::SmallVectorImpl<ResultShape>;
+
+/// Replaces `results` by what the op with `schema` (as the dispatcher knows
+/// it) would return for `arguments`: one IValue an argument, in schema order.
+/// Tensors among them may live on any device; only their sizes, dtype and
+/// wrapped-number flag are read.
+///
+/// Returns false, with `results` empty, if there is no closed form for these
+/// arguments (always so for the rule `meta`); then the Meta kernel must be
+/// asked. Throws c10::Error that names the op if eager PyTorch would reject
+/// the arguments because of their shapes or dtypes.
+bool inferClosedForm(ShapeRule shapeRule, DTypeRule dtypeRule,
+                     const c10::FunctionSchema &schema,
+                     c10::ArrayRef<c10::IValue> arguments,
+                     ResultShapes &results);
+
+/// The same from the op's Meta kernel, whatever the op: tensors among the
+/// arguments are replaced by meta tensors of the same sizes, dtype and
+/// wrapped-number flag, and the op is called on the Meta device. Slow; takes
+/// the GIL where PyTorch's Meta kernel is written in Python.
+///
+/// Throws c10::Error that names the op if it has no Meta kernel. If the
+/// arguments are wrong, throws what the kernel throws: c10::Error with the op's
+/// name added, or the exception of a Meta kernel written in Python as it is.
+void inferWithMetaKernel(const c10::OperatorHandle &op,
+                         c10::ArrayRef<c10::IValue> arguments,
+                         ResultShapes &results);
+
+/// Bounded map from a node's hash to what the Meta kernel said; the entry
+/// that was used least recently goes first. Safe to use from many threads.
+class ShapeCache {
+public:
+  explicit ShapeCache(size_t capacity = 4096);
+  ~ShapeCache();
+  ShapeCache(const ShapeCache &) = delete;
+  ShapeCache &operator=(const ShapeCache &) = delete;
+
+  /// The hash must cover all that results depend on: op, sizes, dtypes and
+  /// wrapped-number flags of tensors, all other arguments.
+  bool find(const torch::lazy::hash_t &key, ResultShapes &results);
+  void insert(const torch::lazy::hash_t &key,
+              c10::ArrayRef<ResultShape> results);
+  void clear();
+  size_t size() const;
+
+private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation;
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_SHAPE_SHAPE_INFERENCE_H

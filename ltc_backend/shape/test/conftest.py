@@ -1,0 +1,12 @@
+"""Finds the modules beside the tests and the build folder's _shape_testing."""
+
+import os
+import pathlib
+import sys
+
+import torch  # noqa: F401 - loads the libraries that _shape_testing links
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+_folder = os.environ.get("TORCH_LTC_SHAPE_TESTING_DIR")
+if _folder:
+    sys.path.insert(0, _folder)

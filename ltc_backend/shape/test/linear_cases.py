@@ -1,0 +1,61 @@
+"""Calls of matrix products."""
+
+from shape_cases import BF16, F32, F64, I64, T, call, product, sample
+
+MATRICES = ((2, 3), (3, 4), (3, 2), (1, 3), (0, 3), (3, 0), (3,), (), (2, 3, 4))
+BATCHES = (
+    (2, 3, 4),
+    (2, 4, 5),
+    (1, 4, 5),
+    (2, 0, 4),
+    (2, 4, 0),
+    (0, 3, 4),
+    (0, 4, 5),
+    (3, 4),
+)
+ADDED = ((), (1,), (4,), (5,), (2, 4), (3, 5), (2, 1), (2, 3, 5), (1, 1, 5), (0,))
+VECTORS = ((3,), (2,), (4,), (0,), (), (1,), (2, 3))
+TYPES = ((F32, F32), (F64, F64), (BF16, BF16), (I64, I64), (F32, F64))
+
+
+def is_checked(*tensors):
+    """CPU kernels return early, without all checks, for empty operands."""
+    return len({t.dtype for t in tensors}) == 1 or not any(
+        0 in t.shape for t in tensors
+    )
+
+
+def only_checked(calls):
+    return [c for c in calls if is_checked(*c.args)]
+
+
+def pairs(shapes, others=None):
+    return lambda op: only_checked(
+        call(T(a, d), T(b, e))
+        for a in shapes
+        for b in others or shapes
+        for d, e in TYPES
+    )
+
+
+def sums(shapes, others=None):
+    return lambda op: only_checked(
+        call(T(s, d), T(a, d), T(b, e))
+        for s, a, b, (d, e) in sample(
+            op, product(ADDED, shapes, others or shapes, TYPES), 900
+        )
+    )
+
+
+GENERATORS = {
+    "aten::mm": pairs(MATRICES),
+    "aten::bmm": pairs(BATCHES),
+    "aten::addmm": sums(MATRICES),
+    "aten::baddbmm": sums(BATCHES),
+    "aten::addbmm": sums(BATCHES),
+    "aten::mv": pairs(MATRICES, VECTORS),
+    "aten::addmv": sums([m for m in MATRICES if 0 not in m], VECTORS),
+    "aten::dot": pairs(VECTORS),
+    "aten::vdot": pairs(VECTORS),
+    "aten::addr": sums(VECTORS),
+}

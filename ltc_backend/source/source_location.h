@@ -1,0 +1,53 @@
+//===- source_location.h - The user's Python line ------------------*- C++
+//-*-===//
+//
+// The library doesn't link Python: the bindings install a function that finds
+// the innermost frame of the user's own code. A location is a small number;
+// its text is looked up when somebody wants to read it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_SOURCE_SOURCE_LOCATION_H
+#define TORCH_LTC_SOURCE_SOURCE_LOCATION_H
+
+#include <cstdint>
+#include <string>
+
+namespace torch_ltc {
+
+/// 0: unknown.
+using LocationId = uint32_t;
+
+struct Location {
+  std::string file;
+  int line = 0;
+};
+
+/// Returns the number of the calling thread's innermost user frame.
+using FrameCapture = LocationId (*)();
+void setFrameCapture(FrameCapture capture);
+
+/// The number for a file and line, the same for equal ones.
+LocationId internLocation(const std::string &file, int line);
+Location locationOf(LocationId id);
+
+/// Now, whatever the configuration says: for messages and ledgers.
+LocationId captureLocation();
+/// `captureLocation()` if option source_info is on, else 0.
+LocationId captureLocationIfWanted();
+/// "train.py:31" with the file's last path component, "" if unknown.
+std::string shortText(LocationId id);
+/// " (at /home/me/train.py:31)" or "", to be appended to messages.
+std::string messageSuffix(LocationId id);
+
+/// Module paths ("encoder.layer.0"), interned; 0: none.
+using ModulePathId = uint32_t;
+void pushModulePath(const std::string &path);
+void popModulePath();
+/// Of the calling thread.
+ModulePathId currentModulePath();
+std::string modulePathText(ModulePathId id);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_SOURCE_SOURCE_LOCATION_H

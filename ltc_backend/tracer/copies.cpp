@@ -1,0 +1,170 @@
+//===- copies.cpp - Copies between and within devices ---------------------===//
+//
+// `clone`, `detach` and the like share the traced value: values are immutable.
+//
+//===----------------------------------------------------------------------===//
+
+#include "capture/recording.h"
+#include "executor/live_tensors.h"
+#include "executor/step_executor.h"
+#include "tracer/argument_walk.h"
+#include "tracer/registration.h"
+#include "tracer/trace.h"
+
+#include <ATen/Functions.h>
+
+using namespace torch_ltc;
+using c10::IValue;
+
+namespace {
+
+at::Tensor shareValue(const at::Tensor &self) {
+  TensorDataPtr data = tensorDataOf(self);
+  if (HostDataPtr host = data->data())
+    return makeTensor(std::move(host));
+  return makeTensor(data->value());
+}
+
+/// `converted` is what `source`, the user's CPU tensor, becomes on the device.
+HostDataPtr upload(const at::Tensor &source, const at::Tensor &converted) {
+  HostDataPtr data = HostData::copyOf(converted);
+  Recording *recording = Recording::current();
+  if (recording && source.sizes() == converted.sizes() &&
+      source.scalar_type() == converted.scalar_type())
+    recording->noteUpload(data, source);
+  return data;
+}
+
+at::Tensor readToCpu(const at::Tensor &self, const std::string &opName) {
+  StepExecutor::get().materialise(self, opName);
+  return tensorDataOf(self)->data()->copyToTensor();
+}
+
+at::Tensor castTo(const at::Tensor &self, at::ScalarType dtype) {
+  if (self.scalar_type() == dtype)
+    return shareValue(self);
+  return traceOp("aten::_to_copy", {self, IValue(int64_t(dtype))});
+}
+
+/// `src` as a value of `self`'s sizes and dtype.
+at::Tensor copyKernel(const at::Tensor &self, const at::Tensor &src, bool) {
+  if (!src.device().is_lazy()) {
+    at::Tensor converted = src.scalar_type() == self.scalar_type()
+                               ? src
+                               : src.to(self.scalar_type());
+    return makeTensor(upload(src, converted.expand(self.sizes())));
+  }
+  at::Tensor result = castTo(src, self.scalar_type());
+  if (result.sizes() != self.sizes())
+    result = traceOp("aten::expand_copy", {result, IValue(self.sizes())});
+  return result;
+}
+
+/// Reached without functionalisation only: writes have no views to reach.
+at::Tensor &copyInPlace(at::Tensor &self, const at::Tensor &src, bool) {
+  if (!self.device().is_lazy())
+    return self.copy_(readToCpu(src, "aten::copy_"));
+  tensorDataOf(self)->setValue(
+      tensorDataOf(copyKernel(self, src, false))->value());
+  return self;
+}
+
+at::Tensor copyFrom(const at::Tensor &self, const at::Tensor &dst, bool) {
+  at::Tensor target = dst;
+  return copyInPlace(target, self, false);
+}
+
+at::Tensor copyFromAndResize(const at::Tensor &self, const at::Tensor &dst) {
+  if (!dst.device().is_lazy()) {
+    at::Tensor target = dst;
+    target.resize_(self.sizes());
+    return target.copy_(readToCpu(self, "aten::_copy_from_and_resize"));
+  }
+  tensorDataOf(dst)->setData(HostData::copyOf(self));
+  return dst;
+}
+
+at::Tensor toCopy(const at::Tensor &self, std::optional<at::ScalarType> dtype,
+                  std::optional<at::Layout> layout,
+                  std::optional<at::Device> device,
+                  std::optional<bool> pinMemory, bool nonBlocking,
+                  std::optional<at::MemoryFormat> memoryFormat) {
+  at::ScalarType type = dtype.value_or(self.scalar_type());
+  checkLazyDevice(device.value_or(at::kLazy));
+  if (device && !device->is_lazy()) {
+    at::Tensor cpu = readToCpu(self, "aten::_to_copy");
+    return cpu.to(at::TensorOptions().dtype(type).device(*device), nonBlocking,
+                  /*copy=*/false, memoryFormat);
+  }
+  if (!self.device().is_lazy())
+    return wrapIfOutside(makeTensor(upload(self, self.to(type))));
+  return castTo(self, type);
+}
+
+at::Tensor cloneKernel(const at::Tensor &self,
+                       std::optional<at::MemoryFormat>) {
+  return shareValue(self);
+}
+
+at::Tensor reshapeAliasCopy(const at::Tensor &self, c10::SymIntArrayRef size,
+                            c10::SymIntArrayRef) {
+  return traceOp("aten::view_copy",
+                 {self, IValue(C10_AS_INTARRAYREF_SLOW(size))});
+}
+
+at::Tensor &fillScalar(at::Tensor &self, const at::Scalar &value) {
+  at::Tensor filled = traceOp("aten::fill.Scalar", {self, IValue(value)});
+  tensorDataOf(self)->setValue(tensorDataOf(filled)->value());
+  return self;
+}
+
+at::Tensor &zeroInPlace(at::Tensor &self) { return fillScalar(self, 0); }
+
+/// Old elements first, then zeros, as if the storage had grown.
+at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
+                  std::optional<at::MemoryFormat>) {
+  auto sizes = C10_AS_INTARRAYREF_SLOW(size);
+  int64_t have = self.numel(), want = c10::multiply_integers(sizes);
+  at::Tensor flat =
+      traceOp("aten::view_copy", {self, IValue(std::vector<int64_t>{have})});
+  if (want > have)
+    flat = traceOp(
+        "aten::constant_pad_nd",
+        {flat, IValue(std::vector<int64_t>{0, want - have}), IValue(0)});
+  else if (want < have)
+    flat = traceOp("aten::slice_copy.Tensor",
+                   {flat, IValue(0), IValue(0), IValue(want), IValue(1)});
+  return traceOp("aten::view_copy", {flat, IValue(sizes)});
+}
+
+} // namespace
+
+std::vector<std::string>
+torch_ltc::registerCopyKernels(torch::Library &library) {
+  library.impl("copy", TORCH_FN(copyKernel));
+  library.impl("copy_", TORCH_FN(copyInPlace));
+  library.impl("_copy_from", TORCH_FN(copyFrom));
+  library.impl("_copy_from_and_resize", TORCH_FN(copyFromAndResize));
+  library.impl("_to_copy", TORCH_FN(toCopy));
+  library.impl("clone", TORCH_FN(cloneKernel));
+  library.impl("detach_copy", TORCH_FN(shareValue));
+  library.impl("alias_copy", TORCH_FN(shareValue));
+  library.impl("lift_fresh_copy", TORCH_FN(shareValue));
+  library.impl("_reshape_alias_copy", TORCH_FN(reshapeAliasCopy));
+  library.impl("fill_.Scalar", TORCH_FN(fillScalar));
+  library.impl("zero_", TORCH_FN(zeroInPlace));
+  library.impl("resize", TORCH_FN(resize));
+  return {"aten::copy",
+          "aten::copy_",
+          "aten::_copy_from",
+          "aten::_copy_from_and_resize",
+          "aten::_to_copy",
+          "aten::clone",
+          "aten::detach_copy",
+          "aten::alias_copy",
+          "aten::lift_fresh_copy",
+          "aten::_reshape_alias_copy",
+          "aten::fill_.Scalar",
+          "aten::zero_",
+          "aten::resize"};
+}

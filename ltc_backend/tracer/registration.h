@@ -1,0 +1,35 @@
+//===- registration.h - Kernels of the Lazy dispatch keys ----------*- C++
+//-*-===//
+
+#ifndef TORCH_LTC_TRACER_REGISTRATION_H
+#define TORCH_LTC_TRACER_REGISTRATION_H
+
+#include <torch/library.h>
+
+#include <string>
+#include <vector>
+
+namespace torch_ltc {
+
+/// Registers a kernel for every op at the Lazy key: traced, hand-written, or
+/// the fallback. Once per process.
+void registerKernels();
+
+// The hand-written kernels by concern; each returns the names it has taken.
+std::vector<std::string> registerCopyKernels(torch::Library &library);
+std::vector<std::string> registerFactoryKernels(torch::Library &library);
+std::vector<std::string> registerListKernels(torch::Library &library);
+std::vector<std::string> registerScalarKernels(torch::Library &library);
+std::vector<std::string> registerRandomKernels(torch::Library &library);
+std::vector<std::string> registerIndexingKernels(torch::Library &library);
+/// At Meta, in front of what is registered there; see meta_shortcuts.cpp.
+void registerMetaShortcuts();
+/// At Meta, where errors of views come from; see view_errors.cpp.
+void registerViewErrors();
+/// At AutogradLazy.
+void registerAutogradKernels(torch::Library &library);
+void registerForeachKernels(torch::Library &library);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_TRACER_REGISTRATION_H

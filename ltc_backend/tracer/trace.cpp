@@ -1,0 +1,102 @@
+//===- trace.cpp - One op of the table becomes a node ---------------------===//
+
+#include "tracer/trace.h"
+
+#include "events/metrics.h"
+#include "events/op_error.h"
+#include "executor/live_tensors.h"
+#include "executor/step_executor.h"
+#include "fallback/eager_fallback.h"
+#include "inference/inference.h"
+#include "tracer/argument_walk.h"
+
+using namespace torch_ltc;
+using c10::IValue;
+
+namespace {
+
+std::vector<at::Tensor> runEagerly(const OpRecord &record,
+                                   c10::ArrayRef<IValue> arguments,
+                                   const std::string &reason) {
+  torch::jit::Stack stack(arguments.begin(), arguments.end());
+  runFallback(*record.handle, stack, reason);
+  std::vector<at::Tensor> results;
+  for (const IValue &value : stack)
+    if (value.isTensorList())
+      for (const at::Tensor &tensor : value.toTensorVector())
+        results.push_back(tensor);
+    else
+      results.push_back(value.isNone() ? at::Tensor() : value.toTensor());
+  return results;
+}
+
+std::vector<torch::lazy::Shape> shapesOf(const OpRecord &record,
+                                         c10::ArrayRef<IValue> arguments,
+                                         const ArgumentWalk &walk,
+                                         const AttributeListPtr &attributes) {
+  OpCall call{.record = record, .arguments = arguments};
+  for (const torch::lazy::Value &operand : walk.operands)
+    call.operands.push_back(&operand.shape());
+  call.promoted = walk.promoted;
+  call.attributeHash = attributes->hash;
+  return inferShapes(call);
+}
+
+/// Sizes whose product overflows must not reach the allocator.
+void checkResult(const OpRecord &record, const torch::lazy::Shape &shape) {
+  if (shape.scalar_type() == c10::ScalarType::Undefined)
+    return;
+  checkDType(shape.scalar_type(), record.name);
+  int64_t bytes = int64_t(c10::elementSize(shape.scalar_type()));
+  constexpr int64_t addressable = int64_t(1) << 47;
+  for (int64_t size : shape.sizes())
+    TORCH_CHECK(!__builtin_mul_overflow(bytes, size, &bytes) &&
+                    bytes <= addressable,
+                "A tensor of sizes ", shape.sizes(),
+                " doesn't fit into memory.", opSuffix(record.name));
+}
+
+} // namespace
+
+std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
+                                           c10::ArrayRef<IValue> arguments) {
+  ArgumentWalk walk(record, arguments);
+  if (!walk.obstacle().empty())
+    return runEagerly(record, arguments, walk.obstacle());
+  AttributeListPtr attributes =
+      internAttributes(record.id, walk.attributes.words);
+  std::vector<torch::lazy::Shape> shapes =
+      shapesOf(record, arguments, walk, attributes);
+  for (const torch::lazy::Shape &shape : shapes)
+    if (c10::isComplexType(shape.scalar_type()))
+      return runEagerly(record, arguments, "complex numbers");
+  if (record.shapeRule == ShapeRule::convolutionShape &&
+      !c10::isFloatingType(shapes[0].scalar_type()))
+    return runEagerly(record, arguments, "a convolution of integers");
+  size_t numResults = shapes.size();
+  for (const torch::lazy::Shape &shape : shapes)
+    checkResult(record, shape);
+
+  torch::lazy::NodePtr node =
+      std::make_shared<OpNode>(record, walk.operands, std::move(attributes),
+                               walk.scalars, std::move(shapes));
+  std::vector<at::Tensor> results(numResults);
+  for (size_t i = 0; i < numResults; ++i)
+    if (node->shapes()[i].scalar_type() != c10::ScalarType::Undefined)
+      results[i] = makeTensor(torch::lazy::Value(node, i));
+  count(Counter::traced_ops);
+  StepExecutor::get().noteTracedOp();
+  return results;
+}
+
+at::Tensor torch_ltc::traceOp(const std::string &name,
+                              std::initializer_list<IValue> arguments) {
+  // The record's defaults complete the list.
+  const OpRecord &record = getOpRecord(name);
+  c10::SmallVector<IValue, 8> all(arguments.begin(), arguments.end());
+  while (all.size() < record.arguments.size()) {
+    const ArgumentSpec &spec = record.arguments[all.size()];
+    all.push_back(spec.defaultValue.value_or(IValue()));
+  }
+  return traceOp(record, all)[0];
+}

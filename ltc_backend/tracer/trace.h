@@ -1,0 +1,28 @@
+//===- trace.h - One op of the table becomes a node ----------------*- C++
+//-*-===//
+
+#ifndef TORCH_LTC_TRACER_TRACE_H
+#define TORCH_LTC_TRACER_TRACE_H
+
+#include "ir/node.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <vector>
+
+namespace torch_ltc {
+
+/// Traces a call of `record` with `arguments` in schema order. Results are
+/// lazy tensors without functional wrappers, undefined where the op leaves
+/// them so. Ops that can't be traced with these arguments run eagerly.
+std::vector<at::Tensor> traceOp(const OpRecord &record,
+                                c10::ArrayRef<c10::IValue> arguments);
+
+/// The same for an op with one result, by name.
+at::Tensor traceOp(const std::string &name,
+                   std::initializer_list<c10::IValue> arguments);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_TRACER_TRACE_H
