@@ -1,0 +1,130 @@
+//===- backend_bindings.cpp - Backends written in Python ------------------===//
+
+#include "bindings.h"
+#include "traced_program.h"
+
+#include "lowering/external_backend.h"
+#include "memory/blocking.h"
+
+#include <ATen/Functions.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <stdexcept>
+
+namespace py = pybind11;
+using namespace torch_ltc;
+
+namespace {
+
+/// A Python object that threads without Python's lock may drop.
+using SharedObject = std::shared_ptr<py::object>;
+
+SharedObject share(py::object object) {
+  return SharedObject(new py::object(std::move(object)), [](py::object *held) {
+    if (!Py_IsInitialized())
+      return; // the interpreter has taken it away already
+    py::gil_scoped_acquire gil;
+    delete held;
+  });
+}
+
+/// Calls Python; its exception becomes a sentence (the adapter of
+/// torch_ltc.backend_registry has written it).
+template <typename Function> auto callPython(Function function) {
+  py::gil_scoped_acquire gil;
+  try {
+    return function();
+  } catch (py::error_already_set &error) {
+    std::string text = py::str(error.value()).cast<std::string>();
+    throw std::runtime_error(text.empty() ? std::string(error.what()) : text);
+  }
+}
+
+at::Tensor onMemory(void *memory, const torch::lazy::Shape &shape) {
+  auto type = shape.scalar_type() == c10::ScalarType::Undefined
+                  ? c10::kFloat
+                  : shape.scalar_type();
+  return at::from_blob(memory, shape.sizes(),
+                       at::TensorOptions().dtype(type).device(c10::kCPU));
+}
+
+class PythonProgram final : public Program {
+public:
+  PythonProgram(GraphSnapshotPtr graph, py::object function)
+      : graph(std::move(graph)), function(share(std::move(function))) {}
+
+  void run(c10::ArrayRef<void *> parameters,
+           c10::ArrayRef<DynamicScalar> values,
+           c10::ArrayRef<void *> outputPointers, int) override {
+    callPython([&] {
+      py::list inputs, numbers, results;
+      for (size_t i = 0; i < parameters.size(); ++i)
+        inputs.append(onMemory(parameters[i], graph->parameters[i].shape));
+      for (const DynamicScalar &value : values)
+        numbers.append(value.isFloat ? py::cast(value.asFloat)
+                                     : py::cast(value.asInt));
+      for (size_t i = 0; i < outputPointers.size(); ++i)
+        results.append(
+            onMemory(outputPointers[i], graph->shape(graph->results[i])));
+      (*function)(inputs, numbers, results);
+      return 0;
+    });
+  }
+
+private:
+  GraphSnapshotPtr graph;
+  SharedObject function;
+};
+
+std::unordered_set<std::string> nameSet(const std::vector<std::string> &names) {
+  return {names.begin(), names.end()};
+}
+
+void registerBackend(const std::string &name, py::object compile,
+                     const std::vector<std::string> &unsupportedOps,
+                     const std::vector<std::string> &legalOps) {
+  ExternalBackend backend;
+  backend.name = name;
+  backend.unsupportedOps = nameSet(unsupportedOps);
+  backend.legalOps = nameSet(legalOps);
+  SharedObject function = share(std::move(compile));
+  backend.compile = [function](GraphSnapshotPtr graph) -> ProgramPtr {
+    return callPython([&] {
+      py::object run = (*function)(TracedProgram{graph, {}, {}, {}});
+      return std::make_shared<PythonProgram>(graph, std::move(run));
+    });
+  };
+  py::gil_scoped_release noGil;
+  registerExternalBackend(std::move(backend));
+}
+
+void setFinder(py::object finder) {
+  SharedObject function = share(std::move(finder));
+  py::gil_scoped_release noGil;
+  setBackendFinder([function](const std::string &name) {
+    callPython([&] {
+      (*function)(name);
+      return 0;
+    });
+  });
+}
+
+void *releaseGil() {
+  return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread()
+                                                  : nullptr;
+}
+void acquireGil(void *state) {
+  PyEval_RestoreThread(static_cast<PyThreadState *>(state));
+}
+
+} // namespace
+
+void torch_ltc::bindBackends(py::module_ &module) {
+  static const LanguageLock lock{releaseGil, acquireGil};
+  languageLock.store(&lock, std::memory_order_release);
+  module.def("register_backend", &registerBackend);
+  module.def("remove_backend", &removeExternalBackend,
+             py::call_guard<py::gil_scoped_release>());
+  module.def("set_backend_finder", &setFinder);
+}

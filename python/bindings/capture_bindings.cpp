@@ -1,0 +1,77 @@
+//===- capture_bindings.cpp - Recordings and replays ----------------------===//
+
+#include "bindings.h"
+
+#include "capture/captured_step.h"
+
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+namespace py = pybind11;
+using namespace torch_ltc;
+
+namespace {
+
+using Known = std::vector<std::pair<at::Tensor, std::string>>;
+
+std::shared_ptr<CapturedStep> makeStep(const Recording &first,
+                                       const Recording &second,
+                                       const Known &known,
+                                       const std::vector<at::Tensor> &returned,
+                                       std::vector<at::Tensor> stepCounts) {
+  std::vector<CapturedStep::KnownTensor> tensors;
+  for (const auto &[tensor, name] : known)
+    tensors.push_back({tensor, name});
+  return std::make_shared<CapturedStep>(first, second, std::move(tensors),
+                                        returned, std::move(stepCounts));
+}
+
+py::list numbersOf(const std::vector<DynamicScalar> &scalars) {
+  py::list list;
+  for (const DynamicScalar &scalar : scalars)
+    if (scalar.isFloat)
+      list.append(scalar.asFloat);
+    else
+      list.append(scalar.asInt);
+  return list;
+}
+
+} // namespace
+
+void torch_ltc::bindCapture(py::module_ &module) {
+  py::class_<Recording>(module, "Recording")
+      .def(py::init<std::vector<at::Tensor>>(), py::arg("arguments"))
+      .def("close", &Recording::close)
+      .def_property_readonly(
+          "runs", [](const Recording &recording) { return recording.numRuns; })
+      .def_property_readonly("program",
+                             [](const Recording &recording) {
+                               return recording.program
+                                          ? recording.program->name
+                                          : std::string();
+                             })
+      .def_property_readonly("scalars", [](const Recording &recording) {
+        return numbersOf(recording.scalars);
+      });
+  py::class_<CapturedStep, std::shared_ptr<CapturedStep>>(module,
+                                                          "CapturedStep")
+      .def(py::init(&makeStep), py::arg("first"), py::arg("second"),
+           py::arg("known"), py::arg("returned"), py::arg("step_counts"))
+      .def("bind_scalar", &CapturedStep::bindScalar, py::arg("scalar"),
+           py::arg("expression"))
+      .def_property_readonly("program", &CapturedStep::programName)
+      .def(
+          "replay",
+          [](CapturedStep &step, const std::vector<at::Tensor> &arguments,
+             const std::vector<double> &values) {
+            std::vector<at::Tensor> results;
+            std::string failure;
+            {
+              // The queue may be full, and the worker may log.
+              py::gil_scoped_release noGil;
+              failure = step.replay(arguments, values, results);
+            }
+            return std::make_pair(std::move(failure), std::move(results));
+          },
+          py::arg("arguments"), py::arg("values"));
+}

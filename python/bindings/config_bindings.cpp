@@ -1,0 +1,61 @@
+//===- config_bindings.cpp - The configuration table ----------------------===//
+
+#include "bindings.h"
+
+#include "config/config.h"
+
+#include <pybind11/stl.h>
+
+namespace py = pybind11;
+using namespace torch_ltc;
+
+namespace {
+
+const char *sourceName(OptionSource source) {
+  static const char *const names[] = {"default", "environment", "program"};
+  return names[int(source)];
+}
+
+py::list options() {
+  py::list result;
+  for (const OptionDescription &option : describeOptions()) {
+    py::dict row;
+    row["name"] = option.name;
+    row["type"] = option.type;
+    row["default"] = option.defaultValue;
+    row["value"] = option.value;
+    row["source"] = sourceName(option.source);
+    row["help"] = option.help;
+    row["environment"] = option.environment;
+    row["choices"] = option.choices;
+    row["in_cache_key"] = option.inCacheKey;
+    result.append(std::move(row));
+  }
+  return result;
+}
+
+/// Python's bool is an int: the type is asked, not the conversion.
+OptionValue toOptionValue(const py::object &value) {
+  if (py::isinstance<py::bool_>(value))
+    return value.cast<bool>();
+  if (py::isinstance<py::int_>(value))
+    return value.cast<int64_t>();
+  if (py::isinstance<py::str>(value))
+    return value.cast<std::string>();
+  throw py::value_error("An option is a bool, an int or a str, not a " +
+                        std::string(Py_TYPE(value.ptr())->tp_name) + ".");
+}
+
+} // namespace
+
+void torch_ltc::bindConfig(py::module_ &module) {
+  // std::invalid_argument becomes ValueError.
+  module.def("config_options", &options);
+  module.def("config_get", &getOption);
+  module.def("config_set",
+             [](const std::string &name, const py::object &value) {
+               OptionValue converted = toOptionValue(value);
+               py::gil_scoped_release noGil;
+               setOption(name, converted);
+             });
+}

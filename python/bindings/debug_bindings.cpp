@@ -1,0 +1,93 @@
+//===- debug_bindings.cpp - What a program looks like ---------------------===//
+
+#include "bindings.h"
+#include "traced_program.h"
+
+#include "executor/live_tensors.h"
+#include "executor/pending_graph.h"
+#include "executor/program_cache.h"
+#include "executor/tensor_names.h"
+#include "lowering/dump.h"
+#include "lowering/program_builder.h"
+#include "memory/host_data.h"
+#include "source/source_location.h"
+
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+namespace py = pybind11;
+using namespace torch_ltc;
+
+namespace {
+
+/// Errors of the compiler as RuntimeError of torch's kind.
+std::string textAt(const GraphSnapshot &graph, const std::string &stage) {
+  try {
+    return stageText(graph, stage);
+  } catch (const std::runtime_error &error) {
+    TORCH_CHECK(false, error.what());
+  }
+}
+
+py::list programTensors(const std::string &name) {
+  KeptProgram kept = keptProgram(name);
+  py::list result;
+  for (const TensorDescription &tensor :
+       describeTensors(*kept.graph, *kept.program)) {
+    py::dict row;
+    row["role"] = tensor.isInput ? "input" : "output";
+    row["index"] = tensor.index;
+    row["name"] = tensor.name;
+    row["dtype"] = pythonDType(tensor.shape.scalar_type());
+    row["sizes"] = tensor.shape.sizes().vec();
+    row["bytes"] = byteSize(tensor.shape);
+    row["donated"] = tensor.isDonated;
+    result.append(std::move(row));
+  }
+  return result;
+}
+
+py::list programCommands(const std::string &name) {
+  py::list result;
+  for (const ProgramCommand &command : keptProgram(name).program->commands()) {
+    py::dict row;
+    row["name"] = command.name;
+    row["location"] = command.location;
+    row["calls"] = command.calls;
+    row["seconds"] = command.seconds;
+    result.append(std::move(row));
+  }
+  return result;
+}
+
+} // namespace
+
+void torch_ltc::bindDebug(py::module_ &module) {
+  using NoGil = py::call_guard<py::gil_scoped_release>;
+  module.def(
+      "tensor_text",
+      [](const std::vector<at::Tensor> &tensors, const std::string &stage) {
+        return textAt(pendingGraph(tensors), stage);
+      },
+      NoGil());
+  module.def(
+      "program_text",
+      [](const std::string &name, const std::string &stage) {
+        return textAt(*keptProgram(name).graph, stage);
+      },
+      NoGil());
+  module.def("program_tensors", &programTensors);
+  module.def("program_commands", &programCommands);
+  module.def("set_tensor_name", &setTensorName, NoGil());
+  module.def("tensor_name", &tensorName, NoGil());
+  module.def(
+      "tensor_origin",
+      [](const at::Tensor &tensor) {
+        TensorDataPtr data = tensorDataOf(tensor);
+        HostDataPtr host = data ? data->data() : nullptr;
+        return shortText(host ? host->location() : 0);
+      },
+      NoGil());
+  module.def("push_module_scope", &pushModulePath);
+  module.def("pop_module_scope", &popModulePath);
+}

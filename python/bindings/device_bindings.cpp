@@ -1,0 +1,73 @@
+//===- device_bindings.cpp - Life cycle and steps -------------------------===//
+
+#include "bindings.h"
+
+#include "device/initialize.h"
+#include "executor/live_tensors.h"
+#include "executor/step_executor.h"
+#include "lowering/compiler_library.h"
+
+#include "torch_ltc-c/runtime.h"
+
+#include <ATen/core/Tensor.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+namespace py = pybind11;
+using namespace torch_ltc;
+
+namespace {
+
+py::dict buildInfo() {
+  py::dict info;
+  info["version"] = TORCH_LTC_VERSION;
+  info["torch"] = TORCH_LTC_TORCH_VERSION;
+  info["llvm"] = TORCH_LTC_LLVM_VERSION;
+  info["onednn"] = TORCH_LTC_ONEDNN_VERSION;
+  info["protobuf"] = TORCH_LTC_PROTOBUF_VERSION;
+  info["compiler"] = "g++ " __VERSION__;
+  info["cpu_name"] = ltcTargetCpuName();
+  info["cpu_features"] = ltcTargetCpuFeatures();
+  return info;
+}
+
+std::string loadCompiler() {
+  try {
+    return compilerLibrary().path;
+  } catch (const std::runtime_error &error) {
+    TORCH_CHECK(false, error.what());
+  }
+}
+
+} // namespace
+
+void torch_ltc::bindDevice(py::module_ &module) {
+  using NoGil = py::call_guard<py::gil_scoped_release>;
+  module.def("initialize", [] {
+    {
+      py::gil_scoped_release noGil;
+      initialize();
+    }
+    // The worker may log, which takes the GIL: it must end before Python.
+    py::module_::import("atexit").attr("register")(
+        py::cpp_function([] { shutDown(); }, NoGil()));
+  });
+  module.def("is_initialized", &isInitialized);
+  module.def("build_info", &buildInfo);
+  module.def("load_compiler", &loadCompiler, NoGil());
+  module.def(
+      "mark_step",
+      [](const std::string &, bool wait) {
+        StepExecutor::get().markStep(wait);
+      },
+      py::arg("device") = "", py::arg("wait") = false, NoGil());
+  module.def(
+      "wait_device_ops", [] { StepExecutor::get().waitForAll(); }, NoGil());
+  module.def(
+      "sync_tensors",
+      [](const std::vector<at::Tensor> &tensors, bool wait) {
+        StepExecutor::get().syncTensors(tensors, wait);
+      },
+      py::arg("tensors"), py::arg("wait") = true, NoGil());
+  module.def("pending_ops", [] { return StepExecutor::get().numTracedOps(); });
+}

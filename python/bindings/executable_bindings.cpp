@@ -1,0 +1,170 @@
+//===- executable_bindings.cpp - Compiled modules that run on CPU tensors -===//
+//
+// For MLIR that doesn't come from the lazy device: another compiler's linalg, a
+// saved program, torch.compile.
+//
+//===----------------------------------------------------------------------===//
+
+#include "bindings.h"
+#include "traced_program.h"
+
+#include "executor/program.h"
+#include "lowering/compiler_library.h"
+
+#include <ATen/Parallel.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <cstring>
+#include <stdexcept>
+
+namespace py = pybind11;
+using namespace torch_ltc;
+
+namespace {
+
+void check(LtcStatus status) {
+  try {
+    throwIfFailed(status);
+  } catch (const std::runtime_error &error) {
+    TORCH_CHECK(false, error.what());
+  }
+}
+
+class Executable {
+public:
+  explicit Executable(const LtcBytes &bytes) {
+    check(ltcExecutableLoad(bytes.data, bytes.size, &handle));
+  }
+  ~Executable() { ltcExecutableDestroy(handle); }
+  Executable(const Executable &) = delete;
+
+  std::vector<LtcTensorInfo> inputs() const {
+    std::vector<LtcTensorInfo> result;
+    for (size_t i = 0; i < ltcExecutableNumParameters(handle); ++i)
+      result.push_back(ltcExecutableParameter(handle, i));
+    return result;
+  }
+
+  std::vector<LtcTensorInfo> outputs() const {
+    std::vector<LtcTensorInfo> result;
+    for (size_t i = 0; i < ltcExecutableNumOutputs(handle); ++i)
+      result.push_back(ltcExecutableOutput(handle, i).type);
+    return result;
+  }
+
+  size_t numScalars() const { return ltcExecutableNumScalars(handle); }
+
+  void run(const std::vector<at::Tensor> &arguments,
+           const std::vector<LtcScalar> &scalars,
+           const std::vector<at::Tensor> &results) const {
+    TORCH_CHECK(scalars.size() == numScalars(), "The program takes ",
+                numScalars(), " scalars, but got ", scalars.size(), ".");
+    std::vector<void *> parameters = pointers("input", inputs(), arguments);
+    std::vector<void *> memory = pointers("output", outputs(), results);
+    LtcRunArguments run{};
+    run.parameters = parameters.data();
+    run.scalars = scalars.data();
+    run.outputs = memory.data();
+    run.num_threads = at::get_num_threads();
+    check(ltcExecutableRun(handle, &run));
+    for (size_t i = 0; i < memory.size(); ++i) {
+      LtcOutputInfo info = ltcExecutableOutput(handle, i);
+      if (info.place != LTC_OUTPUT_CALLER)
+        std::memcpy(memory[i], parameters[info.parameter], info.type.bytes);
+    }
+  }
+
+private:
+  static std::vector<void *> pointers(const char *role,
+                                      const std::vector<LtcTensorInfo> &infos,
+                                      const std::vector<at::Tensor> &tensors) {
+    TORCH_CHECK(tensors.size() == infos.size(), "The program has ",
+                infos.size(), " ", role, "s, but got ", tensors.size(), ".");
+    std::vector<void *> result;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const at::Tensor &tensor = tensors[i];
+      c10::ArrayRef<int64_t> sizes(infos[i].sizes, infos[i].rank);
+      TORCH_CHECK(tensor.device().is_cpu() && tensor.is_contiguous() &&
+                      tensor.sizes() == sizes &&
+                      toLtcDType(tensor.scalar_type()) == infos[i].dtype,
+                  "For ", role, " ", i, " the program needs a contiguous CPU ",
+                  "tensor of sizes ", sizes, " and its dtype, but got one of ",
+                  tensor.sizes(), " and ", tensor.scalar_type(), " on ",
+                  tensor.device(), ".");
+      result.push_back(tensor.data_ptr());
+    }
+    return result;
+  }
+
+  LtcExecutable handle = nullptr;
+};
+
+const char *dtypeName(LtcDType type) {
+  for (auto scalar :
+       {c10::kBool, c10::kByte, c10::kChar, c10::kShort, c10::kInt, c10::kLong,
+        c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble})
+    if (toLtcDType(scalar) == type)
+      return pythonDType(scalar);
+  return "unknown";
+}
+
+py::list rows(const std::vector<LtcTensorInfo> &infos) {
+  py::list result;
+  for (const LtcTensorInfo &info : infos) {
+    py::dict row;
+    row["name"] = info.name;
+    row["dtype"] = dtypeName(info.dtype);
+    row["sizes"] = std::vector<int64_t>(info.sizes, info.sizes + info.rank);
+    result.append(std::move(row));
+  }
+  return result;
+}
+
+/// A Python float is a float parameter's value, an int an int parameter's.
+std::vector<LtcScalar> toScalars(const py::list &values) {
+  std::vector<LtcScalar> result;
+  for (py::handle value : values) {
+    LtcScalar scalar{};
+    if (py::isinstance<py::float_>(value))
+      scalar.as_float = value.cast<double>();
+    else
+      scalar.as_int = value.cast<int64_t>();
+    result.push_back(scalar);
+  }
+  return result;
+}
+
+std::unique_ptr<Executable> compileModule(const py::bytes &module) {
+  std::string text = module;
+  py::gil_scoped_release noGil;
+  const CompilerLibrary *library = nullptr;
+  try {
+    library = &compilerLibrary();
+  } catch (const std::runtime_error &error) {
+    TORCH_CHECK(false, error.what());
+  }
+  LtcBytes bytes{};
+  check(library->ltcModuleCompile(library->compiler, text.data(), text.size(),
+                                  nullptr, &bytes, nullptr));
+  std::shared_ptr<void> release(nullptr,
+                                [&](void *) { ltcBytesDestroy(bytes); });
+  return std::make_unique<Executable>(bytes);
+}
+
+} // namespace
+
+void torch_ltc::bindExecutables(py::module_ &module) {
+  py::class_<Executable>(module, "Executable")
+      .def("inputs", [](const Executable &e) { return rows(e.inputs()); })
+      .def("outputs", [](const Executable &e) { return rows(e.outputs()); })
+      .def_property_readonly("num_scalars", &Executable::numScalars)
+      .def("run",
+           [](const Executable &e, const std::vector<at::Tensor> &arguments,
+              const py::list &scalars, const std::vector<at::Tensor> &results) {
+             std::vector<LtcScalar> values = toScalars(scalars);
+             py::gil_scoped_release noGil;
+             e.run(arguments, values, results);
+           });
+  module.def("compile_module", &compileModule);
+}

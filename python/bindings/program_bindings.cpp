@@ -1,0 +1,183 @@
+//===- program_bindings.cpp - Traced programs, at any stage ---------------===//
+
+#include "bindings.h"
+#include "traced_program.h"
+
+#include "executor/live_tensors.h"
+#include "executor/pending_graph.h"
+#include "executor/program_cache.h"
+#include "lowering/program_builder.h"
+#include "memory/host_data.h"
+
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+namespace py = pybind11;
+using namespace torch_ltc;
+
+const char *torch_ltc::pythonDType(c10::ScalarType type) {
+  switch (type) {
+  case c10::ScalarType::Bool:
+    return "bool";
+  case c10::ScalarType::Byte:
+    return "uint8";
+  case c10::ScalarType::Char:
+    return "int8";
+  case c10::ScalarType::Short:
+    return "int16";
+  case c10::ScalarType::Int:
+    return "int32";
+  case c10::ScalarType::Long:
+    return "int64";
+  case c10::ScalarType::Half:
+    return "float16";
+  case c10::ScalarType::BFloat16:
+    return "bfloat16";
+  case c10::ScalarType::Float:
+    return "float32";
+  case c10::ScalarType::Double:
+    return "float64";
+  default:
+    return c10::toString(type);
+  }
+}
+
+namespace {
+
+py::dict tensorRow(const torch::lazy::Shape &shape) {
+  py::dict row;
+  row["dtype"] = pythonDType(shape.scalar_type());
+  row["sizes"] = shape.sizes().vec();
+  return row;
+}
+
+py::list inputs(const TracedProgram &program) {
+  py::list result;
+  for (size_t i = 0; i < program.graph->parameters.size(); ++i) {
+    const SnapshotParameter &parameter = program.graph->parameters[i];
+    py::dict row = tensorRow(parameter.shape);
+    row["name"] = parameter.name;
+    row["donatable"] = parameter.donatable;
+    row["data"] =
+        program.parameters.empty()
+            ? 0
+            : reinterpret_cast<uintptr_t>(program.parameters[i].get());
+    result.append(std::move(row));
+  }
+  return result;
+}
+
+py::list scalars(const TracedProgram &program) {
+  py::list result;
+  for (size_t i = 0; i < program.graph->scalarIsFloat.size(); ++i) {
+    bool isFloat = program.graph->scalarIsFloat[i];
+    py::object value = py::none();
+    if (!program.scalars.empty())
+      value = isFloat ? py::cast(program.scalars[i].asFloat)
+                      : py::cast(program.scalars[i].asInt);
+    result.append(py::make_tuple(isFloat ? "float" : "int", value));
+  }
+  return result;
+}
+
+py::list outputs(const TracedProgram &program) {
+  py::list result;
+  for (ResultRef ref : program.graph->results) {
+    py::dict row = tensorRow(program.graph->shape(ref));
+    const SnapshotNode &node = program.graph->nodes[ref.position];
+    row["name"] =
+        node.record ? "" : program.graph->parameters[node.parameter].name;
+    row["parameter"] = node.record ? -1 : int64_t(node.parameter);
+    result.append(std::move(row));
+  }
+  return result;
+}
+
+std::string stage(const TracedProgram &program, const StageRequest &request) {
+  try {
+    return stageModule(*program.graph, request);
+  } catch (const std::runtime_error &error) {
+    TORCH_CHECK(false, error.what());
+  }
+}
+
+TracedProgram pending(const std::vector<at::Tensor> &tensors) {
+  PendingValues values;
+  auto graph =
+      std::make_shared<const GraphSnapshot>(pendingGraph(tensors, &values));
+  return {graph, std::move(values.parameters), std::move(values.scalars),
+          std::move(values.resultOfTensor)};
+}
+
+} // namespace
+
+void torch_ltc::bindPrograms(py::module_ &module) {
+  using NoGil = py::call_guard<py::gil_scoped_release>;
+  py::class_<TracedProgram>(module, "TracedProgram")
+      .def_property_readonly(
+          "name", [](const TracedProgram &p) { return p.graph->name; })
+      .def_property_readonly(
+          "entry", [](const TracedProgram &p) { return entryName(*p.graph); })
+      .def("inputs", &inputs)
+      .def("scalars", &scalars)
+      .def("outputs", &outputs)
+      .def_property_readonly(
+          "output_of_tensor",
+          [](const TracedProgram &p) { return p.resultOfTensor; })
+      .def("input_tensor",
+           [](const TracedProgram &p, size_t index) {
+             TORCH_CHECK(index < p.parameters.size(),
+                         "The program was traced without values.");
+             py::gil_scoped_release noGil;
+             return p.parameters[index]->copyToTensor();
+           })
+      .def(
+          "text",
+          [](const TracedProgram &p, const std::string &name,
+             std::vector<std::string> legalOps, bool locations) {
+            StageRequest request;
+            request.stage = name;
+            request.portable = true;
+            request.legalOps = std::move(legalOps);
+            request.locations = locations;
+            return stage(p, request);
+          },
+          py::arg("stage"), py::arg("legal_ops"), py::arg("locations"), NoGil())
+      .def(
+          "bytecode",
+          [](const TracedProgram &p, const std::string &name,
+             std::vector<std::string> legalOps) {
+            StageRequest request;
+            request.stage = name;
+            request.portable = true;
+            request.legalOps = std::move(legalOps);
+            request.bytecode = true;
+            std::string bytes;
+            {
+              py::gil_scoped_release noGil;
+              bytes = stage(p, request);
+            }
+            return py::bytes(bytes);
+          },
+          py::arg("stage"), py::arg("legal_ops"))
+      .def(
+          "ir", [](const TracedProgram &p) { return graphText(*p.graph); },
+          NoGil())
+      .def(
+          "dot", [](const TracedProgram &p) { return graphDot(*p.graph); },
+          NoGil());
+  module.def("pending_program", &pending, NoGil());
+  module.def(
+      "kept_program",
+      [](const std::string &name) {
+        return TracedProgram{keptProgram(name).graph, {}, {}, {}};
+      },
+      NoGil());
+  module.def(
+      "data_key",
+      [](const at::Tensor &tensor) {
+        TensorDataPtr data = tensorDataOf(tensor);
+        return data ? reinterpret_cast<uintptr_t>(data->data().get()) : 0;
+      },
+      NoGil());
+}

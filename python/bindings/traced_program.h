@@ -1,0 +1,27 @@
+//===- traced_program.h - A traced program for Python --------------*- C++
+//-*-===//
+
+#ifndef TORCH_LTC_PYTHON_TRACED_PROGRAM_H
+#define TORCH_LTC_PYTHON_TRACED_PROGRAM_H
+
+#include "executor/graph.h"
+
+namespace torch_ltc {
+
+/// `torch_ltc._C.TracedProgram`: a graph, of which stages can be asked for, and
+/// the values that it was traced with, if they are known.
+struct TracedProgram {
+  GraphSnapshotPtr graph;
+  /// Empty for the program of a backend, which gets values when it runs.
+  std::vector<HostDataPtr> parameters;
+  std::vector<DynamicScalar> scalars;
+  /// For each tensor that was asked for, its place among the outputs.
+  std::vector<uint32_t> resultOfTensor = {};
+};
+
+/// Name of a torch dtype: "float32".
+const char *pythonDType(c10::ScalarType type);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_PYTHON_TRACED_PROGRAM_H

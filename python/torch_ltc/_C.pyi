@@ -1,0 +1,392 @@
+"""Bindings of `ltc_backend`: the whole surface that the Python layer stands on.
+
+Private: users call the functions of `torch_ltc`, which add types, defaults
+and documentation. Everything that can fail raises RuntimeError (ValueError
+for a bad option value) whose text is one sentence for the user. Functions
+that wait or compute release the GIL. Times are seconds, sizes are bytes.
+
+Importing the module has no effect on PyTorch; `initialize` registers the
+backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypedDict
+
+import torch
+
+OptionValue = bool | int | float | str
+
+# -- life cycle ------------------------------------------------------------
+
+def initialize() -> None:
+    """Registers the device, the executor, the tracer and the fallback.
+    Idempotent and cheap: neither MLIR nor the disk cache is touched. An
+    environment value that doesn't parse is reported through the log hook (or
+    kept until there is one) and its default used."""
+
+def is_initialized() -> bool: ...
+
+class BuildInfo(TypedDict):
+    version: str  # of torch_ltc
+    torch: str  # compiled against, "2.13.0"
+    llvm: str  # compiled against, "22.1.8"
+    onednn: str  # in use at run time, "3.2.0"
+    protobuf: str
+    compiler: str  # "g++ 12.2.0"
+    cpu_name: str  # LLVM's name of the target CPU
+    cpu_features: str
+
+def build_info() -> BuildInfo: ...
+def load_compiler() -> str:
+    """Loads `mlir_lowering`'s library as the first compile would; its path."""
+
+# -- steps -----------------------------------------------------------------
+
+def mark_step(device: str = "", wait: bool = False) -> None:
+    """Ends the step: schedules all live tensors of the calling thread."""
+
+def wait_device_ops() -> None:
+    """Waits for everything scheduled; raises what a step raised."""
+
+def sync_tensors(tensors: Sequence[torch.Tensor], wait: bool = True) -> None:
+    """One program for exactly these tensors. Not counted as implicit."""
+
+def pending_ops() -> int:
+    """Traced and not yet scheduled ops of the calling thread's live tensors."""
+
+# -- captured steps ----------------------------------------------------------
+
+class Recording:
+    """Open from construction to `close()`: what this thread's step reads,
+    draws and computes. `arguments`: the call's tensors, lazy or on the CPU."""
+
+    def __init__(self, arguments: Sequence[torch.Tensor]) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def runs(self) -> int:
+        """Executions; a step that can be captured has one."""
+    @property
+    def program(self) -> str:
+        """Hash of the last one's program."""
+    @property
+    def scalars(self) -> list[float]:
+        """Its dynamic scalars."""
+
+class CapturedStep:
+    """A replayable program, from the recordings of two consecutive steps.
+    `known`: tensors, with names, that hold state and constants; `returned`: the
+    second step's tensors; `step_counts`: CPU float32 tensors of rank 0 that
+    each replay increments. Raises RuntimeError with a reason."""
+
+    def __init__(
+        self,
+        first: Recording,
+        second: Recording,
+        known: Sequence[tuple[torch.Tensor, str]],
+        returned: Sequence[torch.Tensor],
+        step_counts: Sequence[torch.Tensor],
+    ) -> None: ...
+    def bind_scalar(self, scalar: int, expression: int) -> None:
+        """Scalar `scalar` is value `expression` of each replay."""
+    @property
+    def program(self) -> str: ...
+    def replay(
+        self, arguments: Sequence[torch.Tensor], values: Sequence[float]
+    ) -> tuple[str, list[torch.Tensor]]:
+        """What prevents a replay ("" if nothing did), and the results."""
+
+# -- configuration: the one table ------------------------------------------
+
+class Option(TypedDict):
+    name: str  # an identifier: "auto_step"
+    type: str  # "bool" | "int" | "float" | "str"
+    default: OptionValue
+    value: OptionValue
+    source: str  # "default" | "environment" | "program"
+    help: str  # one sentence
+    environment: str  # "TORCH_LTC_AUTO_STEP"
+    choices: list[str]  # allowed values of a "str", [] if any
+    in_cache_key: bool
+
+def config_options() -> list[Option]:
+    """Rows in the table's order. The Python layer relies on these names:
+
+    auto_step bool True           a step ends at optimizer.step()
+    async_execution bool True     steps run on the worker thread
+    donation bool True            buffers of dead parameters are reused
+    max_trace_ops int             the graph is cut, with a message, beyond it
+    source_info bool False        user file, line and module path on every op
+    verify bool False             MLIR's verifier between passes
+    backend str ""                registered backend, "" for our compiler
+    num_threads int 0             0: torch.get_num_threads()
+    cache bool True               programs and kernels on disk
+    cache_dir str                 "": a folder of the user's cache directory
+    cache_size_mb int 2048        0: no limit
+    cpu str ""                    target CPU, "" for this machine's (TORCH_LTC_CPU)
+    dump str ""                   folder for dumps (TORCH_LTC_DUMP)
+    dump_locations bool True      loc(...) in dumped text, with source_info
+    keep_programs int 16          last compiled programs whose stages can be
+                                  asked for by `program_text`
+    compile_failure str interpret  interpret | raise
+    force_compile_failure str ""  ops whose programs are refused, as force_fallback
+    detect_nan bool False         raise at the first NaN or Inf
+    step_log_file str ""          a JSON line for each execution
+    profile_commands bool False   time each command of each run
+    force_fallback str ""         one op that falls back (LTC_FORCE_FALLBACK)
+    save_tensors_file str ""      LTC_SAVE_TENSORS_FILE
+    save_tensors_format str text  LTC_SAVE_TENSORS_FMT: text | dot | backend
+    """
+
+def config_get(name: str) -> OptionValue: ...
+def config_set(name: str, value: OptionValue) -> None:
+    """A str value is parsed as from the environment. ValueError: unknown
+    name (with the nearest one), wrong type or value."""
+
+# -- metrics ---------------------------------------------------------------
+
+def counters() -> dict[str, int]:
+    """Counts since the start or `reset_metrics`. Always present:
+
+    steps               ends of a step (explicit, automatic)
+    executions          runs of a program, also those of implicit syncs
+    compilations        programs that were lowered and compiled
+    program_memory_hits, program_disk_hits
+    kernels_compiled, kernel_cache_hits
+    fallback_calls      ops run eagerly, `_local_scalar_dense` not included
+    implicit_syncs      .item(), print, .cpu() and fallbacks that had to cut
+                        a pending graph; reading a finished or already
+                        scheduled result is none
+    graph_cuts          max_trace_ops was reached
+    donated_buffers     parameters overwritten in place
+    traced_ops          ops traced
+    cache_rejected      corrupt or foreign cache entries
+    compile_failures    programs that the compiler refused
+    replayed_steps      steps of torch_ltc.capture that ran without a trace
+    """
+
+class Timer(TypedDict):
+    count: int
+    total: float
+    last: float
+    median: float  # of the last 1024 samples
+    p90: float
+
+def timers() -> dict[str, Timer]:
+    """Always present: trace_to_schedule (mark_step on the caller's thread),
+    compile, execute, fallback, sync."""
+
+def reset_metrics() -> None:
+    """Counters, timers, ledgers and logs; not the caches."""
+
+class LedgerEntry(TypedDict):
+    op: str  # "aten::sort"
+    location: str  # "train.py:31", "" if unknown
+    calls: int
+    seconds: float
+    bytes: int  # moved to and from the fallback
+    syncs: int  # executions that the calls had to wait for
+    reason: str  # "not in the op table", "forced", ...
+
+def fallback_ledger() -> list[LedgerEntry]: ...
+
+class SyncEntry(TypedDict):
+    op: str  # what asked for the value: "aten::_local_scalar_dense"
+    location: str
+    calls: int
+    seconds: float
+    ops: int  # traced ops that were cut off, over all calls
+
+def sync_log() -> list[SyncEntry]: ...
+
+class CompileEntry(TypedDict):
+    program: str  # hash, hexadecimal: the program's name everywhere
+    step: int  # number of the step that needed it, from 1
+    origin: str  # "compiled" | "disk" | "interpreted"
+    reason: str  # "first program", what differs from the nearest program, or
+    # why it can't be compiled
+    location: str  # of the call that ended the step
+    seconds: float  # total, without the run
+    stage_seconds: dict[str, float]  # by stage: torch linalg kernels llvm
+    ops: int
+    kernels: int
+    kernels_compiled: int
+    commands: int
+    parameters: int
+    outputs: int
+    arena_bytes: int
+    dump_directory: str  # "" if not dumped
+    undonated: list[tuple[str, str]]  # parameter not overwritten, why
+
+def compile_log() -> list[CompileEntry]:
+    """Oldest first; the last 1024."""
+
+class StepEntry(TypedDict):
+    step: int
+    program: str
+    origin: str  # "memory" | "disk" | "compiled" | "interpreted"
+    trigger: str  # "mark_step" | "sync" | "cut"
+    ops: int
+    schedule_seconds: float
+    execute_seconds: float  # -1 while it runs
+    donated: int
+    time: float  # since 1970, when it was scheduled
+    live_tensors: int  # of the process, then
+    allocated_bytes: int
+
+def step_log() -> list[StepEntry]:
+    """Oldest first; the last 1024 executions."""
+
+# -- what a program looks like ---------------------------------------------
+
+def tensor_text(tensors: Sequence[torch.Tensor], stage: str) -> str:
+    """The pending graph of the tensors at stage "ir", "torch-raw", "torch",
+    "linalg", "kernels" or "llvm", without running it. A tensor with no
+    pending graph is a parameter that is returned."""
+
+def program_text(program: str, stage: str) -> str:
+    """The same for a program of `compile_log` (one of the last
+    `keep_programs`, also if it came from the disk)."""
+
+class TensorRow(TypedDict):
+    role: str  # "input" | "output"
+    index: int
+    name: str  # parameter name, "" if unknown
+    dtype: str
+    sizes: list[int]
+    bytes: int
+    donated: bool  # input: overwritten; output: in an input's buffer
+
+def program_tensors(program: str) -> list[TensorRow]: ...
+
+class CommandRow(TypedDict):
+    name: str
+    location: str
+    calls: int
+    seconds: float  # total; 0.0 unless config `profile_commands`
+
+def program_commands(program: str) -> list[CommandRow]: ...
+def set_tensor_name(tensor: torch.Tensor, name: str) -> None:
+    """Name of a parameter in dumps and messages; survives in-place updates."""
+
+def tensor_name(tensor: torch.Tensor) -> str: ...
+def tensor_origin(tensor: torch.Tensor) -> str:
+    """Line that made the value ("train.py:12"); "" without `source_info`, or
+    if it is pending."""
+
+def push_module_scope(path: str) -> None:
+    """Ops traced by this thread get the module path ("encoder.layer.0") until
+    `pop_module_scope`; used while `source_info` is on."""
+
+def pop_module_scope() -> None: ...
+
+# -- programs for other compilers ------------------------------------------
+
+class ProgramTensorRow(TypedDict):
+    dtype: str
+    sizes: list[int]
+    name: str  # "" if unknown
+    donatable: bool  # inputs only
+    data: int  # inputs only: `data_key` of what it was traced with, 0 if unknown
+    parameter: int  # outputs only: the input that it is, -1 if it is computed
+
+class TracedProgram:
+    """A graph, and the values that it was traced with, if they are known."""
+
+    name: str  # hash, hexadecimal
+    entry: str  # name of the function in each stage
+    output_of_tensor: list[int]  # of `pending_program`: place among the outputs
+    def inputs(self) -> list[ProgramTensorRow]: ...
+    def outputs(self) -> list[ProgramTensorRow]: ...
+    def scalars(self) -> list[tuple[str, float | None]]:
+        """ "int" or "float", and the value that it was traced with."""
+    def input_tensor(self, index: int) -> torch.Tensor:
+        """CPU copy of what the program was traced with."""
+    def text(self, stage: str, legal_ops: Sequence[str], locations: bool) -> str:
+        """MLIR at "torch-raw", "torch" or "linalg" (without library calls)."""
+    def bytecode(self, stage: str, legal_ops: Sequence[str]) -> bytes: ...
+    def ir(self) -> str: ...
+    def dot(self) -> str: ...
+
+def pending_program(tensors: Sequence[torch.Tensor]) -> TracedProgram:
+    """What `sync_tensors` would run."""
+
+def kept_program(name: str) -> TracedProgram:
+    """One of the last `keep_programs`, without values."""
+
+def data_key(tensor: torch.Tensor) -> int:
+    """Identity of a lazy tensor's value in memory; 0 if it is pending."""
+
+# -- backends in Python ----------------------------------------------------
+
+def register_backend(
+    name: str,
+    compile: Callable[
+        [TracedProgram],
+        Callable[[list[torch.Tensor], list[float], list[torch.Tensor]], None],
+    ],
+    unsupported_ops: Sequence[str],
+    legal_ops: Sequence[str],
+) -> None:
+    """For option `backend`. What `compile` returns gets inputs, scalars and the
+    memory of the outputs. The text of an exception is the user's sentence."""
+
+def remove_backend(name: str) -> None: ...
+def set_backend_finder(finder: Callable[[str], None]) -> None:
+    """Called for a name that isn't registered; registers it or raises."""
+
+class Executable:
+    """A compiled module that runs on contiguous CPU tensors."""
+
+    num_scalars: int
+    def inputs(self) -> list[ProgramTensorRow]: ...
+    def outputs(self) -> list[ProgramTensorRow]: ...
+    def run(
+        self,
+        inputs: Sequence[torch.Tensor],
+        scalars: Sequence[float],
+        outputs: Sequence[torch.Tensor],
+    ) -> None: ...
+
+def compile_module(module: bytes) -> Executable:
+    """MLIR text or bytecode with one function, torch dialect or linalg."""
+
+# -- caches, memory --------------------------------------------------------
+
+class CacheInfo(TypedDict):
+    directory: str  # "" when the disk isn't used
+    writable: bool
+    problem: str  # why it isn't writable, "" otherwise
+    bytes: int
+    max_bytes: int
+    memory_hits: int
+    disk_hits: int
+    misses: int
+    stores: int
+    evictions: int
+    rejected: int
+
+def cache_info() -> CacheInfo: ...
+def clear_program_memory() -> None:
+    """Forgets compiled programs in memory (not on disk)."""
+
+def memory_stats() -> dict[str, int]:
+    """allocated_bytes, peak_allocated_bytes (tensors' host buffers),
+    arena_bytes, live_tensors, pending_ops."""
+
+def reset_peak_memory_stats() -> None: ...
+
+# -- messages --------------------------------------------------------------
+
+def set_log_hook(hook: Callable[[int, str], None] | None) -> None:
+    """`hook(level, sentence)` with the levels of Python's logging; may be
+    called from any thread, which takes the GIL for it. Messages before the
+    first hook are kept and handed over. None: to stderr, from WARNING on."""
+
+# -- guards ------------------------------------------------------------------
+
+def enter_guard(kind: str) -> None:
+    """From now on "sync", "fallback" or "recompile" raises; for the process."""
+
+def leave_guard(kind: str) -> None: ...

@@ -1,0 +1,71 @@
+"""Device "lazy" for PyTorch: whole training steps compiled through MLIR.
+
+After installation `device="lazy"` works without importing this package. It
+holds what goes beyond tensors: ends of steps, configuration, metrics, dumps.
+"""
+
+from __future__ import annotations
+
+from torch_ltc import debug
+from torch_ltc._backend import BackendUnavailable, unavailable_reason
+from torch_ltc.backend_registry import (
+    BackendError,
+    backends,
+    register_backend,
+    unregister_backend,
+    use_backend,
+)
+from torch_ltc.capture import CaptureMismatch, capture
+from torch_ltc.config import config
+from torch_ltc.explaining import Explanation, explain
+from torch_ltc.exporting import ExportedProgram, export, export_step
+from torch_ltc.metrics import (
+    compile_log,
+    fallbacks,
+    metrics,
+    metrics_report,
+    reset_metrics,
+    step_log,
+    syncs,
+)
+from torch_ltc.mlir_module import compile_mlir
+from torch_ltc.naming import name_parameters
+from torch_ltc.step import add_step_closure, mark_step, sync, to_cpu, wait_device_ops
+from torch_ltc.version import VERSION as __version__
+
+__all__ = [
+    "BackendError",
+    "BackendUnavailable",
+    "CaptureMismatch",
+    "Explanation",
+    "ExportedProgram",
+    "__version__",
+    "add_step_closure",
+    "backends",
+    "capture",
+    "compile_log",
+    "compile_mlir",
+    "config",
+    "debug",
+    "explain",
+    "export",
+    "export_step",
+    "fallbacks",
+    "mark_step",
+    "metrics",
+    "metrics_report",
+    "name_parameters",
+    "register_backend",
+    "reset_metrics",
+    "step_log",
+    "sync",
+    "syncs",
+    "to_cpu",
+    "unavailable_reason",
+    "unregister_backend",
+    "use_backend",
+    "wait_device_ops",
+]
+
+# With TORCH_DEVICE_BACKEND_AUTOLOAD=0 this import is what registers the device.
+unavailable_reason()

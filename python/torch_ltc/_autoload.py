@@ -1,0 +1,23 @@
+"""Target of the `torch.backends` entry point.
+
+A module of its own, because `import torch_ltc` imports torch, which calls the
+entry point while `torch_ltc/__init__.py` is still half run.
+"""
+
+from __future__ import annotations
+
+import logging
+
+
+def register() -> None:
+    """Makes device "lazy" known. Called at the end of `import torch`; torch
+    turns any exception here into a failed import, so none may leave."""
+    try:
+        from torch_ltc import _backend
+
+        if not _backend.load():
+            logging.getLogger("torch_ltc").warning(_backend.unavailable_reason())
+    except Exception as error:
+        logging.getLogger("torch_ltc").warning(
+            "torch_ltc could not be loaded, device 'lazy' is off: %s", error
+        )

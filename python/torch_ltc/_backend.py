@@ -1,0 +1,129 @@
+"""Loads the compiled part and registers it with PyTorch, or says why not.
+
+Nothing here raises while `import torch` runs: a problem is kept as one
+sentence (`unavailable_reason`) and raised when device "lazy" is asked for
+through this package.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import threading
+from types import ModuleType
+from typing import Any
+
+from torch_ltc.version import REQUIRED_TORCH, VERSION
+
+_lock = threading.RLock()
+_bindings: ModuleType | None = None
+_reason: str | None = None
+
+
+class BackendUnavailable(RuntimeError):
+    """Device "lazy" can't be used in this process; the text says why."""
+
+
+def torch_version_problem(installed: str) -> str:
+    """One sentence if `installed` isn't the torch we were built for, or ""."""
+    if installed.split("+")[0] == REQUIRED_TORCH:
+        return ""
+    return (
+        f"torch_ltc {VERSION} works with torch {REQUIRED_TORCH} only, but torch "
+        f"{installed} is installed, so device 'lazy' is off; run "
+        f"'pip install torch=={REQUIRED_TORCH}' to use it."
+    )
+
+
+def _load() -> str:
+    """Imports and initialises the bindings; the problem's sentence or ""."""
+    global _bindings
+    import torch
+
+    problem = torch_version_problem(torch.__version__)
+    if problem:
+        return problem
+    try:
+        bindings = importlib.import_module("torch_ltc._C")
+    except ModuleNotFoundError as error:
+        if error.name != "torch_ltc._C":
+            raise
+        return (
+            "torch_ltc's compiled part (torch_ltc/_C) is missing, so device "
+            "'lazy' is off; run './dev build' in the source folder, or install "
+            "the wheel."
+        )
+    except ImportError as error:
+        return (
+            f"torch_ltc's compiled part can't be loaded ({error}), so device "
+            "'lazy' is off; 'python -m torch_ltc.doctor' says what is missing."
+        )
+    from torch_ltc import messages
+
+    bindings.set_log_hook(messages.log_hook)
+    bindings.initialize()
+    _bindings = bindings
+    return ""
+
+
+def _connect() -> None:
+    """Python-side registrations, after the C++ ones."""
+    from torch_ltc import (
+        backend_registry,
+        device_module,
+        formulas,
+        naming,
+        serialization,
+        step,
+    )
+
+    device_module.install()
+    formulas.install()
+    step.install()
+    serialization.install()
+    backend_registry.install()
+    naming.refresh()
+    if bindings().config_get("dump"):  # TORCH_LTC_DUMP: pages when all has run
+        atexit.register(_write_dump_pages)
+
+
+def _write_dump_pages() -> None:
+    from pathlib import Path
+
+    from torch_ltc.dump_page import write_pages
+
+    folder = bindings().config_get("dump")
+    if folder:
+        with contextlib.suppress(ValueError):  # nothing ran; or said already
+            write_pages(Path(folder))
+
+
+def load() -> bool:
+    """Registers the backend once per process; whether it is usable."""
+    global _reason
+    with _lock:
+        if _reason is None:
+            _reason = ""  # reentrancy: what we import may ask again
+            try:
+                _reason = _load()
+                if not _reason:
+                    _connect()
+            except Exception as error:
+                _reason = f"torch_ltc could not be initialised: {error}"
+        return _bindings is not None and not _reason
+
+
+def unavailable_reason() -> str:
+    """Why device "lazy" can't be used, or "" if it can."""
+    load()
+    return _reason or ""
+
+
+def bindings() -> Any:
+    """`torch_ltc._C`, initialised. Raises BackendUnavailable."""
+    if _bindings is not None:
+        return _bindings
+    if not load():
+        raise BackendUnavailable(_reason)
+    return _bindings

@@ -1,0 +1,109 @@
+"""Configuration: typed attributes over the backend's one option table.
+
+    torch_ltc.config.auto_step = False
+    with torch_ltc.config(source_info=True, verify=True):
+        ...
+    print(torch_ltc.config.describe())
+
+Every option has an environment variable; `describe` names it. The table lives
+in C++, so an option exists in one place only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch_ltc._backend import bindings
+
+
+class Config:
+    """The options as attributes; see `describe()`."""
+
+    # For editors and type checkers; a test compares it with the C++ table.
+    auto_step: bool
+    async_execution: bool
+    max_steps_in_flight: int
+    donation: bool
+    max_trace_ops: int
+    source_info: bool
+    verify: bool
+    num_threads: int
+    cache: bool
+    cache_dir: str
+    cache_size_mb: int
+    program_memory: int
+    cpu: str
+    dump: str
+    dump_locations: bool
+    keep_programs: int
+    backend: str
+    interpret: bool
+    compile_failure: str
+    force_compile_failure: str
+    detect_nan: bool
+    step_log_file: str
+    profile_commands: bool
+    force_fallback: str
+    save_tensors_file: str
+    save_tensors_format: str
+
+    def __getattr__(self, name: str) -> bool | int | float | str:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return bindings().config_get(name)
+        except ValueError as error:
+            raise AttributeError(str(error)) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            bindings().config_set(name, value)
+        except ValueError as error:
+            if name in self:
+                raise
+            raise AttributeError(str(error)) from None
+        from torch_ltc import naming
+
+        naming.refresh()
+
+    def __contains__(self, name: object) -> bool:
+        return any(option["name"] == name for option in bindings().config_options())
+
+    def __dir__(self) -> list[str]:
+        return ["describe", "options"] + [
+            option["name"] for option in bindings().config_options()
+        ]
+
+    @contextmanager
+    def __call__(self, **options: bool | int | float | str) -> Iterator[None]:
+        """Sets options for a `with` block and restores them after it."""
+        saved = {name: getattr(self, name) for name in options}
+        changed = []
+        try:
+            for name, value in options.items():
+                setattr(self, name, value)
+                changed.append(name)
+            yield
+        finally:
+            for name in reversed(changed):
+                setattr(self, name, saved[name])
+
+    def options(self) -> list[dict[str, Any]]:
+        """The table as data: name, type, default, value, source, help,
+        environment, choices, in_cache_key."""
+        return bindings().config_options()
+
+    def describe(self) -> str:
+        """The table as text."""
+        from torch_ltc.report import options_table
+
+        return options_table(self.options())
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{o['name']}={o['value']!r}" for o in self.options())
+        return f"torch_ltc.config({values})"
+
+
+config = Config()

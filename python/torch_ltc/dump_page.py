@@ -1,0 +1,372 @@
+"""`python -m torch_ltc.dump_page dumps`: dumped programs as pages to read.
+
+Each program's folder gets an index.html, one file that needs no network: the
+step as modules, ops, kernels, buffers over time, lines and texts of the stages,
+linked with each other; and a README on running its stages again. The folder
+around them gets an index.html with all programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+from torch_ltc.dump_reading import STAGE_FILES, Command, Dump, Op, pack, read_dump
+from torch_ltc.report import bytes_text, seconds_text
+
+STYLE = """
+body { font: 14px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 1200px;
+  padding: 1em 2em 4em; color: #1b1f24; background: #fff; }
+h1 { font-size: 1.4em; } h2 { font-size: 1.1em; margin-top: 2em;
+  border-bottom: 1px solid #d0d7de; padding-bottom: .2em; }
+nav a { margin-right: 1em; } a { color: #0550ae; text-decoration: none; }
+a:hover { text-decoration: underline; }
+table { border-collapse: collapse; } td, th { padding: .15em .8em .15em 0;
+  text-align: left; vertical-align: top; } th { color: #57606a; font-weight: 600; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+code, pre, .code { font: 12px/1.4 ui-monospace, monospace; }
+pre { background: #f6f8fa; padding: .8em; overflow: auto; max-height: 32em; }
+tr:target, li:target { background: #fff3bf; }
+details { margin: .2em 0 .2em 1em; } summary { cursor: pointer; }
+ul { list-style: none; padding-left: 1.2em; margin: .2em 0; }
+.dim { color: #57606a; } svg text { font: 11px system-ui, sans-serif; }
+.scroll { max-height: 36em; overflow: auto; border: 1px solid #d0d7de;
+  padding: .4em .8em; }
+.bar { background: #54aeff; height: .7em; display: inline-block; }
+"""
+
+COLOURS = ("#54aeff", "#4ac26b", "#d4a72c", "#ff8182", "#c297ff", "#7ee2e2", "#ffb77c")
+
+README = """Program {program}, step {step}
+
+Each file is the whole program at one stage:
+
+  ir.txt           traced nodes: shape, ATen op, Python line, module
+  torch-raw.mlir   torch dialect as traced
+  torch.mlir       at the backend contract: what other compilers can take
+  linalg.mlir      linalg on tensors
+  kernels.mlir     kernels and command list
+  llvm.ll          LLVM IR of each kernel
+  tensors.txt      inputs and outputs
+  summary.txt      sizes, times, why it was compiled
+
+From stage to stage, with the project's ltc-opt:
+
+  ltc-opt torch-raw.mlir --ltc-torch-to-contract
+  ltc-opt torch.mlir --ltc-mlir-convert-torch-to-linalg --canonicalize --cse
+  ltc-opt linalg.mlir --ltc-linalg-to-kernels
+
+Run it again, on random inputs from a seed, from one of the stages:
+
+  python -m torch_ltc.replay . --stage torch --seed 0 --repeat 20
+
+With another compiler's front end:
+
+  torch-mlir-opt torch.mlir --pass-pipeline='builtin.module(func.func(\
+    torch-decompose-complex-ops),torch-backend-to-linalg-on-tensors-backend-pipeline)'
+  iree-compile torch.mlir --iree-input-type=torch --iree-hal-target-backends=llvm-cpu
+"""
+
+
+def _escape(text: Any) -> str:
+    return html.escape(str(text))
+
+
+def _anchor(line: str) -> str:
+    return "line-" + line.replace(":", "-")
+
+
+def _line_link(line: str) -> str:
+    return f'<a href="#{_anchor(line)}">{_escape(line)}</a>' if line else ""
+
+
+def _row(*cells: str, anchor: str = "", numeric: tuple[int, ...] = ()) -> str:
+    body = "".join(
+        f'<td class="n">{cell}</td>' if number in numeric else f"<td>{cell}</td>"
+        for number, cell in enumerate(cells)
+    )
+    return f'<tr id="{anchor}">{body}</tr>' if anchor else f"<tr>{body}</tr>"
+
+
+def _table(columns: list[str], rows: list[str]) -> str:
+    head = "".join(f"<th>{column}</th>" for column in columns)
+    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def _overview(dump: Dump) -> str:
+    rows = [
+        _row(f'<span class="dim">{_escape(key)}</span>', _escape(value))
+        for key, value in dump.summary.items()
+    ]
+    return f"<table>{''.join(rows)}</table>"
+
+
+# -- modules ---------------------------------------------------------------------
+
+
+def _modules(dump: Dump) -> str:
+    """Ops by module path, as a tree that can be opened."""
+    tree: dict[str, Any] = {}
+    for op in dump.ops:
+        if op.kind == "parameter":
+            continue
+        node = tree
+        for part in op.module.split(".") if op.module else ["(no module)"]:
+            node = node.setdefault(part, {})
+        node.setdefault("", []).append(op)
+    return f"<ul>{_module_items(tree)}</ul>" if tree else "<p>No ops.</p>"
+
+
+def _count(node: dict[str, Any]) -> int:
+    return sum(len(v) if k == "" else _count(v) for k, v in node.items())
+
+
+def _module_items(node: dict[str, Any]) -> str:
+    items = []
+    for op in node.get("", []):
+        items.append(
+            f'<li class="code"><a href="#op-{op.number}">%{op.number} '
+            f"{_escape(op.kind)}</a> <span>{_line_link(op.line)}</span></li>"
+        )
+    for name, child in node.items():
+        if name:
+            items.append(
+                f"<li><details><summary>{_escape(name)} <span class='dim'>"
+                f"ops: {_count(child)}</span></summary><ul>{_module_items(child)}</ul>"
+                "</details></li>"
+            )
+    return "".join(items)
+
+
+# -- ops, commands, lines ----------------------------------------------------------
+
+
+def _ops(ops: list[Op]) -> str:
+    rows = [
+        _row(
+            f"%{op.number}",
+            f'<span class="code">{_escape(op.text)}</span>',
+            _line_link(op.line),
+            _escape(op.module),
+            anchor=f"op-{op.number}",
+            numeric=(0,),
+        )
+        for op in ops
+    ]
+    return _table(["", "op", "line", "module"], rows)
+
+
+def _command_rows(dump: Dump, timed: list[dict[str, Any]]) -> str:
+    sizes = {buffer.name: buffer.bytes for buffer in dump.buffers}
+    rows = [
+        _row(
+            str(command.number),
+            f'<span class="code">{_escape(command.name)}</span>',
+            " ".join(_line_link(line) for line in sorted(command.lines)),
+            bytes_text(sum(sizes.get(result, 0) for result in command.results)),
+            anchor=f"command-{command.number}",
+            numeric=(0, 3),
+        )
+        for command in dump.commands
+    ]
+    text = _table(["", "kernel or library call", "lines", "writes"], rows)
+    if not timed:
+        return text + (
+            '<p class="dim">No times: they are measured while option '
+            "profile_commands is on.</p>"
+        )
+    longest = max(row["seconds"] / max(row["calls"], 1) for row in timed) or 1.0
+    bars = []
+    for row in timed:
+        seconds = row["seconds"] / max(row["calls"], 1)
+        bar = f'<span class="bar" style="width:{seconds / longest * 200:.0f}px"></span>'
+        name = f'<span class="code">{_escape(row["name"])}</span>'
+        bars.append(_row(name, seconds_text(seconds), bar, numeric=(1,)))
+    return text + "<h2>Time of each command</h2>" + _table(["", "a run", ""], bars)
+
+
+def _lines(dump: Dump) -> str:
+    ops: dict[str, list[Op]] = defaultdict(list)
+    commands: dict[str, list[Command]] = defaultdict(list)
+    for op in dump.ops:
+        if op.line:
+            ops[op.line].append(op)
+    for command in dump.commands:
+        for line in command.lines:
+            commands[line].append(command)
+    rows = []
+    for line in sorted({*ops, *commands}):
+        kinds = Counter(op.kind.removeprefix("aten::") for op in ops[line])
+        what = ", ".join(f"{n} {k}" if n > 1 else k for k, n in kinds.most_common())
+        first = ops[line][0].number if ops[line] else None
+        link = f'<a href="#op-{first}">{_escape(what)}</a>' if ops[line] else ""
+        calls = " ".join(
+            f'<a href="#command-{c.number}">{c.number}</a>' for c in commands[line]
+        )
+        rows.append(_row(_escape(line), link, calls, anchor=_anchor(line)))
+    if not rows:
+        return (
+            '<p class="dim">No lines: they are known while option source_info '
+            "is on.</p>"
+        )
+    return _table(["line", "ops", "commands"], rows)
+
+
+# -- buffers -----------------------------------------------------------------------
+
+
+def _buffers(dump: Dump) -> str:
+    """Lifetimes from left to right, packed from the bottom up."""
+    if not dump.buffers:
+        return "<p>No buffers between commands.</p>"
+    placed = pack(dump.buffers)
+    peak = max(offset + buffer.bytes for buffer, offset in placed) or 1
+    width, height, left, columns = 1100, 320, 10, max(1, len(dump.commands))
+    step = (width - left) / columns
+    shapes = []
+    for number, (buffer, offset) in enumerate(placed):
+        x = left + buffer.first * step
+        w = max(2.0, (buffer.last - buffer.first + 1) * step - 1)
+        h = max(1.5, buffer.bytes / peak * height)
+        y = height - (offset / peak * height) - h
+        title = f"{buffer.name}: {bytes_text(buffer.bytes)}, commands {buffer.first} to {buffer.last}"
+        shapes.append(
+            f'<a href="#command-{buffer.first}"><rect x="{x:.1f}" y="{y:.1f}" '
+            f'width="{w:.1f}" height="{h:.1f}" fill="{COLOURS[number % len(COLOURS)]}" '
+            f'stroke="#fff"><title>{_escape(title)}</title></rect></a>'
+        )
+        if w > 60 and h > 14:
+            label = f"{buffer.name} {bytes_text(buffer.bytes)}"
+            shapes.append(
+                f'<text x="{x + 4:.1f}" y="{y + 12:.1f}">{_escape(label)}</text>'
+            )
+    axis = (
+        f'<line x1="{left}" y1="{height}" x2="{width}" y2="{height}" stroke="#57606a"/>'
+        f'<text x="{left}" y="{height + 16}">command 0</text><text x="{width}" '
+        f'y="{height + 16}" text-anchor="end">command {columns - 1}</text>'
+    )
+    arena = int(dump.summary.get("arena bytes", "0") or 0)
+    return (
+        f'<svg viewBox="0 0 {width + 10} {height + 24}" width="100%" role="img" '
+        f'aria-label="Buffers over time">{"".join(shapes)}{axis}</svg>'
+        f'<p class="dim">Each rectangle is a value between commands: as wide as it '
+        f"lives, as high as it is large; packed as drawn they need {bytes_text(peak)}, "
+        f"results among them. The program's arena of temporaries has "
+        f"{bytes_text(arena)}.</p>"
+    )
+
+
+# -- pages -------------------------------------------------------------------------
+
+
+def page(dump: Dump, timed: list[dict[str, Any]] | None = None) -> str:
+    """The page of one program as HTML."""
+    name = dump.summary.get("program", "?")[:12]
+    stages = "".join(
+        f"<details><summary>{_escape(stage)} <span class='dim'>{_escape(file)}</span>"
+        f"</summary><pre>{_escape(dump.text(stage))}</pre></details>"
+        for stage, file in STAGE_FILES.items()
+        if dump.text(stage)
+    )
+    tensors = _table(
+        ["role", "", "shape", "bytes", "donated", "name"],
+        [_row(*map(_escape, row), numeric=(1, 3)) for row in dump.tensors],
+    )
+    sections = [
+        ("overview", "Overview", _overview(dump)),
+        ("modules", "Modules", _modules(dump)),
+        ("lines", "Python lines", _lines(dump)),
+        (
+            "commands",
+            "Commands",
+            f'<div class="scroll">{_command_rows(dump, timed or [])}</div>',
+        ),
+        ("buffers", "Buffers over time", _buffers(dump)),
+        ("ops", "Ops", f'<div class="scroll">{_ops(dump.ops)}</div>'),
+        ("tensors", "Inputs and outputs", f'<div class="scroll">{tensors}</div>'),
+        ("stages", "Stages", stages),
+    ]
+    links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)
+    body = "".join(
+        f'<h2 id="{key}">{title}</h2>{content}' for key, title, content in sections
+    )
+    return _document(f"Program {name}", f"<nav>{links}</nav>{body}")
+
+
+def _document(title: str, body: str) -> str:
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{_escape(title)}'
+        f"</title><style>{STYLE}</style><h1>{_escape(title)}</h1>{body}</html>\n"
+    )
+
+
+def write_pages(folder: Path) -> list[Path]:
+    """Pages for every program below `folder` (or for `folder` itself); where.
+    ValueError: there is none, or it can't be written."""
+    programs = (
+        [folder]
+        if (folder / "summary.txt").exists()
+        else sorted(path.parent for path in folder.glob("*/summary.txt"))
+    )
+    if not programs:
+        raise ValueError(f"'{folder}' has no dumped program.")
+    written, rows = [], []
+    try:
+        for path in programs:
+            dump = read_dump(path)
+            (path / "index.html").write_text(page(dump, _times(dump)))
+            (path / "README").write_text(
+                README.format(
+                    program=dump.summary.get("program", "?"),
+                    step=dump.summary.get("step", "?"),
+                )
+            )
+            written.append(path / "index.html")
+            summary = [
+                dump.summary.get(k, "") for k in ("step", "line", "ops", "kernels")
+            ]
+            reason = dump.summary.get("compiled because", "")
+            link = f'<a href="{path.name}/index.html">{_escape(path.name)}</a>'
+            rows.append(_row(link, *map(_escape, summary), _escape(reason)))
+        if programs != [folder]:
+            columns = ["program", "step", "line", "ops", "kernels", "why"]
+            text = _document("Dumped programs", _table(columns, rows))
+            (folder / "index.html").write_text(text)
+            written.insert(0, folder / "index.html")
+    except OSError as error:
+        raise ValueError(f"The pages can't be written: {error}.") from error
+    return written
+
+
+def _times(dump: Dump) -> list[dict[str, Any]]:
+    """Measured times, if this process ran the program with profile_commands."""
+    from torch_ltc._backend import bindings
+
+    try:
+        rows = bindings().program_commands(dump.summary.get("program", ""))
+    except RuntimeError:
+        return []
+    return [row for row in rows if row["calls"] and row["seconds"]]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m torch_ltc.dump_page",
+        description="Writes an index.html for each dumped program.",
+    )
+    parser.add_argument("folder", type=Path)
+    try:
+        for path in write_pages(parser.parse_args(arguments).folder):
+            print(path)
+    except ValueError as error:
+        print(f"torch_ltc.dump_page: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

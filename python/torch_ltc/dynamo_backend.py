@@ -1,0 +1,174 @@
+"""`torch.compile(model, backend="torch_ltc")`: the same compiler without the lazy
+device, forward and backward.
+
+TorchDynamo captures, AOTAutograd splits forward and backward; each graph is
+traced once on device lazy, compiled, and then runs on the CPU tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils._pytree import tree_map
+
+from torch_ltc._backend import bindings
+from torch_ltc.mlir_module import compile_mlir
+from torch_ltc.program import Program
+from torch_ltc.step import mark_step
+
+# Random ops whose numbers depend on sizes only: they are drawn on the CPU by
+# torch itself at each call, as eager does, and enter the program as data.
+_DRAWN = {
+    "aten.bernoulli.p",
+    "aten.rand_like.default",
+    "aten.randn_like.default",
+    "aten.rand.default",
+    "aten.randn.default",
+    "aten.randint.default",
+    "aten.randint.low",
+}
+
+
+class _Tracer(fx.Interpreter):
+    """Runs a graph of CPU tensors on device lazy."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module)
+        #: What has to be drawn at each call, with the lazy stand-in.
+        self.drawn: list[tuple[Callable[[], torch.Tensor], torch.Tensor]] = []
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if kwargs.get("device") is not None:
+            kwargs = {**kwargs, "device": torch.device("lazy")}
+        if str(target) == "aten.native_dropout.default":
+            return self._dropout(*args)
+        if str(target) in _DRAWN:
+            return self._draw(target, args, kwargs)
+        tags = getattr(target, "tags", ())
+        if torch.Tag.nondeterministic_seeded in tags:
+            raise NotImplementedError(
+                f"torch.compile(backend='torch_ltc') can't compile the random op "
+                f"{target}; run it outside of the compiled function."
+            )
+        return super().call_function(target, args, kwargs)
+
+    def get_attr(self, target: str, args: Any, kwargs: Any) -> Any:
+        value = super().get_attr(target, args, kwargs)
+        return value.to("lazy") if isinstance(value, torch.Tensor) else value
+
+    def _draw(self, target: Any, args: Any, kwargs: Any) -> torch.Tensor:
+        def on_cpu(value: Any) -> Any:
+            if isinstance(value, torch.Tensor):
+                return torch.empty(value.shape, dtype=value.dtype)
+            return torch.device("cpu") if isinstance(value, torch.device) else value
+
+        cpu_args, cpu_kwargs = tree_map(on_cpu, (args, kwargs))
+        return self._data(lambda: target(*cpu_args, **cpu_kwargs))
+
+    def _data(self, draw: Callable[[], torch.Tensor]) -> torch.Tensor:
+        state = torch.get_rng_state()  # tracing draws nothing that counts
+        stand_in = draw().contiguous().to("lazy")
+        torch.set_rng_state(state)
+        self.drawn.append((draw, stand_in))
+        return stand_in
+
+    def _dropout(self, x: torch.Tensor, p: float, train: bool | None) -> Any:
+        if train is False or p == 0:
+            return x.clone(), torch.ones_like(x, dtype=torch.bool)
+        shape, dtype = x.shape, x.dtype
+        mask = self._data(lambda: torch.empty(shape, dtype=dtype).bernoulli_(1 - p))
+        return x * mask * (1 / (1 - p) if p < 1 else 0.0), mask.bool()
+
+
+def _compile_graph(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
+    """A function of the graph's inputs that returns the list of its outputs."""
+    for value in example_inputs:
+        if isinstance(value, torch.SymInt):
+            raise NotImplementedError(
+                "torch.compile(backend='torch_ltc') needs known sizes; use "
+                "torch.compile(..., dynamic=False)."
+            )
+        if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+            raise NotImplementedError(
+                "torch.compile(backend='torch_ltc') runs on CPU tensors, but an input "
+                f"is on '{value.device}'."
+            )
+    mark_step()
+    with (
+        torch._guards.tracing(None),
+        torch._subclasses.fake_tensor.unset_fake_temporarily(),
+    ):
+        lazy = [_stand_in(value) for value in example_inputs]
+        tracer = _Tracer(module)
+        with torch.no_grad():
+            outputs = list(tracer.run(*lazy))
+        tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
+        lazy_outputs = [t if t.device.type == "lazy" else t.to("lazy") for t in tensors]
+        traced = bindings().pending_program(lazy_outputs)
+        compiled = compile_mlir(Program(traced, "torch").text)
+        places = _places(traced, lazy, tracer)
+        numbers = [value for _, value in traced.scalars()]
+    draws = [draw for draw, _ in tracer.drawn]
+    results = iter(traced.output_of_tensor)
+    plan = [next(results) if isinstance(o, torch.Tensor) else o for o in outputs]
+    is_tensor = [isinstance(o, torch.Tensor) for o in outputs]
+
+    def run(*args: Any) -> list[Any]:
+        if len(args) == 1 and isinstance(args[0], list):  # boxed by AOTAutograd
+            args = tuple(args[0])
+        values = [*args, *(draw() for draw in draws)]
+        inputs = [
+            source if isinstance(source, torch.Tensor) else values[source].detach()
+            for source in places
+        ]
+        made = compiled(*inputs, *numbers)
+        used: set[int] = set()
+        answer = []
+        for item, tensor in zip(plan, is_tensor):
+            if not tensor:
+                answer.append(item)
+                continue
+            answer.append(made[item].clone() if item in used else made[item])
+            used.add(item)
+        return answer
+
+    return run
+
+
+def _stand_in(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.empty(tuple(map(int, value.shape)), dtype=value.dtype).to("lazy")
+
+
+def _places(traced: Any, lazy: list[Any], tracer: _Tracer) -> list[Any]:
+    """For each input of the program where its value comes from: the number of an
+    argument (drawn numbers follow the graph's), or a constant tensor."""
+    sources = [*lazy, *(stand_in for _, stand_in in tracer.drawn)]
+    number_of = {
+        bindings().data_key(value): number
+        for number, value in enumerate(sources)
+        if isinstance(value, torch.Tensor)
+    }
+    return [
+        number_of[row["data"]]
+        if row["data"] in number_of
+        else traced.input_tensor(position)
+        for position, row in enumerate(traced.inputs())
+    ]
+
+
+def compile_module(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
+    """Entry point `torch_ltc` of group `torch_dynamo_backends`."""
+    from functorch.compile import make_boxed_func
+    from torch._dynamo.backends.common import aot_autograd
+
+    def compiler(graph: fx.GraphModule, inputs: list[Any]) -> Callable:
+        return make_boxed_func(_compile_graph(graph, inputs))
+
+    return aot_autograd(fw_compiler=compiler, bw_compiler=compiler)(
+        module, example_inputs
+    )

@@ -1,0 +1,328 @@
+"""`torch_ltc.explain(step)`: is this loop healthy, and what to change."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from torch_ltc._backend import bindings
+from torch_ltc.config import config
+from torch_ltc.report import bytes_text, render, seconds_text, table
+from torch_ltc.step import mark_step, wait_device_ops
+
+#: The first calls compile, make the optimizer's state, and settle.
+WARMUP = 3
+
+ADVICE = {
+    "recompile": "make what changes a tensor, or pad it to a few sizes",
+    "sync": "read values after the end of the step, in one place, or in "
+    "torch_ltc.add_step_closure",
+    "fallback": "replace the op, or do it once outside of the loop",
+    "donation": "drop the old value before the end of the step: del, .detach().cpu(), "
+    "or keep a number instead of a tensor",
+    "memory": "keep numbers instead of tensors (loss.item() after the step), and "
+    "clear lists of tensors",
+    "slow": "",
+}
+
+
+@dataclass
+class Finding:
+    """One trouble. `kind`: recompile, sync, fallback, donation, memory, slow."""
+
+    kind: str
+    location: str  # "train.py:31", "" if unknown
+    sentence: str
+    count: int = 1
+    seconds: float = 0.0
+
+    @property
+    def advice(self) -> str:
+        return ADVICE[self.kind]
+
+
+@dataclass
+class Explanation:
+    """What `explain` saw; `print` it for the page."""
+
+    steps: int
+    findings: list[Finding]
+    #: Seconds of a call: wall, execute (kernels), compile, schedule, python.
+    seconds: dict[str, float]
+    #: Live bytes by the line that made them, largest first.
+    memory: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def healthy(self) -> bool:
+        return not [f for f in self.findings if f.kind != "slow"]
+
+    def data(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return asdict(self) | {"healthy": self.healthy}
+
+    def __str__(self) -> str:
+        parts: list[Any] = [
+            f"{self.steps} steps after {WARMUP} to warm up: "
+            + ("healthy." if self.healthy else f"{len(self.findings)} findings.")
+        ]
+        rows = [
+            [f.kind, f.location, f.sentence + (f" -> {f.advice}" if f.advice else "")]
+            for f in self.findings
+        ]
+        if rows:
+            parts.append(table("Findings", ["what", "line", "why, what to do"], rows))
+        times = [[name, seconds_text(value)] for name, value in self.seconds.items()]
+        parts.append(table("A step's time (median)", ["where", "time"], times))
+        lines = [[line, bytes_text(size)] for line, size in self.memory.items()]
+        if lines:
+            parts.append(table("Live tensors by line", ["line", "bytes"], lines[:8]))
+        return render(*parts)
+
+
+def explain(
+    step: Callable[..., Any], *args: Any, steps: int = 5, **kwargs: Any
+) -> Explanation:
+    """Calls `step(*args, **kwargs)` a few times and says whether it is healthy
+    as the body of a loop: programs that are compiled again and again, values
+    read in the middle, ops that run eagerly, memory that isn't reused or grows,
+    and what the time goes into. Each call is ended as a step if it doesn't end
+    one itself; what it does (training, say) is done."""
+    wait_device_ops()
+    watch = _Watch()
+    with config(source_info=True):
+        for _ in range(WARMUP):
+            _call(step, args, kwargs)
+        watch.begin()
+        for _ in range(steps):
+            started = time.perf_counter()
+            _call(step, args, kwargs)
+            watch.note_call(time.perf_counter() - started)
+        return watch.explanation(steps)
+
+
+def _call(step: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    step(*args, **kwargs)
+    mark_step()
+    wait_device_ops()
+
+
+class _Watch:
+    """What happens between `begin` and `explanation`."""
+
+    def __init__(self) -> None:
+        self._walls: list[float] = []
+        self._live: list[Counter[str]] = []
+        self._keys: dict[str, int] = {}  # of named tensors, after the last call
+        self._updated: set[str] = set()  # names that the last call wrote
+
+    def begin(self) -> None:
+        backend = bindings()
+        self._step = max((row["step"] for row in backend.step_log()), default=0)
+        self._syncs = _calls(backend.sync_log())
+        self._fallbacks = _calls(backend.fallback_ledger())
+        self._live = [_live_tensors()]
+        self._keys = _named_data()
+
+    def note_call(self, wall: float) -> None:
+        self._walls.append(wall)
+        self._live.append(_live_tensors())
+        keys = _named_data()
+        self._updated = {n for n, k in keys.items() if self._keys.get(n, k) != k}
+        self._keys = keys
+
+    def explanation(self, steps: int) -> Explanation:
+        seconds = self._seconds(steps)
+        findings = [
+            *self._recompiles(),
+            *self._syncs_and_fallbacks(),
+            *self._undonated(),
+            *self._growth(),
+            *_slow(seconds),
+        ]
+        return Explanation(steps, findings, seconds, _live_bytes())
+
+    def _compiles(self) -> list[dict[str, Any]]:
+        return [e for e in bindings().compile_log() if e["step"] > self._step]
+
+    def _recompiles(self) -> list[Finding]:
+        found: dict[str, Finding] = {}
+        for entry in self._compiles():
+            line = re.search(r"# (\S+:\d+)", entry["reason"])
+            location = line[1] if line else entry["location"]
+            finding = found.setdefault(
+                location,
+                Finding("recompile", location, f"a new program: {entry['reason']}", 0),
+            )
+            finding.count += 1
+            finding.seconds += entry["seconds"]
+        return list(found.values())
+
+    def _syncs_and_fallbacks(self) -> list[Finding]:
+        backend = bindings()
+        found = []
+        ledgers = [
+            ("fallback", backend.fallback_ledger(), self._fallbacks),
+            ("sync", backend.sync_log(), self._syncs),
+        ]
+        for kind, rows, earlier in ledgers:
+            for row in rows:
+                calls = row["calls"] - earlier[_key(row)]
+                if calls <= 0:
+                    continue
+                what = (
+                    f"{row['op']} runs eagerly: {row['reason']}"
+                    if kind == "fallback"
+                    else f"{row['op']} needs a value in the middle of a step"
+                )
+                share = row["seconds"] * calls / row["calls"]
+                sentence = f"{what} ({calls} times, {seconds_text(share)})"
+                found.append(Finding(kind, row["location"], sentence, calls, share))
+        return found
+
+    def _undonated(self) -> list[Finding]:
+        """Named tensors that the last call replaced without reusing their
+        memory: something else holds the old value."""
+        names = {row["program"] for row in bindings().step_log()[-2:]}
+        found = []
+        for program in names:
+            with contextlib.suppress(RuntimeError):  # no longer kept
+                for row in bindings().program_tensors(program):
+                    if row["role"] != "input" or row["donated"]:
+                        continue
+                    if row["name"] in self._updated:
+                        line, clause = _holder(row["name"], row["sizes"])
+                        sentence = (
+                            f"'{row['name']}' isn't overwritten in place: something "
+                            f"else holds its old value{clause}"
+                        )
+                        found.append(Finding("donation", line, sentence))
+        return found
+
+    def _growth(self) -> list[Finding]:
+        """Lines whose live tensors grew with every call."""
+        found = []
+        for line in self._live[-1]:
+            counts = [live[line] for live in self._live]
+            grows = [b - a for a, b in pairwise(counts)]
+            if len(grows) > 1 and min(grows) > 0:
+                sentence = (
+                    f"{grows[-1]} more tensors stay alive after each step "
+                    f"({counts[-1]} by now){_owner(line)}"
+                )
+                found.append(Finding("memory", line, sentence, counts[-1]))
+        return found
+
+    def _seconds(self, steps: int) -> dict[str, float]:
+        rows = [r for r in bindings().step_log() if r["step"] > self._step]
+        execute = sum(max(0.0, r["execute_seconds"]) for r in rows) / steps
+        schedule = sum(r["schedule_seconds"] for r in rows) / steps
+        compile_time = sum(e["seconds"] for e in self._compiles()) / steps
+        wall = sorted(self._walls)[len(self._walls) // 2]
+        return {
+            "step": wall,
+            "kernels": execute,
+            "compiling": compile_time,
+            "ending the step": max(0.0, schedule - compile_time),
+            "Python and tracing": max(0.0, wall - execute - schedule),
+        }
+
+
+def _slow(seconds: dict[str, float]) -> list[Finding]:
+    """What the time goes into, as a sentence."""
+    parts = {name: value for name, value in seconds.items() if name != "step"}
+    name, value = max(parts.items(), key=lambda item: item[1])
+    share = value / max(sum(parts.values()), 1e-12)
+    means = {
+        "kernels": "kernel-bound: torch_ltc.debug.commands shows the kernels",
+        "compiling": "compile-bound: see the findings about new programs",
+        "ending the step": "bound by the end of the step: many small tensors are alive",
+        "Python and tracing": "tracing-bound: fewer, larger ops or batches help",
+    }
+    return [Finding("slow", "", f"{share:.0%} of the time: {means[name]}", 1, value)]
+
+
+def _key(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["op"], row["location"], row.get("reason", "")
+
+
+def _calls(rows: list[dict[str, Any]]) -> Counter[tuple[str, str, str]]:
+    return Counter({_key(row): row["calls"] for row in rows})
+
+
+# -- live tensors as Python sees them ------------------------------------------
+
+
+def lazy_tensors() -> list[torch.Tensor]:
+    """All lazy tensors that Python objects refer to."""
+    gc.collect()
+    return [
+        o
+        for o in gc.get_objects()
+        if issubclass(type(o), torch.Tensor) and o.device.type == "lazy"
+    ]
+
+
+def _live_tensors() -> Counter[str]:
+    origin = bindings().tensor_origin
+    return Counter(line for t in lazy_tensors() if (line := origin(t)))
+
+
+def _live_bytes() -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for tensor in lazy_tensors():
+        total[bindings().tensor_origin(tensor) or "unknown"] += tensor.nbytes
+    return dict(total.most_common())
+
+
+def _named_data() -> dict[str, int]:
+    backend = bindings()
+    return {
+        name: backend.data_key(tensor)
+        for tensor in lazy_tensors()
+        if (name := backend.tensor_name(tensor))
+    }
+
+
+def _variable(value: Any) -> str:
+    """The name of a variable or attribute that refers to `value`, or ""."""
+    for scope in gc.get_referrers(value):
+        names = scope if isinstance(scope, dict) else getattr(scope, "__dict__", {})
+        for name, held in list(names.items()):
+            if held is value and isinstance(name, str):
+                return name
+    return ""
+
+
+def _owner(line: str) -> str:
+    """The container that holds the tensors made at `line`, as a clause."""
+    origin = bindings().tensor_origin
+    for tensor in [t for t in lazy_tensors() if origin(t) == line]:
+        for holder in gc.get_referrers(tensor):
+            if isinstance(holder, (list, dict)) and (name := _variable(holder)):
+                kind = type(holder).__name__
+                return f", held by the {kind} '{name}' of {len(holder)} elements"
+    return ""
+
+
+def _holder(name: str, sizes: list[int]) -> tuple[str, str]:
+    """The line that made what may hold a parameter's old value, and a clause."""
+    backend = bindings()
+    for tensor in lazy_tensors():
+        if (
+            list(tensor.shape) == sizes
+            and backend.tensor_name(tensor) != name
+            and not isinstance(tensor, torch.nn.Parameter)
+            and (variable := _variable(tensor))
+            and variable not in ("grad", "tensor", "_grad")
+        ):
+            return backend.tensor_origin(tensor), f"; '{variable}' may be what holds it"
+    return "", ""

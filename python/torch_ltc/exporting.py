@@ -1,0 +1,366 @@
+"""Export: functions, modules and whole training steps as MLIR files.
+
+    torch_ltc.export(model, (x,), dialect="torch").save("model")
+    torch_ltc.export_step(step, (x, y), module=model, optimizer=optimizer).save("step")
+
+Everything is traced on device lazy and nothing is compiled. Parameters,
+buffers and optimizer states are inputs and, where they are written, outputs of
+the function, under their names.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+
+from torch_ltc._backend import bindings
+from torch_ltc.config import config
+from torch_ltc.program import Program, TensorSpec
+from torch_ltc.step import mark_step, wait_device_ops
+
+#: Dialects that `export` writes, and the stage that each is.
+DIALECTS = {"torch": "torch", "linalg": "linalg"}
+
+#: Of manifests that this version writes and reads.
+MANIFEST_VERSION = 1
+
+
+class ExportedProgram:
+    """One MLIR function with what its arguments and results mean.
+
+    `text` and `bytecode` are the module; `manifest()` describes it as data;
+    `save(folder)` writes all of it; `run()` computes it on the CPU.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        dialect: str,
+        inputs: list[dict[str, Any]],
+        outputs: list[dict[str, Any]],
+        scalars: list[dict[str, Any]],
+        values: list[torch.Tensor],
+    ) -> None:
+        self._program = program
+        self.dialect = dialect
+        self.entry = program.entry
+        #: name, role ("parameter", "buffer", "state", "argument", "constant"),
+        #: shape, dtype of each tensor argument.
+        self.inputs = inputs
+        #: The same of each result; role "result" for what the function returns;
+        #: `updates`: the number of the input that it is the new value of, or -1.
+        self.outputs = outputs
+        #: kind ("int", "float") and value of each number argument.
+        self.scalars = scalars
+        #: What the inputs were when it was traced.
+        self.values = values
+
+    @property
+    def text(self) -> str:
+        return self._program.text
+
+    @property
+    def bytecode(self) -> bytes:
+        return self._program.bytecode
+
+    def manifest(self) -> dict[str, Any]:
+        """The signature as data for JSON."""
+        return {
+            "version": MANIFEST_VERSION,
+            "dialect": self.dialect,
+            "entry": self.entry,
+            "inputs": self.inputs,
+            "scalars": self.scalars,
+            "outputs": self.outputs,
+        }
+
+    def run(self, values: list[torch.Tensor] | None = None) -> list[torch.Tensor]:
+        """The outputs, by torch_ltc's compiler, for `values` (default: those
+        that it was traced with) of the inputs."""
+        from torch_ltc.mlir_module import compile_mlir
+
+        numbers = [scalar["value"] for scalar in self.scalars]
+        return compile_mlir(self.text)(*(values or self.values), *numbers)
+
+    def save(self, folder: str | os.PathLike[str], values: bool = True) -> Path:
+        """Writes program.mlir, program.mlirbc, manifest.json, manifest.pb and,
+        with `values`, inputs.pt: what `python -m torch_ltc.replay` reads."""
+        from torch_ltc.manifest import manifest_bytes
+
+        path = Path(folder)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            (path / "program.mlir").write_text(self.text)
+            (path / "program.mlirbc").write_bytes(self.bytecode)
+            (path / "manifest.json").write_text(json.dumps(self.manifest(), indent=1))
+            (path / "manifest.pb").write_bytes(manifest_bytes(self.manifest()))
+            if values:
+                numbers = [scalar["value"] for scalar in self.scalars]
+                torch.save(
+                    {"inputs": self.values, "scalars": numbers}, path / "inputs.pt"
+                )
+        except OSError as error:
+            raise ValueError(
+                f"The exported program can't be written to '{path}': "
+                f"{error.strerror or error}."
+            ) from error
+        return path
+
+    def __repr__(self) -> str:
+        return (
+            f"ExportedProgram({self.dialect}, {len(self.inputs)} inputs, "
+            f"{len(self.scalars)} scalars, {len(self.outputs)} outputs)"
+        )
+
+
+def export(
+    function: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    dialect: str = "torch",
+) -> ExportedProgram:
+    """The computation `function(*args, **kwargs)` as MLIR, without running it.
+
+    `function`: an `nn.Module` (also scripted or traced by `torch.jit`), which
+    isn't changed, or a function of tensors. Tensors among the arguments may be
+    on the CPU or on device lazy. Buffers that the module writes (batch norm's
+    statistics) are outputs too. What depends on values of tensors (`.item()`,
+    sizes of `nonzero`) or has no row in the op table can't be exported and is
+    refused with its line.
+    """
+    _check_dialect(dialect)
+    kwargs = kwargs or {}
+    named: dict[str, tuple[str, torch.Tensor]] = {}
+    if isinstance(function, torch.nn.Module):
+        function = _lazy_copy(function)
+        named.update(_tensors_of(function))
+    lazy_args, lazy_kwargs = tree_map(_to_lazy, (tuple(args), kwargs))
+    for name, tensor in _argument_names(lazy_args, lazy_kwargs):
+        named[name] = ("argument", tensor)
+    with _only_tracing("export"), torch.no_grad():
+        before = _data_keys(named)
+        results = function(*lazy_args, **lazy_kwargs)
+        return _exported(dialect, named, results, before)
+
+
+def export_step(
+    step: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    *,
+    module: torch.nn.Module,
+    optimizer: torch.optim.Optimizer | None = None,
+    dialect: str = "torch",
+    warmup: int = 1,
+) -> ExportedProgram:
+    """A whole training step as MLIR: forward, backward and optimizer.
+
+    `step(*args)` is called `warmup` times first, so that the optimizer has its
+    state, and once to be traced; `module` has to be on device lazy. Training
+    goes on from there: the traced step runs with the next end of a step.
+    Outputs: what `step` returns, then every parameter, buffer and state that it
+    writes, each naming the input that it is the new value of.
+    """
+    _check_dialect(dialect)
+    parameter = next(module.parameters(), None)
+    if parameter is not None and parameter.device.type != "lazy":
+        raise ValueError(
+            f"export_step traces on device lazy, but the module is on "
+            f"'{parameter.device}'; move it with .to('lazy') before its optimizer is "
+            "made."
+        )
+    lazy_args = tree_map(_to_lazy, tuple(args))
+    for _ in range(warmup):
+        step(*lazy_args)
+    mark_step()
+    named = {**_tensors_of(module), **_states_of(module, optimizer)}
+    for name, tensor in _argument_names(lazy_args, {}):
+        named[name] = ("argument", tensor)
+    with _only_tracing("export_step"), config(auto_step=False):
+        before = _data_keys(named)
+        results = step(*lazy_args)
+        return _exported(dialect, named, results, before)
+
+
+# -- tracing -------------------------------------------------------------------
+
+
+class _only_tracing:  # noqa: N801 (used in `with` only)
+    """Refuses whatever would cut the program in pieces."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        mark_step()
+        wait_device_ops()
+        self._before = bindings().counters()["executions"]
+        bindings().enter_guard("sync")
+        bindings().enter_guard("fallback")
+
+    def __exit__(self, kind: type | None, error: Any, trace: Any) -> None:
+        bindings().leave_guard("fallback")
+        bindings().leave_guard("sync")
+        if kind is RuntimeError and "forbids here" in str(error):
+            text = str(error).split(", which torch_ltc.debug.")[0]
+            raise ValueError(
+                f"torch_ltc.{self._what} can't express this in one program: {text}."
+            ) from error
+        if kind is None and bindings().counters()["executions"] != self._before:
+            raise ValueError(
+                f"torch_ltc.{self._what} saw an end of a step inside the function; "
+                "call mark_step outside of it."
+            )
+
+
+def _exported(
+    dialect: str,
+    named: dict[str, tuple[str, torch.Tensor]],
+    results: Any,
+    before: dict[str, int],
+) -> ExportedProgram:
+    """`before`: the identities of what `named` held before the function ran."""
+    backend = bindings()
+    returned = [
+        (f"result{i}" if i else "result", tensor)
+        for i, tensor in enumerate(t for t in tree_flatten(results)[0] if _is_lazy(t))
+    ]
+    written = [
+        (name, tensor)
+        for name, (_, tensor) in named.items()
+        if backend.data_key(tensor) != before[name]
+    ]
+    if not returned and not written:
+        raise ValueError(
+            "Nothing to export: the function returns no tensor on device lazy and "
+            "writes none of the module's."
+        )
+    traced = backend.pending_program([tensor for _, tensor in returned + written])
+    program = Program(traced, DIALECTS[dialect])
+    keys = {key: name for name, key in before.items() if key}
+    inputs = _input_rows(traced, program, keys, named)
+    places = {row["name"]: number for number, row in enumerate(inputs)}
+    outputs = _output_rows(traced, program, returned, written, named, places)
+    scalars = [{"kind": kind, "value": value} for kind, value in traced.scalars()]
+    values = [traced.input_tensor(i) for i in range(len(inputs))]
+    return ExportedProgram(program, dialect, inputs, outputs, scalars, values)
+
+
+def _row(name: str, role: str, spec: TensorSpec) -> dict[str, Any]:
+    return {
+        "name": name,
+        "role": role,
+        "shape": list(spec.shape),
+        "dtype": str(spec.dtype).removeprefix("torch."),
+    }
+
+
+def _input_rows(
+    traced: Any,
+    program: Program,
+    keys: dict[int, str],
+    named: dict[str, tuple[str, torch.Tensor]],
+) -> list[dict[str, Any]]:
+    rows = []
+    for number, (row, spec) in enumerate(zip(traced.inputs(), program.inputs)):
+        name = keys.get(row["data"])
+        role = named[name][0] if name else "constant"
+        rows.append(_row(name or f"constant{number}", role, spec))
+    return rows
+
+
+def _output_rows(
+    traced: Any,
+    program: Program,
+    returned: list[tuple[str, torch.Tensor]],
+    written: list[tuple[str, torch.Tensor]],
+    named: dict[str, tuple[str, torch.Tensor]],
+    places: dict[str, int],
+) -> list[dict[str, Any]]:
+    """Tensors that share a value are one output, under its first name."""
+    rows: dict[int, dict[str, Any]] = {}
+    for i, (name, _) in enumerate(returned + written):
+        output = traced.output_of_tensor[i]
+        if output in rows:
+            rows[output]["also"].append(name)
+            continue
+        role = "result" if i < len(returned) else named[name][0]
+        row = _row(name, role, program.outputs[output])
+        row["updates"] = -1 if i < len(returned) else places.get(name, -1)
+        row["also"] = []
+        rows[output] = row
+    return [rows[number] for number in range(len(program.outputs))]
+
+
+def _lazy_copy(module: torch.nn.Module) -> torch.nn.Module:
+    copied = copy.deepcopy(module)
+    if not isinstance(copied, torch.jit.ScriptModule):
+        return copied.to("lazy")
+    # torch 2.13's ScriptModule.to can't move parameters between device types.
+    for part in copied.modules():
+        tensors = [*part.named_parameters(recurse=False)]
+        for name, tensor in tensors + [*part.named_buffers(recurse=False)]:
+            part._c.setattr(name, tensor.detach().to("lazy"))
+    return copied
+
+
+def _data_keys(named: dict[str, tuple[str, torch.Tensor]]) -> dict[str, int]:
+    return {name: bindings().data_key(tensor) for name, (_, tensor) in named.items()}
+
+
+# -- names ---------------------------------------------------------------------
+
+
+def _tensors_of(module: torch.nn.Module) -> dict[str, tuple[str, torch.Tensor]]:
+    result = {n: ("parameter", p) for n, p in module.named_parameters()}
+    result.update((n, ("buffer", b)) for n, b in module.named_buffers())
+    return {n: pair for n, pair in result.items() if _is_lazy(pair[1])}
+
+
+def _states_of(
+    module: torch.nn.Module, optimizer: torch.optim.Optimizer | None
+) -> dict[str, tuple[str, torch.Tensor]]:
+    """ "weight.exp_avg": the optimizer's tensors by parameter."""
+    if optimizer is None:
+        return {}
+    names = {id(p): name for name, p in module.named_parameters()}
+    return {
+        f"{names.get(id(parameter), 'parameter')}.{key}": ("state", value)
+        for parameter, state in optimizer.state.items()
+        for key, value in state.items()
+        if _is_lazy(value)
+    }
+
+
+def _argument_names(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[tuple[str, torch.Tensor]]:
+    for number, value in enumerate(args):
+        tensors = [t for t in tree_flatten(value)[0] if _is_lazy(t)]
+        for i, tensor in enumerate(tensors):
+            yield f"arg{number}" + (f".{i}" if len(tensors) > 1 else ""), tensor
+    for key, value in kwargs.items():
+        tensors = [t for t in tree_flatten(value)[0] if _is_lazy(t)]
+        for i, tensor in enumerate(tensors):
+            yield key + (f".{i}" if len(tensors) > 1 else ""), tensor
+
+
+def _is_lazy(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.device.type == "lazy"
+
+
+def _to_lazy(value: Any) -> Any:
+    return value.to("lazy") if isinstance(value, torch.Tensor) else value
+
+
+def _check_dialect(dialect: str) -> None:
+    if dialect not in DIALECTS:
+        raise ValueError(
+            f"Unknown dialect '{dialect}': it is one of {', '.join(DIALECTS)}."
+        )

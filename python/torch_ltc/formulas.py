@@ -1,0 +1,127 @@
+"""Ops that are made of traced ones by formulas in Python.
+
+PyTorch keeps formulas of its ops for its compilers (`torch._decomp`); those in
+`OPS` stand in for ops without a lowering of their own, and `OWN` has ours for ops
+where PyTorch has none. They run above autograd, so that the gradient is the
+formula's too, and once more below it, for `out=` variants and inference mode.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torch_ltc import formulas_pooling, formulas_selection
+
+#: Overloads of `torch.ops.aten` (torch 2.13). Each one's formula consists of
+#: functional ops and views; the OpInfo sweep compares them with eager.
+OPS = (
+    # interpolation and sampling
+    "_upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d",
+    "_upsample_nearest_exact3d",
+    "grid_sampler_2d",
+    "upsample_bicubic2d",
+    "upsample_bilinear2d",
+    "upsample_linear1d",
+    "upsample_nearest1d",
+    "upsample_nearest3d",
+    "upsample_trilinear3d",
+    # windows
+    "channel_shuffle",
+    "col2im",
+    "im2col",
+    "max_unpool2d",
+    "max_unpool3d",
+    # losses
+    "multi_margin_loss",
+    "multilabel_margin_loss_forward",
+    # reductions and norms
+    "aminmax",
+    "dist",
+    "nansum",
+    "renorm",
+    # matrices and positions
+    "block_diag",
+    "diag_embed",
+    "isin.Tensor_Tensor",
+    "linalg_cross",
+    "rot90",
+    "take",
+    "trace",
+    # special functions
+    "ldexp.Tensor",
+    "mvlgamma",
+    "special_entr",
+    "special_xlog1py",
+)
+
+OWN: dict[str, Callable] = {
+    "_adaptive_avg_pool3d": formulas_pooling.adaptive_avg_pool3d,
+    "_cdist_forward": formulas_selection.cdist_forward,
+    "_embedding_bag": formulas_selection.embedding_bag,
+    "_embedding_bag_forward_only": formulas_selection.embedding_bag,
+    "_pdist_forward": formulas_selection.pdist_forward,
+    "_trilinear": formulas_selection.trilinear,
+    "adaptive_max_pool3d": formulas_pooling.adaptive_max_pool3d,
+    "avg_pool3d": formulas_pooling.avg_pool3d,
+    "grid_sampler_3d": formulas_selection.grid_sampler_3d,
+    "kthvalue": formulas_selection.kthvalue,
+    "masked_scatter_backward": formulas_selection.masked_scatter_backward,
+    "max_pool3d_with_indices": formulas_pooling.max_pool3d_with_indices,
+    "median": formulas_selection.median,
+    "nanmedian": formulas_selection.nanmedian,
+    "narrow_copy": formulas_selection.narrow_copy,
+}
+
+#: Below autograd only: PyTorch's gradient isn't the formula's.
+OWN_BELOW: dict[str, Callable] = {
+    "normal.Tensor_float": formulas_selection.normal_around,
+}
+
+#: Some arguments are refused by the formula (it returns NotImplemented).
+PARTIAL = ("_embedding_bag", "_embedding_bag_forward_only")
+
+_libraries: list[torch.library.Library] = []
+
+
+def overload(name: str) -> Any:
+    packet, _, rest = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), rest or "default")
+
+
+def _formula(op: Any) -> Callable:
+    from torch._decomp import decomposition_table
+
+    return decomposition_table[op]
+
+
+def _above_autograd(op: Any, formula: Callable) -> Callable:
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        result = formula(*args, **kwargs)
+        if result is NotImplemented:
+            # PyTorch's own kernel, which is the same for all devices.
+            return op._op_dk(torch._C.DispatchKey.AutogradCPU, *args, **kwargs)
+        return result
+
+    return kernel
+
+
+def install() -> None:
+    library = torch.library.Library("aten", "IMPL")
+    formulas = {name: _formula(overload(name)) for name in OPS} | OWN
+    with warnings.catch_warnings():
+        # The fallback is registered by name for ops that PyTorch composes.
+        warnings.filterwarnings("ignore", message="Warning only once for all oper")
+        warnings.filterwarnings("ignore", message=".*previously registered kernel")
+        for name, formula in formulas.items():
+            kernel = _above_autograd(overload(name), formula)
+            library.impl(name, kernel, "AutogradLazy")
+            if name not in PARTIAL:
+                library.impl(name, formula, "Lazy")
+        for name, formula in OWN_BELOW.items():
+            library.impl(name, formula, "Lazy")
+    _libraries.append(library)

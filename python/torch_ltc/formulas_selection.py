@@ -1,0 +1,219 @@
+"""Distances, order statistics, bags of embeddings, products: formulas of ops for
+which PyTorch itself has none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
+    """Norms of all differences; the way eager may take for p = 2, by a matrix
+    product, is less exact."""
+    del compute_mode
+    return _norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+
+
+def _norm(x: Tensor, p: float) -> Tensor:
+    if p == 0:  # has a gradient, of zeros, for these ops
+        return x.sign().square().sum(-1)
+    return torch.linalg.vector_norm(x, p, -1)
+
+
+def pdist_forward(x: Tensor, p: float = 2.0) -> Tensor:
+    i, j = torch.triu_indices(x.shape[0], x.shape[0], 1).to(x.device)
+    return _norm(x.index_select(0, i) - x.index_select(0, j), p)
+
+
+def trilinear(
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Tensor:
+    del unroll_dim
+    for dim in expand1:
+        i1 = i1.unsqueeze(dim)
+    for dim in expand2:
+        i2 = i2.unsqueeze(dim)
+    for dim in expand3:
+        i3 = i3.unsqueeze(dim)
+    product = i1 * i2 * i3
+    return product.sum(sumdim) if sumdim else product
+
+
+def kthvalue(
+    x: Tensor, k: int, dim: int = -1, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    length = x.shape[dim] if x.dim() else 1
+    torch._check(
+        0 < k <= length,
+        lambda: f"kthvalue(): selected number k out of range for dimension {dim}",
+    )
+    values, positions = torch.sort(x, dim=dim, stable=True)
+    if not x.dim():
+        return values, positions
+    chosen = values.narrow(dim, k - 1, 1), positions.narrow(dim, k - 1, 1)
+    return chosen if keepdim else tuple(t.squeeze(dim) for t in chosen)
+
+
+def _with_shared_gradient(x: Tensor, chosen: Tensor) -> Tensor:
+    """`chosen`, an element of x; its gradient goes in equal parts to all elements
+    that equal it."""
+    if not x.is_floating_point():
+        return chosen
+    chosen = chosen.detach()
+    equal = (x == chosen) & x.isfinite()
+    zero = torch.where(equal, x - x.detach(), 0.0).sum()
+    return chosen + zero / equal.sum().clamp(min=1)
+
+
+def median(x: Tensor) -> Tensor:
+    """The lower one of two; NaN if there is one (they are sorted to the end)."""
+    if not x.numel():
+        return torch.full((), float("nan"), dtype=x.dtype, device=x.device)
+    ordered = torch.sort(x.flatten())[0]
+    middle = ordered[(x.numel() - 1) // 2]
+    if x.is_floating_point():
+        middle = torch.where(ordered[-1].isnan(), ordered[-1], middle)
+    return _with_shared_gradient(x, middle)
+
+
+def nanmedian(x: Tensor) -> Tensor:
+    """The lower one of two; NaN if there is nothing else."""
+    if not x.numel() or not x.is_floating_point():
+        return median(x)
+    ordered = torch.sort(x.flatten())[0]
+    middle = ((~ordered.isnan()).sum() - 1).clamp(min=0) // 2
+    chosen = ordered.gather(0, middle.reshape(1)).reshape(())
+    return _with_shared_gradient(x, chosen)
+
+
+def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
+    return x.narrow(dim, start, length).clone()
+
+
+def normal_around(
+    mean: Tensor, std: float = 1.0, *, generator: torch.Generator | None = None
+) -> Tensor:
+    like = torch.empty_like(mean)
+    drawn = torch.ops.aten.normal_functional(like, 0.0, std, generator=generator)
+    return drawn + mean
+
+
+def masked_scatter_backward(
+    grad_output: Tensor, mask: Tensor, sizes: Sequence[int]
+) -> Tensor:
+    """The gradients where the mask is true, in order, then zeros."""
+    count = torch.Size(sizes).numel()
+    mask = mask.expand_as(grad_output).flatten()
+    place = torch.where(mask, mask.cumsum(0) - 1, count)
+    gathered = grad_output.new_zeros(max(count, mask.numel()) + 1)
+    gathered = gathered.scatter(0, place, grad_output.flatten())
+    return gathered.narrow(0, 0, count).reshape(sizes)
+
+
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sums and means. The maximum and sparse gradients stay with eager."""
+    if mode == 2 or sparse:
+        return NotImplemented
+    bags = offsets.numel() - int(include_last_offset)
+    place = torch.arange(indices.numel(), dtype=offsets.dtype, device=weight.device)
+    bag = torch.searchsorted(offsets[:bags].contiguous(), place, right=True) - 1
+    rows = torch.embedding(weight, indices, padding_idx, scale_grad_by_freq)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(-1)
+    ones = torch.ones_like(indices)
+    if padding_idx >= 0:
+        counted = indices != padding_idx
+        rows = torch.where(counted.unsqueeze(-1), rows, 0.0)
+        ones = torch.where(counted, ones, 0)
+    total = torch.zeros(bags, weight.shape[1], dtype=rows.dtype, device=weight.device)
+    total = total.index_add(0, bag, rows)
+    counts = torch.zeros(bags, dtype=indices.dtype, device=weight.device)
+    counts = counts.index_add(0, bag, ones)
+    if mode == 1:
+        total = total / counts.clamp(min=1).unsqueeze(-1).to(total.dtype)
+    return total, bag, counts, counts
+
+
+def grid_sampler_3d(
+    x: Tensor,
+    grid: Tensor,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+) -> Tensor:
+    """Interpolation between the eight (or from the nearest) voxels at each point of
+    the grid; mode 0 bilinear, 1 nearest; padding 0 zeros, 1 border, 2 reflection."""
+    batch, channels, *sizes = x.shape
+    points = [
+        _source(grid[..., 2 - i], size, padding_mode, align_corners)
+        for i, size in enumerate(sizes)
+    ]
+    flat = x.reshape(batch, channels, -1)
+    if interpolation_mode == 1:
+        return _voxels(flat, [p.round() for p in points], sizes)
+    lows = [p.floor() for p in points]
+    total = None
+    for corner in range(8):
+        places, weight = [], None
+        for i, (point, low) in enumerate(zip(points, lows)):
+            upper = bool(corner >> (2 - i) & 1)
+            place = low + 1 if upper else low
+            share = point - low if upper else low + 1 - point
+            places.append(place)
+            weight = share if weight is None else weight * share
+        part = _voxels(flat, places, sizes) * weight.unsqueeze(1)
+        total = part if total is None else total + part
+    return total
+
+
+def _source(points: Tensor, size: int, padding_mode: int, align: bool) -> Tensor:
+    """From [-1, 1] to positions of voxels."""
+    unit = (points + 1) / 2
+    place = unit * (size - 1) if align else unit * size - 0.5
+    if padding_mode == 2:
+        low, high = (0, size - 1) if align else (-0.5, size - 0.5)
+        place = _reflect(place, low, high)
+    return place if padding_mode == 0 else place.clamp(0, size - 1)
+
+
+def _reflect(place: Tensor, low: float, high: float) -> Tensor:
+    span = high - low
+    if span <= 0:
+        return torch.zeros_like(place)
+    distance = (place - low).abs()
+    extra = torch.fmod(distance, span)
+    flips = (distance / span).floor()
+    return torch.where(torch.fmod(flips, 2) == 0, extra + low, high - extra)
+
+
+def _voxels(flat: Tensor, places: list[Tensor], sizes: list[int]) -> Tensor:
+    """Zero where a place lies outside."""
+    inside, position = None, None
+    for place, size in zip(places, sizes):
+        within = (place >= 0) & (place <= size - 1)
+        index = place.clamp(0, size - 1).to(torch.int64)
+        inside = within if inside is None else inside & within
+        position = index if position is None else position * size + index
+    batch, channels = flat.shape[:2]
+    index = position.reshape(batch, 1, -1).expand(-1, channels, -1)
+    values = flat.gather(2, index).reshape(batch, channels, *position.shape[1:])
+    return torch.where(inside.unsqueeze(1), values, 0.0)

@@ -1,0 +1,18 @@
+"""What the C++ side has to say goes to Python's logger "torch_ltc"."""
+
+from __future__ import annotations
+
+import logging
+
+logger = logging.getLogger("torch_ltc")
+
+
+def log_hook(level: int, sentence: str) -> None:
+    """Called by the bindings from any thread, with the GIL held. An exception
+    of a handler must not travel into C++."""
+    try:
+        logger.log(level, sentence)
+    except Exception:
+        logging.lastResort.handle(
+            logger.makeRecord("torch_ltc", level, "", 0, sentence, (), None)
+        )

@@ -1,0 +1,45 @@
+"""Runs MLIR that was written elsewhere with torch_ltc's compiler and runtime."""
+
+from __future__ import annotations
+
+import torch
+
+from torch_ltc._backend import bindings
+from torch_ltc.program import TensorSpec
+
+
+class CompiledModule:
+    """A compiled function: call it with one CPU tensor for each of `inputs`,
+    then one Python number for each scalar argument (float for f64, int for
+    i64); it returns the list of its outputs, or writes them to `out`."""
+
+    def __init__(self, module: str | bytes) -> None:
+        data = module.encode() if isinstance(module, str) else bytes(module)
+        self._executable = bindings().compile_module(data)
+        self.inputs = [_spec(row) for row in self._executable.inputs()]
+        self.outputs = [_spec(row) for row in self._executable.outputs()]
+        self.num_scalars: int = self._executable.num_scalars
+
+    def __call__(
+        self,
+        *arguments: torch.Tensor | float,
+        out: list[torch.Tensor] | None = None,
+    ) -> list[torch.Tensor]:
+        count = len(self.inputs)
+        tensors = [tensor.contiguous() for tensor in arguments[:count]]
+        if out is None:
+            out = [torch.empty(o.shape, dtype=o.dtype) for o in self.outputs]
+        self._executable.run(tensors, list(arguments[count:]), out)
+        return out
+
+
+def compile_mlir(module: str | bytes) -> CompiledModule:
+    """Compiles a module, as MLIR text or bytecode, with one function in the
+    torch dialect or on the linalg stage. RuntimeError: what can't be parsed or
+    lowered, with the op."""
+    return CompiledModule(module)
+
+
+def _spec(row: dict) -> TensorSpec:
+    dtype = getattr(torch, row["dtype"])
+    return TensorSpec(row["name"], tuple(row["sizes"]), dtype, bool(row["name"]))

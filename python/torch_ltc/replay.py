@@ -1,0 +1,124 @@
+"""`python -m torch_ltc.replay folder`: runs a saved program again.
+
+The folder is one that `ExportedProgram.save` wrote, that a failing backend
+left, or that a dump made. Inputs are those of inputs.pt; without it they are
+random numbers from a seed (integers are 0).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from torch_ltc.mlir_module import CompiledModule, compile_mlir
+
+# What a folder may have, the earliest stage first.
+FILES = ("program.mlir", "torch-raw.mlir", "torch.mlir", "linalg.mlir")
+
+
+def find_program(folder: Path, stage: str = "") -> Path:
+    """The file to run. ValueError with a sentence if there is none."""
+    names = [f"{stage}.mlir"] if stage else FILES
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise ValueError(f"'{folder}' has no {' and no '.join(names)}.")
+
+
+def scalar_kinds(text: str) -> list[str]:
+    """ "int" or "float" for each number argument of the first function."""
+    head = re.search(r"func\.func [^\n]*", text)
+    arguments = head[0].partition(") ->")[0] if head else ""
+    found = re.findall(r"%\w+: (!torch\.float|!torch\.int|f64|i64)\b", arguments)
+    return ["float" if kind in ("!torch.float", "f64") else "int" for kind in found]
+
+
+def saved_values(folder: Path) -> tuple[list[torch.Tensor], list[float]] | None:
+    path = folder / "inputs.pt"
+    if not path.is_file():
+        return None
+    values = torch.load(path)
+    return values["inputs"], values["scalars"]
+
+
+def random_values(
+    module: CompiledModule, text: str, seed: int
+) -> tuple[list[torch.Tensor], list[float]]:
+    generator = torch.Generator().manual_seed(seed)
+    tensors = []
+    for spec in module.inputs:
+        if spec.dtype.is_floating_point:
+            tensor = torch.randn(spec.shape, generator=generator).to(spec.dtype)
+        else:
+            tensor = torch.zeros(spec.shape, dtype=spec.dtype)
+        tensors.append(tensor)
+    return tensors, [0.5 if kind == "float" else 1 for kind in scalar_kinds(text)]
+
+
+def describe(tensor: torch.Tensor) -> str:
+    """Shape, dtype and a few numbers that tell one result from another."""
+    text = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+    if tensor.numel() == 0:
+        return text
+    values = tensor.double()
+    bad = int((~torch.isfinite(values)).sum())
+    finite = values[torch.isfinite(values)]
+    if finite.numel():
+        text += f"  mean {finite.mean():.6g}  min {finite.min():.6g}"
+        text += f"  max {finite.max():.6g}"
+    return text + (f"  {bad} NaN or Inf" if bad else "")
+
+
+def replay(
+    folder: Path, stage: str = "", seed: int = 0, repeat: int = 0
+) -> list[torch.Tensor]:
+    """Compiles and runs; prints a line for each output."""
+    path = find_program(folder, stage)
+    text = path.read_text()
+    module = compile_mlir(text)
+    saved = saved_values(folder)
+    tensors, scalars = saved or random_values(module, text, seed)
+    print(
+        f"{path}: {len(module.inputs)} inputs ("
+        + ("inputs.pt" if saved else f"random, seed {seed}")
+        + f"), {len(scalars)} scalars, {len(module.outputs)} outputs"
+    )
+    # A donated input is written to: each run gets its own.
+    results = module(*[tensor.clone() for tensor in tensors], *scalars)
+    for number, result in enumerate(results):
+        print(f"  output {number}  {describe(result)}")
+    if repeat:
+        times = []
+        for _ in range(repeat):
+            inputs = [tensor.clone() for tensor in tensors]
+            started = time.perf_counter()
+            module(*inputs, *scalars)
+            times.append(time.perf_counter() - started)
+        print(f"  median of {repeat} runs: {sorted(times)[repeat // 2] * 1e3:.3f} ms")
+    return results
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m torch_ltc.replay", description=(__doc__ or "").split("\n\n")[1]
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--stage", default="", help="torch-raw, torch or linalg")
+    parser.add_argument("--seed", type=int, default=0, help="of random inputs")
+    parser.add_argument("--repeat", type=int, default=0, help="runs to time")
+    options = parser.parse_args(arguments)
+    try:
+        replay(options.folder, options.stage, options.seed, options.repeat)
+    except (ValueError, RuntimeError) as error:
+        print(f"torch_ltc.replay: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
