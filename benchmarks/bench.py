@@ -1,0 +1,198 @@
+"""Training steps on device "lazy" against its peers, side by side.
+
+    ./dev bench                  # or: python benchmarks/bench.py --help
+
+docs/benchmarks.md explains how to read what it prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+import contenders as peers
+import picture
+import torch_ltc
+import workloads
+from race import QUIET, Race, Result
+from rich.console import Console
+from rich.table import Table
+from verdict import judge, wrong_losses
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--set", choices=workloads.SETS, default="speed")
+    parser.add_argument("--model", nargs="*", help="names, or beginnings of them")
+    parser.add_argument("--contender", nargs="*", choices=peers.NAMES)
+    parser.add_argument(
+        "--quick", action="store_true", help="eager and ours, few short rounds"
+    )
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--seconds", type=float, help="of one round (default 0.5)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--minima",
+        action="store_true",
+        help="compare the least of all rounds: for a machine that others use",
+    )
+    parser.add_argument("--jax-python", type=Path, default=peers.JAX_PYTHON)
+    parser.add_argument("--folder", type=Path, default=Path("runs/bench"))
+    options = parser.parse_args(arguments)
+    options.rounds = options.rounds or (3 if options.quick else 7)
+    options.seconds = options.seconds or (0.25 if options.quick else 0.5)
+    if options.rounds < 1 or options.threads < 1:
+        parser.error("--rounds and --threads must be at least 1")
+    return options
+
+
+def chosen_workloads(options: argparse.Namespace) -> list[str]:
+    names = [workload.name for workload in workloads.SETS[options.set]]
+    if not options.model:
+        return names
+    found = [n for n in names if any(n.startswith(m) for m in options.model)]
+    if not found:
+        raise SystemExit(f"No model begins so; there are: {', '.join(names)}")
+    return found
+
+
+def chosen_contenders(
+    options: argparse.Namespace, workload: str
+) -> list[peers.Contender]:
+    names = options.contender or (peers.QUICK if options.quick else peers.NAMES)
+    if not workloads.find(workload).has_jax_twin:
+        names = [name for name in names if name != "jax"]
+    return [contender for contender in peers.ALL if contender.name in names]
+
+
+def _optional(value: float | None, form: str) -> str:
+    return form.format(value) if value else ""
+
+
+def rows(results: dict[str, Result], minima: bool):
+    """A line of text for each contender."""
+    eager = results.get("eager")
+    for result in results.values():
+        if result.failure:
+            yield [result.contender, result.failure], True
+            continue
+        usable = minima or not result.is_noisy
+        comparable = usable and eager and (minima or not eager.is_noisy)
+        seconds = result.seconds(minima) if usable else min(result.rounds)
+        traces = result.ops > 0
+        ratio = seconds / eager.seconds(minima) if comparable else None
+        yield (
+            [
+                result.contender,
+                f"{seconds * 1e3:.3f}" if usable else f"noisy ({seconds * 1e3:.2f})",
+                f"{result.spread:.0%}",
+                _optional(ratio, "{:.2f}"),
+                _optional(result.first_cold, "{:.2f}"),
+                _optional(result.first_warm, "{:.2f}"),
+                f"{result.cpu * 1e3:.2f}",
+                f"{result.host * 1e3:.2f}",
+                f"{result.ops:.0f}" if traces else "",
+                f"{result.host / result.ops * 1e6:.2f}" if traces else "",
+                f"{result.peak / 2**20:.0f}",
+                f"{(result.peak - result.base) / 2**20:.0f}",
+                f"{result.loss_difference:.0e}",
+                " ".join(f"{k}={v}" for k, v in result.late.items() if v),
+            ],
+            False,
+        )
+
+
+def show(console: Console, workload: str, results: dict[str, Result], minima: bool):
+    table = Table(title=workload, title_justify="left", title_style="bold")
+    for column in (
+        "", "ms", "spread", "/ eager", "first s", "warm s", "cpu ms", "host ms", "ops",
+        "us/op", "peak MB", "+MB", "loss diff", "late",
+    ):  # fmt: skip
+        table.add_column(column, justify="right" if column else "left")
+    for cells, failed in rows(results, minima):
+        if failed:
+            console.print(f"{cells[0]}: {cells[1]}", soft_wrap=True, markup=False)
+        else:
+            table.add_row(*cells)
+    console.print(table)
+
+
+def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Path:
+    """Figures of all rounds and the picture."""
+    options.folder.mkdir(parents=True, exist_ok=True)
+    info = {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "machine": platform.processor() or platform.machine(),
+        "processors": os.cpu_count(),
+        "threads": options.threads,
+        "minima": options.minima,
+        "models": {
+            workload: [result.as_dict() for result in results.values()]
+            for workload, results in table.items()
+        },
+    }
+    path = options.folder / "bench.json"
+    path.write_text(json.dumps(info, indent=1) + "\n")
+    ratios = {}
+    for workload, results in table.items():
+        usable = {
+            name: result.seconds(options.minima)
+            for name, result in results.items()
+            if result.rounds and (options.minima or not result.is_noisy)
+        }
+        if "eager" in usable:
+            ratios[workload] = {k: v / usable["eager"] for k, v in usable.items()}
+    if ratios:
+        title = f"Time of a training step relative to eager, {options.threads} threads"
+        picture.draw(ratios, title, options.folder / "bench.svg")
+    return path
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(arguments)
+    # Wide enough for the table when the output goes to a file.
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    if torch_ltc.unavailable_reason():
+        console.print(torch_ltc.unavailable_reason(), soft_wrap=True)
+        return 1
+    settings = peers.Settings(options.threads, options.jax_python)
+    table: dict[str, dict[str, Result]] = {}
+    with console.status("") as status:
+        for workload in chosen_workloads(options):
+
+            def progress(text: str, workload: str = workload) -> None:
+                status.update(f"{workload}: {text}")
+
+            race = Race(
+                workload, chosen_contenders(options, workload), settings, progress
+            )
+            results = race.run(options.rounds, options.seconds, not options.quick)
+            table[workload] = {result.contender: result for result in results}
+            show(console, workload, table[workload], options.minima)
+    console.print(f"figures: {save(options, table)}", soft_wrap=True)
+    status_code = 0
+    if wrong := wrong_losses(table):
+        console.print(f"Losses differ from eager's: {'; '.join(wrong)}", soft_wrap=True)
+        status_code = 1
+    results = [r for by_name in table.values() for r in by_name.values() if r.rounds]
+    noisy = [result for result in results if result.is_noisy]
+    if noisy and not options.minima:
+        console.print(
+            f"No verdict: in {len(noisy)} of {len(results)} rows others used more "
+            f"than {QUIET:.0%} of the processors in most rounds. Run it on a quiet "
+            "machine, or with --minima.",
+            soft_wrap=True,
+        )
+        return status_code or 3
+    for line in judge(table, lambda result: result.seconds(options.minima)):
+        console.print(line, soft_wrap=True)
+    return status_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,183 @@
+"""One workload, all contenders: rounds in turn, each in its own process."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from contenders import Contender, Failed, OthersLoad, Process, Settings, export
+
+# The share of the processors that others may use in a clean round.
+QUIET = 0.08
+# Clean rounds that a median needs.
+ENOUGH = 3
+LOSS_STEPS = 4
+# Relative: rounding grows with the steps, a wrong gradient is far beyond.
+LOSS_TOLERANCE = 1e-3
+
+
+@dataclass
+class Result:
+    """Seconds are per step; ops and host time of tracing contenders only."""
+
+    contender: str
+    failure: str = ""
+    version: str = ""
+    first_cold: float | None = None
+    first_warm: float | None = None
+    rounds: list[float] = field(default_factory=list)
+    loads: list[float] = field(default_factory=list)
+    cpu: float = 0.0
+    host: float = 0.0
+    ops: float = 0.0
+    peak: int = 0
+    base: int = 0
+    losses: list[float] = field(default_factory=list)
+    loss_difference: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+
+    def clean(self) -> list[float]:
+        return [t for t, load in zip(self.rounds, self.loads) if load <= QUIET]
+
+    @property
+    def is_noisy(self) -> bool:
+        return len(self.clean()) < min(ENOUGH, len(self.rounds))
+
+    def seconds(self, minima: bool) -> float:
+        """The median of the clean rounds, or the least of all."""
+        return min(self.rounds) if minima else statistics.median(self.clean())
+
+    @property
+    def spread(self) -> float:
+        used = self.clean() or self.rounds
+        return (max(used) - min(used)) / statistics.median(used)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Race:
+    def __init__(
+        self,
+        workload: str,
+        contenders: list[Contender],
+        settings: Settings,
+        progress: Callable[[str], None],
+    ) -> None:
+        self.workload, self.settings = workload, settings
+        self.progress = progress
+        self.results = {c.name: Result(c.name) for c in contenders}
+        self.contenders = contenders
+        self.processes: dict[str, Process] = {}
+
+    def _attempt(self, name: str, action: Callable[[], Any]) -> Any:
+        """A contender that fails leaves the race with its reason."""
+        try:
+            return action()
+        except Failed as failure:
+            self.results[name].failure = str(failure)
+            if process := self.processes.pop(name, None):
+                process.close()
+            return None
+
+    def _start(self, contender: Contender, files: Path) -> None:
+        result = self.results[contender.name]
+        if contender.name == "jax":
+            if not self.settings.jax_python.exists():
+                raise Failed("not installed; docs/benchmarks.md says how")
+            export(self.workload, str(files / "weights.npz"))
+        process = Process(contender, self.workload, self.settings, files)
+        self.processes[contender.name] = process
+        result.version = process.version
+        first = process.ask("first", limit=180)
+        result.first_cold = first["seconds"]
+        more = process.ask("losses", steps=LOSS_STEPS, limit=180)
+        result.losses = first["losses"] + more["losses"]
+        process.ask("round", seconds=0.1)
+        process.ask("memory")
+
+    def _start_again(self, contender: Contender, files: Path) -> None:
+        """For the first step with a filled disk cache."""
+        if not contender.cache_variable:
+            return
+        process = Process(contender, self.workload, self.settings, files)
+        try:
+            answer = process.ask("first", limit=180)
+            self.results[contender.name].first_warm = answer["seconds"]
+        finally:
+            process.close()
+
+    def _round(self, name: str, seconds: float, first: bool) -> None:
+        result = self.results[name]
+        load = OthersLoad()
+        answer = self.processes[name].ask("round", seconds=seconds, limit=180)
+        result.loads.append(load.share(answer["cpu"] * answer["steps"]))
+        result.rounds.append(answer["seconds"])
+        result.ops = answer["ops"]
+        for key in ("cpu", "host"):
+            value = answer[key]
+            setattr(result, key, value if first else min(getattr(result, key), value))
+
+    def run(self, rounds: int, seconds: float, warm_start: bool) -> list[Result]:
+        with tempfile.TemporaryDirectory(prefix="torch_ltc-bench-") as folder:
+            files = Path(folder)
+            try:
+                for contender in self.contenders:
+                    self.progress(f"{contender.name}: first steps")
+                    self._attempt(
+                        contender.name, lambda c=contender: self._start(c, files)
+                    )
+                    if warm_start and not self.results[contender.name].failure:
+                        self._attempt(
+                            contender.name,
+                            lambda c=contender: self._start_again(c, files),
+                        )
+                self._all_rounds(rounds, seconds)
+            finally:
+                for process in self.processes.values():
+                    process.close()
+        return list(self.results.values())
+
+    def _all_rounds(self, rounds: int, seconds: float) -> None:
+        before = {
+            name: self._attempt(name, lambda n=name: self.processes[n].ask("end"))
+            for name in list(self.processes)
+        }
+        for number in range(rounds):
+            self.progress(f"round {number + 1} of {rounds}")
+            names = list(self.processes)
+            # The order changes, so that nobody always runs after the same one.
+            for name in names if number % 2 == 0 else reversed(names):
+                self._attempt(
+                    name,
+                    lambda n=name, first=number == 0: self._round(n, seconds, first),
+                )
+        for name in list(self.processes):
+            self._attempt(name, lambda n=name: self._end(n, before[n]["counts"]))
+        self._compare_losses()
+
+    def _end(self, name: str, before: dict[str, int]) -> None:
+        answer = self.processes[name].ask("end")
+        result = self.results[name]
+        result.peak, result.base = answer["peak"], answer["base"]
+        result.counts = answer["counts"]
+        result.late = {
+            key: value - before[key]
+            for key, value in answer["counts"].items()
+            if key not in ("steps", "traced_ops")
+        }
+
+    def _compare_losses(self) -> None:
+        eager = self.results.get("eager")
+        if not eager or not eager.losses:
+            return
+        for result in self.results.values():
+            if result.losses:
+                result.loss_difference = max(
+                    abs(a - b) / abs(b) for a, b in zip(result.losses, eager.losses)
+                )

@@ -1,0 +1,107 @@
+"""A contender's side of the conversation with the bench: one line of JSON each
+way. Nothing here imports PyTorch: the JAX contender serves as well.
+
+    {"do": "first"}                  one step, from a process that has run none
+    {"do": "losses", "steps": n}     n steps
+    {"do": "round", "seconds": s}    steps for about s seconds
+    {"do": "memory"}                 starts the count of peak memory anew
+    {"do": "end"}                    counters, peak memory
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+
+def _memory(key: str) -> int:
+    """Bytes: VmRSS or VmHWM of this process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+class Server:
+    """`step(number)` makes a step and returns something with `item()`."""
+
+    def __init__(
+        self,
+        step: Callable[[int], Any],
+        finish: Callable[[], None],
+        counts: Callable[[], dict[str, Any]],
+        base_memory: int,
+    ) -> None:
+        self.step, self.finish, self.counts = step, finish, counts
+        self.number = 0
+        self.seconds_per_step = 0.0
+        self.base_memory = base_memory
+
+    def _steps(self, count: int) -> list[Any]:
+        losses = []
+        for _ in range(count):
+            losses.append(self.step(self.number))
+            self.number += 1
+        return losses
+
+    def first(self) -> dict[str, Any]:
+        started = time.perf_counter()
+        (loss,) = self._steps(1)
+        self.finish()
+        seconds = time.perf_counter() - started
+        return {"seconds": seconds, "losses": [float(loss.item())]}
+
+    def losses(self, steps: int) -> dict[str, Any]:
+        losses = [float(loss.item()) for loss in self._steps(steps)]
+        self.round(0.0)  # without a read in between: the shape of a loop
+        return {"losses": losses}
+
+    def round(self, seconds: float) -> dict[str, Any]:
+        estimate = self.seconds_per_step
+        steps = max(2, round(seconds / estimate)) if estimate else 2
+        cpu, host = time.process_time(), time.thread_time()
+        counts = self.counts()
+        started = time.perf_counter()
+        self._steps(steps)
+        self.finish()
+        taken = time.perf_counter() - started
+        self.seconds_per_step = taken / steps
+        after = self.counts()
+        return {
+            "steps": steps,
+            "elapsed": taken,
+            "seconds": taken / steps,
+            "cpu": (time.process_time() - cpu) / steps,
+            "host": (time.thread_time() - host) / steps,
+            "ops": (after.get("traced_ops", 0) - counts.get("traced_ops", 0)) / steps,
+        }
+
+    def memory(self) -> dict[str, Any]:
+        Path("/proc/self/clear_refs").write_text("5")
+        return {}
+
+    def end(self) -> dict[str, Any]:
+        peak = _memory("VmHWM")
+        return {"counts": self.counts(), "peak": peak, "base": self.base_memory}
+
+    def serve(self, channel: TextIO) -> None:
+        for line in sys.stdin:
+            request = json.loads(line)
+            answer = getattr(self, request.pop("do"))(**request)
+            print(json.dumps(answer), file=channel, flush=True)
+
+
+def open_channel() -> TextIO:
+    """Standard output for answers only; what libraries print goes to stderr."""
+    channel = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return channel
+
+
+def base_memory() -> int:
+    return _memory("VmRSS")

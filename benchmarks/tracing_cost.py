@@ -1,0 +1,119 @@
+"""Nanoseconds that tracing an op costs, by kind, from C++ and from Python, and
+what the end of a step costs when the program is known.
+
+    ninja -C build tracing-cost
+    python benchmarks/tracing_cost.py [build] [--device cpu] [--filter TEXT]
+
+Figures are the least of several runs: the machine's other work only adds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch_ltc
+
+KINDS = [
+    "add", "add, chained", "mul by a number", "relu", "mm", "addmm",
+    "sum to a number", "view", "transpose", "add_", "mul_ by a number", "addcdiv_",
+]  # fmt: skip
+# Below the number of ops at which a graph is cut.
+OPS = 2000
+RUNS = 15
+
+
+def from_cpp(library: ctypes.CDLL, kind: str, device: str) -> float:
+    library.tracingCost.restype = ctypes.c_double
+    arguments = kind.encode(), device.encode(), ctypes.c_int64(OPS)
+    times = []
+    for _ in range(RUNS):
+        times.append(library.tracingCost(*arguments))
+        torch_ltc.mark_step()  # the count of pending ops starts anew
+    if times[0] < 0:
+        raise SystemExit(f"tracing_cost.cpp doesn't know {kind!r}: build it anew")
+    return min(times)
+
+
+def from_python(kind: str, device: str) -> float:
+    a, b, weight, state = (torch.ones(8, 8, device=device) for _ in range(4))
+
+    def chain() -> None:
+        nonlocal state
+        state = state + b
+
+    calls: dict[str, Callable[[], object]] = {
+        "add": lambda: a + b,
+        "add, chained": chain,
+        "mul by a number": lambda: a * 0.5,
+        "relu": lambda: torch.relu(a),
+        "mm": lambda: torch.mm(a, weight),
+        "addmm": lambda: torch.addmm(b, a, weight),
+        "sum to a number": lambda: a.sum(),
+        "view": lambda: a.view(-1),
+        "transpose": lambda: a.t(),
+        "add_": lambda: state.add_(b),
+        "mul_ by a number": lambda: state.mul_(0.5),
+        "addcdiv_": lambda: state.addcdiv_(a, b, value=0.1),
+    }
+    call = calls[kind]
+    times = []
+    with torch.no_grad():
+        for _ in range(RUNS):
+            state = torch.ones(8, 8, device=device)
+            started = time.perf_counter_ns()
+            for _ in range(OPS):
+                call()
+            times.append((time.perf_counter_ns() - started) / OPS)
+            del state
+            state = torch.ones(8, 8, device=device)
+            torch_ltc.mark_step()
+    return min(times)
+
+
+def end_of_step(ops: int) -> tuple[float, float]:
+    """Microseconds of `mark_step` for a known program of so many ops with 50
+    results: of the calling thread, and until the program is handed over."""
+    parts = [torch.ones(8, device="lazy") for _ in range(50)]
+    calls, times = [], []
+    for _ in range(RUNS):
+        for number in range(ops):
+            parts[number % 50] = parts[number % 50] + parts[0]
+        torch_ltc.wait_device_ops()
+        started = time.perf_counter_ns()
+        torch_ltc.mark_step()
+        calls.append((time.perf_counter_ns() - started) / 1e3)
+        times.append(torch_ltc.step_log()[-1]["schedule_seconds"] * 1e6)
+        torch_ltc.wait_device_ops()
+    return min(calls), min(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=Path, nargs="?", default=Path("build"))
+    parser.add_argument("--device", default="lazy")
+    parser.add_argument("--filter", default="")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    library = ctypes.CDLL(str(options.build.resolve() / "bin" / "tracing-cost.so"))
+    print(f"{'ns per op, device ' + options.device:28} {'C++':>8} {'Python':>8}")
+    for kind in KINDS:
+        if options.filter in kind:
+            cpp = from_cpp(library, kind, options.device)
+            python = from_python(kind, options.device)
+            print(f"{kind:28} {cpp:8.0f} {python:8.0f}", flush=True)
+    if options.device == "lazy" and not options.filter:
+        for ops in (100, 1000):
+            call, schedule = end_of_step(ops)
+            print(
+                f"mark_step, {ops} known ops: {call:.0f} us, of which "
+                f"{schedule:.0f} us until the program is handed over"
+            )
+
+
+if __name__ == "__main__":
+    main()
