@@ -1,0 +1,73 @@
+"""Steps run behind the tracing thread; errors come where values are read."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_ltc
+from subprocesses import run_python
+
+
+def test_results_are_right_while_steps_are_in_flight() -> None:
+    x = torch.zeros(64, 64, device="lazy")
+    for _ in range(20):
+        x = x + 1
+        torch_ltc.mark_step()
+    assert x.cpu().eq(20).all()
+
+
+def test_a_failing_step_is_reported_by_the_read() -> None:
+    # The interpreter lets a step fail at run time: an index out of range.
+    with torch_ltc.config(interpret=True):
+        table = torch.randn(4, 2).to("lazy")
+        index = torch.tensor([9]).to("lazy")
+        picked = table.index_select(0, index)
+        derived = picked * 2
+        torch_ltc.mark_step()
+        later = derived + 1
+        with pytest.raises(RuntimeError, match=r"Step .* failed") as caught:
+            later.cpu()
+        text = str(caught.value)
+        assert "aten::index_select" in text and "test_async.py" in text
+        with pytest.raises(RuntimeError):
+            torch_ltc.wait_device_ops()
+        # The next step is not affected.
+        assert (table + 1).sum().isfinite().item()
+        torch_ltc.wait_device_ops()
+
+
+def test_without_async_the_caller_runs_the_step() -> None:
+    with torch_ltc.config(async_execution=False):
+        x = torch.ones(3, device="lazy") * 4
+        torch_ltc.mark_step()
+        assert torch_ltc.step_log()[-1]["execute_seconds"] >= 0
+        assert x.tolist() == [4] * 3
+
+
+def test_process_exit_with_steps_in_flight() -> None:
+    result = run_python(
+        "import torch, torch_ltc\n"
+        "x = torch.ones(500, 500, device='lazy')\n"
+        "for _ in range(4):\n"
+        "    x = x @ x * 1e-3; torch_ltc.mark_step()\n"
+        "print('end')\n"
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "end"
+
+
+def test_fork_is_refused_with_a_sentence() -> None:
+    result = run_python(
+        "import os, torch, torch_ltc\n"
+        "torch.ones(2, device='lazy').sum().item()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    try:\n"
+        "        (torch.ones(2, device='lazy') + 3).sum().item()\n"
+        "    except RuntimeError as error:\n"
+        "        print(error, flush=True)\n"
+        "    os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "spawn" in result.stdout

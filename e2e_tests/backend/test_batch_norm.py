@@ -1,0 +1,38 @@
+"""Running statistics are written through functionalisation."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+import torch_ltc
+from torch import nn
+
+
+def test_running_statistics_follow_eager() -> None:
+    cpu = nn.BatchNorm2d(3)
+    lazy = copy.deepcopy(cpu).to("lazy")
+    for seed in range(3):
+        x = torch.randn(4, 3, 5, 5, generator=torch.Generator().manual_seed(seed))
+        expected, got = cpu(x), lazy(x.to("lazy"))
+        torch_ltc.mark_step()
+        torch.testing.assert_close(got.cpu(), expected, rtol=1e-4, atol=1e-5)
+    for name, value in cpu.state_dict().items():
+        torch.testing.assert_close(
+            lazy.state_dict()[name].cpu(), value, rtol=1e-4, atol=1e-5
+        )
+
+
+def test_evaluation_reads_and_does_not_write() -> None:
+    cpu = nn.BatchNorm1d(3).eval()
+    lazy = copy.deepcopy(cpu).to("lazy")
+    x = torch.randn(6, 3)
+    torch.testing.assert_close(lazy(x.to("lazy")).cpu(), cpu(x), rtol=1e-4, atol=1e-5)
+    assert lazy.running_mean.tolist() == [0] * 3
+
+
+def test_without_statistics() -> None:
+    cpu = nn.BatchNorm1d(3, track_running_stats=False)
+    lazy = copy.deepcopy(cpu).to("lazy")
+    x = torch.randn(6, 3)
+    torch.testing.assert_close(lazy(x.to("lazy")).cpu(), cpu(x), rtol=1e-4, atol=1e-5)

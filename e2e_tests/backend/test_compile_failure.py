@@ -1,0 +1,100 @@
+"""A program that the compiler refuses: told once, run by the interpreter."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_ltc
+from counting import counting
+
+pytestmark = pytest.mark.compile_failures
+
+
+@pytest.fixture
+def refused():
+    """`frac` can't be compiled."""
+    with torch_ltc.config(force_compile_failure="aten::frac"):
+        yield
+
+
+def interpreted() -> list[dict]:
+    return [row for row in torch_ltc.compile_log() if row["origin"] == "interpreted"]
+
+
+def test_runs_by_the_interpreter_and_warns_once(refused, caplog) -> None:
+    x = torch.arange(6.0).div(4)
+    before = len(interpreted())
+    with counting() as counts:
+        for _ in range(3):
+            y = x.to("lazy").frac() * 2
+            torch_ltc.mark_step()
+            assert torch.equal(y.cpu(), x.frac() * 2)
+    assert counts.compile_failures == 1
+    assert counts.compilations == 0
+    warnings = [r.getMessage() for r in caplog.records if "frac" in r.getMessage()]
+    assert len(warnings) == 1
+    assert "can't be compiled" in warnings[0]
+    assert "test_compile_failure.py" in warnings[0]
+    assert "force_fallback" in warnings[0]
+    rows = interpreted()[before:]
+    assert len(rows) == 1
+    assert "aten::frac" in rows[0]["reason"]
+
+
+def test_the_ops_line_is_named(refused, caplog) -> None:
+    with torch_ltc.config(source_info=True):
+        y = torch.ones(5, device="lazy").frac()
+        torch_ltc.mark_step()
+    assert y.sum().item() == 0
+    text = next(r.getMessage() for r in caplog.records if "frac" in r.getMessage())
+    assert text.count("test_compile_failure.py") == 2, "the op's line and the step's"
+
+
+def test_a_training_step_goes_on(refused) -> None:
+    """Parameters, their state and the gradients of a refused step are those of
+    eager; the steps before and after are compiled."""
+
+    def train(device: str) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 3)
+        x = torch.randn(8, 4)
+        model.to(device)
+        x = x.to(device)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        for step in range(4):
+            optimizer.zero_grad()
+            y = model(x)
+            (y.frac() if step == 2 else y).square().sum().backward()
+            optimizer.step()
+        return [p.detach().cpu() for p in model.parameters()]
+
+    with counting() as counts:
+        lazy = train("lazy")
+    assert counts.compile_failures == 1
+    assert counts.compilations > 0
+    for result, expected in zip(lazy, train("cpu"), strict=True):
+        torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_raising_instead(refused) -> None:
+    x = torch.full((7,), 1.5, device="lazy")
+    torch_ltc.mark_step()
+    y = x.frac()
+    with torch_ltc.config(compile_failure="raise"):
+        with pytest.raises(RuntimeError, match="can't be compiled: aten::frac"):
+            torch_ltc.mark_step()
+        with pytest.raises(RuntimeError, match="compile_failure = 'interpret'"):
+            torch_ltc.mark_step()
+    # Nothing is lost: it is still pending.
+    assert y.tolist() == [0.5] * 7
+
+
+def test_what_the_dialect_cannot_say() -> None:
+    """Refused for real: scale_grad_by_freq has no lowering."""
+    weight = torch.randn(5, 3)
+    lazy = weight.to("lazy").requires_grad_()
+    weight.requires_grad_()
+    indices = torch.tensor([1, 1, 4])
+    for w, i in ((weight, indices), (lazy, indices.to("lazy"))):
+        torch.nn.functional.embedding(i, w, scale_grad_by_freq=True).sum().backward()
+    torch.testing.assert_close(lazy.grad.cpu(), weight.grad)

@@ -1,0 +1,77 @@
+"""Ops without a lowering run on the CPU and are entered in the ledger."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_ltc
+
+
+def ledger() -> dict[str, dict]:
+    return {row["op"]: row for row in torch_ltc.fallbacks()}
+
+
+@pytest.fixture(autouse=True)
+def empty_ledger() -> None:
+    torch_ltc.reset_metrics()
+
+
+CALLS = {
+    "one result": lambda x: torch.special.i0(x),
+    "several results": lambda x: torch.linalg.qr(x)[1],
+    "size by value": lambda x: x.masked_select(x > 0),
+    "positions": lambda x: x.nonzero(),
+    "bool result": lambda x: torch.tensor(torch.equal(x, x + 1)),
+    "unique": lambda x: torch.unique(x.round()),
+    "list of tensors": lambda x: torch.block_diag(x, x),
+    "in place": lambda x: x.clone().erfinv_(),
+    "out": lambda x: torch.special.i1(x, out=torch.empty_like(x)),
+    "mask index": lambda x: x[x > 0.5],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_equals_eager(name: str) -> None:
+    cpu = torch.rand(4, 4, generator=torch.Generator().manual_seed(1))
+    expected = CALLS[name](cpu)
+    got = CALLS[name](cpu.to("lazy") * 1.0)
+    torch.testing.assert_close(got.cpu(), expected)
+
+
+def test_one_sync_for_all_arguments() -> None:
+    a, b = torch.rand(3, device="lazy") + 1, torch.rand(3, device="lazy") + 2
+    torch_ltc.reset_metrics()
+    torch.special.zeta(a, b)
+    assert torch_ltc.metrics()["executions"] == 1
+    (row,) = torch_ltc.fallbacks()
+    assert row["op"] == "aten::special_zeta" and row["calls"] == 1
+    assert row["syncs"] == 1 and row["bytes"] == 3 * 4 * 3
+    assert "test_fallback.py" in row["location"]
+    assert row["reason"] == "not in the op table"
+
+
+def test_forced() -> None:
+    x = torch.randn(5).to("lazy")
+    with torch_ltc.config(force_fallback="aten::relu, aten::add.Tensor"):
+        y = (x.relu() + x).exp()
+        torch.testing.assert_close(y.cpu(), (x.cpu().relu() + x.cpu()).exp())
+    assert ledger()["aten::relu"]["reason"] == "forced"
+    assert ledger()["aten::add.Tensor"]["calls"] == 1
+    assert "aten::exp" not in ledger()
+
+
+def test_the_graph_goes_on_after_a_fallback() -> None:
+    x = torch.rand(6).to("lazy").requires_grad_()
+    (torch.special.i0(x) * 2).sum().backward()
+    cpu = x.detach().cpu().requires_grad_()
+    (torch.special.i0(cpu) * 2).sum().backward()
+    torch.testing.assert_close(x.grad.cpu(), cpu.grad)
+
+
+def test_results_do_not_share_the_arguments_memory() -> None:
+    x = torch.ones(4, device="lazy")
+    with torch_ltc.config(force_fallback="aten::view_copy,aten::expand_copy"):
+        y = x.view(2, 2) + 0
+    x.add_(1)
+    torch_ltc.mark_step(wait=True)
+    assert y.tolist() == [[1, 1], [1, 1]]

@@ -1,0 +1,140 @@
+"""Ops on lists of tensors: one node an element where gradients are off."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_ltc
+
+IN_PLACE = {
+    "mul by a number": lambda a, b: torch._foreach_mul_(a, 0.9),
+    "add numbers": lambda a, b: torch._foreach_add_(a, [0.5] * len(a)),
+    "add tensors": lambda a, b: torch._foreach_add_(a, b, alpha=-0.3),
+    "sub tensors": lambda a, b: torch._foreach_sub_(a, b, alpha=2),
+    "lerp": lambda a, b: torch._foreach_lerp_(a, b, 0.25),
+    "addcmul": lambda a, b: torch._foreach_addcmul_(a, b, b, 0.1),
+    "addcdiv": lambda a, b: torch._foreach_addcdiv_(a, b, a, [0.1] * len(a)),
+    "sqrt": lambda a, b: torch._foreach_sqrt_(torch._foreach_abs(a)),
+    "maximum": lambda a, b: torch._foreach_maximum_(a, b),
+    "pow": lambda a, b: torch._foreach_pow_(a, 2),
+    "zero": lambda a, b: torch._foreach_zero_(a),
+    "copy": lambda a, b: torch._foreach_copy_(a, b),
+}
+
+
+def lists(device: str, dtype: torch.dtype = torch.float32) -> list[list[torch.Tensor]]:
+    generator = torch.Generator().manual_seed(0)
+    return [
+        [
+            torch.randn(n + 1, 3, generator=generator).to(dtype).to(device)
+            for n in range(3)
+        ]
+        for _ in range(2)
+    ]
+
+
+def equal(ours: list[torch.Tensor], eager: list[torch.Tensor]) -> None:
+    for mine, theirs in zip(ours, eager):
+        torch.testing.assert_close(mine.cpu(), theirs)
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_in_place(name: str, dtype: torch.dtype) -> None:
+    def run(device: str) -> list[torch.Tensor]:
+        a, b = lists(device, dtype)
+        with torch.no_grad():
+            IN_PLACE[name](a, b)
+        return a
+
+    equal(run("lazy"), run("cpu"))
+
+
+def test_integers() -> None:
+    def run(device: str) -> list[torch.Tensor]:
+        a = [(10 * tensor).long() for tensor in lists(device)[0]]
+        with torch.no_grad():
+            torch._foreach_mul_(a, 3)
+        return a
+
+    equal(run("lazy"), run("cpu"))
+
+
+def test_results_are_new() -> None:
+    a, b = lists("lazy")
+    with torch.no_grad():
+        sums = torch._foreach_add(a, b, alpha=2)
+    equal(sums, [x + 2 * y for x, y in zip(*lists("cpu"))])
+    equal(a, lists("cpu")[0])
+    assert all(not result.requires_grad for result in sums)
+
+
+def test_views_see_the_update() -> None:
+    """Written through a view, and read through one that was made before."""
+    for device in ("lazy", "cpu"):
+        (a, b), rows = lists(device), []
+        with torch.no_grad():
+            rows = [tensor[0] for tensor in a]
+            torch._foreach_mul_(a, 3.0)  # the bases
+            torch._foreach_add_(rows, [tensor[0] for tensor in b])  # the views
+        if device == "lazy":
+            ours = [t.cpu() for t in a + rows]
+        else:
+            equal(ours, a + rows)
+
+
+def test_detached_alias_and_parameter() -> None:
+    parameter = torch.nn.Parameter(torch.ones(4, device="lazy"))
+    alias = parameter.detach()
+    before = parameter._version
+    with torch.no_grad():
+        torch._foreach_mul_([parameter], 0.5)
+        torch._foreach_add_([parameter], 1.0)
+    assert parameter._version == before + 2 and parameter.requires_grad
+    equal([parameter.detach(), alias], [torch.full((4,), 1.5)] * 2)
+
+
+def test_a_saved_tensor_that_was_written_is_noticed() -> None:
+    x = torch.ones(3, device="lazy", requires_grad=True)
+    w = torch.ones(3, device="lazy")
+    y = (x * w).sum()
+    with torch.no_grad():
+        torch._foreach_mul_([w], 2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_gradients_flow_where_they_are_on() -> None:
+    def gradient(device: str) -> torch.Tensor:
+        a, b = lists(device)
+        leaf = a[0].requires_grad_()
+        torch._foreach_mul([leaf], [b[0]])[0].sum().backward()
+        return leaf.grad
+
+    equal([gradient("lazy")], [gradient("cpu")])
+
+
+def test_a_number_that_changes_does_not_recompile() -> None:
+    a, b = lists("lazy")
+    torch_ltc.mark_step(wait=True)
+    for step in range(5):
+        with torch.no_grad():
+            torch._foreach_addcdiv_(a, b, b, [0.1 / (step + 2)] * 3)
+        torch_ltc.mark_step()
+        if step == 1:
+            compilations = torch_ltc.metrics()["compilations"]
+    assert torch_ltc.metrics()["compilations"] == compilations
+
+
+def test_optimizers_take_the_foreach_form(monkeypatch) -> None:
+    parameters = [torch.nn.Parameter(torch.ones(2, device="lazy")) for _ in range(20)]
+    optimizer = torch.optim.AdamW(parameters, lr=0.1)
+    for parameter in parameters:
+        parameter.grad = torch.ones(2, device="lazy")
+    calls = []
+    original = torch._foreach_lerp_
+    monkeypatch.setattr(
+        torch, "_foreach_lerp_", lambda *a, **k: (calls.append(1), original(*a, **k))[1]
+    )
+    optimizer.step()
+    assert calls == [1]

@@ -1,0 +1,78 @@
+"""Views and in-place writes behave as eager's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+PROGRAMS = {
+    "slice": lambda x: x[1:].add_(10),
+    "select": lambda x: x[0].mul_(3),
+    "column": lambda x: x[:, 1].zero_(),
+    "transpose": lambda x: x.t().add_(torch.ones_like(x).t()),
+    "view": lambda x: x.view(-1)[2:4].fill_(7),
+    "diagonal": lambda x: x.diagonal().add_(5),
+    "expand then write base": lambda x: (x.expand(2, *x.shape), x.add_(1)),
+    "split": lambda x: x.split(2, 1)[1].sub_(4),
+    "chained": lambda x: x[1:][:, 1:].t()[0].mul_(-1),
+    "assignment": lambda x: x.__setitem__(
+        (slice(None), 0), torch.arange(3.0, device=x.device)
+    ),
+    "masked": lambda x: x.masked_fill_(x > 5, -1.0),
+    "out": lambda x: torch.add(x, x, out=x),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_write_through_a_view(name: str) -> None:
+    cpu = torch.arange(12.0).reshape(3, 4)
+    lazy = cpu.to("lazy")
+    kept_cpu, kept_lazy = cpu[1], lazy[1]
+    PROGRAMS[name](cpu)
+    PROGRAMS[name](lazy)
+    torch.testing.assert_close(lazy.cpu(), cpu)
+    torch.testing.assert_close(kept_lazy.cpu(), kept_cpu)
+
+
+def test_the_source_of_a_move_is_not_shared() -> None:
+    cpu = torch.ones(4)
+    lazy = cpu.to("lazy")
+    cpu.add_(1)
+    assert lazy.tolist() == [1] * 4
+    back = lazy.cpu()
+    lazy.add_(5)
+    assert back.tolist() == [1] * 4
+    back.zero_()
+    assert lazy.tolist() == [6] * 4
+
+
+def test_strided_sources_are_copied_right() -> None:
+    cpu = torch.arange(12.0).reshape(3, 4)
+    for source in (cpu.t(), cpu[:, ::2], cpu[1], cpu.expand(2, 3, 4)):
+        torch.testing.assert_close(source.to("lazy").cpu(), source)
+
+
+def test_copy_between_devices_in_place() -> None:
+    lazy = torch.zeros(2, 3, device="lazy")
+    lazy.copy_(torch.arange(3))
+    assert lazy.tolist() == [[0, 1, 2]] * 2
+    cpu = torch.zeros(2, 3, dtype=torch.int64)
+    cpu.copy_(lazy)
+    assert cpu.tolist() == [[0, 1, 2]] * 2
+
+
+def test_data_swaps() -> None:
+    parameter = torch.nn.Parameter(torch.zeros(3, device="lazy"))
+    parameter.data = torch.ones(3, device="lazy")
+    assert parameter.tolist() == [1] * 3
+    parameter.data.add_(1)
+    assert parameter.tolist() == [2] * 3
+
+
+def test_resize() -> None:
+    lazy = torch.arange(6.0).to("lazy")
+    lazy.resize_(2, 2)
+    assert lazy.tolist() == [[0, 1], [2, 3]]
+    out = torch.empty(0, device="lazy")
+    torch.mul(torch.ones(3, device="lazy"), 2, out=out)
+    assert out.tolist() == [2] * 3

@@ -1,0 +1,95 @@
+"""Set up before torch is imported: a cache of this session's own, so that the
+tests neither use nor fill the user's."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import os
+import shutil
+import tempfile
+import traceback
+
+if "TORCH_LTC_TEST_SESSION" not in os.environ:
+    # Workers of pytest-xdist are children of the process that gets here.
+    _folder = tempfile.mkdtemp(prefix="torch_ltc-tests-")
+    atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+    os.environ["TORCH_LTC_TEST_SESSION"] = _folder
+    os.environ["TORCH_LTC_CACHE_DIR"] = os.path.join(_folder, "cache")
+    if "PYTEST_XDIST_WORKER_COUNT" not in os.environ:
+        # OpenMP threads that spin for processors which other workers need
+        # make everything slower by an order of magnitude.
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import pytest
+import torch
+import torch_ltc
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="sweeps take all samples, variants and dtypes instead of the first",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    threads = max(1, len(os.sched_getaffinity(0)) // workers)
+    torch.set_num_threads(threads)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    reason = torch_ltc.unavailable_reason()
+    if reason:
+        pytest.exit(reason, returncode=3)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
+    """pytest keeps a failed test's frames, and they its tensors: what is pending
+    on them would be part of every later test's step."""
+    report = yield
+    error = call.excinfo.value if call.excinfo else None
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+    return report
+
+
+def _settle() -> None:
+    """Runs what is pending, waits, and forgets what can't run: that was the
+    failure of the test that made it."""
+    for action in (torch_ltc.mark_step, torch_ltc.wait_device_ops):
+        with contextlib.suppress(RuntimeError, IndexError):
+            action()
+
+
+@pytest.fixture(autouse=True)
+def clean_backend(request: pytest.FixtureRequest):
+    """Each test starts and ends with nothing pending or scheduled, and fails
+    if a program of it was refused by the compiler: the interpreter that runs
+    it then would hide that."""
+    torch.manual_seed(0)
+    gc.collect()
+    _settle()
+    refused = torch_ltc.metrics()["compile_failures"]
+    yield
+    _settle()
+    if not request.node.get_closest_marker("compile_failures"):
+        # A test may have reset the metrics.
+        assert torch_ltc.metrics()["compile_failures"] <= refused, [
+            row["reason"]
+            for row in torch_ltc.compile_log()
+            if row["origin"] == "interpreted"
+        ]
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch) -> str:
+    """An empty cache folder for the processes that a test starts."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("TORCH_LTC_CACHE_DIR", str(folder))
+    return str(folder)

@@ -1,0 +1,235 @@
+"""Planted troubles are named with the Python line that causes them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch_ltc
+from torch import nn
+
+
+def line_of(function: Callable, text: str) -> str:
+    """ "test_explain.py:31" of the line of `function` that has `text`."""
+    lines, first = inspect.getsourcelines(function)
+    found = [number for number, line in enumerate(lines, first) if text in line]
+    assert len(found) == 1, f"{text!r} is on {len(found)} lines"
+    return f"{Path(__file__).name}:{found[0]}"
+
+
+class Loop:
+    """A small training loop with room for a mistake."""
+
+    def __init__(self) -> None:
+        self.model = nn.Sequential(nn.Linear(8, 8), nn.Tanh()).to("lazy")
+        torch_ltc.name_parameters(self.model)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.inputs = torch.randn(4, 8).to("lazy")
+        self.calls = 0
+        self.kept: list[torch.Tensor] = []
+
+    def healthy(self) -> None:
+        self.optimizer.zero_grad()
+        self.model(self.inputs).square().mean().backward()
+        self.optimizer.step()
+
+    def float_in_a_shape(self) -> None:
+        self.calls += 1
+        size = int(1.0 + self.calls % 100)
+        self.optimizer.zero_grad()
+        y = self.model(self.inputs.repeat(size, 1))  # planted: shape
+        y.square().mean().backward()
+        self.optimizer.step()
+
+    def item_in_the_loop(self) -> None:
+        self.optimizer.zero_grad()
+        loss = self.model(self.inputs).square().mean()
+        loss.item()  # planted: item
+        loss.backward()
+        self.optimizer.step()
+
+    def unsupported_op(self) -> None:
+        self.optimizer.zero_grad()
+        loss = self.model(self.inputs).square().mean()
+        torch.linalg.eigvalsh(self.inputs.t() @ self.inputs)  # planted: op
+        loss.backward()
+        self.optimizer.step()
+
+    def kept_reference(self) -> None:
+        self.optimizer.zero_grad()
+        self.model(self.inputs).square().mean().backward()
+        self.old_weight = self.model[0].weight.detach()  # planted: reference
+        self.optimizer.step()
+
+    def growing_list(self) -> None:
+        self.optimizer.zero_grad()
+        loss = self.model(self.inputs).square().mean()  # planted: list
+        loss.backward()
+        self.optimizer.step()
+        self.kept.append(loss.detach())
+
+
+PLANTED = {
+    "recompile": (Loop.float_in_a_shape, "planted: shape"),
+    "sync": (Loop.item_in_the_loop, "planted: item"),
+    "fallback": (Loop.unsupported_op, "planted: op"),
+    "memory": (Loop.growing_list, "planted: list"),
+}
+
+
+def test_a_healthy_loop() -> None:
+    page = torch_ltc.explain(Loop().healthy)
+    assert page.healthy, page
+    assert [finding.kind for finding in page.findings] == ["slow"]
+    assert "healthy" in str(page) and "% of the time" in str(page)
+    assert page.seconds["step"] > 0 and page.seconds["kernels"] > 0
+    json.dumps(page.data())
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_planted_cause(kind: str) -> None:
+    function, mark = PLANTED[kind]
+    loop = Loop()
+    page = torch_ltc.explain(lambda: function(loop))
+    assert not page.healthy
+    found = [finding for finding in page.findings if finding.kind == kind]
+    assert found, page
+    assert line_of(function, mark) in {finding.location for finding in found}, page
+    assert all(finding.advice for finding in found)
+    assert line_of(function, mark) in str(page).replace("\n", "")
+
+
+def test_a_kept_reference_is_named() -> None:
+    loop = Loop()
+    page = torch_ltc.explain(loop.kept_reference)
+    found = [finding for finding in page.findings if finding.kind == "donation"]
+    assert [f for f in found if "'0.weight'" in f.sentence], page
+    assert any("old_weight" in f.sentence for f in found), page
+
+
+def test_a_growing_list_is_named() -> None:
+    loop = Loop()
+    page = torch_ltc.explain(loop.growing_list)
+    (finding,) = [f for f in page.findings if f.kind == "memory"]
+    assert "'kept'" in finding.sentence
+
+
+def test_no_sync() -> None:
+    loop = Loop()
+    loop.healthy()
+    with torch_ltc.debug.no_sync():
+        loop.healthy()
+        with pytest.raises(
+            RuntimeError, match=r"(?s)_local_scalar_dense.*no_sync"
+        ) as e:
+            loop.item_in_the_loop()
+    assert f":{line_of(Loop.item_in_the_loop, 'planted').split(':')[1]}" in str(e.value)
+    torch_ltc.wait_device_ops()
+    loop.item_in_the_loop()
+
+
+def test_no_fallback() -> None:
+    x = torch.eye(3).to("lazy")
+    with (
+        torch_ltc.debug.no_fallback(),
+        pytest.raises(RuntimeError, match=r"would run eagerly.*test_explain.py"),
+    ):
+        torch.linalg.eigvalsh(x)
+    torch.linalg.eigvalsh(x)
+
+
+def test_no_recompile() -> None:
+    x = torch.ones(7).to("lazy")
+
+    def step(size: int) -> torch.Tensor:
+        y = (x[:size] * 2).sum()
+        torch_ltc.mark_step()
+        return y
+
+    step(3)
+    with torch_ltc.debug.no_recompile():
+        step(3)
+        with pytest.raises(RuntimeError, match=r"A new program would.*no_recompile"):
+            step(4)
+    assert step(5).item() == 10
+
+
+def test_guards_nest() -> None:
+    with torch_ltc.debug.no_sync():
+        with torch_ltc.debug.no_sync():
+            pass
+        with pytest.raises(RuntimeError, match="no_sync"):
+            torch.ones(2, device="lazy").exp().sum().item()
+    torch.ones(2, device="lazy").exp().sum().item()
+
+
+def test_events_are_told_once_and_then_as_part_of_a_loop(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    x = torch.ones(5).to("lazy")
+    with caplog.at_level(logging.INFO, logger="torch_ltc"):
+        for _ in range(12):
+            (x * 3).sum().item()  # read
+    syncs = [r for r in caplog.records if "middle of a step" in r.message]
+    assert [r.levelno for r in syncs] == [logging.INFO, logging.WARNING]
+    here = line_of(test_events_are_told_once_and_then_as_part_of_a_loop, "(x " + "* 3)")
+    assert all(here in record.message for record in syncs)
+
+
+def test_each_new_program_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="torch_ltc"):
+        kept = [torch.ones(1100 + i).to("lazy").cos() for i in range(1)]
+        torch_ltc.mark_step()
+    assert kept and any("needed a new program" in r.message for r in caplog.records)
+
+
+def test_detect_nan_names_op_and_line() -> None:
+    x = torch.tensor([1.0, -1.0]).to("lazy")
+
+    def step() -> None:
+        y = x.exp()
+        z = (y - 3).log()  # planted: nan
+        kept.append((z * 2).sum())
+        torch_ltc.mark_step()
+
+    kept: list[torch.Tensor] = []
+    with (
+        pytest.raises(RuntimeError, match=r"first NaN was made by aten::log") as error,
+        torch_ltc.debug.detect_nan(),
+    ):
+        step()
+    assert f"{line_of(step, 'planted: nan')}" in str(error.value)
+    with torch_ltc.debug.detect_nan():
+        assert x.exp().sum().item() > 0
+        loop = Loop()
+        loop.healthy()
+
+
+def test_step_log_file(tmp_path: Path) -> None:
+    path = tmp_path / "steps.jsonl"
+    with torch_ltc.config(step_log_file=str(path)):
+        Loop().healthy()
+        torch_ltc.wait_device_ops()
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert rows and rows[-1]["trigger"] == "mark_step"
+    assert rows[-1]["execute_seconds"] > 0 and rows[-1]["live_tensors"] > 0
+
+
+def test_torch_profiler_shows_steps(tmp_path: Path) -> None:
+    loop = Loop()
+    with torch.profiler.profile() as profile:
+        loop.item_in_the_loop()
+        torch.ones(1201).to("lazy").cosh().sum().item()  # new: compiled
+        torch_ltc.wait_device_ops()
+    names = {event.key for event in profile.key_averages()}
+    assert any(name.startswith("torch_ltc::execute ") for name in names)
+    assert "torch_ltc::compile" in names
+    assert "torch_ltc::sync for aten::_local_scalar_dense" in names
+    trace = tmp_path / "trace.json"
+    profile.export_chrome_trace(str(trace))
+    assert "torch_ltc::execute" in trace.read_text()

@@ -1,0 +1,97 @@
+"""An op's decomposition against the op itself."""
+
+from __future__ import annotations
+
+import tomllib
+
+import torch
+from decompositions.torch_stage import (
+    ROOT,
+    Evaluator,
+    call,
+    decompose,
+    flat,
+    plain,
+    write_program,
+)
+
+TOLERANCES = {
+    torch.float64: (1e-10, 1e-12),
+    torch.float32: (1e-5, 1e-6),
+    torch.float16: (1e-3, 1e-6),
+    torch.bfloat16: (8e-3, 1e-6),
+}
+
+
+def rows_to_decompose() -> set[str]:
+    """Names of the ops that the op table promises to decompose."""
+    names = set()
+    for path in (ROOT / "mlir_lowering" / "op_table").glob("*.toml"):
+        table = tomllib.loads(path.read_text())
+        for row in table["ops"]:
+            if (table["default"] | row)["lower"] == "decompose":
+                name = row["schema"].partition("(")[0].replace("::", ".")
+                names.add(row.get("emit", name))
+    return names
+
+
+DECOMPOSED = rows_to_decompose()
+
+
+HALF = (torch.float16, torch.bfloat16)
+
+
+def in_float32(value):
+    if isinstance(value, torch.Tensor) and value.dtype in HALF:
+        return value.float()
+    if isinstance(value, torch.dtype) and value in HALF:
+        return torch.float32
+    if isinstance(value, (list, tuple)):
+        return [in_float32(element) for element in value]
+    return value
+
+
+def reference(name: str, arguments: list) -> list[torch.Tensor | None]:
+    """Eager's results. Those of 16-bit floats are computed in float32 and rounded
+    once: some of eager's kernels lose more on the way (_log_softmax in torch 2.13).
+    """
+    results = flat(call(name, plain(arguments)))
+    if not any(r is not None and r.dtype in HALF for r in results):
+        return results
+    exact = flat(call(name, in_float32(plain(arguments))))
+    return [
+        None if result is None else e.to(result.dtype)
+        for e, result in zip(exact, results, strict=True)
+    ]
+
+
+def assert_close(mine, eager, rtol, atol, where: str) -> None:
+    assert mine.dtype == eager.dtype and mine.shape == eager.shape, where
+    default = TOLERANCES.get(eager.dtype, (0, 0))
+    torch.testing.assert_close(
+        mine,
+        eager,
+        rtol=default[0] if rtol is None else rtol,
+        atol=default[1] if atol is None else atol,
+        equal_nan=True,
+        msg=lambda text: f"{where}: {text}",
+    )
+
+
+def compare(name: str, *arguments, expected=None, rtol=None, atol=None) -> list[str]:
+    """The ops of the decomposition. `expected`: the results, where eager has no
+    kernel for the op."""
+    if expected is None:
+        expected = reference(name, list(arguments))
+    text, inputs = write_program(name, list(arguments), expected)
+    decomposed = decompose(text)
+    evaluator = Evaluator(decomposed)
+    actual = evaluator.run(inputs)
+    left = DECOMPOSED.intersection(evaluator.ops)
+    assert not left, f"{left} in\n{decomposed}"
+    asked = [result for result in expected if result is not None]
+    for number, (mine, eager) in enumerate(zip(actual, asked, strict=True)):
+        assert_close(
+            mine, eager, rtol, atol, f"result #{number} of {name}\n{decomposed}"
+        )
+    return evaluator.ops

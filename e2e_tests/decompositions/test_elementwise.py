@@ -1,0 +1,42 @@
+"""Elementwise ops with several results, and copies."""
+
+import pytest
+import torch
+from decompositions.comparison import compare
+from decompositions.torch_stage import Parameter
+
+FLOATS = [torch.float32, torch.float64, torch.bfloat16]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_log_sigmoid(dtype):
+    x = torch.tensor([-200.0, -3.0, 0.0, 3.0, 200.0, float("inf")]).to(dtype)
+    compare("aten.log_sigmoid_forward", x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dim", [-1, 0])
+def test_glu(dtype, dim):
+    x = torch.randn(4, 6).to(dtype)
+    compare("aten.glu", x, dim)
+    grad = torch.randn((2, 6) if dim == 0 else (4, 3)).to(dtype)
+    compare("aten.glu_backward", grad, x, dim)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_prelu_backward(dtype):
+    x, grad, weight = (torch.randn(3, 4).to(dtype) for _ in range(3))
+    compare("aten._prelu_kernel_backward", grad, x, weight)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_dropout_backward(dtype):
+    grad, mask = torch.randn(3, 4).to(dtype), torch.rand(3, 4) < 0.5
+    compare("aten.native_dropout_backward", grad, mask, 1.25)
+    compare("aten.native_dropout_backward", grad, mask, Parameter(2.0))
+
+
+def test_copy():
+    compare("aten.copy", torch.zeros(3, 4), torch.randn(4), False)
+    compare("aten.copy", torch.zeros(3, 4), torch.arange(4), False)
+    compare("aten.copy", torch.zeros(3), torch.tensor(True), False)

@@ -1,0 +1,76 @@
+"""Products with an addend, products with vectors."""
+
+import pytest
+import torch
+from decompositions.comparison import compare
+from decompositions.torch_stage import Parameter
+
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]
+
+
+def operands(dtype, *sizes):
+    if dtype == torch.int64:
+        return [torch.randint(-5, 5, s) for s in sizes]
+    return [torch.randn(s).to(dtype) for s in sizes]
+
+
+def close(dtype):
+    return {"rtol": 2e-2, "atol": 6e-2} if dtype == torch.bfloat16 else {"atol": 1e-5}
+
+
+FACTORS = [(1, 1), (2, 3), (0, 1), (1, 0)]
+OPS = {
+    "aten.addmm": [(3, 5), (3, 4), (4, 5)],
+    "aten.baddbmm": [(2, 3, 5), (2, 3, 4), (2, 4, 5)],
+    "aten.addbmm": [(3, 5), (2, 3, 4), (2, 4, 5)],
+    "aten.addmv": [(3,), (3, 4), (4,)],
+    "aten.addr": [(3, 4), (3,), (4,)],
+}
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("beta, alpha", FACTORS)
+def test_addends(op, dtype, beta, alpha):
+    if dtype == torch.bfloat16 and op == "aten.addbmm":
+        pytest.skip("eager rounds the sum after each matrix of the batch")
+    compare(op, *operands(dtype, *OPS[op]), beta, alpha, **close(dtype))
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_factors_that_change(op):
+    values = operands(torch.float32, *OPS[op])
+    compare(op, *values, Parameter(0.5), Parameter(-1.5), **close(torch.float32))
+    values = operands(torch.int64, *OPS[op])
+    compare(op, *values, Parameter(2), Parameter(3))
+
+
+def test_addend_broadcasts():
+    compare(
+        "aten.addmm", *operands(torch.float32, (5,), (3, 4), (4, 5)), 1, 1, atol=1e-5
+    )
+    compare(
+        "aten.addmm", *operands(torch.float32, (1,), (3, 4), (4, 5)), 2, 1, atol=1e-5
+    )
+    compare("aten.addmm", *operands(torch.float32, (), (3, 4), (4, 5)), 2, 1, atol=1e-5)
+    compare("aten.addmv", *operands(torch.float32, (1,), (3, 4), (4,)), 1, 1, atol=1e-5)
+    compare(
+        "aten.baddbmm",
+        *operands(torch.float32, (2, 1, 5), (2, 3, 4), (2, 4, 5)),
+        1,
+        1,
+        atol=1e-5,
+    )
+
+
+def test_beta_0_ignores_nan():
+    _, a, b = operands(torch.float32, (), (3, 4), (4, 5))
+    compare("aten.addmm", torch.full((3, 5), float("nan")), a, b, 0, 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_vectors(dtype):
+    matrix, vector, other = operands(dtype, (3, 4), (4,), (4,))
+    compare("aten.mv", matrix, vector, **close(dtype))
+    compare("aten.dot", vector, other, **close(dtype))
+    compare("aten.vdot", vector, other, **close(dtype))

@@ -1,0 +1,65 @@
+"""torch-mlir's own parser and verifier accept the torch stage of each model's
+training step."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+import torch_ltc
+from training.running import optimizers, tasks, train
+
+SCRIPT = Path(__file__).with_name("parse_torch_stage.py")
+
+
+@pytest.fixture(scope="module")
+def parser() -> str:
+    python = os.environ.get("TORCH_LTC_PARSER_PYTHON", "")
+    if not python or not Path(python).exists():
+        pytest.fail(
+            "torch-mlir's environment is missing; './dev test e2e' makes it "
+            "(TORCH_LTC_PARSER_PYTHON names its Python)"
+        )
+    return python
+
+
+def accept(parser: str, folder: Path, least: int) -> None:
+    files = sorted(str(path) for path in folder.rglob("torch*.mlir"))
+    assert len(files) >= least
+    result = subprocess.run(
+        [parser, str(SCRIPT), *files], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("name", tasks.NAMES)
+def test_training_steps(name: str, parser: str, tmp_path: Path) -> None:
+    with torch_ltc.debug.dump_to(tmp_path):
+        train(tasks.TASKS["test"][name], "adamw", "lazy", steps=3)
+        torch_ltc.wait_device_ops()
+    accept(parser, tmp_path, least=2)
+
+
+@pytest.mark.parametrize("optimizer", optimizers.ALL)
+def test_optimizers(optimizer: str, parser: str, tmp_path: Path) -> None:
+    with torch_ltc.debug.dump_to(tmp_path):
+        train(tasks.TASKS["test"]["perceptron"], optimizer, "lazy", steps=3)
+        torch_ltc.wait_device_ops()
+    accept(parser, tmp_path, least=2)
+
+
+def test_with_locations(parser: str, tmp_path: Path) -> None:
+    with torch_ltc.debug.dump_to(tmp_path), torch_ltc.config(source_info=True):
+        kept = torch.ones(3, device="lazy").exp() @ torch.ones(3, device="lazy")
+        torch_ltc.mark_step(wait=True)
+    assert kept.ndim == 0
+    accept(parser, tmp_path, least=1)
+
+
+def test_the_parser_refuses_nonsense(parser: str, tmp_path: Path) -> None:
+    (tmp_path / "torch.mlir").write_text("func.func @f() { torch.aten.nonsense }")
+    with pytest.raises(AssertionError):
+        accept(parser, tmp_path, least=1)

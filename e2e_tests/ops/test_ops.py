@@ -1,0 +1,92 @@
+"""Each row of the op tables against eager CPU: values, dtypes, shapes, gradients."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+import torch
+import torch_ltc
+from counting import counting, fallback_names, sync_names
+from ops.program import TOLERANCE, Row
+
+FAMILIES = [
+    "constructor",
+    "convolution",
+    "data_movement",
+    "elementwise",
+    "embedding",
+    "indexing",
+    "linear",
+    "loss",
+    "normalization",
+    "pooling",
+    "random",
+    "reduction",
+]
+
+
+def _cases():
+    cases = []
+    for family in FAMILIES:
+        for row in importlib.import_module(f"ops.{family}").ROWS:
+            for dtype in row.dtypes:
+                name = f"{family}-{row.name}-{str(dtype).removeprefix('torch.')}"
+                cases.append(pytest.param(row, dtype, id=name))
+    return cases
+
+
+def run(row: Row, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
+    """Results, then the gradients of a weighted sum of the results."""
+    torch.manual_seed(11)
+    inputs = [tensor.to(device) for tensor in row.tensors(dtype)]
+    wanted = [t for t in inputs if row.grad and t.is_floating_point()]
+    for tensor in wanted:
+        tensor.requires_grad_()
+    answer = row.function(*inputs)
+    results = list(answer) if isinstance(answer, (tuple, list)) else [answer]
+    differentiable = [r for r in results if r.requires_grad]
+    if wanted and differentiable:
+        # Weights that differ from element to element, the same on any device.
+        weights = [
+            torch.linspace(0.5, 1.5, r.numel()).reshape(r.shape).to(r.dtype).to(device)
+            for r in differentiable
+        ]
+        gradients = torch.autograd.grad(
+            differentiable, wanted, weights, allow_unused=True
+        )
+        results += [g for g in gradients if g is not None]
+    return [result.detach() for result in results]
+
+
+@pytest.mark.parametrize(("row", "dtype"), _cases())
+def test_op(row: Row, dtype: torch.dtype) -> None:
+    expected = run(row, dtype, "cpu")
+    torch_ltc.reset_metrics()
+    with counting() as counts:
+        lazy = run(row, dtype, "lazy")
+        torch_ltc.mark_step(wait=True)
+    if row.reason:
+        # A reason that no longer holds must go from the row.
+        assert counts.fallback_calls + counts.implicit_syncs > 0, row.reason
+    else:
+        assert counts.fallback_calls == 0, fallback_names()
+        assert counts.implicit_syncs == 0, sync_names()
+    assert len(lazy) == len(expected)
+    for number, (result, wanted) in enumerate(zip(lazy, expected)):
+        assert result.device.type == "lazy", f"result {number}"
+        assert result.dtype == wanted.dtype, f"result {number}"
+        assert result.shape == wanted.shape, f"result {number}"
+        tolerance = row.tolerance or TOLERANCE.get(wanted.dtype, 0)
+        if wanted.dtype == torch.bfloat16:
+            tolerance = max(tolerance, TOLERANCE[torch.bfloat16])
+        if not wanted.dtype.is_floating_point:
+            tolerance = 0
+        torch.testing.assert_close(
+            result.cpu(),
+            wanted,
+            rtol=tolerance,
+            atol=tolerance,
+            equal_nan=True,
+            msg=lambda text, number=number: f"result {number}: {text}",
+        )

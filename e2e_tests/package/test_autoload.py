@@ -1,0 +1,114 @@
+"""`import torch` is enough, and nothing of ours can break it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import pytest
+from subprocesses import run_python
+from torch_ltc._backend import torch_version_problem
+from torch_ltc.version import REQUIRED_TORCH
+
+# A torch_ltc whose compiled part can't be loaded stands before the real one.
+WITHOUT_BINDINGS = """
+    import sys
+    class Refuse:
+        def find_spec(self, name, path=None, target=None):
+            if name == "torch_ltc._C":
+                raise {error}
+    sys.meta_path.insert(0, Refuse())
+    import torch
+    print("sum", torch.ones(3).sum().item(), torch.lazy.is_available() if hasattr(torch, "lazy") else False)
+"""
+
+
+def test_device_without_importing_the_package() -> None:
+    program = """
+        import torch
+        x = torch.ones(3, device="lazy")
+        print((x + 1).tolist(), torch.lazy.is_available())
+    """
+    assert run_python(program).stdout.strip() == "[2.0, 2.0, 2.0] True"
+
+
+@pytest.mark.parametrize("order", ["torch, torch_ltc", "torch_ltc, torch"])
+def test_either_import_order(order: str) -> None:
+    program = f"import {order}; print(torch.ones(2, device='lazy').sum().item())"
+    assert run_python(program).stdout.strip() == "2.0"
+
+
+def test_explicit_import_without_autoload() -> None:
+    program = """
+        import torch
+        assert not hasattr(torch, "lazy")
+        import torch_ltc
+        print(torch.ones(2, device="lazy").sum().item())
+    """
+    result = run_python(program, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert result.stdout.strip() == "2.0"
+
+
+def test_nothing_heavy_is_imported() -> None:
+    program = """
+        import sys, torch
+        heavy = {"rich", "numpy.testing", "torch._dynamo", "sklearn"} & set(sys.modules)
+        assert not heavy, heavy
+        assert "libMLIR" not in open("/proc/self/maps").read()
+    """
+    run_python(program)
+
+
+def test_other_torch_version_is_one_sentence() -> None:
+    assert torch_version_problem(REQUIRED_TORCH) == ""
+    assert torch_version_problem(REQUIRED_TORCH + "+cpu") == ""
+    sentence = torch_version_problem("2.12.1+cpu")
+    assert "2.12.1+cpu" in sentence
+    assert f"pip install torch=={REQUIRED_TORCH}" in sentence
+    assert "\n" not in sentence
+
+
+def test_other_torch_version_does_not_break_torch() -> None:
+    # The check happens inside `import torch`: the version is changed before.
+    program = """
+        import sys, types
+        version = types.ModuleType("torch_ltc.version")
+        version.VERSION, version.REQUIRED_TORCH = "0.1.0", "9.9.9"
+        sys.modules["torch_ltc.version"] = version
+        import torch
+        print(torch.ones(2).sum().item())
+    """
+    result = run_python(program)
+    assert result.stdout.strip() == "2.0"
+    (line,) = result.stderr.strip().splitlines()
+    assert "works with torch 9.9.9 only" in line
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ImportError('libMLIR.so.22.1: cannot open shared object file')",
+        "ModuleNotFoundError('No module', name='torch_ltc._C')",
+        "RuntimeError('anything')",
+    ],
+)
+def test_broken_bindings_do_not_break_torch(error: str) -> None:
+    result = run_python(WITHOUT_BINDINGS.format(error=error))
+    assert result.stdout.strip() == "sum 3.0 False"
+    assert "device 'lazy'" in result.stderr or "could not be" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_entry_point_is_installed() -> None:
+    points = importlib.metadata.entry_points(group="torch.backends")
+    assert "torch_ltc._autoload:register" in [point.value for point in points]
+
+
+def test_torchscript_backend_is_refused() -> None:
+    program = """
+        import torch._lazy.ts_backend
+        try:
+            torch._lazy.ts_backend.init()
+        except RuntimeError as error:
+            print(error)
+    """
+    assert "TORCH_DEVICE_BACKEND_AUTOLOAD=0" in run_python(program).stdout

@@ -1,0 +1,132 @@
+"""Dumps: every stage of a tensor, of a step, and of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch_ltc
+from torch import nn
+from torch_ltc import debug
+
+SIGNS = {
+    "ir": "aten::tanh",
+    "torch-raw": "torch.aten.tanh",
+    "torch": "!torch.vtensor<[3,4],f32>",
+    "linalg": "linalg.generic",
+    "kernels": "ltc.kernel_call",
+    "llvm": "llvm.",
+}
+
+
+@pytest.mark.parametrize("stage", debug.STAGES)
+def test_pending_tensor(stage: str) -> None:
+    before = torch_ltc.metrics()["executions"]
+    y = (torch.ones(3, 4, device="lazy") * 2).tanh()
+    assert SIGNS[stage] in debug.dump(y, stage=stage)
+    assert torch_ltc.metrics()["executions"] == before, "a dump runs nothing"
+    assert y[0, 0].item() == pytest.approx(0.9640276)
+
+
+@pytest.mark.parametrize("stage", debug.STAGES)
+def test_last_step_and_program(stage: str) -> None:
+    y = (torch.ones(3, 4, device="lazy") * 3).tanh()
+    torch_ltc.mark_step(wait=True)
+    text = debug.dump(-1, stage=stage)
+    assert SIGNS[stage] in text
+    step = torch_ltc.step_log()[-1]
+    assert debug.dump(step["program"][:16], stage=stage) == text
+    assert debug.dump(step["step"], stage=stage) == text
+    assert y.shape == (3, 4)
+
+
+def test_several_tensors_are_one_program() -> None:
+    x = torch.ones(3, device="lazy")
+    text = debug.dump([x.exp(), x.sin()])
+    assert "torch.aten.exp" in text and "torch.aten.sin" in text
+    assert text.count("func.func") == 1
+
+
+def test_inputs_and_outputs_with_parameter_names() -> None:
+    model = nn.Linear(3, 2).to("lazy")
+    assert torch_ltc.name_parameters(model) == 2
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.ones(5, 3).to("lazy")).sum().backward()
+        optimizer.step()
+    rows = debug.inputs_and_outputs(-1)
+    inputs = {row["name"]: row for row in rows if row["role"] == "input"}
+    assert inputs["weight"]["sizes"] == [2, 3]
+    assert inputs["weight"]["donated"] and inputs["bias"]["donated"]
+    assert inputs["weight"]["bytes"] == 24
+    outputs = [row["name"] for row in rows if row["role"] == "output"]
+    assert {"weight", "bias"} <= set(outputs)
+
+
+def test_command_times() -> None:
+    with torch_ltc.config(profile_commands=True):
+        x = torch.ones(64, 64, device="lazy")
+        (x @ x).exp().sum()
+        kept = (x @ x).exp()
+        torch_ltc.mark_step(wait=True)
+        rows = debug.commands(-1)
+    assert kept.shape == (64, 64)
+    assert rows and all(row["calls"] == 1 and row["seconds"] > 0 for row in rows)
+    assert any("mm" in row["name"] or "matmul" in row["name"] for row in rows)
+
+
+def test_dump_folder(tmp_path) -> None:
+    with debug.dump_to(tmp_path), torch_ltc.config(source_info=True):
+        model = nn.Sequential(nn.Linear(7, 5), nn.Tanh()).to("lazy")
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(torch.ones(2, 7).to("lazy")).sum().backward()
+        optimizer.step()
+        torch_ltc.wait_device_ops()
+    entry = torch_ltc.compile_log()[-1]
+    assert entry["dump_directory"], "the log says where the dump is"
+    folder = Path(entry["dump_directory"])
+    assert folder.parent == tmp_path and entry["program"][:8] in folder.name
+    for name in ("ir.txt", "torch.mlir", "linalg.mlir", "kernels.mlir", "llvm.ll"):
+        assert (folder / name).read_text().strip(), name
+    texts = {path.name: path.read_text() for path in folder.iterdir()}
+    tables = [text for name, text in texts.items() if "0.weight" in text]
+    assert tables, "a table names the parameters"
+    assert "test_debug.py" in texts["torch.mlir"], "locations are the user's lines"
+    assert not torch_ltc.config.dump
+
+
+def test_module_paths_are_locations() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.inner(x) * 2
+
+    model = Block().to("lazy")
+    with torch_ltc.config(source_info=True):
+        y = model(torch.ones(1, 3).to("lazy"))
+        text = debug.dump(y, stage="torch")
+    assert "inner.1" in text
+    assert "test_debug.py" in text
+
+
+def test_bad_requests_are_sentences() -> None:
+    with pytest.raises(ValueError, match="linalg"):
+        debug.dump(torch.ones(1, device="lazy"), stage="assembly")
+    with pytest.raises(TypeError, match="'cpu'"):
+        debug.dump(torch.ones(1))
+    with pytest.raises(ValueError, match="step_log"):
+        debug.dump(10**9)
+    with pytest.raises(ValueError, match="compile_log"):
+        debug.dump("no such program")
+
+
+def test_torch_lazy_dump_ir() -> None:
+    import torch._lazy.debug
+
+    y = torch.ones(3, device="lazy").exp()
+    assert "exp" in torch._lazy.debug.dump_ir([y], "text")

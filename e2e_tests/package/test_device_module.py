@@ -1,0 +1,78 @@
+"""torch.lazy, the device's module."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_ltc
+
+
+def test_the_device() -> None:
+    assert torch.lazy.is_available()
+    assert torch.lazy.device_count() == 1
+    assert torch.lazy.current_device() == 0
+    assert torch.lazy.is_initialized()
+    assert torch.get_device_module("lazy") is torch.lazy
+    with torch.lazy.device(0):
+        assert torch.ones(1, device="lazy").device == torch.device("lazy", 0)
+    assert "lazy" in torch.lazy.get_device_name()
+    assert torch.lazy.get_device_properties()["total_memory"] > 0
+    assert set(torch.lazy.__all__) <= set(dir(torch.lazy))
+
+
+def test_other_devices_do_not_exist() -> None:
+    with pytest.raises(ValueError, match="lazy:0"):
+        torch.lazy.set_device(1)
+    with pytest.raises(ValueError, match="cpu"):
+        torch.lazy.synchronize("cpu")
+    with pytest.raises(RuntimeError, match="lazy"):
+        torch.ones(1, device="lazy:3").sum().item()
+
+
+def test_synchronize() -> None:
+    x = torch.ones(3, device="lazy") + 1
+    torch.lazy.synchronize()
+    before = torch_ltc.metrics()["executions"]
+    assert x.tolist() == [2.0] * 3
+    assert torch_ltc.metrics()["executions"] == before
+
+
+def test_seeds_and_states_are_the_cpus() -> None:
+    torch.lazy.manual_seed(5)
+    first = torch.rand(4, device="lazy").cpu()
+    torch.manual_seed(5)
+    assert torch.equal(first, torch.rand(4))
+    state = torch.lazy.get_rng_state()
+    second = torch.randn(4, device="lazy").cpu()
+    torch.lazy.set_rng_state(state)
+    assert torch.equal(second, torch.randn(4, device="lazy").cpu())
+    assert torch.lazy.initial_seed() == 5
+    with torch.random.fork_rng(device_type="lazy"):
+        torch.rand(10, device="lazy")
+    torch.lazy.set_rng_state_all(torch.lazy.get_rng_state_all())
+
+
+def test_dropout_masks_do_not_recompile_and_differ() -> None:
+    x = torch.ones(64, device="lazy")
+    masks = []
+    for _ in range(4):
+        masks.append(torch.nn.functional.dropout(x, 0.5))
+        torch_ltc.mark_step()
+    compilations = torch_ltc.compile_log()
+    assert len({tuple(m.tolist()) for m in masks}) == 4
+    names = [entry["program"] for entry in compilations]
+    assert len(names) == len(set(names))
+
+
+def test_checkpointed_block() -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    def run(device: str) -> list[float]:
+        torch.manual_seed(3)
+        layer = torch.nn.Linear(4, 4)
+        block = torch.nn.Sequential(layer, torch.nn.Dropout(0.5)).to(device)
+        x = torch.ones(2, 4, device=device, requires_grad=True)
+        checkpoint(block, x, use_reentrant=False).sum().backward()
+        return x.grad.cpu().flatten().tolist()
+
+    assert run("lazy") == pytest.approx(run("cpu"), rel=1e-5)

@@ -1,0 +1,56 @@
+"""The doctor's words and exit codes."""
+
+from __future__ import annotations
+
+from subprocesses import run_python
+
+DOCTOR = "from torch_ltc import doctor; raise SystemExit(doctor.main())"
+
+
+def test_a_working_installation() -> None:
+    result = run_python(DOCTOR)
+    assert result.returncode == 0
+    assert "Device 'lazy' is ready." in result.stdout
+    for word in ("torch", "LLVM", "oneDNN", "CPU", "threads", "cache", "compiler"):
+        assert word in result.stdout, word
+    assert "FAIL" not in result.stdout
+
+
+def test_as_a_module() -> None:
+    program = """
+        import runpy
+        runpy.run_module("torch_ltc.doctor", run_name="__main__")
+    """
+    assert "is ready" in run_python(program).stdout
+
+
+def test_unwritable_cache_is_a_note(tmp_path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    result = run_python(DOCTOR, TORCH_LTC_CACHE_DIR=str(blocked / "cache"))
+    assert result.returncode == 0
+    assert str(blocked) in result.stdout
+    assert "TORCH_LTC_CACHE_DIR" in result.stdout
+
+
+def test_missing_bindings_fail_with_a_remedy() -> None:
+    program = """
+        import sys
+        class Refuse:
+            def find_spec(self, name, path=None, target=None):
+                if name == "torch_ltc._C":
+                    raise ImportError("libMLIR.so.22.1: cannot open shared object file")
+        sys.meta_path.insert(0, Refuse())
+        from torch_ltc import doctor
+        raise SystemExit(doctor.main())
+    """
+    result = run_python(program, check=False)
+    assert result.returncode == 1
+    assert "libMLIR.so.22.1" in result.stdout
+    assert "FAIL" in result.stdout
+
+
+def test_autoload_switched_off_is_told() -> None:
+    result = run_python(DOCTOR, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert result.returncode == 0
+    assert "TORCH_DEVICE_BACKEND_AUTOLOAD" in result.stdout

@@ -1,0 +1,200 @@
+"""Bad input: one clear sentence with op, Python line and remedy, and nothing is
+lost: what was traced before still runs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_ltc
+from torch import nn
+
+
+@pytest.fixture
+def pending():
+    """A pending result that must survive the error."""
+    tensor = torch.arange(4.0, device="lazy") * 2
+    yield tensor
+    assert tensor.tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+def message(caught) -> str:
+    """The first paragraph: torch may add a C++ stack after it."""
+    return str(caught.value).split("\nException raised")[0].strip()
+
+
+@pytest.mark.parametrize(
+    ("call", "op"),
+    [
+        (lambda a, b: a + b, "add"),
+        (lambda a, b: b * a, "mul"),
+        (lambda a, b: torch.cat([a, b]), "cat"),
+        (lambda a, b: a.copy_(a).add_(b), "add"),
+        (lambda a, b: torch.where(a > 0, a, b), "where"),
+    ],
+)
+def test_mixing_devices(call, op: str, pending) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        call(torch.ones(3, device="lazy"), torch.ones(3))
+    text = message(caught)
+    assert op in text
+    assert "cpu" in text and "lazy" in text
+    assert ".to(" in text
+    assert "test_errors.py" in text
+
+
+def test_mixing_devices_in_a_module(pending) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        nn.Linear(3, 2)(torch.ones(1, 3, device="lazy"))
+    assert ".to(" in message(caught)
+
+
+def test_rank_0_cpu_tensors_mix() -> None:
+    result = torch.ones(3, device="lazy") * torch.tensor(2.5)
+    assert result.tolist() == [2.5] * 3
+
+
+@pytest.mark.parametrize(
+    ("call", "op"),
+    [
+        (lambda a: a + torch.ones(5, device="lazy"), "add"),
+        (lambda a: a @ torch.ones(5, 2, device="lazy"), "mm"),
+        (lambda a: a.view(7), "view"),
+        (lambda a: torch.cat([a, torch.ones(4, device="lazy")]), "cat"),
+        (lambda a: a.sum(5), "sum"),
+        (lambda a: a.expand(2, 4), "expand"),
+        (lambda a: a.reshape(5), "view"),
+        (lambda a: a.transpose(0, 5), "transpose"),
+        (lambda a: a.unfold(0, 7, 1), "unfold"),
+        (lambda a: a.split([1, 4]), "split_with_sizes"),
+    ],
+)
+def test_shapes_that_do_not_fit(call, op: str, pending) -> None:
+    with pytest.raises((RuntimeError, IndexError)) as caught:
+        call(torch.ones(2, 3, device="lazy"))
+    text = message(caught)
+    assert op in text
+    assert "test_errors.py" in text
+
+
+def test_views_of_other_devices_keep_their_messages() -> None:
+    for device in ("meta", "cpu"):
+        with pytest.raises(RuntimeError) as caught:
+            torch.ones(2, 3, device=device).view(7)
+        assert message(caught) == "shape '[7]' is invalid for input of size 6"
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_unknown_dtypes(dtype: torch.dtype, pending) -> None:
+    """Complex numbers aren't compiled: they either run by fallback with the right
+    result or are refused with a sentence."""
+    torch_ltc.reset_metrics()
+    try:
+        value = (torch.ones(3, device="lazy").to(dtype) * 2).sum().item()
+    except RuntimeError as error:
+        assert "complex" in str(error).lower()
+        assert "test_errors.py" in str(error)
+    else:
+        assert value == 6
+        assert torch_ltc.fallbacks()
+
+
+def test_index_beyond_the_end(pending) -> None:
+    with pytest.raises(IndexError):
+        torch.ones(3, device="lazy")[5]
+
+
+def read_wrong_rows(table: torch.Tensor) -> torch.Tensor:
+    index = torch.tensor([0, 7], device="lazy")
+    return nn.functional.embedding(index, table)
+
+
+INDEXING = {
+    "embedding": read_wrong_rows,
+    "index_select": lambda t: t.index_select(0, torch.tensor([-1], device="lazy")),
+    "index.Tensor": lambda t: t[torch.tensor([1, -4], device="lazy")],
+    "gather": lambda t: t.gather(1, torch.full((3, 1), 2, device="lazy")),
+    "scatter": lambda t: t.scatter(0, torch.full((1, 2), 3, device="lazy"), 1.0),
+    "index_add": lambda t: t.index_add(0, torch.tensor([3], device="lazy"), t[:1]),
+    "index_put": lambda t: t.index_put(
+        (torch.tensor([3], device="lazy"),), torch.zeros((), device="lazy")
+    ),
+    "nll_loss": lambda t: nn.functional.cross_entropy(
+        t, torch.tensor([0, 2, 1], device="lazy")
+    ),
+}
+
+
+@pytest.mark.parametrize("op", INDEXING)
+def test_index_out_of_range(op: str) -> None:
+    """Found when the step runs: still an exception, not a wrong number."""
+    table = torch.ones(3, 2, device="lazy")
+    torch_ltc.mark_step()
+    with torch_ltc.config(source_info=True), pytest.raises(RuntimeError) as caught:
+        INDEXING[op](table).sum().item()
+    text = message(caught)
+    assert op in text
+    assert "out of range: it must be at least" in text
+    assert "test_errors.py" in text
+    assert table.sum().item() == 6
+
+
+def test_ignored_targets_may_be_out_of_range() -> None:
+    logits = torch.zeros(2, 3, device="lazy")
+    target = torch.tensor([1, -100], device="lazy")
+    loss = nn.functional.cross_entropy(logits, target)
+    assert loss.item() == pytest.approx(1.0986122)
+
+
+def test_a_step_with_a_wrong_index_leaves_the_model_as_it_was() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(5, 4), nn.Flatten(), nn.Linear(8, 3))
+    model.to("lazy")
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def step(words: list[int], target: int) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(
+            model(torch.tensor([words], device="lazy")),
+            torch.tensor([target], device="lazy"),
+        )
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(3):
+        step([1, 2], 0).item()
+    before = {name: value.cpu() for name, value in model.state_dict().items()}
+    for words, target in (([1, 5], 0), ([1, 2], 3)):
+        with pytest.raises(RuntimeError, match="out of range"):
+            step(words, target).item()
+        for name, value in model.state_dict().items():
+            assert torch.equal(value.cpu(), before[name]), name
+    optimizer.zero_grad()
+    assert step([1, 2], 0).item() > 0
+
+
+def test_data_pointer_is_refused() -> None:
+    with pytest.raises((RuntimeError, TypeError)):
+        torch.ones(3, device="lazy").numpy()
+
+
+def test_sparse_is_refused() -> None:
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        torch.ones(2, 2, device="lazy").to_sparse()
+
+
+def test_out_of_memory_is_an_exception() -> None:
+    with pytest.raises(RuntimeError):
+        torch.empty(1 << 60, device="lazy").fill_(1).sum().item()
+
+
+def test_the_step_after_an_error_is_right() -> None:
+    model = nn.Linear(3, 2).to("lazy")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.raises(RuntimeError):
+        model(torch.ones(2, 4, device="lazy"))
+    before = model.weight.detach().cpu()
+    model(torch.ones(2, 3, device="lazy")).sum().backward()
+    optimizer.step()
+    torch.testing.assert_close(model.weight.detach().cpu(), before - 0.2)
+    assert torch_ltc.metrics()["steps"] > 0

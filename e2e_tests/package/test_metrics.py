@@ -1,0 +1,159 @@
+"""Counts, ledgers and logs tell what happened, with Python lines."""
+
+from __future__ import annotations
+
+import torch
+import torch._lazy.metrics
+import torch_ltc
+from counting import counting
+
+COUNTERS = [
+    "steps",
+    "executions",
+    "compilations",
+    "program_memory_hits",
+    "program_disk_hits",
+    "kernels_compiled",
+    "kernel_cache_hits",
+    "fallback_calls",
+    "implicit_syncs",
+    "graph_cuts",
+    "donated_buffers",
+    "traced_ops",
+    "cache_rejected",
+    "compile_failures",
+    "replayed_steps",
+]
+
+
+def _unsupported(x: torch.Tensor) -> torch.Tensor:
+    return x.masked_select(x > 1)  # its size depends on values
+
+
+def test_all_counters_are_there() -> None:
+    metrics = torch_ltc.metrics()
+    for name in COUNTERS:
+        assert isinstance(metrics[name], int), name
+    for name in ("trace_to_schedule", "compile", "execute", "fallback", "sync"):
+        assert metrics["timers"][name]["count"] >= 0
+    torch_ltc.reset_metrics()
+    assert not any(torch_ltc.metrics()[name] for name in COUNTERS)
+
+
+def test_counts_of_a_step() -> None:
+    x = torch.ones(7, 3, device="lazy")
+    torch_ltc.mark_step()
+    with counting() as counts:
+        y = (x * 3 + 1).sum()
+        torch_ltc.mark_step()
+        z = (x * 3 + 1).sum()
+        torch_ltc.mark_step(wait=True)
+    assert counts.steps == 2
+    assert counts.executions == 2
+    assert counts.compilations + counts.program_disk_hits == 1
+    assert counts.program_memory_hits == 1
+    assert counts.traced_ops == 6
+    assert y.item() == z.item() == 84
+
+
+def test_fallback_ledger() -> None:
+    x = torch.tensor([1.0, 2.0, 3.0], device="lazy")
+    torch_ltc.reset_metrics()
+    for _ in range(3):
+        assert _unsupported(x).tolist() == [2.0, 3.0]
+    (row,) = torch_ltc.fallbacks()
+    assert row["op"] == "aten::masked_select"
+    assert row["calls"] == 3
+    assert row["seconds"] > 0
+    assert row["bytes"] >= 3 * (12 + 3 + 8)
+    assert row["reason"]
+    assert "test_metrics.py" in row["location"]
+
+
+def test_fallback_syncs_all_its_arguments_at_once() -> None:
+    x = torch.arange(4, device="lazy").float()
+    torch_ltc.mark_step(wait=True)
+    with counting() as counts:
+        result = (x * 2).masked_select(x > 1)
+    assert counts.executions == 1
+    assert counts.fallback_calls == 1
+    assert result.tolist() == [4.0, 6.0]
+
+
+def test_sync_log() -> None:
+    torch_ltc.reset_metrics()
+    x = torch.ones(3, device="lazy")
+    for _ in range(2):
+        (x + 1).sum().item()
+    assert [row["calls"] for row in torch_ltc.syncs()] == [2]
+    (row,) = torch_ltc.syncs()
+    assert row["op"] == "aten::_local_scalar_dense"
+    assert "test_metrics.py" in row["location"]
+    assert row["ops"] >= 4
+
+
+def test_reading_a_finished_value_is_no_sync() -> None:
+    y = torch.ones(3, device="lazy") + 1
+    torch_ltc.mark_step()
+    with counting() as counts:
+        assert y.tolist() == [2.0] * 3
+    assert counts.implicit_syncs == 0
+
+
+def test_compile_and_step_logs() -> None:
+    torch_ltc.reset_metrics()
+    y = (torch.ones(5, 9, device="lazy") @ torch.ones(9, 2, device="lazy")).tanh()
+    torch_ltc.mark_step(wait=True)
+    entry = torch_ltc.compile_log()[-1]
+    assert entry["origin"] in ("compiled", "disk")
+    assert entry["seconds"] > 0
+    assert entry["ops"] >= 2 and entry["outputs"] == 1 and entry["commands"] >= 2
+    assert "test_metrics.py" in entry["location"]
+    assert entry["reason"]
+    if entry["origin"] == "compiled":
+        assert set(entry["stage_seconds"]) == {"torch", "linalg", "kernels", "llvm"}
+        assert entry["kernels"] >= entry["kernels_compiled"] >= 0
+    step = torch_ltc.step_log()[-1]
+    assert step["program"] == entry["program"]
+    assert step["trigger"] == "mark_step"
+    assert step["execute_seconds"] >= 0
+    assert y.shape == (5, 2)
+
+
+def test_recompilation_says_why() -> None:
+    x = torch.ones(6, device="lazy")
+    torch_ltc.mark_step(wait=True)
+    torch_ltc.reset_metrics()
+    for start in (1, 2):
+        kept = x[start:].sin()
+        torch_ltc.mark_step()
+    assert kept.shape == (4,)
+    reasons = [entry["reason"] for entry in torch_ltc.compile_log()]
+    assert len(reasons) == 2
+    assert "slice" in reasons[1], reasons
+
+
+def test_report_names_everything() -> None:
+    torch_ltc.reset_metrics()
+    x = torch.tensor([1.0, 2.0], device="lazy")
+    _unsupported(x)
+    (x + 1).sum().item()
+    torch_ltc.mark_step(wait=True)
+    report = torch_ltc.metrics_report()
+    for word in (
+        "masked_select",
+        "_local_scalar_dense",
+        "compilations",
+        "test_metrics",
+    ):
+        assert word in report, word
+    assert "fallback_calls" in torch._lazy.metrics.metrics_report() or (
+        "masked_select" in torch._lazy.metrics.metrics_report()
+    )
+
+
+def test_memory_stats() -> None:
+    stats = torch.lazy.memory_stats()
+    for name in ("allocated_bytes", "peak_allocated_bytes", "arena_bytes"):
+        assert stats[name] >= 0
+    assert stats["peak_allocated_bytes"] >= stats["allocated_bytes"]

@@ -1,0 +1,178 @@
+"""torch.save and torch.load both ways, pickle, deepcopy, repr, numpy."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+
+import numpy
+import pytest
+import torch
+import torch_ltc
+from subprocesses import run_python
+from torch import nn
+
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.bfloat16,
+    torch.float16,
+    torch.int64,
+    torch.int32,
+    torch.uint8,
+    torch.bool,
+]
+
+
+def through_file(value, **options):
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    buffer.seek(0)
+    return torch.load(buffer, **options)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tensor(dtype: torch.dtype) -> None:
+    tensor = torch.arange(6).reshape(2, 3).to(dtype)
+    lazy = tensor.to("lazy")
+    for result, device in [
+        (through_file(lazy), "lazy"),
+        (through_file(lazy, map_location="cpu"), "cpu"),
+        (through_file(lazy, map_location=torch.device("cpu")), "cpu"),
+        (through_file(lazy, map_location={"lazy:0": "cpu"}), "cpu"),
+        (through_file(tensor, map_location="lazy"), "lazy"),
+        (through_file(tensor, map_location=torch.device("lazy")), "lazy"),
+        (through_file(tensor), "cpu"),
+    ]:
+        assert result.device.type == device
+        assert result.dtype == dtype
+        assert torch.equal(result.cpu(), tensor)
+
+
+def test_pending_tensor_and_empty_tensor() -> None:
+    pending = torch.ones(3, device="lazy") * 2 + 1
+    assert through_file(pending, map_location="cpu").tolist() == [3.0] * 3
+    assert through_file(torch.empty(0, 4, device="lazy")).shape == (0, 4)
+    assert through_file(torch.tensor(2.5, device="lazy")).item() == 2.5
+
+
+def test_requires_grad_and_parameters() -> None:
+    leaf = torch.ones(2, device="lazy", requires_grad=True)
+    assert through_file(leaf).requires_grad
+    parameter = nn.Parameter(torch.ones(2, device="lazy"), requires_grad=False)
+    for result in (through_file(parameter), pickle.loads(pickle.dumps(parameter))):
+        assert isinstance(result, nn.Parameter)
+        assert not result.requires_grad and result.device.type == "lazy"
+
+
+def _trained() -> tuple[nn.Module, torch.optim.Optimizer]:
+    model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).to("lazy")
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.randn(5, 4).to("lazy")).square().sum().backward()
+    optimizer.step()
+    return model, optimizer
+
+
+def test_state_dicts_move_between_devices() -> None:
+    model, optimizer = _trained()
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    loaded = through_file(state, map_location="cpu")
+    cpu = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
+    cpu.load_state_dict(loaded["model"])
+    cpu_optimizer = torch.optim.AdamW(cpu.parameters())
+    cpu_optimizer.load_state_dict(loaded["optimizer"])
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(model(x.to("lazy")).cpu(), cpu(x))
+
+    back = through_file({"model": cpu.state_dict()}, map_location="lazy")
+    other = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).to("lazy")
+    other.load_state_dict(back["model"])
+    torch.testing.assert_close(
+        other.state_dict()["0.weight"].cpu(), cpu[0].weight.detach()
+    )
+
+
+def test_training_goes_on_after_loading() -> None:
+    model, optimizer = _trained()
+    loaded = through_file({"m": model.state_dict(), "o": optimizer.state_dict()})
+    twin = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).to("lazy")
+    twin.load_state_dict(loaded["m"])
+    twin_optimizer = torch.optim.AdamW(twin.parameters())
+    twin_optimizer.load_state_dict(loaded["o"])
+    x = torch.randn(5, 4).to("lazy")
+    for network, rule in ((model, optimizer), (twin, twin_optimizer)):
+        rule.zero_grad()
+        network(x).square().sum().backward()
+        rule.step()
+    for mine, other in zip(model.parameters(), twin.parameters()):
+        assert torch.equal(mine.cpu(), other.cpu())
+
+
+def test_whole_module() -> None:
+    model, _ = _trained()
+    for result in (
+        through_file(model, weights_only=False),
+        pickle.loads(pickle.dumps(model)),
+    ):
+        assert next(result.parameters()).device.type == "lazy"
+        for name, value in result.state_dict().items():
+            assert torch.equal(value.cpu(), model.state_dict()[name].cpu()), name
+
+
+def test_file_is_readable_without_torch_ltc(tmp_path) -> None:
+    path = tmp_path / "state.pt"
+    torch.save({"w": torch.arange(3.0, device="lazy")}, path)
+    program = f"""
+        import torch
+        print(torch.load({str(path)!r}, map_location="cpu")["w"].tolist())
+    """
+    result = run_python(program, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert result.stdout.strip() == "[0.0, 1.0, 2.0]"
+
+
+def test_location_of_another_lazy_device_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="map_location"):
+        through_file(torch.ones(1), map_location="lazy:1")
+
+
+def test_one_sync_saves_a_whole_step() -> None:
+    model, _ = _trained()
+    before = torch_ltc.metrics()["executions"]
+    through_file(model.state_dict())
+    assert torch_ltc.metrics()["executions"] == before, "all were computed"
+
+
+def test_deepcopy() -> None:
+    model, _ = _trained()
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        twin[0].weight.add_(1)
+    assert not torch.equal(twin[0].weight.cpu(), model[0].weight.cpu())
+    torch.testing.assert_close(twin[0].weight.cpu() - 1, model[0].weight.cpu())
+    tensor = torch.ones(2, device="lazy")
+    other = copy.deepcopy(tensor)
+    other.add_(1)
+    assert tensor.tolist() == [1.0, 1.0]
+
+
+def test_repr_shows_values() -> None:
+    tensor = torch.tensor([1.0, 2.5], device="lazy") * 2
+    assert repr(tensor) == "tensor([2., 5.], device='lazy:0')"
+    assert "requires_grad=True" in repr(
+        torch.ones(1, device="lazy", requires_grad=True)
+    )
+    assert "device='lazy:0'" in str(torch.empty(0, device="lazy"))
+    assert f"{torch.tensor(1.5, device='lazy'):.2f}" == "1.50"
+
+
+def test_numpy() -> None:
+    tensor = torch.arange(4.0, device="lazy") + 1
+    assert tensor.cpu().numpy().tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert tensor.tolist() == [1.0, 2.0, 3.0, 4.0]
+    with pytest.raises(TypeError, match="cpu"):
+        tensor.numpy()
+    array = numpy.arange(3, dtype=numpy.float32)
+    lazy = torch.from_numpy(array).to("lazy")
+    array[0] = 9
+    assert lazy.tolist() == [0.0, 1.0, 2.0], "a later write to the array isn't seen"

@@ -1,0 +1,321 @@
+"""Samples of PyTorch's OpInfo database on device `lazy` against eager CPU.
+
+An entry of `op_db` is swept for one dtype in parts: its function, its in-place
+and out variants, and first-order gradients. All samples of a part are traced
+before one step computes them, so that an entry costs few compilations; a part
+that fails is repeated sample by sample, to say which sample it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+import torch_ltc
+from sweeps.exclusions import is_excluded
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils._pytree import tree_flatten, tree_map
+
+FORWARD_DTYPES = (torch.float64, torch.bfloat16, torch.int64, torch.bool)
+PARTS = ("function", "inplace", "out", "gradient")
+
+#: Relative to the largest magnitude of the expected tensor. Kernels may add in
+#: another order than eager's; bfloat16 rounds once a kernel instead of once an op.
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-11, torch.bfloat16: 2e-2, torch.float16: 2e-3}  # fmt: skip
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What became of one part: `agrees`, `fallback` (agrees, but these ops ran
+    eagerly), `wrong` or `error` (with the first failure), `none` (nothing to run)."""
+
+    status: str
+    samples: int = 0
+    fallbacks: list[str] = dataclasses.field(default_factory=list)
+    detail: str = ""
+
+
+def entry_name(op: OpInfo) -> str:
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+
+
+def entries(dtype: torch.dtype) -> list[OpInfo]:
+    return [op for op in op_db if dtype in op.supported_dtypes("cpu")]
+
+
+# -- one sample ----------------------------------------------------------------
+
+
+class Mover:
+    """Copies of a sample's tensors on a device; what was one tensor stays one."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.made: dict[int, torch.Tensor] = {}
+        self.leaves: list[torch.Tensor] = []
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            if id(value) not in self.made:
+                copy = value.detach().clone().to(self.device)
+                if value.requires_grad:
+                    self.leaves.append(copy.requires_grad_())
+                self.made[id(value)] = copy
+            return self.made[id(value)]
+        if isinstance(value, torch.device) or value == "cpu":
+            return torch.device(self.device)
+        return value
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, torch.Tensor)]
+
+
+def _call(
+    function: Callable, sample: SampleInput, device: str, **more: Any
+) -> tuple[Any, Mover]:
+    mover = Mover(device)
+    moved, args, kwargs = tree_map(mover, (sample.input, sample.args, sample.kwargs))
+    torch.manual_seed(7)
+    return function(moved, *args, **kwargs, **more), mover
+
+
+def run_function(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tensor]:
+    return _tensors(_call(op.op, sample, device)[0])
+
+
+def run_inplace(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tensor]:
+    answer, mover = _call(op.inplace_variant, sample, device)
+    return _tensors(answer) + [t for t in mover.made.values()]
+
+
+def run_out(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tensor]:
+    """Into tensors of the right sizes, and into empty ones."""
+    right = _call(op.op, sample, "cpu")[0]
+    results = []
+    for empty in (False, True):
+        out = tree_map(
+            partial(_destination, empty=empty, device=device),
+            tuple(right) if isinstance(right, (tuple, list)) else right,
+        )
+        _call(op.op, sample, device, out=out)
+        results += _tensors(out)
+    return results
+
+
+def _destination(result: torch.Tensor, empty: bool, device: str) -> torch.Tensor:
+    sizes = (0,) if empty else result.shape
+    return torch.full(sizes, 3, dtype=result.dtype, device=device)
+
+
+def run_gradient(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tensor]:
+    """Gradients of a weighted sum of the results; weights differ by element."""
+    answer, mover = _call(op.op, sample, device)
+    chosen = sample.output_process_fn_grad(answer)
+    results = [r for r in _tensors(chosen) if r.requires_grad]
+    if not results or not mover.leaves:
+        return []
+    weights = [
+        torch.linspace(0.5, 1.5, r.numel()).reshape(r.shape).to(r.dtype).to(device)
+        for r in results
+    ]
+    gradients = torch.autograd.grad(results, mover.leaves, weights, allow_unused=True)
+    return [g for g in gradients if g is not None]
+
+
+RUNNERS = {
+    "function": run_function,
+    "inplace": run_inplace,
+    "out": run_out,
+    "gradient": run_gradient,
+}
+
+
+# -- comparison ----------------------------------------------------------------
+
+
+def difference(
+    lazy: list[torch.Tensor],
+    expected: list[torch.Tensor],
+    exact: list[torch.Tensor] | None = None,
+) -> str:
+    """What differs, or "". With `exact`, eager's results in float64, a result that
+    is at most 4 times as far from them as eager's own (cancellation) passes too."""
+    if len(lazy) != len(expected):
+        return f"{len(lazy)} results instead of {len(expected)}"
+    for number, (result, wanted) in enumerate(zip(lazy, expected)):
+        where = f"result {number}: "
+        if result.dtype != wanted.dtype:
+            return f"{where}{result.dtype} instead of {wanted.dtype}"
+        if result.shape != wanted.shape:
+            return f"{where}{tuple(result.shape)} instead of {tuple(wanted.shape)}"
+        try:
+            _assert_close(result.detach().cpu(), wanted.detach())
+        except AssertionError as error:
+            if exact and _is_as_exact(result.detach().cpu(), wanted, exact[number]):
+                continue
+            return where + " ".join(str(error).split())
+    return ""
+
+
+def _is_as_exact(
+    result: torch.Tensor, wanted: torch.Tensor, exact: torch.Tensor
+) -> bool:
+    if exact.shape != wanted.shape or not exact.is_floating_point():
+        return False
+    ours, eagers = ((t.double() - exact).abs() for t in (result, wanted.detach()))
+    both = torch.isfinite(exact) & torch.isfinite(wanted) & torch.isfinite(result)
+    same = (result == wanted) | (result.isnan() & wanted.isnan())
+    return bool((both | same).all() and ours[both].max() <= 4 * eagers[both].max())
+
+
+def _assert_close(result: torch.Tensor, wanted: torch.Tensor) -> None:
+    if result.layout != torch.strided or result.is_quantized:
+        torch.testing.assert_close(result, wanted, equal_nan=True)
+        return
+    real = torch.float64 if wanted.dtype == torch.complex128 else torch.float32
+    kind = real if wanted.dtype.is_complex else wanted.dtype
+    relative = TOLERANCE.get(kind, 0)
+    finite = wanted[torch.isfinite(wanted)] if relative else wanted
+    scale = float(finite.abs().max()) if relative and finite.numel() else 0.0
+    torch.testing.assert_close(
+        result,
+        wanted,
+        rtol=relative,
+        atol=relative * min(max(scale, 1e-3), 1e30),
+        equal_nan=True,
+    )
+
+
+# -- an entry ------------------------------------------------------------------
+
+
+def samples_of(
+    op: OpInfo, dtype: torch.dtype, gradient: bool, limit: int | None
+) -> Iterator[SampleInput]:
+    torch.manual_seed(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        samples = op.sample_inputs("cpu", dtype, requires_grad=gradient)
+        yield from itertools.islice(samples, limit)
+
+
+def has_part(op: OpInfo, part: str, dtype: torch.dtype) -> bool:
+    if part == "inplace":
+        return op.inplace_variant is not None
+    if part == "out":
+        return op.supports_out
+    if part == "gradient":
+        return op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
+    return True
+
+
+def _fallback_ops() -> list[str]:
+    return sorted({row["op"] for row in torch_ltc.fallbacks()})
+
+
+def _settle() -> None:
+    for action in (torch_ltc.mark_step, torch_ltc.wait_device_ops):
+        with contextlib.suppress(Exception):
+            action()
+
+
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: " + " ".join(str(error).split())[:400]
+
+
+@dataclasses.dataclass
+class _Pending:
+    sample: SampleInput
+    expected: list[torch.Tensor]
+    lazy: list[torch.Tensor] = dataclasses.field(default_factory=list)
+
+
+def _expected(op: OpInfo, part: str, samples: Iterator[SampleInput]) -> list[_Pending]:
+    pending = []
+    for sample in samples:
+        if part == "inplace" and sample.broadcasts_input:
+            continue
+        try:
+            expected = RUNNERS[part](op, sample, "cpu")
+        except Exception:
+            # Eager has no answer: integers in place of a float op, for one.
+            continue
+        pending.append(_Pending(sample, expected))
+    return pending
+
+
+def sweep_part(op: OpInfo, part: str, dtype: torch.dtype, limit: int | None) -> Outcome:
+    if not has_part(op, part, dtype) or is_excluded(entry_name(op)):
+        return Outcome("none")
+    with warnings.catch_warnings(), torch_ltc.config(compile_failure="raise"):
+        warnings.simplefilter("ignore")
+        pending = _expected(op, part, samples_of(op, dtype, part == "gradient", limit))
+        if not pending:
+            return Outcome("none")
+        _settle()
+        torch_ltc.reset_metrics()
+        outcome = _compare_together(op, part, pending)
+        if outcome.status in ("error", "wrong"):
+            _settle()
+            outcome.detail = _first_failure(op, part, pending) or outcome.detail
+            _settle()
+    return outcome
+
+
+def _compare_together(op: OpInfo, part: str, pending: list[_Pending]) -> Outcome:
+    try:
+        for one in pending:
+            one.lazy = RUNNERS[part](op, one.sample, "lazy")
+        torch_ltc.mark_step(wait=True)
+        fallbacks = _fallback_ops()
+        for one in pending:
+            text = difference(one.lazy, one.expected)
+            if text and _is_float32(one.expected):
+                text = difference(one.lazy, one.expected, _exact(op, part, one.sample))
+            if text:
+                return Outcome("wrong", len(pending), fallbacks, text)
+    except Exception as error:
+        return Outcome("error", len(pending), _fallback_ops(), _one_line(error))
+    finally:
+        for one in pending:
+            one.lazy = []
+    status = "fallback" if fallbacks else "agrees"
+    return Outcome(status, len(pending), fallbacks)
+
+
+def _is_float32(tensors: list[torch.Tensor]) -> bool:
+    return any(t.dtype == torch.float32 for t in tensors)
+
+
+def _exact(op: OpInfo, part: str, sample: SampleInput) -> list[torch.Tensor] | None:
+    """Eager's results for the same numbers in float64."""
+
+    def widen(value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and value.dtype == torch.float32:
+            return value.detach().double().requires_grad_(value.requires_grad)
+        return torch.float64 if value is torch.float32 else value
+
+    parts = tree_map(widen, (sample.input, sample.args, sample.kwargs))
+    wide = SampleInput(parts[0], args=parts[1], kwargs=parts[2])
+    wide.output_process_fn_grad = sample.output_process_fn_grad
+    try:
+        return RUNNERS[part](op, wide, "cpu")
+    except Exception:
+        return None
+
+
+def _first_failure(op: OpInfo, part: str, pending: list[_Pending]) -> str:
+    for number, one in enumerate(pending):
+        outcome = _compare_together(op, part, [one])
+        if outcome.status in ("error", "wrong"):
+            summary = " ".join(str(one.sample.summary()).split())[:300]
+            return f"sample {number}: {outcome.detail} | {summary}"
+    return ""

@@ -1,0 +1,194 @@
+"""Writes `docs/ops.md` from the op table and the last sweep.
+
+    python -m sweeps.page float32=float32.json bfloat16=bfloat16.json ...
+
+takes new results of `python -m sweeps` into `results.json` first; without
+arguments only the page is written. Run it in `e2e_tests/`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = ROOT / "mlir_lowering" / "op_table"
+RESULTS = Path(__file__).with_name("results.json")
+PAGE = ROOT / "docs" / "ops.md"
+
+#: Where eager itself computes with libraries or the result's size depends on
+#: values: fallback is the plan.
+IRREGULAR_BEGINNINGS = ("fft.", "linalg.", "sparse.", "special.", "polygamma")
+IRREGULAR = frozenset(
+    [
+        "_segment_reduce.lengths",
+        "_segment_reduce.offsets",
+        "allclose",
+        "argwhere",
+        "cdouble",
+        "cfloat",
+        "chalf",
+        "cholesky",
+        "cholesky_inverse",
+        "cholesky_solve",
+        "complex",
+        "equal",
+        "geqrf",
+        "hash_tensor",
+        "histogram",
+        "histogramdd",
+        "igamma",
+        "igammac",
+        "istft",
+        "linspace.tensor_overload",
+        "logdet",
+        "logspace.tensor_overload",
+        "lu",
+        "lu_solve",
+        "lu_unpack",
+        "masked_select",
+        "matrix_exp",
+        "multinomial",
+        "nonzero",
+        "nonzero_static",
+        "norm.nuc",
+        "ormqr",
+        "pca_lowrank",
+        "pinverse",
+        "polar",
+        "qr",
+        "resize_as_",
+        "stft",
+        "svd",
+        "svd_lowrank",
+        "to_sparse",
+        "triangular_solve",
+        "unique",
+        "unique_consecutive",
+        "view_as_complex",
+    ]
+)
+
+KINDS = {
+    "linalg": "lowered",
+    "library": "library call",
+    "decompose": "decomposed",
+    "none": "random numbers",
+}
+SIGNS = {"agrees": "yes", "fallback": "fallback", "wrong": "differs", "error": "fails"}
+
+
+def is_regular(entry: str) -> bool:
+    return entry not in IRREGULAR and not entry.startswith(IRREGULAR_BEGINNINGS)
+
+
+def take(arguments: list[str]) -> dict:
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for argument in arguments:
+        dtype, _, path = argument.partition("=")
+        for entry, parts in json.loads(Path(path).read_text()).items():
+            row = results.setdefault(entry, {})
+            row[dtype] = {
+                p: o["status"] for p, o in parts.items() if o["status"] != "none"
+            }
+            if dtype == "float32":
+                ops = {f for o in parts.values() for f in o["fallbacks"]}
+                row["fallbacks"] = sorted(op.removeprefix("aten::") for op in ops)
+    if arguments:
+        lines = [
+            f" {json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(results.items())
+        ]
+        RESULTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    return results
+
+
+def native_share(results: dict) -> tuple[int, int]:
+    """Regular float32 entries of which no part falls back, fails or differs; all."""
+    rows = [
+        set(row["float32"].values())
+        for entry, row in results.items()
+        if is_regular(entry) and row.get("float32")
+    ]
+    return sum(statuses == {"agrees"} for statuses in rows), len(rows)
+
+
+def _table_section() -> list[str]:
+    lines = [
+        "## The op table",
+        "",
+        "| family | op | how | result's sizes |",
+        "| --- | --- | --- | --- |",
+    ]
+    for path in sorted(TABLE.glob("*.toml")):
+        table = tomllib.loads(path.read_text())
+        for entry in table["ops"]:
+            row = table["default"] | entry
+            if row.get("trace") == "dialect":
+                continue
+            name = row["schema"].partition("(")[0].removeprefix("aten::")
+            how = KINDS.get(row["lower"], "elementwise")
+            sizes = "Meta kernel" if row["shape"] == "meta" else "closed form"
+            lines.append(f"| {path.stem} | `{name}` | {how} | {sizes} |")
+    return lines
+
+
+def _entries_section(results: dict) -> list[str]:
+    parts = ("function", "inplace", "out", "gradient")
+    others = ("float64", "bfloat16", "int64", "bool")
+    head = ["entry", "float32", "in place", "out=", "gradient", *others, "runs eagerly"]
+    lines = ["## OpInfo entries", ""]
+    lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    for entry, row in sorted(results.items()):
+        float32 = row.get("float32", {})
+        cells = [SIGNS.get(float32.get(part, ""), "") for part in parts]
+        cells += [SIGNS.get(row.get(d, {}).get("function", ""), "") for d in others]
+        ops = ", ".join(f"`{op}`" for op in row.get("fallbacks", []))
+        lines.append("| " + " | ".join([f"`{entry}`", *cells, ops]) + " |")
+    return lines
+
+
+def page(results: dict) -> str:
+    native, regular = native_share(results)
+    counts = Counter(
+        status
+        for row in results.values()
+        for status in [worst(row.get("float32", {}))]
+        if status
+    )
+    summary = ", ".join(f"{counts[k]} {SIGNS[k]}" for k in SIGNS if counts[k])
+    lines = [
+        "# Ops",
+        "",
+        "Written by `python -m sweeps.page` from the op table and the last sweep of",
+        "PyTorch's OpInfo database against eager CPU; not to be edited.",
+        "",
+        f"Of {regular} regular entries {native} ({100 * native // max(regular, 1)} %) run in",
+        f"float32 without any fallback. All entries, each by its worst part: {summary}.",
+        "Regular are those without complex numbers, factorisations, FFT, sparse",
+        "tensors, special functions, and results whose size depends on values.",
+        "",
+        "Programs are compiled for the sizes that they are traced with.",
+        "",
+        *_entries_section(results),
+        "",
+        *_table_section(),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def worst(parts: dict[str, str]) -> str:
+    for status in ("wrong", "error", "fallback", "agrees"):
+        if status in parts.values():
+            return status
+    return ""
+
+
+def main() -> None:
+    PAGE.write_text(page(take(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    main()

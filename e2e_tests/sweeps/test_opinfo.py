@@ -1,0 +1,59 @@
+"""OpInfo entries on device `lazy`: nothing fails, nothing differs from eager.
+
+Each run takes the first float32 sample of each entry, its function and gradients;
+`--full` takes all samples, in-place and out variants, and the other dtypes.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from sweeps import opinfo
+from sweeps.exclusions import KNOWN_FAILURES
+
+
+def _ids(dtype: torch.dtype) -> list:
+    cases = []
+    for op in opinfo.entries(dtype):
+        name = opinfo.entry_name(op)
+        marks = []
+        if reason := KNOWN_FAILURES.get(name):
+            marks.append(pytest.mark.xfail(reason=reason, strict=False))
+        cases.append(pytest.param(op, id=name, marks=marks))
+    return cases
+
+
+def _check(op, dtype: torch.dtype, parts: tuple[str, ...], limit: int | None) -> None:
+    for part in parts:
+        outcome = opinfo.sweep_part(op, part, dtype, limit)
+        assert outcome.status not in ("wrong", "error"), f"{part}: {outcome.detail}"
+
+
+@pytest.mark.parametrize("op", _ids(torch.float32))
+def test_float32(op, request) -> None:
+    if request.config.getoption("--full"):
+        _check(op, torch.float32, opinfo.PARTS, None)
+    else:
+        _check(op, torch.float32, ("function", "gradient"), 1)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The other dtypes' two thousand cases exist with `--full` only."""
+    if metafunc.function is not test_other_dtypes:
+        return
+    cases = [
+        pytest.param(
+            dtype,
+            *case.values,
+            id=f"{str(dtype).removeprefix('torch.')}-{case.id}",
+            marks=case.marks,
+        )
+        for dtype in opinfo.FORWARD_DTYPES
+        for case in _ids(dtype)
+        if metafunc.config.getoption("--full")
+    ]
+    metafunc.parametrize(("dtype", "op"), cases)
+
+
+def test_other_dtypes(dtype: torch.dtype, op) -> None:
+    _check(op, dtype, ("function",), None)

@@ -1,0 +1,65 @@
+"""Memory stays flat over thousands of steps."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import pytest
+import torch
+import torch_ltc
+from training.running import tasks
+
+STEPS = 2000
+# After the allocator's pools have filled; glibc's arenas move by this much.
+TOLERATED = 8 << 20
+
+
+def resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.slow
+def test_perceptron_for_2000_steps() -> None:
+    task = tasks.TASKS["test"]["perceptron"]
+    model = task.model().to("lazy")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    batches = [tasks.to(task.batch(step), "lazy") for step in range(8)]
+    samples = []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        loss = task.loss(model, batches[step % 8])
+        loss.backward()
+        optimizer.step()
+        if step % 100 == 99:
+            torch_ltc.wait_device_ops()
+            gc.collect()
+            samples.append((resident(), torch.lazy.memory_allocated()))
+    settled, last = samples[len(samples) // 4], samples[-1]
+    assert last[1] == settled[1], "bytes behind lazy tensors grow"
+    assert last[0] - settled[0] < TOLERATED, [s[0] >> 20 for s in samples]
+    assert torch.isfinite(loss).item()
+
+
+def test_dropped_tensors_give_their_memory_back() -> None:
+    before = torch.lazy.memory_allocated()
+    tensor = torch.ones(1 << 20, device="lazy") * 2
+    torch_ltc.mark_step(wait=True)
+    assert torch.lazy.memory_allocated() - before >= 4 << 20
+    assert torch.lazy.max_memory_allocated() >= torch.lazy.memory_allocated()
+    del tensor
+    torch_ltc.mark_step(wait=True)
+    assert torch.lazy.memory_allocated() - before < 1 << 20
+
+
+def test_dropped_graph_is_never_run() -> None:
+    x = torch.ones(8, device="lazy")
+    torch_ltc.mark_step(wait=True)
+    before = torch_ltc.metrics()["executions"]
+    y = x
+    for _ in range(100):
+        y = y + 1
+    del y
+    torch_ltc.mark_step(wait=True)
+    assert torch_ltc.metrics()["executions"] == before
