@@ -76,12 +76,14 @@ def _connect() -> None:
         naming,
         serialization,
         step,
+        tied_parameters,
     )
 
     device_module.install()
     formulas.install()
     step.install()
     serialization.install()
+    tied_parameters.install()
     backend_registry.install()
     naming.refresh()
     if bindings().config_get("dump"):  # TORCH_LTC_DUMP: pages when all has run
