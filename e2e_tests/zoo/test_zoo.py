@@ -1,0 +1,46 @@
+"""Ten training steps of each published architecture follow eager CPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_ltc
+from counting import counting, fallback_names, sync_names
+from zoo import catalogue
+
+STEPS, WARM_UP = 10, 3
+RELATIVE = 1e-3
+# Of parameters; they are of the order of 0.1.
+ABSOLUTE = 1e-5
+
+
+@pytest.mark.parametrize("name", catalogue.ENTRIES)
+def test_ten_steps(name: str) -> None:
+    eager = catalogue.train(name, "cpu", STEPS)
+    torch_ltc.reset_metrics()
+    compilations = []
+
+    def each_step(step: int) -> None:
+        counters = torch_ltc.metrics()
+        compilations.append(counters["compilations"] + counters["program_disk_hits"])
+
+    with counting() as counts:
+        lazy = catalogue.train(name, "lazy", STEPS, each_step)
+    assert counts.fallback_calls == 0, fallback_names()
+    assert counts.implicit_syncs == STEPS * catalogue.ENTRIES[name].syncs, sync_names()
+    assert all("masking_utils.py" in name for name in sync_names())
+    assert counts.graph_cuts == 0
+    late = compilations[-1] - compilations[WARM_UP - 1]
+    assert late == 0, [row["reason"] for row in torch_ltc.compile_log()[-late:]]
+    torch.testing.assert_close(
+        torch.stack(lazy.losses), torch.stack(eager.losses), rtol=RELATIVE, atol=0
+    )
+    assert lazy.parameters.keys() == eager.parameters.keys()
+    for key, wanted in eager.parameters.items():
+        torch.testing.assert_close(
+            lazy.parameters[key],
+            wanted,
+            rtol=RELATIVE,
+            atol=ABSOLUTE,
+            msg=lambda text, key=key: f"{key}: {text}",
+        )
