@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch_ltc
+from counting import counting
 
 DRAWS = {
     "rand": lambda d: torch.rand(5, device=d),
@@ -19,8 +20,24 @@ DRAWS = {
     "rand_like": lambda d: torch.rand_like(torch.empty(4, device=d)),
     "randn_like": lambda d: torch.randn_like(torch.empty(4, device=d)),
     "dropout": lambda d: torch.nn.functional.dropout(torch.ones(20, device=d), 0.4),
+    "log_normal_": lambda d: torch.empty(6, device=d).log_normal_(0, 0.5),
+    "geometric_": lambda d: torch.empty(6, device=d).geometric_(0.4),
+    "randint_like": lambda d: torch.randint_like(torch.empty(5, device=d), 2, 9),
+    "poisson": lambda d: torch.poisson(torch.full((6,), 3.0, device=d)),
+    "normal of tensors": lambda d: torch.normal(
+        torch.arange(4.0, device=d), torch.full((4,), 0.5, device=d)
+    ),
     "dropout all": lambda d: torch.nn.functional.dropout(torch.ones(4, device=d), 1.0),
+    "dropout2d": lambda d: torch.nn.functional.dropout2d(
+        torch.ones(2, 5, 3, 3, device=d), 0.4
+    ),
     "multinomial": lambda d: torch.multinomial(torch.ones(8, device=d), 3),
+    "multinomial with replacement": lambda d: torch.multinomial(
+        torch.arange(1.0, 9.0, device=d), 12, replacement=True
+    ),
+    "multinomial of rows": lambda d: torch.multinomial(
+        torch.arange(1.0, 13.0, device=d).reshape(2, 6), 4
+    ),
     "kaiming": lambda d: torch.nn.init.kaiming_uniform_(torch.empty(4, 3, device=d)),
 }
 
@@ -34,6 +51,53 @@ def test_same_numbers_as_eager(name: str) -> None:
         got = [DRAWS[name]("lazy"), torch.rand(2)]
         torch.testing.assert_close(got[0].cpu(), expected[0])
         torch.testing.assert_close(got[1], expected[1], rtol=0, atol=0)
+
+
+def _all_draws(device: str) -> list[torch.Tensor]:
+    return [draw(device).cpu() for draw in DRAWS.values()]
+
+
+@pytest.mark.parametrize("module", [torch, torch.lazy], ids=["torch", "torch.lazy"])
+def test_state_round_trip(module) -> None:
+    """The state that is got draws the same numbers when it is set again, on either
+    device: both have one generator."""
+    torch.manual_seed(5)
+    torch.rand(3, device="lazy")
+    state = module.get_rng_state()
+    first = _all_draws("lazy")
+    module.set_rng_state(state)
+    again = _all_draws("lazy")
+    module.set_rng_state(state)
+    eager = _all_draws("cpu")
+    for one, two, wanted in zip(first, again, eager):
+        assert torch.equal(one, two)
+        torch.testing.assert_close(one, wanted)
+
+
+def test_fork_rng() -> None:
+    torch.manual_seed(5)
+    with torch.random.fork_rng():
+        inside = torch.rand(4, device="lazy")
+    outside = torch.rand(4, device="lazy")
+    assert torch.equal(inside.cpu(), outside.cpu())
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_no_recompilation(name: str) -> None:
+    """New numbers are new arguments of the same program."""
+    x = torch.ones(2, device="lazy")
+
+    def step() -> torch.Tensor:
+        result = DRAWS[name]("lazy").sum() * x
+        torch_ltc.mark_step()
+        return result
+
+    for _ in range(2):
+        step()
+    with counting() as counts:
+        results = [step().cpu() for _ in range(3)]
+    assert counts.compilations + counts.program_disk_hits == 0
+    assert all(r.isfinite().all() for r in results)
 
 
 def test_generator_argument() -> None:
