@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ops.program import F32, FLOATS, WIDE, Row, any_of, distinct
+from ops.program import FLOATS, WIDE, Row, any_of, distinct
 from torch.nn import functional as F
 
 x = any_of(2, 3, 8, 9)
@@ -29,10 +29,10 @@ ROWS = [
     Row("avg_pool3d", lambda a: F.avg_pool3d(a, 3, 2, 1, count_include_pad=False), (e,), WIDE),
     Row("adaptive_avg_pool3d", lambda a: F.adaptive_avg_pool3d(a, (2, 3, 1)), (e,), WIDE),
     Row("adaptive_max_pool3d", lambda a: F.adaptive_max_pool3d(a, (2, 3, 1), return_indices=True), (e,), WIDE),
-    Row("max_unpool2d", lambda a: F.max_unpool2d(*F.max_pool2d(a, 2, return_indices=True), 2), (d,), WIDE),
-    Row("upsample-bilinear", lambda a: F.interpolate(a, scale_factor=2, mode="bilinear"), (x,), (F32,)),
+    Row("max_unpool2d", lambda a: F.max_unpool2d(*F.max_pool2d(a, 2, return_indices=True), 2, output_size=(8, 9)), (d,), WIDE),
+    Row("upsample-bilinear", lambda a: F.interpolate(a, scale_factor=2, mode="bilinear"), (x,), WIDE),
     Row("upsample-bicubic", lambda a: F.interpolate(a, size=(5, 7), mode="bicubic", align_corners=True), (x,), WIDE),
-    Row("upsample-trilinear", lambda a: F.interpolate(a, scale_factor=2, mode="trilinear"), (e,), (F32,)),
+    Row("upsample-trilinear", lambda a: F.interpolate(a, scale_factor=2, mode="trilinear"), (e,), WIDE),
     Row("upsample-exact", lambda a: F.interpolate(a, size=(5, 7), mode="nearest-exact"), (x,), WIDE),
     Row("grid_sample", lambda a, g: F.grid_sample(a, g, align_corners=False), (x, any_of(2, 4, 5, 2, low=-1.2, high=1.2)), WIDE),
     Row("grid_sample-3d", lambda a, g: F.grid_sample(a, g, padding_mode="reflection", align_corners=True), (e, any_of(2, 3, 4, 5, 3, low=-1.2, high=1.2)), WIDE),
