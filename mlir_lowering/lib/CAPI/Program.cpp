@@ -2,6 +2,7 @@
 
 #include "ProgramStorage.h"
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
+#include "torch_ltc/Kernels/BufferPlan.h"
 #include "torch_ltc/Support/UserLocation.h"
 
 #include "mlir/IR/Verifier.h"
@@ -123,10 +124,10 @@ LtcValue ltcProgramAddTensorParameter(LtcProgram program, LtcTensorType type,
   SmallVector<NamedAttribute> attributes;
   if (name)
     attributes.push_back(
-        builder.getNamedAttr("torch_ltc.name", builder.getStringAttr(name)));
+        builder.getNamedAttr(kNameAttr, builder.getStringAttr(name)));
   if (donatable)
     attributes.push_back(
-        builder.getNamedAttr("torch_ltc.donatable", builder.getUnitAttr()));
+        builder.getNamedAttr(kDonatableAttr, builder.getUnitAttr()));
   return addArgument(program, tensor, attributes);
 }
 
@@ -376,7 +377,7 @@ LtcStatus ltcProgramSetOutputs(LtcProgram program, const LtcValue *outputs,
                                            ValueRange(values).getTypes()));
   for (auto [index, value] : llvm::enumerate(values))
     if (std::optional<unsigned> argument = updatedArgument(value))
-      function.setResultAttr(index, "torch_ltc.updates",
+      function.setResultAttr(index, kUpdatesAttr,
                              builder.getI64IntegerAttr(*argument));
   program->finished = true;
   return nullptr;

@@ -159,7 +159,8 @@ private:
     auto values = llvm::enumerate(terminator()->getOperands());
     for (auto [index, value] : values) {
       plan.outputs[index].bytes = getTensorBytes(value.getType());
-      auto updated = program.getResultAttrOfType<IntegerAttr>(index, kUpdates);
+      auto updated =
+          program.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr);
       if (updated)
         plan.outputs[index].updatedParameter =
             plan.buffers[plan.parts[program.getArgument(updated.getInt())]

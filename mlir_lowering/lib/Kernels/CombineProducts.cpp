@@ -18,7 +18,6 @@
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -265,10 +264,8 @@ std::map<int, Products> splitByDependence(Block &block, Products &products) {
   DenseMap<Operation *, int> waits;
   std::map<int, Products> result;
   for (Operation &op : block) {
-    SetVector<Value> read(op.operand_begin(), op.operand_end());
-    getUsedValuesDefinedAbove(op.getRegions(), read);
     int most = 0;
-    for (Value value : read)
+    for (Value value : valuesRead(&op))
       if (Operation *def = value.getDefiningOp())
         most = std::max(most, waits.lookup(def) + int(members.contains(def)));
     waits[&op] = most;

@@ -74,9 +74,7 @@ private:
   /// Notes that the op's unit reads values of others.
   void recordReader(Operation *op) {
     int64_t number = unitOf.lookup(op);
-    SetVector<Value> values(op->operand_begin(), op->operand_end());
-    getUsedValuesDefinedAbove(op->getRegions(), values);
-    for (Value value : values) {
+    for (Value value : valuesRead(op)) {
       int64_t unit = unitOfValue(value);
       if (unit >= 0 && unit != number)
         unitReaders[unit].insert(number);
@@ -94,11 +92,7 @@ private:
 
   int64_t latestUnit(Operation *op) {
     int64_t latest = -1;
-    SetVector<Value> captured;
-    getUsedValuesDefinedAbove(op->getRegions(), captured);
-    for (Value value : op->getOperands())
-      latest = std::max(latest, unitOfValue(value));
-    for (Value value : captured)
+    for (Value value : valuesRead(op))
       latest = std::max(latest, unitOfValue(value));
     return latest;
   }
@@ -204,7 +198,7 @@ private:
   static Value throughReshapes(Value value, const FusionDomain &domain) {
     while (!domain.contains(value)) {
       Operation *def = value.getDefiningOp();
-      if (!isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(def))
+      if (!isReshape(def))
         break;
       value = def->getOperand(0);
     }
@@ -313,9 +307,7 @@ private:
   /// point; reshapes of its values are the program's, not the group's.
   bool readsSource(linalg::GenericOp op, int64_t from,
                    const FusionDomain &domain) {
-    SetVector<Value> values(op->operand_begin(), op->operand_end());
-    getUsedValuesDefinedAbove(op->getRegions(), values);
-    return llvm::any_of(values, [&](Value value) {
+    return llvm::any_of(valuesRead(op), [&](Value value) {
       return unitOfValue(value) == from && !domain.contains(value);
     });
   }

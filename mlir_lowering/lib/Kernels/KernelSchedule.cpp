@@ -2,6 +2,8 @@
 
 #include "torch_ltc/Kernels/KernelSchedule.h"
 
+#include "torch_ltc/Kernels/Program.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -30,12 +32,8 @@ std::optional<KernelSchedule> KernelSchedule::compute(func::FuncOp kernel) {
 // Members and results
 //===----------------------------------------------------------------------===//
 
-static bool isView(Operation *op) {
-  return isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
-}
-
 Value KernelSchedule::getRoot(Value value) {
-  while (isView(value.getDefiningOp()))
+  while (isReshape(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
   return value;
 }
@@ -57,7 +55,7 @@ bool KernelSchedule::collectMembers() {
         return false;
       for (Value result : generic.getResults())
         producers[result] = domain.getMembers().size() - 1;
-    } else if (isView(&op)) {
+    } else if (isReshape(&op)) {
       if (domain.contains(op.getOperand(0)) && !domain.addView(&op))
         return false;
     } else if (!isa<tensor::EmptyOp>(op) && !isScalarCode(&op) &&

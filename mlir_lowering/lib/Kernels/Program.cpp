@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -34,7 +35,7 @@ OpRole mlir::torch_ltc::getRole(Operation *op) {
   if (isa<ltc::KernelCallOp, ltc::LibraryCallOp, ltc::JoinOp,
           ltc::CheckBoundsOp>(op))
     return OpRole::Call;
-  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+  if (isReshape(op))
     return OpRole::View;
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
     return isContiguousSlice(slice) ? OpRole::View : OpRole::Compute;
@@ -50,6 +51,16 @@ OpRole mlir::torch_ltc::getRole(Operation *op) {
       llvm::none_of(op->getResultTypes(), isTensor))
     return OpRole::Clone;
   return OpRole::Compute;
+}
+
+SetVector<Value> mlir::torch_ltc::valuesRead(Operation *op) {
+  SetVector<Value> values(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), values);
+  return values;
+}
+
+bool mlir::torch_ltc::isReshape(Operation *op) {
+  return isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
 }
 
 bool mlir::torch_ltc::isContiguousSlice(tensor::ExtractSliceOp slice) {

@@ -10,6 +10,7 @@
 
 #include "torch_ltc/Kernels/BufferPlan.h"
 #include "torch_ltc/Kernels/FusionDomain.h"
+#include "torch_ltc/Kernels/KernelSchedule.h"
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
 
@@ -28,15 +29,6 @@ constexpr size_t mostOps = 24;
 /// Time to read or write a byte of a tensor that the cache doesn't hold, in
 /// units of an instruction on an element of a vector.
 constexpr double costOfByte = 4;
-
-Value throughViews(Value value) {
-  while (Operation *def = value.getDefiningOp()) {
-    if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(def))
-      break;
-    value = def->getOperand(0);
-  }
-  return value;
-}
 
 /// Elementwise, reading each element once (broadcasts aside) and nothing at
 /// computed positions.
@@ -111,7 +103,7 @@ private:
     SetVector<Value> inputs;
     for (Operation *member : members)
       for (Value operand : member->getOperands()) {
-        Value root = throughViews(operand);
+        Value root = KernelSchedule::getRoot(operand);
         if (groupOf(root.getDefiningOp()) != number &&
             isa<RankedTensorType>(root.getType()) && !isUniform(root))
           inputs.insert(root);
@@ -220,7 +212,7 @@ private:
     IRMapping copies;
     for (Operation *member : ordered)
       for (OpOperand &operand : member->getOpOperands()) {
-        if (!chosen.contains(throughViews(operand.get())))
+        if (!chosen.contains(KernelSchedule::getRoot(operand.get())))
           continue;
         OpBuilder builder(member);
         operand.set(copy(builder, operand.get(), number, recipe, copies));

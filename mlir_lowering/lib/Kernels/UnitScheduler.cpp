@@ -6,16 +6,8 @@
 #include "torch_ltc/Kernels/BufferPlan.h"
 #include "torch_ltc/Kernels/Program.h"
 
-#include "mlir/Transforms/RegionUtils.h"
-
 using namespace mlir;
 using namespace mlir::torch_ltc;
-
-SetVector<Value> mlir::torch_ltc::valuesRead(Operation *op) {
-  SetVector<Value> values(op->operand_begin(), op->operand_end());
-  getUsedValuesDefinedAbove(op->getRegions(), values);
-  return values;
-}
 
 UnitScheduler::UnitScheduler(func::FuncOp program)
     : program(program), block(program.getBody().front()) {
@@ -58,7 +50,8 @@ void UnitScheduler::findProducers() {
 void UnitScheduler::putUpdatesLast() {
   Operation *terminator = block.getTerminator();
   for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
-    auto updated = program.getResultAttrOfType<IntegerAttr>(index, kUpdates);
+    auto updated =
+        program.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr);
     Operation *writer = value.getDefiningOp();
     while (writer && getRole(writer) == OpRole::View)
       writer = writer->getOperand(0).getDefiningOp();

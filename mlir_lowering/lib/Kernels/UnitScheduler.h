@@ -9,9 +9,6 @@
 
 namespace mlir::torch_ltc {
 
-/// Values that an op reads, including those captured by its regions.
-SetVector<Value> valuesRead(Operation *op);
-
 /// Sorts the program's ops so that each unit (the members of a group, or one
 /// op that has none) is a contiguous run after all that it reads. Depth first
 /// in program order, but

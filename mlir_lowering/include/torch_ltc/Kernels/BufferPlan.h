@@ -28,7 +28,7 @@ namespace mlir::torch_ltc {
 /// Unit attribute of arguments whose memory the caller gives away.
 inline constexpr llvm::StringLiteral kDonatableAttr = "torch_ltc.donatable";
 /// On a result: the number of the argument whose new value it is.
-inline constexpr llvm::StringLiteral kUpdates = "torch_ltc.updates";
+inline constexpr llvm::StringLiteral kUpdatesAttr = "torch_ltc.updates";
 /// Name of a parameter: a string attribute of arguments.
 inline constexpr llvm::StringLiteral kNameAttr = "torch_ltc.name";
 
@@ -54,7 +54,7 @@ struct BufferPart {
 struct PlannedOutput {
   std::optional<unsigned> donatedParameter;
   std::optional<unsigned> forwardedParameter;
-  /// Whose new value it is (`kUpdates`).
+  /// Whose new value it is (`kUpdatesAttr`).
   std::optional<unsigned> updatedParameter;
   /// Set if the bytes must be copied to the output at the program's end.
   std::optional<BufferPart> copyFrom;

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlir::torch_ltc {
 
@@ -34,6 +35,12 @@ enum class OpRole {
   Constant ///< non-splat tensor constant: stays, becomes data
 };
 OpRole getRole(Operation *op);
+
+/// Values that an op reads, including those captured by its regions.
+SetVector<Value> valuesRead(Operation *op);
+
+/// Whether the op only gives its operand another shape; false for null.
+bool isReshape(Operation *op);
 
 /// Whether the result of a static slice is one contiguous range of its source.
 bool isContiguousSlice(tensor::ExtractSliceOp slice);
