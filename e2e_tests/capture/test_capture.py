@@ -311,6 +311,38 @@ def test_cpu_arguments_are_uploaded() -> None:
     assert step.replays == 4
 
 
+@pytest.mark.parametrize("draw", ["bernoulli", "dropout", "rand_like"])
+def test_random_numbers_are_drawn_again(draw: str) -> None:
+    draws = {
+        "bernoulli": torch.bernoulli,
+        "dropout": lambda x: F.dropout(x, 0.4),
+        "rand_like": torch.rand_like,
+    }
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        return draws[draw](x) + x
+
+    results = []
+    for device in ("cpu", "lazy"):
+        call = torch_ltc.capture(step) if device == "lazy" else step
+        x = torch.full((5, 7), 0.3).to(device)
+        torch.manual_seed(4)
+        results.append([call(x).cpu() for _ in range(8)])
+    assert call.replays >= 4, call.fallbacks
+    assert not results[0][0].equal(results[0][1])
+    torch.testing.assert_close(results[1], results[0])
+
+
+def test_replayed_steps_are_in_the_step_log() -> None:
+    training = Training("lazy")
+    training.run(8)
+    last, before = torch_ltc.step_log()[-1], torch_ltc.step_log()[-2]
+    assert last["trigger"] == "capture" and last["origin"] == "captured"
+    assert last["time"] >= before["time"] > 0
+    assert last["ops"] == before["ops"] > 0
+    assert last["live_tensors"] > 0 and last["allocated_bytes"] > 0
+
+
 def test_numbers_among_the_arguments() -> None:
     """Each value is captured by itself."""
 

@@ -20,6 +20,15 @@ using torch::jit::Stack;
 
 namespace {
 
+/// Draws numbers and makes them data of device lazy; an open recording keeps
+/// `draw`, which returns a new CPU tensor at each call.
+HostDataPtr drawAndNote(Draw draw) {
+  HostDataPtr drawn = HostData::takeOver(draw());
+  if (Recording *recording = Recording::current())
+    recording->noteDraw(drawn, std::move(draw));
+  return drawn;
+}
+
 /// A kernel for ops that read nothing but the sizes and dtype of their tensor.
 class DrawKernel final : public c10::OperatorKernel {
 public:
@@ -35,19 +44,15 @@ public:
       else if (record.arguments[i].name == "device")
         value = c10::Device(c10::kCPU);
     }
-    std::optional<Stack> arguments;
-    if (Recording::current())
-      arguments = Stack(stack->begin() + int64_t(begin), stack->end());
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
-    HostDataPtr drawn = HostData::takeOver(std::move(stack->back()).toTensor());
-    stack->pop_back();
-    if (arguments)
-      Recording::current()->noteDraw(drawn, [op, arguments = *arguments] {
-        Stack again = arguments;
-        op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &again);
-        return std::move(again.back()).toTensor();
-      });
-    at::Tensor result = makeTensor(std::move(drawn));
+    Stack arguments(stack->begin() + int64_t(begin), stack->end());
+    stack->resize(begin);
+    at::Tensor result =
+        makeTensor(drawAndNote([op, arguments = std::move(arguments)] {
+          Stack values = arguments;
+          op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
+                             &values);
+          return std::move(values.back()).toTensor();
+        }));
     stack->emplace_back(record.hasTensorArgument ? result
                                                  : wrapIfOutside(result));
   }
@@ -68,13 +73,10 @@ nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
     return {
         traceOp("aten::clone", {input}),
         makeTensor(HostData::takeOver(at::ones(input.sizes(), maskOptions)))};
-  auto draw = [sizes = input.sizes().vec(), maskOptions, p] {
-    return at::empty(sizes, maskOptions).bernoulli_(1 - p);
-  };
-  HostDataPtr drawn = HostData::takeOver(draw());
-  if (Recording *recording = Recording::current())
-    recording->noteDraw(drawn, draw);
-  at::Tensor mask = makeTensor(std::move(drawn));
+  at::Tensor mask =
+      makeTensor(drawAndNote([sizes = input.sizes().vec(), maskOptions, p] {
+        return at::empty(sizes, maskOptions).bernoulli_(1 - p);
+      }));
   double scale = p == 1 ? 0 : 1 / (1 - p);
   // The backward op is the forward computation.
   at::Tensor output =
@@ -90,12 +92,12 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
               "Expected tensor for argument self to have a floating dtype; but "
               "got ",
               dtype);
-  at::Tensor drawn =
-      at::empty(probabilities.sizes(),
-                at::TensorOptions().dtype(dtype == at::kDouble ? at::kDouble
-                                                               : at::kFloat));
-  drawn.uniform_(0, 1, std::move(generator));
-  at::Tensor uniform = makeTensor(HostData::takeOver(std::move(drawn)));
+  auto options = at::TensorOptions().dtype(dtype == at::kDouble ? at::kDouble
+                                                                : at::kFloat);
+  at::Tensor uniform = makeTensor(
+      drawAndNote([sizes = probabilities.sizes().vec(), options, generator] {
+        return at::empty(sizes, options).uniform_(0, 1, generator);
+      }));
   at::Tensor below = traceOp("aten::lt.Tensor", {uniform, probabilities});
   return traceOp("aten::_to_copy", {below, IValue(int64_t(dtype))});
 }
