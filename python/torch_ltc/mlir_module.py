@@ -16,8 +16,8 @@ class CompiledModule:
     def __init__(self, module: str | bytes) -> None:
         data = module.encode() if isinstance(module, str) else bytes(module)
         self._executable = bindings().compile_module(data)
-        self.inputs = [_spec(row) for row in self._executable.inputs()]
-        self.outputs = [_spec(row) for row in self._executable.outputs()]
+        self.inputs = [TensorSpec.from_row(row) for row in self._executable.inputs()]
+        self.outputs = [TensorSpec.from_row(row) for row in self._executable.outputs()]
         self.num_scalars: int = self._executable.num_scalars
 
     def __call__(
@@ -38,8 +38,3 @@ def compile_mlir(module: str | bytes) -> CompiledModule:
     torch dialect or on the linalg stage. RuntimeError: what can't be parsed or
     lowered, with the op."""
     return CompiledModule(module)
-
-
-def _spec(row: dict) -> TensorSpec:
-    dtype = getattr(torch, row["dtype"])
-    return TensorSpec(row["name"], tuple(row["sizes"]), dtype, bool(row["name"]))

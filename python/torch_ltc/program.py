@@ -24,20 +24,21 @@ class TensorSpec:
     #: Nobody reads this input after the run, so its memory may be reused.
     donatable: bool = False
 
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> TensorSpec:
+        """From an entry of the bindings' `inputs()` or `outputs()`."""
+        return cls(
+            name=row["name"],
+            shape=tuple(row["sizes"]),
+            dtype=getattr(torch, row["dtype"]),
+            is_parameter=bool(row["name"]),
+            donatable=row.get("donatable", False),
+        )
+
     def __str__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")
         text = f"{dtype}[{','.join(map(str, self.shape))}]"
         return f"{self.name}: {text}" if self.name else text
-
-
-def _spec(row: dict[str, Any]) -> TensorSpec:
-    return TensorSpec(
-        name=row["name"],
-        shape=tuple(row["sizes"]),
-        dtype=getattr(torch, row["dtype"]),
-        is_parameter=bool(row["name"]),
-        donatable=row.get("donatable", False),
-    )
 
 
 class Program:
@@ -54,8 +55,8 @@ class Program:
         self.name: str = traced.name
         #: The function's name in the module.
         self.entry: str = traced.entry
-        self.inputs = [_spec(row) for row in traced.inputs()]
-        self.outputs = [_spec(row) for row in traced.outputs()]
+        self.inputs = [TensorSpec.from_row(row) for row in traced.inputs()]
+        self.outputs = [TensorSpec.from_row(row) for row in traced.outputs()]
         #: Type of each scalar argument: int or float (64 bits).
         self.scalars: list[type] = [
             int if kind == "int" else float for kind, _ in traced.scalars()
