@@ -66,3 +66,15 @@ def test_ir_debug_adds_lines(tmp_path: Path) -> None:
         LTC_IR_DEBUG="1",
     )
     assert "user_script.py:4" in path.read_text()
+
+
+def test_sync_multi() -> None:
+    """torch::lazy's own pipeline, which torch._lazy doesn't use but others may:
+    through our lowering context."""
+    x = torch.arange(3.0).to("lazy")
+    doubled = x * 2
+    more = doubled + 0.5
+    torch._C._lazy._sync_multi([doubled, more], [], True, False)
+    assert doubled.tolist() == [0, 2, 4]
+    assert more.tolist() == [0.5, 2.5, 4.5]
+    assert torch_ltc.step_log()[-1]["ops"] == 2

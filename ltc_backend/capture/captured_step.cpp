@@ -313,8 +313,6 @@ std::string CapturedStep::replay(const std::vector<at::Tensor> &tensors,
     return failure;
   Stopwatch stopwatch;
   ScheduledStep step;
-  step.completion = std::make_shared<Completion>();
-  step.updatesCompletion = std::make_shared<Completion>();
   step.parameters.reserve(parameters.size());
   step.outputs.reserve(outputs.size());
   addParameters(tensors, step);
@@ -329,18 +327,7 @@ std::string CapturedStep::replay(const std::vector<at::Tensor> &tensors,
     *count.mutable_data_ptr<float>() += 1;
   step.program = program;
   step.number = StepExecutor::get().noteReplayedStep();
-  StepEvent event;
-  event.step = step.number;
-  event.program = program->name;
-  event.origin = "captured";
-  event.trigger = "capture";
-  event.ops = int64_t(program->numOps);
-  event.donated = int64_t(program->numDonated);
-  event.scheduleSeconds = stopwatch.seconds();
-  step.event = addStepEvent(std::move(event));
-  count(Counter::executions);
   count(Counter::replayed_steps);
-  count(Counter::donated_buffers, int64_t(program->numDonated));
-  scheduleStep(std::move(step));
+  logAndSchedule(std::move(step), "captured", "capture", stopwatch.seconds());
   return "";
 }

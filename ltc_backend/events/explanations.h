@@ -1,5 +1,4 @@
-//===- explanations.h - Events as sentences, as they happen --------*- C++
-//-*-===//
+//===- explanations.h - Events as sentences, as they happen -----*- C++ -*-===//
 //
 // Rate-limited: the first event of an op and line is information, the 10th,
 // 100th, ... is a warning, since by then it is part of a loop.

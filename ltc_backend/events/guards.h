@@ -1,5 +1,4 @@
-//===- guards.h - What a part of the program mustn't do ------------*- C++
-//-*-===//
+//===- guards.h - What a part of the program mustn't do ---------*- C++ -*-===//
 //
 // While a guard is on, the event that it forbids raises instead of happening.
 // For the whole process: backward passes run on threads of autograd's.

@@ -1,5 +1,4 @@
-//===- ledger.h - What ran eagerly, and what cut the graph ---------*- C++
-//-*-===//
+//===- ledger.h - What ran eagerly, and what cut the graph ------*- C++ -*-===//
 //
 // Two tables, one row for each op and user line: the fallback ledger and the
 // sync log. Thread-safe.

@@ -1,5 +1,4 @@
-//===- log.h - Messages for the user -------------------------------*- C++
-//-*-===//
+//===- log.h - Messages for the user ----------------------------*- C++ -*-===//
 //
 // One sentence each. They go to the hook that the Python package installs;
 // messages from before are kept and handed over. Without a hook, warnings and

@@ -1,5 +1,4 @@
-//===- metrics.h - Counters and timers -----------------------------*- C++
-//-*-===//
+//===- metrics.h - Counters and timers --------------------------*- C++ -*-===//
 //
 // Names and meanings are part of the Python interface (torch_ltc.metrics()).
 //

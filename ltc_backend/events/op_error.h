@@ -1,5 +1,4 @@
-//===- op_error.h - Errors with the op and the user's line ---------*- C++
-//-*-===//
+//===- op_error.h - Errors with the op and the user's line ------*- C++ -*-===//
 
 #ifndef TORCH_LTC_EVENTS_OP_ERROR_H
 #define TORCH_LTC_EVENTS_OP_ERROR_H

@@ -1,5 +1,4 @@
-//===- step_log.h - Compilations and executions, one by one --------*- C++
-//-*-===//
+//===- step_log.h - Compilations and executions, one by one -----*- C++ -*-===//
 
 #ifndef TORCH_LTC_EVENTS_STEP_LOG_H
 #define TORCH_LTC_EVENTS_STEP_LOG_H
@@ -33,8 +32,9 @@ struct CompileEvent {
 struct StepEvent {
   int64_t step = 0;
   std::string program;
-  std::string origin;  // "memory" | "disk" | "compiled" | "interpreted"
-  std::string trigger; // "mark_step" | "sync" | "cut"
+  /// "memory" | "disk" | "compiled" | "interpreted" | "captured"
+  std::string origin;
+  std::string trigger; // "mark_step" | "sync" | "cut" | "capture"
   int64_t ops = 0;
   double scheduleSeconds = 0;
   double executeSeconds = -1; // while it runs

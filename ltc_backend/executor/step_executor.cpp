@@ -12,7 +12,6 @@
 #include "events/step_log.h"
 #include "executor/donation.h"
 #include "executor/program_cache.h"
-#include "executor/step_queue.h"
 #include "executor/tensor_names.h"
 #include "lowering/dump.h"
 #include "lowering/external_backend.h"
@@ -156,8 +155,6 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
               takeSnapshot(graph, hash.text(), donatable));
 
   ScheduledStep step;
-  step.completion = std::make_shared<Completion>();
-  step.updatesCompletion = std::make_shared<Completion>();
   std::vector<HostDataPtr> results;
   for (size_t i = 0; i < graph.results.size(); ++i) {
     ResultRef ref = graph.results[i];
@@ -188,25 +185,10 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   step.program = program;
   step.number = stepCounter.load();
   step.location = shortText(location ? location : captureLocationIfWanted());
-  StepEvent event;
-  event.step = step.number;
-  event.program = program->name;
-  event.origin = origin;
-  event.trigger = triggerName(int(trigger));
-  event.ops = int64_t(graph.numOps);
-  event.donated = int64_t(program->numDonated);
-  event.time = std::chrono::duration<double>(
-                   std::chrono::system_clock::now().time_since_epoch())
-                   .count();
-  event.liveTensors = numLiveTensors();
-  event.allocatedBytes = memoryStatistics().allocated;
-  event.scheduleSeconds = stopwatch.seconds();
-  step.event = addStepEvent(std::move(event));
-  count(Counter::executions);
-  count(Counter::donated_buffers, int64_t(program->numDonated));
   recordTime(Timer::trace_to_schedule, stopwatch.seconds());
   CompletionPtr completion = step.completion;
-  scheduleStep(std::move(step));
+  logAndSchedule(std::move(step), origin, triggerName(int(trigger)),
+                 stopwatch.seconds());
   if (wait) {
     const std::string &error = completion->wait();
     TORCH_CHECK(error.empty(), error);
@@ -218,6 +200,28 @@ void StepExecutor::markStep(bool wait) {
   count(Counter::steps);
   run(LiveSet::ofThisThread()->pending(), Trigger::MarkStep, /*full=*/true,
       wait);
+}
+
+void torch_ltc::logAndSchedule(ScheduledStep step, std::string origin,
+                               std::string trigger, double scheduleSeconds) {
+  const Program &program = *step.program;
+  StepEvent event;
+  event.step = step.number;
+  event.program = program.name;
+  event.origin = std::move(origin);
+  event.trigger = std::move(trigger);
+  event.ops = int64_t(program.numOps);
+  event.donated = int64_t(program.numDonated);
+  event.time = std::chrono::duration<double>(
+                   std::chrono::system_clock::now().time_since_epoch())
+                   .count();
+  event.liveTensors = numLiveTensors();
+  event.allocatedBytes = memoryStatistics().allocated;
+  event.scheduleSeconds = scheduleSeconds;
+  step.event = addStepEvent(std::move(event));
+  count(Counter::executions);
+  count(Counter::donated_buffers, int64_t(program.numDonated));
+  scheduleStep(std::move(step));
 }
 
 int64_t StepExecutor::noteReplayedStep() {

@@ -1,5 +1,4 @@
-//===- step_executor.h - From pending graphs to results ------------*- C++
-//-*-===//
+//===- step_executor.h - From pending graphs to results ---------*- C++ -*-===//
 //
 // The pipeline of every execution, whoever asks for it:
 //
@@ -16,6 +15,7 @@
 #define TORCH_LTC_EXECUTOR_STEP_EXECUTOR_H
 
 #include "executor/live_tensors.h"
+#include "executor/step_queue.h"
 
 #include <torch/csrc/lazy/core/lazy_graph_executor.h>
 
@@ -66,6 +66,12 @@ private:
   void run(std::vector<TensorDataPtr> tensors, Trigger trigger, bool full,
            bool wait);
 };
+
+/// Enters the execution in the step log and the counters, then schedules it.
+/// `scheduleSeconds`: what the calling thread has spent on it. For `origin` and
+/// `trigger` see StepEvent.
+void logAndSchedule(ScheduledStep step, std::string origin, std::string trigger,
+                    double scheduleSeconds);
 
 } // namespace torch_ltc
 

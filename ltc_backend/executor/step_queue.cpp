@@ -63,20 +63,11 @@ public:
     isEnding = false;
   }
 
-  void run(ScheduledStep &step) {
-    Stopwatch stopwatch;
+  void run(ScheduledStep step) {
+    CompletionPtr completion = step.completion;
+    CompletionPtr updatesCompletion = step.updatesCompletion;
     bool areParametersIntact = false;
-    std::string error = execute(step, areParametersIntact);
-    double seconds = stopwatch.seconds();
-    recordTime(Timer::execute, seconds);
-    finishStepEvent(step.event, seconds);
-    if (!error.empty() && areParametersIntact)
-      keepOldValues(step);
-    // The buffers go back before anybody is told: a waiting thread may
-    // allocate at once.
-    CompletionPtr completion = std::move(step.completion);
-    CompletionPtr updatesCompletion = std::move(step.updatesCompletion);
-    step = ScheduledStep();
+    std::string error = runAndLog(std::move(step), areParametersIntact);
     if (!error.empty()) {
       std::lock_guard<std::mutex> lock(mutex);
       if (firstError.empty())
@@ -103,11 +94,24 @@ private:
       ScheduledStep step = std::move(steps.front());
       steps.pop_front();
       lock.unlock();
-      run(step);
+      run(std::move(step));
       lock.lock();
       --inFlight;
       changed.notify_all();
     }
+  }
+
+  /// The step ends with the call: its buffers go back before anybody is told,
+  /// as a waiting thread may allocate at once.
+  std::string runAndLog(ScheduledStep step, bool &areParametersIntact) {
+    Stopwatch stopwatch;
+    std::string error = execute(step, areParametersIntact);
+    double seconds = stopwatch.seconds();
+    recordTime(Timer::execute, seconds);
+    finishStepEvent(step.event, seconds);
+    if (!error.empty() && areParametersIntact)
+      keepOldValues(step);
+    return error;
   }
 
   std::string execute(ScheduledStep &step, bool &areParametersIntact) {
@@ -197,7 +201,7 @@ void torch_ltc::scheduleStep(ScheduledStep step) {
   }
   // Earlier steps may still be in the queue if the option has just changed.
   queue().drain();
-  queue().run(step);
+  queue().run(std::move(step));
 }
 
 std::string torch_ltc::waitForScheduledSteps() {

@@ -1,5 +1,4 @@
-//===- step_queue.h - Scheduled steps, first in first out ----------*- C++
-//-*-===//
+//===- step_queue.h - Scheduled steps, first in first out -------*- C++ -*-===//
 //
 // One worker thread runs the steps of all threads in the order in which they
 // were scheduled. So a step may overwrite a buffer that earlier steps read.
@@ -13,6 +12,7 @@
 
 #include <ATen/ThreadLocalState.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,10 +26,10 @@ struct ScheduledStep {
   std::vector<DynamicScalar> scalars;
   /// Unfinished steps that write the parameters.
   std::vector<CompletionPtr> inputs;
-  CompletionPtr completion;
+  CompletionPtr completion = std::make_shared<Completion>();
   /// Of the outputs that are parameters' new values: after a run that failed
   /// before it overwrote any parameter they hold the old ones.
-  CompletionPtr updatesCompletion;
+  CompletionPtr updatesCompletion = std::make_shared<Completion>();
   int numThreads = 1;
   int64_t number = 0;
   uint64_t event = 0; // in the step log

@@ -2,9 +2,9 @@
 
 #include "lowering/base_pipeline.h"
 
+#include "events/metrics.h"
 #include "executor/program_cache.h"
 #include "executor/step_executor.h"
-#include "executor/step_queue.h"
 #include "lowering/program_maker.h"
 
 using namespace torch_ltc;
@@ -47,10 +47,9 @@ void TracedComputation::compile() {
 
 std::vector<BackendDataPtr>
 TracedComputation::execute(c10::ArrayRef<BackendDataPtr> arguments) const {
-  std::vector<HostDataPtr> tensors;
+  Stopwatch stopwatch;
   ScheduledStep step;
   step.program = program;
-  step.completion = std::make_shared<Completion>();
   step.number = StepExecutor::get().stepNumber();
   for (size_t i = 0; i < arguments.size(); ++i) {
     auto data = std::static_pointer_cast<HostData>(arguments[i]);
@@ -78,7 +77,7 @@ TracedComputation::execute(c10::ArrayRef<BackendDataPtr> arguments) const {
     step.outputs.push_back(std::move(buffer));
   }
   CompletionPtr completion = step.completion;
-  scheduleStep(std::move(step));
+  logAndSchedule(std::move(step), "memory", "sync", stopwatch.seconds());
   const std::string &error = completion->wait();
   TORCH_CHECK(error.empty(), error);
   return results;

@@ -1,5 +1,4 @@
-//===- base_pipeline.h - What torch::lazy's own pipeline needs -----*- C++
-//-*-===//
+//===- base_pipeline.h - What torch::lazy's own pipeline needs --*- C++ -*-===//
 //
 // The base class's `SyncTensorsGraph` (torch._C._lazy._sync_multi, and reads
 // that torch's own code makes) lowers through a `LoweringContext` and runs a
