@@ -1,5 +1,4 @@
-//===- torch_headers.h - Precompiled: PyTorch's heavy headers ------*- C++
-//-*-===//
+//===- torch_headers.h - Precompiled: PyTorch's heavy headers ---*- C++ -*-===//
 
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/core/Tensor.h>

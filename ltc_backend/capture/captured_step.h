@@ -1,5 +1,4 @@
-//===- captured_step.h - A step that runs without being traced -----*- C++
-//-*-===//
+//===- captured_step.h - A step that runs without being traced --*- C++ -*-===//
 //
 // A program with the origin of each of its parameters and the place of each of
 // its results, found by comparing two recordings of consecutive steps:

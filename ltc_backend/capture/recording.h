@@ -1,5 +1,4 @@
-//===- recording.h - What one traced step read, drew and computed --*- C++
-//-*-===//
+//===- recording.h - What one traced step read and drew ---------*- C++ -*-===//
 //
 // While a recording is open on a thread, the tracer and the executor report to
 // it. Two recordings of the same program tell where each parameter comes from

@@ -1,5 +1,4 @@
-//===- config.h - Typed access to the configuration table ---------*- C++
-//-*-===//
+//===- config.h - Typed access to the configuration table -------*- C++ -*-===//
 //
 // One row of config.def is one member of `Config`. Values come from the
 // default, then the environment (read once, when the table is first used),

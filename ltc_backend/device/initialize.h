@@ -1,5 +1,4 @@
-//===- initialize.h - Entry point of the library -------------------*- C++
-//-*-===//
+//===- initialize.h - Entry point of the library ----------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_DEVICE_INITIALIZE_H
 #define TORCH_LTC_DEVICE_INITIALIZE_H

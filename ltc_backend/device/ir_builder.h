@@ -1,5 +1,4 @@
-//===- ir_builder.h - Nodes that torch::lazy's own code asks for ---*- C++
-//-*-===//
+//===- ir_builder.h - Nodes for torch::lazy's own code ----------*- C++ -*-===//
 
 #ifndef TORCH_LTC_DEVICE_IR_BUILDER_H
 #define TORCH_LTC_DEVICE_IR_BUILDER_H

@@ -1,5 +1,4 @@
-//===- lazy_device.h - The one device of this backend --------------*- C++
-//-*-===//
+//===- lazy_device.h - The one device of this backend -----------*- C++ -*-===//
 
 #ifndef TORCH_LTC_DEVICE_LAZY_DEVICE_H
 #define TORCH_LTC_DEVICE_LAZY_DEVICE_H

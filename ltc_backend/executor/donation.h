@@ -1,5 +1,4 @@
-//===- donation.h - Parameters whose buffers a step may overwrite --*- C++
-//-*-===//
+//===- donation.h - Parameters whose memory steps overwrite -----*- C++ -*-===//
 //
 // After `p.sub_(lr * g)` the old value of p can't be read any more: only the
 // graph that is about to run refers to it, and its buffer may hold the new

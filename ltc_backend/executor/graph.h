@@ -1,5 +1,4 @@
-//===- graph.h - The graph below a set of results ------------------*- C++
-//-*-===//
+//===- graph.h - The graph below a set of results ---------------*- C++ -*-===//
 //
 // `Graph` is the walk over pending nodes that every step makes: post-order,
 // parameters, scalars, and the structural hash that names the program. The hash

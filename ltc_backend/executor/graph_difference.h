@@ -1,5 +1,4 @@
-//===- graph_difference.h - Why a program is new -------------------*- C++
-//-*-===//
+//===- graph_difference.h - Why a program is new ----------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_EXECUTOR_GRAPH_DIFFERENCE_H
 #define TORCH_LTC_EXECUTOR_GRAPH_DIFFERENCE_H

@@ -1,5 +1,4 @@
-//===- live_tensors.h - Tensors with a pending graph, by thread ----*- C++
-//-*-===//
+//===- live_tensors.h - Tensors with a pending graph, by thread -*- C++ -*-===//
 //
 // Each thread that traces has a set of the tensors whose values are still
 // graphs. A step computes the set of the thread that ends it; so threads that

@@ -1,5 +1,4 @@
-//===- pending_graph.h - The graph of tensors that aren't run yet --*- C++
-//-*-===//
+//===- pending_graph.h - The graph of unfinished tensors --------*- C++ -*-===//
 
 #ifndef TORCH_LTC_EXECUTOR_PENDING_GRAPH_H
 #define TORCH_LTC_EXECUTOR_PENDING_GRAPH_H

@@ -1,5 +1,4 @@
-//===- program.h - What runs a step --------------------------------*- C++
-//-*-===//
+//===- program.h - What runs a step -----------------------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_EXECUTOR_PROGRAM_H
 #define TORCH_LTC_EXECUTOR_PROGRAM_H

@@ -1,5 +1,4 @@
-//===- program_cache.h - Loaded programs by hash -------------------*- C++
-//-*-===//
+//===- program_cache.h - Loaded programs by hash ----------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_EXECUTOR_PROGRAM_CACHE_H
 #define TORCH_LTC_EXECUTOR_PROGRAM_CACHE_H

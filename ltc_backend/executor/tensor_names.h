@@ -1,5 +1,4 @@
-//===- tensor_names.h - Parameter names for people -----------------*- C++
-//-*-===//
+//===- tensor_names.h - Parameter names for people --------------*- C++ -*-===//
 //
 // A name belongs to the tensor that the user holds (the functional wrapper),
 // whose value changes with each in-place update; data gets the name when it

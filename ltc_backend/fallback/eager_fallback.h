@@ -1,5 +1,4 @@
-//===- eager_fallback.h - Ops that run eagerly on the CPU ----------*- C++
-//-*-===//
+//===- eager_fallback.h - Ops that run eagerly on the CPU -------*- C++ -*-===//
 //
 // One sync for all lazy arguments, then the op's CPU kernel, then the results
 // come back as lazy tensors. Every call is entered in the fallback ledger.

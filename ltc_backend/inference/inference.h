@@ -1,5 +1,4 @@
-//===- inference.h - Shapes and dtypes of an op's results ----------*- C++
-//-*-===//
+//===- inference.h - Shapes and dtypes of an op's results -------*- C++ -*-===//
 //
 // Where the tracer meets shape/: the closed form that the op table names, else
 // the cache keyed by the attributes and the operands' shapes, else PyTorch's

@@ -1,5 +1,4 @@
-//===- op_call.h - One call of an op, ready for inference ----------*- C++
-//-*-===//
+//===- op_call.h - One call of an op, ready for inference -------*- C++ -*-===//
 
 #ifndef TORCH_LTC_INFERENCE_OP_CALL_H
 #define TORCH_LTC_INFERENCE_OP_CALL_H

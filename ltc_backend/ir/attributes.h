@@ -1,5 +1,4 @@
-//===- attributes.h - A node's arguments besides tensors -----------*- C++
-//-*-===//
+//===- attributes.h - A node's arguments besides tensors --------*- C++ -*-===//
 //
 // The arguments of one op call as a flat list of words, one entry for each
 // argument of the schema:

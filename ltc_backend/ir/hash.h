@@ -1,5 +1,4 @@
-//===- hash.h - 128-bit hash of words, stable across processes -----*- C++
-//-*-===//
+//===- hash.h - 128-bit hash of words, stable across processes --*- C++ -*-===//
 
 #ifndef TORCH_LTC_IR_HASH_H
 #define TORCH_LTC_IR_HASH_H

@@ -1,5 +1,4 @@
-//===- node.h - Nodes of the traced graph --------------------------*- C++
-//-*-===//
+//===- node.h - Nodes of the traced graph -----------------------*- C++ -*-===//
 //
 // Two kinds: `DataNode` is a value in memory, `OpNode` a call of an op of the
 // table. Both are immutable once made. Destruction is iterative (the base

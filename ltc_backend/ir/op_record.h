@@ -1,5 +1,4 @@
-//===- op_record.h - The op table's rows at run time ---------------*- C++
-//-*-===//
+//===- op_record.h - The op table's rows at run time ------------*- C++ -*-===//
 //
 // One record for each op that is traced, generated from the op table
 // (mlir_lowering/op_table) as OpRecords.inc, completed with the op's schema as

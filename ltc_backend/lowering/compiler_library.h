@@ -1,5 +1,4 @@
-//===- compiler_library.h - mlir_lowering, loaded when needed ------*- C++
-//-*-===//
+//===- compiler_library.h - mlir_lowering, loaded when needed ---*- C++ -*-===//
 //
 // MLIR and LLVM are 250 MB of libraries that a process whose programs are all
 // in the disk cache never needs. They are loaded at the first compile.

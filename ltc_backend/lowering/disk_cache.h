@@ -1,5 +1,4 @@
-//===- disk_cache.h - The runtime's cache as configured ------------*- C++
-//-*-===//
+//===- disk_cache.h - The runtime's cache as configured ---------*- C++ -*-===//
 
 #ifndef TORCH_LTC_LOWERING_DISK_CACHE_H
 #define TORCH_LTC_LOWERING_DISK_CACHE_H

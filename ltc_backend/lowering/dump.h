@@ -1,5 +1,4 @@
-//===- dump.h - A compiled program as files ------------------------*- C++
-//-*-===//
+//===- dump.h - A compiled program as files ---------------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_LOWERING_DUMP_H
 #define TORCH_LTC_LOWERING_DUMP_H

@@ -1,5 +1,4 @@
-//===- external_backend.h - Compilers that users bring -------------*- C++
-//-*-===//
+//===- external_backend.h - Compilers that users bring ----------*- C++ -*-===//
 //
 // Option `backend` names the compiler of new programs; empty: ours. Others are
 // registered at run time (Python: torch_ltc.register_backend) and get the graph

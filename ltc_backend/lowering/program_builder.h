@@ -1,5 +1,4 @@
-//===- program_builder.h - A traced graph as a torch-dialect program -*- C++
-//-*-===//
+//===- program_builder.h - Graphs as torch-dialect programs -----*- C++ -*-===//
 
 #ifndef TORCH_LTC_LOWERING_PROGRAM_BUILDER_H
 #define TORCH_LTC_LOWERING_PROGRAM_BUILDER_H

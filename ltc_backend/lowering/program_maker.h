@@ -1,5 +1,4 @@
-//===- program_maker.h - A program for a new graph -----------------*- C++
-//-*-===//
+//===- program_maker.h - A program for a new graph --------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_LOWERING_PROGRAM_MAKER_H
 #define TORCH_LTC_LOWERING_PROGRAM_MAKER_H

@@ -1,5 +1,4 @@
-//===- blocking.h - Waiting without the caller's language lock -----*- C++
-//-*-===//
+//===- blocking.h - Waiting without the caller's language lock --*- C++ -*-===//
 //
 // A step may run Python code on the worker thread (a backend written in
 // Python), which needs Python's lock. A thread that waits for a step may hold

@@ -1,5 +1,4 @@
-//===- buffer.h - Host memory behind lazy tensors -----------------*- C++
-//-*-===//
+//===- buffer.h - Host memory behind lazy tensors ---------------*- C++ -*-===//
 //
 // A `Buffer` owns contiguous, 64-byte aligned host memory (aligned as torch
 // aligned it, if the memory is a CPU tensor's). Freed memory goes to a caching

@@ -1,5 +1,4 @@
-//===- completion.h - End of a scheduled step ----------------------*- C++
-//-*-===//
+//===- completion.h - End of a scheduled step -------------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_MEMORY_COMPLETION_H
 #define TORCH_LTC_MEMORY_COMPLETION_H

@@ -1,5 +1,4 @@
-//===- host_data.h - A lazy tensor's value in host memory ----------*- C++
-//-*-===//
+//===- host_data.h - A lazy tensor's value in host memory -------*- C++ -*-===//
 //
 // `HostData` is this backend's `BackendData`: a shape, a buffer, and the step
 // that fills it. Values are immutable: an in-place update makes new data. A

@@ -1,5 +1,4 @@
-//===- shape_inference.h - Result shapes and dtypes of ATen ops ----*- C++
-//-*-===//
+//===- shape_inference.h - Result shapes and dtypes of ATen ops -*- C++ -*-===//
 //
 // What an op's results look like, from the sizes and dtypes of its arguments
 // alone. A dispatched Meta kernel answers the same question in 1 to 900

@@ -1,5 +1,4 @@
-//===- source_location.h - The user's Python line ------------------*- C++
-//-*-===//
+//===- source_location.h - The user's Python line ---------------*- C++ -*-===//
 //
 // The library doesn't link Python: the bindings install a function that finds
 // the innermost frame of the user's own code. A location is a small number;

@@ -1,5 +1,4 @@
-//===- argument_walk.h - From dispatcher arguments to a node -------*- C++
-//-*-===//
+//===- argument_walk.h - From dispatcher arguments to a node ----*- C++ -*-===//
 //
 // Reads the arguments of one call by the op's record: tensors become operands,
 // everything else words (ir/attributes.h), numbers that change from step to

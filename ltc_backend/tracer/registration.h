@@ -1,5 +1,4 @@
-//===- registration.h - Kernels of the Lazy dispatch keys ----------*- C++
-//-*-===//
+//===- registration.h - Kernels of the Lazy dispatch keys -------*- C++ -*-===//
 
 #ifndef TORCH_LTC_TRACER_REGISTRATION_H
 #define TORCH_LTC_TRACER_REGISTRATION_H

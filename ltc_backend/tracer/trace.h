@@ -1,5 +1,4 @@
-//===- trace.h - One op of the table becomes a node ----------------*- C++
-//-*-===//
+//===- trace.h - One op of the table becomes a node -------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_TRACER_TRACE_H
 #define TORCH_LTC_TRACER_TRACE_H

@@ -1,5 +1,4 @@
-//===- bindings.h - Parts of the module torch_ltc._C ---------------*- C++
-//-*-===//
+//===- bindings.h - Parts of the module torch_ltc._C ------------*- C++ -*-===//
 //
 // What each function means is written in python/torch_ltc/_C.pyi.
 //

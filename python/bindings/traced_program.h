@@ -1,5 +1,4 @@
-//===- traced_program.h - A traced program for Python --------------*- C++
-//-*-===//
+//===- traced_program.h - A traced program for Python -----------*- C++ -*-===//
 
 #ifndef TORCH_LTC_PYTHON_TRACED_PROGRAM_H
 #define TORCH_LTC_PYTHON_TRACED_PROGRAM_H

@@ -1,5 +1,4 @@
-//===- arguments.h - The arguments that a shape rule reads ---------*- C++
-//-*-===//
+//===- arguments.h - The arguments that a shape rule reads ------*- C++ -*-===//
 //
 // A thin view of the boxed arguments of one call. Positions are those of the
 // schema; a rule that serves ops with different schemas looks its argument up

@@ -1,5 +1,4 @@
-//===- rules.h - One function for each rule of the op table --------*- C++
-//-*-===//
+//===- rules.h - One function for each rule of the op table -----*- C++ -*-===//
 //
 // The functions have the names of the table's rules, so that a rule without a
 // function doesn't link.
