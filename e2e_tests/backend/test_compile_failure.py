@@ -76,6 +76,25 @@ def test_a_training_step_goes_on(refused) -> None:
         torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_a_failed_run_leaves_the_model(refused) -> None:
+    """As with a compiled program: what the step would have updated keeps its
+    old value."""
+    weight = torch.nn.Parameter(torch.ones(4, 3).to("lazy"))
+    optimizer = torch.optim.SGD([weight], lr=0.5)
+    for index in (2, 9):
+        rows = weight.frac().index_select(0, torch.tensor([index]).to("lazy"))
+        (rows.sum() + weight.sum()).backward()
+        optimizer.step()
+        torch_ltc.mark_step()
+        optimizer.zero_grad(set_to_none=False)
+    with pytest.raises(RuntimeError, match=r"index_select.*out of range"):
+        torch_ltc.wait_device_ops()
+    # The first step's value: one row has the gradient 2, the others 1.
+    expected = torch.full((4, 3), 0.5)
+    expected[2] = 0
+    assert torch.equal(weight.detach().cpu(), expected)
+
+
 def test_raising_instead(refused) -> None:
     x = torch.full((7,), 1.5, device="lazy")
     torch_ltc.mark_step()

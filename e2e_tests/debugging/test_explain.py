@@ -210,6 +210,25 @@ def test_detect_nan_names_op_and_line() -> None:
         loop.healthy()
 
 
+def test_detect_nan_keeps_the_model() -> None:
+    """The step that made the NaN isn't taken."""
+    weight = torch.nn.Parameter(torch.ones(3).to("lazy"))
+    optimizer = torch.optim.Adam([weight], lr=0.1)
+    with torch_ltc.debug.detect_nan():
+        for number in (1.0, -1.0):
+            optimizer.zero_grad()
+            (weight * number).sqrt().sum().backward()
+            optimizer.step()
+            torch_ltc.mark_step()
+        with pytest.raises(RuntimeError, match=r"first NaN was made by"):
+            torch_ltc.wait_device_ops()
+    expected = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.Adam([expected], lr=0.1)
+    expected.sqrt().sum().backward()
+    optimizer.step()
+    torch.testing.assert_close(weight.detach().cpu(), expected.detach())
+
+
 def test_step_log_file(tmp_path: Path) -> None:
     path = tmp_path / "steps.jsonl"
     with torch_ltc.config(step_log_file=str(path)):

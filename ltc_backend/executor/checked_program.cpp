@@ -84,8 +84,9 @@ void CheckedProgram::run(c10::ArrayRef<void *> parameters,
                    return false;
                  });
   // torch's own kernels may round otherwise and stay finite.
-  throw std::runtime_error(found.empty()
-                               ? "A result has a NaN or an Inf that PyTorch's "
-                                 "CPU kernels don't make of the same inputs"
-                               : found);
+  throw RunError(found.empty()
+                     ? "A result has a NaN or an Inf that PyTorch's CPU "
+                       "kernels don't make of the same inputs"
+                     : found,
+                 /*parametersIntact=*/true); // as nothing was donated
 }

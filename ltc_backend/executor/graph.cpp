@@ -124,6 +124,23 @@ Graph torch_ltc::buildGraph(c10::ArrayRef<Output> roots) {
   return graph;
 }
 
+std::optional<size_t> torch_ltc::updatedParameter(const GraphSnapshot &graph,
+                                                  ResultRef result) {
+  const torch::lazy::Shape &shape = graph.shape(result);
+  for (;;) {
+    const SnapshotNode &node = graph.nodes[result.position];
+    if (graph.shape(result) != shape)
+      return std::nullopt;
+    if (!node.record)
+      return node.parameter;
+    // Constructors (zeros_like) only take the operand's shape.
+    if (node.numOperands == 0 ||
+        node.record->name.find("_like") != std::string::npos)
+      return std::nullopt;
+    result = graph.operands[node.firstOperand];
+  }
+}
+
 GraphSnapshot torch_ltc::takeSnapshot(const Graph &graph, std::string name,
                                       const std::vector<bool> &donatable) {
   GraphSnapshot snapshot;

@@ -23,6 +23,7 @@
 #include "ir/node.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,11 @@ using GraphSnapshotPtr = std::shared_ptr<const GraphSnapshot>;
 
 GraphSnapshot takeSnapshot(const Graph &graph, std::string name,
                            const std::vector<bool> &donatable);
+
+/// The parameter that the result is the new value of: the first operand of an
+/// op that was written in place is what it overwrites, and has its shape.
+std::optional<size_t> updatedParameter(const GraphSnapshot &graph,
+                                       ResultRef result);
 
 /// One line for each node; for people and for comparing programs.
 std::string graphText(const GraphSnapshot &graph);

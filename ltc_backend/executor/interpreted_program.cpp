@@ -128,9 +128,9 @@ runNode(const GraphSnapshot &graph, const SnapshotNode &node,
     node.record->handle->redispatchBoxed(
         c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   } catch (const c10::Error &error) {
-    throw std::runtime_error(node.record->name + ": " +
-                             error.what_without_backtrace() +
-                             messageSuffix(node.location));
+    throw RunError(node.record->name + ": " + error.what_without_backtrace() +
+                       messageSuffix(node.location),
+                   /*parametersIntact=*/true);
   }
   std::vector<at::Tensor> results;
   for (const IValue &value : stack)
@@ -144,7 +144,8 @@ InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
     : graph(std::move(snapshot)) {
   name = graph->name;
   numOps = graph->numOps;
-  outputs.resize(graph->results.size());
+  for (ResultRef result : graph->results)
+    outputs.emplace_back().updatedParameter = updatedParameter(*graph, result);
 }
 
 std::vector<std::vector<at::Tensor>> torch_ltc::interpretGraph(

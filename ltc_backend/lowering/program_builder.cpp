@@ -38,10 +38,14 @@ public:
         values[i] = {parameters[node.parameter]};
     }
     std::vector<LtcValue> outputs;
-    for (ResultRef result : graph.results)
+    std::vector<int64_t> updated;
+    for (ResultRef result : graph.results) {
       outputs.push_back(values[result.position][result.index]);
-    throwIfFailed(
-        library.ltcProgramSetOutputs(program, outputs.data(), outputs.size()));
+      std::optional<size_t> parameter = updatedParameter(graph, result);
+      updated.push_back(parameter ? int64_t(*parameter) : -1);
+    }
+    throwIfFailed(library.ltcProgramSetOutputs(program, outputs.data(),
+                                               updated.data(), outputs.size()));
   }
 
 private:

@@ -118,8 +118,11 @@ LTC_EXPORT LtcStatus ltcProgramAppend(
     size_t result_count, const LtcLocation *location, LtcValue *results);
 
 /// Ends the function; the outputs in order. A parameter may be an output.
+/// `updated_parameters`: for each output the number of the tensor parameter
+/// whose new value it is, -1 if none; may be null.
 LTC_EXPORT LtcStatus ltcProgramSetOutputs(LtcProgram program,
                                           const LtcValue *outputs,
+                                          const int64_t *updated_parameters,
                                           size_t count);
 
 //===----------------------------------------------------------------------===//

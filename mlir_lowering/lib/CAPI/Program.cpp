@@ -346,23 +346,8 @@ LtcStatus ltcProgramAppend(LtcProgram program, const char *name,
   return nullptr;
 }
 
-/// The parameter that `value` is the new value of: the first operand of an op
-/// that was written in place is what it overwrites, and has its shape.
-static std::optional<unsigned> updatedArgument(Value value) {
-  Type type = value.getType();
-  while (Operation *op = value.getDefiningOp()) {
-    // Constructors (zeros_like) only take the operand's shape.
-    bool isConstructor = op->getName().getStringRef().contains("_like");
-    if (op->getNumOperands() == 0 || value.getType() != type || isConstructor)
-      return std::nullopt;
-    value = op->getOperand(0);
-  }
-  if (value.getType() != type)
-    return std::nullopt;
-  return cast<BlockArgument>(value).getArgNumber();
-}
-
 LtcStatus ltcProgramSetOutputs(LtcProgram program, const LtcValue *outputs,
+                               const int64_t *updated_parameters,
                                size_t count) {
   SmallVector<Value> values;
   (void)getAll(program, outputs, count, values);
@@ -375,10 +360,10 @@ LtcStatus ltcProgramSetOutputs(LtcProgram program, const LtcValue *outputs,
   func::FuncOp function = program->function;
   function.setType(builder.getFunctionType(function.getArgumentTypes(),
                                            ValueRange(values).getTypes()));
-  for (auto [index, value] : llvm::enumerate(values))
-    if (std::optional<unsigned> argument = updatedArgument(value))
-      function.setResultAttr(index, kUpdatesAttr,
-                             builder.getI64IntegerAttr(*argument));
+  for (size_t i = 0; updated_parameters && i < count; ++i)
+    if (updated_parameters[i] >= 0)
+      function.setResultAttr(i, kUpdatesAttr,
+                             builder.getI64IntegerAttr(updated_parameters[i]));
   program->finished = true;
   return nullptr;
 }

@@ -40,7 +40,7 @@ static LtcProgram makeStep(LtcCompiler compiler) {
   LtcValue subOperands[] = {weight, scaled, ltcProgramConstantInt(program, 1)};
   check(ltcProgramAppend(program, "aten.sub.Tensor", subOperands, 3, &kMatrix,
                          1, &here, &result));
-  check(ltcProgramSetOutputs(program, &result, 1));
+  check(ltcProgramSetOutputs(program, &result, NULL, 1));
   return program;
 }
 
@@ -97,7 +97,7 @@ static void compileForeignOp(LtcCompiler compiler) {
   LtcValue result;
   check(ltcProgramAppend(program, "mylib.scale", &input, 1, &kMatrix, 1, &here,
                          &result));
-  check(ltcProgramSetOutputs(program, &result, 1));
+  check(ltcProgramSetOutputs(program, &result, NULL, 1));
   printError(ltcProgramCompile(program, NULL, &executable, NULL));
   ltcProgramDestroy(program);
 }

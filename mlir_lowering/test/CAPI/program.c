@@ -80,7 +80,8 @@ static void printStep(LtcCompiler compiler) {
   LtcValue literal = ltcProgramConstantTensor(program, boolType, bools, 3);
 
   LtcValue outputs[] = {view, rows[1], grad, custom, literal, mask};
-  check(ltcProgramSetOutputs(program, outputs, 6));
+  const int64_t updated[] = {-1, -1, 0, -1, -1, -1};
+  check(ltcProgramSetOutputs(program, outputs, updated, 6));
   LtcBytes text;
   check(ltcProgramStageText(program, "torch-raw", 0, &text));
   fputs(text.data, stdout);
@@ -122,6 +123,7 @@ int main(void) {
 // CHECK-SAME: !torch.vtensor<[2,3],f32> {torch_ltc.donatable, torch_ltc.name = "weight"}
 // CHECK-SAME: !torch.vtensor<[2,3],i1>
 // CHECK-SAME: !torch.float
+// CHECK-SAME: {torch_ltc.updates = 0 : i64}
 // CHECK: %[[ONE:.*]] = torch.constant.int 1
 // CHECK: %[[RATE:.*]] = torch.prim.NumToTensor.Scalar %{{.*}} : !torch.float -> !torch.vtensor<[],f32>
 // CHECK: torch.aten.add.Tensor %{{.*}}, %[[RATE]], %[[ONE]]
