@@ -24,6 +24,8 @@ ROWS = [
     Row("avg_pool1d", lambda a: F.avg_pool1d(a, 2), (any_of(2, 3, 8),), FLOATS),
     Row("adaptive_avg_pool2d-1", lambda a: F.adaptive_avg_pool2d(a, 1), (x,), FLOATS),
     Row("adaptive_avg_pool2d", lambda a: F.adaptive_avg_pool2d(a, (4, 5)), (x,), WIDE),
+    Row("adaptive_max_pool2d-no-channels", lambda a: F.adaptive_max_pool2d(a, (2, 3)), (any_of(0, 3, 5),), WIDE),
+    Row("adaptive_max_pool2d-signs", lambda a: F.adaptive_max_pool2d(a, (2, 3)).signbit(), (d,), FLOATS, grad=False),
     Row("adaptive_max_pool2d", lambda a: F.adaptive_max_pool2d(a, (2, 3)), (d,), WIDE),
     Row("max_pool3d", lambda a: F.max_pool3d(a, 2, 1, 1, return_indices=True), (e,), WIDE),
     Row("avg_pool3d", lambda a: F.avg_pool3d(a, 3, 2, 1, count_include_pad=False), (e,), WIDE),

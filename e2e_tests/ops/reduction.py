@@ -36,6 +36,7 @@ SUMS = [
     Row("prod", torch.prod, (nonzero(2, 3),), (*WIDE, *INTS), grad=False),
     Row("prod-dim", lambda a: a.prod(1), (nonzero(2, 3),), (*WIDE, *INTS), grad=False),
     Row("cumsum", lambda a: a.cumsum(1), (x,), (*WIDE, *INTS)),
+    Row("cumsum-empty", lambda a: a.cumsum(0), (any_of(5, 0),), NUMBERS),
     Row("cumprod", lambda a: a.cumprod(0), (nonzero(3, 4),), (*WIDE, *INTS), grad=False),
     Row("count_nonzero-dims", lambda a: a.count_nonzero((0, 2)), (x,), ALL, grad=False),
     Row("count_nonzero", lambda a: a.count_nonzero(0), (x,), ALL, grad=False),

@@ -84,7 +84,7 @@ void checkGradient(SizesRef gradient, SizesRef expected) {
 }
 
 /// Sizes of the input with its last two replaced by the argument
-/// `output_size`; its last `numNonEmpty` sizes mustn't be 0.
+/// `output_size`; its last `numNonEmpty` sizes mustn't be 0, the first may.
 Sizes resized(const Arguments &arguments, size_t numNonEmpty) {
   SizesRef self = arguments.sizes(0);
   Sizes output = arguments.integers(1);
@@ -92,7 +92,8 @@ Sizes resized(const Arguments &arguments, size_t numNonEmpty) {
               ": output_size must be 2");
   TORCH_CHECK(self.size() == 3 || self.size() == 4, arguments.opName(),
               "(): Expected 3D or 4D tensor, but got ", self);
-  for (size_t i = self.size() - numNonEmpty; i < self.size(); ++i)
+  size_t first = std::max<size_t>(self.size() - numNonEmpty, 1);
+  for (size_t i = first; i < self.size(); ++i)
     TORCH_CHECK(self[i] != 0, arguments.opName(),
                 "(): Expected input to have non-zero size for non-batch "
                 "dimensions, but input has sizes ",

@@ -8,7 +8,16 @@ namespace mlir::torch_ltc {
 
 namespace {
 
+bool hasNoElements(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && llvm::is_contained(tensor.getShape(), 0);
+}
+
+/// LLVM 22 has no bare pointer for memref<5x0xf32> (strides 0 and 1), so a
+/// kernel gets none of the shape: it can't read or write there anyway.
 MemRefType memrefOf(Type type) {
+  if (hasNoElements(type))
+    return MemRefType::get({0}, cast<RankedTensorType>(type).getElementType());
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     return MemRefType::get(tensor.getShape(), tensor.getElementType());
   return MemRefType::get({}, type); // a scalar parameter
@@ -32,7 +41,11 @@ void bindBuffers(func::FuncOp kernel) {
     BlockArgument argument = entry.getArgument(i);
     argument.setType(inputs[i]);
     Value value;
-    if (isa<RankedTensorType>(original))
+    if (hasNoElements(original))
+      value = tensor::EmptyOp::create(
+          builder, loc, cast<RankedTensorType>(original).getShape(),
+          cast<RankedTensorType>(original).getElementType());
+    else if (isa<RankedTensorType>(original))
       value =
           bufferization::ToTensorOp::create(builder, loc, original, argument,
                                             /*restrict=*/true);
@@ -45,11 +58,14 @@ void bindBuffers(func::FuncOp kernel) {
 
   auto terminator = cast<func::ReturnOp>(entry.getTerminator());
   builder.setInsertionPoint(terminator);
-  for (auto [index, result] : llvm::enumerate(terminator.getOperands()))
+  for (auto [index, result] : llvm::enumerate(terminator.getOperands())) {
+    if (hasNoElements(result.getType()))
+      continue;
     bufferization::MaterializeInDestinationOp::create(
         builder, loc, /*result=*/Type(), result,
         entry.getArgument(operandCount + index), /*restrict=*/true,
         /*writable=*/true);
+  }
   terminator->setOperands({});
   kernel.setFunctionType(builder.getFunctionType(inputs, {}));
   // Callers never pass overlapping memory here: only kernels lowered to loops

@@ -23,7 +23,7 @@ namespace runtime = ::torch_ltc::runtime;
 
 /// Part of each kernel's key and of the executable: raise it when the code
 /// generated for the same kernel changes.
-static constexpr StringLiteral codegenVersion = "1";
+static constexpr StringLiteral codegenVersion = "2";
 
 namespace {
 

@@ -1,6 +1,7 @@
 //===- KernelCompiler.cpp - One kernel to one relocatable object ----------===//
 
 #include "torch_ltc/Codegen/KernelCompiler.h"
+#include "BfloatSigns.h"
 #include "torch_ltc/Codegen/Passes.h"
 #include "torch_ltc/Kernels/KernelSchedule.h"
 
@@ -161,6 +162,7 @@ FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
   addEntry(function, symbol);
   setTargetAttributes(*llvmModule, *machine);
   optimize(*llvmModule, *machine);
+  readBfloatBitsAsFloat(*llvmModule);
   if (llvmText) {
     llvm::raw_string_ostream stream(*llvmText);
     llvmModule->print(stream, nullptr);

@@ -9,8 +9,10 @@
 // CHECK: output 1 [2]: 0 0
 // CHECK: output 2 [0, 3]:{{$}}
 // CHECK: output 3 [2, 2]: 0 0 0 0
+// CHECK: output 4 [5, 0]:{{$}}
 func.func @step(%x: tensor<2x0xf32>, %y: tensor<0x3xf32>)
-    -> (tensor<2x0xf32>, tensor<2xf32>, tensor<0x3xf32>, tensor<2x2xf32>) {
+    -> (tensor<2x0xf32>, tensor<2xf32>, tensor<0x3xf32>, tensor<2x2xf32>,
+        tensor<5x0xf32>) {
   %e = tensor.empty() : tensor<2x0xf32>
   %exp = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
       ins(%x : tensor<2x0xf32>) outs(%e : tensor<2x0xf32>) {
@@ -35,6 +37,8 @@ func.func @step(%x: tensor<2x0xf32>, %y: tensor<0x3xf32>)
     linalg.yield %r : f32
   } -> tensor<0x3xf32>
   %undefined = tensor.empty() : tensor<2x2xf32>
-  return %exp, %sum, %negated, %undefined
-      : tensor<2x0xf32>, tensor<2xf32>, tensor<0x3xf32>, tensor<2x2xf32>
+  %nothing = tensor.empty() : tensor<5x0xf32>
+  return %exp, %sum, %negated, %undefined, %nothing
+      : tensor<2x0xf32>, tensor<2xf32>, tensor<0x3xf32>, tensor<2x2xf32>,
+        tensor<5x0xf32>
 }
