@@ -1,0 +1,138 @@
+"""Runs a program on both devices and says whether they agree."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+import torch_ltc
+from fuzz import table
+from fuzz.exactness import is_small
+from fuzz.program import Program, Values
+from torch.utils._python_dispatch import TorchDispatchMode
+
+#: Of the largest element: what rounding may do to any result.
+RELATIVE = {
+    torch.float64: 1e-9,
+    torch.float32: 2e-5,
+    torch.float16: 1e-2,
+    torch.bfloat16: 6e-2,
+}
+#: How far results may lie apart, in units of how far eager's results move when
+#: each op's result is moved by about an ulp.
+STEADINESS = 40
+MOVES = 3
+
+
+class MovedByAnUlp(TorchDispatchMode):
+    """Each rounded result is moved: what comes out shows how well the program's
+    results are determined by its inputs."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        results = func(*args, **(kwargs or {}))
+        given = [t for t in args if isinstance(t, torch.Tensor)]
+        several = isinstance(results, (tuple, list))
+        for result in results if several else [results]:
+            if isinstance(result, torch.Tensor) and result.is_floating_point():
+                self._move(func, given, result)
+        return results
+
+    def _move(self, func, given: list[torch.Tensor], result: torch.Tensor) -> None:
+        if func.is_view or not given or not result.numel():
+            return
+        if is_small(result) and all(is_small(t) for t in given):
+            return
+        scale = _finite(result).abs()
+        if func.name().removeprefix("aten::") not in _elementwise():
+            # Sums lose digits of their largest terms, not of the result.
+            terms = [t for t in given if t.is_floating_point() and t.numel()]
+            most = max(float(_finite(t.detach()).abs().max()) for t in [result, *terms])
+            scale = scale + most / 8
+        ulp = torch.finfo(result.dtype).eps
+        random = torch.rand(result.shape, generator=self.generator).to(result.dtype)
+        with torch.no_grad():
+            result.add_(scale * ulp * (2 * random - 1))
+
+
+def _finite(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.where(tensor.isfinite(), tensor, 0)
+
+
+@functools.cache
+def _elementwise() -> set[str]:
+    return {
+        name
+        for op in table.ops()
+        if op.family == "elementwise"
+        for name in (op.name, op.in_place)
+    }
+
+
+def _moved(program: Program, number: int) -> Values:
+    with MovedByAnUlp(number):
+        return program.run("cpu")
+
+
+def difference(program: Program) -> str:
+    """Empty if lazy agrees with eager, else what differs."""
+    expected = program.run("cpu")
+    try:
+        with torch_ltc.config(compile_failure="raise"):
+            got = program.run("lazy")
+    except Exception as error:
+        return f"raises {type(error).__name__}: {str(error)[:1500]}"
+    if len(got) != len(expected):
+        return f"{len(got)} results instead of {len(expected)}"
+    suspects = []
+    for number, ((name, wanted), (_, result)) in enumerate(zip(expected, got)):
+        if result.dtype != wanted.dtype or result.shape != wanted.shape:
+            return (
+                f"{name} is {result.dtype} {list(result.shape)} instead of "
+                f"{wanted.dtype} {list(wanted.shape)}"
+            )
+        if not _beyond(result, wanted, _allowed(wanted)).any():
+            continue
+        if not wanted.is_floating_point():
+            return f"{name} is {result.flatten().tolist()[:20]} instead of {wanted.flatten().tolist()[:20]}"  # fmt: skip
+        suspects.append(number)
+    if not suspects:
+        return ""
+    moved = [_moved(program, number) for number in range(MOVES)]
+    for number in suspects:
+        (name, wanted), (_, result) = expected[number], got[number]
+        allowed = _allowed(wanted)
+        for other in moved:
+            apart = (other[number][1].double() - wanted.double()).abs()
+            apart = torch.where(apart.isfinite(), apart, torch.inf)
+            same = other[number][1].isnan() & wanted.isnan()
+            same |= other[number][1] == wanted
+            allowed = allowed + STEADINESS * torch.where(same, 0, apart)
+        beyond = _beyond(result, wanted, allowed)
+        if beyond.any():
+            place = int(beyond.flatten().nonzero()[0])
+            return (
+                f"{name} ({wanted.dtype}, {list(wanted.shape)}) is "
+                f"{result.flatten()[place].item()!r} at element {place} instead of "
+                f"{wanted.flatten()[place].item()!r}; {int(beyond.sum())} differ"
+            )
+    return ""
+
+
+def _allowed(wanted: torch.Tensor) -> torch.Tensor:
+    if not wanted.is_floating_point() or not wanted.numel():
+        return torch.zeros(wanted.shape, dtype=torch.float64)
+    values = wanted.double()
+    finite = torch.where(values.isfinite(), values, 0).abs()
+    return torch.full_like(values, RELATIVE[wanted.dtype]) * (finite.max() + 1e-6)
+
+
+def _beyond(result, wanted, allowed) -> torch.Tensor:
+    if not wanted.is_floating_point():
+        return result != wanted
+    result, wanted = result.double(), wanted.double()
+    same = (result == wanted) | (result.isnan() & wanted.isnan())
+    return ~same & ~((result - wanted).abs() <= allowed) & ~allowed.isinf()

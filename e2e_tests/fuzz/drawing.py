@@ -1,0 +1,277 @@
+"""Draws a program by seed, running each line on the CPU as it goes: so it knows
+shapes, and what eager refuses isn't drawn."""
+
+from __future__ import annotations
+
+import random
+import warnings
+
+import torch
+from fuzz import arguments, exactness, table
+from fuzz.program import Line, Program, scope_of
+
+MOST_ELEMENTS = 300
+POOL = 9
+FLOATS = [torch.float32] * 6 + [torch.float64, torch.bfloat16, torch.float16]
+OTHERS = [torch.int64, torch.int64, torch.int32, torch.bool, torch.uint8, torch.int16]
+
+
+class Rejected(Exception):
+    """This draw isn't a line of a program."""
+
+
+def draw(seed: int, shortest: int = 5, longest: int = 60) -> Program:
+    drawing = Drawing(seed)
+    return drawing.program(drawing.random.randint(shortest, longest))
+
+
+class Drawing:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.scope = scope_of("cpu", lambda name, tensor: None)
+        self.lines: list[Line] = []
+        self.values: dict[str, torch.Tensor] = {}
+        self.count = 0
+        self.exactness = exactness.Exactness()
+        self.strided: dict[int, torch.UntypedStorage] = {}
+        self.refused: dict[str, str] = {}
+        self.wants_gradients = self.random.random() < 0.3
+        self.leaves: list[str] = []
+
+    def program(self, length: int) -> Program:
+        torch.manual_seed(self.seed)
+        for _ in range(self.random.randint(1, 3)):
+            self.leaf(self.shape(), self.dtype())
+        drawn = 0
+        while drawn < length:
+            drawn += self._attempt()
+            self._between()
+        self._gradients()
+        return Program(self.seed, self.lines)
+
+    # What rules of arguments use.
+
+    def shape(self, least: int = 0, most: int = 4) -> list[int]:
+        rank = self.random.choices(range(5), [1, 4, 6, 4, 2])[0]
+        rank = min(max(rank, least), most)
+        sizes = [1, 2, 3, 4, 5, 7]
+        shape = [self.random.choices(sizes, [3, 4, 6, 4, 2, 1])[0] for _ in range(rank)]
+        if rank and self.random.random() < 0.02:
+            shape[self.random.randrange(rank)] = 0
+        return shape
+
+    def dtype(self) -> torch.dtype:
+        return self.random.choice(FLOATS if self.random.random() < 0.7 else OTHERS)
+
+    def pick(self, wanted=lambda tensor: True) -> str | None:
+        """A living value that is wanted; late ones are likelier."""
+        names = [name for name, tensor in self.values.items() if wanted(tensor)]
+        if not names:
+            return None
+        return self.random.choices(names, range(1, len(names) + 1))[0]
+
+    def leaf(self, shape, dtype: torch.dtype, maker: str = "") -> str:
+        if not maker:
+            noisy = dtype.is_floating_point and self.random.random() < 0.3
+            maker = "noise" if noisy else "grid"
+        seed = self.random.randrange(1000)
+        name = self.new_name()
+        text = f"{name} = {maker}({seed}, {list(shape)}, {dtype})"
+        requires = (
+            self.wants_gradients
+            and maker != "order"
+            and dtype in (torch.float32, torch.float64)
+            and self.random.random() < 0.6
+        )
+        if requires:
+            text += ".requires_grad_()"
+            self.leaves.append(name)
+        self.add(Line(text, set(), [name]))
+        return name
+
+    def indices(self, limit: int, shape) -> str:
+        name = self.new_name()
+        seed = self.random.randrange(1000)
+        self.add(Line(f"{name} = below({limit}, {seed}, {list(shape)})", set(), [name]))
+        return name
+
+    def new_name(self) -> str:
+        self.count += 1
+        return f"v{self.count - 1}"
+
+    def add(self, line: Line) -> None:
+        exec(line.text, self.scope)
+        self.lines.append(line)
+        for name in line.writes:
+            value = self.scope[name]
+            if isinstance(value, torch.Tensor):
+                self.values[name] = value
+
+    # The parts of a program.
+
+    def _attempt(self) -> int:
+        op = self._op()
+        kept = len(self.lines), dict(self.values), self.count, list(self.leaves)
+        state = torch.get_rng_state()
+        restore = None
+        try:
+            drawn = arguments.draw(op, self)
+            in_place = bool(op.in_place) and (
+                op.name == op.in_place or self.random.random() < 0.25
+            )
+            line, restore = self._line(op, drawn, in_place)
+            self._accept(op, line, drawn, in_place)
+            return 1
+        except (Rejected, RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as reason:  # fmt: skip
+            self.refused[op.name] = str(reason).split("\n")[0]
+            if restore:
+                restore()
+            torch.set_rng_state(state)
+            lines, self.values, self.count, self.leaves = kept
+            del self.lines[lines:]
+            return 0
+
+    def _op(self) -> table.Op:
+        ops = table.ops()
+        if self.random.random() < 0.2:
+            ops = [op for op in ops if op.view]
+        return self.random.choice(ops)
+
+    def _line(self, op: table.Op, drawn: arguments.Drawn, in_place: bool):
+        name = op.in_place if in_place else op.name
+        base, _, overload = name.partition(".")
+        call = f"aten.{base}.{overload or 'default'}({', '.join(drawn.texts)})"
+        reads = set(drawn.names)
+        if not in_place:
+            self._ask(op, drawn, None)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                results = eval(call, self.scope)
+            several = isinstance(results, (tuple, list))
+            names = [self.new_name() for _ in results] if several else [self.new_name()]
+            if not names:
+                raise Rejected("no results")
+            for name, result in zip(names, results if several else [results]):
+                self.scope[name] = result
+            comma = "," if several and len(names) == 1 else ""
+            text = f"{', '.join(names)}{comma} = {call}"
+            return Line(text, reads, names, op.name), None
+        target = self.scope[drawn.names[0]]
+        self._ask(op, drawn, target)
+        if op.family == "linear":
+            result = eval(call.replace(f".{base}.", f".{op.base}."), self.scope)
+            if result.shape != target.shape:
+                raise Rejected("eager resizes it")
+        storage = target.untyped_storage()
+        before = storage.clone()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            restore = lambda: storage.copy_(before)  # noqa: E731
+            try:
+                eval(call, self.scope)
+            except Exception:
+                restore()
+                raise
+        return Line(call, reads, [], op.name), restore
+
+    def _ask(self, op: table.Op, drawn: arguments.Drawn, target) -> None:
+        tensors = [self.scope[name] for name in drawn.names]
+        if not self.exactness.allows(op, tensors):
+            raise Rejected("discontinuous in a rounded number")
+        if op.family == "random" and not all(t.is_contiguous() for t in tensors):
+            raise Rejected("eager draws in the order of memory")
+        if op.family == "random" and not all(t.numel() for t in tensors):
+            raise Rejected("eager doesn't look at the dtype")
+        if target is None:
+            return
+        if self._behind_as_strided(drawn.names[0]):
+            raise Rejected("functionalisation (torch 2.13) refuses it")
+        if exactness.overlaps_itself(target):
+            raise Rejected("writes an element twice")
+        shared = [
+            t for t in tensors[1:] if exactness.storage(t) == exactness.storage(target)
+        ]
+        if shared and op.family != "elementwise":
+            raise Rejected("reads what it writes")
+
+    def _behind_as_strided(self, name: str) -> bool:
+        """The value is a view by `as_strided` of a view: what is written to any of
+        the chain can't be told to the others (torch 2.13 says so)."""
+        return exactness.storage(self.values[name]) in self.strided
+
+    def _accept(self, op, line: Line, drawn: arguments.Drawn, in_place: bool) -> None:
+        tensors = [self.scope[name] for name in drawn.names]
+        results = [self.scope[name] for name in line.writes]
+        results = [r for r in results if isinstance(r, torch.Tensor)]
+        written = results or [tensors[0]]
+        for result in written:
+            self._ask_result(result)
+        if not self.exactness.allows_results(tensors, written):
+            raise Rejected("a whole number of a rounded number")
+        self.lines.append(line)
+        for name in line.writes:
+            if isinstance(self.scope[name], torch.Tensor):
+                self.values[name] = self.scope[name]
+        self.exactness.note(op, tensors, written, in_place)
+        if op.name == "as_strided" and not in_place and tensors[0]._is_view():
+            storage = written[0].untyped_storage()
+            self.strided[storage._cdata] = storage
+
+    def _ask_result(self, result: torch.Tensor) -> None:
+        if result.numel() > MOST_ELEMENTS:
+            raise Rejected("large")
+        if result.is_complex():
+            raise Rejected("complex")
+        if not result.is_floating_point() or not result.numel():
+            return
+        values = result.detach().double()
+        finite = values.isfinite()
+        if not finite.all() and self.random.random() < 0.9:
+            raise Rejected("not finite")
+        if finite.any() and values[finite].abs().max() > 1e4:
+            raise Rejected("large numbers")
+
+    def _between(self) -> None:
+        chance = self.random.random()
+        if chance < 0.04:
+            self.lines.append(Line("mark_step()"))
+        elif chance < 0.06 and self.values:
+            name = self.pick()
+            self.lines.append(Line(f"check({name!r}, {name})", {name}))
+        while len(self.values) > POOL or (
+            len(self.values) > 3 and self.random.random() < 0.15
+        ):
+            name = self.random.choice(list(self.values)[: POOL // 2])
+            if name in self.leaves:
+                # Its gradient is asked for at the end.
+                if len(self.values) <= POOL:
+                    break
+                self.leaves.remove(name)
+            del self.values[name], self.scope[name]
+            self.lines.append(Line(f"del {name}", {name}))
+
+    def _gradients(self) -> None:
+        leaves = [name for name in self.leaves if name in self.values]
+        outputs = [n for n in self.values if n not in leaves and self._has_gradient(n)]
+        if not leaves or not outputs:
+            return
+        terms = " + ".join(f"{name}.double().sum()" for name in outputs)
+        names = [self.new_name() for _ in leaves]
+        line = Line(
+            f"{', '.join(names)}, = torch.autograd.grad({terms}, "
+            f"[{', '.join(leaves)}], allow_unused=True)",
+            {*leaves, *outputs},
+            names,
+        )
+        try:
+            exec(line.text, self.scope)
+        except (RuntimeError, NotImplementedError):
+            return  # written to after it was saved for the gradient
+        self.lines.append(line)
+
+    def _has_gradient(self, name: str) -> bool:
+        try:
+            return self.values[name].grad_fn is not None
+        except RuntimeError:
+            return False  # one of several views of what was written to

@@ -1,0 +1,102 @@
+"""Which numbers are the same however they are computed.
+
+A compiler may round otherwise than eager: a comparison, a floor or an argmax of a
+number that was rounded may then go the other way. Such ops are drawn only where
+their operands are exact: what data movement or exact arithmetic made of inputs.
+"""
+
+from __future__ import annotations
+
+import torch
+from fuzz import table
+
+#: Values move; what isn't rounded stays so.
+MOVING = {"data_movement", "constructor", "random"}
+
+#: Exact arithmetic while the numbers are few and small (`is_small`).
+EXACT = {
+    "neg", "abs", "relu", "floor", "ceil", "round", "trunc", "frac", "sign", "sgn",
+    "bitwise_not", "logical_not", "isnan", "isinf", "isposinf", "isneginf", "signbit",
+    "hardtanh", "threshold", "hardshrink", "softshrink", "add", "sub", "rsub", "mul",
+    "floor_divide", "remainder", "fmod", "copysign", "heaviside", "maximum",
+    "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge", "logical_and",
+    "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__", "where",
+    "clamp", "clamp_min", "clamp_max", "addcmul", "masked_fill", "_to_copy", "clone",
+    "alias", "detach", "glu", "copy", "sum", "prod", "cumsum", "cumprod", "cummax",
+    "cummin", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin",
+    "count_nonzero", "sort", "topk", "mm", "bmm", "addmm", "baddbmm", "mv", "dot",
+    "vdot", "addmv", "addbmm", "addr", "embedding", "max_pool2d_with_indices",
+    "adaptive_max_pool2d", "upsample_nearest2d", "index_select", "gather", "index",
+    "index_put", "scatter", "scatter_add", "index_fill", "put", "searchsorted",
+    "index_add", "index_copy", "masked_scatter", "bucketize",
+}  # fmt: skip
+
+#: A small change of an operand may change the result by a lot.
+JUMPS = {
+    "floor", "ceil", "round", "trunc", "frac", "sign", "sgn", "signbit", "angle",
+    "threshold", "hardshrink", "div.Tensor_mode", "div.Scalar_mode", "floor_divide",
+    "remainder", "fmod", "atan2", "copysign", "heaviside", "cummax", "cummin",
+    "max.dim", "min.dim", "median", "sort", "topk", "max_pool2d_with_indices",
+    "adaptive_max_pool2d", "threshold_backward", "hardshrink_backward",
+    "softshrink_backward", "hardtanh_backward", "hardsigmoid_backward",
+    "hardswish_backward", "leaky_relu_backward", "bernoulli", "logit_backward",
+    "elu_backward", "sinc",
+}  # fmt: skip
+
+
+def storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def overlaps_itself(tensor: torch.Tensor) -> bool:
+    """Two indices lead to one element, which eager doesn't always see."""
+    if not tensor.numel():
+        return False
+    elements = tensor.untyped_storage().nbytes() // tensor.element_size()
+    places = torch.arange(elements).as_strided(
+        tensor.shape, tensor.stride(), tensor.storage_offset()
+    )
+    return places.unique().numel() < tensor.numel()
+
+
+def is_small(tensor: torch.Tensor) -> bool:
+    """Sums and products of such numbers need no rounding."""
+    if not tensor.is_floating_point():
+        return True
+    bits = {torch.bfloat16: 2, torch.float16: 3}.get(tensor.dtype, 10)
+    scaled = tensor.detach().double() * 2**bits
+    return bool(((scaled == scaled.round()) & (scaled.abs() <= 4**bits)).all())
+
+
+class Exactness:
+    def __init__(self) -> None:
+        # The storages are held: an address of a freed one would come again.
+        self._rounded: dict[int, torch.UntypedStorage] = {}
+
+    def rounded(self, tensor: torch.Tensor) -> bool:
+        return storage(tensor) in self._rounded
+
+    def allows(self, op: table.Op, tensors: list[torch.Tensor]) -> bool:
+        jumps = op.base.rstrip("_") in JUMPS or op.name in JUMPS
+        return not (jumps and any(self.rounded(t) for t in tensors))
+
+    def allows_results(
+        self, tensors: list[torch.Tensor], written: list[torch.Tensor]
+    ) -> bool:
+        """Whole numbers and bools are exact always."""
+        if all(t.is_floating_point() for t in written):
+            return True
+        return not any(self.rounded(t) for t in tensors)
+
+    def note(self, op, tensors, written, in_place: bool) -> None:
+        """Whether what was written is exact."""
+        given = any(self.rounded(t) for t in tensors)
+        exact = op.family in MOVING or op.view
+        if not exact and (op.base.rstrip("_") in EXACT or op.base in EXACT):
+            exact = all(is_small(t) for t in (*tensors, *written))
+        for tensor in written:
+            if given or not exact:
+                self._rounded[storage(tensor)] = tensor.untyped_storage()
+            elif not in_place and not op.view:
+                self._rounded.pop(storage(tensor), None)

@@ -1,0 +1,87 @@
+"""A program: lines of Python over tensors `v0`, `v1`, ... on `device`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch_ltc
+
+Values = list[tuple[str, torch.Tensor]]
+
+
+def grid(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch.Tensor:
+    """Quarters in [-2, 2], whole numbers in [-3, 3], or bool: sums and products of
+    few of them are exact in any order."""
+    generator = torch.Generator().manual_seed(seed)
+    if dtype == torch.bool:
+        return (torch.rand(shape, generator=generator) < 0.5).to(device)
+    if dtype.is_floating_point:
+        whole = torch.randint(-8, 9, shape, generator=generator)
+        return (whole / 4).to(dtype).to(device)
+    low = 0 if dtype == torch.uint8 else -3
+    return torch.randint(low, 4, shape, generator=generator).to(dtype).to(device)
+
+
+def noise(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=generator).to(dtype).to(device)
+
+
+def order(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch.Tensor:
+    """No two elements are equal."""
+    generator = torch.Generator().manual_seed(seed)
+    count = torch.Size(shape).numel()
+    whole = torch.randperm(count, generator=generator) - count // 2
+    return whole.reshape(shape).to(dtype).to(device)
+
+
+def below(limit: int, seed: int, shape: list[int], device: str) -> torch.Tensor:
+    """int64 numbers in [0, limit)."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(max(limit, 1), shape, generator=generator).to(device)
+
+
+@dataclass
+class Line:
+    text: str
+    reads: set[str] = field(default_factory=set)
+    writes: list[str] = field(default_factory=list)
+    op: str = ""
+
+
+@dataclass
+class Program:
+    seed: int
+    lines: list[Line]
+
+    def text(self) -> str:
+        return "\n".join(line.text for line in self.lines)
+
+    def run(self, device: str) -> Values:
+        """What it checked on the way, then what is left at its end."""
+        seen: Values = []
+        scope = scope_of(
+            device, lambda n, t: seen.append((n, t.detach().cpu().clone()))
+        )
+        torch.manual_seed(self.seed)
+        exec(compile(self.text(), f"<program {self.seed}>", "exec"), scope)
+        torch_ltc.mark_step()
+        left = [(n, t) for n, t in scope.items() if isinstance(t, torch.Tensor)]
+        return seen + [(n, t.detach().cpu()) for n, t in left]
+
+
+def scope_of(device: str, check: Callable[[str, torch.Tensor], None]) -> dict[str, Any]:
+    def on_device(maker: Callable[..., torch.Tensor]):
+        return lambda *arguments: maker(*arguments, device)
+
+    return {
+        "torch": torch,
+        "aten": torch.ops.aten,
+        "device": device,
+        "mark_step": torch_ltc.mark_step,
+        "check": check,
+        **{maker.__name__: on_device(maker) for maker in (grid, noise, order, below)},
+    }

@@ -1,0 +1,70 @@
+"""The shortest program that still fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fuzz.program import Line, Program
+
+
+def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
+    """Takes away lines, with what depends on them, while it fails."""
+    lines = list(program.lines)
+    changed = True
+    while changed:
+        changed = False
+        for number in range(len(lines) - 1, -1, -1):
+            if number >= len(lines):
+                continue
+            fewer = _without(lines, number)
+            if fails(Program(program.seed, fewer)):
+                lines, changed = fewer, True
+        for number, line in enumerate(lines):
+            replaced = _as_input(line, program)
+            if replaced is None:
+                continue
+            other = _needed([*lines[:number], replaced, *lines[number + 1 :]])
+            if fails(Program(program.seed, other)):
+                lines, changed = other, True
+                break
+    return Program(program.seed, lines)
+
+
+def _without(lines: list[Line], number: int) -> list[Line]:
+    gone = set(lines[number].writes)
+    kept = lines[:number]
+    for line in lines[number + 1 :]:
+        if line.text.startswith("del ") and line.reads <= gone:
+            continue
+        if line.reads & gone:
+            gone |= set(line.writes)
+            continue
+        kept.append(line)
+    return kept
+
+
+def _needed(lines: list[Line]) -> list[Line]:
+    return lines
+
+
+def _as_input(line: Line, program: Program) -> Line | None:
+    """`line` with an input of the same shape and dtype in place of the op."""
+    if not line.op or len(line.writes) != 1 or not line.reads:
+        return None
+    import torch
+    from fuzz.program import scope_of
+
+    scope = scope_of("cpu", lambda name, tensor: None)
+    torch.manual_seed(program.seed)
+    for other in program.lines:
+        try:
+            exec(other.text, scope)
+        except Exception:
+            return None
+        if other is line or other.text == line.text:
+            break
+    value = scope.get(line.writes[0])
+    if not isinstance(value, torch.Tensor):
+        return None
+    text = f"{line.writes[0]} = grid(1, {list(value.shape)}, {value.dtype})"
+    return Line(text, set(), line.writes)

@@ -1,0 +1,99 @@
+"""The ops that programs are drawn from: the op table's rows, called as a user's
+program would reach them."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+TABLE = Path(__file__).resolve().parents[2] / "mlir_lowering" / "op_table"
+
+#: Rows that a program can't call: why.
+LEFT_OUT = {
+    "empty.memory_format": "uninitialised memory",
+    "empty_like": "uninitialised memory",
+    "new_empty": "uninitialised memory",
+    "_efficientzerotensor": "not a tensor that programs may write to",
+    "_reshape_copy": "made by functionalisation only",
+    "_unsafe_index_put": "made by decompositions only",
+    "_native_batch_norm_legit": "native_batch_norm is drawn",
+    "_native_batch_norm_legit.no_stats": "native_batch_norm is drawn",
+    "_native_batch_norm_legit_functional": "native_batch_norm is drawn",
+    "_native_batch_norm_legit_no_training": "native_batch_norm is drawn",
+    "lift_fresh_copy": "made by torch.tensor only",
+    "native_dropout_backward": "gradients draw it",
+    "sort": "equal elements in no order; sort.stable is drawn",
+    "log_sigmoid_backward": "reads what log_sigmoid_forward left; gradients draw it",
+    "exponential": "only the in-place form can be called",
+}
+
+#: Of these families backward ops come from gradients alone: their operands are
+#: results of the forward op.
+_GRADIENTS = {
+    "convolution", "data_movement", "embedding", "loss", "normalization",
+    "pooling", "reduction",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Op:
+    """`name` as in torch.ops.aten; `in_place` likewise, if there is one."""
+
+    name: str
+    family: str
+    schema: torch.FunctionSchema
+    in_place: str = ""
+    view: bool = False
+
+    @property
+    def base(self) -> str:
+        return self.name.split(".")[0]
+
+
+def find(name: str):
+    """torch.ops.aten.<name>, None if there is none."""
+    base, _, overload = name.partition(".")
+    packet = getattr(torch.ops.aten, base, None)
+    overload = overload or "default"
+    if packet is None or overload not in packet.overloads():
+        return None
+    return getattr(packet, overload)
+
+
+def _op(schema_text: str, family: str) -> Op | None:
+    name = schema_text.split("(")[0].removeprefix("aten::")
+    base, _, overload = name.partition(".")
+    if name in LEFT_OUT or ("backward" in base and family in _GRADIENTS):
+        return None
+    suffix = f".{overload}" if overload else ""
+    if family == "random" and find(f"{base}_{suffix}"):
+        # The functional form is what functionalisation makes of it.
+        in_place = f"{base}_{suffix}"
+        if not base.endswith(("_like", "bernoulli")):
+            return Op(in_place, family, find(in_place)._schema, in_place)
+    view = base.endswith("_copy") and base != "_to_copy"
+    if view:
+        name = base.removesuffix("_copy") + suffix
+        base = base.removesuffix("_copy")
+    handle = find(name)
+    if handle is None:
+        return None
+    in_place = f"{base}_{suffix}"
+    return Op(name, family, handle._schema, in_place if find(in_place) else "", view)
+
+
+@functools.cache
+def ops() -> list[Op]:
+    found: dict[str, Op] = {}
+    for path in sorted(TABLE.glob("*.toml")):
+        for row in tomllib.loads(path.read_text())["ops"]:
+            if row.get("trace") == "dialect":
+                continue
+            op = _op(row["schema"], path.stem)
+            if op is not None:
+                found.setdefault(op.name, op)
+    return list(found.values())

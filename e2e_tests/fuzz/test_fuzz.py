@@ -1,0 +1,86 @@
+"""Programs that failed once, and a sample of random ones."""
+
+from __future__ import annotations
+
+import pytest
+from fuzz import exactness, table
+from fuzz.comparison import difference
+from fuzz.drawing import draw
+from fuzz.found import PROGRAMS
+from fuzz.program import Line, Program
+from fuzz.shrinking import shrink
+
+SEEDS, EACH, FULL = 60, 10, 600
+
+
+def _program(text: str, seed: int = 0) -> Program:
+    return Program(seed, [Line(line) for line in text.strip().splitlines()])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_found(name: str) -> None:
+    assert not difference(_program(PROGRAMS[name]))
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, EACH))
+def test_sample(first: int) -> None:
+    _agree(first, EACH)
+
+
+@pytest.mark.parametrize("first", range(100, 100 + FULL, 100))
+def test_full(first: int, request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--full"):
+        pytest.skip("with --full")
+    _agree(first, 100)
+
+
+def _agree(first: int, count: int) -> None:
+    found = {seed: difference(draw(seed)) for seed in range(first, first + count)}
+    failed = {seed: text for seed, text in found.items() if text}
+    assert not failed, f"python -m fuzz --shrink --seeds {min(failed)}: {failed}"
+
+
+def test_a_seed_is_a_program() -> None:
+    assert draw(3).text() == draw(3).text()
+    assert draw(3).text() != draw(4).text()
+
+
+def test_most_ops_are_drawn() -> None:
+    drawn = {line.op for seed in range(150) for line in draw(seed).lines}
+    missing = {op.name for op in table.ops()} - drawn
+    assert len(missing) <= len(table.ops()) // 50, missing
+
+
+def test_differences_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program whose lazy run computes something else, shortened to that."""
+    text = """
+v0 = grid(1, [3], torch.float32)
+v1 = aten.exp.default(v0)
+v2 = aten.mul.Tensor(v1, v1)
+v3 = aten.add.Tensor(v2, 1.001 if device == 'lazy' else 1.0)
+v4 = aten.neg.default(v0)
+"""
+    program = _program(text)
+    for line, reads in zip(program.lines, ({}, {"v0"}, {"v1"}, {"v2"}, {"v0"})):
+        line.reads, line.writes = set(reads), [line.text.split(" ")[0]]
+    assert "v3" in difference(program)
+    short = shrink(program, lambda candidate: bool(difference(candidate)))
+    assert len(short.lines) == 4
+    assert "v4" not in short.text()
+
+
+def test_rounding_is_told_from_errors() -> None:
+    """1e-6 beside a sum of large terms is rounding; beside 1 it isn't."""
+    cancelling = "v0 = noise(1, [200], torch.float32)\nv1 = (v0 * 1000).sum() - (v0 * 1000).flip(0).sum()"
+    assert not difference(_program(cancelling))
+    wrong = (
+        "v0 = grid(1, [4], torch.float32)\nv1 = v0 + (0.25 if device == 'lazy' else 0)"
+    )
+    assert "4 differ" in difference(_program(wrong))
+
+
+def test_writes_to_one_element_twice_are_seen() -> None:
+    import torch
+
+    assert exactness.overlaps_itself(torch.zeros(3).expand(2, 3))
+    assert not exactness.overlaps_itself(torch.zeros(4, 3).t()[1:])
