@@ -65,6 +65,8 @@ SPECIAL_FUNCTIONS = [
     Row("digamma", torch.digamma, (any_of(6, 9, low=0.1, high=30),), WIDE, grad=False),
     Row("digamma-special", torch.digamma, (special(),), WIDE, grad=False),
     Row("round-decimals", lambda a: a.round(decimals=1) + a.round(decimals=-1), (x,), WIDE),
+    Row("special_entr", torch.special.entr, (positive(3, 5),), FLOATS),
+    Row("special_entr-special", torch.special.entr, (special(),), FLOATS, grad=False),
     Row("angle", torch.angle, (x,), FLOATS, grad=False),
 ]  # fmt: skip
 

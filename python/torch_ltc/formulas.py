@@ -55,7 +55,6 @@ OPS = (
     # special functions
     "ldexp.Tensor",
     "mvlgamma",
-    "special_entr",
     "special_xlog1py",
 )
 

@@ -104,6 +104,16 @@ Value torch_ltc::emitSinc(ElementwiseBody &s) {
 }
 
 /// aten.logit(self, eps)
+/// -x log x, continued by its limit at 0 and by -inf below.
+Value torch_ltc::emitSpecialEntr(ElementwiseBody &s) {
+  Value x = s.arg(0), zero = s.constant(0);
+  Value below = s.constant(-std::numeric_limits<double>::infinity());
+  Value entropy = s.neg(s.mul(x, s.log(x)));
+  Value isZero = s.compare(Comparison::eq, x, zero);
+  Value isBelow = s.compare(Comparison::lt, x, zero);
+  return s.select(isZero, zero, s.select(isBelow, below, entropy));
+}
+
 Value torch_ltc::emitLogit(ElementwiseBody &s) {
   Value x = s.arg(0), one = s.constant(1);
   if (s.has(1)) {
