@@ -40,5 +40,11 @@ ROWS = [
     Row("alpha_dropout", lambda a: F.alpha_dropout(a, 0.3, True), (x,), WIDE),
     Row("feature_dropout", lambda a: F.dropout2d(a, 0.4, True), (any_of(4, 6, 3, 3),), WIDE),
     Row("rrelu-eval", lambda a: F.rrelu(a, training=False), (positive(4, 5),), WIDE, reason="rrelu_with_noise"),
+    Row("multinomial", lambda a: torch.multinomial(a, 3), (positive(4, 9),), WIDE, grad=False),
+    Row("multinomial-one", lambda a: torch.multinomial(a, 1), (positive(9),), WIDE, grad=False),
+    Row("multinomial-replacement", lambda a: torch.multinomial(a, 20, True), (positive(4, 9),), WIDE, grad=False),
+    Row("normal-tensors", lambda a, b: torch.normal(a, b), (x, positive(40, 5)), WIDE, grad=False),
+    Row("normal-scaled", lambda b: torch.normal(2.0, b), (positive(4, 5),), WIDE, grad=False),
+    Row("normal-numbers", lambda a: torch.normal(2.0, 0.5, (3, 4), dtype=a.dtype, device=a.device), (x,), WIDE, grad=False),
     Row("order-with-cpu", lambda a: torch.rand(3).to(a) + torch.rand(3, dtype=a.dtype, device=a.device), (x,), (F32, F64), grad=False),
 ]  # fmt: skip

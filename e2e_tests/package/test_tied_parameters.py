@@ -66,3 +66,16 @@ def test_trains_as_on_the_cpu() -> None:
             optimizer.step()
         results[device] = moved.head.weight.detach().cpu()
     torch.testing.assert_close(results["lazy"], results["cpu"])
+
+
+def test_lazy_modules_get_their_sizes_on_the_device() -> None:
+    torch.manual_seed(3)
+    cpu = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())
+    lazy = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d()).to("lazy")
+    x = torch.randn(5, 3)
+    torch.manual_seed(4)
+    expected = cpu(x)
+    torch.manual_seed(4)
+    result = lazy(x.to("lazy"))
+    torch.testing.assert_close(result.detach().cpu(), expected.detach())
+    assert lazy[0].weight.shape == (4, 3) and lazy[0].weight.device.type == "lazy"

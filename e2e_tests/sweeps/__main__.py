@@ -74,6 +74,7 @@ def main() -> None:
                 if "parts" in line:
                     found[line["entry"]] = line["parts"]
                     begun = None
+                    options.results.write_text(json.dumps(found, indent=1))
                 else:
                     begun = line["entry"]
         if begun is not None:

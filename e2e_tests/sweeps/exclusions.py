@@ -10,7 +10,6 @@ EXCLUDED: dict[str, str] = {
     "empty_strided": "uninitialised memory",
     "new_empty": "uninitialised memory",
     "new_empty_strided": "uninitialised memory",
-    "tensor_split": "the tensor of indices has to be on the CPU, whatever the device",
 }
 
 _TIES = "which of equal elements is taken is unspecified"

@@ -74,26 +74,33 @@ class Mover:
         return value
 
 
-def _tensors(value: Any) -> list[torch.Tensor]:
+def tensors(value: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, torch.Tensor)]
+
+
+#: Their tensors of indices have to be on the CPU, whatever the device.
+CPU_ARGUMENTS = ("tensor_split",)
 
 
 def _call(
     function: Callable, sample: SampleInput, device: str, **more: Any
 ) -> tuple[Any, Mover]:
     mover = Mover(device)
-    moved, args, kwargs = tree_map(mover, (sample.input, sample.args, sample.kwargs))
+    moved = tree_map(mover, sample.input)
+    args, kwargs = sample.args, sample.kwargs
+    if getattr(function, "__name__", "") not in CPU_ARGUMENTS:
+        args, kwargs = tree_map(mover, (args, kwargs))
     torch.manual_seed(7)
     return function(moved, *args, **kwargs, **more), mover
 
 
 def run_function(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tensor]:
-    return _tensors(_call(op.op, sample, device)[0])
+    return tensors(_call(op.op, sample, device)[0])
 
 
 def run_inplace(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tensor]:
     answer, mover = _call(op.inplace_variant, sample, device)
-    return _tensors(answer) + [t for t in mover.made.values()]
+    return tensors(answer) + [t for t in mover.made.values()]
 
 
 def run_out(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tensor]:
@@ -106,7 +113,7 @@ def run_out(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tensor]:
             tuple(right) if isinstance(right, (tuple, list)) else right,
         )
         _call(op.op, sample, device, out=out)
-        results += _tensors(out)
+        results += tensors(out)
     return results
 
 
@@ -119,7 +126,7 @@ def run_gradient(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Ten
     """Gradients of a weighted sum of the results; weights differ by element."""
     answer, mover = _call(op.op, sample, device)
     chosen = sample.output_process_fn_grad(answer)
-    results = [r for r in _tensors(chosen) if r.requires_grad]
+    results = [r for r in tensors(chosen) if r.requires_grad]
     if not results or not mover.leaves:
         return []
     weights = [
@@ -145,6 +152,7 @@ def difference(
     lazy: list[torch.Tensor],
     expected: list[torch.Tensor],
     exact: list[torch.Tensor] | None = None,
+    tolerance: float | None = None,
 ) -> str:
     """What differs, or "". With `exact`, eager's results in float64, a result that
     is at most 4 times as far from them as eager's own (cancellation) passes too."""
@@ -157,7 +165,7 @@ def difference(
         if result.shape != wanted.shape:
             return f"{where}{tuple(result.shape)} instead of {tuple(wanted.shape)}"
         try:
-            _assert_close(result.detach().cpu(), wanted.detach())
+            _assert_close(result.detach().cpu(), wanted.detach(), tolerance)
         except AssertionError as error:
             if exact and _is_as_exact(result.detach().cpu(), wanted, exact[number]):
                 continue
@@ -176,13 +184,15 @@ def _is_as_exact(
     return bool((both | same).all() and ours[both].max() <= 4 * eagers[both].max())
 
 
-def _assert_close(result: torch.Tensor, wanted: torch.Tensor) -> None:
+def _assert_close(
+    result: torch.Tensor, wanted: torch.Tensor, tolerance: float | None
+) -> None:
     if result.layout != torch.strided or result.is_quantized:
         torch.testing.assert_close(result, wanted, equal_nan=True)
         return
     real = torch.float64 if wanted.dtype == torch.complex128 else torch.float32
     kind = real if wanted.dtype.is_complex else wanted.dtype
-    relative = TOLERANCE.get(kind, 0)
+    relative = tolerance or TOLERANCE.get(kind, 0)
     finite = wanted[torch.isfinite(wanted)] if relative else wanted
     scale = float(finite.abs().max()) if relative and finite.numel() else 0.0
     torch.testing.assert_close(
@@ -221,13 +231,13 @@ def _fallback_ops() -> list[str]:
     return sorted({row["op"] for row in torch_ltc.fallbacks()})
 
 
-def _settle() -> None:
+def settle() -> None:
     for action in (torch_ltc.mark_step, torch_ltc.wait_device_ops):
         with contextlib.suppress(Exception):
             action()
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: " + " ".join(str(error).split())[:400]
 
 
@@ -260,13 +270,13 @@ def sweep_part(op: OpInfo, part: str, dtype: torch.dtype, limit: int | None) -> 
         pending = _expected(op, part, samples_of(op, dtype, part == "gradient", limit))
         if not pending:
             return Outcome("none")
-        _settle()
+        settle()
         torch_ltc.reset_metrics()
         outcome = _compare_together(op, part, pending)
         if outcome.status in ("error", "wrong"):
-            _settle()
+            settle()
             outcome.detail = _first_failure(op, part, pending) or outcome.detail
-            _settle()
+            settle()
     return outcome
 
 
@@ -283,7 +293,7 @@ def _compare_together(op: OpInfo, part: str, pending: list[_Pending]) -> Outcome
             if text:
                 return Outcome("wrong", len(pending), fallbacks, text)
     except Exception as error:
-        return Outcome("error", len(pending), _fallback_ops(), _one_line(error))
+        return Outcome("error", len(pending), _fallback_ops(), one_line(error))
     finally:
         for one in pending:
             one.lazy = []

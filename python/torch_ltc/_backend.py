@@ -71,6 +71,7 @@ def _connect() -> None:
     """Python-side registrations, after the C++ ones."""
     from torch_ltc import (
         backend_registry,
+        custom_ops,
         device_module,
         formulas,
         naming,
@@ -81,6 +82,7 @@ def _connect() -> None:
 
     device_module.install()
     formulas.install()
+    custom_ops.install()
     step.install()
     serialization.install()
     tied_parameters.install()

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from torch_ltc import formulas_pooling, formulas_selection
+from torch_ltc import formulas_pooling, formulas_random, formulas_selection
 
 #: Overloads of `torch.ops.aten` (torch 2.13). Each one's formula consists of
 #: functional ops and views; the OpInfo sweep compares them with eager.
@@ -23,7 +23,6 @@ OPS = (
     "_upsample_nearest_exact1d",
     "_upsample_nearest_exact2d",
     "_upsample_nearest_exact3d",
-    "grid_sampler_2d",
     "upsample_bicubic2d",
     "upsample_bilinear2d",
     "upsample_linear1d",
@@ -55,6 +54,7 @@ OPS = (
     # special functions
     "ldexp.Tensor",
     "mvlgamma",
+    "nan_to_num",
     "special_xlog1py",
 )
 
@@ -67,6 +67,7 @@ OWN: dict[str, Callable] = {
     "_trilinear": formulas_selection.trilinear,
     "adaptive_max_pool3d": formulas_pooling.adaptive_max_pool3d,
     "avg_pool3d": formulas_pooling.avg_pool3d,
+    "grid_sampler_2d": formulas_selection.grid_sampler_2d,
     "grid_sampler_3d": formulas_selection.grid_sampler_3d,
     "kthvalue": formulas_selection.kthvalue,
     "masked_scatter_backward": formulas_selection.masked_scatter_backward,
@@ -78,7 +79,11 @@ OWN: dict[str, Callable] = {
 
 #: Below autograd only: PyTorch's gradient isn't the formula's.
 OWN_BELOW: dict[str, Callable] = {
-    "normal.Tensor_float": formulas_selection.normal_around,
+    "multinomial": formulas_random.multinomial,
+    "normal.Tensor_Tensor": formulas_random.normal_of_tensors,
+    "normal.Tensor_float": formulas_random.normal_around,
+    "normal.float_Tensor": formulas_random.normal_scaled,
+    "normal.float_float": formulas_random.normal_of_numbers,
 }
 
 #: Some arguments are refused by the formula (it returns NotImplemented).

@@ -99,14 +99,6 @@ def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     return x.narrow(dim, start, length).clone()
 
 
-def normal_around(
-    mean: Tensor, std: float = 1.0, *, generator: torch.Generator | None = None
-) -> Tensor:
-    like = torch.empty_like(mean)
-    drawn = torch.ops.aten.normal_functional(like, 0.0, std, generator=generator)
-    return drawn + mean
-
-
 def masked_scatter_backward(
     grad_output: Tensor, mask: Tensor, sizes: Sequence[int]
 ) -> Tensor:
@@ -153,6 +145,26 @@ def embedding_bag(
     return total, bag, counts, counts
 
 
+def _with_grid_gradient(result: Tensor, grid: Tensor) -> Tensor:
+    """The nearest element doesn't depend on the grid: its gradient is zero."""
+    never = torch.zeros((), dtype=torch.bool, device=result.device)
+    return torch.where(never, grid.sum().to(result.dtype), result)
+
+
+def grid_sampler_2d(
+    x: Tensor,
+    grid: Tensor,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+) -> Tensor:
+    from torch._decomp import decomposition_table
+
+    formula = decomposition_table[torch.ops.aten.grid_sampler_2d.default]
+    result = formula(x, grid, interpolation_mode, padding_mode, align_corners)
+    return _with_grid_gradient(result, grid) if interpolation_mode == 1 else result
+
+
 def grid_sampler_3d(
     x: Tensor,
     grid: Tensor,
@@ -169,7 +181,8 @@ def grid_sampler_3d(
     ]
     flat = x.reshape(batch, channels, -1)
     if interpolation_mode == 1:
-        return _voxels(flat, [p.round() for p in points], sizes)
+        nearest = _voxels(flat, [p.round() for p in points], sizes)
+        return _with_grid_gradient(nearest, grid)
     lows = [p.floor() for p in points]
     total = None
     for corner in range(8):

@@ -4,7 +4,8 @@ Between CPU and CUDA `nn.Module.to` writes `parameter.data`, so the parameter is
 the same object afterwards. Lazy tensors and CPU tensors can't take each other's
 place in that way (torch 2.13: `torch._has_compatible_shallow_copy_type`), so each
 module gets a new parameter of its own, and an output layer that was tied to an
-embedding would train apart from it.
+embedding would train apart from it. For the same reason parameters of lazy modules
+(`nn.LazyLinear`), which have no sizes yet, would arrive as empty ones.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import threading
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 Owners = list[tuple[nn.Module, str]]
 
@@ -31,6 +33,7 @@ def install() -> None:
         if getattr(_moving, "inside", False) or not recurse:
             return original(self, fn, recurse)
         tied = _tied(self)
+        unsized = _unsized(self)
         _moving.inside = True
         try:
             return original(self, fn, recurse)
@@ -38,8 +41,29 @@ def install() -> None:
             _moving.inside = False
             for owners in tied:
                 _tie(owners)
+            for place in unsized:
+                _keep_unsized(*place)
 
     nn.Module._apply = apply
+
+
+def _unsized(module: nn.Module) -> list[tuple[dict, str, type]]:
+    """Parameters and buffers that get their sizes from the first input."""
+    return [
+        (tensors, name, type(tensor))
+        for owner in module.modules()
+        for tensors in (owner._parameters, owner._buffers)
+        for name, tensor in tensors.items()
+        if is_lazy(tensor)
+    ]
+
+
+def _keep_unsized(tensors: dict, name: str, kind: type) -> None:
+    moved = tensors[name]
+    if not isinstance(moved, kind):
+        tensors[name] = kind(
+            moved.requires_grad, device=moved.device, dtype=moved.dtype
+        )
 
 
 def _tied(module: nn.Module) -> list[Owners]:

@@ -1,0 +1,104 @@
+"""Modules of PyTorch's `module_db` on device `lazy` against eager CPU.
+
+Outputs, gradients of parameters and inputs, and buffers after the call (running
+statistics) are compared, for each of a module's inputs, in training and
+evaluation. All inputs are traced before one step computes them.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import warnings
+from typing import Any
+
+import torch
+import torch_ltc
+from sweeps.opinfo import Mover, Outcome, difference, one_line, settle, tensors
+from torch.testing._internal.common_modules import ModuleInfo, ModuleInput, module_db
+from torch.utils._pytree import tree_map
+
+#: Modules that can't be compared -> why.
+EXCLUDED: dict[str, str] = {}
+
+
+def module_name(info: ModuleInfo) -> str:
+    return info.name
+
+
+def modules() -> list[ModuleInfo]:
+    return [info for info in module_db if torch.float32 in info.dtypes]
+
+
+def inputs_of(info: ModuleInfo, training: bool, limit: int | None) -> list[ModuleInput]:
+    torch.manual_seed(1)
+    found = info.module_inputs_func(
+        info, device="cpu", dtype=torch.float32, requires_grad=True, training=training
+    )
+    return list(itertools.islice(found, limit))
+
+
+def _double(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.dtype == torch.float32:
+        return value.detach().double().requires_grad_(value.requires_grad)
+    return torch.float64 if value is torch.float32 else value
+
+
+def run(
+    info: ModuleInfo,
+    one: ModuleInput,
+    training: bool,
+    device: str,
+    double: bool = False,
+) -> list[torch.Tensor]:
+    """Outputs, gradients of a weighted sum of them, buffers."""
+    widen = _double if double else lambda value: value
+    construct = one.constructor_input
+    args, kwargs = tree_map(widen, copy.deepcopy((construct.args, construct.kwargs)))
+    torch.manual_seed(3)
+    module = info.module_cls(*args, **kwargs).train(training)
+    module = (module.double() if double else module).to(device)
+    mover = Mover(device)
+    forward = one.forward_input
+    args, kwargs = tree_map(
+        lambda value: mover(widen(value)), (forward.args, forward.kwargs)
+    )
+    torch.manual_seed(7)
+    outputs = tensors(module(*args, **kwargs))
+    results = list(outputs)
+    leaves = [p for p in module.parameters() if p.requires_grad] + mover.leaves
+    chosen = [t for t in outputs if t.requires_grad]
+    if chosen and leaves:
+        weights = [
+            torch.linspace(0.5, 1.5, t.numel()).reshape(t.shape).to(t.dtype).to(device)
+            for t in chosen
+        ]
+        found = torch.autograd.grad(chosen, leaves, weights, allow_unused=True)
+        results += [g for g in found if g is not None]
+    return [t.detach() for t in results + list(module.buffers())]
+
+
+def sweep(info: ModuleInfo, training: bool, limit: int | None) -> Outcome:
+    with warnings.catch_warnings(), torch_ltc.config(compile_failure="raise"):
+        warnings.simplefilter("ignore")
+        samples = inputs_of(info, training, limit)
+        settle()
+        torch_ltc.reset_metrics()
+        try:
+            expected = [run(info, one, training, "cpu") for one in samples]
+            lazy = [run(info, one, training, "lazy") for one in samples]
+            torch_ltc.mark_step(wait=True)
+            fallbacks = sorted({row["op"] for row in torch_ltc.fallbacks()})
+            for number, one in enumerate(samples):
+                text = difference(lazy[number], expected[number])
+                if text:
+                    exact = run(info, one, training, "cpu", double=True)
+                    text = difference(lazy[number], expected[number], exact)
+                if text:
+                    place = f"input {number} ({one.desc}): "
+                    return Outcome("wrong", len(samples), fallbacks, place + text)
+        except Exception as error:
+            return Outcome("error", len(samples), [], one_line(error))
+        finally:
+            settle()
+    return Outcome("fallback" if fallbacks else "agrees", len(samples), fallbacks)

@@ -1,0 +1,116 @@
+"""Optimizers of PyTorch's `optim_db` on device `lazy` against eager CPU.
+
+Each input of an optimizer, with each implementation that it has (`foreach`,
+`fused`, `differentiable`), takes some steps; parameters and state are compared.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import torch
+import torch_ltc
+from sweeps.opinfo import Outcome, difference, one_line, settle
+from torch.testing._internal.common_optimizers import (
+    OptimizerInfo,
+    OptimizerInput,
+    optim_db,
+)
+
+#: Optimizers that can't be compared -> why.
+EXCLUDED = {"SparseAdam": "takes sparse gradients only, and device lazy has none"}
+
+STEPS = 4
+
+#: Relative to the largest magnitude, where float32's isn't right: Muon makes its
+#: updates in bfloat16, a line search multiplies the last digit's error.
+TOLERANCE = {"Muon": 2e-3, "LBFGS": 2e-3}
+
+
+def optimizer_name(info: OptimizerInfo) -> str:
+    return info.optim_cls.__name__
+
+
+def optimizers() -> list[OptimizerInfo]:
+    return [info for info in optim_db if optimizer_name(info) not in EXCLUDED]
+
+
+def inputs_of(info: OptimizerInfo, limit: int | None) -> list[OptimizerInput]:
+    found = info.optim_inputs_func(device="cpu")
+    flags = info.supported_impls
+    return [
+        OptimizerInput(
+            None,
+            one.kwargs | {flag: flag == chosen for flag in flags},
+            f"{one.desc} {chosen}".strip(),
+        )
+        for one in found[:limit]
+        for chosen in ("", *flags)
+    ]
+
+
+def is_refused(one: OptimizerInput, error: Exception) -> bool:
+    """`fused` is refused by torch itself, with one sentence."""
+    return bool(one.kwargs.get("fused")) and "fused" in str(error)
+
+
+def run(info: OptimizerInfo, one: OptimizerInput, device: str) -> list[torch.Tensor]:
+    torch.manual_seed(5)
+    shapes = ((4, 3), (3, 5)) if optimizer_name(info) == "Muon" else ((4, 3), (7,), ())
+    parameters = [torch.randn(shape).to(device).requires_grad_() for shape in shapes]
+    if one.kwargs.get("differentiable"):
+        # It writes in place what takes part in autograd: no leaves.
+        parameters = [p.clone() for p in parameters]
+    kwargs: dict[str, Any] = copy.deepcopy(one.kwargs)
+    optimizer = info.optim_cls(parameters, **kwargs)
+    targets = [torch.randn(shape).to(device) for shape in shapes]
+
+    def closure() -> torch.Tensor:
+        with torch.enable_grad():
+            copies = [p.detach().requires_grad_() for p in parameters]
+            loss = sum(
+                ((p - t) ** 2).sum() + p.sin().sum() for p, t in zip(copies, targets)
+            )
+            loss.backward()
+        for parameter, leaf in zip(parameters, copies):
+            parameter.grad = leaf.grad
+        return loss.detach()
+
+    for _ in range(STEPS):
+        if info.step_requires_closure:
+            optimizer.step(closure)
+        else:
+            closure()
+            optimizer.step()
+    results = [p.detach() for p in parameters]
+    for parameter in parameters:
+        state = optimizer.state.get(parameter, {})
+        results += [
+            v.detach() for _, v in sorted(state.items()) if isinstance(v, torch.Tensor)
+        ]
+    return results
+
+
+def sweep(info: OptimizerInfo, one: OptimizerInput) -> Outcome:
+    with warnings.catch_warnings(), torch_ltc.config(compile_failure="raise"):
+        warnings.simplefilter("ignore")
+        settle()
+        torch_ltc.reset_metrics()
+        try:
+            expected = run(info, one, "cpu")
+            lazy = run(info, one, "lazy")
+            torch_ltc.mark_step(wait=True)
+            fallbacks = sorted({row["op"] for row in torch_ltc.fallbacks()})
+            tolerance = TOLERANCE.get(optimizer_name(info))
+            text = difference(lazy, expected, tolerance=tolerance)
+        except Exception as error:
+            if is_refused(one, error):
+                return Outcome("refused", 1, [], one_line(error))
+            return Outcome("error", 1, [], one_line(error))
+        finally:
+            settle()
+    if text:
+        return Outcome("wrong", 1, fallbacks, text)
+    return Outcome("fallback" if fallbacks else "agrees", 1, fallbacks)
