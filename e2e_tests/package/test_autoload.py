@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 
 import pytest
 from subprocesses import run_python
@@ -56,6 +57,42 @@ def test_nothing_heavy_is_imported() -> None:
         assert "libMLIR" not in open("/proc/self/maps").read()
     """
     run_python(program)
+
+
+# What every `import torch` pays for, and may pay for: a module that isn't here
+# is to be imported when it is first used (torch_ltc/__init__.py).
+AT_IMPORT = {
+    "_C", "_autoload", "_backend", "config", "device_module", "formulas", "formulas_pooling", "formulas_selection",
+    "messages", "metrics", "naming", "serialization", "step",
+    "tied_parameters", "version",
+}  # fmt: skip
+
+
+def test_only_what_every_program_needs_is_imported() -> None:
+    program = """
+        import json, os, sys
+        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+        import torch
+        before = set(sys.modules)
+        import torch_ltc
+        print(json.dumps(sorted(set(sys.modules) - before)))
+    """
+    added = json.loads(run_python(program).stdout)
+    ours = {name.removeprefix("torch_ltc.") for name in added if "torch_ltc." in name}
+    assert ours <= AT_IMPORT, ours - AT_IMPORT
+    others = [name for name in added if name.partition(".")[0] != "torch_ltc"]
+    allowed = [n for n in others if n.startswith("torch._lazy") or n == "torch.lazy"]
+    assert others == allowed, "modules that torch itself doesn't import"
+
+
+def test_lazy_names_are_there() -> None:
+    import torch_ltc
+
+    assert set(torch_ltc.__all__) <= set(dir(torch_ltc))
+    for name in torch_ltc.__all__:
+        assert getattr(torch_ltc, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        torch_ltc.nonsense  # noqa: B018
 
 
 def test_other_torch_version_is_one_sentence() -> None:

@@ -6,19 +6,11 @@ holds what goes beyond tensors: ends of steps, configuration, metrics, dumps.
 
 from __future__ import annotations
 
-from torch_ltc import debug
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from torch_ltc._backend import BackendUnavailable, unavailable_reason
-from torch_ltc.backend_registry import (
-    BackendError,
-    backends,
-    register_backend,
-    unregister_backend,
-    use_backend,
-)
-from torch_ltc.capture import CaptureMismatch, capture
 from torch_ltc.config import config
-from torch_ltc.explaining import Explanation, explain
-from torch_ltc.exporting import ExportedProgram, export, export_step
 from torch_ltc.metrics import (
     compile_log,
     fallbacks,
@@ -28,10 +20,56 @@ from torch_ltc.metrics import (
     step_log,
     syncs,
 )
-from torch_ltc.mlir_module import compile_mlir
 from torch_ltc.naming import name_parameters
 from torch_ltc.step import add_step_closure, mark_step, sync, to_cpu, wait_device_ops
 from torch_ltc.version import VERSION as __version__
+
+# `import torch` imports this package, so what only some programs use is
+# imported when it is first asked for.
+if TYPE_CHECKING:
+    from torch_ltc import debug
+    from torch_ltc.backend_registry import (
+        BackendError,
+        backends,
+        register_backend,
+        unregister_backend,
+        use_backend,
+    )
+    from torch_ltc.capturing import CaptureMismatch, capture
+    from torch_ltc.explaining import Explanation, explain
+    from torch_ltc.exporting import ExportedProgram, export, export_step
+    from torch_ltc.mlir_module import compile_mlir
+
+_MODULE_OF = {
+    "BackendError": "backend_registry",
+    "CaptureMismatch": "capturing",
+    "Explanation": "explaining",
+    "ExportedProgram": "exporting",
+    "backends": "backend_registry",
+    "capture": "capturing",
+    "compile_mlir": "mlir_module",
+    "debug": "debug",
+    "explain": "explaining",
+    "export": "exporting",
+    "export_step": "exporting",
+    "register_backend": "backend_registry",
+    "unregister_backend": "backend_registry",
+    "use_backend": "backend_registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'torch_ltc' has no attribute '{name}'")
+    module = importlib.import_module(f"torch_ltc.{_MODULE_OF[name]}")
+    value = module if name == "debug" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "BackendError",

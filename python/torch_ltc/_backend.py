@@ -70,7 +70,6 @@ def _load() -> str:
 def _connect() -> None:
     """Python-side registrations, after the C++ ones."""
     from torch_ltc import (
-        backend_registry,
         custom_ops,
         device_module,
         formulas,
@@ -86,10 +85,17 @@ def _connect() -> None:
     step.install()
     serialization.install()
     tied_parameters.install()
-    backend_registry.install()
+    bindings().set_backend_finder(_find_backend)
     naming.refresh()
     if bindings().config_get("dump"):  # TORCH_LTC_DUMP: pages when all has run
         atexit.register(_write_dump_pages)
+
+
+def _find_backend(name: str) -> None:
+    """Lets TORCH_LTC_BACKEND name an installed backend."""
+    from torch_ltc.backend_registry import find_installed
+
+    find_installed(name)
 
 
 def _write_dump_pages() -> None:

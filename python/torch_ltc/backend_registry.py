@@ -129,7 +129,7 @@ class use_backend:  # noqa: N801 (it is used as a function and in `with`)
 
     def __init__(self, name: str | None) -> None:
         if name and name not in _registered:
-            _find(name)
+            find_installed(name)
         self._earlier = config.backend
         self._switch(name or "")
 
@@ -150,7 +150,7 @@ class use_backend:  # noqa: N801 (it is used as a function and in `with`)
             config.backend = self._earlier
 
 
-def _find(name: str) -> None:
+def find_installed(name: str) -> None:
     """Loads the installed package that has the backend."""
     points = [p for p in entry_points(group=ENTRY_POINTS) if p.name == name]
     if not points:
@@ -318,8 +318,3 @@ def _save(
         return f"The program was saved in {folder}."
     except (OSError, RuntimeError) as problem:
         return f"The program couldn't be saved ({problem})."
-
-
-def install() -> None:
-    """Lets TORCH_LTC_BACKEND name an installed backend."""
-    bindings().set_backend_finder(_find)
