@@ -11,9 +11,10 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import checks
+import completion
 import environment
 from environment import PYTHON
-from steps import ROOT, StepFailed, say
+from steps import ROOT, StepFailed, exclusive, say
 
 import build
 
@@ -31,6 +32,9 @@ Usage: ./dev COMMAND [ARGUMENTS]
   wheel              a wheel in dist/
   doctor             what is installed and whether it fits together
   setup              only system packages and virtual environment
+  peers              environments of other projects ({peers}) that some tests
+                     use where they are installed
+  completion         a script for bash: source <(./dev completion)
   help               this text
 
 Each command first does what is missing of: setup, build, install. What is done
@@ -72,6 +76,20 @@ def _setup(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _peers(arguments: Sequence[str]) -> int:
+    with exclusive("setup"):
+        for peer in environment.OPTIONAL_PEERS:
+            environment.peer_environment(peer)
+            say(f"{peer.name}: {peer.variable}={peer.python}")
+    return 0
+
+
+def _completion(arguments: Sequence[str]) -> int:
+    suites = [suite.name for suite in checks.SUITES]
+    print(completion.script([n for n in COMMANDS if n[0] != "-"], suites), end="")
+    return 0
+
+
 def _wheel(arguments: Sequence[str]) -> int:
     build.wheel()
     return 0
@@ -79,7 +97,8 @@ def _wheel(arguments: Sequence[str]) -> int:
 
 def _help(arguments: Sequence[str]) -> int:
     names = ", ".join(suite.name for suite in checks.SUITES)
-    print(HELP.format(suites=names), end="")
+    peers = ", ".join(peer.name for peer in environment.OPTIONAL_PEERS)
+    print(HELP.format(suites=names, peers=peers), end="")
     return 0
 
 
@@ -97,6 +116,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "wheel": _wheel,
     "doctor": lambda arguments: _python(["-m", "torch_ltc.doctor", *arguments]),
     "setup": _setup,
+    "peers": _peers,
+    "completion": _completion,
     "help": _help,
     "-h": _help,
     "--help": _help,

@@ -110,7 +110,7 @@ def run_suites(names: Sequence[str], extra: Sequence[str], full: bool = False) -
         build.build()
         if any(suite.name == "e2e" for suite in chosen):
             with exclusive("setup"):
-                environment.parser_environment()
+                environment.peer_environment(environment.TORCH_MLIR)
     else:
         build.prepare_environment()
     results = []

@@ -7,14 +7,47 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from dataclasses import dataclass
 from pathlib import Path
 
 from steps import ROOT, StepFailed, forget, once, run_logged, say
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-PARSER_VENV = ROOT / ".venv-torch-mlir"
-PARSER_PYTHON = PARSER_VENV / "bin" / "python"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A project that tests use, in an environment of its own: it brings another
+    LLVM, or packages that would get in the way of ours."""
+
+    name: str
+    packages: tuple[str, ...]
+    #: Names its Python to the tests.
+    variable: str
+    pip_options: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        return ROOT / f".venv-{self.name}"
+
+    @property
+    def python(self) -> Path:
+        return self.folder / "bin" / "python"
+
+
+# --no-deps: its parser needs neither torch nor numpy.
+TORCH_MLIR = Peer(
+    "torch-mlir", ("torch-mlir==20261001",), "TORCH_LTC_PARSER_PYTHON", ("--no-deps",)
+)
+#: Tests that use one of these are skipped where it isn't.
+OPTIONAL_PEERS = (
+    Peer(
+        "iree",
+        ("iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0"),
+        "TORCH_LTC_IREE_PYTHON",
+    ),
+)
 
 # What Debian 12 must have: compiler, LLVM and MLIR 22 with what their CMake
 # files ask for, protobuf, GoogleTest.
@@ -38,7 +71,6 @@ PACKAGES = [
 ]
 
 TORCH = "torch==2.13.0"
-TORCH_MLIR = "torch-mlir==20261001"
 
 
 def _installed(package: str) -> bool:
@@ -135,30 +167,34 @@ def virtual_environment() -> None:
     )
 
 
-def parser_environment() -> None:
-    """torch-mlir, whose parser the tests use, in an environment of its own:
-    it brings another LLVM."""
-    if not PARSER_PYTHON.exists():
-        forget("torch-mlir")
+def peer_environment(peer: Peer) -> None:
+    """Makes the environment of a peer."""
+    if not peer.python.exists():
+        forget(peer.name)
 
     def create() -> None:
-        _make_venv(PARSER_VENV, "torch-mlir")
-        pip = [str(PARSER_PYTHON), "-m", "pip", "install"]
+        _make_venv(peer.folder, peer.name)
+        pip = [str(peer.python), "-m", "pip", "install", "--disable-pip-version-check"]
         advice = "is the package index reachable? Then call again"
-        # --no-deps: the parser needs neither torch nor numpy.
-        command = [*pip, "--disable-pip-version-check", "--no-deps", TORCH_MLIR]
-        run_logged("torch-mlir", command, advice, append=True)
+        command = [*pip, *peer.pip_options, *peer.packages]
+        run_logged(peer.name, command, advice, append=True)
 
-    once("torch-mlir", [TORCH_MLIR, sys.version, str(ROOT)], create)
+    once(peer.name, [*peer.packages, sys.version, str(ROOT)], create)
 
 
 def environment() -> dict[str, str]:
     """Variables for everything that runs in the virtual environment."""
+    peers = {
+        peer.variable: str(peer.python)
+        for peer in OPTIONAL_PEERS
+        if peer.python.exists()
+    }
     return {
+        **peers,
         "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "VIRTUAL_ENV": str(VENV),
         "CCACHE_DIR": os.environ.get("CCACHE_DIR", str(ROOT / ".dev" / "ccache")),
-        "TORCH_LTC_PARSER_PYTHON": str(PARSER_PYTHON),
+        TORCH_MLIR.variable: str(TORCH_MLIR.python),
     }
 
 
