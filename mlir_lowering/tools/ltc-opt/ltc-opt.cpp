@@ -5,40 +5,60 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "torch_ltc/Codegen/Passes.h"
-#include "torch_ltc/Conversion/TorchToLinalg/Passes.h"
-#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
-#include "torch_ltc/Dialect/Torch/TorchDialect.h"
-#include "torch_ltc/Kernels/Passes.h"
-#include "torch_ltc/Transforms/Passes.h"
-#include "torch_ltc/Transforms/TorchPipeline.h"
+#include "Registration.h"
 
-#include "mlir/InitAllDialects.h"
-#include "mlir/InitAllExtensions.h"
-#include "mlir/InitAllPasses.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+/// The way of a step. LLVM's own help, with some thousand options of MLIR's
+/// passes, is --help-hidden.
+static void printHelp(llvm::raw_ostream &stream) {
+  stream
+      << "OVERVIEW: torch_ltc's compiler, pass by pass: reads a module, runs "
+         "passes, prints it\n\n"
+         "USAGE: ltc-opt file.mlir [passes and pipelines, in order] [-o "
+         "file]\n\n"
+         "The way of a step: stages are those of torch_ltc.debug.dump and of "
+         "dump folders.\n"
+         "A pipeline goes from one to the next; its passes can be run one by "
+         "one.\n";
+  for (const StageStep &step : stageSteps()) {
+    stream << "\n  " << step.from << " -> " << step.to << ":  --"
+           << step.pipeline << "\n";
+    for (llvm::StringRef name : step.passes) {
+      const PassInfo *pass = PassInfo::lookup(name);
+      stream << "      --" << llvm::left_justify(name, 36)
+             << (pass ? pass->getPassDescription() : "") << "\n";
+    }
+  }
+  stream
+      << "\n      --ltc-kernels-to-llvm-by-bufferization does it for kernels "
+         "that\n      --ltc-mlir-lower-to-loops leaves (scatters, insertions, "
+         "pads)\n"
+         "\nOften used with it:\n"
+         "  --canonicalize --cse               MLIR's clean-up\n"
+         "  --mlir-print-ir-after-all          the module after each pass\n"
+         "  --mlir-print-debuginfo             Python lines and module paths\n"
+         "  --mlir-timing                      time of each pass\n"
+         "  --verify-diagnostics, --split-input-file   for tests\n"
+         "\n  --help-hidden lists everything, MLIR's own passes too.\n";
+}
 
 int main(int argc, char **argv) {
-  mlir::DialectRegistry registry;
-  mlir::registerAllDialects(registry);
-  mlir::registerAllExtensions(registry);
-  registry.insert<mlir::torch_ltc::ltc::LtcDialect,
-                  mlir::torch_ltc::torch::TorchDialect>();
-  mlir::registerAllPasses();
-  mlir::torch_ltc::registerTorchToLinalgPasses();
-  mlir::torch_ltc::registerLtcTransformsPasses();
-  mlir::torch_ltc::registerTorchPipeline();
-  mlir::torch_ltc::registerLtcKernelsPasses();
-  mlir::torch_ltc::registerLtcCodegenPasses();
-  mlir::PassPipelineRegistration<>("ltc-linalg-to-kernels",
-                                   "from the linalg stage to the kernels stage",
-                                   mlir::torch_ltc::buildKernelsPipeline);
-  mlir::PassPipelineRegistration<>("ltc-kernels-to-llvm",
-                                   "from scheduled kernels to the LLVM dialect",
-                                   mlir::torch_ltc::buildLoopsPipeline);
-  mlir::PassPipelineRegistration<>("ltc-kernels-to-llvm-by-bufferization",
-                                   "from other kernels to the LLVM dialect",
-                                   mlir::torch_ltc::buildBufferizationPipeline);
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "torch_ltc compiler driver\n", registry));
+  DialectRegistry registry;
+  registerToolDialects(registry);
+  registerToolPasses();
+  for (int i = 1; i < argc; ++i)
+    if (llvm::StringRef argument(argv[i]);
+        argument == "--help" || argument == "-help" || argument == "-h") {
+      printHelp(llvm::outs());
+      return 0;
+    }
+  return asMainReturnCode(
+      MlirOptMain(argc, argv, "torch_ltc compiler driver\n", registry));
 }

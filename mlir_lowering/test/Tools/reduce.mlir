@@ -1,0 +1,23 @@
+// RUN: ltc-reduce %s --ltc-reduce-program=test=%S/Inputs/has-tanh.sh | FileCheck %s
+
+// Of four ops the one that the script asks for is left.
+
+// CHECK-LABEL: func.func @step
+// CHECK-NOT: torch.aten.exp
+// CHECK-NOT: torch.aten.mm
+// CHECK: torch.aten.tanh
+// CHECK-NOT: torch.aten.relu
+// CHECK: return
+func.func @step(%x: !torch.vtensor<[4,4],f32>, %w: !torch.vtensor<[4,3],f32>)
+    -> !torch.vtensor<[4,3],f32> {
+  %0 = torch.aten.exp %x : !torch.vtensor<[4,4],f32> -> !torch.vtensor<[4,4],f32>
+  %1 = torch.aten.mm %0, %w : !torch.vtensor<[4,4],f32>, !torch.vtensor<[4,3],f32> -> !torch.vtensor<[4,3],f32>
+  %2 = torch.aten.tanh %1 : !torch.vtensor<[4,3],f32> -> !torch.vtensor<[4,3],f32>
+  %3 = torch.aten.relu %2 : !torch.vtensor<[4,3],f32> -> !torch.vtensor<[4,3],f32>
+  return %3 : !torch.vtensor<[4,3],f32>
+}
+
+// A script that isn't interested in the module as it is is told so.
+
+// RUN: not ltc-reduce %s --ltc-reduce-program=test=/bin/true 2>&1 | FileCheck %s --check-prefix=DULL
+// DULL: '/bin/true' doesn't exit with 1 for the module as it is

@@ -1,0 +1,16 @@
+//===- ltc-lsp-server.cpp - The project's dialects in editors -------------===//
+//
+// MLIR's language server: set it as the server of .mlir files to get types,
+// definitions, uses and errors of dumped programs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Registration.h"
+
+#include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  mlir::torch_ltc::registerToolDialects(registry);
+  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
+}

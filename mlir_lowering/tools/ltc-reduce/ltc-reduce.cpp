@@ -1,0 +1,24 @@
+//===- ltc-reduce.cpp - A smaller program with the same trouble -----------===//
+//
+// MLIR's reducer with the project's dialects and a pass for programs of one
+// function. A script of yours gets a file as its argument and exits with 1 if
+// the trouble is still there:
+//
+//   ltc-reduce torch.mlir --ltc-reduce-program=test=./fails.sh
+//
+//===----------------------------------------------------------------------===//
+
+#include "ReduceProgram.h"
+#include "Registration.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  mlir::torch_ltc::registerToolDialects(registry);
+  mlir::torch_ltc::registerToolPasses();
+  mlir::torch_ltc::registerReduceProgramPass();
+  mlir::MLIRContext context(registry);
+  return mlir::failed(mlir::mlirReduceMain(argc, argv, context));
+}
