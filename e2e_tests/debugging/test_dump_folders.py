@@ -19,6 +19,8 @@ FILES = {
     "linalg.mlir",
     "kernels.mlir",
     "llvm.ll",
+    "asm.s",
+    "graph.dot",
     "tensors.txt",
     "summary.txt",
 }

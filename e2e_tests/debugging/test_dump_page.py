@@ -6,13 +6,15 @@ import re
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import torch
 import torch_ltc
 from torch import nn
 from torch_ltc import dump_page, replay
-from torch_ltc.dump_reading import Buffer, pack, read_dump
+from torch_ltc.dump_reading import Buffer, KernelsStage, pack, peak, read_dump
+from torch_ltc.graph_drawing import lay_out, read_dot
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -121,6 +123,67 @@ def test_replay_of_a_dump(dumps: Path, stage: str, capsys) -> None:
     shown = capsys.readouterr().out
     assert "random, seed 0" in shown and "output 0" in shown and "median of 3" in shown
     assert re.search(r"mean -?\d", shown)
+
+
+def test_replay_on_the_saved_inputs(tmp_path: Path, capsys) -> None:
+    weight, x = torch.randn(5, 4), torch.randn(3, 5)
+    with torch_ltc.debug.dump_to(tmp_path, inputs=True):
+        lazy_weight = weight.to("lazy")
+        lazy_weight.sub_((x.to("lazy").t() @ (x.to("lazy") @ lazy_weight)) * 0.3)
+        torch_ltc.mark_step()
+    expected = weight - (x.t() @ (x @ weight)) * 0.3
+    (folder,) = programs(tmp_path)
+    for stage in ("torch-raw", "linalg"):
+        (result,) = replay.replay(folder, stage)
+        torch.testing.assert_close(result, expected)
+    assert "inputs.pt" in capsys.readouterr().out
+
+
+def test_inputs_are_saved_only_on_request(dumps: Path) -> None:
+    assert not list(dumps.glob("*/inputs.pt"))
+
+
+def test_the_drawing_has_every_op_apart_from_the_others(dumps: Path) -> None:
+    folder = max(programs(dumps), key=lambda p: len((p / "ir.txt").read_text()))
+    dot = (folder / "graph.dot").read_text()
+    nodes = read_dot(dot)
+    lay_out(nodes)
+    assert len(nodes) == dot.count("[label=")
+    places = [(node.row, node.place) for node in nodes.values()]
+    for row, place in places:
+        near = [p for r, p in places if r == row and abs(p - place) < 0.999]
+        assert len(near) == 1
+    for node in nodes.values():
+        assert all(nodes[name].row < node.row for name in node.above)
+    picture = (folder / "graph.svg").read_text()
+    assert ElementTree.fromstring(picture).tag.endswith("svg")
+    assert picture.count("<rect") == len(nodes) and "aten::tanh" in picture
+    assert torch_ltc.debug.dump(-1, stage="svg").startswith("<svg")
+
+
+KERNELS = """
+  func.func @step(%arg0: tensor<8xi64>, %arg1: tensor<2x3xf32>) -> tensor<6x3xf32> {
+    %0 = ltc.check_bounds %arg0 in[0, 9) : tensor<8xi64> loc(#loc1)
+    %1 = ltc.kernel_call @k(%0, %arg1) : (tensor<8xi64>, tensor<2x3xf32>) -> tensor<4x3xf32> loc(#loc2)
+    %2 = ltc.join %arg1, %1 : (tensor<2x3xf32>, tensor<4x3xf32>) -> tensor<6x3xf32> loc(#loc2)
+    return %2 : tensor<6x3xf32>
+  }
+  func.func private @k()
+#loc1 = loc("a/train.py":3:0)
+#loc2 = loc("torch.aten.add"("a/train.py":4:0))
+"""
+
+
+def test_joins_and_checks_are_commands() -> None:
+    stage = KernelsStage(KERNELS)
+    assert [c.name for c in stage.commands] == ["check_bounds", "k", "join"]
+    assert [c.lines for c in stage.commands] == [
+        {"train.py:3"}, {"train.py:4"}, {"train.py:4"}
+    ]  # fmt: skip
+    assert stage.commands[1].operands == ["%arg0", "%arg1"], "a check is no copy"
+    assert {b.name: b.bytes for b in stage.buffers.values()} == {"%1": 48, "%2": 72}
+    assert stage.returned == ["%2"]
+    assert peak(list(stage.buffers.values()))[0] == 2
 
 
 def test_replay_of_an_exported_program_gives_its_outputs(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ SIGNS = {
     "linalg": "linalg.generic",
     "kernels": "ltc.kernel_call",
     "llvm": "llvm.",
+    "asm": ".globl",
 }
 
 
@@ -88,7 +89,14 @@ def test_dump_folder(tmp_path) -> None:
     assert entry["dump_directory"], "the log says where the dump is"
     folder = Path(entry["dump_directory"])
     assert folder.parent == tmp_path and entry["program"][:8] in folder.name
-    for name in ("ir.txt", "torch.mlir", "linalg.mlir", "kernels.mlir", "llvm.ll"):
+    for name in (
+        "ir.txt",
+        "torch.mlir",
+        "linalg.mlir",
+        "kernels.mlir",
+        "llvm.ll",
+        "asm.s",
+    ):
         assert (folder / name).read_text().strip(), name
     texts = {path.name: path.read_text() for path in folder.iterdir()}
     tables = [text for name, text in texts.items() if "0.weight" in text]

@@ -61,6 +61,21 @@ void torch_ltc::explainFallback(const LedgerRow &event, int64_t calls) {
                  " times." + soFar(calls));
 }
 
+void torch_ltc::explainUndonated(
+    const std::vector<std::pair<std::string, std::string>> &names,
+    LocationId location) {
+  if (names.empty())
+    return;
+  const auto &[name, reason] = names.front();
+  std::string others;
+  if (names.size() > 1)
+    others = " (and " + std::to_string(names.size() - 1) + " more)";
+  log(LogLevel::Info, "The step" + atLine(shortText(location)) +
+                          " doesn't overwrite '" + name + "'" + others +
+                          " in place: " + reason +
+                          ". torch_ltc.explain names what holds it.");
+}
+
 void torch_ltc::explainCompilation(const CompileEvent &event) {
   static std::mutex mutex;
   static auto *programsOfLine = new std::map<std::string, int64_t>;

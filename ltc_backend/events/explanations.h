@@ -10,12 +10,17 @@
 
 #include "events/ledger.h"
 #include "events/step_log.h"
+#include "source/source_location.h"
 
 namespace torch_ltc {
 
 /// `calls`: of this op and line so far.
 void explainSync(const LedgerRow &event, int64_t calls);
 void explainFallback(const LedgerRow &event, int64_t calls);
+/// Parameters of a new program that aren't overwritten in place, and why.
+void explainUndonated(
+    const std::vector<std::pair<std::string, std::string>> &names,
+    LocationId location);
 /// Counts the programs of each line itself.
 void explainCompilation(const CompileEvent &event);
 

@@ -3,6 +3,8 @@
 #include "config/config.h"
 #include "executor/program.h"
 
+#include <ATen/record_function.h>
+
 #include <stdexcept>
 
 using namespace torch_ltc;
@@ -44,6 +46,38 @@ LtcDType torch_ltc::toLtcDType(c10::ScalarType type) {
 }
 
 namespace {
+
+/// Shows each command to torch.profiler:
+/// "torch_ltc::aten.tanh f32[4,5] (body.1)".
+class CommandSpans {
+public:
+  CommandSpans(LtcExecutable executable, LtcRunArguments &arguments)
+      : executable(executable) {
+    arguments.command_event = event;
+    arguments.command_event_user_data = this;
+  }
+
+private:
+  static void event(size_t index, int begins, void *self) {
+    auto &spans = *static_cast<CommandSpans *>(self);
+    spans.span.reset();
+    if (!begins)
+      return;
+    spans.span.emplace(at::RecordScope::FUNCTION);
+    if (!spans.span->isActive())
+      return;
+    LtcCommandInfo info = ltcExecutableCommand(spans.executable, index);
+    std::string text = std::string("torch_ltc::") + info.name;
+    if (*info.result_types)
+      text += std::string(" ") + info.result_types;
+    if (*info.module_path)
+      text += std::string(" (") + info.module_path + ")";
+    spans.span->before(std::move(text));
+  }
+
+  LtcExecutable executable;
+  std::optional<at::RecordFunction> span;
+};
 
 bool fits(const LtcTensorInfo &info, const torch::lazy::Shape &shape) {
   return info.dtype == toLtcDType(shape.scalar_type()) &&
@@ -120,6 +154,9 @@ void CompiledProgram::run(c10::ArrayRef<void *> parameters,
   arguments.command_nanoseconds = times.empty() ? nullptr : times.data();
   int parametersIntact = 0;
   arguments.parameters_intact = &parametersIntact;
+  std::optional<CommandSpans> spans;
+  if (at::hasCallbacks())
+    spans.emplace(executable, arguments);
   try {
     throwIfFailed(ltcExecutableRun(executable, &arguments));
   } catch (const std::runtime_error &error) {
@@ -139,7 +176,11 @@ std::vector<ProgramCommand> CompiledProgram::commands() const {
   std::vector<ProgramCommand> result;
   for (size_t i = 0; i < numCommands(); ++i) {
     ProgramCommand command;
-    command.name = ltcExecutableCommandName(executable, i);
+    LtcCommandInfo info = ltcExecutableCommand(executable, i);
+    command.name = info.name;
+    command.location = info.location;
+    command.modulePath = info.module_path;
+    command.resultTypes = info.result_types;
     command.calls = profiledCalls;
     if (i < nanoseconds.size())
       command.seconds = double(nanoseconds[i]) * 1e-9;

@@ -31,7 +31,9 @@ struct OutputPlan {
 
 struct ProgramCommand {
   std::string name;
-  std::string location;
+  std::string location;    // "train.py:31"
+  std::string modulePath;  // "body.0+body.1"
+  std::string resultTypes; // "f32[4,5]"
   int64_t calls = 0;
   double seconds = 0;
 };

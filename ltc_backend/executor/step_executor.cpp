@@ -127,6 +127,10 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   Roots roots(std::move(candidates));
   if (roots.values.empty())
     return;
+  at::RecordFunction span(at::RecordScope::FUNCTION);
+  if (span.isActive())
+    span.before(std::string("torch_ltc::schedule for ") +
+                triggerName(int(trigger)));
 
   Graph graph = buildGraph(roots.outputs);
   std::vector<bool> donatable(graph.parameters.size(), false);
@@ -147,9 +151,14 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
       wasInMemory);
   if (wasInMemory)
     count(Counter::program_memory_hits);
-  if (!config().dump.get().empty())
-    ensureDumped(*program, stepCounter.load(), location,
-                 [&] { return takeSnapshot(graph, hash.text(), donatable); });
+  if (!config().dump.get().empty()) {
+    std::string folder =
+        ensureDumped(*program, stepCounter.load(), location, [&] {
+          return takeSnapshot(graph, hash.text(), donatable);
+        });
+    if (config().dump_inputs.get() && !folder.empty())
+      saveInputs(folder, graph);
+  }
   if (std::string file = config().save_tensors_file.get(); !file.empty())
     saveGraph(file, config().save_tensors_format.get(),
               takeSnapshot(graph, hash.text(), donatable));
@@ -175,8 +184,11 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   for (size_t i = 0; i < roots.tensors.size(); ++i)
     roots.tensors[i]->setData(results[graph.resultOfRoot[i]]);
   nameData();
-  if (!wasInMemory)
-    setUndonated(program->name, undonated(*program, graph, donatable, results));
+  if (!wasInMemory) {
+    auto names = undonated(*program, graph, donatable, results);
+    explainUndonated(names, location);
+    setUndonated(program->name, std::move(names));
+  }
   if (Recording *recording = Recording::current())
     recording->noteRun(program, graph.parameters, results, roots.tensors,
                        graph.resultOfRoot, graph.scalars);

@@ -6,6 +6,8 @@
 #include "lowering/program_builder.h"
 #include "memory/host_data.h"
 
+#include <torch/csrc/jit/serialization/pickle.h>
+
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -19,11 +21,15 @@ namespace fs = std::filesystem;
 namespace {
 
 void writeFile(const fs::path &path, const std::string &text) {
-  std::ofstream stream(path);
+  std::ofstream stream(path, std::ios::binary);
   stream << text;
   stream.close();
   if (!stream)
     throw std::runtime_error("can't write " + path.string());
+}
+
+const char *extensionOf(const std::string &stage) {
+  return stage == "llvm" ? ".ll" : stage == "asm" ? ".s" : ".mlir";
 }
 
 std::string tensorTable(const GraphSnapshot &graph, const Program &program) {
@@ -136,8 +142,9 @@ std::string torch_ltc::dumpProgram(const std::string &folder,
   try {
     fs::create_directories(path);
     writeFile(path / "ir.txt", graphText(graph));
+    writeFile(path / "graph.dot", graphDot(graph));
     for (const auto &[stage, text] : texts)
-      writeFile(path / (stage + (stage == "llvm" ? ".ll" : ".mlir")), text);
+      writeFile(path / (stage + extensionOf(stage)), text);
     writeFile(path / "tensors.txt", tensorTable(graph, program));
     writeFile(path / "summary.txt", summary(event));
     rememberDump(folder + "\n" + graph.name, path);
@@ -148,6 +155,31 @@ std::string torch_ltc::dumpProgram(const std::string &folder,
     std::lock_guard<std::mutex> lock(knownDumps().mutex);
     knownDumps().failed.insert(folder + "\n" + graph.name);
     return "";
+  }
+}
+
+void torch_ltc::saveInputs(const std::string &folder, const Graph &graph) {
+  fs::path path = fs::path(folder) / "inputs.pt";
+  std::error_code ignored;
+  if (fs::exists(path, ignored))
+    return;
+  // Of `Any`: a typed list would be pickled as TorchScript's.
+  c10::impl::GenericList inputs(c10::AnyType::get()),
+      scalars(c10::AnyType::get());
+  for (const HostDataPtr &parameter : graph.parameters)
+    inputs.push_back(parameter->copyToTensor());
+  for (const DynamicScalar &scalar : graph.scalars)
+    scalars.push_back(scalar.isFloat ? c10::IValue(scalar.asFloat)
+                                     : c10::IValue(scalar.asInt));
+  c10::impl::GenericDict values(c10::StringType::get(), c10::AnyType::get());
+  values.insert("inputs", std::move(inputs));
+  values.insert("scalars", std::move(scalars));
+  std::vector<char> bytes = torch::jit::pickle_save(values);
+  try {
+    writeFile(path, std::string(bytes.begin(), bytes.end()));
+  } catch (const std::exception &error) {
+    log(LogLevel::Warning, std::string("Inputs couldn't be dumped: ") +
+                               error.what() + " (option dump_inputs).");
   }
 }
 

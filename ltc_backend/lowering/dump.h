@@ -15,7 +15,7 @@ namespace torch_ltc {
 /// Stage name and text, in the order of the stages.
 using StageTexts = std::vector<std::pair<std::string, std::string>>;
 
-/// Writes one folder for the program: ir.txt, a file for each stage in `texts`,
+/// Writes one folder for the program: ir.txt, graph.dot, a file for each stage,
 /// tensors.txt and summary.txt. Returns the folder, "" with a warning if it
 /// can't be written.
 std::string dumpProgram(const std::string &folder, const GraphSnapshot &graph,
@@ -29,6 +29,10 @@ std::string dumpProgram(const std::string &folder, const GraphSnapshot &graph,
 std::string findDump(const std::string &folder, const std::string &name);
 /// Whether this process couldn't write it there: said once, not tried again.
 bool hasDumpFailed(const std::string &folder, const std::string &name);
+
+/// Writes the values that the program is about to run on to `folder`, as
+/// inputs.pt, unless there are some. Waits until they are computed.
+void saveInputs(const std::string &folder, const Graph &graph);
 
 /// Appends the graph to option save_tensors_file.
 void saveGraph(const std::string &file, const std::string &format,

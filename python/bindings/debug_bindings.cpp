@@ -53,6 +53,8 @@ py::list programCommands(const std::string &name) {
     py::dict row;
     row["name"] = command.name;
     row["location"] = command.location;
+    row["module"] = command.modulePath;
+    row["results"] = command.resultTypes;
     row["calls"] = command.calls;
     row["seconds"] = command.seconds;
     result.append(std::move(row));
@@ -88,6 +90,7 @@ void torch_ltc::bindDebug(py::module_ &module) {
         return shortText(host ? host->location() : 0);
       },
       NoGil());
+  module.def("current_line", [] { return shortText(captureLocation()); });
   module.def("push_module_scope", &pushModulePath);
   module.def("pop_module_scope", &popModulePath);
 }

@@ -263,6 +263,8 @@ def program_tensors(program: str) -> list[TensorRow]: ...
 class CommandRow(TypedDict):
     name: str
     location: str
+    module: str
+    results: str
     calls: int
     seconds: float  # total; 0.0 unless config `profile_commands`
 
@@ -274,6 +276,9 @@ def tensor_name(tensor: torch.Tensor) -> str: ...
 def tensor_origin(tensor: torch.Tensor) -> str:
     """Line that made the value ("train.py:12"); "" without `source_info`, or
     if it is pending."""
+
+def current_line() -> str:
+    """The user's innermost line: "train.py:12"."""
 
 def push_module_scope(path: str) -> None:
     """Ops traced by this thread get the module path ("encoder.layer.0") until

@@ -36,6 +36,7 @@ class Config:
     program_memory: int
     cpu: str
     dump: str
+    dump_inputs: bool
     dump_locations: bool
     keep_programs: int
     backend: str

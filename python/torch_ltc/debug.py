@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -20,15 +21,19 @@ import torch
 from torch_ltc._backend import bindings
 from torch_ltc.config import config
 from torch_ltc.dump_page import write_pages
+from torch_ltc.dump_reading import KernelsStage, peak
+from torch_ltc.graph_drawing import svg
 from torch_ltc.naming import name_parameters
 
 __all__ = [
+    "DRAWINGS",
     "STAGES",
     "commands",
     "detect_nan",
     "dump",
     "dump_to",
     "inputs_and_outputs",
+    "memory",
     "name_parameters",
     "no_fallback",
     "no_recompile",
@@ -36,28 +41,30 @@ __all__ = [
 ]
 
 #: ir: traced nodes; torch-raw: torch dialect as traced; torch: at the backend
-#: contract; linalg: on tensors; kernels: command list; llvm: IR per kernel.
-STAGES = ("ir", "torch-raw", "torch", "linalg", "kernels", "llvm")
+#: contract; linalg: on tensors; kernels: command list; llvm: IR per kernel; asm:
+#: of this machine's CPU.
+STAGES = ("ir", "torch-raw", "torch", "linalg", "kernels", "llvm", "asm")
+#: The traced graph for Graphviz, and as a picture.
+DRAWINGS = ("dot", "svg")
 
 
 def dump(
     target: torch.Tensor | Sequence[torch.Tensor] | int | str, stage: str = "torch"
 ) -> str:
-    """Text of a program at `stage`: one of `STAGES`, or "dot", the traced graph
-    for Graphviz (`dot -Tsvg`).
+    """Text of a program at `stage`: one of `STAGES`, or the traced graph as a
+    drawing: "dot" for Graphviz, or "svg".
 
     `target`: lazy tensors, whose pending graph is shown without being run; a
     step number of `torch_ltc.step_log()` (-1 is the last one); or a program's
     hash (its beginning is enough) from `torch_ltc.compile_log()`.
     """
-    if stage not in (*STAGES, "dot"):
-        raise ValueError(
-            f"Unknown stage '{stage}': it is one of {', '.join(STAGES)}, dot."
-        )
+    if stage not in (*STAGES, *DRAWINGS):
+        names = ", ".join((*STAGES, *DRAWINGS))
+        raise ValueError(f"Unknown stage '{stage}': it is one of {names}.")
     if isinstance(target, (int, str)):
         program = _program(target)
-        if stage == "dot":
-            return bindings().kept_program(program).dot()
+        if stage in DRAWINGS:
+            return _drawing(bindings().kept_program(program), stage)
         return bindings().program_text(program, stage)
     tensors = [target] if isinstance(target, torch.Tensor) else list(target)
     for tensor in tensors:
@@ -71,9 +78,13 @@ def dump(
                 f"torch_ltc.debug.dump shows lazy tensors, but got {what}; move it "
                 "with .to('lazy') before the computation to be shown."
             )
-    if stage == "dot":
-        return bindings().pending_program(tensors).dot()
+    if stage in DRAWINGS:
+        return _drawing(bindings().pending_program(tensors), stage)
     return bindings().tensor_text(tensors, stage)
+
+
+def _drawing(program: Any, form: str) -> str:
+    return svg(program.dot()) if form == "svg" else program.dot()
 
 
 def inputs_and_outputs(target: int | str = -1) -> list[dict[str, Any]]:
@@ -82,22 +93,52 @@ def inputs_and_outputs(target: int | str = -1) -> list[dict[str, Any]]:
 
 
 def commands(target: int | str = -1) -> list[dict[str, Any]]:
-    """A step's command list: name, location, calls, seconds. Seconds are
-    measured while config `profile_commands` is on."""
+    """A step's command list: name, location, module, results (their types),
+    calls, seconds. Seconds are measured while config `profile_commands` is on;
+    lines and modules are those of a step compiled with `source_info`."""
     return bindings().program_commands(_program(target))
 
 
+def memory(target: int | str = -1) -> dict[str, Any]:
+    """What a step's memory is at its peak: `peak_bytes` of temporaries and new
+    results, `command` at which they are all alive, `lines` (bytes by the Python
+    line that makes them, largest first), and `input_bytes` of what the step
+    reads, overwritten parameters among it.
+
+    Lines are known of steps that were traced with config `source_info`."""
+    program = _program(target)
+    stage = KernelsStage(bindings().program_text(program, "kernels"))
+    tensors = bindings().program_tensors(program)
+    outputs = [row for row in tensors if row["role"] == "output"]
+    overwriting = {
+        value for value, row in zip(stage.returned, outputs) if row["donated"]
+    }
+    buffers = [b for b in stage.buffers.values() if b.name not in overwriting]
+    command, alive = peak(buffers)
+    lines: Counter[str] = Counter()
+    for buffer in alive:
+        known = sorted(stage.commands[buffer.first].lines)
+        lines[known[0] if known else "unknown"] += buffer.bytes
+    return {
+        "peak_bytes": sum(buffer.bytes for buffer in alive),
+        "command": command,
+        "lines": dict(lines.most_common()),
+        "input_bytes": sum(row["bytes"] for row in tensors if row["role"] == "input"),
+    }
+
+
 @contextmanager
-def dump_to(directory: str | os.PathLike[str]) -> Iterator[str]:
+def dump_to(directory: str | os.PathLike[str], inputs: bool = False) -> Iterator[str]:
     """Writes each program that runs in the block to a folder of its own, with
     the text of every stage and an index.html to read. ValueError: the directory
-    can't be written."""
+    can't be written. `inputs`: with the values that it runs on first, so that
+    `python -m torch_ltc.replay` computes the same."""
     path = os.path.abspath(os.fspath(directory))
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         raise ValueError(f"Nothing can be dumped to '{path}': {error}.") from error
-    with config(dump=path):
+    with config(dump=path, dump_inputs=inputs or config.dump_inputs):
         yield path
         bindings().wait_device_ops()  # for the times of its commands
     with contextlib.suppress(ValueError):  # nothing ran; or said when it was dumped

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from torch_ltc.dump_reading import STAGE_FILES, Command, Dump, Op, pack, read_dump
+from torch_ltc.graph_drawing import svg
 from torch_ltc.report import bytes_text, seconds_text
 
 STYLE = """
@@ -51,18 +52,25 @@ Each file is the whole program at one stage:
   linalg.mlir      linalg on tensors
   kernels.mlir     kernels and command list
   llvm.ll          LLVM IR of each kernel
+  asm.s            assembly of each kernel, for this machine's CPU
+  graph.dot        the traced graph for Graphviz; graph.svg: drawn
   tensors.txt      inputs and outputs
   summary.txt      sizes, times, why it was compiled
 
 From stage to stage, with the project's ltc-opt:
 
   ltc-opt torch-raw.mlir --ltc-torch-to-contract
-  ltc-opt torch.mlir --ltc-mlir-convert-torch-to-linalg --canonicalize --cse
+  ltc-opt torch.mlir --ltc-torch-to-linalg
   ltc-opt linalg.mlir --ltc-linalg-to-kernels
 
-Run it again, on random inputs from a seed, from one of the stages:
+Run it again, from one of the stages, on the inputs in inputs.pt (option
+dump_inputs saves them: TORCH_LTC_DUMP_INPUTS=1) or random ones from a seed:
 
   python -m torch_ltc.replay . --stage torch --seed 0 --repeat 20
+
+Make it smaller while a script of yours still exits with 1:
+
+  ltc-reduce torch.mlir --ltc-reduce-program=test=./fails.sh
 
 With another compiler's front end:
 
@@ -318,6 +326,9 @@ def write_pages(folder: Path) -> list[Path]:
     try:
         for path in programs:
             dump = read_dump(path)
+            if (path / "graph.dot").exists():
+                drawing = svg((path / "graph.dot").read_text())
+                (path / "graph.svg").write_text(drawing)
             (path / "index.html").write_text(page(dump, _times(dump)))
             (path / "README").write_text(
                 README.format(

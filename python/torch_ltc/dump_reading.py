@@ -13,17 +13,13 @@ STAGE_FILES = {
     "linalg": "linalg.mlir",
     "kernels": "kernels.mlir",
     "llvm": "llvm.ll",
+    "asm": "asm.s",
 }
 
 _BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i16": 2}
 _LOCATION = re.compile(r"^#(loc\d*) = loc\((.*)\)$", re.M)
-_CALL = re.compile(
-    r'^    (%[\w]+)(?::\d+)? = ltc\.(kernel_call|library_call) (@\w+|"[\w]+")'
-    r"\(([^)]*)\).* -> (.*?) loc\((.*)\)$|"
-    r'^    (%[\w]+)(?::\d+)? = ltc\.(kernel_call|library_call) (@\w+|"[\w]+")'
-    r"\(([^)]*)\).* -> (.*)$",
-    re.M,
-)
+_COMMAND = re.compile(r"^    (%\w+)(?::\d+)? = ltc\.(\w+) (.*)$")
+_CALLEE = re.compile(r'(@\w+|"\w+")\((.*?)\)')
 _TENSOR = re.compile(r"tensor<([^>]*)>")
 
 
@@ -81,7 +77,8 @@ def read_dump(folder: Path) -> Dump:
         )
     dump = Dump(folder, _summary((folder / "summary.txt").read_text()))
     dump.ops = _ops(dump.text("ir"))
-    dump.commands, dump.buffers = _commands(dump.text("kernels"))
+    stage = KernelsStage(dump.text("kernels"))
+    dump.commands, dump.buffers = stage.commands, list(stage.buffers.values())
     tables = (folder / "tensors.txt").read_text().splitlines()[1:]
     dump.tensors = [re.split(r"\s{2,}", row.strip()) for row in tables]
     return dump
@@ -123,53 +120,74 @@ def _bytes(type_text: str) -> int:
     return count * _BYTES.get(element, 1)
 
 
-def _commands(text: str) -> tuple[list[Command], list[Buffer]]:
-    table = dict(_LOCATION.findall(text))
-    body = text.partition("func.func private")[0]
-    commands: list[Command] = []
-    buffers: dict[str, Buffer] = {}
-    source: dict[str, str] = {}  # a view -> the value whose memory it is
+class KernelsStage:
+    """The program function of the kernels stage, read line by line."""
 
-    def base(value: str) -> str:
-        value = value.strip()
-        while value in source:
-            value = source[value]
-        return value
+    def __init__(self, text: str) -> None:
+        self.commands: list[Command] = []
+        self.buffers: dict[str, Buffer] = {}
+        self.returned: list[str] = []  # the value behind each result
+        self._locations = dict(_LOCATION.findall(text))
+        self._source: dict[str, str] = {}  # a view -> the value whose memory it is
+        for line in text.partition("func.func private")[0].splitlines():
+            self._read(line)
 
-    for line in body.splitlines():
+    def _read(self, line: str) -> None:
         view = re.match(
             r"\s+(%\w+) = tensor\.(?:collapse|expand)_shape (%[\w#]+)", line
         )
-        if view:
-            source[view[1]] = view[2]
-            continue
         returned = re.match(r"\s+return (.*?) : ", line)
-        if returned:
-            for value in returned[1].split(","):
-                if base(value) in buffers:
-                    buffers[base(value)].last = len(commands)
-            continue
-        match = _CALL.match(line)
-        if not match:
-            continue
-        groups = [g for g in match.groups()]
-        value, _, name, operands, types, *location = (
-            groups[:6] if groups[0] else groups[6:]
-        )
-        number = len(commands)
-        made = _TENSOR.findall(types)
+        command = _COMMAND.match(line)
+        if view:
+            self._source[view[1]] = view[2]
+        elif returned:
+            self.returned = self._use(returned[1], len(self.commands))
+        elif command:
+            self._add(*command.groups())
+
+    def _base(self, value: str) -> str:
+        value = value.strip()
+        while value in self._source:
+            value = self._source[value]
+        return value
+
+    def _use(self, operands: str, number: int) -> list[str]:
+        used = [self._base(operand) for operand in operands.split(",")]
+        for operand in used:
+            if operand in self.buffers:
+                self.buffers[operand].last = number
+        return used
+
+    def _add(self, value: str, kind: str, rest: str) -> None:
+        """`kind` is kernel_call, library_call, join or check_bounds."""
+        rest, _, location = rest.partition(" loc(")
+        number = len(self.commands)
+        callee = _CALLEE.match(rest) if kind.endswith("_call") else None
+        name = callee[1].strip('@"') if callee else kind
+        operands = callee[2] if callee else re.split(r" in ?\[| : | \{", rest)[0]
+        used = self._use(operands, number)
+        made = _TENSOR.findall(rest.rpartition(" -> ")[2])
+        if kind == "check_bounds":  # its result is its operand, looked at
+            self._source[value] = operands.strip()
+            made = []
         results = (
             [value] if len(made) == 1 else [f"{value}#{i}" for i in range(len(made))]
         )
-        used = [base(operand) for operand in operands.split(",")]
-        for operand in used:
-            if operand in buffers:
-                buffers[operand].last = number
         for result, type_text in zip(results, made):
-            buffers[result] = Buffer(result, _bytes(type_text), number, number)
-        lines = _lines_of(location[0], table) if location and location[0] else set()
-        commands.append(Command(number, name.strip('@"'), lines, results, used))
-    return commands, list(buffers.values())
+            self.buffers[result] = Buffer(result, _bytes(type_text), number, number)
+        lines = _lines_of(location, self._locations)
+        self.commands.append(Command(number, name, lines, results, used))
+
+
+def peak(buffers: list[Buffer]) -> tuple[int, list[Buffer]]:
+    """The command at which most bytes are alive, and what is alive then."""
+    ends = {buffer.first for buffer in buffers}
+
+    def alive(number: int) -> list[Buffer]:
+        return [b for b in buffers if b.first <= number <= b.last]
+
+    number = max(ends, key=lambda n: sum(b.bytes for b in alive(n)), default=0)
+    return number, alive(number)
 
 
 def pack(buffers: list[Buffer]) -> list[tuple[Buffer, int]]:

@@ -13,9 +13,12 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from torch_ltc._backend import bindings
 from torch_ltc.config import config
+from torch_ltc.debug import memory
 from torch_ltc.report import bytes_text, render, seconds_text, table
 from torch_ltc.step import mark_step, wait_device_ops
 
@@ -60,6 +63,11 @@ class Explanation:
     seconds: dict[str, float]
     #: Live bytes by the line that made them, largest first.
     memory: dict[str, int] = field(default_factory=dict)
+    #: `torch_ltc.debug.memory` of the step that needs most.
+    peak: dict[str, Any] = field(default_factory=dict)
+    #: What the time goes into: "kernels", "compiling", "ending the step" or
+    #: "Python and tracing".
+    bound_by: str = ""
 
     @property
     def healthy(self) -> bool:
@@ -85,6 +93,14 @@ class Explanation:
         lines = [[line, bytes_text(size)] for line, size in self.memory.items()]
         if lines:
             parts.append(table("Live tensors by line", ["line", "bytes"], lines[:8]))
+        if self.peak:
+            title = (
+                f"At the peak of a step: {bytes_text(self.peak['peak_bytes'])} "
+                f"beside {bytes_text(self.peak['input_bytes'])} of inputs"
+            )
+            top = list(self.peak["lines"].items())[:8]
+            rows = [[line, bytes_text(size)] for line, size in top]
+            parts.append(table(title, ["made by line", "bytes"], rows))
         return render(*parts)
 
 
@@ -106,13 +122,20 @@ def explain(
             started = time.perf_counter()
             _call(step, args, kwargs)
             watch.note_call(time.perf_counter() - started)
-        return watch.explanation(steps)
+        page = watch.explanation(steps)
+        # Once more, to see the line of each tensor that Python gets, also of
+        # those that nothing computes.
+        with _MakerLines() as makers:
+            _call(step, args, kwargs)
+        page.findings[-1:-1] = watch.undonated(makers)
+        return page
 
 
 def _call(step: Callable[..., Any], args: Any, kwargs: Any) -> None:
-    step(*args, **kwargs)
+    result = step(*args, **kwargs)  # alive, so that it is computed
     mark_step()
     wait_device_ops()
+    del result
 
 
 class _Watch:
@@ -141,14 +164,28 @@ class _Watch:
 
     def explanation(self, steps: int) -> Explanation:
         seconds = self._seconds(steps)
+        bound_by, slow = _slow(seconds)
         findings = [
             *self._recompiles(),
             *self._syncs_and_fallbacks(),
-            *self._undonated(),
             *self._growth(),
-            *_slow(seconds),
+            slow,
         ]
-        return Explanation(steps, findings, seconds, _live_bytes())
+        return Explanation(
+            steps, findings, seconds, _live_bytes(), self._peak(), bound_by
+        )
+
+    def _peak(self) -> dict[str, Any]:
+        """Of the largest program that ran."""
+        sizes: dict[str, int] = {}
+        for row in bindings().step_log():
+            if row["step"] > self._step:
+                sizes[row["program"]] = row["ops"]
+        for program in sorted(sizes, key=lambda name: -sizes[name]):
+            # Not kept any more, or not of our compiler: the next one then.
+            with contextlib.suppress(RuntimeError):
+                return memory(program)
+        return {}
 
     def _compiles(self) -> list[dict[str, Any]]:
         return [e for e in bindings().compile_log() if e["step"] > self._step]
@@ -188,7 +225,7 @@ class _Watch:
                 found.append(Finding(kind, row["location"], sentence, calls, share))
         return found
 
-    def _undonated(self) -> list[Finding]:
+    def undonated(self, makers: _MakerLines) -> list[Finding]:
         """Named tensors that the last call replaced without reusing their
         memory: something else holds the old value."""
         names = {row["program"] for row in bindings().step_log()[-2:]}
@@ -199,7 +236,7 @@ class _Watch:
                     if row["role"] != "input" or row["donated"]:
                         continue
                     if row["name"] in self._updated:
-                        line, clause = _holder(row["name"], row["sizes"])
+                        line, clause = _holder(row["name"], row["sizes"], makers)
                         sentence = (
                             f"'{row['name']}' isn't overwritten in place: something "
                             f"else holds its old value{clause}"
@@ -236,8 +273,8 @@ class _Watch:
         }
 
 
-def _slow(seconds: dict[str, float]) -> list[Finding]:
-    """What the time goes into, as a sentence."""
+def _slow(seconds: dict[str, float]) -> tuple[str, Finding]:
+    """What the time goes into, and as a sentence."""
     parts = {name: value for name, value in seconds.items() if name != "step"}
     name, value = max(parts.items(), key=lambda item: item[1])
     share = value / max(sum(parts.values()), 1e-12)
@@ -247,7 +284,8 @@ def _slow(seconds: dict[str, float]) -> list[Finding]:
         "ending the step": "bound by the end of the step: many small tensors are alive",
         "Python and tracing": "tracing-bound: fewer, larger ops or batches help",
     }
-    return [Finding("slow", "", f"{share:.0%} of the time: {means[name]}", 1, value)]
+    sentence = f"{share:.0%} of the time: {means[name]}"
+    return name, Finding("slow", "", sentence, 1, value)
 
 
 def _key(row: dict[str, Any]) -> tuple[str, str, str]:
@@ -256,6 +294,23 @@ def _key(row: dict[str, Any]) -> tuple[str, str, str]:
 
 def _calls(rows: list[dict[str, Any]]) -> Counter[tuple[str, str, str]]:
     return Counter({_key(row): row["calls"] for row in rows})
+
+
+class _MakerLines(TorchFunctionMode):
+    """Lines of the calls that gave Python its lazy tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines = WeakTensorKeyDictionary()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and result.device.type == "lazy":
+            self._lines[result] = bindings().current_line()
+        return result
+
+    def line_of(self, tensor: torch.Tensor) -> str:
+        return self._lines.get(tensor, "")
 
 
 # -- live tensors as Python sees them ------------------------------------------
@@ -313,7 +368,7 @@ def _owner(line: str) -> str:
     return ""
 
 
-def _holder(name: str, sizes: list[int]) -> tuple[str, str]:
+def _holder(name: str, sizes: list[int], makers: _MakerLines) -> tuple[str, str]:
     """The line that made what may hold a parameter's old value, and a clause."""
     backend = bindings()
     for tensor in lazy_tensors():
@@ -324,5 +379,6 @@ def _holder(name: str, sizes: list[int]) -> tuple[str, str]:
             and (variable := _variable(tensor))
             and variable not in ("grad", "tensor", "_grad")
         ):
-            return backend.tensor_origin(tensor), f"; '{variable}' may be what holds it"
+            line = makers.line_of(tensor) or backend.tensor_origin(tensor)
+            return line, f"; '{variable}' may be what holds it"
     return "", ""

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import torch
+from torch.jit._pickle import restore_type_tag
 
 from torch_ltc.mlir_module import CompiledModule, compile_mlir
 
@@ -42,7 +43,10 @@ def saved_values(folder: Path) -> tuple[list[torch.Tensor], list[float]] | None:
     path = folder / "inputs.pt"
     if not path.is_file():
         return None
-    values = torch.load(path)
+    # Where C++ wrote the file (a dump), lists carry their TorchScript types:
+    # the function does nothing but put them into lists.
+    with torch.serialization.safe_globals([restore_type_tag]):
+        values = torch.load(path)
     return values["inputs"], values["scalars"]
 
 

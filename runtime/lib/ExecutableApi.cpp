@@ -56,8 +56,11 @@ size_t ltcExecutableNumCommands(LtcExecutable executable) {
   return executable->loaded->description().commands_size();
 }
 
-const char *ltcExecutableCommandName(LtcExecutable executable, size_t index) {
-  return executable->loaded->commandName(index).c_str();
+LtcCommandInfo ltcExecutableCommand(LtcExecutable executable, size_t index) {
+  const auto &command = executable->loaded->description().commands(int(index));
+  return {executable->loaded->commandName(index).c_str(),
+          command.location().c_str(), command.module_path().c_str(),
+          command.result_types().c_str()};
 }
 
 LtcStatus ltcExecutableRun(LtcExecutable executable,

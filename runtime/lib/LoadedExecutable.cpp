@@ -242,8 +242,14 @@ llvm::Error
 LoadedExecutable::runCommands(RunState &state, char *scratch,
                               const LtcRunArguments &arguments) const {
   int64_t *nanoseconds = arguments.command_nanoseconds;
+  auto tell = [&](size_t command, int begins) {
+    if (arguments.command_event)
+      arguments.command_event(command, begins,
+                              arguments.command_event_user_data);
+  };
   RunContext context{state.buffers, scratch};
   for (size_t i = 0; i < state.commands.size(); ++i) {
+    tell(i, 1);
     std::chrono::steady_clock::time_point start;
     if (nanoseconds)
       start = std::chrono::steady_clock::now();
@@ -257,6 +263,7 @@ LoadedExecutable::runCommands(RunState &state, char *scratch,
       nanoseconds[i] = std::chrono::duration_cast<std::chrono::nanoseconds>(
                            std::chrono::steady_clock::now() - start)
                            .count();
+    tell(i, 0);
   }
   return llvm::Error::success();
 }

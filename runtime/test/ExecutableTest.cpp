@@ -78,8 +78,9 @@ TEST(Executable, Describes) {
   EXPECT_EQ(ltcExecutableArenaBytes(e), 100u);
   EXPECT_EQ(ltcExecutableNumKernels(e), 0u);
   ASSERT_EQ(ltcExecutableNumCommands(e), 2u);
-  EXPECT_STREQ(ltcExecutableCommandName(e, 0), "copy 30 bytes");
-  EXPECT_STREQ(ltcExecutableCommandName(e, 1), "aten.zeros");
+  EXPECT_STREQ(ltcExecutableCommand(e, 0).name, "copy 30 bytes");
+  EXPECT_STREQ(ltcExecutableCommand(e, 1).name, "aten.zeros");
+  EXPECT_STREQ(ltcExecutableCommand(e, 1).location, "");
 }
 
 TEST(Executable, NamesNeedNotBeUtf8) {

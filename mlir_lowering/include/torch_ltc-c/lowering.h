@@ -130,8 +130,8 @@ LTC_EXPORT LtcStatus ltcProgramSetOutputs(LtcProgram program,
 //===----------------------------------------------------------------------===//
 
 /// Called with the text of each stage as it is reached ("torch", "linalg",
-/// "kernels", "llvm") when `LtcCompileOptions.stage_text` is set. `text` is
-/// valid during the call only.
+/// "kernels", "llvm", "asm") when `LtcCompileOptions.stage_text` is set. `text`
+/// is valid during the call only.
 typedef void (*LtcStageCallback)(const char *stage, const char *text,
                                  size_t size, void *user_data);
 
@@ -164,7 +164,8 @@ LTC_EXPORT LtcStatus ltcProgramStageText(LtcProgram program, const char *stage,
                                          int print_locations, LtcBytes *text);
 
 typedef struct {
-  const char *stage; // "torch-raw", "torch", "linalg", "kernels" or "llvm"
+  const char
+      *stage; // "torch-raw", "torch", "linalg", "kernels", "llvm" or "asm"
   /// Ops ("aten.addmm") that stay whole although the compiler would decompose
   /// them; counts from stage "torch" on, for other compilers than ours.
   const char *const *legal_ops;
@@ -172,7 +173,7 @@ typedef struct {
   /// Stage "linalg" without calls of our library.
   int portable;
   int print_locations;
-  int bytecode; // MLIR's bytecode instead of text; not for "llvm"
+  int bytecode; // MLIR's bytecode instead of text; not from "kernels" on
 } LtcStageOptions;
 
 /// The program at a stage, for whoever goes on from there.

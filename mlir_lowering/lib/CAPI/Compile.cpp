@@ -245,11 +245,11 @@ LtcStatus ltcProgramStageText(LtcProgram program, const char *stage,
   if (LtcStatus error = checkFinished(program))
     return error;
   StringRef wanted(stage);
-  if (!llvm::is_contained({"torch-raw", "torch", "linalg", "kernels", "llvm"},
-                          wanted))
+  if (!llvm::is_contained(
+          {"torch-raw", "torch", "linalg", "kernels", "llvm", "asm"}, wanted))
     return makeStatus("unknown stage '" + wanted +
-                      "': the stages are torch-raw, torch, linalg, kernels "
-                      "and llvm");
+                      "': the stages are torch-raw, torch, linalg, kernels, "
+                      "llvm and asm");
   std::string found;
   OwningOpRef<ModuleOp> module = program->module->clone();
   DiagnosticCollector diagnostics(&program->compiler->context);

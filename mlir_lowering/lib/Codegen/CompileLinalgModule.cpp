@@ -67,7 +67,7 @@ public:
   }
 
   const TargetCpu &getCpu() const { return compiler.getCpu(); }
-  StringRef getLlvmText() const { return llvmText; }
+  const KernelTexts &getTexts() const { return texts; }
 
 private:
   LogicalResult addKernel(func::FuncOp kernel, ArrayRef<int64_t> aliases,
@@ -85,7 +85,7 @@ private:
         return success();
       }
     FailureOr<std::string> object = compiler.compile(
-        kernel, aliases, name, options.stageText ? &llvmText : nullptr);
+        kernel, aliases, name, options.stageText ? &texts : nullptr);
     if (failed(object))
       return failure();
     ++statistics.kernelsCompiled;
@@ -115,7 +115,7 @@ private:
   runtime::Executable &executable;
   KernelCompiler compiler;
   llvm::StringMap<unsigned> indexOfName;
-  std::string llvmText;
+  KernelTexts texts;
 };
 
 std::string printModule(ModuleOp module, bool locations) {
@@ -186,7 +186,9 @@ FailureOr<std::string> mlir::torch_ltc::compileLinalgModule(
     return failure();
   statistics.llvmSeconds = llvmTimer.elapsed();
   statistics.commands = executable.commands_size();
-  if (options.stageText)
-    options.stageText("llvm", kernels.getLlvmText());
+  if (options.stageText) {
+    options.stageText("llvm", kernels.getTexts().llvm);
+    options.stageText("asm", kernels.getTexts().assembly);
+  }
   return executable.SerializeAsString();
 }

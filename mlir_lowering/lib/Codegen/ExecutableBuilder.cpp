@@ -129,6 +129,21 @@ void ExecutableBuilder::setPart(runtime::BufferRef *reference, Value value) {
   reference->set_offset(part.offset);
 }
 
+/// "f32[4,5], i64[]": results, or operands of a command that only looks.
+static std::string typesOf(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  auto types = op->getNumResults() ? TypeRange(op->getResultTypes())
+                                   : TypeRange(op->getOperandTypes());
+  llvm::interleaveComma(types, stream, [&](Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    stream << tensor.getElementType() << "[";
+    llvm::interleave(tensor.getShape(), stream, ",");
+    stream << "]";
+  });
+  return text;
+}
+
 runtime::Command *ExecutableBuilder::addCommand(Operation *op,
                                                 StringRef fallbackName,
                                                 StringRef sizes) {
@@ -137,6 +152,8 @@ runtime::Command *ExecutableBuilder::addCommand(Operation *op,
   std::string name = names.ops.empty() ? fallbackName.str() : names.ops;
   command->set_name(sizes.empty() ? name : name + " " + sizes.str());
   command->set_location(names.line);
+  command->set_module_path(names.modules);
+  command->set_result_types(typesOf(op));
   return command;
 }
 

@@ -16,6 +16,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 #include <mutex>
 
@@ -133,10 +134,22 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       .run(module, modules);
 }
 
+static bool emit(llvm::Module &module, llvm::TargetMachine &machine,
+                 llvm::CodeGenFileType type, std::string &result) {
+  SmallString<0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager emitter;
+  if (machine.addPassesToEmitFile(emitter, stream, nullptr, type))
+    return false;
+  emitter.run(module);
+  result = bytes.str().str();
+  return true;
+}
+
 FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
                                                ArrayRef<int64_t> aliases,
                                                StringRef symbol,
-                                               std::string *llvmText) {
+                                               KernelTexts *texts) {
   Location loc = kernel.getLoc();
   if (!machine)
     return emitError(loc) << "LLVM has no code generator for this machine ("
@@ -163,17 +176,17 @@ FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
   setTargetAttributes(*llvmModule, *machine);
   optimize(*llvmModule, *machine);
   readBfloatBitsAsFloat(*llvmModule);
-  if (llvmText) {
-    llvm::raw_string_ostream stream(*llvmText);
-    llvmModule->print(stream, nullptr);
+  if (texts) {
+    llvm::raw_string_ostream(texts->llvm) << *llvmModule;
+    // A copy: emitting changes the module.
+    std::string assembly;
+    if (!emit(*llvm::CloneModule(*llvmModule), *machine,
+              llvm::CodeGenFileType::AssemblyFile, assembly))
+      return emitError(loc) << "LLVM can't write assembly for this machine";
+    texts->assembly += assembly;
   }
-
-  SmallString<0> object;
-  llvm::raw_svector_ostream stream(object);
-  llvm::legacy::PassManager emitter;
-  if (machine->addPassesToEmitFile(emitter, stream, nullptr,
-                                   llvm::CodeGenFileType::ObjectFile))
+  std::string object;
+  if (!emit(*llvmModule, *machine, llvm::CodeGenFileType::ObjectFile, object))
     return emitError(loc) << "LLVM can't emit objects for this machine";
-  emitter.run(*llvmModule);
-  return std::string(object.str());
+  return object;
 }

@@ -11,15 +11,22 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
+static std::string joined(const llvm::SetVector<StringRef> &names,
+                          size_t limit) {
+  std::string text =
+      llvm::join(llvm::ArrayRef(names.getArrayRef()).take_front(limit), "+");
+  return names.size() > limit ? text + "+..." : text;
+}
+
 SourceNames mlir::torch_ltc::getSourceNames(Location location) {
-  // More than this many names tell nobody anything.
-  constexpr size_t maxNames = 8;
-  llvm::SetVector<StringRef> names;
+  llvm::SetVector<StringRef> names, modules;
   SourceNames result;
   location->walk([&](Location part) {
     if (auto name = dyn_cast<NameLoc>(part)) {
       StringRef text = name.getName().getValue();
-      if (isOpName(text) && text.consume_front("torch."))
+      if (!isOpName(text))
+        modules.insert(text);
+      else if (text.consume_front("torch."))
         names.insert(text);
     } else if (auto file = dyn_cast<FileLineColLoc>(part);
                file && result.line.empty()) {
@@ -28,11 +35,8 @@ SourceNames mlir::torch_ltc::getSourceNames(Location location) {
     }
     return WalkResult::advance();
   });
-  bool isCut = names.size() > maxNames;
-  SmallVector<StringRef> shown =
-      llvm::to_vector(llvm::ArrayRef(names.getArrayRef()).take_front(maxNames));
-  result.ops = llvm::join(shown, "+");
-  if (isCut)
-    result.ops += "+...";
+  // More than this many names tell nobody anything.
+  result.ops = joined(names, 8);
+  result.modules = joined(modules, 3);
   return result;
 }

@@ -258,7 +258,7 @@ std::vector<Output> run(const LoadedProgram &program, Arguments arguments) {
     }
     for (size_t c = 0; c < commands; ++c)
       llvm::outs() << llvm::format("%10.1f us  ", best[c] * 1e-3)
-                   << ltcExecutableCommandName(executable, c) << "\n";
+                   << ltcExecutableCommand(executable, c).name << "\n";
     llvm::outs() << llvm::format("%10.1f us  total\n", fastest * 1e6);
   }
   return results;

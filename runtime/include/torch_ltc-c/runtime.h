@@ -64,9 +64,16 @@ LTC_EXPORT LtcOutputInfo ltcExecutableOutput(LtcExecutable executable,
 LTC_EXPORT size_t ltcExecutableArenaBytes(LtcExecutable executable);
 LTC_EXPORT size_t ltcExecutableNumKernels(LtcExecutable executable);
 LTC_EXPORT size_t ltcExecutableNumCommands(LtcExecutable executable);
-/// Name of a command ("aten.add+aten.relu", "matmul 512x256x256", ...).
-LTC_EXPORT const char *ltcExecutableCommandName(LtcExecutable executable,
-                                                size_t index);
+
+/// A command for people; "" where nothing is known. Owned by the executable.
+typedef struct {
+  const char *name;         // "aten.add+aten.relu", "matmul 512x256x256", ...
+  const char *location;     // "train.py:31"
+  const char *module_path;  // "encoder.layer.0"
+  const char *result_types; // "f32[4,5]"
+} LtcCommandInfo;
+LTC_EXPORT LtcCommandInfo ltcExecutableCommand(LtcExecutable executable,
+                                               size_t index);
 
 /// A scalar parameter's value; which member counts is in the executable.
 typedef union {
@@ -85,6 +92,10 @@ typedef struct {
   int num_threads;
   /// Optional: nanoseconds of each command, ltcExecutableNumCommands long.
   int64_t *command_nanoseconds;
+  /// Optional: called on the running thread before (`begins` = 1) and after
+  /// each command; not after one that failed.
+  void (*command_event)(size_t index, int begins, void *user_data);
+  void *command_event_user_data;
   /// Optional: after an error, 1 if the donated parameters are as they were
   /// before the run, 0 if some may have been overwritten.
   int *parameters_intact;

@@ -22,6 +22,12 @@ struct TargetCpu {
                         ///< host's if `name` is empty
 };
 
+/// What people and tools may read of kernels, one after the other.
+struct KernelTexts {
+  std::string llvm;     ///< optimised LLVM IR
+  std::string assembly; ///< of the CPU that was compiled for
+};
+
 /// Compiles kernels one by one for one CPU. Not thread-safe.
 class KernelCompiler {
 public:
@@ -34,10 +40,10 @@ public:
 
   /// Object (ELF) with the one public symbol `symbol`, whose signature is in
   /// executable.proto. `aliases` has the operand over which each result is
-  /// written, or -1; empty: none. Emits an error on failure. If `llvmText` is
-  /// given, the optimised LLVM IR is appended to it.
+  /// written, or -1; empty: none. Emits an error on failure. If `texts` is
+  /// given, the kernel's are appended to it.
   FailureOr<std::string> compile(func::FuncOp kernel, ArrayRef<int64_t> aliases,
-                                 StringRef symbol, std::string *llvmText);
+                                 StringRef symbol, KernelTexts *texts);
 
 private:
   MLIRContext *context;

@@ -1,0 +1,149 @@
+"""The traced graph as a picture: SVG of what `debug.dump(..., "dot")` says.
+
+Needs no Graphviz. Ops stand in rows, each below everything that it reads;
+parameters stand right above their first reader. A box has the op, its shape
+and line; its tooltip the whole text. Colours are modules.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+WIDTH, HEIGHT, GAP, ROW = 150, 36, 14, 74
+COLOURS = ("#ddf4ff", "#dafbe1", "#fff8c5", "#ffebe9", "#fbefff", "#fff1e5", "#eef1f4")
+
+_NODE = re.compile(r'^  (\w+) \[label="((?:[^"\\]|\\.)*)"(, shape=box)?\]$', re.M)
+_EDGE = re.compile(r"^  (\w+) -> (\w+)$", re.M)
+
+
+@dataclass
+class Node:
+    text: str
+    is_op: bool
+    above: list[str] = field(default_factory=list)  # what it reads
+    below: list[str] = field(default_factory=list)
+    row: int = 0
+    place: float = 0.0  # in its row, in boxes from the left
+
+    @property
+    def kind(self) -> str:
+        found = re.search(r"(\w+::[\w.]+)\(", self.text)
+        if found:
+            return found[1]
+        name = re.search(r'"([^"]*)"', self.text)
+        return name[1] if name else " ".join(self.text.split(" ")[1:3]) or self.text
+
+    @property
+    def details(self) -> str:
+        """ "[4,5] train.py:12" """
+        shape = re.match(r"\w+(\[[\d,]*\])", self.text)
+        line = re.search(r"# (\S+)", self.text)
+        return " ".join(part[1] for part in (shape, line) if part)
+
+    @property
+    def module(self) -> str:
+        found = re.search(r"# \S+ (\S+)$", self.text)
+        return found[1] if found else ""
+
+
+def read_dot(dot: str) -> dict[str, Node]:
+    """Nodes by name, readers after what they read, as the dump has them."""
+    nodes = {
+        name: Node(re.sub(r"\\(.)", r"\1", label), not box)
+        for name, label, box in _NODE.findall(dot)
+    }
+    for source, target in _EDGE.findall(dot):
+        if source not in nodes[target].above:
+            nodes[target].above.append(source)
+            nodes[source].below.append(target)
+    return nodes
+
+
+def lay_out(nodes: dict[str, Node]) -> None:
+    """Rows from the longest way from a parameter; in a row, boxes stand near
+    the mean of what they are connected with."""
+    for node in nodes.values():
+        node.row = 1 + max((nodes[name].row for name in node.above), default=-1)
+    for node in nodes.values():
+        if not node.above and node.below:
+            node.row = min(nodes[name].row for name in node.below) - 1
+    rows: dict[int, list[Node]] = defaultdict(list)
+    for node in nodes.values():
+        rows[node.row].append(node)
+    for row in rows.values():
+        for place, node in enumerate(row):
+            node.place = float(place)
+    for downwards in (True, False, True, False):
+        for number in sorted(rows, reverse=not downwards):
+            for node in rows[number]:
+                near = node.above if downwards else node.below
+                if near:
+                    node.place = sum(nodes[name].place for name in near) / len(near)
+            _spread(rows[number])
+
+
+def _spread(row: list[Node]) -> None:
+    """Moves boxes that overlap to the right, and the row back to its middle."""
+    row.sort(key=lambda node: node.place)
+    wanted = sum(node.place for node in row)
+    for left, node in itertools.pairwise(row):
+        node.place = max(node.place, left.place + 1)
+    shift = (wanted - sum(node.place for node in row)) / len(row)
+    for node in row:
+        node.place += shift
+
+
+def svg(dot: str) -> str:
+    """The picture as one SVG document."""
+    nodes = read_dot(dot)
+    if not nodes:
+        return '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
+    lay_out(nodes)
+    left = min(node.place for node in nodes.values())
+    width = (max(n.place for n in nodes.values()) - left + 1) * (WIDTH + GAP) + GAP
+    height = (max(node.row for node in nodes.values()) + 1) * ROW
+
+    def corner(node: Node) -> tuple[float, float]:
+        return (node.place - left) * (WIDTH + GAP) + GAP, node.row * ROW + GAP
+
+    modules = sorted({node.module for node in nodes.values() if node.module})
+    colour = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(modules)}
+    shapes = []
+    for node in nodes.values():
+        x, y = corner(node)
+        for name in node.above:
+            a, b = corner(nodes[name])
+            a, b, middle = a + WIDTH / 2, b + HEIGHT, x + WIDTH / 2
+            bend = (y + b) / 2
+            shapes.append(
+                f'<path d="M{a:.0f} {b:.0f}C{a:.0f} {bend:.0f} {middle:.0f} '
+                f'{bend:.0f} {middle:.0f} {y:.0f}" class="edge"/>'
+            )
+    for node in nodes.values():
+        x, y = corner(node)
+        fill = colour.get(node.module, "#fff")
+        shapes.append(
+            f"<g><title>{html.escape(node.text)}</title>"
+            f'<rect x="{x:.0f}" y="{y:.0f}" width="{WIDTH}" height="{HEIGHT}" '
+            f'rx="{4 if node.is_op else 16}" fill="{fill}" class="box"/>'
+            f'<text x="{x + WIDTH / 2:.0f}" y="{y + 15:.0f}">{_fit(node.kind)}</text>'
+            f'<text x="{x + WIDTH / 2:.0f}" y="{y + 29:.0f}" class="dim">'
+            f"{_fit(node.details)}</text></g>"
+        )
+    style = (
+        "text{font:11px system-ui,sans-serif;text-anchor:middle}.dim{fill:#57606a}"
+        ".edge{fill:none;stroke:#8c959f}.box{stroke:#57606a}"
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" '
+        f'height="{height}" viewBox="0 0 {width:.0f} {height}"><style>{style}</style>'
+        f"{''.join(shapes)}</svg>\n"
+    )
+
+
+def _fit(text: str) -> str:
+    return html.escape(text if len(text) <= 24 else text[:23] + "…")
