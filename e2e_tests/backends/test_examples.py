@@ -41,7 +41,7 @@ def peer(variable: str, importable: bool) -> dict[str, str]:
     """Environment of a process that can use the peer."""
     python = os.environ.get(variable, "")
     if not python or not Path(python).exists():
-        pytest.skip(f"{variable} doesn't name the Python of an environment with it")
+        pytest.skip(f"'./dev peers' makes what {variable} names")
     if not importable:
         return {"TORCH_MLIR_PYTHON": python}
     where = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
@@ -53,8 +53,14 @@ def peer(variable: str, importable: bool) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
 
-@pytest.mark.parametrize("task", ["perceptron", "lenet"])
-@pytest.mark.parametrize("backend", BACKENDS)
+# IREE takes the torch stage of every model's training step.
+SMALL = ["perceptron", "lenet"]
+TRAINED = [(backend, task) for backend in BACKENDS for task in SMALL] + [
+    ("iree", task) for task in tasks.NAMES if task not in SMALL
+]
+
+
+@pytest.mark.parametrize(("backend", "task"), TRAINED)
 def test_trains_as_eager(backend: str, task: str) -> None:
     module, variable, importable = BACKENDS[backend]
     environment = peer(variable, importable) if variable else {}
