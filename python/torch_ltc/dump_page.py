@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from torch_ltc.dump_reading import STAGE_FILES, Command, Dump, Op, pack, read_dump
+from torch_ltc.dump_reading import STAGE_FILES, Command, Dump, Op, pack, peak, read_dump
 from torch_ltc.graph_drawing import svg
 from torch_ltc.report import bytes_text, seconds_text
 
@@ -106,14 +106,29 @@ def _table(columns: list[str], rows: list[str]) -> str:
 
 
 def _overview(dump: Dump) -> str:
-    rows = [
-        _row(f'<span class="dim">{_escape(key)}</span>', _escape(value))
-        for key, value in dump.summary.items()
-    ]
-    return f"<table>{''.join(rows)}</table>"
+    rows = []
+    for key, value in dump.summary.items():
+        if key == "arena bytes":
+            key, value = "arena", bytes_text(float(value))
+        elif key == "seconds":  # "torch 0.0268526, linalg 0.0598783, ..."
+            key = "time"
+            parts = [part.rpartition(" ") for part in value.split(", ")]
+            value = ", ".join(f"{a} {seconds_text(float(s))}" for a, _, s in parts)
+        name = f'<span class="dim">{_escape(key)}</span>'
+        rows.append(_row(name, _escape(value)))
+    drawing = (
+        '<p><a href="graph.svg">The traced graph as a drawing</a></p>'
+        if (dump.folder / "graph.dot").exists()
+        else ""
+    )
+    return f"<table>{''.join(rows)}</table>{drawing}"
 
 
 # -- modules ---------------------------------------------------------------------
+
+
+#: Loss, backward pass, optimizer.
+OUTSIDE = "(outside of modules)"
 
 
 def _modules(dump: Dump) -> str:
@@ -123,7 +138,7 @@ def _modules(dump: Dump) -> str:
         if op.kind == "parameter":
             continue
         node = tree
-        for part in op.module.split(".") if op.module else ["(no module)"]:
+        for part in op.module.split(".") if op.module else [OUTSIDE]:
             node = node.setdefault(part, {})
         node.setdefault("", []).append(op)
     return f"<ul>{_module_items(tree)}</ul>" if tree else "<p>No ops.</p>"
@@ -133,7 +148,7 @@ def _count(node: dict[str, Any]) -> int:
     return sum(len(v) if k == "" else _count(v) for k, v in node.items())
 
 
-def _module_items(node: dict[str, Any]) -> str:
+def _module_items(node: dict[str, Any], depth: int = 0) -> str:
     items = []
     for op in node.get("", []):
         items.append(
@@ -143,8 +158,9 @@ def _module_items(node: dict[str, Any]) -> str:
     for name, child in node.items():
         if name:
             items.append(
-                f"<li><details><summary>{_escape(name)} <span class='dim'>"
-                f"ops: {_count(child)}</span></summary><ul>{_module_items(child)}</ul>"
+                f"<li><details{' open' if depth < 1 else ''}><summary>{_escape(name)} "
+                f"<span class='dim'>ops: {_count(child)}</span></summary>"
+                f"<ul>{_module_items(child, depth + 1)}</ul>"
                 "</details></li>"
             )
     return "".join(items)
@@ -173,15 +189,19 @@ def _command_rows(dump: Dump, timed: list[dict[str, Any]]) -> str:
     rows = [
         _row(
             str(command.number),
-            f'<span class="code">{_escape(command.name)}</span>',
+            f'<span class="code" title="{_escape(command.name)}">'
+            f"{_escape(command.computes)}</span>",
+            f'<span class="code">{_escape(", ".join(command.types))}</span>',
+            _escape(", ".join(command.modules)),
             " ".join(_line_link(line) for line in sorted(command.lines)),
             bytes_text(sum(sizes.get(result, 0) for result in command.results)),
             anchor=f"command-{command.number}",
-            numeric=(0, 3),
+            numeric=(0, 5),
         )
         for command in dump.commands
     ]
-    text = _table(["", "kernel or library call", "lines", "writes"], rows)
+    columns = ["", "computes", "results", "modules", "lines", "writes"]
+    text = _table(columns, rows)
     if not timed:
         return text + (
             '<p class="dim">No times: they are measured while option '
@@ -232,15 +252,15 @@ def _buffers(dump: Dump) -> str:
     if not dump.buffers:
         return "<p>No buffers between commands.</p>"
     placed = pack(dump.buffers)
-    peak = max(offset + buffer.bytes for buffer, offset in placed) or 1
+    top = max(offset + buffer.bytes for buffer, offset in placed) or 1
     width, height, left, columns = 1100, 320, 10, max(1, len(dump.commands))
     step = (width - left) / columns
     shapes = []
     for number, (buffer, offset) in enumerate(placed):
         x = left + buffer.first * step
         w = max(2.0, (buffer.last - buffer.first + 1) * step - 1)
-        h = max(1.5, buffer.bytes / peak * height)
-        y = height - (offset / peak * height) - h
+        h = max(1.5, buffer.bytes / top * height)
+        y = height - (offset / top * height) - h
         title = f"{buffer.name}: {bytes_text(buffer.bytes)}, commands {buffer.first} to {buffer.last}"
         shapes.append(
             f'<a href="#command-{buffer.first}"><rect x="{x:.1f}" y="{y:.1f}" '
@@ -262,24 +282,56 @@ def _buffers(dump: Dump) -> str:
         f'<svg viewBox="0 0 {width + 10} {height + 24}" width="100%" role="img" '
         f'aria-label="Buffers over time">{"".join(shapes)}{axis}</svg>'
         f'<p class="dim">Each rectangle is a value between commands: as wide as it '
-        f"lives, as high as it is large; packed as drawn they need {bytes_text(peak)}, "
+        f"lives, as high as it is large; packed as drawn they need {bytes_text(top)}, "
         f"results among them. The program's arena of temporaries has "
-        f"{bytes_text(arena)}.</p>"
+        f"{bytes_text(arena)}.</p>" + _peak(dump)
+    )
+
+
+def _peak(dump: Dump) -> str:
+    """What is alive where most is."""
+    number, alive = peak(dump.buffers)
+    sizes: Counter[str] = Counter()
+    for buffer in alive:
+        command = dump.commands[buffer.first]
+        line = min(command.lines, default="")
+        sizes[_line_link(line) or _escape(command.computes)] += buffer.bytes
+    rows = [
+        _row(line, bytes_text(size), numeric=(1,))
+        for line, size in sizes.most_common(10)
+    ]
+    return (
+        f'<p>Most, {bytes_text(sum(sizes.values()))}, is alive at <a href="#command-'
+        f'{number}">command {number}</a>. The largest makers:</p>'
+        + _table(["made by", "bytes"], rows)
     )
 
 
 # -- pages -------------------------------------------------------------------------
 
 
+#: Characters of a stage that a page shows: browsers are slow with more.
+SHOWN = 300_000
+
+
+def _stage(dump: Dump, stage: str) -> str:
+    text, file = dump.text(stage), STAGE_FILES[stage]
+    cut = (
+        f'<p class="dim">The first of {bytes_text(len(text))}; '
+        f'<a href="{file}">all of it</a>.</p>'
+        if len(text) > SHOWN
+        else ""
+    )
+    return (
+        f"<details><summary>{_escape(stage)} <a href='{file}'>{file}</a></summary>"
+        f"{cut}<pre>{_escape(text[:SHOWN])}</pre></details>"
+    )
+
+
 def page(dump: Dump, timed: list[dict[str, Any]] | None = None) -> str:
     """The page of one program as HTML."""
     name = dump.summary.get("program", "?")[:12]
-    stages = "".join(
-        f"<details><summary>{_escape(stage)} <span class='dim'>{_escape(file)}</span>"
-        f"</summary><pre>{_escape(dump.text(stage))}</pre></details>"
-        for stage, file in STAGE_FILES.items()
-        if dump.text(stage)
-    )
+    stages = "".join(_stage(dump, stage) for stage in STAGE_FILES if dump.text(stage))
     tensors = _table(
         ["role", "", "shape", "bytes", "donated", "name"],
         [_row(*map(_escape, row), numeric=(1, 3)) for row in dump.tensors],

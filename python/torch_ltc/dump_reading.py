@@ -43,6 +43,17 @@ class Command:
     lines: set[str]  # "train.py:12"
     results: list[str]  # values that it makes
     operands: list[str]
+    ops: list[str] = field(default_factory=list)  # "aten.tanh"
+    modules: list[str] = field(default_factory=list)  # "body.1"
+    types: list[str] = field(default_factory=list)  # of the results: "4x5xf32"
+
+    @property
+    def computes(self) -> str:
+        """ "aten.add+aten.tanh", or the function's name where no op is known."""
+        if not self.ops:
+            return self.name
+        more = f"+{len(self.ops) - 4} more" if len(self.ops) > 4 else ""
+        return "+".join(self.ops[:4]) + more
 
 
 @dataclass
@@ -99,17 +110,26 @@ def _ops(text: str) -> list[Op]:
     return result
 
 
-def _lines_of(text: str, table: dict[str, str], depth: int = 0) -> set[str]:
-    """ "file:line" of every place that a location is made of."""
+def _whole(text: str, table: dict[str, str], depth: int = 0) -> str:
+    """A location with what its aliases stand for."""
     if depth > 50:
-        return set()
-    found = {
-        f"{Path(file).name}:{line}"
-        for file, line in re.findall(r'"([^"]+)":(\d+):\d+', text)
-    }
-    for name in re.findall(r"#(loc\d*)", text):
-        found |= _lines_of(table.get(name, ""), table, depth + 1)
-    return found
+        return text
+    return re.sub(
+        r"#(loc\d*)", lambda m: _whole(table.get(m[1], ""), table, depth + 1), text
+    )
+
+
+def _lines_of(location: str) -> set[str]:
+    """ "file:line" of every place that a location is made of."""
+    places = re.findall(r'"([^"]+)":(\d+):\d+', location)
+    return {f"{Path(file).name}:{line}" for file, line in places}
+
+
+def _names_of(location: str) -> tuple[list[str], list[str]]:
+    """ATen ops and module paths that a location names, in their order."""
+    names = dict.fromkeys(re.findall(r'"([^"]+)"\(', location))
+    ops = [n.removeprefix("torch.") for n in names if n.startswith("torch.")]
+    return ops, [n for n in names if not n.startswith("torch.")]
 
 
 def _bytes(type_text: str) -> int:
@@ -175,8 +195,18 @@ class KernelsStage:
         )
         for result, type_text in zip(results, made):
             self.buffers[result] = Buffer(result, _bytes(type_text), number, number)
-        lines = _lines_of(location, self._locations)
-        self.commands.append(Command(number, name, lines, results, used))
+        location = _whole(location, self._locations)
+        self.commands.append(
+            Command(
+                number,
+                name,
+                _lines_of(location),
+                results,
+                used,
+                *_names_of(location),
+                made,
+            )
+        )
 
 
 def peak(buffers: list[Buffer]) -> tuple[int, list[Buffer]]:
