@@ -54,6 +54,7 @@ void torch_ltc::initialize() {
   registerKernels();
   registerMetaShortcuts();
   registerViewErrors();
+  registerViewInverses();
   initialized = true;
 }
 

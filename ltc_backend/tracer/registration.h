@@ -25,6 +25,8 @@ std::vector<std::string> registerIndexingKernels(torch::Library &library);
 void registerMetaShortcuts();
 /// At Meta, where errors of views come from; see view_errors.cpp.
 void registerViewErrors();
+/// At Functionalize, around what is registered there; see view_inverses.cpp.
+void registerViewInverses();
 /// At AutogradLazy.
 void registerAutogradKernels(torch::Library &library);
 void registerForeachKernels(torch::Library &library);

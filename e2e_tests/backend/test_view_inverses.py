@@ -1,0 +1,60 @@
+"""Writes through expanded and unfolded views leave exactly what eager leaves."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+INF, NAN = float("inf"), float("nan")
+
+
+def _row_of_copies(x: torch.Tensor) -> None:
+    x.expand(2, 3)[1].fill_(5)
+
+
+def _column_of_copies(x: torch.Tensor) -> None:
+    x.view(3, 1).expand(3, 4)[:, 2].copy_(x.flip(0))
+
+
+def _expanded_by_nothing(x: torch.Tensor) -> None:
+    x.expand(1, 1, 3).fill_(0)
+
+
+def _nothing_of_copies(x: torch.Tensor) -> None:
+    first, _ = x.expand(2, 3).split([0, 2])
+    first.fill_(1)
+
+
+def _windows_with_gaps(x: torch.Tensor) -> None:
+    x.unfold(0, 1, 2).fill_(0)
+
+
+def _window(x: torch.Tensor) -> None:
+    x.unfold(0, 1, 1)[1].fill_(1)
+
+
+WRITES = [
+    _row_of_copies,
+    _column_of_copies,
+    _expanded_by_nothing,
+    _nothing_of_copies,
+    _windows_with_gaps,
+    _window,
+]
+VALUES = {
+    torch.float32: [1e8, INF, NAN],
+    torch.bfloat16: [3.0, -INF, 0.0],
+    torch.int64: [2**60, 0, -3],
+    torch.uint8: [255, 0, 7],
+    torch.bool: [True, False, True],
+}
+
+
+@pytest.mark.parametrize("dtype", VALUES, ids=str)
+@pytest.mark.parametrize("write", WRITES)
+def test_write(write, dtype: torch.dtype) -> None:
+    eager = torch.tensor(VALUES[dtype], dtype=dtype)
+    lazy = eager.to("lazy")
+    write(eager)
+    write(lazy)
+    torch.testing.assert_close(lazy.cpu(), eager, rtol=0, atol=0, equal_nan=True)

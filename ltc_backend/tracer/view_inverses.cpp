@@ -1,0 +1,160 @@
+//===- view_inverses.cpp - Writes through expanded and unfolded views -----===//
+//
+// Functionalisation makes of a write to a view a new value of its base. For
+// two views torch 2.13 computes that value inexactly: behind `expand` it adds
+// the difference to the base, which rounds, makes NaN of infinities and is
+// refused for bool; behind `unfold` it fills what lies between the windows with
+// zeros. So the record of these views, which functionalisation has just made,
+// gets another inverse here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tracer/registration.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/Functions.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+using namespace torch_ltc;
+using at::Tensor;
+using at::functionalization::ViewMeta;
+using c10::DispatchKey;
+
+namespace {
+
+using ViewMetaPtr = std::shared_ptr<ViewMeta>;
+
+/// The view that torch recorded, but for its inverse.
+struct OtherInverse : ViewMeta {
+  explicit OtherInverse(ViewMetaPtr recorded)
+      : ViewMeta(recorded->has_symbolic_inputs, recorded->is_multi_output,
+                 recorded->is_as_strided, recorded->out_index),
+        recorded(std::move(recorded)) {}
+
+  Tensor forward(const Tensor &base) override {
+    return recorded->forward(base);
+  }
+
+  ViewMetaPtr recorded;
+};
+
+/// Of the copies of an element at most one was written to (eager refuses to
+/// write to an element twice): that one, or the element as it was.
+struct ExpandView final : OtherInverse {
+  using OtherInverse::OtherInverse;
+
+  Tensor reverse(const Tensor &base, const Tensor &mutated) override {
+    if (mutated.numel() == base.numel())
+      return at::view_copy(mutated, base.sizes());
+    if (mutated.numel() == 0)
+      return base;
+    std::vector<int64_t> copies;
+    int64_t leading = mutated.dim() - base.dim();
+    for (int64_t dim = 0; dim < mutated.dim(); ++dim)
+      if (dim < leading || base.size(dim - leading) != mutated.size(dim))
+        copies.push_back(dim);
+    Tensor before = at::expand_copy(base, mutated.sizes());
+    Tensor written = at::ne(mutated, before);
+    if (at::isFloatingType(base.scalar_type()))
+      written =
+          at::logical_and(written, at::logical_not(at::logical_and(
+                                       at::isnan(mutated), at::isnan(before))));
+    Tensor value;
+    if (base.scalar_type() == at::kBool)
+      value = at::any(at::logical_and(written, mutated), copies,
+                      /*keepdim=*/true);
+    else
+      value = at::sum(at::where(written, mutated, at::zeros_like(mutated)),
+                      copies, /*keepdim=*/true, base.scalar_type());
+    Tensor any = at::any(written, copies, /*keepdim=*/true);
+    return at::where(at::view_copy(any, base.sizes()),
+                     at::view_copy(value, base.sizes()), base);
+  }
+};
+
+/// Windows with gaps between them, or side by side.
+struct UnfoldView final : OtherInverse {
+  UnfoldView(ViewMetaPtr recorded, int64_t dim, int64_t size, int64_t step)
+      : OtherInverse(std::move(recorded)), dim(dim), size(size), step(step) {}
+
+  Tensor reverse(const Tensor &base, const Tensor &mutated) override {
+    if (base.dim() == 0 || step < size)
+      return recorded->reverse(base, mutated);
+    auto spread = [&](const Tensor &windows) {
+      return at::unfold_backward(windows, base.sizes(), dim, size, step);
+    };
+    Tensor ones =
+        at::ones(mutated.sizes(), mutated.options().dtype(at::kFloat));
+    return at::where(at::gt(spread(ones), 0), spread(mutated), base);
+  }
+
+  int64_t dim, size, step;
+};
+
+using MakeView = ViewMetaPtr (*)(ViewMetaPtr recorded,
+                                 c10::ArrayRef<c10::IValue> arguments);
+
+/// Records the view as torch does, then replaces the record's inverse.
+class ViewKernel final : public c10::OperatorKernel {
+public:
+  ViewKernel(c10::SafeKernelFunction previous, MakeView make)
+      : previous(std::move(previous)), make(make) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    size_t numArguments = op.schema().arguments().size();
+    auto given = torch::jit::last(*stack, numArguments);
+    if (!given[0].toTensor().device().is_lazy())
+      return previous.callBoxed(op, keys, stack);
+    std::vector<c10::IValue> arguments(given.begin(), given.end());
+    previous.callBoxed(op, keys, stack);
+    const Tensor &result = stack->back().toTensor();
+    if (!at::functionalization::impl::isFunctionalTensor(result))
+      return;
+    // The wrapper has no way to replace a record (torch 2.13).
+    auto &records = const_cast<std::vector<ViewMetaPtr> &>(
+        at::functionalization::impl::unsafeGetFunctionalWrapper(result)
+            ->view_metas());
+    if (!records.empty())
+      records.back() = make(records.back(), arguments);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+  MakeView make;
+};
+
+void replace(torch::Library &library, const char *name, MakeView make) {
+  auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+  library.impl(
+      name,
+      torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ViewKernel>(
+          op.getComputedKernelForDispatchKey(DispatchKey::Functionalize),
+          make)));
+}
+
+/// torch warns of kernels that take another's place (2.13).
+struct Silence final : c10::WarningHandler {
+  void process(const c10::Warning &) override {}
+};
+
+} // namespace
+
+void torch_ltc::registerViewInverses() {
+  Silence silence;
+  c10::WarningUtils::WarningHandlerGuard guard(&silence);
+  auto *library =
+      new torch::Library(torch::Library::IMPL, "aten",
+                         DispatchKey::Functionalize, __FILE__, __LINE__);
+  replace(*library, "aten::expand",
+          [](ViewMetaPtr recorded, c10::ArrayRef<c10::IValue>) -> ViewMetaPtr {
+            return std::make_shared<ExpandView>(std::move(recorded));
+          });
+  replace(*library, "aten::unfold",
+          [](ViewMetaPtr recorded,
+             c10::ArrayRef<c10::IValue> arguments) -> ViewMetaPtr {
+            return std::make_shared<UnfoldView>(
+                std::move(recorded), arguments[1].toInt(), arguments[2].toInt(),
+                arguments[3].toInt());
+          });
+}
