@@ -41,7 +41,7 @@ JUMPS = {
     "adaptive_max_pool2d", "threshold_backward", "hardshrink_backward",
     "softshrink_backward", "hardtanh_backward", "hardsigmoid_backward",
     "hardswish_backward", "leaky_relu_backward", "bernoulli", "logit_backward",
-    "elu_backward", "sinc",
+    "elu_backward", "sinc", "pow.Scalar", "pow.Tensor_Tensor",
 }  # fmt: skip
 
 

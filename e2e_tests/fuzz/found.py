@@ -20,4 +20,27 @@ v3 = aten.signbit.default(v1)
 v0 = grid(1, [0, 3, 5], torch.float32)
 v1, v2 = aten.adaptive_max_pool2d.default(v0, [1, 3])
 """,
+    # Constants: MLIR folds atan2 of two zeros to NaN.
+    "atan2 of zeros": """
+v0 = aten.zeros.default([4], device=device)
+v1 = aten.atan2.default(v0, v0)
+""",
+    # Whole numbers have whole ends.
+    "linspace of int64": """
+v0 = aten.linspace.default(0.75, -2, 6, dtype=torch.int64, device=device)
+""",
+    # torch's functionalisation takes a difference of bools.
+    "write to nothing of an expanded bool": """
+v0 = grid(666, [4, 4, 3], torch.bool)
+v1 = aten.expand.default(v0, [2, 4, 4, 3])
+v2, v3 = aten.split_with_sizes.default(v1, [0, 2], 0)
+aten.eq_.Scalar(v2, 0)
+""",
+    # torch's functionalisation fills the gaps with zeros.
+    "write to windows with gaps": """
+v0 = grid(1, [3], torch.float32)
+v1 = aten.unfold.default(v0, 0, 1, 2)
+v2 = grid(111, [], torch.bfloat16)
+aten.mul_.Tensor(v1, v2)
+""",
 }

@@ -114,6 +114,11 @@ static LogicalResult lowerLinspace(OpLowering &op) {
             IntegerType::get(nested.getContext(), 64, IntegerType::Signed);
         Value start = op.number(0).materialize(nested, loc, compute);
         Value end = op.number(1).materialize(nested, loc, compute);
+        if (!isa<FloatType>(dtype)) {
+          // Whole numbers have whole ends.
+          start = s.convert(s.convert(start, compute, dtype), dtype, compute);
+          end = s.convert(s.convert(end, compute, dtype), dtype, compute);
+        }
         if (steps == 1)
           return s.convert(start, compute, dtype);
         Value step = s.div(s.sub(end, start), s.integer(steps - 1));

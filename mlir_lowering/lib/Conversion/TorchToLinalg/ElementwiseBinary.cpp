@@ -137,7 +137,13 @@ Value torch_ltc::emitPow(ElementwiseBody &s) {
 //===----------------------------------------------------------------------===//
 
 Value torch_ltc::emitAtan2(ElementwiseBody &s) {
-  return s.binary<math::Atan2Op>(s.arg(0), s.arg(1));
+  Value y = s.arg(0), x = s.arg(1), zero = s.constant(0);
+  // MLIR 22 folds two zeros to NaN.
+  Value areZero = s.logicalAnd(s.compare(Comparison::eq, y, zero),
+                               s.compare(Comparison::eq, x, zero));
+  Value straight = s.select(s.signBit(x), s.constant(std::numbers::pi), zero);
+  return s.select(areZero, s.copySign(straight, y),
+                  s.binary<math::Atan2Op>(y, x));
 }
 
 Value torch_ltc::emitXlogy(ElementwiseBody &s) {
