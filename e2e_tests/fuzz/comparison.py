@@ -53,9 +53,11 @@ class MovedByAnUlp(TorchDispatchMode):
             most = max(float(_finite(t.detach()).abs().max()) for t in [result, *terms])
             scale = scale + most / 8
         ulp = torch.finfo(result.dtype).eps
-        random = torch.rand(result.shape, generator=self.generator).to(result.dtype)
+        # One or two, up or down: less would be rounded off again.
+        random = torch.rand(result.shape, generator=self.generator)
+        random = (torch.where(random < 0.5, -1, 1) * (1 + random)).to(result.dtype)
         with torch.no_grad():
-            result.add_(scale * ulp * (2 * random - 1))
+            result.add_(scale * ulp * random)
 
 
 def _finite(tensor: torch.Tensor) -> torch.Tensor:
