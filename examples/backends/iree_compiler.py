@@ -44,6 +44,10 @@ def compiler(input_type):
 
 
 # What its torch-mlir has no linalg for: runs eagerly, or take stage linalg.
-unsupported = ["aten.avg_pool2d_backward", "aten.embedding_dense_backward"]
+unsupported = [
+    "aten.avg_pool2d_backward",
+    "aten.embedding_dense_backward",
+    "aten.select_backward",
+]
 torch_ltc.register_backend("iree", compiler("torch"), unsupported_ops=unsupported)
 torch_ltc.register_backend("iree-linalg", compiler("auto"), stage="linalg")

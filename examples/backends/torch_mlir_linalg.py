@@ -42,5 +42,6 @@ unsupported = [
     "aten.avg_pool2d_backward",
     "aten.embedding_dense_backward",
     "aten.max_pool2d_with_indices_backward",
+    "aten.select_backward",
 ]
 torch_ltc.register_backend("torch-mlir", compile, unsupported_ops=unsupported)
