@@ -34,6 +34,7 @@ class Drawing:
         self.values: dict[str, torch.Tensor] = {}
         self.count = 0
         self.exactness = exactness.Exactness()
+        self.viewed: dict[int, torch.UntypedStorage] = {}
         self.strided: dict[int, torch.UntypedStorage] = {}
         self.refused: dict[str, str] = {}
         self.wants_gradients = self.random.random() < 0.3
@@ -218,9 +219,11 @@ class Drawing:
             if isinstance(self.scope[name], torch.Tensor):
                 self.values[name] = self.scope[name]
         self.exactness.note(op, tensors, written, in_place)
-        if op.name == "as_strided" and not in_place and tensors[0]._is_view():
+        if op.view and not in_place:
             storage = written[0].untyped_storage()
-            self.strided[storage._cdata] = storage
+            if op.name == "as_strided" and storage._cdata in self.viewed:
+                self.strided[storage._cdata] = storage
+            self.viewed[storage._cdata] = storage
 
     def _ask_result(self, result: torch.Tensor) -> None:
         if result.numel() > MOST_ELEMENTS:
