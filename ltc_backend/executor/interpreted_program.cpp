@@ -115,10 +115,21 @@ void appendResults(const IValue &value, std::vector<at::Tensor> &results) {
     results.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
 }
 
+} // namespace
+
+InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
+    : graph(std::move(snapshot)) {
+  name = graph->name;
+  numOps = graph->numOps;
+  for (ResultRef result : graph->results)
+    outputs.emplace_back().updatedParameter = updatedParameter(*graph, result);
+}
+
 std::vector<at::Tensor>
-runNode(const GraphSnapshot &graph, const SnapshotNode &node,
-        const std::vector<std::vector<at::Tensor>> &values,
-        c10::ArrayRef<DynamicScalar> scalars) {
+torch_ltc::interpretNode(const GraphSnapshot &graph, size_t position,
+                         const std::vector<std::vector<at::Tensor>> &values,
+                         c10::ArrayRef<DynamicScalar> scalars) {
+  const SnapshotNode &node = graph.nodes[position];
   ArgumentBuilder builder(graph, node, values, scalars);
   AttributeReader reader(node.attributes->words);
   torch::jit::Stack stack;
@@ -138,16 +149,6 @@ runNode(const GraphSnapshot &graph, const SnapshotNode &node,
   return results;
 }
 
-} // namespace
-
-InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
-    : graph(std::move(snapshot)) {
-  name = graph->name;
-  numOps = graph->numOps;
-  for (ResultRef result : graph->results)
-    outputs.emplace_back().updatedParameter = updatedParameter(*graph, result);
-}
-
 std::vector<std::vector<at::Tensor>> torch_ltc::interpretGraph(
     const GraphSnapshot &graph, c10::ArrayRef<void *> parameters,
     c10::ArrayRef<DynamicScalar> scalars, const NodeVisitor &visit) {
@@ -156,7 +157,7 @@ std::vector<std::vector<at::Tensor>> torch_ltc::interpretGraph(
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const SnapshotNode &node = graph.nodes[i];
     if (node.record)
-      values[i] = runNode(graph, node, values, scalars);
+      values[i] = interpretNode(graph, i, values, scalars);
     else
       values[i].push_back(at::from_blob(parameters[node.parameter],
                                         node.shapes[0].sizes(),

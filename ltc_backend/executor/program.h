@@ -102,6 +102,12 @@ interpretGraph(const GraphSnapshot &graph, c10::ArrayRef<void *> parameters,
                c10::ArrayRef<DynamicScalar> scalars,
                const NodeVisitor &visit = {});
 
+/// Runs one op on the values of the nodes before it.
+std::vector<at::Tensor>
+interpretNode(const GraphSnapshot &graph, size_t position,
+              const std::vector<std::vector<at::Tensor>> &values,
+              c10::ArrayRef<DynamicScalar> scalars);
+
 /// Looks for NaN and Inf in the results of each run, and names the first op
 /// that made one (option `detect_nan`). The program must not donate.
 class CheckedProgram final : public Program {
@@ -118,6 +124,30 @@ public:
 private:
   ProgramPtr inner;
   GraphSnapshotPtr graph;
+};
+
+/// Compares the results of each run with an evaluation op by op, and names the
+/// first op that differs (option `lockstep`). The program must not donate.
+class LockstepProgram final : public Program {
+public:
+  /// Compiles a graph apart from all caches.
+  using Compile = std::function<ProgramPtr(const GraphSnapshot &)>;
+
+  LockstepProgram(ProgramPtr inner, GraphSnapshotPtr graph, Compile compile);
+  void run(c10::ArrayRef<void *> parameters,
+           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+           int numThreads) override;
+  std::vector<ProgramCommand> commands() const override {
+    return inner->commands();
+  }
+  int64_t arenaBytes() const override { return inner->arenaBytes(); }
+
+private:
+  std::string findOp(c10::ArrayRef<void *> parameters,
+                     c10::ArrayRef<DynamicScalar> scalars, int numThreads);
+  ProgramPtr inner;
+  GraphSnapshotPtr graph;
+  Compile compile;
 };
 
 /// Throws std::runtime_error with the status' sentence, if there is one.

@@ -69,6 +69,7 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
   state.add(word);
   state.add(config().interpret.get());
   state.add(config().detect_nan.get());
+  state.add(config().lockstep.get());
   if (ExternalBackendPtr backend = selectedBackend())
     state.add(backend->generation);
   return state.finish();
@@ -135,7 +136,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   Graph graph = buildGraph(roots.outputs);
   std::vector<bool> donatable(graph.parameters.size(), false);
   if (full && trigger != Trigger::Cut && config().donation.get() &&
-      !config().detect_nan.get())
+      !config().detect_nan.get() && !config().lockstep.get())
     donatable = findDonatable(graph, roots.values);
   Hash128 hash = programHash(graph, donatable);
   LocationId location = 0;

@@ -5,10 +5,10 @@
 #include "events/log.h"
 #include "ir/hash.h"
 
-#include <algorithm>
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
 
 #include <cstring>
+#include <sstream>
 #include <unordered_map>
 
 using namespace torch_ltc;
@@ -113,6 +113,8 @@ bool resolve(OpRecord &record) {
     record.arguments.push_back(std::move(spec));
   }
   record.numResults = schema.returns().size();
+  record.strideRule =
+      strideRuleOf(record.name, record.family, record.shapeRule);
   record.returnsList =
       record.numResults == 1 &&
       schema.returns()[0].type()->kind() == c10::TypeKind::ListType;
@@ -164,14 +166,34 @@ const OpRecord &torch_ltc::getOpRecord(const std::string &name) {
   return *record;
 }
 
+/// `*` stands for any characters.
+static bool matches(std::string_view pattern, std::string_view text) {
+  size_t star = pattern.find('*');
+  if (star == std::string_view::npos)
+    return pattern == text;
+  if (text.substr(0, star) != pattern.substr(0, star))
+    return false;
+  std::string_view rest = pattern.substr(star + 1);
+  for (size_t i = star; i <= text.size(); ++i)
+    if (matches(rest, text.substr(i)))
+      return true;
+  return false;
+}
+
 bool torch_ltc::isOpListed(const std::string &list, const std::string &opName) {
   if (list.empty())
     return false;
   std::string base = opName.substr(0, opName.find('.'));
-  std::string names = "," + list + ",";
-  names.erase(std::remove(names.begin(), names.end(), ' '), names.end());
-  return names.find("," + opName + ",") != std::string::npos ||
-         names.find("," + base + ",") != std::string::npos;
+  bool listed = false;
+  std::istringstream patterns(list);
+  for (std::string pattern; std::getline(patterns, pattern, ',');) {
+    std::erase(pattern, ' ');
+    bool isTakenOut = pattern.rfind('!', 0) == 0;
+    std::string_view words = std::string_view(pattern).substr(isTakenOut);
+    if (matches(words, opName) || matches(words, base))
+      listed = !isTakenOut;
+  }
+  return listed;
 }
 
 const char *torch_ltc::familyName(Family family) {

@@ -9,6 +9,8 @@
 #ifndef TORCH_LTC_IR_OP_RECORD_H
 #define TORCH_LTC_IR_OP_RECORD_H
 
+#include "shape/strides.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/lazy/core/ir.h>
 
@@ -75,6 +77,7 @@ struct OpRecord {
   uint64_t id = 0; // hash of `name`: stable across processes
   std::vector<ArgumentSpec> arguments = {};
   size_t numResults = 1;
+  StrideRule strideRule = StrideRule::Contiguous;
   bool returnsList = false;
   bool hasTensorArgument = false;
   std::optional<c10::OperatorHandle> handle = {};
@@ -88,8 +91,9 @@ const OpRecord *findOpRecord(const std::string &name);
 /// The same; throws if there is none.
 const OpRecord &getOpRecord(const std::string &name);
 
-/// Whether `list`, names separated by commas, has the op: "aten::add.Tensor",
-/// or "aten::add" for all its overloads.
+/// Whether `list`, patterns separated by commas, has the op. A pattern is
+/// "aten::add.Tensor", or "aten::add" for all its overloads; `*` stands for any
+/// characters; `!` before a pattern takes ops out again, the last one decides.
 bool isOpListed(const std::string &list, const std::string &opName);
 
 const char *familyName(Family family);

@@ -154,6 +154,14 @@ ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
   return std::make_shared<InterpretedProgram>(graph);
 }
 
+/// For option lockstep: a graph that is no step's.
+ProgramPtr compileApart(const GraphSnapshot &graph) {
+  Compilation compilation;
+  compile(graph, /*withTexts=*/false, compilation);
+  return std::make_shared<CompiledProgram>(graph, compilation.executable.data,
+                                           compilation.executable.size);
+}
+
 /// What a backend of the user's can't compile isn't hidden by interpreting it.
 ProgramPtr makeExternal(const ExternalBackend &backend,
                         const GraphSnapshotPtr &graph, LocationId location,
@@ -223,6 +231,8 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   }
   if (config().detect_nan.get())
     program = std::make_shared<CheckedProgram>(program, graph);
+  if (config().lockstep.get())
+    program = std::make_shared<LockstepProgram>(program, graph, compileApart);
   origin = event.origin;
   event.seconds = stopwatch.seconds();
   explainCompilation(event);

@@ -44,6 +44,8 @@ class Config:
     compile_failure: str
     force_compile_failure: str
     detect_nan: bool
+    lockstep: bool
+    lockstep_tolerance: str
     step_log_file: str
     profile_commands: bool
     force_fallback: str

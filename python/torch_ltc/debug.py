@@ -33,6 +33,7 @@ __all__ = [
     "dump",
     "dump_to",
     "inputs_and_outputs",
+    "lockstep",
     "memory",
     "name_parameters",
     "no_fallback",
@@ -179,6 +180,21 @@ def detect_nan() -> Iterator[None]:
     Slower: nothing is overwritten in place, and each result is looked at.
     """
     with config(detect_nan=True, source_info=True):
+        yield
+        bindings().wait_device_ops()
+
+
+@contextmanager
+def lockstep(tolerance: float | None = None) -> Iterator[None]:
+    """In the block, each step is also run op by op with PyTorch's CPU kernels; if
+    the results differ, RuntimeError names the first op that differs, its Python
+    line and module.
+
+    `tolerance`: the largest difference, relative to a tensor's largest element;
+    by default what rounding makes of its dtype. Integers must be equal.
+    """
+    limit = "" if tolerance is None else repr(float(tolerance))
+    with config(lockstep=True, lockstep_tolerance=limit, source_info=True):
         yield
         bindings().wait_device_ops()
 

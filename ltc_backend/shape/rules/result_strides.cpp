@@ -1,0 +1,259 @@
+//===- result_strides.cpp - Strides of results that are no views ----------===//
+
+#include "shape/strides.h"
+
+#include "ir/op_record.h"
+#include "shape/rules/arguments.h"
+
+#include <ATen/ExpandUtils.h>
+
+#include <algorithm>
+#include <iterator>
+
+using namespace torch_ltc;
+
+namespace {
+
+/// An operand as TensorIterator sees it: broadcast dims have stride 0.
+struct Operand {
+  Strides strides;
+  Operand(const at::Tensor &tensor, SizesRef shape) : strides(shape.size(), 0) {
+    size_t offset = shape.size() - size_t(tensor.dim());
+    for (int64_t i = 0; i < tensor.dim(); ++i)
+      if (tensor.size(i) != 1 || shape[offset + size_t(i)] == 1)
+        strides[offset + size_t(i)] = tensor.stride(i);
+  }
+};
+
+/// Positive if dim `a` must come after dim `b` (counted from the innermost),
+/// negative if it must not, 0 if no operand can tell.
+int compareDims(c10::ArrayRef<Operand> operands, SizesRef shape, size_t a,
+                size_t b) {
+  for (const Operand &operand : operands) {
+    int64_t strideA = operand.strides[a], strideB = operand.strides[b];
+    if (strideA == 0 || strideB == 0)
+      continue;
+    if (strideA != strideB)
+      return strideA < strideB ? -1 : 1;
+    if (shape[a] > shape[b])
+      return 1;
+  }
+  return 0;
+}
+
+/// Dims from the innermost to the outermost: row-major where the operands
+/// leave it open.
+c10::SmallVector<size_t, 6> dimOrder(c10::ArrayRef<Operand> operands,
+                                     SizesRef shape) {
+  c10::SmallVector<size_t, 6> order;
+  for (size_t i = shape.size(); i-- > 0;)
+    order.push_back(i);
+  for (size_t i = 1; i < order.size(); ++i)
+    for (size_t at = i, before = i; before-- > 0;) {
+      int comparison = compareDims(operands, shape, order[before], order[at]);
+      if (comparison < 0)
+        break;
+      if (comparison > 0) {
+        std::swap(order[before], order[at]);
+        at = before;
+      }
+    }
+  return order;
+}
+
+void collectTensors(c10::ArrayRef<c10::IValue> arguments,
+                    c10::SmallVectorImpl<const at::Tensor *> &tensors) {
+  for (const c10::IValue &value : arguments)
+    if (value.isTensor() && value.toTensor().defined())
+      tensors.push_back(&value.toTensor());
+    else if (value.isTensorList())
+      for (const c10::IValue &element : value.toListRef())
+        tensors.push_back(&element.toTensor());
+}
+
+/// The cases in which TensorIterator doesn't look at the order of dims.
+std::optional<Strides> simpleStrides(c10::ArrayRef<const at::Tensor *> tensors,
+                                     SizesRef shape) {
+  bool contiguous = true, channelsLast = true, equal = true;
+  for (const at::Tensor *tensor : tensors) {
+    if (tensor->sizes() != shape)
+      return std::nullopt;
+    contiguous &= tensor->is_contiguous();
+    channelsLast &= tensor->is_contiguous(at::MemoryFormat::ChannelsLast);
+    equal &= tensor->is_non_overlapping_and_dense() &&
+             tensor->strides() == tensors[0]->strides();
+  }
+  if (contiguous)
+    return packedStrides(shape);
+  if (channelsLast)
+    return packedStrides(shape, at::MemoryFormat::ChannelsLast);
+  if (equal)
+    return Strides(tensors[0]->strides());
+  return std::nullopt;
+}
+
+/// A number among the operands is a tensor of rank 0 to TensorIterator.
+bool hasNumberOperand(const Arguments &named) {
+  for (size_t i = 0; i < named.size(); ++i)
+    if (named[i].isScalar() && named.name(i) == "other")
+      return true;
+  return false;
+}
+
+Strides elementwiseStrides(const Arguments &named,
+                           c10::ArrayRef<c10::IValue> arguments,
+                           SizesRef shape) {
+  c10::SmallVector<const at::Tensor *, 4> tensors;
+  collectTensors(arguments, tensors);
+  if (!hasNumberOperand(named))
+    if (auto strides = simpleStrides(tensors, shape))
+      return *strides;
+  c10::SmallVector<Operand, 4> operands;
+  for (const at::Tensor *tensor : tensors)
+    if (tensor->dim() <= int64_t(shape.size()))
+      operands.emplace_back(*tensor, shape);
+  auto order = dimOrder(operands, shape);
+  bool isRowMajor = std::is_sorted(order.rbegin(), order.rend());
+  if (isRowMajor)
+    return packedStrides(shape);
+  Strides strides(shape.size(), 0);
+  int64_t next = 1;
+  for (size_t dim : order) {
+    strides[dim] = next;
+    next *= shape[dim];
+  }
+  return strides;
+}
+
+/// The format that the image-like operands of an op suggest.
+at::MemoryFormat suggestedFormat(c10::ArrayRef<c10::IValue> arguments,
+                                 size_t rank, bool isBatchNorm) {
+  c10::SmallVector<const at::Tensor *, 4> tensors;
+  collectTensors(arguments, tensors);
+  for (const at::Tensor *tensor : tensors)
+    if (size_t(tensor->dim()) == rank &&
+        !(isBatchNorm && tensor->is_contiguous())) {
+      at::MemoryFormat format = tensor->suggest_memory_format();
+      if (format != at::MemoryFormat::Contiguous)
+        return format;
+    }
+  return at::MemoryFormat::Contiguous;
+}
+
+std::optional<at::MemoryFormat> formatArgument(const Arguments &arguments) {
+  if (std::optional<size_t> position = arguments.find("memory_format"))
+    return arguments[*position].toMemoryFormat();
+  return std::nullopt;
+}
+
+} // namespace
+
+Strides torch_ltc::packedStrides(SizesRef sizes, at::MemoryFormat format) {
+  if (format == at::MemoryFormat::ChannelsLast && sizes.size() == 4)
+    return Strides(c10::get_channels_last_strides_2d(sizes));
+  if (format == at::MemoryFormat::ChannelsLast3d && sizes.size() == 5)
+    return Strides(c10::get_channels_last_strides_3d(sizes));
+  Strides strides(sizes.size(), 1);
+  for (size_t i = sizes.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * std::max<int64_t>(sizes[i], 1);
+  return strides;
+}
+
+Strides torch_ltc::copyStrides(const at::Tensor &like,
+                               std::optional<at::MemoryFormat> format) {
+  at::MemoryFormat wanted = format.value_or(at::MemoryFormat::Preserve);
+  if (wanted != at::MemoryFormat::Preserve)
+    return packedStrides(like.sizes(), wanted);
+  if (like.is_non_overlapping_and_dense())
+    return Strides(like.strides());
+  return Strides(at::infer_dense_strides(like.sizes(), like.strides()));
+}
+
+Strides torch_ltc::resultStrides(StrideRule rule,
+                                 const c10::FunctionSchema &schema,
+                                 c10::ArrayRef<c10::IValue> arguments,
+                                 SizesRef resultSizes) {
+  Arguments named(schema, arguments);
+  bool likeFirst = arguments[0].isTensor() &&
+                   arguments[0].toTensor().defined() &&
+                   arguments[0].toTensor().sizes() == resultSizes;
+  // It asks for contiguity first, which a dim of one element makes ambiguous.
+  bool isBatchNorm = schema.name().find("batch_norm") != std::string::npos;
+  switch (rule) {
+  case StrideRule::Elementwise:
+    return elementwiseStrides(named, arguments, resultSizes);
+  case StrideRule::LikeSelf:
+    if (likeFirst)
+      return Strides(arguments[0].toTensor().strides());
+    break;
+  case StrideRule::Preserve:
+    if (likeFirst)
+      return copyStrides(arguments[0].toTensor(), formatArgument(named));
+    break;
+  case StrideRule::MemoryFormat:
+    return packedStrides(
+        resultSizes,
+        suggestedFormat(arguments, resultSizes.size(), isBatchNorm));
+  case StrideRule::Contiguous:
+  case StrideRule::View:
+    break;
+  }
+  return packedStrides(resultSizes);
+}
+
+static bool isViewShape(ShapeRule rule) {
+  switch (rule) {
+  case ShapeRule::viewShape:
+  case ShapeRule::expandShape:
+  case ShapeRule::permuteShape:
+  case ShapeRule::transposeShape:
+  case ShapeRule::tShape:
+  case ShapeRule::unsqueezeShape:
+  case ShapeRule::squeezeShape:
+  case ShapeRule::selectShape:
+  case ShapeRule::sliceShape:
+  case ShapeRule::diagonalShape:
+  case ShapeRule::unfoldShape:
+  case ShapeRule::as_stridedShape:
+    return true;
+  default:
+    return false;
+  }
+}
+
+StrideRule torch_ltc::strideRuleOf(std::string_view opName, Family family,
+                                   ShapeRule shapeRule) {
+  if (isViewShape(shapeRule))
+    return StrideRule::View;
+  auto has = [&](std::string_view part) {
+    return opName.find(part) != std::string_view::npos;
+  };
+  for (std::string_view name :
+       {"select_scatter", "slice_scatter", "diagonal_scatter",
+        "as_strided_scatter", "aten::fill.", "aten::zero", "index_put",
+        "index_fill", "aten::copy", "aten::put"})
+    if (has(name) && !has("_like") && opName != "aten::zeros")
+      return StrideRule::LikeSelf;
+  if (has("_like") || opName == "aten::flip" || opName == "aten::roll")
+    return StrideRule::Preserve;
+  // Eager fills a row-major copy.
+  if (has("masked_fill") || has("masked_scatter"))
+    return StrideRule::Contiguous;
+  switch (family) {
+  case Family::elementwise:
+    return StrideRule::Elementwise;
+  case Family::convolution:
+  case Family::pooling:
+    return StrideRule::MemoryFormat;
+  case Family::normalization:
+    return has("batch_norm") || has("group_norm") ? StrideRule::MemoryFormat
+                                                  : StrideRule::Contiguous;
+  default:
+    break;
+  }
+  if (has("_pad") || has("aten::cat") || has("upsample") || has("pixel_"))
+    return StrideRule::MemoryFormat;
+  if (has("dropout"))
+    return StrideRule::Elementwise;
+  return StrideRule::Contiguous;
+}

@@ -1,0 +1,81 @@
+//===- strides.h - Strides and offsets of results ---------------*- C++ -*-===//
+//
+// The elements of a lazy tensor always lie packed in row-major order. What it
+// reports as strides and storage offset is what eager PyTorch would report:
+// models branch on contiguity, gradients take their parameter's layout, and
+// `view` must fail where eager's does. So a geometry is a label on the tensor,
+// not on its value, and costs nothing in compiled programs.
+//
+// Results are row-major unless an operand isn't, or the op is a view.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_SHAPE_STRIDES_H
+#define TORCH_LTC_SHAPE_STRIDES_H
+
+#include "shape/shape_inference.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/MemoryFormat.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace torch_ltc {
+
+enum class Family : uint8_t;
+
+/// How the strides of an op's results follow from its operands'.
+enum class StrideRule : uint8_t {
+  Contiguous,   // always row-major
+  View,         // the operand's memory, seen otherwise
+  Elementwise,  // TensorIterator: dims in the order of the operands' strides
+  LikeSelf,     // those of the first operand
+  Preserve,     // dense, in the first operand's order: `clone`, `zeros_like`
+  MemoryFormat, // channels-last if the first operand is, else row-major
+};
+
+StrideRule strideRuleOf(std::string_view opName, Family family,
+                        ShapeRule shapeRule);
+
+using Strides = c10::SmallVector<int64_t, 6>;
+
+struct Geometry {
+  Strides strides;
+  int64_t offset = 0;
+};
+
+/// What `View` says; the result's sizes are known already.
+Geometry viewGeometry(ShapeRule shapeRule, const c10::FunctionSchema &schema,
+                      c10::ArrayRef<c10::IValue> arguments,
+                      c10::ArrayRef<int64_t> resultSizes);
+
+/// What the other rules say about a result of these sizes.
+Strides resultStrides(StrideRule rule, const c10::FunctionSchema &schema,
+                      c10::ArrayRef<c10::IValue> arguments,
+                      c10::ArrayRef<int64_t> resultSizes);
+
+/// Those of a copy of `like`: `clone` and `to` by their memory format.
+Strides copyStrides(const at::Tensor &like,
+                    std::optional<at::MemoryFormat> format);
+
+/// Whether the strides are those of a new row-major tensor; `is_contiguous`
+/// doesn't look at dims of one element.
+inline bool hasPackedStrides(const at::Tensor &tensor) {
+  at::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
+  int64_t next = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (strides[i] != next)
+      return false;
+    next *= std::max<int64_t>(sizes[i], 1);
+  }
+  return true;
+}
+
+/// Row-major, or in the order of a memory format.
+Strides packedStrides(c10::ArrayRef<int64_t> sizes,
+                      at::MemoryFormat format = at::MemoryFormat::Contiguous);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_SHAPE_STRIDES_H
