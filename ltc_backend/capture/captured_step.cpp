@@ -124,7 +124,10 @@ void CapturedStep::findReturned(const Recording &second,
                 ") that the step neither computes nor is given");
     if (place.first == 0)
       outputs[place.second].isReturned = true;
-    returns.push_back(place);
+    returns.push_back({place.first == 1,
+                       place.second,
+                       {Strides(tensor.strides()),
+                        tensor.sym_storage_offset().expect_int()}});
   }
 }
 
@@ -295,9 +298,17 @@ void CapturedStep::addOutputs(const std::vector<at::Tensor> &tensors,
       slots[slot].tensor.unsafeGetTensorImpl()->bump_version();
     }
   }
-  for (auto [kind, index] : returns)
-    results.push_back(kind == 0 ? wrapIfOutside(makeTensor(datas[index]))
-                                : tensors[index]);
+  for (const Returned &returned : returns) {
+    if (returned.isArgument) {
+      results.push_back(tensors[returned.index]);
+      continue;
+    }
+    at::Tensor tensor = makeTensor(datas[returned.index]);
+    if (tensor.strides() != returned.geometry.strides ||
+        returned.geometry.offset != 0)
+      setGeometry(tensor, returned.geometry.strides, returned.geometry.offset);
+    results.push_back(wrapIfOutside(std::move(tensor)));
+  }
   inputs.clear();
 }
 

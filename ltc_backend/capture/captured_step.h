@@ -20,6 +20,7 @@
 
 #include "capture/recording.h"
 #include "executor/step_queue.h"
+#include "shape/strides.h"
 
 #include <optional>
 #include <string>
@@ -103,7 +104,12 @@ private:
   std::vector<Parameter> parameters;
   std::vector<Output> outputs;
   std::vector<Slot> slots;
-  std::vector<std::pair<int, size_t>> returns; // {0: result, 1: argument}
+  struct Returned {
+    bool isArgument;
+    size_t index; // of the argument or the result
+    Geometry geometry;
+  };
+  std::vector<Returned> returns;
   std::vector<DynamicScalar> numbers;
   std::vector<std::pair<size_t, size_t>> boundScalars;
   std::vector<at::Tensor> stepCounts;

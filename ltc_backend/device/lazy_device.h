@@ -17,6 +17,11 @@ struct LazyDeviceType final : torch::lazy::BackendDeviceType {
 /// "lazy:0".
 const torch::lazy::BackendDevice &lazyDevice();
 
+/// Lazy tensors answer to this device's autocast: torch 2.13 has none for
+/// them, no kernels of its own for this one, and bfloat16 as its dtype.
+inline constexpr c10::DeviceType autocastDevice = c10::DeviceType::HPU;
+inline constexpr c10::DispatchKey autocastKey = c10::DispatchKey::AutocastHPU;
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_DEVICE_LAZY_DEVICE_H

@@ -4,6 +4,7 @@
 
 #include "device/lazy_device.h"
 #include "ir/node.h"
+#include "shape/strides.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -50,6 +51,14 @@ struct ThreadSet {
 struct LazyTensorMaker : LazyTensor {
   explicit LazyTensorMaker(std::shared_ptr<Data> data)
       : LazyTensor(std::move(data)) {}
+};
+
+/// Access to protected state of a TensorImpl that we made.
+struct DispatchKeys : c10::TensorImpl {
+  static void add(c10::TensorImpl &impl, c10::DispatchKey key) {
+    auto keys = &DispatchKeys::key_set_;
+    impl.*keys = (impl.*keys).add(key);
+  }
 };
 
 } // namespace
@@ -210,8 +219,44 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
   return data;
 }
 
-at::Tensor torch_ltc::makeTensor(TensorDataPtr data) {
-  return torch::lazy::CreateAtenFromLtcTensor(LazyTensorMaker(std::move(data)));
+at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
+  at::Tensor tensor =
+      torch::lazy::CreateAtenFromLtcTensor(LazyTensorMaker(std::move(data)));
+  // LTCTensorImpl (torch 2.13) reports row-major strides whatever it is told,
+  // unless the base class answers for it.
+  c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
+  impl->set_custom_sizes_strides(c10::TensorImpl::SizesStridesPolicy::Default);
+  impl->set_sizes_contiguous(sizes);
+  DispatchKeys::add(*impl, autocastKey);
+  return tensor;
+}
+
+at::Tensor torch_ltc::makeTensor(Value value) {
+  // The sizes are the node's, which the tensor's data keeps alive.
+  at::IntArrayRef sizes = value.shape().sizes();
+  return makeTensor(TensorData::create(std::move(value)), sizes);
+}
+
+at::Tensor torch_ltc::makeTensor(HostDataPtr data) {
+  torch::lazy::Shape shape = data->shape();
+  return makeTensor(TensorData::create(std::move(data)), shape.sizes());
+}
+
+void torch_ltc::setGeometry(const at::Tensor &tensor, at::IntArrayRef strides,
+                            int64_t offset) {
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), strides,
+                                                      offset);
+}
+
+void torch_ltc::resetSizes(const at::Tensor &tensor, at::IntArrayRef sizes) {
+  at::Tensor inner = tensor;
+  if (tensor.key_set().has(c10::DispatchKey::Functionalize))
+    inner = at::functionalization::impl::from_functional_tensor(tensor);
+  inner.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
+}
+
+bool torch_ltc::isPacked(const at::Tensor &tensor) {
+  return tensor.storage_offset() == 0 && hasPackedStrides(tensor);
 }
 
 at::Tensor torch_ltc::wrapIfOutside(at::Tensor tensor) {

@@ -86,13 +86,18 @@ int64_t numLiveTensors();
 TensorDataPtr tensorDataOf(const at::Tensor &tensor);
 
 /// A lazy tensor, without a functional wrapper.
-at::Tensor makeTensor(TensorDataPtr data);
-inline at::Tensor makeTensor(torch::lazy::Value value) {
-  return makeTensor(TensorData::create(std::move(value)));
-}
-inline at::Tensor makeTensor(HostDataPtr data) {
-  return makeTensor(TensorData::create(std::move(data)));
-}
+at::Tensor makeTensor(TensorDataPtr data, at::IntArrayRef sizes);
+at::Tensor makeTensor(torch::lazy::Value value);
+at::Tensor makeTensor(HostDataPtr data);
+
+/// What the tensor reports as strides and storage offset; its elements lie
+/// packed (shape/strides.h). `tensor` has no functional wrapper.
+void setGeometry(const at::Tensor &tensor, at::IntArrayRef strides,
+                 int64_t offset = 0);
+/// For data of other sizes that was put behind `tensor`: row-major again.
+void resetSizes(const at::Tensor &tensor, at::IntArrayRef sizes);
+/// Whether it reports what a new tensor of its sizes would.
+bool isPacked(const at::Tensor &tensor);
 
 /// For kernels that are entered from outside of functionalisation (factories,
 /// moves from the CPU): wraps the result unless we are inside of it.

@@ -97,6 +97,8 @@ public:
     for (auto &[original, copy] : writtenTensors) {
       bytes += int64_t(copy.nbytes());
       tensorDataOf(original)->setData(HostData::copyOf(copy));
+      if (original.sizes() != copy.sizes()) // an `out=` that was resized
+        resetSizes(original, copy.sizes());
     }
   }
 
@@ -111,6 +113,8 @@ private:
       writtenTensors.emplace_back(tensor, host->copyToTensor());
       return writtenTensors.back().second;
     }
+    if (!tensor.is_contiguous() && tensor.is_non_overlapping_and_dense())
+      return host->copyToTensor(tensor.strides()); // for the result's strides
     shared.push_back(host->sharedTensor());
     return shared.back();
   }
@@ -129,9 +133,14 @@ at::Tensor tensorToLazy(at::Tensor result, const CpuArguments &arguments,
   if (!result.device().is_cpu())
     return result;
   bool shares = arguments.sharesMemory(result);
+  std::optional<Strides> strides;
+  if (!hasPackedStrides(result))
+    strides = Strides(result.strides());
   HostDataPtr data =
       shares ? HostData::copyOf(result) : HostData::takeOver(std::move(result));
   at::Tensor lazy = makeTensor(std::move(data));
+  if (strides)
+    setGeometry(lazy, *strides);
   return outside ? wrapIfOutside(lazy) : lazy;
 }
 

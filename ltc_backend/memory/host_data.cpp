@@ -100,6 +100,12 @@ at::Tensor HostData::copyToTensor() const {
   return result;
 }
 
+at::Tensor HostData::copyToTensor(at::IntArrayRef strides) const {
+  at::Tensor packed = sharedTensor();
+  return at::empty_strided(packed.sizes(), strides, packed.options())
+      .copy_(packed);
+}
+
 torch::lazy::BackendData::Handle HostData::GetHandle() {
   // The buffer is the identity: placeholders that were assigned the same value
   // are one parameter.

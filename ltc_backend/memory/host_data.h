@@ -50,6 +50,8 @@ public:
   at::Tensor sharedTensor() const;
   /// A CPU tensor of its own. Waits.
   at::Tensor copyToTensor() const;
+  /// The same with the given strides, which don't overlap.
+  at::Tensor copyToTensor(at::IntArrayRef strides) const;
 
   const std::string &name() const { return nameText; }
   void setName(std::string name) { nameText = std::move(name); }

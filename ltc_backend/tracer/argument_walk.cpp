@@ -5,6 +5,7 @@
 #include "events/op_error.h"
 #include "executor/live_tensors.h"
 #include "shape/shape_inference.h"
+#include "shape/strides.h"
 
 #include <c10/core/DefaultDtype.h>
 
@@ -90,6 +91,7 @@ void ArgumentWalk::addOperand(const at::Tensor &tensor) {
   if (tensor.is_complex())
     return giveUp("complex numbers");
   checkDType(tensor.scalar_type(), record.name);
+  hasStridedOperand |= !hasPackedStrides(tensor);
   operands.push_back(tensorDataOf(tensor)->value());
 }
 

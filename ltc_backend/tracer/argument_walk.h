@@ -29,6 +29,7 @@ public:
   AttributeWriter attributes;
   c10::SmallVector<torch::lazy::Value, 4> operands;
   c10::SmallVector<DynamicScalar, 2> scalars;
+  bool hasStridedOperand = false; // one that isn't row-major
   /// torch's promoted type of all tensors and numbers.
   c10::ScalarType promoted = c10::ScalarType::Undefined;
 

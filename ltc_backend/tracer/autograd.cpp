@@ -5,6 +5,8 @@
 #include <ATen/Functions.h>
 #include <ATen/ops/_native_batch_norm_legit.h>
 
+#include <algorithm>
+
 using namespace torch_ltc;
 
 namespace {
@@ -34,6 +36,31 @@ at::Tensor batchNorm(const at::Tensor &input,
       input, weight, bias, mean, variance, true, momentum, eps));
 }
 
+/// torch's composite keeps the memory format of CPU tensors only.
+at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
+                     const std::optional<at::Tensor> &weight,
+                     const std::optional<at::Tensor> &bias, double eps, bool) {
+  TORCH_CHECK(input.dim() >= 2,
+              "Expected at least 2 dimensions for input "
+              "tensor but received ",
+              input.dim());
+  int64_t batch = input.size(0), channels = input.size(1);
+  TORCH_CHECK(groups > 0 && channels % groups == 0,
+              "Expected number of channels in input to be divisible by "
+              "num_groups, but got input of shape ",
+              input.sizes(), " and num_groups=", groups);
+  for (const std::optional<at::Tensor> &factor : {weight, bias})
+    TORCH_CHECK(!factor || !factor->defined() ||
+                    (factor->dim() == 1 && factor->numel() == channels),
+                "Expected weight and bias to be vectors of size equal to the "
+                "number of channels in input, but got a factor of shape ",
+                factor->sizes(), " and input of shape ", input.sizes());
+  int64_t rest = c10::multiply_integers(input.sizes().slice(2));
+  return std::get<0>(
+      at::native_group_norm(input.contiguous(input.suggest_memory_format()),
+                            weight, bias, batch, channels, rest, groups, eps));
+}
+
 /// Functionalisation (torch 2.13) asserts when a CPU tensor is written with a
 /// lazy one. The lazy one is read first, differentiably.
 void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
@@ -49,10 +76,79 @@ void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
 }
 
+/// Functionalisation (torch 2.13) asserts when lists of both devices meet; the
+/// copies of the elements may cross.
+class ForeachCopy final : public c10::OperatorKernel {
+public:
+  explicit ForeachCopy(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    auto arguments = torch::jit::last(*stack, 3);
+    std::vector<at::Tensor> targets = arguments[0].toTensorVector();
+    std::vector<at::Tensor> sources = arguments[1].toTensorVector();
+    auto isLazy = [](const at::Tensor &tensor) {
+      return tensor.device().is_lazy();
+    };
+    if (targets.size() != sources.size() ||
+        (std::all_of(targets.begin(), targets.end(), isLazy) &&
+         std::all_of(sources.begin(), sources.end(), isLazy)))
+      return previous.callBoxed(op, keys, stack);
+    for (size_t i = 0; i < targets.size(); ++i)
+      targets[i].copy_(sources[i], arguments[2].toBool());
+    torch::jit::drop(*stack, 3);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+/// An `out=` variant as its functional op and a copy: torch's composite takes
+/// tensors with functional wrappers for ones that it must not write to, and
+/// leaves `out` as it was (torch 2.13).
+class OutByCopy final : public c10::OperatorKernel {
+public:
+  explicit OutByCopy(const char *overload)
+      : functional(c10::Dispatcher::singleton().findSchemaOrThrow(
+            "aten::linalg_matrix_rank", overload)) {}
+
+  void operator()(const c10::OperatorHandle &, c10::DispatchKeySet,
+                  torch::jit::Stack *stack) {
+    at::Tensor out = std::move(stack->back()).toTensor();
+    stack->pop_back();
+    functional.callBoxed(stack);
+    at::Tensor result = std::move(stack->back()).toTensor();
+    if (out.sizes() != result.sizes())
+      out.resize_(result.sizes());
+    out.copy_(result);
+    stack->back() = std::move(out);
+  }
+
+private:
+  c10::OperatorHandle functional;
+};
+
 } // namespace
 
 void torch_ltc::registerAutogradKernels(torch::Library &library) {
   library.impl("batch_norm", TORCH_FN(batchNorm));
+  library.impl("group_norm", TORCH_FN(groupNorm));
+  for (auto [out, functional] :
+       {std::pair("out", ""), std::pair("out_tol_tensor", "tol_tensor"),
+        std::pair("atol_rtol_float_out", "atol_rtol_float"),
+        std::pair("atol_rtol_tensor_out", "atol_rtol_tensor")})
+    library.impl(("linalg_matrix_rank." + std::string(out)).c_str(),
+                 torch::CppFunction::makeFromBoxedFunctor(
+                     std::make_unique<OutByCopy>(functional)));
+  c10::OperatorHandle foreachCopy =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::_foreach_copy_",
+                                                     "");
+  library.impl(
+      "_foreach_copy_",
+      torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeachCopy>(
+          foreachCopy.getComputedKernelForDispatchKey(
+              c10::DispatchKey::AutogradLazy))));
   library.impl("copy_",
                torch::CppFunction::makeFromBoxedFunction<&copyInPlace>());
 }

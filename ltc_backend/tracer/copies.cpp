@@ -7,6 +7,7 @@
 #include "capture/recording.h"
 #include "executor/live_tensors.h"
 #include "executor/step_executor.h"
+#include "shape/strides.h"
 #include "tracer/argument_walk.h"
 #include "tracer/registration.h"
 #include "tracer/trace.h"
@@ -20,9 +21,35 @@ namespace {
 
 at::Tensor shareValue(const at::Tensor &self) {
   TensorDataPtr data = tensorDataOf(self);
-  if (HostDataPtr host = data->data())
-    return makeTensor(std::move(host));
-  return makeTensor(data->value());
+  HostDataPtr host = data->data();
+  return host ? makeTensor(std::move(host)) : makeTensor(data->value());
+}
+
+at::Tensor alias(const at::Tensor &self) {
+  at::Tensor result = shareValue(self);
+  if (!isPacked(self))
+    setGeometry(result, self.strides(), self.storage_offset());
+  return result;
+}
+
+/// Gives `copy` the strides of a copy of `source`.
+at::Tensor asCopyOf(at::Tensor copy, const at::Tensor &source,
+                    std::optional<at::MemoryFormat> format) {
+  if (!hasPackedStrides(source) ||
+      (format && *format != at::MemoryFormat::Preserve))
+    setGeometry(copy, copyStrides(source, format));
+  return copy;
+}
+
+/// A CPU tensor with the strides of a copy of `source`, a lazy tensor.
+at::Tensor readCopy(const at::Tensor &source, const std::string &opName,
+                    std::optional<at::MemoryFormat> format) {
+  StepExecutor::get().materialise(source, opName);
+  HostDataPtr data = tensorDataOf(source)->data();
+  Strides strides = copyStrides(source, format);
+  if (strides == packedStrides(source.sizes()))
+    return data->copyToTensor();
+  return data->copyToTensor(strides);
 }
 
 /// `converted` is what `source`, the user's CPU tensor, becomes on the device.
@@ -46,18 +73,25 @@ at::Tensor castTo(const at::Tensor &self, at::ScalarType dtype) {
   return traceOp("aten::_to_copy", {self, IValue(int64_t(dtype))});
 }
 
+at::Tensor inGeometryOf(const at::Tensor &self, at::Tensor result) {
+  if (!isPacked(self) || !isPacked(result))
+    setGeometry(result, self.strides(), self.storage_offset());
+  return result;
+}
+
 /// `src` as a value of `self`'s sizes and dtype.
 at::Tensor copyKernel(const at::Tensor &self, const at::Tensor &src, bool) {
   if (!src.device().is_lazy()) {
     at::Tensor converted = src.scalar_type() == self.scalar_type()
                                ? src
                                : src.to(self.scalar_type());
-    return makeTensor(upload(src, converted.expand(self.sizes())));
+    return inGeometryOf(
+        self, makeTensor(upload(src, converted.expand(self.sizes()))));
   }
   at::Tensor result = castTo(src, self.scalar_type());
   if (result.sizes() != self.sizes())
     result = traceOp("aten::expand_copy", {result, IValue(self.sizes())});
-  return result;
+  return inGeometryOf(self, std::move(result));
 }
 
 /// Reached without functionalisation only: writes have no views to reach.
@@ -81,6 +115,7 @@ at::Tensor copyFromAndResize(const at::Tensor &self, const at::Tensor &dst) {
     return target.copy_(readToCpu(self, "aten::_copy_from_and_resize"));
   }
   tensorDataOf(dst)->setData(HostData::copyOf(self));
+  resetSizes(dst, self.sizes());
   return dst;
 }
 
@@ -92,18 +127,19 @@ at::Tensor toCopy(const at::Tensor &self, std::optional<at::ScalarType> dtype,
   at::ScalarType type = dtype.value_or(self.scalar_type());
   checkLazyDevice(device.value_or(at::kLazy));
   if (device && !device->is_lazy()) {
-    at::Tensor cpu = readToCpu(self, "aten::_to_copy");
+    at::Tensor cpu = readCopy(self, "aten::_to_copy", memoryFormat);
     return cpu.to(at::TensorOptions().dtype(type).device(*device), nonBlocking,
                   /*copy=*/false, memoryFormat);
   }
   if (!self.device().is_lazy())
-    return wrapIfOutside(makeTensor(upload(self, self.to(type))));
-  return castTo(self, type);
+    return wrapIfOutside(
+        asCopyOf(makeTensor(upload(self, self.to(type))), self, memoryFormat));
+  return asCopyOf(castTo(self, type), self, memoryFormat);
 }
 
 at::Tensor cloneKernel(const at::Tensor &self,
-                       std::optional<at::MemoryFormat>) {
-  return shareValue(self);
+                       std::optional<at::MemoryFormat> format) {
+  return asCopyOf(shareValue(self), self, format);
 }
 
 at::Tensor reshapeAliasCopy(const at::Tensor &self, c10::SymIntArrayRef size,
@@ -147,9 +183,9 @@ torch_ltc::registerCopyKernels(torch::Library &library) {
   library.impl("_copy_from_and_resize", TORCH_FN(copyFromAndResize));
   library.impl("_to_copy", TORCH_FN(toCopy));
   library.impl("clone", TORCH_FN(cloneKernel));
-  library.impl("detach_copy", TORCH_FN(shareValue));
-  library.impl("alias_copy", TORCH_FN(shareValue));
-  library.impl("lift_fresh_copy", TORCH_FN(shareValue));
+  library.impl("detach_copy", TORCH_FN(alias));
+  library.impl("alias_copy", TORCH_FN(alias));
+  library.impl("lift_fresh_copy", TORCH_FN(alias));
   library.impl("_reshape_alias_copy", TORCH_FN(reshapeAliasCopy));
   library.impl("fill_.Scalar", TORCH_FN(fillScalar));
   library.impl("zero_", TORCH_FN(zeroInPlace));

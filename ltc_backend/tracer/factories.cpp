@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "executor/live_tensors.h"
+#include "shape/strides.h"
 #include "tracer/argument_walk.h"
 #include "tracer/registration.h"
 #include "tracer/trace.h"
@@ -26,33 +27,46 @@ at::Tensor emptyTensor(at::IntArrayRef sizes, at::ScalarType dtype) {
   return traceOp("aten::zeros", {IValue(sizes), IValue(int64_t(dtype))});
 }
 
-at::Tensor empty(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
-                 std::optional<at::Layout>, std::optional<at::Device> device,
-                 std::optional<bool>, std::optional<at::MemoryFormat>) {
-  checkLazyDevice(device.value_or(at::kLazy));
-  return wrapIfOutside(
-      emptyTensor(C10_AS_INTARRAYREF_SLOW(size), at::dtype_or_default(dtype)));
+at::Tensor emptyStridedTensor(at::IntArrayRef sizes, at::IntArrayRef strides,
+                              at::ScalarType dtype) {
+  at::Tensor result = emptyTensor(sizes, dtype);
+  if (result.strides() != strides)
+    setGeometry(result, strides);
+  return result;
 }
 
-at::Tensor emptyStrided(c10::SymIntArrayRef size, c10::SymIntArrayRef,
+at::Tensor empty(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
+                 std::optional<at::Layout>, std::optional<at::Device> device,
+                 std::optional<bool>, std::optional<at::MemoryFormat> format) {
+  checkLazyDevice(device.value_or(at::kLazy));
+  auto sizes = C10_AS_INTARRAYREF_SLOW(size);
+  at::Tensor result = emptyTensor(sizes, at::dtype_or_default(dtype));
+  if (format && *format != at::MemoryFormat::Contiguous)
+    setGeometry(result, packedStrides(sizes, *format));
+  return wrapIfOutside(std::move(result));
+}
+
+at::Tensor emptyStrided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
                         std::optional<at::ScalarType> dtype,
                         std::optional<at::Layout>,
                         std::optional<at::Device> device, std::optional<bool>) {
   checkLazyDevice(device.value_or(at::kLazy));
-  return wrapIfOutside(
-      emptyTensor(C10_AS_INTARRAYREF_SLOW(size), at::dtype_or_default(dtype)));
+  return wrapIfOutside(emptyStridedTensor(C10_AS_INTARRAYREF_SLOW(size),
+                                          C10_AS_INTARRAYREF_SLOW(stride),
+                                          at::dtype_or_default(dtype)));
 }
 
 at::Tensor emptyLike(const at::Tensor &self,
                      std::optional<at::ScalarType> dtype,
                      std::optional<at::Layout>,
                      std::optional<at::Device> device, std::optional<bool>,
-                     std::optional<at::MemoryFormat>) {
+                     std::optional<at::MemoryFormat> format) {
   at::ScalarType type = dtype.value_or(self.scalar_type());
+  Strides strides = copyStrides(self, format);
   if (device && !device->is_lazy())
-    return at::empty(self.sizes(),
-                     at::TensorOptions().dtype(type).device(*device));
-  return emptyTensor(self.sizes(), type);
+    return at::empty_strided(self.sizes(), strides,
+                             at::TensorOptions().dtype(type).device(*device));
+  return emptyStridedTensor(self.sizes(), strides, type);
 }
 
 at::Tensor newEmpty(const at::Tensor &self, c10::SymIntArrayRef size,
@@ -67,12 +81,36 @@ at::Tensor newEmpty(const at::Tensor &self, c10::SymIntArrayRef size,
 }
 
 at::Tensor newEmptyStrided(const at::Tensor &self, c10::SymIntArrayRef size,
-                           c10::SymIntArrayRef,
+                           c10::SymIntArrayRef stride,
                            std::optional<at::ScalarType> dtype,
-                           std::optional<at::Layout> layout,
+                           std::optional<at::Layout>,
                            std::optional<at::Device> device,
-                           std::optional<bool> pinMemory) {
-  return newEmpty(self, size, dtype, layout, device, pinMemory);
+                           std::optional<bool>) {
+  at::ScalarType type = dtype.value_or(self.scalar_type());
+  auto sizes = C10_AS_INTARRAYREF_SLOW(size);
+  auto strides = C10_AS_INTARRAYREF_SLOW(stride);
+  if (device && !device->is_lazy())
+    return at::empty_strided(sizes, strides,
+                             at::TensorOptions().dtype(type).device(*device));
+  return emptyStridedTensor(sizes, strides, type);
+}
+
+/// Forward-mode differentiation asks whether a tangent fits a value; torch's
+/// kernels look into storages, which tensors without wrappers don't have.
+bool hasSameStorageSize(const at::Tensor &a, const at::Tensor &b) {
+  return a.numel() == b.numel();
+}
+
+/// Zeros like `value`, with the first dims of `tangent` before its own.
+at::Tensor zeroTangent(const at::Tensor &tangent, const at::Tensor &value,
+                       int64_t numBatchDims) {
+  std::vector<int64_t> sizes =
+      tangent.sizes().slice(0, size_t(numBatchDims)).vec();
+  sizes.insert(sizes.end(), value.sizes().begin(), value.sizes().end());
+  at::Tensor zeros = emptyTensor(sizes, value.scalar_type());
+  if (numBatchDims == 0)
+    setGeometry(zeros, value.strides(), value.storage_offset());
+  return zeros;
 }
 
 } // namespace
@@ -84,6 +122,13 @@ torch_ltc::registerFactoryKernels(torch::Library &library) {
   library.impl("empty_like", TORCH_FN(emptyLike));
   library.impl("new_empty", TORCH_FN(newEmpty));
   library.impl("new_empty_strided", TORCH_FN(newEmptyStrided));
-  return {"aten::empty.memory_format", "aten::empty_strided",
-          "aten::empty_like", "aten::new_empty", "aten::new_empty_strided"};
+  library.impl("_has_same_storage_numel", TORCH_FN(hasSameStorageSize));
+  library.impl("_new_zeros_with_same_feature_meta", TORCH_FN(zeroTangent));
+  return {"aten::empty.memory_format",
+          "aten::empty_strided",
+          "aten::empty_like",
+          "aten::new_empty",
+          "aten::new_empty_strided",
+          "aten::_has_same_storage_numel",
+          "aten::_new_zeros_with_same_feature_meta"};
 }

@@ -9,8 +9,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "events/op_error.h"
 #include "ir/op_record.h"
 #include "tracer/registration.h"
+#include "tracer/trace.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/native/TypeProperties.h>
@@ -27,6 +29,13 @@ bool isPlainMeta(const at::Tensor &tensor) {
          !tensor.key_set().has_any(c10::DispatchKeySet(
              {DispatchKey::Python, DispatchKey::Functionalize})) &&
          !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
+bool isExpanded(const at::Tensor &tensor) {
+  for (int64_t i = 0; i < tensor.dim(); ++i)
+    if (tensor.stride(i) == 0 && tensor.size(i) > 1)
+      return true;
+  return false;
 }
 
 bool broadcastsTo(at::IntArrayRef from, at::IntArrayRef to) {
@@ -47,12 +56,25 @@ public:
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
     size_t numArguments = op.schema().arguments().size();
+    noteInPlace(functional);
+    refuseExpanded(torch::jit::last(*stack, numArguments)[0]);
     if (!isTrivial(torch::jit::last(*stack, numArguments)))
       return previous.callBoxed(op, keys, stack);
     torch::jit::drop(*stack, numArguments - 1); // self is the result
   }
 
 private:
+  /// torch's CPU kernels do; its Meta kernels don't look (torch 2.13).
+  void refuseExpanded(const c10::IValue &self) const {
+    TORCH_CHECK(functional.family != Family::elementwise || !self.isTensor() ||
+                    !isPlainMeta(self.toTensor()) ||
+                    !isExpanded(self.toTensor()),
+                "unsupported operation: more than one element of the "
+                "written-to tensor refers to a single memory location. Please "
+                "clone() the tensor before performing the operation.",
+                opSuffix(functional.name));
+  }
+
   bool isTrivial(c10::ArrayRef<c10::IValue> arguments) const {
     if (!arguments[0].isTensor() || !isPlainMeta(arguments[0].toTensor()))
       return false;

@@ -8,10 +8,13 @@
 
 #include "capture/recording.h"
 #include "executor/live_tensors.h"
+#include "shape/strides.h"
 #include "tracer/registration.h"
 #include "tracer/trace.h"
 
 #include <ATen/Functions.h>
+
+#include <algorithm>
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -20,13 +23,20 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Draws numbers and makes them data of device lazy; an open recording keeps
-/// `draw`, which returns a new CPU tensor at each call.
-HostDataPtr drawAndNote(Draw draw) {
-  HostDataPtr drawn = HostData::takeOver(draw());
+/// Draws numbers and makes them a tensor of device lazy, of the same strides;
+/// an open recording keeps `draw`, which returns a new CPU tensor at each call.
+at::Tensor drawn(Draw draw) {
+  at::Tensor numbers = draw();
+  std::optional<Strides> strides;
+  if (!hasPackedStrides(numbers))
+    strides = Strides(numbers.strides());
+  HostDataPtr data = HostData::takeOver(std::move(numbers));
   if (Recording *recording = Recording::current())
-    recording->noteDraw(drawn, std::move(draw));
-  return drawn;
+    recording->noteDraw(data, std::move(draw));
+  at::Tensor result = makeTensor(std::move(data));
+  if (strides)
+    setGeometry(result, *strides);
+  return result;
 }
 
 /// A kernel for ops that read nothing but the sizes and dtype of their tensor.
@@ -46,21 +56,21 @@ public:
     }
     Stack arguments(stack->begin() + int64_t(begin), stack->end());
     stack->resize(begin);
-    at::Tensor result =
-        makeTensor(drawAndNote([op, arguments = std::move(arguments)] {
-          Stack values = arguments;
-          op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
-                             &values);
-          return std::move(values.back()).toTensor();
-        }));
+    at::Tensor result = drawn([op, arguments = std::move(arguments)] {
+      Stack values = arguments;
+      op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &values);
+      return std::move(values.back()).toTensor();
+    });
     stack->emplace_back(record.hasTensorArgument ? result
                                                  : wrapIfOutside(result));
   }
 
 private:
+  /// Numbers are drawn in the order of memory.
   static at::Tensor standIn(const at::Tensor &tensor) {
-    return at::empty(tensor.sizes(),
-                     at::TensorOptions().dtype(tensor.scalar_type()));
+    return at::empty_strided(tensor.sizes(),
+                             copyStrides(tensor, at::MemoryFormat::Preserve),
+                             at::TensorOptions().dtype(tensor.scalar_type()));
   }
 
   const OpRecord &record;
@@ -73,10 +83,11 @@ nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
     return {
         traceOp("aten::clone", {input}),
         makeTensor(HostData::takeOver(at::ones(input.sizes(), maskOptions)))};
+  Strides strides = copyStrides(input, at::MemoryFormat::Preserve);
   at::Tensor mask =
-      makeTensor(drawAndNote([sizes = input.sizes().vec(), maskOptions, p] {
-        return at::empty(sizes, maskOptions).bernoulli_(1 - p);
-      }));
+      drawn([sizes = input.sizes().vec(), strides, maskOptions, p] {
+        return at::empty_strided(sizes, strides, maskOptions).bernoulli_(1 - p);
+      });
   double scale = p == 1 ? 0 : 1 / (1 - p);
   // The backward op is the forward computation.
   at::Tensor output =
@@ -94,23 +105,37 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
               dtype);
   auto options = at::TensorOptions().dtype(dtype == at::kDouble ? at::kDouble
                                                                 : at::kFloat);
-  at::Tensor uniform = makeTensor(
-      drawAndNote([sizes = probabilities.sizes().vec(), options, generator] {
-        return at::empty(sizes, options).uniform_(0, 1, generator);
-      }));
+  Strides strides = copyStrides(probabilities, at::MemoryFormat::Preserve);
+  at::Tensor uniform = drawn([sizes = probabilities.sizes().vec(), strides,
+                              options, generator] {
+    return at::empty_strided(sizes, strides, options).uniform_(0, 1, generator);
+  });
   at::Tensor below = traceOp("aten::lt.Tensor", {uniform, probabilities});
   return traceOp("aten::_to_copy", {below, IValue(int64_t(dtype))});
+}
+
+/// `bernoulli_` with a number, which draws in the order of memory.
+at::Tensor bernoulliOfNumber(const at::Tensor &self, double p,
+                             std::optional<at::Generator> generator) {
+  Strides strides = copyStrides(self, at::MemoryFormat::Preserve);
+  auto options = at::TensorOptions().dtype(self.scalar_type());
+  return drawn([sizes = self.sizes().vec(), strides, p, generator, options] {
+    return at::empty_strided(sizes, strides, options).bernoulli_(p, generator);
+  });
 }
 
 } // namespace
 
 std::vector<std::string>
 torch_ltc::registerRandomKernels(torch::Library &library) {
-  std::vector<std::string> names = {"aten::native_dropout", "aten::bernoulli"};
+  std::vector<std::string> names = {"aten::native_dropout", "aten::bernoulli",
+                                    "aten::bernoulli.p"};
   library.impl("native_dropout", TORCH_FN(nativeDropout));
   library.impl("bernoulli", TORCH_FN(bernoulli));
+  library.impl("bernoulli.p", TORCH_FN(bernoulliOfNumber));
   for (const OpRecord &record : opRecords()) {
-    bool taken = record.name == names[0] || record.name == names[1];
+    bool taken =
+        std::find(names.begin(), names.end(), record.name) != names.end();
     if (record.traceKind != TraceKind::randomTrace || taken ||
         record.handle->schema().is_mutable())
       continue;

@@ -192,6 +192,7 @@ void torch_ltc::registerKernels() {
   registrar.take(registerScalarKernels(*kernels));
   registrar.take(registerRandomKernels(*kernels));
   registrar.take(registerIndexingKernels(*kernels));
+  registrar.take(registerAsStridedKernels(*kernels));
   registrar.registerTraced();
   registrar.registerRest();
 
@@ -199,7 +200,9 @@ void torch_ltc::registerKernels() {
       new torch::Library(torch::Library::IMPL, "aten",
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
   registerAutogradKernels(*autograd);
+  registerAsStridedAutograd(*autograd);
   registerForeachKernels(*autograd);
+  registerAutocastKernels();
 
   auto *fallback = new torch::Library(torch::Library::IMPL, "_",
                                       DispatchKey::Lazy, __FILE__, __LINE__);

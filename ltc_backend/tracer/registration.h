@@ -21,6 +21,7 @@ std::vector<std::string> registerListKernels(torch::Library &library);
 std::vector<std::string> registerScalarKernels(torch::Library &library);
 std::vector<std::string> registerRandomKernels(torch::Library &library);
 std::vector<std::string> registerIndexingKernels(torch::Library &library);
+std::vector<std::string> registerAsStridedKernels(torch::Library &library);
 /// At Meta, in front of what is registered there; see meta_shortcuts.cpp.
 void registerMetaShortcuts();
 /// At Meta, where errors of views come from; see view_errors.cpp.
@@ -30,6 +31,9 @@ void registerViewInverses();
 /// At AutogradLazy.
 void registerAutogradKernels(torch::Library &library);
 void registerForeachKernels(torch::Library &library);
+void registerAsStridedAutograd(torch::Library &library);
+/// At the autocast key of lazy tensors; see autocast.cpp.
+void registerAutocastKernels();
 
 } // namespace torch_ltc
 

@@ -56,6 +56,28 @@ void checkResult(const OpRecord &record, const torch::lazy::Shape &shape) {
                 " doesn't fit into memory.", opSuffix(record.name));
 }
 
+thread_local const OpRecord *inPlaceRecord = nullptr;
+
+void setGeometries(StrideRule rule, const OpRecord &record,
+                   c10::ArrayRef<IValue> arguments,
+                   const std::vector<at::Tensor> &results) {
+  const c10::FunctionSchema &schema = record.handle->schema();
+  for (const at::Tensor &result : results) {
+    if (!result.defined())
+      continue;
+    if (rule == StrideRule::View) {
+      Geometry geometry =
+          viewGeometry(record.shapeRule, schema, arguments, result.sizes());
+      if (geometry.offset || result.strides() != geometry.strides)
+        setGeometry(result, geometry.strides, geometry.offset);
+      continue;
+    }
+    Strides strides = resultStrides(rule, schema, arguments, result.sizes());
+    if (result.strides() != strides)
+      setGeometry(result, strides);
+  }
+}
+
 } // namespace
 
 std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
@@ -84,10 +106,20 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
   for (size_t i = 0; i < numResults; ++i)
     if (node->shapes()[i].scalar_type() != c10::ScalarType::Undefined)
       results[i] = makeTensor(torch::lazy::Value(node, i));
+  StrideRule rule = record.strideRule;
+  if (inPlaceRecord == &record) {
+    inPlaceRecord = nullptr;
+    rule = StrideRule::LikeSelf;
+  }
+  if (rule == StrideRule::View ||
+      (walk.hasStridedOperand && rule != StrideRule::Contiguous))
+    setGeometries(rule, record, arguments, results);
   count(Counter::traced_ops);
   StepExecutor::get().noteTracedOp();
   return results;
 }
+
+void torch_ltc::noteInPlace(const OpRecord &record) { inPlaceRecord = &record; }
 
 at::Tensor torch_ltc::traceOp(const std::string &name,
                               std::initializer_list<IValue> arguments) {

@@ -22,6 +22,10 @@ std::vector<at::Tensor> traceOp(const OpRecord &record,
 at::Tensor traceOp(const std::string &name,
                    std::initializer_list<c10::IValue> arguments);
 
+/// Functionalisation is about to call `record` for an in-place op: its result
+/// keeps the strides of the first argument.
+void noteInPlace(const OpRecord &record);
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_TRACER_TRACE_H

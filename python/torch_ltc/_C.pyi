@@ -53,6 +53,17 @@ def wait_device_ops() -> None:
 def sync_tensors(tensors: Sequence[torch.Tensor], wait: bool = True) -> None:
     """One program for exactly these tensors. Not counted as implicit."""
 
+def memory_id(tensor: torch.Tensor) -> int:
+    """Equal for tensors that share memory: a tensor and its views; 0 for one
+    that has no views."""
+
+def read_memory(tensor: torch.Tensor) -> torch.Tensor | None:
+    """A CPU copy of the memory that a tensor and its views share; None if its
+    elements aren't all of it."""
+
+def clear_autocast_cache() -> None:
+    """Forgets the casts of parameters that `torch.autocast("lazy")` made."""
+
 def pending_ops() -> int:
     """Traced and not yet scheduled ops of the calling thread's live tensors."""
 

@@ -1,0 +1,89 @@
+"""Runs a function on CPU tensors and on their lazy copies, and compares all that
+a user can see: values, dtypes, sizes, strides, offsets, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+
+#: Bounds of float32 programs of a few ops.
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+def to_lazy(value: Any) -> Any:
+    """Lazy copies that keep strides, `requires_grad` and nothing else."""
+
+    def move(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        moved = torch.empty_strided(
+            leaf.size(), leaf.stride(), dtype=leaf.dtype, device="lazy"
+        ).copy_(leaf.detach())
+        return moved.requires_grad_(leaf.requires_grad)
+
+    return tree_map(move, value)
+
+
+def geometry(tensor: torch.Tensor) -> tuple:
+    """What eager and lazy must report alike, the values apart."""
+    formats = [torch.contiguous_format]
+    if tensor.dim() == 4:
+        formats.append(torch.channels_last)
+    return (
+        tuple(tensor.size()),
+        tensor.stride(),
+        tensor.storage_offset(),
+        tensor.dtype,
+        tensor.requires_grad,
+        tensor.is_leaf,
+        [tensor.is_contiguous(memory_format=f) for f in formats],
+    )
+
+
+def assert_same(lazy: Any, eager: Any, what: str = "result") -> None:
+    """Compares two structures of tensors leaf by leaf."""
+    actual, expected = tree_flatten(lazy)[0], tree_flatten(eager)[0]
+    assert len(actual) == len(expected), what
+    for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
+        name = f"{what} {i}"
+        if not isinstance(e, torch.Tensor):
+            assert a == e, name
+            continue
+        assert geometry(a) == geometry(e), name
+        if a.device.type == "lazy":
+            assert a.detach().cpu().stride() == e.detach().clone().stride(), name
+        torch.testing.assert_close(
+            a.detach().cpu(),
+            e.detach(),
+            **(TOLERANCE if e.is_floating_point() else {"rtol": 0, "atol": 0}),
+            equal_nan=True,
+            msg=lambda text, name=name: f"{name}: {text}",
+        )
+
+
+def outcome(function: Callable, *args: Any) -> Any:
+    """The result, or the kind of error that it raises."""
+    torch.manual_seed(0)
+    try:
+        return function(*args)
+    except (RuntimeError, IndexError, ValueError, TypeError) as error:
+        return f"raises {type(error).__name__}"
+
+
+def compare(function: Callable, *args: Any) -> None:
+    """`function` gets CPU tensors, then lazy copies. Its results are compared,
+    and so are the arguments after it, which it may have written."""
+    lazy_args = to_lazy(args)
+    expected = outcome(function, *args)
+    actual = outcome(function, *lazy_args)
+    assert isinstance(actual, str) == isinstance(expected, str), (actual, expected)
+    assert_same(actual, expected)
+    assert_same(list(lazy_args), list(args), "argument")
+    for i, (a, e) in enumerate(
+        zip(tree_flatten(lazy_args)[0], tree_flatten(args)[0], strict=True)
+    ):
+        if isinstance(e, torch.Tensor) and e.is_leaf and e.grad is not None:
+            assert_same(a.grad, e.grad, f"gradient of argument {i}")

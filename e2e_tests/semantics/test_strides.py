@@ -1,0 +1,167 @@
+"""Strides, storage offsets and contiguity are those that eager reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from semantics.comparison import compare, geometry
+
+CHANNELS_LAST = torch.channels_last
+
+
+def permuted() -> torch.Tensor:
+    return torch.randn(2, 4, 5, 3).permute(0, 3, 1, 2)
+
+
+SOURCES: dict[str, Callable[[], torch.Tensor]] = {
+    "row-major": lambda: torch.randn(2, 3, 4, 5),
+    "channels last": permuted,
+    "transposed": lambda: torch.randn(4, 3, 2, 5).transpose(0, 2),
+    "with gaps": lambda: torch.randn(4, 3, 8, 10)[::2, :, ::2, ::2],
+    "expanded": lambda: torch.randn(2, 1, 4, 1).expand(2, 3, 4, 5),
+    "of one channel": lambda: torch.randn(2, 4, 5, 1).permute(0, 3, 1, 2),
+}
+
+#: From one tensor of sizes 2x3x4x5, or 2x1x4x5.
+PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
+    "add a number": lambda x: x + 1,
+    "unary": lambda x: [x.exp(), x.relu(), F.gelu(x), -x, x.sigmoid()],
+    "with itself transposed": lambda x: x + x.transpose(2, 3).transpose(2, 3),
+    "with row-major": lambda x: [x * x.contiguous(), x.contiguous() * x],
+    "with a row": lambda x: x + torch.ones(5).to(x.device),
+    "with a channel": lambda x: torch.ones(x.size(1), 1, 1).to(x.device) * x,
+    "compare": lambda x: [x > 0, x == x],
+    "where": lambda x: torch.where(x > 0, x, torch.zeros(()).to(x.device)),
+    "clamp and lerp": lambda x: [x.clamp(-1, 1), x.lerp(x * 2, 0.5)],
+    "in place": lambda x: x.clone().mul_(2).add_(x).relu_(),
+    "clone": lambda x: [x.clone(), x.clone(memory_format=torch.contiguous_format)],
+    "contiguous": lambda x: [x.contiguous(), x.contiguous(memory_format=CHANNELS_LAST)],
+    "to a format": lambda x: x.to(memory_format=CHANNELS_LAST),
+    "to a dtype": lambda x: [x.double(), x.to(torch.bfloat16), x.long()],
+    "like": lambda x: [
+        torch.zeros_like(x),
+        torch.empty_like(x, memory_format=torch.contiguous_format).zero_(),
+        torch.full_like(x, 3),
+        x.new_zeros(2, 3),
+    ],
+    "views": lambda x: [x[1], x[:, 0], x[..., 1:3], x.mT, x.permute(2, 0, 3, 1)],
+    "flatten": lambda x: [x.flatten(1), x.reshape(-1), x.unsqueeze(2)],
+    "sum": lambda x: [x.sum(1), x.mean((2, 3), keepdim=True), x.amax(-1)],
+    "softmax": lambda x: [x.softmax(1), x.log_softmax(-1)],
+    "cat": lambda x: torch.cat([x, x], 1),
+    "pad": lambda x: F.pad(x, (1, 1, 0, 2)),
+    "flip": lambda x: x.flip(2),
+    "cumsum": lambda x: x.cumsum(1),
+    "masked_fill": lambda x: x.masked_fill(x > 0, 1.0),
+    "tril": lambda x: x.tril(),
+    "matmul": lambda x: x @ x.mT,
+    "einsum": lambda x: torch.einsum("bchw,bdhw->bcd", x, x),
+    "layer_norm": lambda x: F.layer_norm(x, (5,)),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "group_norm": lambda x: F.group_norm(x, 1),
+    "max_pool2d": lambda x: F.max_pool2d(x, 2),
+    "avg_pool2d": lambda x: F.avg_pool2d(x, 2),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 2),
+    "conv2d": lambda x: F.conv2d(x, torch.ones(4, x.size(1), 2, 2).to(x.device)),
+    "interpolate": lambda x: F.interpolate(x, scale_factor=2.0),
+    "dropout": lambda x: F.dropout(x, 0.5),
+    "random": lambda x: [torch.rand_like(x), x.clone().normal_(), x.abs().bernoulli_()],
+    "index_select": lambda x: x.index_select(2, torch.tensor([0, 2]).to(x.device)),
+    "gather": lambda x: x.gather(1, torch.zeros(2, 1, 4, 5).long().to(x.device)),
+}  # fmt: skip
+
+#: Where eager's strides follow from its CPU kernels' implementation.
+UNCOMPARED = {
+    ("conv2d", "transposed"),
+    ("conv2d", "with gaps"),
+    ("conv2d", "expanded"),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_geometry(name: str, source: str) -> None:
+    if (name, source) in UNCOMPARED:
+        pytest.skip("eager's result depends on the CPU's convolution library")
+    compare(PROGRAMS[name], SOURCES[source]())
+
+
+def test_moves_keep_strides() -> None:
+    for make in SOURCES.values():
+        x = make()
+        lazy = x.to("lazy")
+        copy = x.clone()
+        assert geometry(lazy) == geometry(copy)
+        assert geometry(lazy.cpu()) == geometry(copy)
+        torch.testing.assert_close(lazy.cpu(), x)
+        assert x.to("lazy", memory_format=CHANNELS_LAST).stride() == (
+            x.to(torch.float64, memory_format=CHANNELS_LAST).stride()
+        )
+    assert torch.empty(2, 3, 4, 4, device="lazy", memory_format=CHANNELS_LAST).stride() == (
+        48, 1, 12, 3)  # fmt: skip
+    assert torch.empty_strided((2, 3), (1, 2), device="lazy").stride() == (1, 2)
+
+
+def test_offsets_of_views_of_views() -> None:
+    compare(
+        lambda x: [x[1:], x[1:][1:], x[1:][:, 2], x[2].diagonal(1), x[1][1][1:]],
+        torch.randn(4, 4, 4),
+    )
+
+
+def test_view_fails_where_eager_does() -> None:
+    x = torch.randn(3, 4)
+    compare(lambda x: x.t().view(-1), x)
+    compare(lambda x: x.t().view(2, 2, 3), x)
+    compare(lambda x: x.t().reshape(-1), x)
+    compare(lambda x: x[:, :2].view(-1), x)
+    compare(lambda x: x[:, :1].view(-1), x)
+
+
+def test_gradients_take_their_parameters_layout() -> None:
+    weight = torch.randn(4, 3, 3, 3).to(memory_format=CHANNELS_LAST).requires_grad_()
+    x = torch.randn(2, 3, 6, 6)
+
+    def program(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        F.conv2d(x, weight).square().sum().backward()
+        return weight.grad
+
+    compare(program, x, weight)
+
+    def linear(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        ((x @ w.t()).sum() + w.t().contiguous().square().sum()).backward()
+        return w.grad
+
+    compare(linear, torch.randn(5, 3), torch.randn(4, 3).requires_grad_())
+
+
+def test_a_channels_last_model_follows_eager() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.MaxPool2d(2),
+        torch.nn.Conv2d(8, 4, 3),
+    ).to(memory_format=CHANNELS_LAST)
+    x = torch.randn(2, 3, 8, 8).to(memory_format=CHANNELS_LAST)
+    y = model(x)
+    y.square().mean().backward()
+    expected = [geometry(y), *(geometry(p.grad) for p in model.parameters())]
+    values = [y.detach().clone(), *(p.grad.clone() for p in model.parameters())]
+    model.zero_grad()
+    for module in model:
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.reset_running_stats()
+    model.to("lazy")
+    out = model(x.to("lazy"))
+    out.square().mean().backward()
+    actual = [geometry(out), *(geometry(p.grad) for p in model.parameters())]
+    assert actual == expected
+    for value, tensor in zip(
+        values, [out.detach(), *(p.grad for p in model.parameters())], strict=True
+    ):
+        torch.testing.assert_close(tensor.cpu(), value, rtol=1e-3, atol=1e-4)

@@ -1,0 +1,185 @@
+"""Writes through views reach all that shares their memory, as in eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from semantics.comparison import compare
+
+VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "slice": lambda x: x[1:3],
+    "slice with a step": lambda x: x[::2, 1:, ::2],
+    "select": lambda x: x[1],
+    "select inside": lambda x: x[:, 2],
+    "negative select": lambda x: x[..., -1],
+    "transpose": lambda x: x.transpose(0, 2),
+    "permute": lambda x: x.permute(1, 2, 0),
+    "view": lambda x: x.view(-1),
+    "view with a size": lambda x: x.view(2, 2, 15),
+    "reshape": lambda x: x.reshape(20, 3),
+    "flatten": lambda x: x.flatten(1),
+    "unsqueeze": lambda x: x.unsqueeze(1),
+    "squeeze": lambda x: x[:, :1].squeeze(1),
+    "as_strided": lambda x: x.as_strided((3, 2), (15, 4), 5),
+    "as_strided of a slice": lambda x: x[1:].as_strided((3, 2), (5, 1), 2),
+    "as_strided of a permutation": lambda x: x.permute(2, 0, 1).as_strided(
+        (4, 2), (7, 3)
+    ),
+    "unbind": lambda x: x.unbind(1)[2],
+    "split": lambda x: x.split(2)[1],
+    "split with sizes": lambda x: x.split([1, 3, 1], 2)[1],
+    "chunk": lambda x: x.chunk(2, 1)[0],
+    "tensor_split": lambda x: x.tensor_split(3)[1],
+    "narrow": lambda x: x.narrow(1, 1, 2),
+    "diagonal": lambda x: x.diagonal(0, 1, 2),
+    "diagonal below": lambda x: x.diagonal(-1, 0, 2),
+    "movedim": lambda x: x.movedim(0, -1),
+    "swapaxes": lambda x: x.swapaxes(0, 1),
+    "unfold": lambda x: x.unfold(2, 2, 3),
+    "unflatten": lambda x: x.unflatten(0, (2, 2)),
+    "expanded and selected": lambda x: x[:, :1].expand(4, 6, 5)[:, 2],
+    "detach": lambda x: x.detach(),
+    "alias": lambda x: torch.ops.aten.alias(x),
+    "T": lambda x: x[0].T,
+    "mT": lambda x: x.mT,
+    "view_as": lambda x: x.view_as(torch.empty(12, 5)),
+    "view of a view": lambda x: x[1:].transpose(0, 1)[1:].select(2, 3),
+    "select of a split of a view": lambda x: x.view(5, 12).split(4, 1)[1][2],
+    "diagonal of a transpose": lambda x: x.transpose(1, 2)[2].diagonal(),
+    "empty": lambda x: x[2:2],
+}
+
+WRITES: dict[str, Callable[[torch.Tensor], object]] = {
+    "add_": lambda v: v.add_(10),
+    "mul_ by itself": lambda v: v.mul_(v.clone()),
+    "fill_": lambda v: v.fill_(7),
+    "copy_": lambda v: v.copy_(torch.arange(v.numel()).view(v.shape)),
+    "setitem": lambda v: v.__setitem__(..., -2.0),
+}
+
+
+def source() -> torch.Tensor:
+    return torch.arange(60.0).reshape(4, 3, 5)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_writes(name: str) -> None:
+    """Each write, then reads of the base, of the view, and of a view made
+    before the write."""
+    view = VIEWS[name]
+    for write in WRITES.values():
+
+        def program(x: torch.Tensor, write: Callable = write) -> list[torch.Tensor]:
+            before = x[2]
+            v = view(x)
+            write(v)
+            return [v, before, before + x, v * 2, view(x)]
+
+        compare(program, source())
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_writes_to_the_base(name: str) -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        v = VIEWS[name](x)
+        x.mul_(2)
+        x[0] = 5
+        w = v.clone()
+        v.sub_(1)
+        return [v, w, x[1]]
+
+    compare(program, source())
+
+
+def test_strided_bases() -> None:
+    """The base itself isn't row-major."""
+    base = source().unsqueeze(0).to(memory_format=torch.channels_last)
+
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        v, w = x[0, 1], x.permute(0, 2, 3, 1).view(-1)
+        v.add_(100)
+        w[3:9].zero_()
+        return [v, w, x, x + 1]
+
+    compare(program, base)
+
+
+def test_expanded_memory_is_refused() -> None:
+    compare(lambda x: x[:1].expand(4, 3, 5).add_(1), source())
+
+
+def test_view_as_real() -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        complex_x = torch.view_as_complex(x)
+        real = torch.view_as_real(complex_x)
+        real[0].add_(1)
+        return [real, x, complex_x.abs()]
+
+    compare(program, torch.arange(12.0).reshape(3, 2, 2))
+
+
+def test_view_of_another_dtype() -> None:
+    compare(
+        lambda x: [x.view(torch.int32), x.view(torch.int16)], torch.tensor([1.0, -2.5])
+    )
+
+
+def test_overlapping_windows() -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        windows = x.unfold(0, 3, 1)
+        x[3] = -1
+        return [windows, windows.sum(1), x]
+
+    compare(program, torch.arange(8.0))
+
+
+def test_many_writes_between_reads() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        rows = x.unbind(0)
+        for i, row in enumerate(rows):
+            row.add_(i)
+            x[:, i % 3].mul_(1.5)
+            rows[0].add_(row)
+        return x
+
+    compare(program, source())
+
+
+def test_inplace_view_ops() -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        y = x[1]
+        x.transpose_(0, 2)
+        x.unsqueeze_(1)
+        x[0].zero_()
+        x.squeeze_(1)
+        x.swapdims_(0, 1)
+        y.t_()
+        y.add_(3)
+        return [x, y]
+
+    compare(program, source())
+
+
+def test_a_view_outlives_its_base() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        view = (x + 1)[1:].transpose(0, 1)
+        view.add_(1)
+        return view
+
+    compare(program, source())
+
+
+@pytest.mark.parametrize(
+    "shape", [(0,), (0, 3), (2, 0, 3), ()], ids=["0", "0x3", "2x0x3", "scalar"]
+)
+def test_empty_and_scalar(shape: tuple[int, ...]) -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        flat = x.view(-1)
+        flat.add_(2)
+        x.mul_(3)
+        return [flat, x, x.unsqueeze(0), x.expand(2, *x.shape), x.sum(), x.t() + 1
+                if x.dim() < 3 else x.mT]  # fmt: skip
+
+    compare(program, torch.ones(shape))

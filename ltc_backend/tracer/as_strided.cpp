@@ -1,0 +1,126 @@
+//===- as_strided.cpp - Views of memory by stride and offset --------------===//
+//
+// `as_strided` counts in elements of the memory that a tensor reports, while
+// its values lie packed in row-major order (shape/strides.h). Above autograd a
+// view's `as_strided` becomes its base's, which reaches all of the memory;
+// below functionalisation a tensor is first brought into the order of memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "events/op_error.h"
+#include "executor/live_tensors.h"
+#include "shape/strides.h"
+#include "tracer/registration.h"
+#include "tracer/trace.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <numeric>
+
+using namespace torch_ltc;
+using c10::IValue;
+
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+/// From the outermost dim in memory to the innermost.
+Dims memoryOrder(const at::Tensor &self) {
+  Dims order(size_t(self.dim()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return self.stride(a) > self.stride(b);
+  });
+  return order;
+}
+
+Dims inverse(const Dims &order) {
+  Dims result(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    result[size_t(order[i])] = int64_t(i);
+  return result;
+}
+
+/// Where `self` begins in memory, if it fills a part of it without gaps.
+int64_t beginOf(const at::Tensor &self, int64_t offset, at::IntArrayRef size,
+                at::IntArrayRef stride) {
+  int64_t first = offset - self.storage_offset(), last = first;
+  for (size_t i = 0; i < size.size(); ++i)
+    last += std::max<int64_t>(size[i] - 1, 0) * stride[i];
+  bool isEmpty = c10::multiply_integers(size) == 0;
+  TORCH_CHECK(isEmpty || (self.is_non_overlapping_and_dense() && first >= 0 &&
+                          last < self.numel()),
+              "as_strided on a view that is detached from its base can't reach "
+              "memory outside of the view: call it on the base.",
+              opSuffix("aten::as_strided"));
+  return isEmpty ? 0 : self.storage_offset();
+}
+
+at::Tensor inMemoryOrder(const at::Tensor &self) {
+  return self.is_contiguous()
+             ? self
+             : traceOp("aten::permute_copy", {self, IValue(memoryOrder(self))});
+}
+
+at::Tensor asStridedCopy(const at::Tensor &self, c10::SymIntArrayRef symSize,
+                         c10::SymIntArrayRef symStride,
+                         std::optional<c10::SymInt> symOffset) {
+  auto size = C10_AS_INTARRAYREF_SLOW(symSize);
+  auto stride = C10_AS_INTARRAYREF_SLOW(symStride);
+  int64_t offset = symOffset ? symOffset->expect_int() : self.storage_offset();
+  int64_t begin = isPacked(self) ? 0 : beginOf(self, offset, size, stride);
+  at::Tensor result = traceOp("aten::as_strided_copy",
+                              {inMemoryOrder(self), IValue(size),
+                               IValue(stride), IValue(offset - begin)});
+  setGeometry(result, stride, offset);
+  return result;
+}
+
+at::Tensor asStridedScatter(const at::Tensor &self, const at::Tensor &src,
+                            c10::SymIntArrayRef symSize,
+                            c10::SymIntArrayRef symStride,
+                            std::optional<c10::SymInt> symOffset) {
+  auto size = C10_AS_INTARRAYREF_SLOW(symSize);
+  auto stride = C10_AS_INTARRAYREF_SLOW(symStride);
+  int64_t offset = symOffset ? symOffset->expect_int() : self.storage_offset();
+  int64_t begin = isPacked(self) ? 0 : beginOf(self, offset, size, stride);
+  at::Tensor result = traceOp("aten::as_strided_scatter",
+                              {inMemoryOrder(self), src, IValue(size),
+                               IValue(stride), IValue(offset - begin)});
+  if (!self.is_contiguous())
+    result = traceOp("aten::permute_copy",
+                     {result, IValue(inverse(memoryOrder(self)))});
+  setGeometry(result, self.strides(), self.storage_offset());
+  return result;
+}
+
+/// At AutogradLazy.
+at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
+                     c10::SymIntArrayRef stride,
+                     std::optional<c10::SymInt> offset) {
+  static const c10::OperatorHandle op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::as_strided", "");
+  at::Tensor base = self.is_view() ? at::Tensor(self._base()) : self;
+  if (!offset)
+    offset = self.sym_storage_offset();
+  // Our kernel has hidden torch's for this device; it is the same for all.
+  torch::jit::Stack stack{base, IValue(size), IValue(stride), IValue(offset)};
+  op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, stack);
+  return std::move(stack.back()).toTensor();
+}
+
+} // namespace
+
+void torch_ltc::registerAsStridedAutograd(torch::Library &library) {
+  library.impl("as_strided", TORCH_FN(asStrided));
+}
+
+std::vector<std::string>
+torch_ltc::registerAsStridedKernels(torch::Library &library) {
+  library.impl("as_strided_copy", TORCH_FN(asStridedCopy));
+  library.impl("as_strided", TORCH_FN(asStridedCopy));
+  library.impl("as_strided_scatter", TORCH_FN(asStridedScatter));
+  return {"aten::as_strided_copy", "aten::as_strided",
+          "aten::as_strided_scatter"};
+}
