@@ -70,9 +70,11 @@ def _load() -> str:
 def _connect() -> None:
     """Python-side registrations, after the C++ ones."""
     from torch_ltc import (
+        autocast,
         custom_ops,
         device_module,
         formulas,
+        modules,
         naming,
         serialization,
         step,
@@ -80,6 +82,8 @@ def _connect() -> None:
     )
 
     device_module.install()
+    autocast.install()
+    modules.install()
     formulas.install()
     custom_ops.install()
     step.install()

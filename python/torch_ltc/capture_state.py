@@ -18,7 +18,7 @@ from torch_ltc._backend import bindings
 
 _DEPTH = 4
 # Options that decide which program a step becomes.
-_OPTIONS = ("detect_nan", "interpret", "donation")
+_OPTIONS = ("detect_nan", "lockstep", "interpret", "donation")
 
 
 def _referred(function: Any) -> Iterator[tuple[str, Any]]:
@@ -221,6 +221,8 @@ class State:
             torch.is_grad_enabled(),
             torch.get_default_dtype(),
             torch.is_autocast_enabled("cpu"),
+            torch.is_autocast_enabled("lazy"),
+            torch.get_autocast_dtype("lazy"),
             *(bindings().config_get(name) for name in _OPTIONS),
         )
 

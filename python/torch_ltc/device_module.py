@@ -139,8 +139,8 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """Autocast dtypes: none, torch has no autocast key for this device."""
-    return []
+    """Autocast dtypes."""
+    return [torch.bfloat16, torch.float16]
 
 
 def _is_in_bad_fork() -> bool:

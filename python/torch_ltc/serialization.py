@@ -5,6 +5,9 @@ A lazy tensor is saved as the storage of its CPU copy with the location tag
 file where torch_ltc isn't installed, `map_location="lazy"` moves any file's
 tensors here, and without it lazy tensors come back as lazy tensors.
 
+Within one `torch.save`, tensors that share memory share it in the file, and
+again after `torch.load`: a file holds the memory of a view's base once.
+
 torch 2.13 has no hook for a device whose tensors have no storage: `Tensor`'s
 reduction and the functions that rebuild a tensor from a storage are wrapped.
 """
@@ -12,12 +15,15 @@ reduction and the functions that rebuild a tensor from a storage are wrapped.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch._utils
 import torch.serialization
+
+from torch_ltc._backend import bindings
 
 # Set on a storage (CPU memory) that stands for a lazy tensor's; its value is
 # the location tag.
@@ -26,6 +32,50 @@ _TAG = "_torch_ltc_location"
 # torch.load and torch.save ask packages in the order of this number; the
 # CPU's is 10 and claims every CPU storage.
 _PRIORITY = 5
+
+
+# Set on a storage by torch.load: the lazy tensor that stands for its memory.
+_BASE = "_torch_ltc_base"
+
+
+class _Saving(threading.local):
+    """CPU copies of memory that the thread's torch.save has met."""
+
+    memory: dict[int, torch.Tensor | None] | None = None
+
+
+_saving = _Saving()
+
+
+def _cpu_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """A CPU tensor of the same strides; of all that shares memory in one
+    torch.save, views of one CPU tensor."""
+    if _saving.memory is None:
+        return tensor.detach().cpu()
+    key = bindings().memory_id(tensor)
+    if key == 0:
+        return tensor.detach().cpu()
+    if key not in _saving.memory:
+        _saving.memory[key] = bindings().read_memory(tensor)
+    memory = _saving.memory[key]
+    end = 1 + tensor.storage_offset()
+    for size, stride in zip(tensor.size(), tensor.stride(), strict=True):
+        end += (size - 1) * stride
+    if memory is None or memory.dtype != tensor.dtype or end > memory.numel():
+        return tensor.detach().cpu()
+    return memory.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+
+
+def _wrap_save(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def save(*args: Any, **kwargs: Any) -> None:
+        outer, _saving.memory = _saving.memory, {}
+        try:
+            original(*args, **kwargs)
+        finally:
+            _saving.memory = outer
+
+    return save
 
 
 def _untyped(storage: Any) -> torch.UntypedStorage:
@@ -43,7 +93,7 @@ def _wrap_reduction(original: Callable) -> Callable:
                 "move them to the CPU first."
             )
         torch.utils.hooks.warn_if_has_hooks(self)
-        copy = self.detach().cpu().requires_grad_(self.requires_grad)
+        copy = _cpu_copy(self).requires_grad_(self.requires_grad)
         rebuild, arguments = original(copy, protocol)
         setattr(_untyped(arguments[0]), _TAG, str(self.device))
         return rebuild, arguments
@@ -58,11 +108,34 @@ def _wrap_rebuild(original: Callable) -> Callable:
         location = getattr(_untyped(storage), _TAG, None)
         if location is None:
             return tensor
-        # A copy: the file's storage may be mapped or shared with other tensors.
-        moved = tensor.detach().clone().to(location)
+        moved = _of_memory(_untyped(storage), tensor.detach(), location)
         return moved.requires_grad_(tensor.requires_grad)
 
     return rebuild
+
+
+def _of_memory(
+    storage: torch.UntypedStorage, tensor: torch.Tensor, location: str
+) -> torch.Tensor:
+    """The lazy tensor that is to `storage`'s lazy memory what `tensor` is to
+    `storage`. A copy: the file may be mapped."""
+    base = getattr(storage, _BASE, None)
+    if base is None:
+        if tensor.nbytes == storage.nbytes() and tensor.storage_offset() == 0:
+            base = tensor.clone().to(location)  # the usual case: no view of it
+            setattr(storage, _BASE, base)
+            return base
+        count = storage.nbytes() // tensor.element_size()
+        base = tensor.as_strided((count,), (1,), 0).clone().to(location)
+        setattr(storage, _BASE, base)
+    if base.dtype != tensor.dtype:
+        return tensor.clone().to(location)
+    if base.requires_grad:  # a Parameter by now
+        base = base.detach()
+    if base.is_contiguous() and tensor.is_contiguous():
+        flat = base.view(-1).narrow(0, tensor.storage_offset(), tensor.numel())
+        return flat.view(tensor.size())
+    return base.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
 
 def _tag(storage: Any) -> str | None:
@@ -84,6 +157,7 @@ def _deserialize(storage: Any, location: str) -> Any:
 def install() -> None:
     """Teaches torch.save and torch.load about lazy tensors."""
     torch.serialization.register_package(_PRIORITY, _tag, _deserialize)
+    torch.save = torch.serialization.save = _wrap_save(torch.save)
     torch.Tensor._reduce_ex_internal = _wrap_reduction(torch.Tensor._reduce_ex_internal)
     # _rebuild_tensor_v2 and the older forms call the first; dtypes that have
     # no typed storage (uint16, float8, ...) use the second.

@@ -1,0 +1,57 @@
+"""`torch.autocast("lazy")`: mixed precision without a GradScaler.
+
+torch 2.13 keeps a list of devices that have autocast, and "lazy" isn't in it.
+Lazy tensors carry the autocast key of a device in that list
+(ltc_backend/tracer/autocast.cpp), so PyTorch's functions that ask for the
+autocast state of "lazy" are answered with that device's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torch_ltc._backend import bindings
+
+#: The device whose autocast state is that of "lazy".
+_STAND_IN = "hpu"
+
+_BY_DEVICE = (
+    "get_autocast_dtype",
+    "is_autocast_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
+)
+
+
+def _of_lazy(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if args and args[0] == "lazy":
+            args = (_STAND_IN, *args[1:])
+        elif kwargs.get("device_type") == "lazy":
+            kwargs["device_type"] = _STAND_IN
+        return original(*args, **kwargs)
+
+    return function
+
+
+def install() -> None:
+    """Teaches PyTorch's autocast functions about "lazy"."""
+    for name in _BY_DEVICE:
+        function = _of_lazy(getattr(torch, name))
+        setattr(torch, name, function)
+        setattr(torch._C, name, function)
+    torch._C._is_autocast_available = _of_lazy(torch._C._is_autocast_available)
+
+    original = torch.clear_autocast_cache
+
+    @functools.wraps(original)
+    def clear_autocast_cache() -> None:
+        original()
+        bindings().clear_autocast_cache()
+
+    torch.clear_autocast_cache = clear_autocast_cache
