@@ -1,0 +1,162 @@
+"""torch.autocast("lazy") gives the dtypes and the losses of autocast on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch_ltc
+from counting import counting
+from torch import nn
+
+BF16 = torch.bfloat16
+
+
+def matrix(device: str) -> torch.Tensor:
+    return torch.linspace(-1, 1, 36).reshape(6, 6).to(device)
+
+
+OPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "mm": lambda x: x @ x,
+    "linear": lambda x: F.linear(x, x, x[0]),
+    "conv": lambda x: F.conv2d(x.view(1, 1, 6, 6), x[:1, :4].view(1, 1, 2, 2)),
+    "bmm": lambda x: torch.bmm(x.view(4, 3, 3), x.view(4, 3, 3)),
+    "sdpa": lambda x: F.scaled_dot_product_attention(*[x.view(1, 2, 6, 3)] * 3),
+    "relu of lower": lambda x: (x @ x).relu(),
+    "add of both": lambda x: x @ x + x,
+    "softmax": lambda x: (x @ x).softmax(-1),
+    "cat": lambda x: torch.cat([x @ x, x]),
+    "cat of lower": lambda x: torch.cat([x @ x, x @ x]),
+    "stack": lambda x: torch.stack([x @ x, x]),
+    "loss": lambda x: F.mse_loss(x @ x, (x @ x).float() * 2),
+    "cross_entropy": lambda x: F.cross_entropy(x @ x, torch.arange(6).to(x.device)),
+    "layer_norm": lambda x: F.layer_norm(x @ x, (6,)),
+    "prod": lambda x: (x @ x).prod(),
+    "sum": lambda x: (x @ x).sum(),
+    "double": lambda x: x.double() @ x.double(),
+    "integers": lambda x: x.long() + 1,
+    "trace": lambda x: (x @ x).trace(),
+}
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_dtypes(name: str) -> None:
+    with torch.autocast("cpu", dtype=BF16):
+        expected = OPS[name](matrix("cpu"))
+    with torch.autocast("lazy", dtype=BF16):
+        actual = OPS[name](matrix("lazy"))
+    assert actual.dtype == expected.dtype
+    torch.testing.assert_close(actual.cpu(), expected, rtol=3e-2, atol=3e-2)
+
+
+def test_every_op_of_the_cpu_is_known() -> None:
+    of = torch._C._dispatch_get_registrations_for_dispatch_key
+    assert set(of("AutocastHPU")) == set(of("AutocastCPU"))
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(1, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.hidden = nn.Linear(64, 64)
+        self.head = nn.Linear(64, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.relu(self.norm(self.convolution(x))).flatten(1)
+        return self.head(self.hidden(self.hidden(x)))  # one weight, used twice
+
+
+def train(device: str, enabled: bool) -> tuple[list[float], torch.dtype]:
+    torch.manual_seed(0)
+    model = Model().to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    losses = []
+    for step in range(6):
+        x = torch.sin(torch.arange(8.0 * 36) + step).reshape(8, 1, 6, 6).to(device)
+        target = (torch.arange(8) % 5).to(device)
+        with torch.autocast(device, dtype=BF16, enabled=enabled):
+            output = model(x)
+            loss = F.cross_entropy(output, target)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.detach())
+    assert all(p.dtype == torch.float32 for p in model.parameters())
+    return [loss.item() for loss in losses], output.dtype
+
+
+def test_training_follows_the_cpu() -> None:
+    expected, dtype = train("cpu", True)
+    actual, lazy_dtype = train("lazy", True)
+    assert dtype == lazy_dtype == BF16
+    torch.testing.assert_close(actual, expected, rtol=5e-2, atol=2e-2)
+    exact, dtype = train("lazy", False)
+    assert dtype == torch.float32 and exact != actual
+
+
+def test_state() -> None:
+    assert not torch.is_autocast_enabled("lazy")
+    assert torch.amp.is_autocast_available("lazy")
+    assert torch.get_autocast_dtype("lazy") == BF16
+    assert BF16 in torch.get_device_module("lazy").get_amp_supported_dtype()
+    with torch.autocast("lazy"):
+        assert torch.is_autocast_enabled("lazy")
+        assert not torch.is_autocast_enabled("cpu")
+        assert (matrix("lazy") @ matrix("lazy")).dtype == BF16
+        with torch.autocast("lazy", enabled=False):
+            assert (matrix("lazy") @ matrix("lazy")).dtype == torch.float32
+    assert not torch.is_autocast_enabled("lazy")
+    assert (matrix("lazy") @ matrix("lazy")).dtype == torch.float32
+    with torch.autocast("cpu", dtype=BF16):  # the other device's doesn't count
+        assert (matrix("lazy") @ matrix("lazy")).dtype == torch.float32
+
+
+def test_a_parameter_is_cast_once() -> None:
+    weight = torch.ones(3, 3, device="lazy", requires_grad=True)
+    with torch.autocast("lazy", dtype=BF16):
+        before = torch_ltc.metrics()["traced_ops"]
+        y = weight @ weight
+        y = y @ weight
+        assert torch_ltc.metrics()["traced_ops"] - before <= 3  # one cast, two mm
+    y.sum().backward()
+    assert weight.grad.dtype == torch.float32
+
+
+def test_checkpoint_keeps_autocast() -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    x = matrix("lazy").requires_grad_()
+    seen = []
+
+    def block(x: torch.Tensor) -> torch.Tensor:
+        y = x @ x
+        seen.append(y.dtype)
+        return y.relu()
+
+    with torch.autocast("lazy", dtype=BF16):
+        y = checkpoint(block, x, use_reentrant=False)
+    y.sum().backward()
+    assert seen == [BF16, BF16]
+
+
+def test_no_recompilation() -> None:
+    model = Model().to("lazy")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, t = torch.ones(8, 1, 6, 6).to("lazy"), torch.zeros(8).long().to("lazy")
+
+    def step() -> None:
+        with torch.autocast("lazy", dtype=BF16):
+            F.cross_entropy(model(x), t).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for _ in range(3):
+        step()
+    with counting() as counts:
+        for _ in range(3):
+            step()
+    assert counts["compilations"] == 0
+    assert counts["fallback_calls"] == 0
