@@ -164,10 +164,12 @@ LTC_EXPORT LtcStatus ltcProgramStageText(LtcProgram program, const char *stage,
                                          int print_locations, LtcBytes *text);
 
 typedef struct {
-  const char
-      *stage; // "torch-raw", "torch", "linalg", "kernels", "llvm" or "asm"
+  /// "torch-raw", "torch", "linalg", "tosa", "stablehlo", "kernels", "llvm" or
+  /// "asm". On "tosa" and "stablehlo" scalar parameters are tensors of rank 0:
+  /// i64, and f32 (tosa, which has no f64) or f64.
+  const char *stage;
   /// Ops ("aten.addmm") that stay whole although the compiler would decompose
-  /// them; counts from stage "torch" on, for other compilers than ours.
+  /// them; for other compilers than ours, on stages "torch" and "linalg".
   const char *const *legal_ops;
   size_t legal_op_count;
   /// Stage "linalg" without calls of our library.
@@ -182,8 +184,8 @@ LTC_EXPORT LtcStatus ltcProgramStage(LtcProgram program,
                                      LtcBytes *result);
 
 /// Compiles a module that was written elsewhere, as text or bytecode: one
-/// function in the torch dialect or on the linalg stage, with tensor arguments,
-/// then scalar ones. The stage is told by the ops.
+/// function in the torch dialect, in TOSA, or on the linalg stage, with tensor
+/// arguments, then scalar ones. The stage is told by the ops.
 LTC_EXPORT LtcStatus ltcModuleCompile(LtcCompiler compiler, const char *module,
                                       size_t size,
                                       const LtcCompileOptions *options,

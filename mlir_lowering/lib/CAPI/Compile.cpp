@@ -4,6 +4,8 @@
 #include "torch_ltc-c/runtime.h"
 #include "torch_ltc/Codegen/CompileLinalgModule.h"
 #include "torch_ltc/Conversion/TorchToLinalg/Passes.h"
+#include "torch_ltc/Conversion/TorchToTosa/Passes.h"
+#include "torch_ltc/Dialect/Stablehlo/StablehloDialect.h"
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 #include "torch_ltc/Transforms/Passes.h"
 #include "torch_ltc/Transforms/TorchPipeline.h"
@@ -61,6 +63,8 @@ public:
   LogicalResult lowerToContract();
   LogicalResult lowerToLinalg();
   FailureOr<std::string> compile(StringRef programName);
+  /// From the tosa stage on.
+  FailureOr<std::string> compileTosa(StringRef programName);
   /// From the linalg stage on.
   FailureOr<std::string> compileLinalg(StringRef programName);
 
@@ -142,6 +146,14 @@ FailureOr<std::string> ProgramCompiler::compile(StringRef programName) {
   return compileLinalg(programName);
 }
 
+FailureOr<std::string> ProgramCompiler::compileTosa(StringRef programName) {
+  if (failed(run(buildTosaToLinalgPipeline, statistics.linalg_seconds)))
+    return failure();
+  if (stageText)
+    stageText("linalg", printAsIs(module, printLocations));
+  return compileLinalg(programName);
+}
+
 FailureOr<std::string> ProgramCompiler::compileLinalg(StringRef programName) {
   LinalgCompileOptions options;
   // The host's CPU, or the one that the configuration chose.
@@ -203,10 +215,10 @@ LtcStatus ltcProgramCompile(LtcProgram program,
   return nullptr;
 }
 
-static bool hasTorchOps(ModuleOp module) {
+template <typename DialectTy> static bool hasOpsOf(ModuleOp module) {
   return module
       .walk([](Operation *op) {
-        return isa_and_present<torch::TorchDialect>(op->getDialect())
+        return isa_and_present<DialectTy>(op->getDialect())
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })
@@ -222,6 +234,9 @@ LtcStatus ltcModuleCompile(LtcCompiler compiler, const char *module,
       StringRef(module, size), &compiler->context, "module");
   if (!parsed)
     return makeStatus(diagnostics.text("the module cannot be parsed"));
+  if (hasOpsOf<stablehlo::StablehloDialect>(*parsed))
+    return makeStatus("a module in StableHLO is for other compilers: this one "
+                      "reads the torch dialect, TOSA and linalg");
   auto functions = parsed->getOps<func::FuncOp>();
   if (functions.empty())
     return makeStatus("the module has no function");
@@ -229,9 +244,13 @@ LtcStatus ltcModuleCompile(LtcCompiler compiler, const char *module,
   ProgramCompiler lowering(compiler, *parsed, stageTextOf(options),
                            options && options->print_locations,
                            /*verify=*/true);
-  FailureOr<std::string> bytes = hasTorchOps(*parsed)
-                                     ? lowering.compile(name)
-                                     : lowering.compileLinalg(name);
+  FailureOr<std::string> bytes = failure();
+  if (hasOpsOf<torch::TorchDialect>(*parsed))
+    bytes = lowering.compile(name);
+  else if (hasOpsOf<tosa::TosaDialect>(*parsed))
+    bytes = lowering.compileTosa(name);
+  else
+    bytes = lowering.compileLinalg(name);
   if (failed(bytes))
     return makeStatus(diagnostics.text("the module cannot be compiled"));
   *executable = ltcBytesCreate(bytes->data(), bytes->size());
@@ -245,11 +264,18 @@ LtcStatus ltcProgramStageText(LtcProgram program, const char *stage,
   if (LtcStatus error = checkFinished(program))
     return error;
   StringRef wanted(stage);
+  // No stages of our own way: made apart from it.
+  if (llvm::is_contained({"tosa", "stablehlo"}, wanted)) {
+    LtcStageOptions options = {};
+    options.stage = stage;
+    options.print_locations = print_locations;
+    return ltcProgramStage(program, &options, text);
+  }
   if (!llvm::is_contained(
           {"torch-raw", "torch", "linalg", "kernels", "llvm", "asm"}, wanted))
     return makeStatus("unknown stage '" + wanted +
-                      "': the stages are torch-raw, torch, linalg, kernels, "
-                      "llvm and asm");
+                      "': the stages are torch-raw, torch, linalg, tosa, "
+                      "stablehlo, kernels, llvm and asm");
   std::string found;
   OwningOpRef<ModuleOp> module = program->module->clone();
   DiagnosticCollector diagnostics(&program->compiler->context);

@@ -2,6 +2,7 @@
 
 #include "ProgramStorage.h"
 #include "torch_ltc/Codegen/CompileLinalgModule.h"
+#include "torch_ltc/Dialect/Stablehlo/StablehloDialect.h"
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 #include "torch_ltc/Support/UserLocation.h"
 
@@ -12,7 +13,8 @@ LtcCompilerStorage::LtcCompilerStorage()
     : context(MLIRContext::Threading::DISABLED) {
   context.setThreadPool(pool);
   DialectRegistry registry;
-  registry.insert<func::FuncDialect, torch::TorchDialect>();
+  registry.insert<func::FuncDialect, stablehlo::StablehloDialect,
+                  torch::TorchDialect>();
   registerCodegenDialects(registry);
   context.appendDialectRegistry(registry);
   // Now, since passes that load dialects while another thread compiles would

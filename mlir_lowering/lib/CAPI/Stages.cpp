@@ -2,6 +2,8 @@
 
 #include "ProgramStorage.h"
 #include "torch_ltc/Conversion/TorchToLinalg/Passes.h"
+#include "torch_ltc/Conversion/TorchToStablehlo/Passes.h"
+#include "torch_ltc/Conversion/TorchToTosa/Passes.h"
 #include "torch_ltc/Transforms/Passes.h"
 #include "torch_ltc/Transforms/TorchPipeline.h"
 
@@ -13,7 +15,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 
 namespace {
-enum class Stage { TorchRaw, Torch, Linalg };
+enum class Stage { TorchRaw, Torch, Linalg, Tosa, Stablehlo };
 } // namespace
 
 static std::optional<Stage> findStage(StringRef name) {
@@ -23,14 +25,23 @@ static std::optional<Stage> findStage(StringRef name) {
     return Stage::Torch;
   if (name == "linalg")
     return Stage::Linalg;
+  if (name == "tosa")
+    return Stage::Tosa;
+  if (name == "stablehlo")
+    return Stage::Stablehlo;
   return std::nullopt;
 }
 
 static LogicalResult lowerTo(Stage stage, const LtcStageOptions &options,
                              ModuleOp module) {
   PassManager passes(module.getContext(), module.getOperationName());
-  passes.enableVerifier(false);
-  if (stage != Stage::TorchRaw) {
+  // Ours is verified by tests; the ops of dialects that others read as well.
+  passes.enableVerifier(stage == Stage::Tosa || stage == Stage::Stablehlo);
+  if (stage == Stage::Tosa) {
+    buildTorchToTosaPipeline(passes);
+  } else if (stage == Stage::Stablehlo) {
+    buildTorchToStablehloPipeline(passes);
+  } else if (stage != Stage::TorchRaw) {
     TorchPipelineOptions torchOptions;
     torchOptions.legalOps.assign(options.legal_ops,
                                  options.legal_ops + options.legal_op_count);
@@ -76,7 +87,7 @@ LtcStatus ltcProgramStage(LtcProgram program, const LtcStageOptions *options,
   if (failed(lowerTo(*stage, *options, *module)))
     return makeStatus(diagnostics.text(
         Twine("the program does not reach the stage ") + options->stage));
-  if (*stage != Stage::Linalg)
+  if (*stage == Stage::TorchRaw || *stage == Stage::Torch)
     module = exportTorchModule(*module);
   if (failed(write(*module, *options, written)))
     return makeStatus(diagnostics.text("the module cannot be written"));

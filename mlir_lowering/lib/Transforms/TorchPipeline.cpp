@@ -16,12 +16,15 @@ void torch_ltc::buildTorchPipeline(OpPassManager &passes,
   // Decompositions look at operands through views and casts that do nothing,
   // and leave such views and casts themselves: so once before, once after.
   passes.addNestedPass<func::FuncOp>(createCanonicalizerPass());
-  passes.addNestedPass<func::FuncOp>(createDecomposeOpsPass(
-      {/*legalOps=*/{options.legalOps.begin(), options.legalOps.end()}}));
+  DecomposeOpsPassOptions decompose;
+  decompose.legalOps.assign(options.legalOps.begin(), options.legalOps.end());
+  decompose.legalOps.append(options.targetOps.begin(), options.targetOps.end());
+  passes.addNestedPass<func::FuncOp>(createDecomposeOpsPass(decompose));
   passes.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   passes.addNestedPass<func::FuncOp>(createCSEPass());
   VerifyBackendContractPassOptions contract;
   contract.legalOps.assign(options.legalOps.begin(), options.legalOps.end());
+  contract.targetOps.assign(options.targetOps.begin(), options.targetOps.end());
   passes.addPass(createVerifyBackendContractPass(contract));
 }
 

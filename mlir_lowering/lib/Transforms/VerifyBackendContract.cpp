@@ -181,7 +181,10 @@ struct VerifyBackendContractPass
 #include "torch_ltc/Dialect/Torch/LoweredOps.inc"
 #undef LOWERED_OP
     };
-    for (const std::string &name : legalOps)
+    if (!targetOps.empty())
+      legal.clear();
+    for (const std::string &name :
+         llvm::concat<std::string>(legalOps, targetOps))
       legal.insert(name);
     return success();
   }

@@ -4,7 +4,10 @@
 
 #include "torch_ltc/Codegen/Passes.h"
 #include "torch_ltc/Conversion/TorchToLinalg/Passes.h"
+#include "torch_ltc/Conversion/TorchToStablehlo/Passes.h"
+#include "torch_ltc/Conversion/TorchToTosa/Passes.h"
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+#include "torch_ltc/Dialect/Stablehlo/StablehloDialect.h"
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Transforms/Passes.h"
@@ -22,7 +25,8 @@ using llvm::StringRef;
 void torch_ltc::registerToolDialects(DialectRegistry &registry) {
   registerAllDialects(registry);
   registerAllExtensions(registry);
-  registry.insert<ltc::LtcDialect, torch::TorchDialect>();
+  registry.insert<ltc::LtcDialect, stablehlo::StablehloDialect,
+                  torch::TorchDialect>();
 }
 
 static void buildLinalgPipeline(OpPassManager &passes) {
@@ -34,6 +38,10 @@ static void buildLinalgPipeline(OpPassManager &passes) {
 void torch_ltc::registerToolPasses() {
   registerAllPasses();
   registerTorchToLinalgPasses();
+  registerTorchToStablehloPasses();
+  registerTorchToStablehloPipeline();
+  registerTorchToTosaPasses();
+  registerTorchToTosaPipelines();
   registerLtcTransformsPasses();
   registerTorchPipeline();
   registerLtcKernelsPasses();

@@ -48,6 +48,9 @@ def VerifyBackendContractPass
     ListOption<"legalOps", "legal-ops", "std::string",
                "Ops that this target takes besides those of the op table that "
                "are lowered to linalg or to a library, e.g. aten.addmm">,
+    ListOption<"targetOps", "target-ops", "std::string",
+               "All ops that this target takes, in place of those of the op "
+               "table">,
     Option<"allowDynamicSizes", "allow-dynamic-sizes", "bool", "false",
            "The target takes tensors whose rank is known and sizes aren't">
   ];

@@ -11,6 +11,10 @@ struct TorchPipelineOptions {
   /// Ops that the target takes as they are ("aten.addmm"): they are neither
   /// decomposed nor refused by the contract.
   std::vector<std::string> legalOps;
+  /// If not empty: all ops that the target takes, in place of those that the
+  /// op table has a lowering to linalg or a library for. They aren't
+  /// decomposed.
+  std::vector<std::string> targetOps;
 };
 
 /// Passes on a module in the torch dialect as it was built; after them it is

@@ -58,10 +58,7 @@ std::optional<double> ElementwiseBody::known(unsigned position) const {
 // Common dtypes
 //===----------------------------------------------------------------------===//
 
-/// torch.result_type of the operands: tensors with dimensions come before
-/// rank-0 tensors, these before Python numbers; a later group only counts if
-/// it is of a higher kind (bool, integer, float).
-static Type resultTypeOfOperands(OpLowering &op) {
+Type torch_ltc::resultTypeOfOperands(OpLowering &op) {
   Type groups[3];
   MLIRContext *context = op.op->getContext();
   for (unsigned i = 0; i < op.getNumOperands(); ++i) {
@@ -109,9 +106,7 @@ enum class DtypeRule {
 
 using ScalarEmitter = Value (*)(ElementwiseBody &);
 
-/// An operand of another shape than the result's is one that the scalar
-/// builder doesn't read (log_sigmoid's buffer).
-static bool isBroadcastable(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+bool torch_ltc::isBroadcastable(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   if (from.size() > to.size())
     return false;
   for (auto [a, b] : llvm::zip(llvm::reverse(from), llvm::reverse(to)))

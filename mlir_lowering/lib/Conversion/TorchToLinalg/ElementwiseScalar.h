@@ -49,6 +49,15 @@ private:
   ArrayRef<Value> elements;
 };
 
+/// torch.result_type of the operands: tensors with dimensions come before
+/// rank-0 tensors, these before Python numbers; a later group only counts if
+/// it is of a higher kind (bool, integer, float).
+Type resultTypeOfOperands(OpLowering &op);
+
+/// An operand of another shape than the result's is one that the scalar
+/// builder doesn't read (log_sigmoid's buffer).
+bool isBroadcastable(ArrayRef<int64_t> from, ArrayRef<int64_t> to);
+
 #define ELEMENTWISE_OP(op, builder, rule)                                      \
   Value emit##builder(ElementwiseBody &);
 #include "torch_ltc/Dialect/Torch/ElementwiseOps.inc"

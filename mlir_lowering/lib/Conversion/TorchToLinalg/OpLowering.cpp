@@ -62,10 +62,12 @@ static Number makeNumber(Value original, Value converted) {
 //===----------------------------------------------------------------------===//
 
 OpLowering::OpLowering(Operation *op, StringRef name, ValueRange operands,
-                       ConversionPatternRewriter &builder)
+                       ConversionPatternRewriter &builder, StringRef targetName,
+                       bool numbersAreTensors)
     : op(op), name(name), builder(builder), loc(op->getLoc()),
       tensors(builder, op->getLoc()), original(op->getOperands()),
-      operands(operands) {}
+      operands(operands), targetName(targetName),
+      numbersAreTensors(numbersAreTensors) {}
 
 bool OpLowering::isNone(unsigned position) const {
   return isa<torch::NoneType>(original[position].getType());
@@ -73,6 +75,11 @@ bool OpLowering::isNone(unsigned position) const {
 
 bool OpLowering::isTensor(unsigned position) const {
   return isa<torch::ValueTensorType>(original[position].getType());
+}
+
+bool OpLowering::isNumber(unsigned position) const {
+  Type type = original[position].getType();
+  return torch::isScalarType(type) || isa<torch::BoolType>(type);
 }
 
 RankedTensorType OpLowering::tensorType(unsigned position) const {
@@ -93,6 +100,8 @@ std::optional<Number> OpLowering::tensorAsNumber(unsigned position) const {
   if (!source)
     return std::nullopt;
   Value number = source.getNumber();
+  if (numbersAreTensors && !matchPattern(number, m_Constant()))
+    return std::nullopt;
   // A constant isn't converted; a parameter of the program is.
   Value converted = number;
   if (!matchPattern(number, m_Constant()))
@@ -257,7 +266,8 @@ LogicalResult OpLowering::replaceWith(ValueRange results) {
 }
 
 LogicalResult OpLowering::fail(const Twine &reason) const {
-  return op->emitError() << name << " has no lowering to linalg: " << reason
+  return op->emitError() << name << " has no lowering to " << targetName << ": "
+                         << reason
                          << "; declare it unsupported so that it runs by "
                             "fallback"
                          << userLocationSuffix(op->getLoc());

@@ -37,9 +37,12 @@ struct Number {
 class OpLowering {
 public:
   /// `operands` are the op's operands with converted types; constants and
-  /// lists are unchanged.
+  /// lists are unchanged. `targetName` is what messages call the dialect that
+  /// is lowered to. `numbersAreTensors`: in it a number that is a parameter of
+  /// the program is a tensor.
   OpLowering(Operation *op, StringRef name, ValueRange operands,
-             ConversionPatternRewriter &builder);
+             ConversionPatternRewriter &builder,
+             StringRef targetName = "linalg", bool numbersAreTensors = false);
 
   Operation *op;
   /// Without the dialect: "aten.add.Tensor".
@@ -51,6 +54,10 @@ public:
   unsigned getNumOperands() const { return original.size(); }
   bool isNone(unsigned position) const;
   bool isTensor(unsigned position) const;
+  /// An int, a float or a bool.
+  bool isNumber(unsigned position) const;
+  /// With converted types.
+  ArrayRef<Value> getOperands() const { return operands; }
 
   /// The operand as a builtin tensor.
   Value tensor(unsigned position) const { return operands[position]; }
@@ -110,6 +117,8 @@ private:
 
   SmallVector<Value> original;
   SmallVector<Value> operands;
+  StringRef targetName;
+  bool numbersAreTensors;
 };
 
 using LoweringFunction = LogicalResult (*)(OpLowering &);

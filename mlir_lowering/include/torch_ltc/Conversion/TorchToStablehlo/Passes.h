@@ -1,0 +1,32 @@
+//===- Passes.h - torch dialect -> StableHLO --------------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOSTABLEHLO_PASSES_H
+#define TORCH_LTC_CONVERSION_TORCHTOSTABLEHLO_PASSES_H
+
+#include "torch_ltc/Dialect/Stablehlo/StablehloDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir::torch_ltc {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "torch_ltc/Conversion/TorchToStablehlo/Passes.h.inc"
+
+/// The ops that the conversion takes; all others are decomposed before or
+/// refused by the contract.
+std::vector<std::string> torchToStablehloLegalOps();
+
+/// From a traced program to the stablehlo stage.
+void buildTorchToStablehloPipeline(OpPassManager &passes);
+
+/// The same as `ltc-torch-to-stablehlo`, for the test driver.
+void registerTorchToStablehloPipeline();
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOSTABLEHLO_PASSES_H

@@ -1,0 +1,28 @@
+//===- Passes.td - torch dialect -> StableHLO --------------*- tablegen -*-===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOSTABLEHLO_PASSES_TD
+#define TORCH_LTC_CONVERSION_TORCHTOSTABLEHLO_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertTorchToStablehloPass
+    : Pass<"ltc-mlir-convert-torch-to-stablehlo", "::mlir::ModuleOp"> {
+  let summary = "torch dialect at the contract of StableHLO to StableHLO";
+  let description = [{
+    Functions on `!torch.vtensor` become functions of StableHLO on static-shape
+    tensors. `!torch.int` and `!torch.float` parameters become `tensor<i64>` and
+    `tensor<f64>`. A module's only function is renamed to `main`, with which
+    runners of StableHLO start.
+
+    What can't be said is an error that names op, reason and the user's line;
+    all of them are reported, not only the first. Positions out of range, which
+    PyTorch refuses, read the nearest element.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::torch_ltc::stablehlo::StablehloDialect"
+  ];
+}
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOSTABLEHLO_PASSES_TD

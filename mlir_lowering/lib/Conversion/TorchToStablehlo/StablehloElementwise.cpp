@@ -1,0 +1,242 @@
+//===- StablehloElementwise.cpp - Scalar code as StableHLO ops ------------===//
+
+#include "StablehloTarget.h"
+
+#include "torch_ltc/Dialect/Stablehlo/StablehloDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numbers>
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+using stablehlo::ComparisonDirection;
+
+/// Of float32 functions that StableHLO hasn't, MLIR's approximations.
+LogicalResult StablehloTarget::expandScalarCode(Operation *body) {
+  RewritePatternSet patterns(builder.getContext());
+  populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
+    return name == "math.erf" || name == "math.erfc" || name == "math.asin" ||
+           name == "math.acos";
+  });
+  math::populateExpansionPatterns(patterns, {"cosh"});
+  return applyPatternsGreedily(body, std::move(patterns));
+}
+
+Value StablehloTarget::splatLike(Value tensor, double value) {
+  Type element = typeOf(tensor).getElementType();
+  return splat(sizesOf(tensor), builder.getFloatAttr(element, value));
+}
+
+//===----------------------------------------------------------------------===//
+// Comparisons and casts
+//===----------------------------------------------------------------------===//
+
+static Value compare(OpBuilder &builder, Location loc, Value a, Value b,
+                     ComparisonDirection direction) {
+  auto type = TensorTarget::typeOf(a).clone(builder.getI1Type());
+  return stablehlo::CompareOp::create(builder, loc, type, a, b, direction);
+}
+
+Value StablehloTarget::compareFloats(Operation *op,
+                                     arith::CmpFPredicate predicate,
+                                     ArrayRef<Value> operands) {
+  Value a = operands[0], b = operands[1];
+  // StableHLO's NE holds for NaNs, its other comparisons don't.
+  auto negated = negatedUnordered(predicate);
+  if (negated && predicate != arith::CmpFPredicate::UNE) {
+    Value opposite = compareFloats(op, *negated, operands);
+    return stablehlo::NotOp::create(builder, loc, opposite.getType(), opposite);
+  }
+  auto make = [&](ComparisonDirection direction) {
+    return compare(builder, loc, a, b, direction);
+  };
+  switch (predicate) {
+  case arith::CmpFPredicate::OEQ:
+    return make(ComparisonDirection::EQ);
+  case arith::CmpFPredicate::UNE:
+    return make(ComparisonDirection::NE);
+  case arith::CmpFPredicate::OGT:
+    return make(ComparisonDirection::GT);
+  case arith::CmpFPredicate::OGE:
+    return make(ComparisonDirection::GE);
+  case arith::CmpFPredicate::OLT:
+    return make(ComparisonDirection::LT);
+  case arith::CmpFPredicate::OLE:
+    return make(ComparisonDirection::LE);
+  case arith::CmpFPredicate::UNO: {
+    Value aIsNan = compare(builder, loc, a, a, ComparisonDirection::NE);
+    Value bIsNan = compare(builder, loc, b, b, ComparisonDirection::NE);
+    return stablehlo::OrOp::create(builder, loc, aIsNan.getType(), aIsNan,
+                                   bIsNan);
+  }
+  default:
+    return refuse(op, typeOf(a).clone(builder.getI1Type()));
+  }
+}
+
+Value StablehloTarget::compareIntegers(Operation *op,
+                                       ArrayRef<Value> operands) {
+  Value a = operands[0], b = operands[1];
+  auto make = [&](ComparisonDirection direction) {
+    return compare(builder, loc, a, b, direction);
+  };
+  Type element = typeOf(a).getElementType();
+  arith::CmpIPredicate predicate = cast<arith::CmpIOp>(op).getPredicate();
+  // Unsigned order is that of signed integers, moved by half their range; of
+  // bools StableHLO has it.
+  if (predicate >= arith::CmpIPredicate::ult && !element.isInteger(1)) {
+    Value half = splat(
+        sizesOf(a),
+        builder.getIntegerAttr(element, APInt::getSignedMinValue(
+                                            element.getIntOrFloatBitWidth())));
+    a = stablehlo::AddOp::create(builder, loc, a.getType(), a, half);
+    b = stablehlo::AddOp::create(builder, loc, b.getType(), b, half);
+    predicate = signedPredicate(predicate);
+  }
+  switch (predicate) {
+  case arith::CmpIPredicate::eq:
+    return make(ComparisonDirection::EQ);
+  case arith::CmpIPredicate::ne:
+    return make(ComparisonDirection::NE);
+  case arith::CmpIPredicate::sgt:
+  case arith::CmpIPredicate::ugt:
+    return make(ComparisonDirection::GT);
+  case arith::CmpIPredicate::sge:
+  case arith::CmpIPredicate::uge:
+    return make(ComparisonDirection::GE);
+  case arith::CmpIPredicate::slt:
+  case arith::CmpIPredicate::ult:
+    return make(ComparisonDirection::LT);
+  case arith::CmpIPredicate::sle:
+  case arith::CmpIPredicate::ule:
+    return make(ComparisonDirection::LE);
+  }
+  llvm_unreachable("all predicates are handled");
+}
+
+Value StablehloTarget::convert(Operation *op, Value operand) {
+  RankedTensorType from = typeOf(operand);
+  auto type = from.clone(op->getResult(0).getType());
+  bool isUnsigned = isa<arith::UIToFPOp, arith::ExtUIOp>(op);
+  if (isUnsigned && !from.getElementType().isInteger(1))
+    return refuse(op, type);
+  if (from == type)
+    return operand;
+  return stablehlo::ConvertOp::create(builder, loc, type, operand);
+}
+
+//===----------------------------------------------------------------------===//
+// All scalar ops
+//===----------------------------------------------------------------------===//
+
+Value StablehloTarget::elementwise(Operation *op, ValueRange given) {
+  SmallVector<int64_t> sizes = broadcastSizes(given);
+  SmallVector<Value> operands;
+  for (Value operand : given)
+    operands.push_back(broadcast(operand, sizes));
+  Value a = operands[0], b = operands.size() > 1 ? operands[1] : Value();
+  Type type = typeOf(a).clone(op->getResult(0).getType());
+  bool isBool = op->getResult(0).getType().isInteger(1);
+  auto unary = [&]<typename OpTy>(OpTy) -> Value {
+    return OpTy::create(builder, loc, type, a);
+  };
+  auto binary = [&]<typename OpTy>(OpTy) -> Value {
+    return OpTy::create(builder, loc, type, a, b);
+  };
+  auto product = [&](Value x, Value y) -> Value {
+    return stablehlo::MulOp::create(builder, loc, type, x, y);
+  };
+  auto select = [&](Value condition, Value yes, Value no) -> Value {
+    return stablehlo::SelectOp::create(builder, loc, yes.getType(), condition,
+                                       yes, no);
+  };
+  auto log = [&] { return unary(stablehlo::LogOp()); };
+  auto isNan = [&](Value x) {
+    return compare(builder, loc, x, x, ComparisonDirection::NE);
+  };
+  namespace hlo = stablehlo;
+  using namespace arith;
+  using namespace math;
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<AddFOp, AddIOp>([&](auto) { return binary(hlo::AddOp()); })
+      .Case<SubFOp, SubIOp>([&](auto) { return binary(hlo::SubtractOp()); })
+      .Case<MulFOp, MulIOp>([&](auto) { return binary(hlo::MulOp()); })
+      .Case<DivFOp, DivSIOp>([&](auto) { return binary(hlo::DivOp()); })
+      .Case<RemFOp, RemSIOp>([&](auto) { return binary(hlo::RemOp()); })
+      .Case<PowFOp>([&](auto) { return binary(hlo::PowOp()); })
+      .Case<Atan2Op>([&](auto) { return binary(hlo::Atan2Op()); })
+      .Case<MaximumFOp, MaxSIOp>([&](auto) { return binary(hlo::MaxOp()); })
+      .Case<MinimumFOp, MinSIOp>([&](auto) { return binary(hlo::MinOp()); })
+      .Case<MaxNumFOp, MinNumFOp>([&](auto) {
+        Value extreme =
+            isa<MaxNumFOp>(op) ? binary(hlo::MaxOp()) : binary(hlo::MinOp());
+        return select(isNan(a), b, select(isNan(b), a, extreme));
+      })
+      .Case<MaxUIOp, MinUIOp>([&](auto) {
+        if (!isBool)
+          return refuse(op, type);
+        return isa<MaxUIOp>(op) ? binary(hlo::OrOp()) : binary(hlo::AndOp());
+      })
+      .Case<AndIOp>([&](auto) { return binary(hlo::AndOp()); })
+      .Case<OrIOp>([&](auto) { return binary(hlo::OrOp()); })
+      .Case<XOrIOp>([&](auto) { return binary(hlo::XorOp()); })
+      .Case<ShLIOp>([&](auto) { return binary(hlo::ShiftLeftOp()); })
+      .Case<ShRSIOp>(
+          [&](auto) { return binary(hlo::ShiftRightArithmeticOp()); })
+      .Case<ShRUIOp>([&](auto) { return binary(hlo::ShiftRightLogicalOp()); })
+      .Case<FmaOp>([&](auto) {
+        return hlo::AddOp::create(builder, loc, type, product(a, b),
+                                  operands[2])
+            .getResult();
+      })
+      .Case<NegFOp>([&](auto) { return unary(hlo::NegOp()); })
+      .Case<AbsFOp>([&](auto) { return unary(hlo::AbsOp()); })
+      .Case<FloorOp>([&](auto) { return unary(hlo::FloorOp()); })
+      .Case<CeilOp>([&](auto) { return unary(hlo::CeilOp()); })
+      .Case<RoundEvenOp>([&](auto) { return unary(hlo::RoundNearestEvenOp()); })
+      .Case<TruncOp>([&](auto) {
+        Value isNegative =
+            compare(builder, loc, a, splatLike(a, 0), ComparisonDirection::LT);
+        return select(isNegative, unary(hlo::CeilOp()), unary(hlo::FloorOp()));
+      })
+      .Case<ExpOp>([&](auto) { return unary(hlo::ExpOp()); })
+      .Case<ExpM1Op>([&](auto) { return unary(hlo::Expm1Op()); })
+      .Case<Exp2Op>([&](auto) {
+        return hlo::PowOp::create(builder, loc, type, splatLike(a, 2), a)
+            .getResult();
+      })
+      .Case<LogOp>([&](auto) { return log(); })
+      .Case<Log1pOp>([&](auto) { return unary(hlo::Log1pOp()); })
+      .Case<Log2Op>([&](auto) {
+        return product(log(), splatLike(a, std::numbers::log2e));
+      })
+      .Case<Log10Op>([&](auto) {
+        return product(log(), splatLike(a, std::numbers::log10e));
+      })
+      .Case<SqrtOp>([&](auto) { return unary(hlo::SqrtOp()); })
+      .Case<RsqrtOp>([&](auto) { return unary(hlo::RsqrtOp()); })
+      .Case<SinOp>([&](auto) { return unary(hlo::SineOp()); })
+      .Case<CosOp>([&](auto) { return unary(hlo::CosineOp()); })
+      .Case<TanOp>([&](auto) { return unary(hlo::TanOp()); })
+      .Case<TanhOp>([&](auto) { return unary(hlo::TanhOp()); })
+      .Case<AtanOp>([&](auto) {
+        return hlo::Atan2Op::create(builder, loc, type, a, splatLike(a, 1))
+            .getResult();
+      })
+      .Case<CmpFOp>([&](auto) {
+        return compareFloats(op, cast<CmpFOp>(op).getPredicate(), operands);
+      })
+      .Case<CmpIOp>([&](auto) { return compareIntegers(op, operands); })
+      .Case<SelectOp>([&](auto) { return select(a, b, operands[2]); })
+      .Case<BitcastOp>([&](auto) {
+        return hlo::BitcastConvertOp::create(builder, loc, type, a).getResult();
+      })
+      .Case<ExtFOp, TruncFOp, SIToFPOp, UIToFPOp, FPToSIOp, ExtSIOp, ExtUIOp,
+            TruncIOp>([&](auto) { return convert(op, a); })
+      .Default([&](Operation *) { return refuse(op, type); });
+}

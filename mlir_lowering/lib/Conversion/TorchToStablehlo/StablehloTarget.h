@@ -1,0 +1,49 @@
+//===- StablehloTarget.h - StableHLO as a target ----------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOSTABLEHLO_STABLEHLOTARGET_H
+#define TORCH_LTC_CONVERSION_TORCHTOSTABLEHLO_STABLEHLOTARGET_H
+
+#include "../TorchToTensors/TensorTarget.h"
+
+namespace mlir::torch_ltc {
+
+class StablehloTarget : public TensorTarget {
+public:
+  using TensorTarget::TensorTarget;
+
+  StringRef getName() const override { return "StableHLO"; }
+  Type elementTypeOf(Type dtype) const override;
+  Type numberTypeOf(Type dtype) const override { return elementTypeOf(dtype); }
+  bool hasEmptyTensors() const override { return true; }
+
+  Value constant(DenseElementsAttr value) override;
+  Value iota(int64_t size, Type elementType) override;
+  Value reshape(Value tensor, ArrayRef<int64_t> sizes) override;
+  Value transpose(Value tensor, ArrayRef<int64_t> permutation) override;
+  Value broadcast(Value tensor, ArrayRef<int64_t> sizes) override;
+  Value slice(Value tensor, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
+              ArrayRef<int64_t> strides) override;
+  Value pad(Value tensor, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
+            ArrayRef<int64_t> interior, TypedAttr scalar) override;
+  Value concatenate(ValueRange parts, int64_t dim) override;
+  Value reverse(Value tensor, ArrayRef<int64_t> dims) override;
+  Value reduce(ReductionKind kind, Value tensor,
+               ArrayRef<int64_t> dims) override;
+  Value matmul(Value left, Value right) override;
+  Value gather(Value values, Value indices) override;
+  Value convolve(Value input, Value weight,
+                 const ConvolutionWindow &window) override;
+  Value elementwise(Operation *op, ValueRange operands) override;
+  LogicalResult expandScalarCode(Operation *body) override;
+
+private:
+  Value compareFloats(Operation *op, arith::CmpFPredicate predicate,
+                      ArrayRef<Value> operands);
+  Value compareIntegers(Operation *op, ArrayRef<Value> operands);
+  Value convert(Operation *op, Value operand);
+  Value splatLike(Value tensor, double value);
+};
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOSTABLEHLO_STABLEHLOTARGET_H

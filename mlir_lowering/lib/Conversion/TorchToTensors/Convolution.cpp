@@ -1,0 +1,221 @@
+//===- Convolution.cpp - Convolutions and their gradients on tensors ------===//
+//
+// All are convolutions of some pair of the three tensors input [n, c, ...],
+// weight [o, c / groups, ...] and output [n, o, ...]:
+//
+// - output: input with weight;
+// - gradient of the input: output's gradient, its elements `stride` apart, with
+//   the weight reversed and its channels exchanged;
+// - gradient of the weight: input with the output's gradient as the weight, the
+//   batch being what is summed over, stride and dilation exchanged.
+//
+// A transposed convolution is the second of these.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorLowering.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+namespace {
+/// Arguments stride, padding, dilation, transposed, output_padding, groups.
+struct ConvolutionArguments {
+  SmallVector<int64_t> stride, padding, dilation;
+  bool transposed;
+  int64_t groups;
+
+  ConvolutionArguments(TensorLowering &op, unsigned first, int64_t spatialRank)
+      : stride(op.integers(first)), padding(op.integers(first + 1)),
+        dilation(op.integers(first + 2)), transposed(op.boolean(first + 3)),
+        groups(op.integer(first + 5)) {
+    for (SmallVector<int64_t> *list : {&stride, &padding, &dilation})
+      if (list->size() == 1)
+        list->assign(spatialRank, list->front());
+  }
+
+  size_t spatialRank() const { return stride.size(); }
+};
+} // namespace
+
+static SmallVector<int64_t> ones(size_t count) {
+  return SmallVector<int64_t>(count, 1);
+}
+
+static Value output(TensorLowering &op, Value input, Value weight,
+                    const ConvolutionArguments &arguments) {
+  ConvolutionWindow window;
+  window.stride = arguments.stride;
+  window.padLow = window.padHigh = arguments.padding;
+  window.inputDilation = ones(arguments.spatialRank());
+  window.weightDilation = arguments.dilation;
+  window.groups = arguments.groups;
+  return op.target.convolve(input, weight, window);
+}
+
+/// [o, c / g, ...] -> [c, o / g, ...]
+static Value exchangeChannels(TensorLowering &op, Value weight,
+                              int64_t groups) {
+  SmallVector<int64_t> sizes(TensorTarget::sizesOf(weight));
+  int64_t outputs = sizes[0] / groups, inputs = sizes[1];
+  SmallVector<int64_t> apart{groups, outputs, inputs};
+  apart.append(sizes.begin() + 2, sizes.end());
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, apart.size()));
+  std::swap(order[1], order[2]);
+  Value swapped = op.target.transpose(op.target.reshape(weight, apart), order);
+  sizes[0] = groups * inputs;
+  sizes[1] = outputs;
+  return op.target.reshape(swapped, sizes);
+}
+
+static Value inputGradient(TensorLowering &op, Value gradient, Value weight,
+                           ArrayRef<int64_t> inputSizes,
+                           const ConvolutionArguments &arguments) {
+  size_t rank = arguments.spatialRank();
+  ConvolutionWindow window;
+  window.stride = ones(rank);
+  window.inputDilation = arguments.stride;
+  window.weightDilation = arguments.dilation;
+  window.groups = arguments.groups;
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t reach =
+        arguments.dilation[i] * (TensorTarget::sizesOf(weight)[i + 2] - 1);
+    int64_t low = reach - arguments.padding[i];
+    int64_t dilated =
+        (TensorTarget::sizesOf(gradient)[i + 2] - 1) * arguments.stride[i] + 1;
+    window.padLow.push_back(low);
+    window.padHigh.push_back(inputSizes[i + 2] - dilated - low + reach);
+  }
+  auto spatial = llvm::to_vector(llvm::seq<int64_t>(2, rank + 2));
+  Value reversed = op.target.reverse(weight, spatial);
+  return op.target.convolve(
+      gradient, exchangeChannels(op, reversed, arguments.groups), window);
+}
+
+static Value exchangeFirst(TensorLowering &op, Value tensor) {
+  auto order = llvm::to_vector(
+      llvm::seq<int64_t>(0, TensorTarget::typeOf(tensor).getRank()));
+  std::swap(order[0], order[1]);
+  return op.target.transpose(tensor, order);
+}
+
+/// Channels [first, first + count) of a tensor.
+static Value channels(TensorLowering &op, Value tensor, int64_t first,
+                      int64_t count) {
+  SmallVector<int64_t> sizes(TensorTarget::sizesOf(tensor));
+  SmallVector<int64_t> offsets(sizes.size(), 0);
+  if (sizes[1] == count)
+    return tensor;
+  offsets[1] = first;
+  sizes[1] = count;
+  return op.target.slice(tensor, offsets, sizes, ones(sizes.size()));
+}
+
+static Value weightGradient(TensorLowering &op, Value input, Value gradient,
+                            ArrayRef<int64_t> weightSizes,
+                            const ConvolutionArguments &arguments) {
+  size_t rank = arguments.spatialRank();
+  ConvolutionWindow window;
+  window.stride = arguments.dilation;
+  window.inputDilation = ones(rank);
+  window.weightDilation = arguments.stride;
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t reach =
+        (TensorTarget::sizesOf(gradient)[i + 2] - 1) * arguments.stride[i] + 1;
+    int64_t needed = (weightSizes[i + 2] - 1) * arguments.dilation[i] + reach;
+    int64_t low = arguments.padding[i];
+    window.padLow.push_back(low);
+    window.padHigh.push_back(needed - TensorTarget::sizesOf(input)[i + 2] -
+                             low);
+  }
+  int64_t groups = arguments.groups;
+  int64_t outputs = weightSizes[0] / groups, inputs = weightSizes[1];
+  SmallVector<Value> parts;
+  for (int64_t group = 0; group < groups; ++group) {
+    Value source = channels(op, input, group * inputs, inputs);
+    Value slope = channels(op, gradient, group * outputs, outputs);
+    Value part = op.target.convolve(exchangeFirst(op, source),
+                                    exchangeFirst(op, slope), window);
+    parts.push_back(exchangeFirst(op, part));
+  }
+  return groups == 1 ? parts[0] : op.target.concatenate(parts, 0);
+}
+
+static LogicalResult check(TensorLowering &op) {
+  if (!isa<FloatType>(op.dtype(0)))
+    return op.fail("its dtype isn't a float");
+  for (unsigned i = 0; i < 2; ++i)
+    if (op.tensorType(i).getNumElements() == 0)
+      return op.fail("a tensor has no elements");
+  return success();
+}
+
+/// 16-bit floats are multiplied and summed in float32, and rounded once.
+static Value factor(TensorLowering &op, unsigned position) {
+  return op.operandAs(position, computeDtypeOf(op.dtype(position)));
+}
+
+static Value rounded(TensorLowering &op, Value result) {
+  return op.convert(result, computeDtypeOf(op.dtype(0)), op.dtype(0));
+}
+
+/// convolution(input, weight, bias, stride, padding, dilation, transposed,
+/// output_padding, groups)
+static LogicalResult lowerConvolution(TensorLowering &op) {
+  if (failed(check(op)))
+    return failure();
+  ConvolutionArguments arguments(op, 3, op.rank(0) - 2);
+  Value input = factor(op, 0), weight = factor(op, 1);
+  Value result =
+      arguments.transposed
+          ? inputGradient(op, input, weight, op.resultSizes(), arguments)
+          : output(op, input, weight, arguments);
+  if (!op.isNone(2)) {
+    SmallVector<int64_t> sizes(arguments.spatialRank() + 1, 1);
+    sizes[0] = op.sizes(2)[0];
+    Value bias = op.target.reshape(factor(op, 2), sizes);
+    result = op.add(result, bias, computeDtypeOf(op.dtype(0)));
+  }
+  return op.replaceWith(rounded(op, result));
+}
+
+/// convolution_backward(grad_output, input, weight, bias_sizes, stride,
+/// padding, dilation, transposed, output_padding, groups, output_mask)
+static LogicalResult lowerConvolutionBackward(TensorLowering &op) {
+  if (failed(check(op)))
+    return failure();
+  ConvolutionArguments arguments(op, 4, op.rank(0) - 2);
+  SmallVector<int64_t> mask = op.integers(10);
+  Value gradient = factor(op, 0), input = factor(op, 1), weight = factor(op, 2);
+  bool transposed = arguments.transposed;
+  SmallVector<Value> results;
+  for (unsigned i = 0; i < 3; ++i) {
+    Value result;
+    if (!op.isResultUsed(i)) {
+      results.push_back(result);
+      continue;
+    }
+    if (!mask[i])
+      result = op.zeros(op.resultSizes(i), computeDtypeOf(op.dtype(0)));
+    else if (i == 0)
+      result = transposed ? output(op, gradient, weight, arguments)
+                          : inputGradient(op, gradient, weight,
+                                          op.resultSizes(0), arguments);
+    else if (i == 1)
+      result = weightGradient(op, transposed ? gradient : input,
+                              transposed ? input : gradient, op.resultSizes(1),
+                              arguments);
+    else {
+      SmallVector<int64_t> dims{0};
+      llvm::append_range(dims, llvm::seq<int64_t>(2, op.rank(0)));
+      result = op.target.reduce(ReductionKind::Sum, gradient, dims);
+    }
+    results.push_back(rounded(op, result));
+  }
+  return op.replaceWith(results);
+}
+
+void torch_ltc::populateConvolutionTensorLowerings(TensorLoweringTable &table) {
+  table.add("aten.convolution", lowerConvolution);
+  table.add("aten.convolution_backward", lowerConvolutionBackward);
+}

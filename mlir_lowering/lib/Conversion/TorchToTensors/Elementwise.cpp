@@ -1,0 +1,73 @@
+//===- Elementwise.cpp - Elementwise torch ops on tensors -----------------===//
+//
+// The scalar builders that the op table names (TorchToLinalg/Elementwise*.cpp)
+// say what an op computes; here their scalar code becomes tensor ops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorLowering.h"
+
+#include "../TorchToLinalg/ElementwiseScalar.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+using ScalarEmitter = Value (*)(ElementwiseBody &);
+
+static LogicalResult lowerElementwise(TensorLowering &op, ScalarEmitter emitter,
+                                      bool inResultDtype) {
+  SmallVector<Value> inputs;
+  SmallVector<Type> types;
+  SmallVector<unsigned> positions;
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+    if (!op.isTensor(i) || op.tensorAsNumber(i) ||
+        !isBroadcastable(op.sizes(i), op.resultSizes()))
+      continue;
+    inputs.push_back(op.tensor(i));
+    types.push_back(storageTypeOf(op.dtype(i)));
+    positions.push_back(i);
+  }
+  Type common = inResultDtype ? op.resultDtype() : resultTypeOfOperands(op);
+  Value result = op.compute(
+      op.resultSizes(), inputs,
+      [&](OpBuilder &nested, OpLowering &inside, ValueRange arguments) {
+        SmallVector<Value> elements(op.getNumOperands());
+        for (auto [argument, position] : llvm::zip(arguments, positions))
+          elements[position] = argument;
+        ElementwiseBody body(nested, inside, common, inResultDtype, elements);
+        Value value = emitter(body);
+        if (value && inResultDtype)
+          value = body.convert(value, body.dtype, op.resultDtype());
+        return value;
+      },
+      types);
+  return op.replaceWith(result);
+}
+
+static LogicalResult lowerIdentity(TensorLowering &op) {
+  return op.replaceWith(op.tensor(0));
+}
+
+template <ScalarEmitter emitter, bool inResultDtype>
+static LogicalResult lower(TensorLowering &op) {
+  if constexpr (emitter == &emitIdentity)
+    return lowerIdentity(op);
+  if constexpr (emitter == &emitCast)
+    if (op.dtype(0) == op.resultDtype())
+      return lowerIdentity(op);
+  return lowerElementwise(op, emitter, inResultDtype);
+}
+
+void torch_ltc::populateElementwiseTensorLowerings(TensorLoweringTable &table) {
+  // Every argument that isn't named may be a scalar parameter of the program.
+  auto runtimeNumbers = llvm::to_vector(llvm::seq<unsigned>(0, 10));
+  // Of the dtype rules only one computes in another dtype than the result's.
+  constexpr bool promote = true, promote_float = true, self = true,
+                 argument = true, div_mode = true, boolean = false;
+#define bool boolean
+#define ELEMENTWISE_OP(op, builder, rule)                                      \
+  table.add(op, lower<&emit##builder, rule>, runtimeNumbers);
+#include "torch_ltc/Dialect/Torch/ElementwiseOps.inc"
+#undef ELEMENTWISE_OP
+#undef bool
+}

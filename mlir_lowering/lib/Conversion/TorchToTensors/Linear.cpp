@@ -1,0 +1,37 @@
+//===- Linear.cpp - Matrix products on tensors ----------------------------===//
+
+#include "TensorLowering.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+/// 16-bit floats are multiplied and summed in float32, and rounded once.
+static LogicalResult lowerProduct(TensorLowering &op, Value left, Value right) {
+  Value product = op.target.matmul(left, right);
+  return op.replaceWith(
+      op.convert(product, computeDtypeOf(op.resultDtype()), op.resultDtype()));
+}
+
+static Value factor(TensorLowering &op, unsigned position) {
+  return op.operandAs(position, computeDtypeOf(op.resultDtype()));
+}
+
+/// mm(self, mat2): a batch of one.
+static LogicalResult lowerMm(TensorLowering &op) {
+  auto batched = [&](unsigned position) {
+    SmallVector<int64_t> sizes(op.sizes(position));
+    sizes.insert(sizes.begin(), 1);
+    return op.target.reshape(factor(op, position), sizes);
+  };
+  return lowerProduct(op, batched(0), batched(1));
+}
+
+/// bmm(self, mat2)
+static LogicalResult lowerBmm(TensorLowering &op) {
+  return lowerProduct(op, factor(op, 0), factor(op, 1));
+}
+
+void torch_ltc::populateLinearTensorLowerings(TensorLoweringTable &table) {
+  table.add("aten.mm", lowerMm);
+  table.add("aten.bmm", lowerBmm);
+}

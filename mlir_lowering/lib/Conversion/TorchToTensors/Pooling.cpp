@@ -1,0 +1,367 @@
+//===- Pooling.cpp - Poolings and their gradients on tensors --------------===//
+//
+// One slice of the padded input for each place in the window: element o of the
+// slice at place k is input o * stride - padding + k * dilation. A pooling
+// combines the slices; a gradient spreads each slice's share back.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorLowering.h"
+
+#include "../TorchToLinalg/PoolingWindow.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+namespace {
+class Windows {
+public:
+  Windows(TensorLowering &op, const PoolingGeometry &geometry)
+      : op(op), geometry(geometry) {
+    for (const PoolingDim &dim : geometry.dims) {
+      places *= dim.kernel;
+      outputSizes.push_back(dim.output);
+    }
+  }
+
+  int64_t getPlaces() const { return places; }
+
+  /// The input with everything around it that windows reach.
+  Value padded(Value input, TypedAttr scalar) const {
+    SmallVector<int64_t> low = leadingZeros(), high = low, interior = low;
+    for (const PoolingDim &dim : geometry.dims) {
+      low.push_back(dim.padding);
+      high.push_back(reach(dim) - dim.input - dim.padding);
+      interior.push_back(0);
+    }
+    return op.target.pad(input, low, high, interior, scalar);
+  }
+
+  /// The slice of `padded` at a place of the window.
+  Value slice(Value padded, int64_t place) const {
+    SmallVector<int64_t> offsets = leadingZeros(), strides(offsets.size(), 1);
+    SmallVector<int64_t> sizes(
+        TensorTarget::sizesOf(padded).take_front(geometry.leading));
+    for (auto [dim, k] : llvm::zip(geometry.dims, inWindow(place))) {
+      offsets.push_back(k * dim.dilation);
+      sizes.push_back(dim.output);
+      strides.push_back(dim.stride);
+    }
+    return op.target.slice(padded, offsets, sizes, strides);
+  }
+
+  /// A tensor of the input's sizes with the slice's elements at their inputs,
+  /// zeros elsewhere; what lies in the padding is dropped.
+  Value spread(Value slice, int64_t place, Type dtype) const {
+    SmallVector<int64_t> low = leadingZeros(), high = low, interior = low;
+    for (auto [dim, k] : llvm::zip(geometry.dims, inWindow(place))) {
+      int64_t first = k * dim.dilation - dim.padding;
+      int64_t last = first + (dim.output - 1) * dim.stride;
+      low.push_back(first);
+      high.push_back(dim.input - 1 - last);
+      interior.push_back(dim.stride - 1);
+    }
+    return op.target.pad(slice, low, high, interior, op.scalar(dtype, 0));
+  }
+
+  /// Positions in the flat spatial input of the slice's elements, -1 for those
+  /// in the padding; row-major over the spatial output.
+  SmallVector<int64_t> flatPositions(int64_t place) const {
+    SmallVector<int64_t> positions{0};
+    for (auto [dim, k] : llvm::zip(geometry.dims, inWindow(place))) {
+      SmallVector<int64_t> next;
+      for (int64_t outer : positions)
+        for (int64_t o = 0; o < dim.output; ++o) {
+          int64_t i = o * dim.stride - dim.padding + k * dim.dilation;
+          bool inside = outer >= 0 && i >= 0 && i < dim.input;
+          next.push_back(inside ? outer * dim.input + i : -1);
+        }
+      positions = std::move(next);
+    }
+    return positions;
+  }
+
+  ArrayRef<int64_t> getOutputSizes() const { return outputSizes; }
+
+private:
+  static int64_t reach(const PoolingDim &dim) {
+    return (dim.output - 1) * dim.stride + (dim.kernel - 1) * dim.dilation + 1;
+  }
+  SmallVector<int64_t> leadingZeros() const {
+    return SmallVector<int64_t>(geometry.leading, 0);
+  }
+  SmallVector<int64_t> inWindow(int64_t place) const {
+    SmallVector<int64_t> result(geometry.dims.size());
+    for (size_t i = result.size(); i-- > 0;) {
+      result[i] = place % geometry.dims[i].kernel;
+      place /= geometry.dims[i].kernel;
+    }
+    return result;
+  }
+
+  TensorLowering &op;
+  const PoolingGeometry &geometry;
+  SmallVector<int64_t> outputSizes;
+  int64_t places = 1;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Maxima
+//===----------------------------------------------------------------------===//
+
+/// As in torch a NaN wins, and of several NaNs the last; where all elements are
+/// -inf, the first that isn't padding.
+static LogicalResult lowerMaxPool(TensorLowering &op,
+                                  const PoolingGeometry &geometry) {
+  Windows windows(op, geometry);
+  Type dtype = op.dtype(0), i64 = op.builder.getI64Type();
+  Type signedI64 =
+      IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
+  TypedAttr lowest;
+  if (isa<FloatType>(dtype))
+    lowest = op.scalar(dtype, -std::numeric_limits<double>::infinity());
+  else
+    lowest = op.builder.getIntegerAttr(
+        storageTypeOf(dtype),
+        isUnsigned(dtype)
+            ? APInt::getZero(dtype.getIntOrFloatBitWidth())
+            : APInt::getSignedMinValue(dtype.getIntOrFloatBitWidth()));
+  SmallVector<int64_t> first = windows.flatPositions(0);
+  for (int64_t place = 1; place < windows.getPlaces(); ++place)
+    for (auto [known, position] :
+         llvm::zip(first, windows.flatPositions(place)))
+      if (known < 0)
+        known = position;
+  Value input = windows.padded(op.tensor(0), lowest);
+  SmallVector<int64_t> sizes(op.resultSizes());
+  Value best = op.target.splat(sizes, lowest);
+  Value where = op.target.broadcast(
+      op.constantIntegers(windows.getOutputSizes(), first, i64), sizes);
+  for (int64_t place = 0; place < windows.getPlaces(); ++place) {
+    Value candidate = windows.slice(input, place);
+    Value positions = op.constantIntegers(windows.getOutputSizes(),
+                                          windows.flatPositions(place), i64);
+    auto isBetter = [&](OpBuilder &nested, Value x, Value old) {
+      ScalarBuilder s(nested, op.loc, dtype);
+      Value better = s.compare(Comparison::gt, x, old);
+      return s.isFloat() ? s.logicalOr(better, s.isNan(x)) : better;
+    };
+    Value better =
+        op.compute(sizes, {candidate, best},
+                   [&](OpBuilder &nested, OpLowering &, ValueRange elements) {
+                     return isBetter(nested, elements[0], elements[1]);
+                   });
+    best = op.select(better, candidate, best);
+    if (op.isResultUsed(1))
+      where =
+          op.compute(sizes, {better, positions, where},
+                     [&](OpBuilder &nested, OpLowering &, ValueRange elements) {
+                       return ScalarBuilder(nested, op.loc, signedI64)
+                           .select(elements[0], elements[1], elements[2]);
+                     });
+  }
+  return op.replaceWith({best, where});
+}
+
+static LogicalResult lowerMaxBackward(TensorLowering &op,
+                                      const PoolingGeometry &geometry,
+                                      Value indices) {
+  Windows windows(op, geometry);
+  Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
+  Value gradient = op.operandAs(0, compute);
+  SmallVector<int64_t> sizes(op.sizes(0));
+  Value sum = op.zeros(op.resultSizes(), compute);
+  for (int64_t place = 0; place < windows.getPlaces(); ++place) {
+    Value positions = op.constantIntegers(windows.getOutputSizes(),
+                                          windows.flatPositions(place),
+                                          op.builder.getI64Type());
+    Value share =
+        op.compute(sizes, {indices, positions, gradient},
+                   [&](OpBuilder &nested, OpLowering &, ValueRange elements) {
+                     ScalarBuilder s(nested, op.loc, compute);
+                     Value isSource =
+                         s.compare(Comparison::eq, elements[0], elements[1]);
+                     return s.select(isSource, elements[2], s.integer(0));
+                   });
+    sum = op.add(sum, windows.spread(share, place, compute), compute);
+  }
+  return op.replaceWith(op.convert(sum, compute, dtype));
+}
+
+//===----------------------------------------------------------------------===//
+// Averages
+//===----------------------------------------------------------------------===//
+
+/// The number of elements that each window's sum is divided by; with the
+/// padding, without what hangs over it.
+static SmallVector<double> windowSizes(const PoolingGeometry &geometry,
+                                       bool countPadding,
+                                       std::optional<int64_t> divisor) {
+  SmallVector<double> counts{1};
+  for (const PoolingDim &dim : geometry.dims) {
+    SmallVector<double> next;
+    for (double outer : counts)
+      for (int64_t o = 0; o < dim.output; ++o) {
+        int64_t start = o * dim.stride - dim.padding;
+        int64_t end = std::min(start + dim.kernel, dim.input + dim.padding);
+        if (!countPadding) {
+          start = std::max<int64_t>(start, 0);
+          end = std::min(end, dim.input);
+        }
+        next.push_back(outer * static_cast<double>(end - start));
+      }
+    counts = std::move(next);
+  }
+  if (divisor)
+    counts.assign(counts.size(), static_cast<double>(*divisor));
+  return counts;
+}
+
+/// `tensor` divided by each window's size.
+static Value divideByCount(TensorLowering &op, Value tensor,
+                           const PoolingGeometry &geometry, bool countPadding,
+                           std::optional<int64_t> divisor, Type compute) {
+  SmallVector<double> counts = windowSizes(geometry, countPadding, divisor);
+  SmallVector<int64_t> sizes;
+  for (const PoolingDim &dim : geometry.dims)
+    sizes.push_back(dim.output);
+  SmallVector<APFloat> values;
+  for (double count : counts)
+    values.push_back(
+        cast<FloatAttr>(op.builder.getFloatAttr(compute, count)).getValue());
+  Value count = op.target.constant(
+      DenseElementsAttr::get(RankedTensorType::get(sizes, compute), values));
+  return op.compute(TensorTarget::sizesOf(tensor), {tensor, count},
+                    [&](OpBuilder &nested, OpLowering &, ValueRange elements) {
+                      return ScalarBuilder(nested, op.loc, compute)
+                          .div(elements[0], elements[1]);
+                    });
+}
+
+static LogicalResult lowerAverage(TensorLowering &op,
+                                  const PoolingGeometry &geometry,
+                                  bool countPadding,
+                                  std::optional<int64_t> divisor) {
+  if (!isa<FloatType>(op.dtype(0)))
+    return op.fail("its dtype isn't a float");
+  Windows windows(op, geometry);
+  Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
+  Value input = windows.padded(op.operandAs(0, compute), op.scalar(compute, 0));
+  Value sum = windows.slice(input, 0);
+  for (int64_t place = 1; place < windows.getPlaces(); ++place)
+    sum = op.add(sum, windows.slice(input, place), compute);
+  Value mean = divideByCount(op, sum, geometry, countPadding, divisor, compute);
+  return op.replaceWith(op.convert(mean, compute, dtype));
+}
+
+static LogicalResult lowerAverageBackward(TensorLowering &op,
+                                          const PoolingGeometry &geometry,
+                                          bool countPadding,
+                                          std::optional<int64_t> divisor) {
+  if (!isa<FloatType>(op.dtype(0)))
+    return op.fail("its dtype isn't a float");
+  Windows windows(op, geometry);
+  Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
+  Value share = divideByCount(op, op.operandAs(0, compute), geometry,
+                              countPadding, divisor, compute);
+  Value sum = windows.spread(share, 0, compute);
+  for (int64_t place = 1; place < windows.getPlaces(); ++place)
+    sum = op.add(sum, windows.spread(share, place, compute), compute);
+  return op.replaceWith(op.convert(sum, compute, dtype));
+}
+
+//===----------------------------------------------------------------------===//
+// The ops
+//===----------------------------------------------------------------------===//
+
+/// max_pool2d_with_indices(self, kernel_size, stride, padding, dilation,
+/// ceil_mode)
+static LogicalResult lowerMaxPool(TensorLowering &op) {
+  return lowerMaxPool(op,
+                      PoolingGeometry::read(op, op.sizes(0), op.resultSizes(),
+                                            1, op.integers(4)));
+}
+
+/// max_pool2d_with_indices_backward(grad_output, self, kernel_size, stride,
+/// padding, dilation, ceil_mode, indices)
+static LogicalResult lowerMaxPoolBackward(TensorLowering &op) {
+  return lowerMaxBackward(
+      op,
+      PoolingGeometry::read(op, op.sizes(1), op.sizes(0), 2, op.integers(5)),
+      op.tensor(7));
+}
+
+/// avg_pool2d(self, kernel_size, stride, padding, ceil_mode,
+/// count_include_pad, divisor_override)
+static LogicalResult lowerAveragePool(TensorLowering &op) {
+  auto geometry =
+      PoolingGeometry::read(op, op.sizes(0), op.resultSizes(), 1, {1});
+  std::optional<int64_t> divisor;
+  if (op.getNumOperands() > 6)
+    divisor = op.optionalInteger(6);
+  return lowerAverage(op, geometry, op.boolean(5), divisor);
+}
+
+/// avg_pool2d_backward(grad_output, self, kernel_size, stride, padding,
+/// ceil_mode, count_include_pad, divisor_override)
+static LogicalResult lowerAveragePoolBackward(TensorLowering &op) {
+  auto geometry = PoolingGeometry::read(op, op.sizes(1), op.sizes(0), 2, {1});
+  return lowerAverageBackward(op, geometry, op.boolean(6),
+                              op.optionalInteger(7));
+}
+
+/// Adaptive poolings whose windows are all of one size and don't overlap.
+static FailureOr<PoolingGeometry> readAdaptive(TensorLowering &op,
+                                               ArrayRef<int64_t> input,
+                                               ArrayRef<int64_t> output) {
+  auto geometry = PoolingGeometry::adaptive(input, output);
+  for (PoolingDim &dim : geometry.dims) {
+    if (dim.output == 0 || dim.input % dim.output != 0)
+      return op.fail("its windows differ in size");
+    dim.adaptive = false;
+    dim.kernel = dim.stride = dim.input / dim.output;
+  }
+  return geometry;
+}
+
+/// _adaptive_avg_pool2d(self, output_size)
+static LogicalResult lowerAdaptiveAverage(TensorLowering &op) {
+  auto geometry = readAdaptive(op, op.sizes(0), op.resultSizes());
+  return failed(geometry) ? failure()
+                          : lowerAverage(op, *geometry, false, std::nullopt);
+}
+
+/// _adaptive_avg_pool2d_backward(grad_output, self)
+static LogicalResult lowerAdaptiveAverageBackward(TensorLowering &op) {
+  auto geometry = readAdaptive(op, op.sizes(1), op.sizes(0));
+  return failed(geometry)
+             ? failure()
+             : lowerAverageBackward(op, *geometry, false, std::nullopt);
+}
+
+/// adaptive_max_pool2d(self, output_size)
+static LogicalResult lowerAdaptiveMax(TensorLowering &op) {
+  auto geometry = readAdaptive(op, op.sizes(0), op.resultSizes());
+  return failed(geometry) ? failure() : lowerMaxPool(op, *geometry);
+}
+
+/// adaptive_max_pool2d_backward(grad_output, self, indices)
+static LogicalResult lowerAdaptiveMaxBackward(TensorLowering &op) {
+  auto geometry = readAdaptive(op, op.sizes(1), op.sizes(0));
+  return failed(geometry) ? failure()
+                          : lowerMaxBackward(op, *geometry, op.tensor(2));
+}
+
+void torch_ltc::populatePoolingTensorLowerings(TensorLoweringTable &table) {
+  table.add("aten.max_pool2d_with_indices", lowerMaxPool);
+  table.add("aten.max_pool2d_with_indices_backward", lowerMaxPoolBackward);
+  table.add("aten.avg_pool2d", lowerAveragePool);
+  table.add("aten.avg_pool2d_backward", lowerAveragePoolBackward);
+  table.add("aten._adaptive_avg_pool2d", lowerAdaptiveAverage);
+  table.add("aten._adaptive_avg_pool2d_backward", lowerAdaptiveAverageBackward);
+  table.add("aten.adaptive_max_pool2d", lowerAdaptiveMax);
+  table.add("aten.adaptive_max_pool2d_backward", lowerAdaptiveMaxBackward);
+}

@@ -1,0 +1,44 @@
+//===- Scan.cpp - Prefix sums on tensors ----------------------------------===//
+//
+// In log2(n) steps: after each, an element holds the fold of twice as many
+// elements up to it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorLowering.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+/// `tensor` moved by `distance` along `dim`, `neutral` before it.
+static Value moved(TensorLowering &op, Value tensor, int64_t dim,
+                   int64_t distance, TypedAttr neutral) {
+  SmallVector<int64_t> sizes(TensorTarget::sizesOf(tensor));
+  SmallVector<int64_t> zeros(sizes.size(), 0), ones(sizes.size(), 1);
+  SmallVector<int64_t> low = zeros;
+  low[dim] = distance;
+  sizes[dim] -= distance;
+  Value kept = op.target.slice(tensor, zeros, sizes, ones);
+  return op.target.pad(kept, low, zeros, zeros, neutral);
+}
+
+/// cumsum(self, dim, dtype) and cumprod
+template <bool isSum> static LogicalResult lowerScan(TensorLowering &op) {
+  Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
+  Value result = op.operandAs(0, compute);
+  if (op.rank(0) == 0 || op.tensorType(0).getNumElements() == 0)
+    return op.replaceWith(op.convert(result, compute, dtype));
+  int64_t dim = op.dimension(1, op.rank(0));
+  TypedAttr neutral = op.scalar(compute, isSum ? 0 : 1);
+  for (int64_t distance = 1; distance < op.sizes(0)[dim]; distance *= 2) {
+    Value before = moved(op, result, dim, distance, neutral);
+    result = isSum ? op.add(before, result, compute)
+                   : op.mul(before, result, compute);
+  }
+  return op.replaceWith(op.convert(result, compute, dtype));
+}
+
+void torch_ltc::populateScanTensorLowerings(TensorLoweringTable &table) {
+  table.add("aten.cumsum", lowerScan<true>);
+  table.add("aten.cumprod", lowerScan<false>);
+}

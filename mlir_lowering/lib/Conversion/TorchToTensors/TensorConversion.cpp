@@ -1,0 +1,228 @@
+//===- TensorConversion.cpp - Torch dialect to a target -------------------===//
+
+#include "TensorConversion.h"
+
+#include "torch_ltc/Dialect/Torch/TorchDialect.h"
+#include "torch_ltc/Dialect/Torch/TorchOps.h"
+#include "torch_ltc/Support/UserLocation.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Func/Transforms/FuncConversions.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+const TensorLoweringTable &torch_ltc::tensorLoweringTable() {
+  static const TensorLoweringTable table = [] {
+    TensorLoweringTable table;
+    populateElementwiseTensorLowerings(table);
+    populateReductionTensorLowerings(table);
+    populateScanTensorLowerings(table);
+    populateDataMovementTensorLowerings(table);
+    populateLinearTensorLowerings(table);
+    populateConvolutionTensorLowerings(table);
+    populatePoolingTensorLowerings(table);
+    populateIndexingTensorLowerings(table);
+    populateConstructorTensorLowerings(table);
+    return table;
+  }();
+  return table;
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+static Value castValue(OpBuilder &builder, Type type, ValueRange inputs,
+                       Location loc) {
+  return UnrealizedConversionCastOp::create(builder, loc, type, inputs)
+      .getResult(0);
+}
+
+static void addTypes(TypeConverter &converter, const TensorTarget &target) {
+  converter.addConversion([](Type type) { return type; });
+  converter.addConversion([&](torch::ValueTensorType type) -> Type {
+    if (!type.isStatic())
+      return {};
+    Type element = target.elementTypeOf(type.getDtype());
+    // A number in a type that the target only has for numbers.
+    if (!element && type.getSizes().empty())
+      element = target.numberTypeOf(type.getDtype());
+    return element ? RankedTensorType::get(type.getSizes(), element) : Type();
+  });
+  auto number = [&](Type dtype) {
+    return RankedTensorType::get({}, target.numberTypeOf(dtype));
+  };
+  converter.addConversion([=](torch::IntType type) -> Type {
+    return number(IntegerType::get(type.getContext(), 64, IntegerType::Signed));
+  });
+  converter.addConversion([=](torch::FloatType type) -> Type {
+    return number(Float64Type::get(type.getContext()));
+  });
+  converter.addConversion([=](torch::BoolType type) -> Type {
+    return number(IntegerType::get(type.getContext(), 1));
+  });
+  converter.addTargetMaterialization(castValue);
+  converter.addSourceMaterialization(castValue);
+}
+
+/// Errors for tensors that the target doesn't have: of a dtype (only numbers
+/// may have such a one), or without elements.
+static LogicalResult checkTensors(ModuleOp module, const TensorTarget &target) {
+  LogicalResult result = success();
+  auto check = [&](Location loc, Type type, const Twine &what) {
+    auto tensor = dyn_cast<torch::ValueTensorType>(type);
+    if (!tensor || !tensor.isStatic())
+      return;
+    bool isEmpty = tensor.getNumElements() == 0 && !target.hasEmptyTensors();
+    if (!isEmpty && target.elementTypeOf(tensor.getDtype()))
+      return;
+    InFlightDiagnostic error = emitError(loc) << what;
+    if (isEmpty)
+      error << " has no elements, and " << target.getName()
+            << " no such tensors; leave it out";
+    else
+      error << " has the dtype " << tensor.getDtype()
+            << ", which the conversion to " << target.getName()
+            << " doesn't take; make it another dtype";
+    error << userLocationSuffix(loc);
+    result = failure();
+  };
+  module.walk([&](Operation *op) {
+    if (auto function = dyn_cast<func::FuncOp>(op))
+      for (auto [number, type] : llvm::enumerate(function.getArgumentTypes()))
+        check(op->getLoc(), type, "input " + Twine(number));
+    if (isa<torch::PrimNumToTensorScalarOp>(op))
+      return;
+    StringRef name = op->getName().getStringRef();
+    name.consume_front("torch.");
+    // A result that nobody asks for isn't made.
+    for (Value value : op->getResults())
+      if (!value.use_empty())
+        check(op->getLoc(), value.getType(), name + "'s result");
+  });
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// The pattern
+//===----------------------------------------------------------------------===//
+
+/// Constants and lists: what lowerings look through.
+static bool isLookedThrough(Operation *op) {
+  return isa<torch::PrimListConstructOp, torch::ConstantNoneOp,
+             torch::ConstantIntOp, torch::ConstantFloatOp,
+             torch::ConstantBoolOp, torch::ConstantStrOp,
+             torch::ConstantDeviceOp>(op);
+}
+
+/// The position of a number that must be known now and isn't.
+static std::optional<unsigned> findUnknown(Operation *op,
+                                           const TensorLoweringEntry &entry) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    Type type = operand.get().getType();
+    bool isNumber = torch::isScalarType(type) || isa<torch::BoolType>(type);
+    if (isNumber && !matchPattern(operand.get(), m_Constant()) &&
+        !llvm::is_contained(entry.runtimeNumbers, operand.getOperandNumber()))
+      return operand.getOperandNumber();
+  }
+  return std::nullopt;
+}
+
+namespace {
+struct TensorOpPattern : ConversionPattern {
+  TensorOpPattern(const TypeConverter &converter, MLIRContext *context,
+                  TensorTargetFactory makeTarget)
+      : ConversionPattern(converter, MatchAnyOpTypeTag(), /*benefit=*/1,
+                          context),
+        makeTarget(makeTarget) {}
+
+  LogicalResult
+  matchAndRewrite(Operation *op, ArrayRef<Value> operands,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!isa<torch::TorchDialect>(op->getDialect()) || isLookedThrough(op))
+      return failure();
+    StringRef name = op->getName().getStringRef();
+    if (auto foreign = dyn_cast<torch::OperatorOp>(op))
+      name = foreign.getName();
+    name.consume_front("torch.");
+    std::unique_ptr<TensorTarget> target = makeTarget(rewriter, op->getLoc());
+    TensorLowering lowering(op, name, operands, rewriter, *target);
+    const TensorLoweringEntry *entry = tensorLoweringTable().find(name);
+    if (!entry)
+      return lowering.fail(
+          "there is none for this op (backend contract, rule BC4)");
+    if (std::optional<unsigned> position = findUnknown(op, *entry))
+      return lowering.fail("argument " + Twine(*position) +
+                           " isn't a constant of the program (backend "
+                           "contract, rule BC6)");
+    return entry->lower(lowering);
+  }
+
+  TensorTargetFactory makeTarget;
+};
+} // namespace
+
+static void setLegality(ConversionTarget &target,
+                        const TypeConverter &converter,
+                        function_ref<bool(Operation *)> isLegalOp) {
+  target.addLegalOp<ModuleOp>();
+  target.addDynamicallyLegalOp<func::FuncOp>([&](func::FuncOp function) {
+    return converter.isSignatureLegal(function.getFunctionType()) &&
+           converter.isLegal(&function.getBody());
+  });
+  target.addDynamicallyLegalOp<func::ReturnOp, func::CallOp>(
+      [&](Operation *op) { return converter.isLegal(op); });
+  // Neither legal nor illegal: the driver then tries every op, also after one
+  // has failed, and each reports for itself.
+  target.markUnknownOpDynamicallyLegal(
+      [isLegalOp](Operation *op) -> std::optional<bool> {
+        if (isa<torch::TorchDialect>(op->getDialect()) && !isLookedThrough(op))
+          return std::nullopt;
+        return isLookedThrough(op) || isa<UnrealizedConversionCastOp>(op) ||
+               isLegalOp(op);
+      });
+}
+
+/// Constants, lists and the casts that fed them have no users any more.
+static void eraseUnused(ModuleOp module) {
+  SmallVector<Operation *> candidates;
+  module.walk([&](Operation *op) {
+    if (isLookedThrough(op) || isa<UnrealizedConversionCastOp>(op))
+      candidates.push_back(op);
+  });
+  for (Operation *op : llvm::reverse(candidates))
+    if (op->use_empty())
+      op->erase();
+}
+
+LogicalResult
+torch_ltc::convertToTensors(ModuleOp module, TensorTargetFactory makeTarget,
+                            function_ref<bool(Operation *)> isLegalOp) {
+  MLIRContext *context = module.getContext();
+  OpBuilder builder(context);
+  std::unique_ptr<TensorTarget> description =
+      makeTarget(builder, module.getLoc());
+  if (failed(checkTensors(module, *description)))
+    return failure();
+  TypeConverter converter;
+  addTypes(converter, *description);
+  RewritePatternSet patterns(context);
+  patterns.add<TensorOpPattern>(converter, context, makeTarget);
+  populateFunctionOpInterfaceTypeConversionPattern<func::FuncOp>(patterns,
+                                                                 converter);
+  populateReturnOpTypeConversionPattern(patterns, converter);
+  populateCallOpTypeConversionPattern(patterns, converter);
+  ConversionTarget target(*context);
+  setLegality(target, converter, isLegalOp);
+  if (failed(applyPartialConversion(module, target, std::move(patterns))))
+    return failure();
+  eraseUnused(module);
+  bool left = false;
+  module.walk([&](Operation *op) {
+    left |= isa<torch::TorchDialect>(op->getDialect()) ||
+            isa<UnrealizedConversionCastOp>(op);
+  });
+  return failure(left);
+}

@@ -1,0 +1,101 @@
+//===- TensorLowering.h - One torch op on its way to a target ---*- C++ -*-===//
+//
+// What a lowering gets: the op's operands by their position in the schema (of
+// `OpLowering`), and the target's operations. Families add their lowerings to
+// the table in `populate<Family>TensorLowerings`; both targets use the table.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOTENSORS_TENSORLOWERING_H
+#define TORCH_LTC_CONVERSION_TORCHTOTENSORS_TENSORLOWERING_H
+
+#include "TensorTarget.h"
+
+#include "../TorchToLinalg/OpLowering.h"
+
+namespace mlir::torch_ltc {
+
+class TensorLowering : public OpLowering {
+public:
+  /// Emits one element of the result; `elements` are those of the inputs, and
+  /// the numbers of `op` are values of f64, i64 or i1.
+  using ScalarBody =
+      function_ref<Value(OpBuilder &, OpLowering &op, ValueRange elements)>;
+
+  TensorLowering(Operation *op, StringRef name, ValueRange operands,
+                 ConversionPatternRewriter &builder, TensorTarget &target)
+      : OpLowering(op, name, operands, builder, target.getName(),
+                   /*numbersAreTensors=*/true),
+        target(target) {}
+
+  TensorTarget &target;
+
+  /// The tensor of these sizes whose elements `body` computes from those of
+  /// the inputs (broadcast); the body's arith and math ops become the target's
+  /// ops on tensors. `elementTypes`: what the body is to see the elements as,
+  /// if that isn't the tensors' types. The target refuses if the body returns
+  /// null.
+  Value compute(ArrayRef<int64_t> sizes, ValueRange inputs, ScalarBody body,
+                ArrayRef<Type> elementTypes = {});
+  /// As torch's `to(dtype)`.
+  Value convert(Value tensor, Type from, Type to);
+  Value operandAs(unsigned position, Type dtype) {
+    return convert(tensor(position), this->dtype(position), dtype);
+  }
+  /// The number at `position` as a tensor of one element.
+  Value numberTensor(unsigned position, Type dtype);
+
+  TypedAttr scalar(Type dtype, double value);
+  Value zeros(ArrayRef<int64_t> sizes, Type dtype);
+  Value add(Value a, Value b, Type dtype);
+  Value mul(Value a, Value b, Type dtype);
+  Value select(Value condition, Value yes, Value no);
+  /// Whether elements are equal, of integers.
+  Value equal(Value a, Value b);
+  Value constantIntegers(ArrayRef<int64_t> sizes, ArrayRef<int64_t> values,
+                         Type elementType);
+  Value constantBooleans(ArrayRef<int64_t> sizes, ArrayRef<bool> values);
+  Value flatten(Value tensor);
+
+  /// Values of the results' dtypes, with as many elements: they are reshaped.
+  LogicalResult replaceWith(ValueRange results);
+};
+
+using TensorLoweringFunction = LogicalResult (*)(TensorLowering &);
+
+struct TensorLoweringEntry {
+  TensorLoweringFunction lower;
+  /// Positions of numbers that may be scalar parameters of the program.
+  SmallVector<unsigned, 2> runtimeNumbers;
+};
+
+class TensorLoweringTable {
+public:
+  void add(StringRef name, TensorLoweringFunction lower,
+           ArrayRef<unsigned> runtimeNumbers = {}) {
+    entries[name] = {lower, SmallVector<unsigned, 2>(runtimeNumbers)};
+  }
+  const TensorLoweringEntry *find(StringRef name) const {
+    auto it = entries.find(name);
+    return it == entries.end() ? nullptr : &it->second;
+  }
+  /// Sorted.
+  std::vector<std::string> names() const;
+
+private:
+  llvm::StringMap<TensorLoweringEntry> entries;
+};
+
+void populateElementwiseTensorLowerings(TensorLoweringTable &table);
+void populateReductionTensorLowerings(TensorLoweringTable &table);
+void populateScanTensorLowerings(TensorLoweringTable &table);
+void populateDataMovementTensorLowerings(TensorLoweringTable &table);
+void populateLinearTensorLowerings(TensorLoweringTable &table);
+void populateConvolutionTensorLowerings(TensorLoweringTable &table);
+void populatePoolingTensorLowerings(TensorLoweringTable &table);
+void populateIndexingTensorLowerings(TensorLoweringTable &table);
+void populateConstructorTensorLowerings(TensorLoweringTable &table);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOTENSORS_TENSORLOWERING_H

@@ -1,0 +1,130 @@
+//===- TensorTarget.h - A dialect of whole-tensor ops -----------*- C++ -*-===//
+//
+// TOSA and StableHLO have much in common: ops on whole tensors of static
+// shape, no loops. What lowerings are made of stands here once; a dialect
+// says how it writes each. An operation that a dialect doesn't have ends in
+// `refuse`, which names it: the op being lowered then fails with this reason.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOTENSORS_TENSORTARGET_H
+#define TORCH_LTC_CONVERSION_TORCHTOTENSORS_TENSORTARGET_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Value.h"
+
+#include <memory>
+#include <string>
+
+namespace mlir::torch_ltc {
+
+enum class ReductionKind { Sum, Product, Maximum, Minimum, And, Or };
+
+/// One element of a convolution's result is the sum over its window of input
+/// times weight. Dimensions: input [n, c, ...], weight [o, c / groups, ...],
+/// result [n, o, ...]. A dilated input has zeros between its elements; a
+/// negative padding cuts off.
+struct ConvolutionWindow {
+  SmallVector<int64_t> stride, padLow, padHigh, inputDilation, weightDilation;
+  int64_t groups = 1;
+
+  int64_t spatialRank() const { return stride.size(); }
+  int64_t resultSize(int64_t dim, int64_t input, int64_t weight) const;
+};
+
+class TensorTarget {
+public:
+  TensorTarget(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
+  virtual ~TensorTarget() = default;
+
+  /// As users know the dialect: "TOSA".
+  virtual StringRef getName() const = 0;
+  /// The element type for torch's `dtype`, null if the dialect has none.
+  virtual Type elementTypeOf(Type dtype) const = 0;
+  /// The element type of a Python number of this dtype (f64, si64, i1) that is
+  /// a parameter of the program.
+  virtual Type numberTypeOf(Type dtype) const = 0;
+
+  virtual bool hasEmptyTensors() const = 0;
+
+  virtual Value constant(DenseElementsAttr value) = 0;
+  /// `scalar` everywhere.
+  Value splat(ArrayRef<int64_t> sizes, TypedAttr scalar);
+  Value zeros(ArrayRef<int64_t> sizes, Type elementType);
+  /// 0, 1, 2, ...
+  virtual Value iota(int64_t size, Type elementType) = 0;
+
+  virtual Value reshape(Value tensor, ArrayRef<int64_t> sizes) = 0;
+  /// Result dimension i is dimension `permutation[i]` of the tensor.
+  virtual Value transpose(Value tensor, ArrayRef<int64_t> permutation) = 0;
+  /// Dimensions that are 1 or missing at the front are repeated.
+  virtual Value broadcast(Value tensor, ArrayRef<int64_t> sizes) = 0;
+  virtual Value slice(Value tensor, ArrayRef<int64_t> offsets,
+                      ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) = 0;
+  /// `interior` elements between each two; negative edges cut off.
+  virtual Value pad(Value tensor, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
+                    ArrayRef<int64_t> interior, TypedAttr scalar) = 0;
+  virtual Value concatenate(ValueRange parts, int64_t dim) = 0;
+  virtual Value reverse(Value tensor, ArrayRef<int64_t> dims) = 0;
+
+  /// The result doesn't have the dimensions `dims` (sorted).
+  virtual Value reduce(ReductionKind kind, Value tensor,
+                       ArrayRef<int64_t> dims) = 0;
+  /// [b, m, k] x [b, k, n] -> [b, m, n]
+  virtual Value matmul(Value left, Value right) = 0;
+  /// [n, k, c] at [n, w] (integers) -> [n, w, c]
+  virtual Value gather(Value values, Value indices) = 0;
+  virtual Value convolve(Value input, Value weight,
+                         const ConvolutionWindow &window) = 0;
+
+  /// Rewrites functions of math that the dialect hasn't in a body that is
+  /// about to be written with `elementwise`.
+  virtual LogicalResult expandScalarCode(Operation *) { return success(); }
+  /// An op of arith or math, as it is written on elements, on tensors of one
+  /// rank whose dimensions of size 1 are repeated.
+  virtual Value elementwise(Operation *op, ValueRange operands) = 0;
+
+  /// Notes that the dialect can't do this: a clause such as "TOSA has no
+  /// remainder of floats". The value stands for what would have been computed.
+  Value refuse(const Twine &reason, Type type);
+  bool isRefused() const { return !refusal.empty(); }
+  StringRef getRefusal() const { return refusal; }
+
+  static RankedTensorType typeOf(Value tensor) {
+    return cast<RankedTensorType>(tensor.getType());
+  }
+  static ArrayRef<int64_t> sizesOf(Value tensor) {
+    return typeOf(tensor).getShape();
+  }
+
+protected:
+  /// The op's name and the dialect's.
+  Value refuse(Operation *op, Type type);
+
+  OpBuilder &builder;
+  Location loc;
+
+private:
+  std::string refusal;
+};
+
+/// Makes the target of one op.
+using TensorTargetFactory =
+    std::unique_ptr<TensorTarget> (*)(OpBuilder &builder, Location loc);
+
+/// The comparison that holds where `predicate` doesn't, of those that hold for
+/// NaNs: what dialects that only have comparisons without NaNs need.
+std::optional<arith::CmpFPredicate>
+negatedUnordered(arith::CmpFPredicate predicate);
+
+/// slt for ult, and so on.
+arith::CmpIPredicate signedPredicate(arith::CmpIPredicate predicate);
+
+/// Shapes of which dimensions of size 1 are repeated.
+SmallVector<int64_t> broadcastSizes(ValueRange tensors);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOTENSORS_TENSORTARGET_H
