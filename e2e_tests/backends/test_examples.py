@@ -23,6 +23,7 @@ BACKENDS = {
     "eager-interpreter": ("eager_interpreter", "", False),
     "torch-mlir": ("torch_mlir_linalg", "TORCH_LTC_PARSER_PYTHON", False),
     "iree": ("iree_compiler", "TORCH_LTC_IREE_PYTHON", True),
+    "jax": ("jax_stablehlo", "TORCH_LTC_JAX_PYTHON", True),
     "iree-linalg": ("iree_compiler", "TORCH_LTC_IREE_PYTHON", True),
 }
 
@@ -37,9 +38,13 @@ print(json.dumps([loss.item() for loss in outcome.losses]))
 """
 
 
+# The benchmarks' environment has JAX too.
+PLACES = {"TORCH_LTC_JAX_PYTHON": ROOT / ".venv-jax" / "bin" / "python"}
+
+
 def peer(variable: str, importable: bool) -> dict[str, str]:
     """Environment of a process that can use the peer."""
-    python = os.environ.get(variable, "")
+    python = os.environ.get(variable, "") or str(PLACES.get(variable, ""))
     if not python or not Path(python).exists():
         pytest.skip(f"'./dev peers' makes what {variable} names")
     if not importable:

@@ -47,6 +47,18 @@ class _Backend:
 _registered: dict[str, _Backend] = {}
 
 
+def _compile_tosa(program: Program) -> Callable[..., Any]:
+    from torch_ltc.mlir_module import compile_mlir
+
+    return compile_mlir(program.bytecode)
+
+
+#: Always there: our own runtime by way of TOSA. Stage and compile function.
+_BUILTIN: dict[str, tuple[str, Callable[[Program], Callable[..., Any]]]] = {
+    "tosa": ("tosa", _compile_tosa)
+}
+
+
 def _op_names(names: Iterable[str]) -> tuple[str, ...]:
     """ "aten::sort" and "aten.sort" are the same op."""
     return tuple(name.replace("::", ".") for name in names)
@@ -72,7 +84,8 @@ def register_backend(
     returns None. It runs on a worker thread.
 
     `stage`: what `program.text` and `program.bytecode` are: "torch" (at the
-    backend contract, in torch-mlir's syntax), "linalg" or "torch-raw".
+    backend contract, in torch-mlir's syntax), "linalg", "tosa", "stablehlo" or
+    "torch-raw". On stages tosa and stablehlo the numbers are tensors of rank 0.
     `legal_ops`: ops ("aten.gelu") that stay whole although torch_ltc would
     decompose them. `unsupported_ops`: ops that the backend can't do; they run
     eagerly and stand in `torch_ltc.fallbacks()`, unless a decomposition removes
@@ -116,6 +129,7 @@ def backends() -> dict[str, str]:
     """Names that `use_backend` takes, with their stage, or "installed" for
     those of packages that aren't loaded yet."""
     found = {point.name: "installed" for point in entry_points(group=ENTRY_POINTS)}
+    found.update({name: stage for name, (stage, _) in _BUILTIN.items()})
     found.update({name: backend.stage for name, backend in _registered.items()})
     return dict(sorted(found.items()))
 
@@ -151,7 +165,11 @@ class use_backend:  # noqa: N801 (it is used as a function and in `with`)
 
 
 def find_installed(name: str) -> None:
-    """Loads the installed package that has the backend."""
+    """Registers a backend of ours, or loads the installed package that has it."""
+    if name in _BUILTIN:
+        stage, compile = _BUILTIN[name]
+        register_backend(name, compile, stage=stage)
+        return
     points = [p for p in entry_points(group=ENTRY_POINTS) if p.name == name]
     if not points:
         known = ", ".join(backends()) or "none"
@@ -188,7 +206,7 @@ def _compile(backend: _Backend, traced: Any) -> Callable[..., None]:
 
 def _check_ops(backend: _Backend, program: Program) -> None:
     """An unsupported op that a decomposition made can't fall back any more."""
-    if not backend.unsupported_ops or backend.stage == "linalg":
+    if not backend.unsupported_ops or backend.stage not in ("torch-raw", "torch"):
         return
     for line in program.text.splitlines():
         words = line.split()
@@ -296,6 +314,14 @@ def _failure(
     )
 
 
+def _text(program: Program) -> str:
+    """At the backend's stage, or as traced if it doesn't get there."""
+    try:
+        return program.text
+    except RuntimeError:
+        return program.text_at("torch-raw")
+
+
 def _save(
     backend: _Backend,
     program: Program,
@@ -309,7 +335,7 @@ def _save(
             prefix=f"torch_ltc-{backend.name}-{program.name[:12]}-"
         )
         with open(os.path.join(folder, "program.mlir"), "w") as file:
-            file.write(program.text)
+            file.write(_text(program))
         with open(os.path.join(folder, "error.txt"), "w") as file:
             file.write(text + "\n")
         if inputs is not None:

@@ -43,8 +43,19 @@ __all__ = [
 
 #: ir: traced nodes; torch-raw: torch dialect as traced; torch: at the backend
 #: contract; linalg: on tensors; kernels: command list; llvm: IR per kernel; asm:
-#: of this machine's CPU.
-STAGES = ("ir", "torch-raw", "torch", "linalg", "kernels", "llvm", "asm")
+#: of this machine's CPU. For other compilers, not on the way to host code: tosa,
+#: stablehlo.
+STAGES = (
+    "ir",
+    "torch-raw",
+    "torch",
+    "linalg",
+    "tosa",
+    "stablehlo",
+    "kernels",
+    "llvm",
+    "asm",
+)
 #: The traced graph for Graphviz, and as a picture.
 DRAWINGS = ("dot", "svg")
 

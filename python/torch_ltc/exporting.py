@@ -26,7 +26,20 @@ from torch_ltc.program import Program, TensorSpec
 from torch_ltc.step import mark_step, wait_device_ops
 
 #: Dialects that `export` writes, and the stage that each is.
-DIALECTS = {"torch": "torch", "linalg": "linalg"}
+DIALECTS = {
+    "torch": "torch",
+    "linalg": "linalg",
+    "tosa": "tosa",
+    "stablehlo": "stablehlo",
+}
+
+#: Types of the arguments that are numbers: floats and ints.
+SCALAR_TYPES = {
+    "torch": {"float": "!torch.float", "int": "!torch.int"},
+    "linalg": {"float": "f64", "int": "i64"},
+    "tosa": {"float": "tensor<f32>", "int": "tensor<i64>"},
+    "stablehlo": {"float": "tensor<f64>", "int": "tensor<i64>"},
+}
 
 #: Of manifests that this version writes and reads.
 MANIFEST_VERSION = 1
@@ -57,7 +70,7 @@ class ExportedProgram:
         #: The same of each result; role "result" for what the function returns;
         #: `updates`: the number of the input that it is the new value of, or -1.
         self.outputs = outputs
-        #: kind ("int", "float") and value of each number argument.
+        #: kind ("int", "float"), value and MLIR type of each number argument.
         self.scalars = scalars
         #: What the inputs were when it was traced.
         self.values = values
@@ -83,8 +96,16 @@ class ExportedProgram:
 
     def run(self, values: list[torch.Tensor] | None = None) -> list[torch.Tensor]:
         """The outputs, by torch_ltc's compiler, for `values` (default: those
-        that it was traced with) of the inputs."""
+        that it was traced with) of the inputs. It reads all dialects but
+        StableHLO."""
         from torch_ltc.mlir_module import compile_mlir
+
+        if self.dialect == "stablehlo":
+            raise ValueError(
+                "torch_ltc's own compiler doesn't read StableHLO: run the program with "
+                "a compiler that does (examples/backends/jax_stablehlo.py), or export "
+                "it in dialect torch, linalg or tosa."
+            )
 
         numbers = [scalar["value"] for scalar in self.scalars]
         return compile_mlir(self.text)(*(values or self.values), *numbers)
@@ -144,7 +165,7 @@ def export(
     lazy_args, lazy_kwargs = tree_map(_to_lazy, (tuple(args), kwargs))
     for name, tensor in _argument_names(lazy_args, lazy_kwargs):
         named[name] = ("argument", tensor)
-    with _only_tracing("export"), torch.no_grad():
+    with _only_tracing("export"), config(source_info=True), torch.no_grad():
         before = _data_keys(named)
         results = function(*lazy_args, **lazy_kwargs)
         return _exported(dialect, named, results, before)
@@ -182,7 +203,7 @@ def export_step(
     named = {**_tensors_of(module), **_states_of(module, optimizer)}
     for name, tensor in _argument_names(lazy_args, {}):
         named[name] = ("argument", tensor)
-    with _only_tracing("export_step"), config(auto_step=False):
+    with _only_tracing("export_step"), config(auto_step=False, source_info=True):
         before = _data_keys(named)
         results = step(*lazy_args)
         return _exported(dialect, named, results, before)
@@ -247,7 +268,10 @@ def _exported(
     inputs = _input_rows(traced, program, keys, named)
     places = {row["name"]: number for number, row in enumerate(inputs)}
     outputs = _output_rows(traced, program, returned, written, named, places)
-    scalars = [{"kind": kind, "value": value} for kind, value in traced.scalars()]
+    scalars = [
+        {"kind": kind, "value": value, "type": SCALAR_TYPES[dialect][kind]}
+        for kind, value in traced.scalars()
+    ]
     values = [traced.input_tensor(i) for i in range(len(inputs))]
     return ExportedProgram(program, dialect, inputs, outputs, scalars, values)
 

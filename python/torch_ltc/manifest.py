@@ -37,7 +37,7 @@ MESSAGES: dict[str, list[tuple[str, str]]] = {
         ("updates", "int32"),
         ("also", "repeated string"),
     ],
-    "Scalar": [("kind", "string"), ("value", "double")],
+    "Scalar": [("kind", "string"), ("value", "double"), ("type", "string")],
 }
 
 

@@ -9,9 +9,10 @@ from torch_ltc.program import TensorSpec
 
 
 class CompiledModule:
-    """A compiled function: call it with one CPU tensor for each of `inputs`,
-    then one Python number for each scalar argument (float for f64, int for
-    i64); it returns the list of its outputs, or writes them to `out`."""
+    """A compiled function: call it with one CPU tensor for each of `inputs`
+    (or a number, for one of rank 0), then one Python number for each scalar
+    argument (float for f64, int for i64); it returns the list of its outputs,
+    or writes them to `out`."""
 
     def __init__(self, module: str | bytes) -> None:
         data = module.encode() if isinstance(module, str) else bytes(module)
@@ -26,7 +27,12 @@ class CompiledModule:
         out: list[torch.Tensor] | None = None,
     ) -> list[torch.Tensor]:
         count = len(self.inputs)
-        tensors = [tensor.contiguous() for tensor in arguments[:count]]
+        tensors = [
+            torch.as_tensor(argument, dtype=spec.dtype).contiguous()
+            if isinstance(argument, (int, float))
+            else argument.contiguous()
+            for argument, spec in zip(arguments[:count], self.inputs)
+        ]
         if out is None:
             out = [torch.empty(o.shape, dtype=o.dtype) for o in self.outputs]
         self._executable.run(tensors, list(arguments[count:]), out)
@@ -35,6 +41,6 @@ class CompiledModule:
 
 def compile_mlir(module: str | bytes) -> CompiledModule:
     """Compiles a module, as MLIR text or bytecode, with one function in the
-    torch dialect or on the linalg stage. RuntimeError: what can't be parsed or
-    lowered, with the op."""
+    torch dialect, in TOSA or on the linalg stage. RuntimeError: what can't be
+    parsed or lowered, with the op."""
     return CompiledModule(module)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 #: Stages that a program can be taken at, as MLIR text or bytecode.
-MODULE_STAGES = ("torch-raw", "torch", "linalg")
+MODULE_STAGES = ("torch-raw", "torch", "linalg", "tosa", "stablehlo")
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,11 @@ class Program:
         #: Hash of what is computed, hexadecimal: the program's name everywhere.
         self.name: str = traced.name
         #: The function's name in the module.
-        self.entry: str = traced.entry
+        self.entry: str = "main" if stage == "stablehlo" else traced.entry
         self.inputs = [TensorSpec.from_row(row) for row in traced.inputs()]
         self.outputs = [TensorSpec.from_row(row) for row in traced.outputs()]
-        #: Type of each scalar argument: int or float (64 bits).
+        #: Type of each scalar argument: int or float (64 bits). On stages tosa
+        #: and stablehlo these arguments are tensors of rank 0.
         self.scalars: list[type] = [
             int if kind == "int" else float for kind, _ in traced.scalars()
         ]

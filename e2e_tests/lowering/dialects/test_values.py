@@ -1,0 +1,116 @@
+"""Lowerings to TOSA and StableHLO against eager torch, by the cases of the
+lowerings to linalg: what a dialect can say has eager's values, anything else is
+refused with the op and the reason."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import jax_peer
+import pytest
+import torch
+import torch_ltc
+from lowering.linalg.native import LTC_OPT
+from lowering.linalg.test_values import FAMILIES, compare
+from lowering.linalg.torch_text import Case, Function, make_function
+
+REFUSALS = (
+    r"(aten\.\w+(\.\w+)?('s result)?|input \d+) (has no lowering to (TOSA|StableHLO): "
+    r".+|has the dtype '\w+', which the conversion to .+|has no elements, and .+)|"
+    r".*rule BC4.*"
+)
+# What a dialect rounds otherwise than C: quotients that are nearly integers come
+# out on the other side.
+ROUNDED = ("div.Tensor_mode", "div.Scalar_mode", "floor_divide", "remainder", "fmod")
+# Of the cases of each family, which share a dialect takes at least. The rest has
+# dtypes that it doesn't take, no elements, or ops such as scatters and sorting.
+TAKEN = {
+    "tosa": {
+        "elementwise": 0.6,
+        "reduction": 0.6,
+        "movement": 0.6,
+        "indexing": 0.2,
+        "window": 0.7,
+    },
+    "stablehlo": {
+        "elementwise": 0.75,
+        "reduction": 0.75,
+        "movement": 0.75,
+        "indexing": 0.2,
+        "window": 0.8,
+    },
+}
+# Without --full.
+EVERY = 3
+
+
+def converted(functions: list[Function], dialect: str) -> tuple[dict[int, str], str]:
+    """Texts of those that the dialect can say, and what is said of the rest."""
+    modules = [f"module @case_{i} {{\n{f.text}\n}}" for i, f in enumerate(functions)]
+    done = subprocess.run(
+        [str(LTC_OPT), f"--ltc-torch-to-{dialect}", "--split-input-file"],
+        input="\n// -----\n".join(modules),
+        capture_output=True,
+        text=True,
+    )
+    texts = {}
+    for chunk in done.stdout.split("// -----"):
+        if found := re.search(r"module @case_(\d+)", chunk):
+            texts[int(found[1])] = chunk
+    return texts, done.stderr
+
+
+def arguments(function: Function) -> list[torch.Tensor]:
+    """In the order of the function's parameters; numbers are tensors."""
+    tensors, scalars = iter(function.tensors), iter(function.scalars)
+    signature = function.text.split("(", 1)[1].split(") -> ")[0].split("%arg")[1:]
+    return [
+        next(tensors)
+        if "vtensor" in part
+        else torch.tensor(
+            next(scalars),
+            dtype=torch.float64 if "torch.float" in part else torch.int64,
+        )
+        for part in signature
+    ]
+
+
+def run_tosa(text: str, values: list[torch.Tensor]) -> list[torch.Tensor]:
+    module = torch_ltc.compile_mlir(text)
+    return module(*(v.to(spec.dtype) for v, spec in zip(values, module.inputs)))
+
+
+@pytest.mark.parametrize("dialect", TAKEN)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values(family: str, dialect: str, request: pytest.FixtureRequest) -> None:
+    step = 1 if request.config.getoption("--full") else EVERY
+    cases: list[Case] = FAMILIES[family][::step]
+    functions = [make_function(case, f"case_{i}") for i, case in enumerate(cases)]
+    texts, errors = converted(functions, dialect)
+    for line in errors.splitlines():
+        if ": error: " in line:
+            message = line.split(": error: ", 1)[1]
+            assert re.fullmatch(REFUSALS, message), message
+    assert len(texts) >= TAKEN[dialect][family] * len(cases), errors
+    texts = {i: t for i, t in texts.items() if not cases[i].op.startswith(ROUNDED)}
+    programs = [(text, arguments(functions[i])) for i, text in texts.items()]
+    assert "Stack dump" not in errors
+    if dialect == "tosa":
+        results = [run_tosa(*program) for program in programs]
+    else:
+        results = jax_peer.run(programs)
+    failures = []
+    for i, outputs in zip(texts, results, strict=True):
+        for number, pair in enumerate(zip(outputs, functions[i].expected, strict=True)):
+            try:
+                compare(loosened(cases[i]), number, *pair)
+            except AssertionError as error:
+                failures.append(str(error))
+    assert not failures, f"{len(failures)} results differ\n" + "\n".join(failures)
+
+
+def loosened(case: Case) -> Case:
+    """Quotients by reciprocals and roots by powers are a few units off."""
+    tolerance = max(case.tolerance or 0.0, 2e-6)
+    return Case(case.op, case.args, case.kwargs, tolerance)
