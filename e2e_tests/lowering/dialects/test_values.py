@@ -34,9 +34,9 @@ TAKEN = {
         "window": 0.7,
     },
     "stablehlo": {
-        "elementwise": 0.75,
-        "reduction": 0.75,
-        "movement": 0.75,
+        "elementwise": 0.7,
+        "reduction": 0.7,
+        "movement": 0.65,
         "indexing": 0.2,
         "window": 0.8,
     },

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Tosa/IR/TosaOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -46,6 +47,12 @@ template <typename OpTy> Value TosaTarget::compare(Value a, Value b) {
 }
 
 Value TosaTarget::mul(Value a, Value b) {
+  // MLIR 22 folds x * 0 to 0, also of NaN and infinities; x - x it doesn't.
+  if (matchPattern(a, m_AnyZeroFloat()))
+    std::swap(a, b);
+  if (matchPattern(b, m_AnyZeroFloat()) &&
+      sizesOf(a) == ArrayRef<int64_t>(broadcastSizes({a, b})))
+    return binary<tosa::SubOp>(a, a);
   return tosa::MulOp::create(builder, loc,
                              typeOf(a).clone(broadcastSizes({a, b})), a, b,
                              zeroPoint(builder.getI8Type()));
