@@ -15,6 +15,8 @@ SIGNS = {
     "torch-raw": "torch.aten.tanh",
     "torch": "!torch.vtensor<[3,4],f32>",
     "linalg": "linalg.generic",
+    "tosa": "tosa.",
+    "stablehlo": "stablehlo.",
     "kernels": "ltc.kernel_call",
     "llvm": "llvm.",
     "asm": ".globl",
