@@ -130,4 +130,9 @@ def _transposed(a: torch.Tensor) -> torch.Tensor:
     return a if a.dtype is BOOL else a + first_column.sum()
 
 
-ROWS = [*VIEWS, *LISTS, *JOINS, *PADS, *GRADIENTS, *VIEW_WRITES]
+EMPTY = [
+    Row("cat-empty", lambda a: torch.cat([a, a]), (any_of(5, 0),), NUMBERS),
+    Row("cumsum-empty", lambda a: a.cumsum(-1), (any_of(3, 0, 2),), NUMBERS),
+]
+
+ROWS = [*EMPTY, *VIEWS, *LISTS, *JOINS, *PADS, *GRADIENTS, *VIEW_WRITES]

@@ -68,6 +68,12 @@ SPECIAL_FUNCTIONS = [
     Row("special_entr", torch.special.entr, (positive(3, 5),), FLOATS),
     Row("special_entr-special", torch.special.entr, (special(),), FLOATS, grad=False),
     Row("angle", torch.angle, (x,), FLOATS, grad=False),
+    Row("i0", torch.i0, (x,), FLOATS),
+    Row("digamma-gradient", torch.digamma, (positive(3, 5),), WIDE),
+    Row("frexp", lambda a: tuple(torch.frexp(a)), (special(),), WIDE, grad=False),
+    Row("nextafter", torch.nextafter, (x, y), WIDE, grad=False),
+    Row("gcd-lcm", lambda a, b: (torch.gcd(a, b), torch.lcm(a, b)), (x, y), INTS, grad=False),
+    Row("nan_to_num", lambda a: torch.nan_to_num(a, 7), (special(),), FLOATS),
 ]  # fmt: skip
 
 ROUNDING = [
@@ -99,6 +105,7 @@ TESTS = [
 
 ACTIVATIONS = [
     Row("gelu", F.gelu, (x,), FLOATS),
+    Row("gelu-special", F.gelu, (special(),), FLOATS, grad=False),
     Row("gelu-tanh", lambda a: F.gelu(a, approximate="tanh"), (x,), FLOATS),
     Row("silu", F.silu, (x,), FLOATS),
     Row("hardswish", F.hardswish, (distinct(4, 7),), FLOATS),

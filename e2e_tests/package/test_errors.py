@@ -173,6 +173,33 @@ def test_a_step_with_a_wrong_index_leaves_the_model_as_it_was() -> None:
     assert step([1, 2], 0).item() > 0
 
 
+DIVISIONS = {
+    "floor_divide": lambda a, b: a // b,
+    "remainder": lambda a, b: a % b,
+    "fmod": torch.fmod,
+    "div trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int8])
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_integers_divided_by_zero(name: str, dtype: torch.dtype) -> None:
+    numbers = torch.tensor([7, 8], dtype=dtype).to("lazy")
+    divisors = torch.tensor([2, 0], dtype=dtype)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        DIVISIONS[name](numbers.cpu(), divisors)
+    with pytest.raises(RuntimeError, match=r"ZeroDivisionError.*test_errors\.py"):
+        DIVISIONS[name](numbers, divisors.to("lazy")).tolist()
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        DIVISIONS[name](numbers, 0)
+    assert DIVISIONS[name](numbers, divisors.to("lazy") + 1).tolist()[0] < 7
+
+
+def test_wrong_probabilities_are_an_error() -> None:
+    with pytest.raises(RuntimeError, match=r"out of range.*test_errors\.py"):
+        torch.multinomial(torch.tensor([0.5, -1.0], device="lazy"), 1).item()
+
+
 def test_data_pointer_is_refused() -> None:
     with pytest.raises((RuntimeError, TypeError)):
         torch.ones(3, device="lazy").numpy()

@@ -39,6 +39,17 @@ bool isKeptWhole(const ExternalBackend &backend, const std::string &emitName) {
   return lowered.contains(emitName) || backend.legalOps.contains(emitName);
 }
 
+/// Ops that PyTorch's kernels compute: no other compiler can, unless it says
+/// so.
+bool isHostOp(const std::string &emitName) {
+  static const std::unordered_set<std::string> names = {
+#define HOST_OP(Name) Name,
+#include "HostOps.inc"
+#undef HOST_OP
+  };
+  return names.contains(emitName);
+}
+
 /// "aten.sort.stable" -> "aten.sort"
 std::string withoutOverload(const std::string &emitName) {
   size_t first = emitName.find('.');
@@ -104,9 +115,11 @@ bool torch_ltc::isRefusedByBackend(const char *emitName) {
     backend = selectedBackend();
     version = configVersion();
   }
-  if (!backend || backend->unsupportedOps.empty())
+  if (!backend)
     return false;
   std::string name = emitName;
+  if (isHostOp(name) && !backend->legalOps.contains(name))
+    return true;
   return (backend->unsupportedOps.contains(name) ||
           backend->unsupportedOps.contains(withoutOverload(name))) &&
          isKeptWhole(*backend, name);

@@ -31,6 +31,13 @@ bool torch_ltc::isSupportedDType(ScalarType type) {
   }
 }
 
+/// Dtypes with which even PyTorch's CPU kernels do little: what they do, they
+/// do.
+static bool isBareUnsigned(ScalarType type) {
+  return type == ScalarType::UInt16 || type == ScalarType::UInt32 ||
+         type == ScalarType::UInt64;
+}
+
 void torch_ltc::checkDType(ScalarType type, const std::string &opName) {
   TORCH_CHECK(isSupportedDType(type), "Device 'lazy' doesn't compute with ",
               "dtype ", c10::toString(type),
@@ -78,6 +85,8 @@ void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
     auto type = ScalarType(value.toInt());
     if (c10::isComplexType(type))
       return giveUp("complex numbers");
+    if (isBareUnsigned(type))
+      return giveUp("unsigned integers of this width");
     checkDType(type, record.name);
     attributes.header(Tag::dtype);
     return attributes.word(int64_t(type));
@@ -90,6 +99,8 @@ void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
 void ArgumentWalk::addOperand(const at::Tensor &tensor) {
   if (tensor.is_complex())
     return giveUp("complex numbers");
+  if (isBareUnsigned(tensor.scalar_type()))
+    return giveUp("unsigned integers of this width");
   checkDType(tensor.scalar_type(), record.name);
   hasStridedOperand |= !hasPackedStrides(tensor);
   operands.push_back(tensorDataOf(tensor)->value());
@@ -200,7 +211,9 @@ void ArgumentWalk::visitScalar(const ArgumentSpec &spec, const IValue &value) {
       spec.defaultValue && spec.defaultValue->isScalar() &&
       spec.defaultValue->toScalar().equal(
           value.isDouble() ? value.toDouble() : double(value.toInt()));
-  if (!spec.isDynamicScalar || isDefault)
+  // A factor of zero drops its operand, whatever that holds.
+  bool isDropped = spec.name == "beta" && value.toScalar().toDouble() == 0;
+  if (!spec.isDynamicScalar || isDefault || isDropped)
     return value.isDouble() ? attributes.floating(value.toDouble())
                             : attributes.integer(value.toInt());
   if (value.isDouble()) {

@@ -116,8 +116,10 @@ public:
                   Stack *stack) {
     size_t numArguments = repetition.arguments.size();
     auto arguments = torch::jit::last(*stack, numArguments);
-    if (!isFast(arguments))
+    if (!isFast(arguments)) {
+      moveCopied(*stack);
       return previous.callBoxed(op, keys, stack);
+    }
     // The kernels below dispatch nothing, but reading a value may.
     c10::impl::ExcludeDispatchKeyGuard guard(
         c10::autograd_dispatch_keyset |
@@ -162,6 +164,23 @@ private:
             return false;
     }
     return true;
+  }
+
+  /// Functionalisation (torch 2.13) asserts when a lazy tensor is written with
+  /// a CPU one of a list: sources of `_foreach_copy_` come to the device first.
+  void moveCopied(Stack &stack) const {
+    if (!repetition.isInPlace || repetition.record->name != "aten::copy")
+      return;
+    IValue *arguments =
+        stack.data() + stack.size() - repetition.arguments.size();
+    c10::List<at::Tensor> sources;
+    std::vector<at::Tensor> selves = arguments[0].toTensorVector();
+    for (const at::Tensor &source : arguments[1].toTensorVector()) {
+      size_t i = sources.size();
+      bool moves = i < selves.size() && selves[i].device().is_lazy();
+      sources.push_back(moves ? source.to(selves[i].device()) : source);
+    }
+    arguments[1] = std::move(sources);
   }
 
   at::Tensor traceElement(c10::ArrayRef<IValue> arguments, size_t i) const {

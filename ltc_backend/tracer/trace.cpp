@@ -8,6 +8,7 @@
 #include "executor/step_executor.h"
 #include "fallback/eager_fallback.h"
 #include "inference/inference.h"
+#include "lowering/external_backend.h"
 #include "tracer/argument_walk.h"
 
 using namespace torch_ltc;
@@ -56,6 +57,23 @@ void checkResult(const OpRecord &record, const torch::lazy::Shape &shape) {
                 " doesn't fit into memory.", opSuffix(record.name));
 }
 
+bool isDivision(const std::string &opName) {
+  for (const char *name :
+       {"aten::div.", "aten::floor_divide", "aten::remainder.", "aten::fmod."})
+    if (opName.starts_with(name))
+      return true;
+  return false;
+}
+
+/// A number that integers are divided by; tensors are checked by the program.
+void checkDivisor(const OpRecord &record, const IValue &divisor) {
+  bool isZero = (divisor.isInt() && divisor.toInt() == 0) ||
+                (divisor.isBool() && !divisor.toBool());
+  if (divisor.isTensor() && divisor.toTensor().device().is_cpu())
+    isZero = !divisor.toTensor().item().toBool();
+  TORCH_CHECK(!isZero, "ZeroDivisionError", opSuffix(record.name));
+}
+
 thread_local const OpRecord *inPlaceRecord = nullptr;
 
 void setGeometries(StrideRule rule, const OpRecord &record,
@@ -93,8 +111,11 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
     if (c10::isComplexType(shape.scalar_type()))
       return runEagerly(record, arguments, "complex numbers");
   if (record.shapeRule == ShapeRule::convolutionShape &&
-      !c10::isFloatingType(shapes[0].scalar_type()))
+      !c10::isFloatingType(shapes[0].scalar_type()) && selectedBackend())
     return runEagerly(record, arguments, "a convolution of integers");
+  if (c10::isIntegralType(shapes[0].scalar_type(), /*includeBool=*/true) &&
+      isDivision(record.name))
+    checkDivisor(record, arguments[1]);
   size_t numResults = shapes.size();
   for (const torch::lazy::Shape &shape : shapes)
     checkResult(record, shape);

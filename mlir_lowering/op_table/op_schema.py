@@ -156,6 +156,8 @@ DTYPE_RULES = (
     "meta",
 )
 TRACE_KINDS = ("node", "random", "dialect")
+#: Values of `lower` that name no scalar builder.
+STRUCTURED = ("linalg", "library", "host", "decompose", "none")
 HOOKS = ("fold", "canonicalize", "verify")
 
 
@@ -276,7 +278,7 @@ def check_row(row, where):
     for hook in row.hooks:
         if hook not in HOOKS:
             raise TableError(f"{where}: unknown hook '{hook}'")
-    if row.lower in ("linalg", "library", "decompose", "none"):
+    if row.lower in STRUCTURED:
         return
     if row.family != "elementwise":
         raise TableError(

@@ -64,7 +64,7 @@ def elementwise_table(rows):
     """ELEMENTWISE_OP(op name, scalar builder, dtype rule)."""
     lines, seen = [], set()
     for row in rows:
-        structured = row.lower in ("linalg", "library", "decompose", "none")
+        structured = row.lower in op_schema.STRUCTURED
         if row.family != "elementwise" or structured or row.emit in seen:
             continue
         seen.add(row.emit)
@@ -76,6 +76,12 @@ def lowered_ops(rows):
     """Ops that are lowered as they are, not decomposed."""
     names = sorted({row.emit for row in rows if row.lower not in ("decompose", "none")})
     lines = [f'LOWERED_OP("{name}")' for name in names]
+    return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
+
+
+def host_ops(rows):
+    names = sorted({row.emit for row in rows if row.lower == "host"})
+    lines = [f'HOST_OP("{name}")' for name in names]
     return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
 
 

@@ -69,7 +69,6 @@ OWN: dict[str, Callable] = {
     "avg_pool3d": formulas_pooling.avg_pool3d,
     "grid_sampler_2d": formulas_selection.grid_sampler_2d,
     "grid_sampler_3d": formulas_selection.grid_sampler_3d,
-    "kthvalue": formulas_selection.kthvalue,
     "masked_scatter_backward": formulas_selection.masked_scatter_backward,
     "max_pool3d_with_indices": formulas_pooling.max_pool3d_with_indices,
     "median": formulas_selection.median,

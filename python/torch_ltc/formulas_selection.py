@@ -48,21 +48,6 @@ def trilinear(
     return product.sum(sumdim) if sumdim else product
 
 
-def kthvalue(
-    x: Tensor, k: int, dim: int = -1, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    length = x.shape[dim] if x.dim() else 1
-    torch._check(
-        0 < k <= length,
-        lambda: f"kthvalue(): selected number k out of range for dimension {dim}",
-    )
-    values, positions = torch.sort(x, dim=dim, stable=True)
-    if not x.dim():
-        return values, positions
-    chosen = values.narrow(dim, k - 1, 1), positions.narrow(dim, k - 1, 1)
-    return chosen if keepdim else tuple(t.squeeze(dim) for t in chosen)
-
-
 def _with_shared_gradient(x: Tensor, chosen: Tensor) -> Tensor:
     """`chosen`, an element of x; its gradient goes in equal parts to all elements
     that equal it."""

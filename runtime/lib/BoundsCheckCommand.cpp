@@ -1,5 +1,6 @@
 //===- BoundsCheckCommand.cpp - Indices that a program is given -----------===//
 
+#include "DataType.h"
 #include "Diagnostics.h"
 #include "PreparedCommand.h"
 
@@ -14,6 +15,8 @@ public:
 
   llvm::Error run(const RunContext &context) override {
     const char *indices = context.resolve(check.indices());
+    if (check.nonzero())
+      return runNonzero(indices);
     return check.dtype() == INT32
                ? run(reinterpret_cast<const int32_t *>(indices))
                : run(reinterpret_cast<const int64_t *>(indices));
@@ -32,15 +35,45 @@ private:
         return outOfRange(indices[i], i);
   }
 
+  llvm::Error runNonzero(const char *divisors) const {
+    bool hasZero = false;
+    switch (elementBytes(check.dtype())) {
+    case 1:
+      hasZero = findZero(reinterpret_cast<const int8_t *>(divisors));
+      break;
+    case 2:
+      hasZero = findZero(reinterpret_cast<const int16_t *>(divisors));
+      break;
+    case 4:
+      hasZero = findZero(reinterpret_cast<const int32_t *>(divisors));
+      break;
+    default:
+      hasZero = findZero(reinterpret_cast<const int64_t *>(divisors));
+    }
+    if (!hasZero)
+      return llvm::Error::success();
+    return failure("ZeroDivisionError: an integer is divided by zero{0}.",
+                   place());
+  }
+
+  template <typename Divisor> bool findZero(const Divisor *divisors) const {
+    bool found = false;
+    for (int64_t i = 0; i < check.count(); ++i)
+      found |= divisors[i] == 0;
+    return found;
+  }
+
+  std::string place() const {
+    if (command.location().empty())
+      return "; option source_info shows the Python line";
+    return llvm::formatv(" (at {0})", command.location());
+  }
+
   llvm::Error outOfRange(int64_t index, int64_t position) const {
-    std::string where =
-        command.location().empty()
-            ? "; option source_info shows the Python line"
-            : llvm::formatv(" (at {0})", command.location()).str();
     return failure("index {0} (element {1} of {2}) is out of range: it must "
                    "be at least {3} and below {4}{5}.",
                    index, position, check.count(), check.lower(), check.upper(),
-                   where);
+                   place());
   }
 
   const Command &command;

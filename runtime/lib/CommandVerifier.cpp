@@ -35,6 +35,7 @@ private:
   llvm::Error verifyCall(const ConvolutionCall &call);
   llvm::Error verifyCall(const CopyCall &call);
   llvm::Error verifyCall(const BoundsCheck &call);
+  llvm::Error verifyCall(const HostCall &call);
 
   /// Checks that `bytes` at `ref` exist, are aligned to elements of
   /// `element` bytes and may be accessed so, and notes them.
@@ -255,7 +256,8 @@ llvm::Error CommandVerifier::verifyCall(const CopyCall &call) {
 }
 
 llvm::Error CommandVerifier::verifyCall(const BoundsCheck &call) {
-  if (call.dtype() != INT32 && call.dtype() != INT64)
+  bool isFloat = call.dtype() >= FLOAT16;
+  if (call.nonzero() ? isFloat : call.dtype() != INT32 && call.dtype() != INT64)
     return failure("indices have no dtype {0} ({1})", int(call.dtype()),
                    dtypeName(call.dtype()));
   uint64_t element = elementBytes(call.dtype());
@@ -263,6 +265,36 @@ llvm::Error CommandVerifier::verifyCall(const BoundsCheck &call) {
     return failure("it checks {0} indices", call.count());
   return use("indices", call.has_indices(), call.indices(),
              uint64_t(call.count()) * element, element, Access::Read);
+}
+
+llvm::Error CommandVerifier::verifyCall(const HostCall &call) {
+  if (call.op().empty())
+    return failure("a host call names no op");
+  if (call.inputs_size() != call.input_types_size() ||
+      call.outputs_size() != call.output_types_size())
+    return failure("a host call has {0} inputs of {1} types and {2} outputs of "
+                   "{3} types",
+                   call.inputs_size(), call.input_types_size(),
+                   call.outputs_size(), call.output_types_size());
+  auto useAll = [&](const auto &refs, const auto &types, const char *name,
+                    Access access) -> llvm::Error {
+    for (int i = 0; i < refs.size(); ++i) {
+      uint64_t element = elementBytes(types[i].dtype());
+      auto bytes = checkedProduct(types[i].sizes(), element);
+      if (!element || !bytes)
+        return failure("a host call's {0} {1} is no tensor", name, i);
+      if (llvm::Error error = use(name, true, refs[i], *bytes, element, access))
+        return error;
+    }
+    return llvm::Error::success();
+  };
+  if (llvm::Error error =
+          useAll(call.inputs(), call.input_types(), "input", Access::Read))
+    return error;
+  if (llvm::Error error =
+          useAll(call.outputs(), call.output_types(), "output", Access::Write))
+    return error;
+  return checkNoOverlap();
 }
 
 llvm::Error CommandVerifier::verify() {
@@ -281,6 +313,8 @@ llvm::Error CommandVerifier::verify() {
                Access::Write);
   case Command::kBoundsCheck:
     return verifyCall(command.bounds_check());
+  case Command::kHost:
+    return verifyCall(command.host());
   case Command::CALL_NOT_SET:
     return failure("it calls nothing");
   }

@@ -125,7 +125,9 @@ void LoadedExecutable::countHarmlessCommands() {
   auto isHarmless = [&](const Command &command) {
     return command.has_bounds_check() ||
            (command.has_kernel() &&
-            llvm::none_of(command.kernel().arguments(), isDonated));
+            llvm::none_of(command.kernel().arguments(), isDonated)) ||
+           (command.has_host() &&
+            llvm::none_of(command.host().outputs(), isDonated));
   };
   const auto &commands = message.commands();
   numHarmless = std::find_if_not(commands.begin(), commands.end(), isHarmless) -

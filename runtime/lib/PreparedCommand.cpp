@@ -22,6 +22,8 @@ llvm::Expected<PreparedCommandPtr> torch_ltc::runtime::prepareCommand(
     return prepareFill(command.fill(), numThreads);
   case Command::kBoundsCheck:
     return prepareBoundsCheck(command);
+  case Command::kHost:
+    return prepareHostCall(command);
   case Command::CALL_NOT_SET:
     break;
   }
@@ -75,6 +77,8 @@ std::string torch_ltc::runtime::displayName(const Command &command) {
     return "fill " + std::to_string(command.fill().bytes()) + " bytes";
   case Command::kBoundsCheck:
     return "bounds check";
+  case Command::kHost:
+    return "host " + command.host().op();
   case Command::CALL_NOT_SET:
     break;
   }

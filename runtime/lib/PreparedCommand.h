@@ -67,6 +67,7 @@ PreparedCommandPtr prepareCopy(const CopyCall &call, int numThreads);
 PreparedCommandPtr prepareFill(const FillCall &call, int numThreads);
 /// The whole command: its error names the op and the user's line.
 PreparedCommandPtr prepareBoundsCheck(const Command &command);
+llvm::Expected<PreparedCommandPtr> prepareHostCall(const Command &command);
 
 /// The command's own name, or one made of its kind and sizes
 /// ("matmul 512x256x256").

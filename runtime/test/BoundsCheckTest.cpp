@@ -55,6 +55,17 @@ Outcome run(const Executable &message, std::vector<Index> indices) {
   return outcome;
 }
 
+TEST(BoundsCheck, FindsZeroDivisors) {
+  Executable message = checkingProgram(INT64);
+  for (Command &command : *message.mutable_commands())
+    if (command.has_bounds_check())
+      command.mutable_bounds_check()->set_nonzero(true);
+  EXPECT_EQ(run<int64_t>(message, {9, -2, 7, 1, -1}).error, "");
+  EXPECT_NE(
+      run<int64_t>(message, {9, -2, 0, 1, -1}).error.find("ZeroDivisionError"),
+      std::string::npos);
+}
+
 TEST(BoundsCheck, PassesWhatIsInRange) {
   Outcome wide = run<int64_t>(checkingProgram(INT64), {-3, 2, 0, 1, -1});
   EXPECT_EQ(wide.error, "");

@@ -3,6 +3,7 @@
 #include "ExecutableBuilder.h"
 #include "SourceNames.h"
 
+#include "torch_ltc/Dialect/Ltc/CheckedDivisors.h"
 #include "torch_ltc/Kernels/KernelSchedule.h"
 #include "torch_ltc/Kernels/Program.h"
 
@@ -164,7 +165,9 @@ LogicalResult ExecutableBuilder::addCommands() {
     } else if (auto join = dyn_cast<ltc::JoinOp>(op)) {
       addJoin(join);
     } else if (auto call = dyn_cast<ltc::LibraryCallOp>(op)) {
-      if (failed(call.isMatmul() ? addMatmul(call) : addConvolution(call)))
+      if (failed(call.isMatmul() ? addMatmul(call)
+                 : call.isHost() ? addHostCall(call)
+                                 : addConvolution(call)))
         return failure();
     } else if (auto check = dyn_cast<ltc::CheckBoundsOp>(op)) {
       if (failed(addCheck(check)))
@@ -186,6 +189,7 @@ LogicalResult ExecutableBuilder::addCheck(ltc::CheckBoundsOp op) {
   check->set_count(type.getNumElements());
   check->set_lower(op.getLower());
   check->set_upper(op.getUpper());
+  check->set_nonzero(op->hasAttr(ltc::kNonzeroAttr));
   setPart(check->mutable_indices(), op.getIndices());
   return success();
 }
@@ -305,6 +309,78 @@ LogicalResult ExecutableBuilder::addConvolution(ltc::LibraryCallOp op) {
   setPart(call->mutable_output(), output);
   if (bias)
     setPart(call->mutable_bias(), bias);
+  return success();
+}
+
+static void appendNumber(llvm::raw_ostream &text, double value) {
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "%a", value);
+  text << digits;
+}
+
+/// One item of `LtcHostCall::arguments`.
+static void appendArgument(llvm::raw_ostream &text, Attribute argument) {
+  if (isa<UnitAttr>(argument)) {
+    text << 'n';
+  } else if (isa<TypeAttr>(argument)) {
+    text << 't';
+  } else if (auto list = dyn_cast<ArrayAttr>(argument)) {
+    text << 'l' << list.size();
+  } else if (auto boolean = dyn_cast<BoolAttr>(argument)) {
+    text << 'b' << int(boolean.getValue());
+  } else if (auto integer = dyn_cast<IntegerAttr>(argument)) {
+    text << 'i' << integer.getInt();
+  } else if (auto number = dyn_cast<FloatAttr>(argument)) {
+    text << 'd';
+    appendNumber(text, number.getValueAsDouble());
+  } else if (auto string = dyn_cast<StringAttr>(argument)) {
+    text << 's' << string.getValue();
+  } else if (auto list = dyn_cast<DenseI64ArrayAttr>(argument)) {
+    text << 'I';
+    llvm::interleave(list.asArrayRef(), text, ",");
+  } else if (auto list = dyn_cast<DenseF64ArrayAttr>(argument)) {
+    text << 'D';
+    llvm::interleave(
+        list.asArrayRef(), [&](double value) { appendNumber(text, value); },
+        [&] { text << ','; });
+  }
+}
+
+LogicalResult ExecutableBuilder::addHostCall(ltc::LibraryCallOp op) {
+  auto name = op->getAttrOfType<StringAttr>("op");
+  runtime::HostCall *call = addCommand(op, name)->mutable_host();
+  call->set_op(name.str());
+  SmallVector<Attribute> types;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::interleave(
+      op->getAttrOfType<ArrayAttr>("arguments"),
+      [&](Attribute argument) {
+        appendArgument(stream, argument);
+        if (isa<TypeAttr>(argument))
+          types.push_back(argument);
+        else if (auto list = dyn_cast<ArrayAttr>(argument))
+          llvm::append_range(types, list);
+      },
+      [&] { stream << ';'; });
+  call->set_arguments(text);
+  auto isUnsigned = [](Attribute type) -> Attribute {
+    return cast<TypeAttr>(type).getValue().isUnsignedInteger() ? type
+                                                               : Attribute();
+  };
+  for (auto [type, value] : llvm::zip_equal(types, op.getArguments())) {
+    if (failed(setType(call->add_input_types(), value.getType(),
+                       isUnsigned(type), op.getLoc())))
+      return failure();
+    setPart(call->add_inputs(), value);
+  }
+  for (auto [type, value] : llvm::zip_equal(
+           op->getAttrOfType<ArrayAttr>("results"), op.getOutputs())) {
+    if (failed(setType(call->add_output_types(), value.getType(),
+                       isUnsigned(type), op.getLoc())))
+      return failure();
+    setPart(call->add_outputs(), value);
+  }
   return success();
 }
 

@@ -37,6 +37,7 @@ private:
   LogicalResult addCheck(ltc::CheckBoundsOp check);
   LogicalResult addMatmul(ltc::LibraryCallOp call);
   LogicalResult addConvolution(ltc::LibraryCallOp call);
+  LogicalResult addHostCall(ltc::LibraryCallOp call);
   /// Named after the ATen ops that it computes, where they are known.
   runtime::Command *addCommand(Operation *op, StringRef fallbackName,
                                StringRef sizes = "");

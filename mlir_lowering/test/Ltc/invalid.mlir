@@ -75,3 +75,28 @@ func.func @f(%x: tensor<2xf32>) {
   %y = ltc.check_bounds %x in [0, 3) : tensor<2xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error @+1 {{checks divisors that are integers}}
+  %y = ltc.check_bounds %x in [0, 0) {nonzero} : tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error @+1 {{needs the attributes 'op', 'arguments' and 'results'}}
+  %y = ltc.library_call "host"(%x) {op = "aten::i0"} : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error @+1 {{has other dtypes in its attributes than tensors}}
+  %y = ltc.library_call "host"(%x) {op = "aten::i0", arguments = [f64], results = [f32]}
+      : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}

@@ -24,3 +24,19 @@ func.func @step(%a: tensor<4x8xf32>, %b: tensor<16x8xf32>, %s: f64,
 func.func private @scale(%a: tensor<4x16xf32>, %s: f64) -> tensor<4x16xf32> {
   return %a : tensor<4x16xf32>
 }
+
+// CHECK-LABEL: func.func @host
+func.func @host(%x: tensor<2x9xi8>) -> (tensor<2x3xi8>, tensor<2x3xi64>) {
+  // CHECK: ltc.library_call "host"(%{{.*}}) {arguments = [ui8, 3, 1, true, true], op = "aten::topk", results = [ui8, si64]}
+  %v:2 = ltc.library_call "host"(%x)
+      {op = "aten::topk", arguments = [ui8, 3, 1, true, true], results = [ui8, si64]}
+      : (tensor<2x9xi8>) -> (tensor<2x3xi8>, tensor<2x3xi64>)
+  return %v#0, %v#1 : tensor<2x3xi8>, tensor<2x3xi64>
+}
+
+// CHECK-LABEL: func.func @divisors
+func.func @divisors(%x: tensor<3xi8>) -> tensor<3xi8> {
+  // CHECK: ltc.check_bounds %{{.*}} in[0, 0) {nonzero} : tensor<3xi8>
+  %c = ltc.check_bounds %x in [0, 0) {nonzero} : tensor<3xi8>
+  return %c : tensor<3xi8>
+}

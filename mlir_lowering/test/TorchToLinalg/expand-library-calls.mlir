@@ -42,3 +42,15 @@ func.func @checked(%ids: tensor<4xi64>) -> tensor<4xi64> {
   %0 = ltc.check_bounds %ids in [0, 9) : tensor<4xi64>
   return %0 : tensor<4xi64>
 }
+
+// PyTorch's topk is a stable sort where its kernel can't be called.
+// CHECK-LABEL: @topk
+// CHECK-NOT: ltc.library_call
+// CHECK: arith.cmpf ogt
+// CHECK: tensor.extract_slice
+func.func @topk(%x: tensor<2x9xf32>) -> (tensor<2x3xf32>, tensor<2x3xi64>) {
+  %v:2 = ltc.library_call "host"(%x)
+      {op = "aten::topk", arguments = [f32, 3, 1, true, true], results = [f32, si64]}
+      : (tensor<2x9xf32>) -> (tensor<2x3xf32>, tensor<2x3xi64>)
+  return %v#0, %v#1 : tensor<2x3xf32>, tensor<2x3xi64>
+}

@@ -106,6 +106,49 @@ LTC_EXPORT LtcStatus ltcExecutableRun(LtcExecutable executable,
                                       const LtcRunArguments *arguments);
 
 //===----------------------------------------------------------------------===//
+// Ops that the host computes
+//===----------------------------------------------------------------------===//
+
+typedef struct {
+  LtcDType dtype;
+  size_t rank;
+  const int64_t *sizes;
+  void *data; // row-major; not NULL unless there are no elements
+} LtcHostTensor;
+
+/// One call of an op of the host. `arguments` has one item for each argument of
+/// the op, separated by ';':
+///
+///   n        none
+///   t        the next input
+///   l3       a list of the next 3 inputs
+///   i-5      an integer
+///   b1       a boolean
+///   d0x1p-3  a floating-point number
+///   smean    a string
+///   I1,2     integers (or booleans)
+///   D0x1p0   floating-point numbers
+///
+/// All strings and arrays are the caller's.
+typedef struct {
+  const char *op;
+  const char *arguments;
+  size_t num_inputs;
+  const LtcHostTensor *inputs; // may be read only
+  size_t num_outputs;
+  const LtcHostTensor *outputs; // all of them must be written
+  const char *location;         // the user's line, or ""
+} LtcHostCall;
+
+/// Returns NULL or an owned error. Called on the thread that runs the program,
+/// maybe by several at once; must not throw.
+typedef LtcStatus (*LtcHostFunction)(const LtcHostCall *call);
+
+/// The function that computes the host calls of all programs of the process.
+/// Programs that have none run without it.
+LTC_EXPORT void ltcSetHostFunction(LtcHostFunction function);
+
+//===----------------------------------------------------------------------===//
 // Caches
 //===----------------------------------------------------------------------===//
 

@@ -7,9 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "OpLowering.h"
-
-#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+#include "HostCall.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -78,8 +76,8 @@ static LogicalResult checkDtype(OpLowering &op) {
 /// convolution(input, weight, bias, stride, padding, dilation, transposed,
 /// output_padding, groups)
 static LogicalResult lowerConvolution(OpLowering &op) {
-  if (failed(checkDtype(op)))
-    return failure();
+  if (!isa<FloatType>(op.dtype(0)))
+    return lowerHostCall(op);
   ConvolutionArguments arguments(op, 3, op.rank(0) - 2);
   Value input = op.tensor(0), weight = op.tensor(1);
   bool hasBias = !op.isNone(2);

@@ -7,6 +7,9 @@
 
 #include "ElementwiseScalar.h"
 
+#include "torch_ltc/Dialect/Ltc/CheckedDivisors.h"
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
@@ -115,6 +118,29 @@ bool torch_ltc::isBroadcastable(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   return true;
 }
 
+/// Eager PyTorch raises an error where an integer is divided by zero. Numbers
+/// are checked when the op is traced.
+static Value checkDivisor(OpLowering &op, Value divisor) {
+  auto type = cast<RankedTensorType>(divisor.getType());
+  if (type.getNumElements() == 0)
+    return divisor;
+  auto check = ltc::CheckBoundsOp::create(op.builder, op.loc, type, divisor,
+                                          op.builder.getI64IntegerAttr(0),
+                                          op.builder.getI64IntegerAttr(0));
+  check->setAttr(ltc::kNonzeroAttr, op.builder.getUnitAttr());
+  return check;
+}
+
+static bool dividesIntegers(OpLowering &op, Type common) {
+  if (isa<FloatType>(common))
+    return false;
+  for (StringRef name : {"aten.floor_divide", "aten.remainder", "aten.fmod",
+                         "aten.div.Tensor_mode"})
+    if (op.name.starts_with(name))
+      return true;
+  return false;
+}
+
 static LogicalResult lowerElementwise(OpLowering &op, ScalarEmitter emitter,
                                       DtypeRule rule) {
   SmallVector<Value> inputs;
@@ -128,6 +154,10 @@ static LogicalResult lowerElementwise(OpLowering &op, ScalarEmitter emitter,
   }
   bool inResultDtype = rule != DtypeRule::boolean;
   Type common = inResultDtype ? op.resultDtype() : resultTypeOfOperands(op);
+  if (dividesIntegers(op, common))
+    for (auto [input, position] : llvm::zip(inputs, positions))
+      if (position == 1 && isa<IntegerType>(op.dtype(1)))
+        input = checkDivisor(op, input);
   bool failed = false;
   SmallVector<Value> results = op.tensors.elementwise(
       op.resultSizes(), op.resultType().getElementType(), inputs,

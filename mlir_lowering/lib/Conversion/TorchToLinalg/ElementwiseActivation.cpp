@@ -295,8 +295,13 @@ static Value normalCdf(ElementwiseBody &s, Value x) {
 /// (self, approximate)
 Value torch_ltc::emitGelu(ElementwiseBody &s) {
   Value x = s.arg(0);
-  if (s.op.string(1) != "tanh")
-    return s.mul(x, normalCdf(s, x));
+  if (s.op.string(1) != "tanh") {
+    Value cdf = normalCdf(s, x);
+    // Eager's vectorised error function has no value at infinities.
+    if (s.dtype.isF32())
+      cdf = s.add(cdf, s.sub(x, x));
+    return s.mul(x, cdf);
+  }
   Value tanh = s.unary<math::TanhOp>(geluInner(s, x));
   return s.mul(s.mul(s.constant(0.5), x), s.add(s.constant(1), tanh));
 }

@@ -19,17 +19,26 @@ static Value scaled(ElementwiseBody &s, unsigned alpha, Value operand) {
   return s.isConstant(alpha, 1) ? operand : s.mul(s.arg(alpha), operand);
 }
 
+/// The same; eager's vectorised sums round alpha to the 16-bit floats first.
+static Value scaledTerm(ElementwiseBody &s, unsigned alpha, Value operand) {
+  Type common = s.op.resultDtype();
+  if (s.isConstant(alpha, 1) || common == s.dtype)
+    return scaled(s, alpha, operand);
+  Value rounded = s.convert(s.arg(alpha), s.dtype, common);
+  return s.mul(s.convert(rounded, common, s.dtype), operand);
+}
+
 /// (self, other, alpha)
 Value torch_ltc::emitAdd(ElementwiseBody &s) {
-  return s.add(s.arg(0), scaled(s, 2, s.arg(1)));
+  return s.add(s.arg(0), scaledTerm(s, 2, s.arg(1)));
 }
 
 Value torch_ltc::emitSub(ElementwiseBody &s) {
-  return s.sub(s.arg(0), scaled(s, 2, s.arg(1)));
+  return s.sub(s.arg(0), scaledTerm(s, 2, s.arg(1)));
 }
 
 Value torch_ltc::emitRsub(ElementwiseBody &s) {
-  return s.sub(s.arg(1), scaled(s, 2, s.arg(0)));
+  return s.sub(s.arg(1), scaledTerm(s, 2, s.arg(0)));
 }
 
 Value torch_ltc::emitMul(ElementwiseBody &s) {

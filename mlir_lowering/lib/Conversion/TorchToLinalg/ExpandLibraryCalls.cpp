@@ -11,9 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostCall.h"
 #include "TensorBuilder.h"
 #include "torch_ltc/Conversion/TorchToLinalg/Passes.h"
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+#include "torch_ltc/Support/UserLocation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -121,12 +123,28 @@ struct ExpandLibraryCallsPass
       check.replaceAllUsesWith(check.getIndices());
       check.erase();
     });
-    getOperation()->walk([](ltc::LibraryCallOp call) {
+    getOperation()->walk([&](ltc::LibraryCallOp call) {
+      if (call.isHost())
+        return expandHost(call);
       if (!call.isConvolution())
         return;
       call->replaceAllUsesWith(Expansion(call).run());
       call->erase();
     });
+  }
+
+  void expandHost(ltc::LibraryCallOp call) {
+    if (!isHostSort(call)) {
+      call.emitError() << call->getAttrOfType<StringAttr>("op").getValue()
+                       << " is computed by PyTorch's own kernel and has no "
+                          "form in linalg; declare it unsupported so that it "
+                          "runs by fallback"
+                       << userLocationSuffix(call.getLoc());
+      return signalPassFailure();
+    }
+    OpBuilder builder(call);
+    call->replaceAllUsesWith(expandHostSort(builder, call));
+    call->erase();
   }
 };
 } // namespace

@@ -254,6 +254,9 @@ LogicalResult OpLowering::replaceWith(ValueRange results) {
   SmallVector<Value> reshaped;
   for (auto [number, value] : llvm::enumerate(results)) {
     RankedTensorType expected = resultType(number);
+    // Nothing is computed for a result without elements, in whatever form.
+    if (expected.getNumElements() == 0)
+      value = tensors.zeros(expected.getShape(), resultDtype(number));
     value = tensors.reshape(value, expected.getShape());
     if (value.getType() != expected)
       return op->emitError()

@@ -159,6 +159,7 @@ void populateIndexingLowerings(LoweringTable &table);
 void populateScatterLowerings(LoweringTable &table);
 void populateEmbeddingLowerings(LoweringTable &table);
 void populateConstructorLowerings(LoweringTable &table);
+void populateHostLowerings(LoweringTable &table);
 
 } // namespace mlir::torch_ltc
 

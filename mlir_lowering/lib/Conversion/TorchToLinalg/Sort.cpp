@@ -1,13 +1,15 @@
 //===- Sort.cpp - Sorting along a dimension -------------------------------===//
 //
-// A bottom-up merge sort of each line, stable as torch's: pass after pass,
-// sorted runs of 1, 2, 4, ... elements are merged in pairs from one tensor
-// into another.
+// A stable sort is a bottom-up merge sort of each line: pass after pass, sorted
+// runs of 1, 2, 4, ... elements are merged in pairs from one tensor into
+// another. What order PyTorch's other sorts leave equal elements in depends on
+// the algorithm of its kernel, which is therefore called (HostCall.h); for
+// compilers that can't, they are the stable sort.
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostCall.h"
 #include "IndexBuilder.h"
-#include "OpLowering.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -17,16 +19,16 @@ using namespace mlir::torch_ltc;
 namespace {
 class LineSort {
 public:
-  LineSort(OpLowering &op, ArrayRef<int64_t> sizes, int64_t dim,
-           bool descending)
-      : op(op), sizes(sizes), dim(dim), descending(descending),
-        dtype(op.dtype(0)) {}
+  LineSort(TensorBuilder &tensors, Type dtype, ArrayRef<int64_t> sizes,
+           int64_t dim, bool descending)
+      : tensors(tensors), builder(tensors.builder), sizes(sizes), dim(dim),
+        descending(descending), dtype(dtype) {}
 
   /// Sorted values and their former positions along the dimension.
   std::pair<Value, Value> sort(Value input) {
     Value values = input;
-    Value positions = op.tensors.fromIndices(
-        sizes, op.builder.getI64Type(),
+    Value positions = tensors.fromIndices(
+        sizes, builder.getI64Type(),
         [&](OpBuilder &nested, Location loc, ValueRange indices) {
           return IndexBuilder(nested, loc).toInteger(indices[dim]);
         });
@@ -39,7 +41,7 @@ private:
   /// Merges each pair of neighbouring runs of `run` elements.
   std::pair<Value, Value> mergeRuns(Value values, Value positions,
                                     int64_t run) {
-    IndexBuilder b(op.builder, op.loc);
+    IndexBuilder b(builder, tensors.loc);
     SmallVector<int64_t> pairs(sizes);
     pairs[dim] = llvm::divideCeil(sizes[dim], 2 * run);
     SmallVector<Value> lows, highs, steps;
@@ -48,11 +50,10 @@ private:
       highs.push_back(b.constant(count));
       steps.push_back(b.constant(1));
     }
-    SmallVector<Value> targets{
-        op.tensors.empty(sizes, storageTypeOf(dtype)),
-        op.tensors.empty(sizes, op.builder.getI64Type())};
+    SmallVector<Value> targets{tensors.empty(sizes, storageTypeOf(dtype)),
+                               tensors.empty(sizes, builder.getI64Type())};
     auto nest = scf::buildLoopNest(
-        op.builder, op.loc, lows, highs, steps, targets,
+        builder, tensors.loc, lows, highs, steps, targets,
         [&](OpBuilder &nested, Location loc, ValueRange indices,
             ValueRange carried) {
           IndexBuilder inner(nested, loc);
@@ -119,7 +120,8 @@ private:
     return s.logicalOr(ordered, byNan);
   }
 
-  OpLowering &op;
+  TensorBuilder &tensors;
+  OpBuilder &builder;
   ArrayRef<int64_t> sizes;
   int64_t dim;
   bool descending;
@@ -127,50 +129,101 @@ private:
 };
 } // namespace
 
-/// The first `count` elements of each sorted line.
-static LogicalResult replaceBySorted(OpLowering &op, int64_t dim,
-                                     bool descending,
-                                     std::optional<int64_t> count) {
-  SmallVector<int64_t> sizes(op.sizes(0));
-  Value input = op.tensor(0);
+namespace {
+/// What a sort or topk is about.
+struct SortArguments {
+  int64_t dim;
+  bool descending;
+  /// How many of the sorted elements are wanted.
+  std::optional<int64_t> count;
+};
+} // namespace
+
+/// The first `count` elements of each sorted line, and their positions.
+static std::pair<Value, Value> sortLines(TensorBuilder &tensors, Value input,
+                                         Type dtype,
+                                         const SortArguments &arguments) {
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<int64_t> sizes(type.getShape());
   if (sizes.empty()) {
     sizes.push_back(1);
-    input = op.tensors.flatten(input);
+    input = tensors.flatten(input);
   }
-  if (llvm::is_contained(sizes, 0))
-    return op.replaceWith(
-        {op.tensors.zeros(op.resultSizes(0), op.resultDtype(0)),
-         op.tensors.zeros(op.resultSizes(1), op.resultDtype(1))});
-  auto [values, positions] = LineSort(op, sizes, dim, descending).sort(input);
-  if (count) {
+  int64_t dim =
+      arguments.dim < 0 ? arguments.dim + sizes.size() : arguments.dim;
+  auto [values, positions] =
+      LineSort(tensors, dtype, sizes, dim, arguments.descending).sort(input);
+  if (arguments.count) {
     SmallVector<int64_t> offsets(sizes.size(), 0), strides(sizes.size(), 1);
-    sizes[dim] = *count;
-    values = op.tensors.slice(values, offsets, sizes, strides);
-    positions = op.tensors.slice(positions, offsets, sizes, strides);
+    sizes[dim] = *arguments.count;
+    values = tensors.slice(values, offsets, sizes, strides);
+    positions = tensors.slice(positions, offsets, sizes, strides);
   }
-  return op.replaceWith({values, positions});
-}
-
-/// sort(self, dim, descending)
-static LogicalResult lowerSort(OpLowering &op) {
-  return replaceBySorted(op, op.dimension(1, op.rank(0)), op.boolean(2),
-                         std::nullopt);
+  return {values, positions};
 }
 
 /// sort.stable(self, stable, dim, descending)
 static LogicalResult lowerStableSort(OpLowering &op) {
-  return replaceBySorted(op, op.dimension(2, op.rank(0)), op.boolean(3),
-                         std::nullopt);
+  if (op.isNone(1) || !op.boolean(1))
+    return lowerHostCall(op);
+  if (llvm::is_contained(op.sizes(0), 0))
+    return op.replaceWith(
+        {op.tensors.zeros(op.resultSizes(0), op.resultDtype(0)),
+         op.tensors.zeros(op.resultSizes(1), op.resultDtype(1))});
+  auto [values, positions] =
+      sortLines(op.tensors, op.tensor(0), op.dtype(0),
+                {op.integer(2), op.boolean(3), std::nullopt});
+  return op.replaceWith({values, positions});
 }
 
-/// topk(self, k, dim, largest, sorted)
-static LogicalResult lowerTopk(OpLowering &op) {
-  return replaceBySorted(op, op.dimension(2, op.rank(0)), op.boolean(3),
-                         op.integer(1));
+static StringRef hostOpOf(ltc::LibraryCallOp call) {
+  return call->getAttrOfType<StringAttr>("op").getValue();
+}
+
+bool torch_ltc::isHostSort(ltc::LibraryCallOp call) {
+  StringRef name = hostOpOf(call);
+  return name == "aten::sort" || name == "aten::sort.stable" ||
+         name == "aten::topk";
+}
+
+SmallVector<Value> torch_ltc::expandHostSort(OpBuilder &builder,
+                                             ltc::LibraryCallOp call) {
+  auto arguments = call->getAttrOfType<ArrayAttr>("arguments");
+  auto integer = [&](unsigned position) {
+    return cast<IntegerAttr>(arguments[position]).getInt();
+  };
+  auto flag = [&](unsigned position) {
+    return cast<BoolAttr>(arguments[position]).getValue();
+  };
+  SortArguments sort;
+  if (hostOpOf(call) == "aten::topk")
+    sort = {integer(2), flag(3), integer(1)};
+  else if (hostOpOf(call) == "aten::sort.stable")
+    sort = {integer(2), flag(3), std::nullopt};
+  else
+    sort = {integer(1), flag(2), std::nullopt};
+  TensorBuilder tensors(builder, call.getLoc());
+  Type dtype = cast<TypeAttr>(arguments[0]).getValue();
+  SmallVector<Value> results;
+  if (cast<RankedTensorType>(call.getOperand(0).getType()).getNumElements() ==
+      0) {
+    for (Value result : call.getResults()) {
+      auto type = cast<RankedTensorType>(result.getType());
+      results.push_back(tensors.zeros(type.getShape(), type.getElementType()));
+    }
+    return results;
+  }
+  auto [values, positions] =
+      sortLines(tensors, call.getOperand(0), dtype, sort);
+  for (auto [value, result] :
+       llvm::zip_equal(ValueRange{values, positions}, call.getResults()))
+    results.push_back(tensors.reshape(
+        value, cast<RankedTensorType>(result.getType()).getShape()));
+  return results;
 }
 
 void torch_ltc::populateSortLowerings(LoweringTable &table) {
-  table.add("aten.sort", lowerSort);
+  table.add("aten.sort", lowerHostCall);
   table.add("aten.sort.stable", lowerStableSort);
-  table.add("aten.topk", lowerTopk);
+  table.add("aten.topk", lowerHostCall);
 }

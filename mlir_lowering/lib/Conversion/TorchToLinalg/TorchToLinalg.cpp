@@ -86,6 +86,7 @@ static const LoweringTable &loweringTable() {
     populateScatterLowerings(table);
     populateEmbeddingLowerings(table);
     populateConstructorLowerings(table);
+    populateHostLowerings(table);
     return table;
   }();
   return table;

@@ -100,6 +100,39 @@ LogicalResult verifyConvolution(LibraryCallOp op, RankedTensorType input,
   return success();
 }
 
+LogicalResult verifyHost(LibraryCallOp op) {
+  auto name = op->getAttrOfType<StringAttr>("op");
+  auto arguments = op->getAttrOfType<ArrayAttr>("arguments");
+  auto results = op->getAttrOfType<ArrayAttr>("results");
+  if (!name || !arguments || !results)
+    return op.emitOpError("of the host needs the attributes 'op', 'arguments' "
+                          "and 'results'");
+  SmallVector<Attribute> types;
+  for (Attribute argument : arguments) {
+    if (isa<TypeAttr>(argument))
+      types.push_back(argument);
+    else if (auto list = dyn_cast<ArrayAttr>(argument))
+      llvm::append_range(types, list);
+    else if (!isa<UnitAttr, IntegerAttr, FloatAttr, StringAttr,
+                  DenseI64ArrayAttr, DenseF64ArrayAttr>(argument))
+      return op.emitOpError("has an argument of an unknown kind: ") << argument;
+  }
+  auto fit = [](ArrayRef<Attribute> dtypes, TypeRange tensors) {
+    return dtypes.size() == tensors.size() &&
+           llvm::all_of(llvm::zip_equal(dtypes, tensors), [](auto pair) {
+             auto [attribute, tensor] = pair;
+             auto dtype = dyn_cast<TypeAttr>(attribute);
+             return dtype && dtype.getValue().isIntOrFloat() &&
+                    dtype.getValue().getIntOrFloatBitWidth() ==
+                        getElementTypeOrSelf(tensor).getIntOrFloatBitWidth();
+           });
+  };
+  if (!fit(types, op.getArguments().getTypes()) ||
+      !fit(results.getValue(), op.getOutputs().getTypes()))
+    return op.emitOpError("has other dtypes in its attributes than tensors");
+  return success();
+}
+
 } // namespace
 
 LogicalResult LibraryCallOp::verify() {
@@ -110,6 +143,8 @@ LogicalResult LibraryCallOp::verify() {
     out.push_back(dyn_cast<RankedTensorType>(type));
   if (llvm::is_contained(in, nullptr) || llvm::is_contained(out, nullptr))
     return emitOpError("needs ranked tensors");
+  if (isHost())
+    return verifyHost(*this);
   bool biasOperand = isMatmul() || getName() == kConvolutionForwardName;
   bool biasResult = getName() == kConvolutionBackwardWeightName;
   if (!isMatmul() && !isConvolution())

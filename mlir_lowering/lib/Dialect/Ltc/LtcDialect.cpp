@@ -1,6 +1,7 @@
 //===- LtcDialect.cpp - Calls of kernels and library functions ------------===//
 
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+#include "torch_ltc/Dialect/Ltc/CheckedDivisors.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/Matchers.h"
@@ -56,6 +57,10 @@ KernelCallOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
 
 LogicalResult CheckBoundsOp::verify() {
   auto type = cast<RankedTensorType>(getIndices().getType());
+  if ((*this)->hasAttr(kNonzeroAttr))
+    return type.getElementType().isInteger()
+               ? success()
+               : emitOpError("checks divisors that are integers, got ") << type;
   if (!type.getElementType().isInteger(32) &&
       !type.getElementType().isInteger(64))
     return emitOpError("checks tensors of i32 or i64, got ") << type;
@@ -64,7 +69,10 @@ LogicalResult CheckBoundsOp::verify() {
 
 /// Constants and positions that loops count are known to be in range now.
 OpFoldResult CheckBoundsOp::fold(FoldAdaptor adaptor) {
+  bool nonzero = (*this)->hasAttr(kNonzeroAttr);
   auto isInside = [&](const APInt &value) {
+    if (nonzero)
+      return !value.isZero();
     return value.sge(int64_t(getLower())) && value.slt(int64_t(getUpper()));
   };
   auto elements = dyn_cast_or_null<DenseIntElementsAttr>(adaptor.getIndices());

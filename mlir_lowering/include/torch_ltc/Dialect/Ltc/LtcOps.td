@@ -58,6 +58,13 @@ def Ltc_LibraryCallOp : Ltc_Op<"library_call", [Pure]> {
       input: [n, c, spatial...], weight: [o, c / groups, spatial...],
       output: [n, o, spatial...], bias: [o]; 1 to 3 spatial dimensions.
 
+    * `"host"` (tensors) -> tensors: an op that PyTorch's own CPU kernel
+      computes. Attributes: `op` ("aten::topk"), `arguments`, one element an
+      argument of the op: unit (none), a number, a string, an integer or
+      floating-point list (`array<i64>`, `array<f64>`), a type (the next
+      operand, of this dtype), or an array of types (a list of operands);
+      `results`, the results' dtypes. Types have torch's signs (`ui8`).
+
     ```mlir
     %y = ltc.library_call "convolution_forward"(%x, %w)
         {stride = array<i64: 1, 1>, padding = array<i64: 0, 0>,
@@ -75,6 +82,7 @@ def Ltc_LibraryCallOp : Ltc_Op<"library_call", [Pure]> {
   let extraClassDeclaration = [{
     bool isMatmul() { return getName() == "matmul"; }
     bool isConvolution() { return getName().starts_with("convolution_"); }
+    bool isHost() { return getName() == "host"; }
     /// Unit attributes of a matmul.
     bool isTransposeA() { return (*this)->hasAttr("transpose_a"); }
     bool isTransposeB() { return (*this)->hasAttr("transpose_b"); }

@@ -1,0 +1,86 @@
+//===- HostCall.cpp - Ops that PyTorch's own kernels compute --------------===//
+//
+// The op table's rows with lower = "host". Arguments travel as attributes, in
+// the order of the schema.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HostCall.h"
+
+#include "torch_ltc/Dialect/Torch/TorchOps.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+static Attribute listAttribute(OpLowering &op, unsigned position,
+                               SmallVector<Value> &tensors) {
+  auto list =
+      op.op->getOperand(position).getDefiningOp<torch::PrimListConstructOp>();
+  auto elements = list.getElements();
+  Builder &b = op.builder;
+  if (!elements.empty() &&
+      isa<torch::ValueTensorType>(elements.front().getType())) {
+    SmallVector<Attribute> dtypes;
+    for (Type dtype : op.tensorListDtypes(position))
+      dtypes.push_back(TypeAttr::get(dtype));
+    llvm::append_range(tensors, op.tensorList(position));
+    return b.getArrayAttr(dtypes);
+  }
+  if (!elements.empty() && isa<torch::FloatType>(elements.front().getType())) {
+    SmallVector<double> numbers;
+    for (Value element : elements)
+      numbers.push_back(element.getDefiningOp<torch::ConstantFloatOp>()
+                            .getValueAttr()
+                            .getValueAsDouble());
+    return b.getDenseF64ArrayAttr(numbers);
+  }
+  return b.getDenseI64ArrayAttr(op.integers(position));
+}
+
+static Attribute argumentAttribute(OpLowering &op, unsigned position,
+                                   SmallVector<Value> &tensors) {
+  Builder &b = op.builder;
+  Type type = op.op->getOperand(position).getType();
+  if (op.isNone(position))
+    return b.getUnitAttr();
+  if (op.isTensor(position)) {
+    tensors.push_back(op.tensor(position));
+    return TypeAttr::get(op.dtype(position));
+  }
+  if (isa<torch::ListType>(type))
+    return listAttribute(op, position, tensors);
+  if (isa<torch::StringType>(type))
+    return b.getStringAttr(op.string(position));
+  if (isa<torch::BoolType>(type))
+    return b.getBoolAttr(op.boolean(position));
+  if (isa<torch::FloatType>(type))
+    return b.getF64FloatAttr(op.floating(position));
+  return b.getI64IntegerAttr(op.integer(position));
+}
+
+LogicalResult torch_ltc::lowerHostCall(OpLowering &op) {
+  SmallVector<Value> tensors;
+  SmallVector<Attribute> arguments, dtypes;
+  for (unsigned i = 0; i < op.getNumOperands(); ++i)
+    arguments.push_back(argumentAttribute(op, i, tensors));
+  SmallVector<Type> results;
+  for (unsigned i = 0; i < op.op->getNumResults(); ++i) {
+    results.push_back(op.resultType(i));
+    dtypes.push_back(TypeAttr::get(op.resultDtype(i)));
+  }
+  Builder &b = op.builder;
+  StringRef name = op.name;
+  name.consume_front("aten.");
+  auto call = ltc::LibraryCallOp::create(
+      op.builder, op.loc, results, b.getStringAttr(ltc::kHostName), tensors);
+  call->setAttr("op", b.getStringAttr("aten::" + name));
+  call->setAttr("arguments", b.getArrayAttr(arguments));
+  call->setAttr("results", b.getArrayAttr(dtypes));
+  return op.replaceWith(call.getResults());
+}
+
+void torch_ltc::populateHostLowerings(LoweringTable &table) {
+#define HOST_OP(name) table.add(name, lowerHostCall);
+#include "torch_ltc/Dialect/Torch/HostOps.inc"
+#undef HOST_OP
+}

@@ -1,0 +1,23 @@
+//===- HostCall.h - Ops that PyTorch's own kernels compute ------*- C++ -*-===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOLINALG_HOSTCALL_H
+#define TORCH_LTC_CONVERSION_TORCHTOLINALG_HOSTCALL_H
+
+#include "OpLowering.h"
+
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+
+namespace mlir::torch_ltc {
+
+/// Replaces the op by `ltc.library_call "host"`: a command of the program, for
+/// which PyTorch's kernel is called. For ops whose kernel is as good as ours
+/// would be, or whose result depends on the order in which it goes about it.
+LogicalResult lowerHostCall(OpLowering &op);
+
+/// The host's sort or topk in linalg and scf; equal elements stay in order.
+SmallVector<Value> expandHostSort(OpBuilder &builder, ltc::LibraryCallOp call);
+bool isHostSort(ltc::LibraryCallOp call);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOLINALG_HOSTCALL_H
