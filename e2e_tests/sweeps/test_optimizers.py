@@ -22,9 +22,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize(("info", "one"), cases)
 
 
-def test_optimizer(info, one, request: pytest.FixtureRequest) -> None:
-    if optimizers.optimizer_name(info) == "ASGD" and one.kwargs.get("foreach"):
-        reason = "functionalisation refuses CPU tensors as sources of _foreach_copy_"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+def test_optimizer(info, one) -> None:
     outcome = optimizers.sweep(info, one)
     assert outcome.status in ("agrees", "fallback", "refused"), outcome.detail

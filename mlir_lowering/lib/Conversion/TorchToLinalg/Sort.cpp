@@ -215,8 +215,8 @@ SmallVector<Value> torch_ltc::expandHostSort(OpBuilder &builder,
   }
   auto [values, positions] =
       sortLines(tensors, call.getOperand(0), dtype, sort);
-  for (auto [value, result] :
-       llvm::zip_equal(ValueRange{values, positions}, call.getResults()))
+  Value sorted[] = {values, positions};
+  for (auto [value, result] : llvm::zip_equal(sorted, call.getResults()))
     results.push_back(tensors.reshape(
         value, cast<RankedTensorType>(result.getType()).getShape()));
   return results;
