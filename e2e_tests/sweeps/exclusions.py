@@ -26,7 +26,6 @@ KNOWN_FAILURES: dict[str, str] = {
     "linalg.matrix_rank": "out= isn't written",
     "linalg.matrix_rank.hermitian": "out= isn't written",
     "native_dropout_backward": "integer gradients become float32 in eager",
-    "nn.functional.interpolate.linear": "a group of ops depends on itself (float64)",
     "nn.functional.linear_cross_entropy.chunked": "writes in place below autograd",
     "nn.functional.linear_cross_entropy.chunked_none": "writes in place below autograd",
     "polygamma.polygamma_n_0": _POLYGAMMA,
