@@ -29,11 +29,38 @@ def test_a_failing_step_is_reported_by_the_read() -> None:
             later.cpu()
         text = str(caught.value)
         assert "aten::index_select" in text and "test_async.py" in text
-        with pytest.raises(RuntimeError):
-            torch_ltc.wait_device_ops()
-        # The next step is not affected.
+        # An error is told once, and the next step is not affected.
+        torch_ltc.wait_device_ops()
         assert (table + 1).sum().isfinite().item()
         torch_ltc.wait_device_ops()
+
+
+def test_a_new_tensor_of_a_failed_step_has_no_value() -> None:
+    """Not that of the tensor that it was made of, which looks like its update."""
+    table = torch.zeros(4, 2, device="lazy")
+    rows = torch.ones(1, 2, device="lazy")
+    torch_ltc.mark_step()
+    added = table.index_add(0, torch.tensor([9]).to("lazy"), rows)
+    doubled = added * 2
+    torch_ltc.mark_step()
+    later = doubled + 1
+    for tensor in (added, doubled, later, added):
+        with pytest.raises(RuntimeError, match="out of range"):
+            tensor.cpu()
+    assert torch.equal(table.cpu(), torch.zeros(4, 2))
+
+
+def test_a_read_of_an_old_value_tells_the_error() -> None:
+    """What was to be written in place keeps its value, but nobody may take it
+    for the new one."""
+    table = torch.ones(4, 2, device="lazy")
+    torch_ltc.mark_step()
+    table.add_(torch.ones(4, 2).to("lazy")[torch.tensor([9]).to("lazy")])
+    torch_ltc.mark_step()
+    with pytest.raises(RuntimeError, match=r"out of range.* It was noticed when"):
+        table.cpu()
+    assert torch.equal(table.cpu(), torch.ones(4, 2))
+    torch_ltc.wait_device_ops()
 
 
 def test_without_async_the_caller_runs_the_step() -> None:

@@ -16,7 +16,8 @@ OPTIMIZERS = {
     for name, kind in vars(torch.optim).items()
     if isinstance(kind, type)
     and issubclass(kind, torch.optim.Optimizer)
-    # ASGD copies numbers of the CPU in lists, which functionalisation refuses.
+    # ASGD writes to what torch.as_tensor(number, device="lazy") makes: such a
+    # tensor has no functional wrapper, and torch refuses to write it with others.
     and name not in ("Optimizer", "SparseAdam", "LBFGS", "ASGD")
 }
 

@@ -261,8 +261,10 @@ HostDataPtr CapturedStep::outputData(Output &output, const OutputPlan &plan,
                                      const ScheduledStep &step) {
   if (plan.place == OutputPlace::Forwarded)
     return inputs[plan.parameter];
+  bool isUpdate = plan.updatedParameter && !output.isReturned &&
+                  canKeepOldValue(inputs[*plan.updatedParameter]->producer());
   const CompletionPtr &completion =
-      plan.updatedParameter ? step.updatesCompletion : step.completion;
+      isUpdate ? step.updatesCompletion : step.completion;
   if (plan.place == OutputPlace::Donated)
     return HostData::create(output.shape, step.parameters[plan.parameter],
                             completion);

@@ -86,8 +86,15 @@ HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
                          : Buffer::allocate(byteSize(shape));
   if (!plan.updatedParameter)
     return HostData::create(shape, buffer, step.completion);
-  HostDataPtr data = HostData::create(shape, buffer, step.updatesCompletion);
-  data->setName(graph.parameters[*plan.updatedParameter]->name());
+  const HostData &old = *graph.parameters[*plan.updatedParameter];
+  const GraphNode *node = graph.nodes[graph.results[index].position];
+  // A new tensor of a step that failed has no old value.
+  bool keepsOld = !node->isData() &&
+                  static_cast<const OpNode *>(node)->isInPlace() &&
+                  canKeepOldValue(old.producer());
+  HostDataPtr data = HostData::create(
+      shape, buffer, keepsOld ? step.updatesCompletion : step.completion);
+  data->setName(old.name());
   return data;
 }
 
@@ -286,10 +293,15 @@ int64_t StepExecutor::materialise(c10::ArrayRef<at::Tensor> tensors,
     for (const TensorDataPtr &data : wanted)
       data->data()->wait();
   } catch (const c10::Error &error) {
+    noteErrorIsTold(error.what_without_backtrace());
     TORCH_CHECK(false, error.what_without_backtrace(),
                 " The value was read by ", opName,
                 messageSuffix(captureLocation()), ".");
   }
+  // What was read is right, but may be what it was before a step that failed.
+  if (std::string error = takeScheduledError(); !error.empty())
+    TORCH_CHECK(false, error, " It was noticed when ", opName, " read a value",
+                messageSuffix(captureLocation()), ".");
   if (!isPending)
     return 0;
   row.op = opName;

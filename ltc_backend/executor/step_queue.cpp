@@ -51,6 +51,12 @@ public:
     return std::exchange(firstError, "");
   }
 
+  void dropError(const std::string &error) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (firstError == error)
+      firstError.clear();
+  }
+
   void shutDown() {
     {
       std::lock_guard<std::mutex> lock(mutex);
@@ -115,11 +121,18 @@ private:
   }
 
   std::string execute(ScheduledStep &step, bool &areParametersIntact) {
+    std::string inputError;
+    areParametersIntact = true;
     for (const CompletionPtr &input : step.inputs)
       if (const std::string &error = input->wait(); !error.empty()) {
-        areParametersIntact = true;
-        return error;
+        // Updates fail only where old values were overwritten.
+        areParametersIntact &= !input->isOfUpdates();
+        if (inputError.empty())
+          inputError = error;
       }
+    if (!inputError.empty())
+      return inputError;
+    areParametersIntact = false;
     std::vector<void *> parameters, outputs;
     for (const BufferPtr &buffer : step.parameters)
       parameters.push_back(buffer->data());
@@ -207,6 +220,16 @@ void torch_ltc::scheduleStep(ScheduledStep step) {
 std::string torch_ltc::waitForScheduledSteps() {
   queue().drain();
   return queue().takeError();
+}
+
+std::string torch_ltc::takeScheduledError() { return queue().takeError(); }
+
+void torch_ltc::noteErrorIsTold(const std::string &error) {
+  queue().dropError(error);
+}
+
+bool torch_ltc::canKeepOldValue(const CompletionPtr &producer) {
+  return !producer || producer->isOfUpdates() || producer->hasSucceeded();
 }
 
 void torch_ltc::shutDownStepQueue() { queue().shutDown(); }

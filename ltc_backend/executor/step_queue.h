@@ -27,9 +27,10 @@ struct ScheduledStep {
   /// Unfinished steps that write the parameters.
   std::vector<CompletionPtr> inputs;
   CompletionPtr completion = std::make_shared<Completion>();
-  /// Of the outputs that are parameters' new values: after a run that failed
+  /// Of the outputs that replace parameters' values: after a run that failed
   /// before it overwrote any parameter they hold the old ones.
-  CompletionPtr updatesCompletion = std::make_shared<Completion>();
+  CompletionPtr updatesCompletion =
+      std::make_shared<Completion>(Completion::Of::Updates);
   int numThreads = 1;
   int64_t number = 0;
   uint64_t event = 0; // in the step log
@@ -46,6 +47,16 @@ void scheduleStep(ScheduledStep step);
 /// Waits until everything scheduled has run. Returns the first error that
 /// nobody has read since the last call, "" if there is none.
 std::string waitForScheduledSteps();
+
+/// The first error that nobody has read, as above, of what has run so far.
+std::string takeScheduledError();
+/// Drops that error if it is this one: it was told.
+void noteErrorIsTold(const std::string &error);
+
+/// Whether a new value that replaces one from `producer` (null: not from a
+/// step) belongs to a step's updates: the old value must be whole if the step
+/// fails.
+bool canKeepOldValue(const CompletionPtr &producer);
 
 /// Runs what is scheduled, then ends the worker.
 void shutDownStepQueue();

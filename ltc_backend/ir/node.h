@@ -84,10 +84,15 @@ public:
   c10::ArrayRef<DynamicScalar> scalars() const { return dynamicScalars; }
   LocationId location() const { return sourceLocation; }
   ModulePathId modulePath() const { return sourceModule; }
+  /// Whether the op was written in place: its result is the new value of the
+  /// tensor that its first operand was the value of.
+  bool isInPlace() const { return inPlace; }
+  void markInPlace() { inPlace = true; }
   bool isData() const override { return false; }
   std::string ToString() const override;
 
 private:
+  bool inPlace = false;
   const OpRecord &opRecord;
   AttributeListPtr attributeList;
   c10::SmallVector<DynamicScalar, 1> dynamicScalars;

@@ -17,6 +17,14 @@ namespace torch_ltc {
 /// one of its results.
 class Completion {
 public:
+  enum class Of { Results, Updates };
+
+  explicit Completion(Of of = Of::Results) : of(of) {}
+
+  /// Whether it is of tensors' new values, which after most errors are the old
+  /// ones and so no error.
+  bool isOfUpdates() const { return of == Of::Updates; }
+
   void finish(std::string errorText) {
     {
       std::lock_guard<std::mutex> lock(mutex);
@@ -26,6 +34,7 @@ public:
     condition.notify_all();
   }
 
+  bool hasSucceeded() const { return isDone() && error.empty(); }
   bool isDone() const { return done.load(std::memory_order_acquire); }
 
   /// Returns the error's sentence, "" for success.
@@ -39,6 +48,7 @@ public:
   }
 
 private:
+  const Of of;
   std::atomic<bool> done{false};
   std::mutex mutex;
   std::condition_variable condition;

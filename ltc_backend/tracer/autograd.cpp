@@ -5,8 +5,6 @@
 #include <ATen/Functions.h>
 #include <ATen/ops/_native_batch_norm_legit.h>
 
-#include <algorithm>
-
 using namespace torch_ltc;
 
 namespace {
@@ -76,34 +74,6 @@ void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
 }
 
-/// Functionalisation (torch 2.13) asserts when lists of both devices meet; the
-/// copies of the elements may cross.
-class ForeachCopy final : public c10::OperatorKernel {
-public:
-  explicit ForeachCopy(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
-
-  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
-                  torch::jit::Stack *stack) {
-    auto arguments = torch::jit::last(*stack, 3);
-    std::vector<at::Tensor> targets = arguments[0].toTensorVector();
-    std::vector<at::Tensor> sources = arguments[1].toTensorVector();
-    auto isLazy = [](const at::Tensor &tensor) {
-      return tensor.device().is_lazy();
-    };
-    if (targets.size() != sources.size() ||
-        (std::all_of(targets.begin(), targets.end(), isLazy) &&
-         std::all_of(sources.begin(), sources.end(), isLazy)))
-      return previous.callBoxed(op, keys, stack);
-    for (size_t i = 0; i < targets.size(); ++i)
-      targets[i].copy_(sources[i], arguments[2].toBool());
-    torch::jit::drop(*stack, 3);
-  }
-
-private:
-  c10::SafeKernelFunction previous;
-};
-
 /// An `out=` variant as its functional op and a copy: torch's composite takes
 /// tensors with functional wrappers for ones that it must not write to, and
 /// leaves `out` as it was (torch 2.13).
@@ -141,14 +111,6 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
     library.impl(("linalg_matrix_rank." + std::string(out)).c_str(),
                  torch::CppFunction::makeFromBoxedFunctor(
                      std::make_unique<OutByCopy>(functional)));
-  c10::OperatorHandle foreachCopy =
-      c10::Dispatcher::singleton().findSchemaOrThrow("aten::_foreach_copy_",
-                                                     "");
-  library.impl(
-      "_foreach_copy_",
-      torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeachCopy>(
-          foreachCopy.getComputedKernelForDispatchKey(
-              c10::DispatchKey::AutogradLazy))));
   library.impl("copy_",
                torch::CppFunction::makeFromBoxedFunction<&copyInPlace>());
 }

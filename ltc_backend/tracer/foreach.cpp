@@ -15,6 +15,8 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
+
 using namespace torch_ltc;
 using c10::DispatchKey;
 using c10::IValue;
@@ -116,10 +118,12 @@ public:
                   Stack *stack) {
     size_t numArguments = repetition.arguments.size();
     auto arguments = torch::jit::last(*stack, numArguments);
-    if (!isFast(arguments)) {
-      moveCopied(*stack);
-      return previous.callBoxed(op, keys, stack);
+    if (mustCopyEach(arguments)) {
+      copyEach(arguments);
+      return torch::jit::drop(*stack, numArguments);
     }
+    if (!isFast(arguments))
+      return previous.callBoxed(op, keys, stack);
     // The kernels below dispatch nothing, but reading a value may.
     c10::impl::ExcludeDispatchKeyGuard guard(
         c10::autograd_dispatch_keyset |
@@ -129,11 +133,13 @@ public:
     size_t count = arguments[0].toListRef().size();
     for (size_t i = 0; i < count; ++i) {
       at::Tensor value = traceElement(arguments, i);
-      if (repetition.isInPlace)
+      if (repetition.isInPlace) {
+        markInPlace(value);
         replaceValue(arguments[0].toListRef()[i].toTensor(), value);
-      else
+      } else {
         results.push_back(
             at::functionalization::impl::to_functional_tensor(value));
+      }
     }
     torch::jit::drop(*stack, numArguments);
     if (!repetition.isInPlace)
@@ -166,21 +172,29 @@ private:
     return true;
   }
 
-  /// Functionalisation (torch 2.13) asserts when a lazy tensor is written with
-  /// a CPU one of a list: sources of `_foreach_copy_` come to the device first.
-  void moveCopied(Stack &stack) const {
-    if (!repetition.isInPlace || repetition.record->name != "aten::copy")
-      return;
-    IValue *arguments =
-        stack.data() + stack.size() - repetition.arguments.size();
-    c10::List<at::Tensor> sources;
-    std::vector<at::Tensor> selves = arguments[0].toTensorVector();
-    for (const at::Tensor &source : arguments[1].toTensorVector()) {
-      size_t i = sources.size();
-      bool moves = i < selves.size() && selves[i].device().is_lazy();
-      sources.push_back(moves ? source.to(selves[i].device()) : source);
+  /// Functionalisation (torch 2.13) asserts when tensors with and without a
+  /// wrapper meet in the lists of `_foreach_copy_`: those of the CPU have none,
+  /// nor has what torch.as_tensor makes.
+  bool mustCopyEach(c10::ArrayRef<IValue> arguments) const {
+    if (!repetition.isInPlace || repetition.record->name != "aten::copy" ||
+        arguments[0].toListRef().size() != arguments[1].toListRef().size())
+      return false;
+    auto isWrapped = [](const IValue &value) {
+      return at::functionalization::impl::isFunctionalTensor(value.toTensor());
+    };
+    auto areWrapped = [&](c10::ArrayRef<IValue> list) {
+      return std::all_of(list.begin(), list.end(), isWrapped);
+    };
+    return !areWrapped(arguments[0].toListRef()) ||
+           !areWrapped(arguments[1].toListRef());
+  }
+
+  static void copyEach(c10::ArrayRef<IValue> arguments) {
+    for (size_t i = 0; i < arguments[0].toListRef().size(); ++i) {
+      at::Tensor target = arguments[0].toListRef()[i].toTensor();
+      target.copy_(arguments[1].toListRef()[i].toTensor(),
+                   arguments[2].toBool());
     }
-    arguments[1] = std::move(sources);
   }
 
   at::Tensor traceElement(c10::ArrayRef<IValue> arguments, size_t i) const {

@@ -130,6 +130,7 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
   StrideRule rule = record.strideRule;
   if (inPlaceRecord == &record) {
     inPlaceRecord = nullptr;
+    static_cast<OpNode &>(*node).markInPlace();
     rule = StrideRule::LikeSelf;
   }
   if (rule == StrideRule::View ||
@@ -140,7 +141,18 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
   return results;
 }
 
-void torch_ltc::noteInPlace(const OpRecord &record) { inPlaceRecord = &record; }
+void torch_ltc::noteInPlace(const OpRecord &record) {
+  // Others use Meta tensors too.
+  if (c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Functionalize))
+    inPlaceRecord = &record;
+}
+
+void torch_ltc::markInPlace(const at::Tensor &result) {
+  TensorDataPtr data = tensorDataOf(result);
+  torch::lazy::NodePtr node = data ? data->value().node : nullptr;
+  if (node && !asGraphNode(node.get())->isData())
+    static_cast<OpNode &>(*node).markInPlace();
+}
 
 at::Tensor torch_ltc::traceOp(const std::string &name,
                               std::initializer_list<IValue> arguments) {

@@ -26,6 +26,10 @@ at::Tensor traceOp(const std::string &name,
 /// keeps the strides of the first argument.
 void noteInPlace(const OpRecord &record);
 
+/// `result`, a lazy tensor without wrapper, is about to become the value of the
+/// tensor whose value was its op's first operand.
+void markInPlace(const at::Tensor &result);
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_TRACER_TRACE_H

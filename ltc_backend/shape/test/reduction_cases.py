@@ -188,7 +188,7 @@ for _generator, _ops in (
     (named_dims, "logsumexp"),
     (dims, "any.dims all.dims"),
     (one_dim_dtype, "prod.dim_int"),
-    (one_dim, "max.dim min.dim any.dim all.dim"),
+    (one_dim, "max.dim min.dim any.dim all.dim median.dim nanmedian.dim"),
     (optional_dim, "argmax argmin"),
     (
         correction,

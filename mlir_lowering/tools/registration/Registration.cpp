@@ -75,11 +75,18 @@ llvm::ArrayRef<StageStep> torch_ltc::stageSteps() {
   static const StringRef toLlvm[] = {
       "ltc-mlir-lower-to-loops", "ltc-mlir-bind-buffers",
       "ltc-mlir-lower-copies", "ltc-mlir-expand-math"};
+  static const StringRef toTosa[] = {"ltc-mlir-convert-torch-to-tosa"};
+  static const StringRef fromTosa[] = {"ltc-mlir-convert-tosa-extremes"};
+  static const StringRef toStablehlo[] = {
+      "ltc-mlir-convert-torch-to-stablehlo"};
   static const StageStep steps[] = {
       {"torch-raw", "torch", "ltc-torch-to-contract", toTorch},
       {"torch", "linalg", "ltc-torch-to-linalg", toLinalg},
       {"linalg", "kernels", "ltc-linalg-to-kernels", toKernels},
       {"kernels", "llvm", "ltc-kernels-to-llvm", toLlvm},
+      {"torch-raw", "tosa", "ltc-torch-to-tosa", toTosa},
+      {"tosa", "linalg", "ltc-tosa-to-linalg", fromTosa},
+      {"torch-raw", "stablehlo", "ltc-torch-to-stablehlo", toStablehlo},
   };
   return steps;
 }

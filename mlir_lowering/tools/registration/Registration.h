@@ -22,7 +22,7 @@ struct StageStep {
   llvm::ArrayRef<llvm::StringRef> passes; ///< the project's, in their order
 };
 
-/// From "torch-raw" to "llvm".
+/// From "torch-raw" to "llvm", then the ways by other dialects.
 llvm::ArrayRef<StageStep> stageSteps();
 
 } // namespace mlir::torch_ltc
