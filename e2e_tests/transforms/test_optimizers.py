@@ -16,9 +16,7 @@ OPTIMIZERS = {
     for name, kind in vars(torch.optim).items()
     if isinstance(kind, type)
     and issubclass(kind, torch.optim.Optimizer)
-    # ASGD writes to what torch.as_tensor(number, device="lazy") makes: such a
-    # tensor has no functional wrapper, and torch refuses to write it with others.
-    and name not in ("Optimizer", "SparseAdam", "LBFGS", "ASGD")
+    and name not in ("Optimizer", "SparseAdam", "LBFGS")
 }
 
 VARIANTS: list[dict[str, Any]] = [

@@ -2,8 +2,11 @@
 
 #include "tracer/registration.h"
 
+#include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
 #include <ATen/ops/_native_batch_norm_legit.h>
+
+#include <algorithm>
 
 using namespace torch_ltc;
 
@@ -74,6 +77,46 @@ void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
 }
 
+/// The copies of a list one by one where tensors with and without a functional
+/// wrapper meet, for which functionalisation (torch 2.13) asserts: those of the
+/// CPU have none, nor have those that torch.as_tensor makes of numbers.
+class ForeachCopy final : public c10::OperatorKernel {
+public:
+  explicit ForeachCopy(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    auto arguments = torch::jit::last(*stack, 3);
+    std::vector<at::Tensor> targets = arguments[0].toTensorVector();
+    std::vector<at::Tensor> sources = arguments[1].toTensorVector();
+    if (targets.size() != sources.size() ||
+        (std::all_of(targets.begin(), targets.end(), isWrapped) &&
+         std::all_of(sources.begin(), sources.end(), isWrapped)))
+      return previous.callBoxed(op, keys, stack);
+    for (size_t i = 0; i < targets.size(); ++i) {
+      bool isBare = targets[i].device().is_lazy() && !isWrapped(targets[i]);
+      targets[i].copy_(isBare ? bare(sources[i]) : sources[i],
+                       arguments[2].toBool());
+    }
+    torch::jit::drop(*stack, 3);
+  }
+
+private:
+  static bool isWrapped(const at::Tensor &tensor) {
+    return at::functionalization::impl::isFunctionalTensor(tensor);
+  }
+
+  static at::Tensor bare(const at::Tensor &tensor) {
+    if (!isWrapped(tensor))
+      return tensor;
+    at::functionalization::impl::sync(tensor);
+    return at::functionalization::impl::from_functional_tensor(tensor);
+  }
+
+  c10::SafeKernelFunction previous;
+};
+
 /// An `out=` variant as its functional op and a copy: torch's composite takes
 /// tensors with functional wrappers for ones that it must not write to, and
 /// leaves `out` as it was (torch 2.13).
@@ -111,6 +154,14 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
     library.impl(("linalg_matrix_rank." + std::string(out)).c_str(),
                  torch::CppFunction::makeFromBoxedFunctor(
                      std::make_unique<OutByCopy>(functional)));
+  c10::OperatorHandle foreachCopy =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::_foreach_copy_",
+                                                     "");
+  library.impl(
+      "_foreach_copy_",
+      torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeachCopy>(
+          foreachCopy.getComputedKernelForDispatchKey(
+              c10::DispatchKey::AutogradLazy))));
   library.impl("copy_",
                torch::CppFunction::makeFromBoxedFunction<&copyInPlace>());
 }

@@ -15,8 +15,6 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <algorithm>
-
 using namespace torch_ltc;
 using c10::DispatchKey;
 using c10::IValue;
@@ -118,10 +116,6 @@ public:
                   Stack *stack) {
     size_t numArguments = repetition.arguments.size();
     auto arguments = torch::jit::last(*stack, numArguments);
-    if (mustCopyEach(arguments)) {
-      copyEach(arguments);
-      return torch::jit::drop(*stack, numArguments);
-    }
     if (!isFast(arguments))
       return previous.callBoxed(op, keys, stack);
     // The kernels below dispatch nothing, but reading a value may.
@@ -170,31 +164,6 @@ private:
             return false;
     }
     return true;
-  }
-
-  /// Functionalisation (torch 2.13) asserts when tensors with and without a
-  /// wrapper meet in the lists of `_foreach_copy_`: those of the CPU have none,
-  /// nor has what torch.as_tensor makes.
-  bool mustCopyEach(c10::ArrayRef<IValue> arguments) const {
-    if (!repetition.isInPlace || repetition.record->name != "aten::copy" ||
-        arguments[0].toListRef().size() != arguments[1].toListRef().size())
-      return false;
-    auto isWrapped = [](const IValue &value) {
-      return at::functionalization::impl::isFunctionalTensor(value.toTensor());
-    };
-    auto areWrapped = [&](c10::ArrayRef<IValue> list) {
-      return std::all_of(list.begin(), list.end(), isWrapped);
-    };
-    return !areWrapped(arguments[0].toListRef()) ||
-           !areWrapped(arguments[1].toListRef());
-  }
-
-  static void copyEach(c10::ArrayRef<IValue> arguments) {
-    for (size_t i = 0; i < arguments[0].toListRef().size(); ++i) {
-      at::Tensor target = arguments[0].toListRef()[i].toTensor();
-      target.copy_(arguments[1].toListRef()[i].toTensor(),
-                   arguments[2].toBool());
-    }
   }
 
   at::Tensor traceElement(c10::ArrayRef<IValue> arguments, size_t i) const {
