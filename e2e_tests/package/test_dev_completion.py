@@ -40,4 +40,5 @@ def test_options_of_a_tool() -> None:
     if not tool.exists():
         pytest.skip("ltc-opt isn't built in this folder")
     found = completions(str(tool), "--ltc-torch-to")
-    assert found == {"--ltc-torch-to-contract", "--ltc-torch-to-linalg"}
+    stages = ("contract", "linalg", "stablehlo", "tosa")
+    assert found == {f"--ltc-torch-to-{stage}" for stage in stages}

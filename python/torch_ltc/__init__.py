@@ -9,6 +9,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+# Before any module of ours: at its end torch calls back into this package
+# (_autoload), which must not find one half imported.
+import torch  # noqa: F401
+
 from torch_ltc._backend import BackendUnavailable, unavailable_reason
 from torch_ltc.config import config
 from torch_ltc.metrics import (
