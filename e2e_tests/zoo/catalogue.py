@@ -25,6 +25,9 @@ class Entry:
     optimizer: Optimizer
     #: Values that the model itself reads in each step.
     syncs: int = 0
+    #: Of the weights: with others an activation may come so near to 0 that the
+    #: last bit of a sum decides about its gradient.
+    seed: int = 3
 
 
 def _sgd(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
@@ -110,7 +113,7 @@ def _next_character(model: nn.Module, batch: Batch) -> torch.Tensor:
 
 ENTRIES = {
     "resnet18": Entry(vision.resnet18, _images(48), _classify, _sgd),
-    "resnet50": Entry(vision.resnet50, _images(48), _classify, _sgd),
+    "resnet50": Entry(vision.resnet50, _images(48), _classify, _sgd, seed=2),
     "mobilenet": Entry(vision.MobileNet, _images(24), _classify, _sgd),
     "unet": Entry(vision.UNet, _pixels, _classify, _adamw),
     "vit": Entry(language.vit, _images(16), _classify, _adamw),
@@ -133,7 +136,7 @@ def train(
 ) -> Outcome:
     """Weights, data and dropout are the same on every device."""
     entry = ENTRIES[name]
-    torch.manual_seed(3)
+    torch.manual_seed(entry.seed)
     model = entry.build().train().to(device)
     rule = entry.optimizer(list(model.parameters()))
     data = torch.Generator().manual_seed(5)
