@@ -47,6 +47,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         pytest.exit(reason, returncode=3)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Each test collects garbage: a search of all that is imported would take
+    most of a fast test's time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
     """pytest keeps a failed test's frames, and they its tensors: what is pending
