@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
-from pathlib import Path
 
-import pytest
 import torch
-
-ROOT = Path(__file__).resolve().parents[1]
+from peers import JAX
 
 # Bytes with a dtype's name, since numpy has no bfloat16 of its own.
 SCRIPT = """
@@ -39,26 +35,6 @@ pickle.dump(results, sys.stdout.buffer)
 """
 
 
-def python() -> str:
-    """The interpreter with JAX; skips the test if there is none."""
-    named = os.environ.get("TORCH_LTC_JAX_PYTHON", "")
-    path = Path(named or ROOT / ".venv-jax" / "bin" / "python")
-    if not path.exists():
-        pytest.skip("TORCH_LTC_JAX_PYTHON doesn't name the Python of an environment")
-    return str(path)
-
-
-def python_path() -> str:
-    """PYTHONPATH of a process of ours that can import JAX."""
-    where = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
-    answer = subprocess.run(
-        [python(), "-c", where], capture_output=True, text=True, check=True
-    )
-    # After our own: the peer's numpy and the like must not replace ours.
-    paths = [os.environ.get("PYTHONPATH", ""), answer.stdout.strip()]
-    return os.pathsep.join(path for path in paths if path)
-
-
 def _packed(tensor: torch.Tensor) -> tuple[bytes, str, tuple[int, ...]]:
     name = str(tensor.dtype).removeprefix("torch.")
     data = tensor.detach().contiguous().flatten().view(torch.uint8)
@@ -78,7 +54,7 @@ def run(
     """Results of each StableHLO text for its inputs."""
     packed = [(text, [_packed(value) for value in values]) for text, values in programs]
     done = subprocess.run(
-        [python(), "-c", SCRIPT], input=pickle.dumps(packed), capture_output=True
+        [JAX.python(), "-c", SCRIPT], input=pickle.dumps(packed), capture_output=True
     )
     if done.returncode:
         raise AssertionError(done.stderr.decode())

@@ -1,30 +1,29 @@
 """Each example backend trains a perceptron and a convolutional network to
-eager's losses. Peers live in environments of their own; where one is missing,
-its tests are skipped and say so."""
+eager's losses; with --full the compilers train all models of the examples and
+the zoo. Where a peer isn't installed, its tests are skipped and say so."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 import torch
+from peers import IREE, JAX, TORCH_MLIR, Peer
 from subprocesses import run_python
 from training.running import tasks, train
+from zoo import catalogue
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "backends"
 
-# Backend: example, variable with the peer's Python, whether it must be
-# importable in our process.
-BACKENDS = {
-    "eager-interpreter": ("eager_interpreter", "", False),
-    "torch-mlir": ("torch_mlir_linalg", "TORCH_LTC_PARSER_PYTHON", False),
-    "iree": ("iree_compiler", "TORCH_LTC_IREE_PYTHON", True),
-    "jax": ("jax_stablehlo", "TORCH_LTC_JAX_PYTHON", True),
-    "iree-linalg": ("iree_compiler", "TORCH_LTC_IREE_PYTHON", True),
+# Backend: example, the peer, whether it must be importable in our process.
+BACKENDS: dict[str, tuple[str, Peer | None, bool]] = {
+    "eager-interpreter": ("eager_interpreter", None, False),
+    "torch-mlir": ("torch_mlir_linalg", TORCH_MLIR, False),
+    "iree": ("iree_compiler", IREE, True),
+    "jax": ("jax_stablehlo", JAX, True),
+    "iree-linalg": ("iree_compiler", IREE, True),
 }
 
 PROGRAM = """
@@ -32,56 +31,66 @@ import json, sys
 sys.path[:0] = [{folder!r}, {tests!r}]
 import torch, torch_ltc, {module}
 from training.running import tasks, train
+from zoo import catalogue
 with torch_ltc.use_backend({backend!r}):
-    outcome = train(tasks.TASKS["test"][{task!r}], "adamw", "lazy", steps=4)
+    outcome = {training}
 print(json.dumps([loss.item() for loss in outcome.losses]))
 """
 
-
-# The benchmarks' environment has JAX too.
-PLACES = {"TORCH_LTC_JAX_PYTHON": ROOT / ".venv-jax" / "bin" / "python"}
-
-
-def peer(variable: str, importable: bool) -> dict[str, str]:
-    """Environment of a process that can use the peer."""
-    python = os.environ.get(variable, "") or str(PLACES.get(variable, ""))
-    if not python or not Path(python).exists():
-        pytest.skip(f"'./dev peers' makes what {variable} names")
-    if not importable:
-        return {"TORCH_MLIR_PYTHON": python}
-    where = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
-    answer = subprocess.run(
-        [python, "-c", where], capture_output=True, text=True, check=True
-    )
-    # After our own: the peer's numpy and the like must not replace ours.
-    paths = [os.environ.get("PYTHONPATH", ""), answer.stdout.strip()]
-    return {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
-
-
-# The transformers are missing for IREE: its runtime (3.13) refuses a dispatch with
-# more than 32 buffers, and the norm of all their gradients is one.
 SMALL = ["perceptron", "lenet"]
-TRAINED = [(backend, task) for backend in BACKENDS for task in SMALL] + [
-    ("iree", task) for task in ("resnet", "lstm", "gru")
-]
+COMPILERS = ["iree", "iree-linalg", "jax"]
 
 
-@pytest.mark.parametrize(("backend", "task"), TRAINED)
-def test_trains_as_eager(backend: str, task: str) -> None:
-    module, variable, importable = BACKENDS[backend]
-    environment = peer(variable, importable) if variable else {}
+def variables(peer: Peer | None, importable: bool) -> dict[str, str]:
+    """Environment of a process that can use the peer."""
+    if peer is None:
+        return {}
+    if importable:
+        return {"PYTHONPATH": peer.python_path()}
+    return {"TORCH_MLIR_PYTHON": peer.python()}
+
+
+def losses_of(backend: str, training: str) -> torch.Tensor:
+    module, peer, importable = BACKENDS[backend]
     program = PROGRAM.format(
         folder=str(FOLDER),
         tests=str(ROOT / "e2e_tests"),
         module=module,
         backend=backend,
-        task=task,
+        training=training,
     )
-    losses = json.loads(run_python(program, **environment).stdout.splitlines()[-1])
+    done = run_python(program, timeout=1800, **variables(peer, importable))
+    return torch.tensor(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("backend", "task"),
+    [(backend, task) for backend in BACKENDS for task in tasks.NAMES],
+)
+def test_trains_as_eager(
+    backend: str, task: str, request: pytest.FixtureRequest
+) -> None:
+    if task not in SMALL and not request.config.getoption("--full"):
+        pytest.skip("takes a minute: needs --full")
+    losses = losses_of(
+        backend, f'train(tasks.TASKS["test"][{task!r}], "adamw", "lazy", steps=4)'
+    )
     eager = train(tasks.TASKS["test"][task], "adamw", "cpu", steps=4).losses
-    torch.testing.assert_close(
-        torch.tensor(losses), torch.stack(eager), rtol=1e-4, atol=0
-    )
+    torch.testing.assert_close(losses, torch.stack(eager), rtol=1e-4, atol=0)
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("backend", COMPILERS)
+@pytest.mark.parametrize("name", catalogue.ENTRIES)
+def test_compilers_train_the_zoo(
+    name: str, backend: str, request: pytest.FixtureRequest
+) -> None:
+    if not request.config.getoption("--full"):
+        pytest.skip("takes a minute: needs --full")
+    losses = losses_of(backend, f'catalogue.train({name!r}, "lazy", 2)')
+    eager = catalogue.train(name, "cpu", 2).losses
+    torch.testing.assert_close(losses, torch.stack(eager), rtol=1e-4, atol=0)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda p: p.stem)

@@ -8,6 +8,7 @@ import jax_peer
 import pytest
 import torch
 import torch_ltc
+from peers import JAX
 from subprocesses import run_python
 from torch_ltc.manifest import read_manifest
 from torch_ltc.program import MODULE_STAGES
@@ -50,7 +51,7 @@ def run(exported: torch_ltc.exporting.ExportedProgram) -> list[torch.Tensor]:
 @pytest.mark.parametrize("name", MODELS)
 def test_a_training_step_is_eagers(name: str, dialect: str) -> None:
     if dialect == "stablehlo":
-        jax_peer.python()
+        JAX.python()
     task = tasks.TASKS["test"][name]
     lazy, optimizer, step = training_step(task, "lazy")
     eager, _, eager_step = training_step(task, "cpu")
@@ -98,7 +99,7 @@ def test_published_architectures(
         path = str(tmp_path / "outcome.pt")
         folders = [str(EXAMPLES), str(EXAMPLES.parents[1] / "e2e_tests")]
         program = JAX_PROGRAM.format(folders=folders, name=name, path=path)
-        run_python(program, PYTHONPATH=jax_peer.python_path())
+        run_python(program, PYTHONPATH=JAX.python_path())
         losses, parameters = torch.load(path)
     eager = catalogue.train(name, "cpu", 2)
     torch.testing.assert_close(losses, eager.losses, rtol=1e-4, atol=1e-5)

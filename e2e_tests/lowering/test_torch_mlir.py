@@ -3,13 +3,13 @@ training step."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 import torch
 import torch_ltc
+from peers import TORCH_MLIR
 from training.running import optimizers, tasks, train
 
 LOWER = Path(__file__).with_name("lower_torch_stage.py")
@@ -18,12 +18,9 @@ SCRIPT = Path(__file__).with_name("parse_torch_stage.py")
 
 @pytest.fixture(scope="module")
 def parser() -> str:
-    python = os.environ.get("TORCH_LTC_PARSER_PYTHON", "")
-    if not python or not Path(python).exists():
-        pytest.fail(
-            "torch-mlir's environment is missing; './dev test e2e' makes it "
-            "(TORCH_LTC_PARSER_PYTHON names its Python)"
-        )
+    python = TORCH_MLIR.find()
+    if python is None:
+        pytest.fail("torch-mlir isn't installed: './dev test e2e' does that")
     return python
 
 

@@ -20,6 +20,8 @@ def compiler(input_type):
             extra_args=[
                 "--iree-llvmcpu-target-cpu=host",
                 "--iree-input-demote-f64-to-f32=false",  # IREE's default: true
+                # At most 32 buffers reach a dispatch: those of temporaries become one.
+                "--iree-stream-resource-alias-mutable-bindings",
             ],
         )
         context = iree.runtime.SystemContext(config=iree.runtime.Config(device=_device))

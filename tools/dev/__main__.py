@@ -32,8 +32,8 @@ Usage: ./dev COMMAND [ARGUMENTS]
   wheel              a wheel in dist/
   doctor             what is installed and whether it fits together
   setup              only system packages and virtual environment
-  peers              environments of other projects ({peers}) that some tests
-                     use where they are installed
+  peers              environments of other projects that tests use where they
+                     are installed: {peers}
   completion         a script for bash: source <(./dev completion)
   help               this text
 
@@ -78,7 +78,7 @@ def _setup(arguments: Sequence[str]) -> int:
 
 def _peers(arguments: Sequence[str]) -> int:
     with exclusive("setup"):
-        for peer in environment.OPTIONAL_PEERS:
+        for peer in environment.PEERS:
             environment.peer_environment(peer)
             say(f"{peer.name}: {peer.variable}={peer.python}")
     return 0
@@ -97,7 +97,7 @@ def _wheel(arguments: Sequence[str]) -> int:
 
 def _help(arguments: Sequence[str]) -> int:
     names = ", ".join(suite.name for suite in checks.SUITES)
-    peers = ", ".join(peer.name for peer in environment.OPTIONAL_PEERS)
+    peers = ", ".join(peer.name for peer in environment.PEERS)
     print(HELP.format(suites=names, peers=peers), end="")
     return 0
 

@@ -26,6 +26,8 @@ class Suite:
     command: Callable[[], Sequence[str]]
     summary: str
     needs_build: bool = True
+    #: What it runs unless the arguments name files or folders.
+    paths: tuple[str, ...] = ()
 
 
 def _pytest(*arguments: str) -> list[str]:
@@ -62,21 +64,28 @@ SUITES = [
     Suite(
         "e2e",
         "programs against eager PyTorch",
-        lambda: _pytest(*_workers(), "e2e_tests", "--ignore=e2e_tests/test_docs.py"),
+        lambda: _pytest(*_workers(), "--ignore=e2e_tests/test_docs.py"),
         r"\d+ (passed|failed|error|skipped|xfailed|deselected).* in [\d.]+s|^(FAILED|ERROR) ",
+        paths=("e2e_tests",),
     ),
     Suite(
         "docs",
         "code blocks of README and docs/",
-        lambda: _pytest("e2e_tests/test_docs.py"),
+        _pytest,
         r"\d+ (passed|failed|error|skipped).* in [\d.]+s|^(FAILED|ERROR) ",
+        paths=("e2e_tests/test_docs.py",),
     ),
 ]  # fmt: skip
 
 
+def _is_path(argument: str) -> bool:
+    return not argument.startswith("-") and (ROOT / argument.split("::")[0]).exists()
+
+
 def _run(suite: Suite, extra: Sequence[str]) -> tuple[int, list[str]]:
     """Shows the output as it comes; the exit code and the summary lines."""
-    command = [*suite.command(), *extra]
+    named = any(_is_path(argument) for argument in extra)
+    command = [*suite.command(), *(() if named else suite.paths), *extra]
     say(f"{suite.name}: {suite.about}")
     process = subprocess.Popen(
         command,

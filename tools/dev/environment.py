@@ -36,17 +36,21 @@ class Peer:
         return self.folder / "bin" / "python"
 
 
-# --no-deps: its parser needs neither torch nor numpy.
+# e2e_tests/peers.py looks for the same folders, so that pytest finds them without
+# ./dev, too. --no-deps: torch-mlir's parser needs neither torch nor numpy.
 TORCH_MLIR = Peer(
     "torch-mlir", ("torch-mlir==20261001",), "TORCH_LTC_PARSER_PYTHON", ("--no-deps",)
 )
-#: Tests that use one of these are skipped where it isn't.
-OPTIONAL_PEERS = (
+#: Tests that need torch-mlir install it; those of the others are skipped where
+#: they aren't installed.
+PEERS = (
+    TORCH_MLIR,
     Peer(
         "iree",
         ("iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0"),
         "TORCH_LTC_IREE_PYTHON",
     ),
+    Peer("jax", ("jax==0.10.2", "jaxlib==0.10.2"), "TORCH_LTC_JAX_PYTHON"),
 )
 
 # What Debian 12 must have: compiler, LLVM and MLIR 22 with what their CMake
@@ -184,17 +188,10 @@ def peer_environment(peer: Peer) -> None:
 
 def environment() -> dict[str, str]:
     """Variables for everything that runs in the virtual environment."""
-    peers = {
-        peer.variable: str(peer.python)
-        for peer in OPTIONAL_PEERS
-        if peer.python.exists()
-    }
     return {
-        **peers,
         "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "VIRTUAL_ENV": str(VENV),
         "CCACHE_DIR": os.environ.get("CCACHE_DIR", str(ROOT / ".dev" / "ccache")),
-        TORCH_MLIR.variable: str(TORCH_MLIR.python),
     }
 
 

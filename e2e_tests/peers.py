@@ -1,0 +1,50 @@
+"""Pythons of other projects, which live in environments of their own: what
+`./dev peers` makes, or what a variable names."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Peer:
+    name: str
+    variable: str
+
+    def find(self) -> str | None:
+        """The variable's Python, else that of the environment that ./dev makes."""
+        named = os.environ.get(self.variable, "")
+        path = Path(named or ROOT / f".venv-{self.name}" / "bin" / "python")
+        return str(path) if path.exists() else None
+
+    def python(self) -> str:
+        """Its interpreter; skips the test if there is none."""
+        found = self.find()
+        if found is None:
+            pytest.skip(
+                f"{self.name} isn't installed: './dev peers' does that, or "
+                f"{self.variable} names the Python of an environment that has it"
+            )
+        return found
+
+    def python_path(self) -> str:
+        """PYTHONPATH of a process of ours that can import the peer's packages."""
+        where = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+        answer = subprocess.run(
+            [self.python(), "-c", where], capture_output=True, text=True, check=True
+        )
+        # After our own: the peer's numpy and the like must not replace ours.
+        paths = [os.environ.get("PYTHONPATH", ""), answer.stdout.strip()]
+        return os.pathsep.join(path for path in paths if path)
+
+
+IREE = Peer("iree", "TORCH_LTC_IREE_PYTHON")
+JAX = Peer("jax", "TORCH_LTC_JAX_PYTHON")
+TORCH_MLIR = Peer("torch-mlir", "TORCH_LTC_PARSER_PYTHON")
