@@ -4,7 +4,6 @@
 
 #include "config/config.h"
 #include "device/backend.h"
-#include "executor/host_calls.h"
 #include "executor/step_executor.h"
 #include "executor/step_queue.h"
 #include "tracer/registration.h"
@@ -52,7 +51,6 @@ void torch_ltc::initialize() {
   static Backend *backend = new Backend;
   static torch::lazy::BackendRegistrar registrar(backend);
   torch::lazy::LazyGraphExecutor::Register(&StepExecutor::get());
-  registerHostCalls();
   registerKernels();
   registerMetaShortcuts();
   registerViewErrors();

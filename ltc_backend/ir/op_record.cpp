@@ -5,8 +5,6 @@
 #include "events/log.h"
 #include "ir/hash.h"
 
-#include <torch/csrc/jit/frontend/function_schema_parser.h>
-
 #include <cstring>
 #include <sstream>
 #include <unordered_map>
@@ -82,21 +80,23 @@ ArgumentKind kindOf(const c10::Argument &argument) {
 }
 
 /// `OpRecord` from a table row; false with a warning if torch doesn't have it.
+/// Of the row's schema only the name is looked at (parsing a thousand of them
+/// takes milliseconds); tests compare the rest with torch's.
 bool resolve(OpRecord &record) {
-  c10::FunctionSchema wanted = torch::jit::parseSchema(record.schemaText);
-  record.handle = c10::Dispatcher::singleton().findSchema(
-      {wanted.name(), wanted.overload_name()});
-  record.name = wanted.name();
-  if (!wanted.overload_name().empty())
-    record.name += "." + wanted.overload_name();
+  std::string_view schemaText = record.schemaText;
+  record.name = schemaText.substr(0, schemaText.find('('));
+  size_t dot = record.name.find('.');
+  std::string baseName = record.name.substr(0, dot);
+  std::string overload =
+      dot == std::string::npos ? "" : record.name.substr(dot + 1);
+  record.handle = c10::Dispatcher::singleton().findSchema({baseName, overload});
   if (!record.handle) {
     log(LogLevel::Warning, "The installed torch has no op '" + record.name +
                                "'; it is left out of the tracer.");
     return false;
   }
   const c10::FunctionSchema &schema = record.handle->schema();
-  record.opKind =
-      torch::lazy::OpKind(c10::Symbol::fromQualString(wanted.name()));
+  record.opKind = torch::lazy::OpKind(c10::Symbol::fromQualString(baseName));
   record.id = hashBytes(record.name.data(), record.name.size(), 0).low;
   for (const c10::Argument &argument : schema.arguments()) {
     ArgumentSpec spec;
@@ -105,7 +105,7 @@ bool resolve(OpRecord &record) {
     spec.isDim = spec.kind != ArgumentKind::Tensor && isDimName(spec.name);
     spec.isDynamicScalar = spec.kind == ArgumentKind::Scalar &&
                            isDynamicScalarName(spec.name) &&
-                           !hasModelScalars(wanted.name());
+                           !hasModelScalars(baseName);
     if (argument.default_value())
       spec.defaultValue = *argument.default_value();
     record.hasTensorArgument |= spec.kind == ArgumentKind::Tensor ||

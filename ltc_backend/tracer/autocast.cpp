@@ -10,6 +10,7 @@
 #include "tracer/autocast.h"
 
 #include "device/lazy_device.h"
+#include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
 
 #include <ATen/autocast_mode.h>
@@ -168,19 +169,16 @@ void torch_ltc::registerAutocastKernels() {
   auto *fallthrough = new torch::Library(torch::Library::IMPL, "_", autocastKey,
                                          __FILE__, __LINE__);
   fallthrough->fallback(torch::CppFunction::makeFallthrough());
-  auto *kernels = new torch::Library(torch::Library::IMPL, "aten", autocastKey,
-                                     __FILE__, __LINE__);
   for (const c10::OperatorName &name :
        c10::Dispatcher::singleton().getAllOpNames()) {
-    auto op = c10::Dispatcher::singleton().findSchema(name);
-    if (!op || name.name.rfind("aten::", 0) != 0 ||
-        !op->hasKernelForDispatchKey(DispatchKey::AutocastCPU))
+    if (name.name.rfind("aten::", 0) != 0)
       continue;
-    std::string text = name.name;
-    if (!name.overload_name.empty())
-      text += "." + name.overload_name;
+    auto op = c10::Dispatcher::singleton().findSchema(name);
+    if (!op || !op->hasKernelForDispatchKey(DispatchKey::AutocastCPU))
+      continue;
     CastPolicy policy = policyOf(name.name.substr(std::strlen("aten::")));
-    kernels->impl(text.c_str(), torch::CppFunction::makeFromBoxedFunctor(
-                                    std::make_unique<AutocastKernel>(policy)));
+    registerBoxedKernel(name, autocastKey,
+                        c10::KernelFunction::makeFromBoxedFunctor(
+                            std::make_unique<AutocastKernel>(policy)));
   }
 }

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
 #include "tracer/trace.h"
 
@@ -193,23 +194,23 @@ private:
 
 } // namespace
 
-void torch_ltc::registerForeachKernels(torch::Library &library) {
+void torch_ltc::registerForeachKernels() {
   for (const c10::OperatorName &name :
        c10::Dispatcher::singleton().getAllOpNames()) {
+    if (name.name.rfind("aten::_foreach_", 0) != 0)
+      continue;
     auto op = c10::Dispatcher::singleton().findSchema(name);
-    if (name.name.rfind("aten::_foreach_", 0) != 0 || !op ||
+    if (!op ||
         elementOf(op->schema().arguments()[0].type()) != Element::OfTensorList)
       continue;
     Repetition repetition = repetitionOf(*op);
     if (!repetition.record)
       continue;
-    std::string text = name.name;
-    if (!name.overload_name.empty())
-      text += "." + name.overload_name;
     auto kernel = std::make_unique<ForeachKernel>(
         std::move(repetition),
         op->getComputedKernelForDispatchKey(DispatchKey::AutogradLazy));
-    library.impl(text.c_str(),
-                 torch::CppFunction::makeFromBoxedFunctor(std::move(kernel)));
+    registerBoxedKernel(
+        name, DispatchKey::AutogradLazy,
+        c10::KernelFunction::makeFromBoxedFunctor(std::move(kernel)));
   }
 }

@@ -11,6 +11,7 @@
 
 #include "events/op_error.h"
 #include "ir/op_record.h"
+#include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
 #include "tracer/trace.h"
 
@@ -117,24 +118,19 @@ c10::OperatorName inPlaceName(const OpRecord &record) {
 } // namespace
 
 void torch_ltc::registerMetaShortcuts() {
-  auto *library = new torch::Library(torch::Library::IMPL, "aten",
-                                     DispatchKey::Meta, __FILE__, __LINE__);
   for (const OpRecord &record : opRecords()) {
     bool elementwise = record.family == Family::elementwise ||
                        record.name == "aten::fill.Scalar" ||
                        record.name == "aten::zero";
+    if (!elementwise)
+      continue;
     auto op = c10::Dispatcher::singleton().findSchema(inPlaceName(record));
-    if (!elementwise || !op ||
-        !op->hasKernelForDispatchKey(DispatchKey::Meta) ||
+    if (!op || !op->hasKernelForDispatchKey(DispatchKey::Meta) ||
         op->schema().returns().size() != 1)
       continue;
-    c10::OperatorName name = op->operator_name();
-    std::string text = name.name;
-    if (!name.overload_name.empty())
-      text += "." + name.overload_name;
-    library->impl(
-        text.c_str(),
-        torch::CppFunction::makeFromBoxedFunctor(std::make_unique<InPlaceMeta>(
+    registerBoxedKernel(
+        op->operator_name(), DispatchKey::Meta,
+        c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<InPlaceMeta>(
             record, op->getComputedKernelForDispatchKey(DispatchKey::Meta))));
   }
 }

@@ -19,6 +19,7 @@
 #include "executor/live_tensors.h"
 #include "fallback/eager_fallback.h"
 #include "lowering/external_backend.h"
+#include "tracer/boxed_kernels.h"
 #include "tracer/trace.h"
 
 #include <unordered_set>
@@ -124,8 +125,6 @@ std::string textOf(const c10::OperatorName &name) {
 
 class Registrar {
 public:
-  Registrar(torch::Library &library) : library(library) {}
-
   void take(const std::vector<std::string> &names) {
     taken.insert(names.begin(), names.end());
   }
@@ -139,7 +138,7 @@ public:
                   record.handle->hasKernelForDispatchKey(
                       DispatchKey::CompositeImplicitAutograd);
       if (!skip && taken.insert(record.name).second)
-        implement(record.name, record);
+        implement(record.handle->operator_name(), record);
     }
   }
 
@@ -150,32 +149,32 @@ public:
         continue;
       auto op = c10::Dispatcher::singleton().findSchema(name);
       if (op)
-        registerOther(*op, textOf(name));
+        registerOther(*op, name);
     }
   }
 
 private:
-  void registerOther(const OperatorHandle &op, const std::string &name) {
+  void registerOther(const OperatorHandle &op, const c10::OperatorName &name) {
     if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       return;
     if (returnsView(op.schema()) && !isMutable(op.schema())) {
-      if (const OpRecord *copy = copyRecord(op.operator_name()))
+      if (const OpRecord *copy = copyRecord(name))
         implement(name, *copy);
       return;
     }
     if (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) &&
-        !isTraceableComposite(name))
-      library.impl(
-          name.c_str(),
-          torch::CppFunction::makeFromBoxedFunction<&fallbackKernel>());
+        !isTraceableComposite(textOf(name)))
+      registerBoxedKernel(
+          name, DispatchKey::Lazy,
+          c10::KernelFunction::makeFromBoxedFunction<&fallbackKernel>());
   }
 
-  void implement(const std::string &name, const OpRecord &record) {
-    library.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunctor(
-                                   std::make_unique<TraceKernel>(record)));
+  void implement(const c10::OperatorName &name, const OpRecord &record) {
+    registerBoxedKernel(name, DispatchKey::Lazy,
+                        c10::KernelFunction::makeFromBoxedFunctor(
+                            std::make_unique<TraceKernel>(record)));
   }
 
-  torch::Library &library;
   std::unordered_set<std::string> taken;
 };
 
@@ -185,7 +184,7 @@ void torch_ltc::registerKernels() {
   // Never destroyed: deregistration at exit races with other libraries'.
   auto *kernels = new torch::Library(torch::Library::IMPL, "aten",
                                      DispatchKey::Lazy, __FILE__, __LINE__);
-  Registrar registrar(*kernels);
+  Registrar registrar;
   registrar.take(registerCopyKernels(*kernels));
   registrar.take(registerFactoryKernels(*kernels));
   registrar.take(registerListKernels(*kernels));
@@ -201,7 +200,7 @@ void torch_ltc::registerKernels() {
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
   registerAutogradKernels(*autograd);
   registerAsStridedAutograd(*autograd);
-  registerForeachKernels(*autograd);
+  registerForeachKernels();
   registerAutocastKernels();
 
   auto *fallback = new torch::Library(torch::Library::IMPL, "_",

@@ -30,7 +30,7 @@ void registerViewErrors();
 void registerViewInverses();
 /// At AutogradLazy.
 void registerAutogradKernels(torch::Library &library);
-void registerForeachKernels(torch::Library &library);
+void registerForeachKernels();
 void registerAsStridedAutograd(torch::Library &library);
 /// At the autocast key of lazy tensors; see autocast.cpp.
 void registerAutocastKernels();

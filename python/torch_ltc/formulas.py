@@ -8,13 +8,12 @@ formula's too, and once more below it, for `out=` variants and inference mode.
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
-
-from torch_ltc import formulas_pooling, formulas_random, formulas_selection
 
 #: Overloads of `torch.ops.aten` (torch 2.13). Each one's formula consists of
 #: functional ops and views; the OpInfo sweep compares them with eager.
@@ -58,31 +57,32 @@ OPS = (
     "special_xlog1py",
 )
 
-OWN: dict[str, Callable] = {
-    "_adaptive_avg_pool3d": formulas_pooling.adaptive_avg_pool3d,
-    "_cdist_forward": formulas_selection.cdist_forward,
-    "_embedding_bag": formulas_selection.embedding_bag,
-    "_embedding_bag_forward_only": formulas_selection.embedding_bag,
-    "_pdist_forward": formulas_selection.pdist_forward,
-    "_trilinear": formulas_selection.trilinear,
-    "adaptive_max_pool3d": formulas_pooling.adaptive_max_pool3d,
-    "avg_pool3d": formulas_pooling.avg_pool3d,
-    "grid_sampler_2d": formulas_selection.grid_sampler_2d,
-    "grid_sampler_3d": formulas_selection.grid_sampler_3d,
-    "masked_scatter_backward": formulas_selection.masked_scatter_backward,
-    "max_pool3d_with_indices": formulas_pooling.max_pool3d_with_indices,
-    "median": formulas_selection.median,
-    "nanmedian": formulas_selection.nanmedian,
-    "narrow_copy": formulas_selection.narrow_copy,
+#: Modules and functions of this package, imported when they are first used.
+OWN = {
+    "_adaptive_avg_pool3d": "formulas_pooling.adaptive_avg_pool3d",
+    "_cdist_forward": "formulas_selection.cdist_forward",
+    "_embedding_bag": "formulas_selection.embedding_bag",
+    "_embedding_bag_forward_only": "formulas_selection.embedding_bag",
+    "_pdist_forward": "formulas_selection.pdist_forward",
+    "_trilinear": "formulas_selection.trilinear",
+    "adaptive_max_pool3d": "formulas_pooling.adaptive_max_pool3d",
+    "avg_pool3d": "formulas_pooling.avg_pool3d",
+    "grid_sampler_2d": "formulas_selection.grid_sampler_2d",
+    "grid_sampler_3d": "formulas_selection.grid_sampler_3d",
+    "masked_scatter_backward": "formulas_selection.masked_scatter_backward",
+    "max_pool3d_with_indices": "formulas_pooling.max_pool3d_with_indices",
+    "median": "formulas_selection.median",
+    "nanmedian": "formulas_selection.nanmedian",
+    "narrow_copy": "formulas_selection.narrow_copy",
 }
 
 #: Below autograd only: PyTorch's gradient isn't the formula's.
-OWN_BELOW: dict[str, Callable] = {
-    "multinomial": formulas_random.multinomial,
-    "normal.Tensor_Tensor": formulas_random.normal_of_tensors,
-    "normal.Tensor_float": formulas_random.normal_around,
-    "normal.float_Tensor": formulas_random.normal_scaled,
-    "normal.float_float": formulas_random.normal_of_numbers,
+OWN_BELOW = {
+    "multinomial": "formulas_random.multinomial",
+    "normal.Tensor_Tensor": "formulas_random.normal_of_tensors",
+    "normal.Tensor_float": "formulas_random.normal_around",
+    "normal.float_Tensor": "formulas_random.normal_scaled",
+    "normal.float_float": "formulas_random.normal_of_numbers",
 }
 
 #: Some arguments are refused by the formula (it returns NotImplemented).
@@ -102,6 +102,16 @@ def _formula(op: Any) -> Callable:
     return decomposition_table[op]
 
 
+def _own(path: str) -> Callable:
+    module, _, name = path.partition(".")
+
+    def formula(*args: Any, **kwargs: Any) -> Any:
+        function = getattr(importlib.import_module(f"torch_ltc.{module}"), name)
+        return function(*args, **kwargs)
+
+    return formula
+
+
 def _above_autograd(op: Any, formula: Callable) -> Callable:
     def kernel(*args: Any, **kwargs: Any) -> Any:
         result = formula(*args, **kwargs)
@@ -115,7 +125,8 @@ def _above_autograd(op: Any, formula: Callable) -> Callable:
 
 def install() -> None:
     library = torch.library.Library("aten", "IMPL")
-    formulas = {name: _formula(overload(name)) for name in OPS} | OWN
+    formulas = {name: _formula(overload(name)) for name in OPS}
+    formulas |= {name: _own(path) for name, path in OWN.items()}
     with warnings.catch_warnings():
         # The fallback is registered by name for ops that PyTorch composes.
         warnings.filterwarnings("ignore", message="Warning only once for all oper")
@@ -125,6 +136,6 @@ def install() -> None:
             library.impl(name, kernel, "AutogradLazy")
             if name not in PARTIAL:
                 library.impl(name, formula, "Lazy")
-        for name, formula in OWN_BELOW.items():
-            library.impl(name, formula, "Lazy")
+        for name, path in OWN_BELOW.items():
+            library.impl(name, _own(path), "Lazy")
     _libraries.append(library)

@@ -1,0 +1,126 @@
+//===- runtime_library.cpp - The runtime, loaded when needed --------------===//
+//
+// The runtime needs LLVM's linker, and loading libLLVM takes as long as all
+// the rest of `import torch_ltc`. So this library doesn't link the runtime: the
+// functions of its C API stand here under their own names, each looks for the
+// real one at its first call, and callers needn't know.
+//
+//===----------------------------------------------------------------------===//
+
+#include "executor/host_calls.h"
+#include "lowering/compiler_library.h"
+
+#include "torch_ltc-c/runtime.h"
+
+#include <dlfcn.h>
+
+#include <stdexcept>
+
+using namespace torch_ltc;
+
+namespace {
+
+void *load() {
+  std::string path = backendLibraryPath();
+  path.replace(path.rfind('/') + 1, std::string::npos, "libltc_runtime.so");
+  void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    throw std::runtime_error(
+        std::string("torch_ltc's runtime can't be loaded (") + dlerror() +
+        "); 'python -m torch_ltc.doctor' says what is missing.");
+  return handle;
+}
+
+template <typename Function> Function find(const char *name, Function) {
+  // A failed load throws and is tried again the next time. Never unloaded.
+  static void *library = load();
+  void *function = dlsym(library, name);
+  if (!function)
+    throw std::runtime_error(std::string("torch_ltc's runtime library lacks "
+                                         "the function ") +
+                             name +
+                             ": it is of another version; build or "
+                             "install torch_ltc again.");
+  return reinterpret_cast<Function>(function);
+}
+
+} // namespace
+
+// The last argument of `find` only says the type.
+#define LTC_FORWARD(Result, Name, Parameters, Arguments)                       \
+  Result Name Parameters {                                                     \
+    static const auto real = find(#Name, &Name);                               \
+    return real Arguments;                                                     \
+  }
+
+LTC_FORWARD(const char *, ltcStatusMessage, (LtcStatus status), (status))
+LTC_FORWARD(LtcStatus, ltcStatusCreate, (const char *message), (message))
+LTC_FORWARD(LtcBytes, ltcBytesCreate, (const char *data, size_t size),
+            (data, size))
+
+// What releases is also called for nothing, by destructors.
+void ltcStatusDestroy(LtcStatus status) {
+  if (!status)
+    return;
+  static const auto real = find("ltcStatusDestroy", &ltcStatusDestroy);
+  real(status);
+}
+
+void ltcBytesDestroy(LtcBytes bytes) {
+  if (!bytes.data)
+    return;
+  static const auto real = find("ltcBytesDestroy", &ltcBytesDestroy);
+  real(bytes);
+}
+
+LtcStatus ltcExecutableLoad(const char *data, size_t size,
+                            LtcExecutable *executable) {
+  static const auto real = [] {
+    registerHostCalls();
+    return find("ltcExecutableLoad", &ltcExecutableLoad);
+  }();
+  return real(data, size, executable);
+}
+
+LTC_FORWARD(void, ltcExecutableDestroy, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(size_t, ltcExecutableNumParameters, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(LtcTensorInfo, ltcExecutableParameter,
+            (LtcExecutable executable, size_t index), (executable, index))
+LTC_FORWARD(size_t, ltcExecutableNumScalars, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(size_t, ltcExecutableNumOutputs, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(LtcOutputInfo, ltcExecutableOutput,
+            (LtcExecutable executable, size_t index), (executable, index))
+LTC_FORWARD(size_t, ltcExecutableArenaBytes, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(size_t, ltcExecutableNumKernels, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(size_t, ltcExecutableNumCommands, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(LtcCommandInfo, ltcExecutableCommand,
+            (LtcExecutable executable, size_t index), (executable, index))
+LTC_FORWARD(LtcStatus, ltcExecutableRun,
+            (LtcExecutable executable, const LtcRunArguments *arguments),
+            (executable, arguments))
+LTC_FORWARD(void, ltcSetHostFunction, (LtcHostFunction function), (function))
+LTC_FORWARD(LtcStatus, ltcCacheCreate,
+            (const LtcCacheOptions *options, LtcCache *cache), (options, cache))
+LTC_FORWARD(void, ltcCacheDestroy, (LtcCache cache), (cache))
+LTC_FORWARD(LtcStatus, ltcCacheLookup,
+            (LtcCache cache, LtcCacheKind kind, const char *key, size_t keySize,
+             LtcBytes *value, int *found),
+            (cache, kind, key, keySize, value, found))
+LTC_FORWARD(LtcStatus, ltcCacheStore,
+            (LtcCache cache, LtcCacheKind kind, const char *key, size_t keySize,
+             const char *value, size_t valueSize),
+            (cache, kind, key, keySize, value, valueSize))
+LTC_FORWARD(LtcCacheStatistics, ltcCacheGetStatistics, (LtcCache cache),
+            (cache))
+LTC_FORWARD(const char *, ltcCacheSalt, (void), ())
+LTC_FORWARD(const char *, ltcTargetCpuName, (void), ())
+LTC_FORWARD(const char *, ltcTargetCpuFeatures, (void), ())
+LTC_FORWARD(void, ltcSetTargetCpu, (const char *name, const char *features),
+            (name, features))

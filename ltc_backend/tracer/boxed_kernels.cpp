@@ -1,0 +1,15 @@
+//===- boxed_kernels.cpp - Registration of many boxed kernels -------------===//
+
+#include "tracer/boxed_kernels.h"
+
+using namespace torch_ltc;
+
+void torch_ltc::registerBoxedKernel(const c10::OperatorName &name,
+                                    c10::DispatchKey key,
+                                    c10::KernelFunction kernel) {
+  // Never destroyed: deregistration at exit races with other libraries'.
+  static auto *handles = new std::vector<c10::RegistrationHandleRAII>;
+  handles->push_back(c10::Dispatcher::singleton().registerImpl(
+      name, key, std::move(kernel), std::nullopt, nullptr,
+      "registered by torch_ltc"));
+}

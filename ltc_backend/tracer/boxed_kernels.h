@@ -1,0 +1,18 @@
+//===- boxed_kernels.h - Registration of many boxed kernels -----*- C++ -*-===//
+
+#ifndef TORCH_LTC_TRACER_BOXED_KERNELS_H
+#define TORCH_LTC_TRACER_BOXED_KERNELS_H
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+namespace torch_ltc {
+
+/// Registers a kernel for an op that exists, for as long as the process lives.
+/// torch::Library parses the op's name with TorchScript's lexer, which is most
+/// of what thousands of registrations cost; this one takes the name as it is.
+void registerBoxedKernel(const c10::OperatorName &name, c10::DispatchKey key,
+                         c10::KernelFunction kernel);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_TRACER_BOXED_KERNELS_H
