@@ -89,3 +89,34 @@ func.func @erf(%a: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
   %0 = torch.aten.erf %a : !torch.vtensor<[4],f32> -> !torch.vtensor<[4],f32>
   return %0 : !torch.vtensor<[4],f32>
 }
+
+// -----
+
+// Places are counted, their owners looked up.
+
+// CHECK-LABEL: func.func @main
+// CHECK: "stablehlo.compare"({{.*}}) {{.*}} -> tensor<1x3x3xi1>
+// CHECK: "stablehlo.reduce"
+// CHECK: "stablehlo.reduce"
+// CHECK: "stablehlo.gather"
+func.func @sort(%a: !torch.vtensor<[3],f32>) -> (!torch.vtensor<[3],f32>, !torch.vtensor<[3],si64>) {
+  %dim = torch.constant.int 0
+  %false = torch.constant.bool false
+  %v, %i = torch.aten.sort %a, %dim, %false : !torch.vtensor<[3],f32>, !torch.int, !torch.bool -> !torch.vtensor<[3],f32>, !torch.vtensor<[3],si64>
+  return %v, %i : !torch.vtensor<[3],f32>, !torch.vtensor<[3],si64>
+}
+
+// -----
+
+// Every place looks for the last position that writes to it.
+
+// CHECK-LABEL: func.func @main
+// CHECK: "stablehlo.compare"({{.*}}) {{.*}} -> tensor<1x4x2xi1>
+// CHECK: "stablehlo.reduce"
+// CHECK: "stablehlo.gather"
+// CHECK: "stablehlo.select"
+func.func @scatter(%a: !torch.vtensor<[4],f32>, %i: !torch.vtensor<[2],si64>, %s: !torch.vtensor<[2],f32>) -> !torch.vtensor<[4],f32> {
+  %dim = torch.constant.int 0
+  %r = torch.aten.scatter.src %a, %dim, %i, %s : !torch.vtensor<[4],f32>, !torch.int, !torch.vtensor<[2],si64>, !torch.vtensor<[2],f32> -> !torch.vtensor<[4],f32>
+  return %r : !torch.vtensor<[4],f32>
+}

@@ -7,17 +7,10 @@
 
 #include "IndexBuilder.h"
 #include "OpLowering.h"
+#include "StridedView.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
-
-namespace {
-/// Which element of the flat source a result index refers to.
-struct StridedView {
-  SmallVector<int64_t> sizes, strides;
-  int64_t offset = 0;
-};
-} // namespace
 
 /// The elements of `tensor` that the view shows.
 static Value readView(OpLowering &op, Value tensor, const StridedView &view) {
@@ -55,28 +48,9 @@ static Value writeView(OpLowering &op, Value source, Value tensor,
 // as_strided
 //===----------------------------------------------------------------------===//
 
-/// Arguments size, stride, storage_offset from position `first` on. The
-/// tracer's tensors are contiguous, so the storage is the tensor's elements in
-/// row-major order.
-static StridedView readStrides(OpLowering &op, unsigned first) {
-  return {op.integers(first), op.integers(first + 1),
-          op.optionalInteger(first + 2).value_or(0)};
-}
-
-/// Whether all positions lie in a tensor of this many elements.
-static bool isInBounds(const StridedView &view, int64_t elements) {
-  int64_t lowest = view.offset, highest = view.offset;
-  for (auto [size, stride] : llvm::zip_equal(view.sizes, view.strides)) {
-    if (size == 0)
-      return true;
-    (stride < 0 ? lowest : highest) += (size - 1) * stride;
-  }
-  return lowest >= 0 && highest < elements;
-}
-
 static LogicalResult lowerAsStrided(OpLowering &op) {
   StridedView view = readStrides(op, 1);
-  if (!isInBounds(view, op.tensorType(0).getNumElements()))
+  if (!view.isInBounds(op.tensorType(0).getNumElements()))
     return op.fail("it reads outside of its tensor");
   return op.replaceWith(readView(op, op.tensor(0), view));
 }
@@ -84,7 +58,7 @@ static LogicalResult lowerAsStrided(OpLowering &op) {
 /// as_strided_scatter(self, src, size, stride, storage_offset)
 static LogicalResult lowerAsStridedScatter(OpLowering &op) {
   StridedView view = readStrides(op, 2);
-  if (!isInBounds(view, op.tensorType(0).getNumElements()))
+  if (!view.isInBounds(op.tensorType(0).getNumElements()))
     return op.fail("it writes outside of its tensor");
   return op.replaceWith(writeView(op, op.tensor(1), op.tensor(0), view, false));
 }
@@ -92,29 +66,6 @@ static LogicalResult lowerAsStridedScatter(OpLowering &op) {
 //===----------------------------------------------------------------------===//
 // Diagonals: arguments offset, dim1, dim2; the diagonal is the last dimension
 //===----------------------------------------------------------------------===//
-
-static StridedView readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
-                                unsigned first) {
-  int64_t offset = op.integer(first);
-  int64_t dim1 = op.dimension(first + 1, sizes.size());
-  int64_t dim2 = op.dimension(first + 2, sizes.size());
-  SmallVector<int64_t> strides = rowMajorStrides(sizes);
-  StridedView view;
-  for (auto [dim, size] : llvm::enumerate(sizes)) {
-    int64_t position = static_cast<int64_t>(dim);
-    if (position == dim1 || position == dim2)
-      continue;
-    view.sizes.push_back(size);
-    view.strides.push_back(strides[dim]);
-  }
-  int64_t rows = sizes[dim1], columns = sizes[dim2];
-  int64_t length = offset >= 0 ? std::min(rows, columns - offset)
-                               : std::min(rows + offset, columns);
-  view.sizes.push_back(std::max<int64_t>(length, 0));
-  view.strides.push_back(strides[dim1] + strides[dim2]);
-  view.offset = offset >= 0 ? offset * strides[dim2] : -offset * strides[dim1];
-  return view;
-}
 
 static LogicalResult lowerDiagonal(OpLowering &op) {
   return op.replaceWith(
@@ -137,22 +88,6 @@ static LogicalResult lowerDiagonalBackward(OpLowering &op) {
 //===----------------------------------------------------------------------===//
 // Sliding windows: arguments dim, size, step; the window is the last dimension
 //===----------------------------------------------------------------------===//
-
-static StridedView readWindows(OpLowering &op, ArrayRef<int64_t> sizes,
-                               unsigned first) {
-  int64_t dim = op.dimension(first, sizes.size());
-  int64_t size = op.integer(first + 1), step = op.integer(first + 2);
-  StridedView view{SmallVector<int64_t>(sizes), rowMajorStrides(sizes), 0};
-  // A tensor without dimensions is taken as one of one element.
-  if (sizes.empty())
-    return {{size}, {1}, 0};
-  int64_t stride = view.strides[dim];
-  view.sizes[dim] = (sizes[dim] - size) / step + 1;
-  view.strides[dim] = stride * step;
-  view.sizes.push_back(size);
-  view.strides.push_back(stride);
-  return view;
-}
 
 static LogicalResult lowerUnfold(OpLowering &op) {
   return op.replaceWith(
@@ -243,23 +178,6 @@ static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
   return op.replaceWith(op.tensors.convert(sum, compute, op.resultDtype()));
 }
 
-/// upsample_nearest2d: (self, output_size, scales_h, scales_w). torch computes
-/// floor(index * scale) in float32; the scale is the quotient of the sizes
-/// unless it is given.
-static SmallVector<int64_t> nearestSources(int64_t input, int64_t output,
-                                           std::optional<double> given) {
-  float scale = given && *given > 0
-                    ? static_cast<float>(1.0 / *given)
-                    : static_cast<float>(input) / static_cast<float>(output);
-  SmallVector<int64_t> sources;
-  for (int64_t i = 0; i < output; ++i) {
-    auto source =
-        static_cast<int64_t>(std::floor(static_cast<float>(i) * scale));
-    sources.push_back(std::min(source, input - 1));
-  }
-  return sources;
-}
-
 /// A table that the kernel looks positions up in.
 static Value positionTable(OpLowering &op, ArrayRef<int64_t> positions) {
   auto type = RankedTensorType::get(positions.size(), op.builder.getI64Type());
@@ -267,6 +185,7 @@ static Value positionTable(OpLowering &op, ArrayRef<int64_t> positions) {
                                    DenseElementsAttr::get(type, positions));
 }
 
+/// upsample_nearest2d(self, output_size, scales_h, scales_w)
 static LogicalResult lowerUpsampleNearest(OpLowering &op) {
   ArrayRef<int64_t> in = op.sizes(0), out = op.resultSizes();
   Value rows =

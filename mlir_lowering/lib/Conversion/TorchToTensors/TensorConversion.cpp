@@ -24,6 +24,9 @@ const TensorLoweringTable &torch_ltc::tensorLoweringTable() {
     populateConvolutionTensorLowerings(table);
     populatePoolingTensorLowerings(table);
     populateIndexingTensorLowerings(table);
+    populateScatterTensorLowerings(table);
+    populateSortTensorLowerings(table);
+    populateStridedTensorLowerings(table);
     populateConstructorTensorLowerings(table);
     return table;
   }();

@@ -94,6 +94,9 @@ void populateLinearTensorLowerings(TensorLoweringTable &table);
 void populateConvolutionTensorLowerings(TensorLoweringTable &table);
 void populatePoolingTensorLowerings(TensorLoweringTable &table);
 void populateIndexingTensorLowerings(TensorLoweringTable &table);
+void populateScatterTensorLowerings(TensorLoweringTable &table);
+void populateSortTensorLowerings(TensorLoweringTable &table);
+void populateStridedTensorLowerings(TensorLoweringTable &table);
 void populateConstructorTensorLowerings(TensorLoweringTable &table);
 
 } // namespace mlir::torch_ltc
