@@ -32,10 +32,10 @@ void mlir::torch_ltc::readBfloatBitsAsFloat(Module &module) {
         suspects.push_back(&instruction);
   for (Instruction *cast : suspects) {
     IRBuilder<> builder(cast);
-    Value *wide =
+    llvm::Value *wide =
         builder.CreateFPExt(cast->getOperand(0), builder.getFloatTy());
-    Value *bits = builder.CreateBitCast(wide, builder.getInt32Ty());
-    Value *high =
+    llvm::Value *bits = builder.CreateBitCast(wide, builder.getInt32Ty());
+    llvm::Value *high =
         builder.CreateTrunc(builder.CreateLShr(bits, 16), builder.getInt16Ty());
     cast->replaceAllUsesWith(high);
     cast->eraseFromParent();
