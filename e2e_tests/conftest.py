@@ -47,13 +47,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         pytest.exit(reason, returncode=3)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Each test collects garbage: a search of all that is imported would take
-    most of a fast test's time."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
     """pytest keeps a failed test's frames, and they its tensors: what is pending
@@ -81,6 +74,9 @@ def clean_backend(request: pytest.FixtureRequest):
     it then would hide that."""
     torch.manual_seed(0)
     gc.collect()
+    # What outlived the last test are mostly modules: searching them again for
+    # each test would take most of a fast one's time.
+    gc.freeze()
     _settle()
     refused = torch_ltc.metrics()["compile_failures"]
     yield
