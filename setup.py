@@ -18,8 +18,11 @@ ROOT = Path(__file__).resolve().parent
 BUILD = ROOT / "build"
 
 # Where a library of the installed package finds what it needs: beside itself,
-# torch's in the neighbour package, oneDNN's in the environment's lib/.
-LIBRARY_RPATH = "$ORIGIN:$ORIGIN/../../torch/lib:$ORIGIN/../../../.."
+# torch's in the neighbour package, oneDNN's in the environment's lib/, and
+# libMLIR where Debian's libmlir-22 has it, which the linker doesn't search.
+LIBRARY_RPATH = (
+    "$ORIGIN:$ORIGIN/../../torch/lib:$ORIGIN/../../../..:/usr/lib/llvm-22/lib"
+)
 MODULE_RPATH = "$ORIGIN/lib:$ORIGIN/../torch/lib:$ORIGIN/../../.."
 
 

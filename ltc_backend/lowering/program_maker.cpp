@@ -140,12 +140,13 @@ ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
                 messageSuffix(location),
                 ". Its tensors stay pending; with torch_ltc.config."
                 "compile_failure = 'interpret' it runs op by op.");
+  std::string cause =
+      error.ends_with('.') ? error.substr(0, error.size() - 1) : error;
   log(LogLevel::Warning,
-      step + " can't be compiled: " + error + messageSuffix(location) +
+      step + " can't be compiled: " + cause + messageSuffix(location) +
           ". It runs op by op with PyTorch's CPU kernels, with the same "
           "results but slower; to compile the rest of it, name the op in "
-          "option "
-          "force_fallback (LTC_FORCE_FALLBACK=aten::...)" +
+          "option force_fallback (LTC_FORCE_FALLBACK=aten::...)" +
           (config().source_info.get()
                ? "."
                : "; TORCH_LTC_SOURCE_INFO=1 adds the op's Python line."));

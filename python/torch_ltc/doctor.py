@@ -150,11 +150,17 @@ def _temporary_folder() -> Finding:
 def _program() -> Finding:
     import torch
 
+    from torch_ltc.metrics import metrics
+
+    refused = metrics()["compile_failures"]
     x = torch.tensor(_PROBE, device="lazy")
     result = (x * x).sum().item()
     expected = sum(value * value for value in _PROBE)
     if result != expected:
         text = f"a small program gave {result} instead of {expected}"
+        return Finding(False, "a program", text)
+    if metrics()["compile_failures"] != refused:
+        text = "a small program couldn't be compiled: the warning above says why"
         return Finding(False, "a program", text)
     return Finding(True, "a program", "traced, compiled and run with the right result")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import environment
 from environment import PYTHON, VENV
-from steps import ROOT, StepFailed, digest, exclusive, once, run_logged, say
+from steps import ROOT, StepFailed, digest, exclusive, forget, once, run_logged, say
 
 BUILD = ROOT / "build"
 PACKAGE = ROOT / "python" / "torch_ltc"
@@ -125,17 +125,28 @@ def build() -> None:
 def wheel() -> Path:
     """A wheel in dist/."""
     build()
-    (ROOT / "dist").mkdir(exist_ok=True)
-    for old in (ROOT / "dist").glob("torch_ltc-*.whl"):
-        old.unlink()
-    command = [
-        str(PYTHON), "-m", "pip", "wheel", "--disable-pip-version-check",
-        "--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", ".",
-    ]  # fmt: skip
+    folder = ROOT / "dist"
     variables = environment.environment() | NO_AUTOLOAD
-    say("wheel ...")
-    run_logged("wheel", command, "the log says what setup.py did", variables)
-    made = sorted((ROOT / "dist").glob("torch_ltc-*.whl"))
+
+    def make() -> None:
+        folder.mkdir(exist_ok=True)
+        for old in folder.glob("torch_ltc-*.whl"):
+            old.unlink()
+        command = [
+            str(PYTHON), "-m", "pip", "wheel", "--disable-pip-version-check",
+            "--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", ".",
+        ]  # fmt: skip
+        run_logged("wheel", command, "the log says what setup.py did", variables)
+
+    if not list(folder.glob("torch_ltc-*.whl")):
+        forget("wheel")
+    contents = [
+        path
+        for pattern in ("*.py*", "*.proto", "*.so", "lib/*.so*")
+        for path in sorted(PACKAGE.glob(pattern))
+    ]
+    once("wheel", [ROOT / "setup.py", ROOT / "pyproject.toml", *contents], make)
+    made = sorted(folder.glob("torch_ltc-*.whl"))
     print(made[0].relative_to(ROOT))
     sys.stdout.flush()
     return made[0]

@@ -1,0 +1,43 @@
+"""The wheel, unpacked elsewhere, finds its libraries and compiles."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from subprocesses import run_python
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_compiles_where_it_is_unpacked(request, tmp_path) -> None:
+    if not request.config.getoption("--full"):
+        pytest.skip("configures the build folder anew; with --full")
+    command = [
+        sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps",
+        "--no-index", "-w", str(tmp_path), str(ROOT),
+    ]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    package = tmp_path / "unpacked"
+    (wheel,) = tmp_path.glob("torch_ltc-*.whl")
+    zipfile.ZipFile(wheel).extractall(package)
+    program = f"""
+        import sys
+        sys.path.insert(0, {str(package)!r})
+        import torch_ltc, torch
+        assert torch_ltc.__file__.startswith({str(package)!r}), torch_ltc.__file__
+        print((torch.arange(4.0, device="lazy") ** 2).sum().item())
+        metrics = torch_ltc.metrics()
+        assert metrics["compilations"] == 1, metrics
+        assert metrics["compile_failures"] == 0, metrics
+    """
+    result = run_python(
+        program,
+        TORCH_LTC_CACHE="0",
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+        LD_LIBRARY_PATH=f"{sys.prefix}/lib",  # oneDNN, a package of its own
+    )
+    assert result.stdout == "14.0\n"
