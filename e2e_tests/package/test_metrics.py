@@ -157,3 +157,15 @@ def test_memory_stats() -> None:
     for name in ("allocated_bytes", "peak_allocated_bytes", "arena_bytes"):
         assert stats[name] >= 0
     assert stats["peak_allocated_bytes"] >= stats["allocated_bytes"]
+
+
+def test_programs_share_their_temporaries() -> None:
+    def product(size: int) -> None:
+        x = torch.ones(size, size, device="lazy")
+        (x @ x @ x).cpu()
+
+    product(512)
+    of_the_largest = torch.lazy.memory_stats()["arena_bytes"]
+    assert of_the_largest >= 512 * 512 * 4
+    product(256)
+    assert torch.lazy.memory_stats()["arena_bytes"] == of_the_largest

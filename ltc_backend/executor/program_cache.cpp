@@ -6,6 +6,9 @@
 #include "executor/graph_difference.h"
 #include "memory/blocking.h"
 
+#include "torch_ltc-c/runtime.h"
+
+#include <algorithm>
 #include <deque>
 #include <list>
 #include <unordered_map>
@@ -84,11 +87,15 @@ void torch_ltc::clearPrograms() {
 }
 
 int64_t torch_ltc::programArenaBytes() {
-  std::lock_guard<std::mutex> lock(cache().mutex);
-  int64_t bytes = 0;
-  for (const Entry &entry : cache().entries)
-    bytes += entry.program->arenaBytes();
-  return bytes;
+  {
+    // Without a program the runtime isn't loaded, and needn't be.
+    std::lock_guard<std::mutex> lock(cache().mutex);
+    if (std::none_of(
+            cache().entries.begin(), cache().entries.end(),
+            [](const Entry &entry) { return entry.program->arenaBytes() > 0; }))
+      return 0;
+  }
+  return int64_t(ltcArenaPoolBytes());
 }
 
 void torch_ltc::keepProgram(KeptProgram program) {

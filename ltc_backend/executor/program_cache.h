@@ -16,7 +16,7 @@ ProgramPtr findOrMakeProgram(const Hash128 &hash,
                              bool &wasInMemory);
 
 void clearPrograms();
-/// Bytes of the arenas of all programs in memory.
+/// Bytes of the memory that programs' temporaries share.
 int64_t programArenaBytes();
 
 /// The last programs that were made, with their graphs, for the debug

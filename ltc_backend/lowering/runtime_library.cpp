@@ -96,6 +96,7 @@ LTC_FORWARD(LtcOutputInfo, ltcExecutableOutput,
             (LtcExecutable executable, size_t index), (executable, index))
 LTC_FORWARD(size_t, ltcExecutableArenaBytes, (LtcExecutable executable),
             (executable))
+LTC_FORWARD(size_t, ltcArenaPoolBytes, (void), ())
 LTC_FORWARD(size_t, ltcExecutableNumKernels, (LtcExecutable executable),
             (executable))
 LTC_FORWARD(size_t, ltcExecutableNumCommands, (LtcExecutable executable),

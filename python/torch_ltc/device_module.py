@@ -191,8 +191,8 @@ def set_rng_state_all(new_states: list[torch.Tensor]) -> None:
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """allocated_bytes, peak_allocated_bytes, arena_bytes, live_tensors,
-    pending_ops."""
+    """allocated_bytes, peak_allocated_bytes, arena_bytes (temporaries of steps,
+    shared by all programs), live_tensors, pending_ops."""
     _check_index(device)
     return _backend.bindings().memory_stats()
 

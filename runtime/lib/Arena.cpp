@@ -63,6 +63,7 @@ llvm::Expected<std::unique_ptr<Arena>> ArenaPool::acquire(size_t bytes) {
     if (best < idle.size()) {
       std::unique_ptr<Arena> arena = std::move(idle[best]);
       idle.erase(idle.begin() + best);
+      bytesInUse += arena->size();
       return arena;
     }
     if (!idle.empty()) {
@@ -73,17 +74,31 @@ llvm::Expected<std::unique_ptr<Arena>> ArenaPool::acquire(size_t bytes) {
   }
   // Unmapped before the new one is mapped, so that the peak does not hold both.
   tooSmall.reset();
-  return Arena::create(bytes);
+  auto arena = Arena::create(bytes);
+  if (arena) {
+    std::lock_guard<std::mutex> lock(mutex);
+    bytesInUse += bytes;
+  }
+  return arena;
 }
 
 void ArenaPool::release(std::unique_ptr<Arena> arena) {
   std::lock_guard<std::mutex> lock(mutex);
+  bytesInUse -= arena->size();
   idle.push_back(std::move(arena));
 }
 
 size_t ArenaPool::idleBytes() {
   std::lock_guard<std::mutex> lock(mutex);
   size_t bytes = 0;
+  for (const std::unique_ptr<Arena> &arena : idle)
+    bytes += arena->size();
+  return bytes;
+}
+
+size_t ArenaPool::bytes() {
+  std::lock_guard<std::mutex> lock(mutex);
+  size_t bytes = bytesInUse;
   for (const std::unique_ptr<Arena> &arena : idle)
     bytes += arena->size();
   return bytes;

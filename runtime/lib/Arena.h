@@ -61,13 +61,15 @@ public:
 
   /// Bytes of idle arenas.
   size_t idleBytes();
+  /// Bytes of idle arenas and of those in use.
+  size_t bytes();
   /// Arenas ever created.
   size_t numCreated();
 
 private:
   std::mutex mutex;
   std::vector<std::unique_ptr<Arena>> idle;
-  size_t created = 0;
+  size_t created = 0, bytesInUse = 0;
 };
 
 } // namespace torch_ltc::runtime

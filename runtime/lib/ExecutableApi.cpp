@@ -1,5 +1,6 @@
 //===- ExecutableApi.cpp - C API of executables ---------------------------===//
 
+#include "Arena.h"
 #include "Diagnostics.h"
 #include "LoadedExecutable.h"
 #include "torch_ltc-c/runtime.h"
@@ -47,6 +48,8 @@ LtcOutputInfo ltcExecutableOutput(LtcExecutable executable, size_t index) {
 size_t ltcExecutableArenaBytes(LtcExecutable executable) {
   return executable->loaded->description().arena_bytes();
 }
+
+size_t ltcArenaPoolBytes(void) { return ArenaPool::process().bytes(); }
 
 size_t ltcExecutableNumKernels(LtcExecutable executable) {
   return executable->loaded->description().kernels_size();

@@ -195,8 +195,10 @@ TEST(Arena, GrowsByReplacing) {
   auto large = pool.acquire(100000);
   ASSERT_TRUE(bool(large));
   EXPECT_EQ(pool.idleBytes(), 0u);
+  EXPECT_EQ(pool.bytes(), 100000u);
   pool.release(std::move(*large));
   EXPECT_EQ(pool.idleBytes(), 100000u);
+  EXPECT_EQ(pool.bytes(), 100000u);
 }
 
 TEST(Arena, SmallestThatFits) {

@@ -62,6 +62,9 @@ LTC_EXPORT LtcOutputInfo ltcExecutableOutput(LtcExecutable executable,
                                              size_t index);
 /// Bytes of the arena that one run uses.
 LTC_EXPORT size_t ltcExecutableArenaBytes(LtcExecutable executable);
+/// Bytes that this process has mapped for arenas, idle ones included: runs one
+/// after the other share one arena, of the largest program.
+LTC_EXPORT size_t ltcArenaPoolBytes(void);
 LTC_EXPORT size_t ltcExecutableNumKernels(LtcExecutable executable);
 LTC_EXPORT size_t ltcExecutableNumCommands(LtcExecutable executable);
 
