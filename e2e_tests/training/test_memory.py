@@ -8,6 +8,7 @@ import os
 import pytest
 import torch
 import torch_ltc
+from subprocesses import run_python
 from training.running import tasks
 
 STEPS = 2000
@@ -63,3 +64,44 @@ def test_dropped_graph_is_never_run() -> None:
     del y
     torch_ltc.mark_step(wait=True)
     assert torch_ltc.metrics()["executions"] == before
+
+
+def test_a_steady_loop_holds_no_pages_of_the_compiler() -> None:
+    program = """
+        import re
+        import torch
+        import torch_ltc
+        from torch import nn
+
+        model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8)).to("lazy")
+        optimizer = torch.optim.AdamW(model.parameters())
+        x = torch.randn(32, 64).to("lazy")
+
+        def pages_of_the_compiler():
+            total, counts = 0, False
+            for line in open("/proc/self/smaps"):
+                if re.match("[0-9a-f]+-", line):
+                    counts = re.search("libMLIR|libLLVM|libltc_mlir", line)
+                elif counts and line.startswith("Rss:"):
+                    total += int(line.split()[1])
+            return total / 1024
+
+        def step():
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+            torch.lazy.synchronize()
+
+        step(), step()
+        after_compiling = pages_of_the_compiler()
+        for _ in range(12):
+            step()
+        print(after_compiling, pages_of_the_compiler())
+        # Compiles again: the pages come back.
+        print((torch.arange(3.0, device="lazy") + 1).sum().item())
+    """
+    text = run_python(program, TORCH_LTC_CACHE="0").stdout
+    after_compiling, steady, result = map(float, text.split())
+    assert after_compiling > 60  # megabytes: else the test sees nothing
+    assert steady < after_compiling / 2
+    assert result == 6

@@ -6,6 +6,7 @@
 #include "events/log.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
+#include "lowering/library_pages.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
@@ -81,6 +82,7 @@ public:
     }
     updatesCompletion->finish(areParametersIntact ? "" : error);
     completion->finish(std::move(error));
+    giveBackIdleLibraries();
   }
 
   /// After a fork the worker doesn't exist in the child; joining or

@@ -13,6 +13,7 @@
 #include "lowering/disk_cache.h"
 #include "lowering/dump.h"
 #include "lowering/external_backend.h"
+#include "lowering/library_pages.h"
 #include "lowering/program_builder.h"
 
 #include <ATen/record_function.h>
@@ -239,6 +240,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   explainCompilation(event);
   addCompileEvent(event);
   keepProgram({graph, program});
+  noteCompilerUse();
   return program;
 }
 

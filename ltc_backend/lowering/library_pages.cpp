@@ -1,0 +1,59 @@
+//===- library_pages.cpp - Memory of libraries that are idle --------------===//
+
+#include "lowering/library_pages.h"
+
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+namespace {
+
+/// A loop compiles in its first two or three steps.
+constexpr int kStepsUntilIdle = 8;
+
+std::atomic<int> stepsLeft{0};
+
+bool isCompilerLibrary(const char *path) {
+  std::string_view file(path ? path : "");
+  file.remove_prefix(file.rfind('/') + 1); // of npos: nothing
+  for (std::string_view name :
+       {"libMLIR.so", "libLLVM.so", "libltc_mlir_lowering.so"})
+    if (file.starts_with(name))
+      return true;
+  return false;
+}
+
+/// Only segments that aren't writable: others have pages that differ from the
+/// file's (relocations among them) and would be lost.
+int giveBack(dl_phdr_info *library, size_t, void *) {
+  if (!isCompilerLibrary(library->dlpi_name))
+    return 0;
+  uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    const ElfW(Phdr) &segment = library->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W))
+      continue;
+    // Pages at the ends may be shared with a writable segment.
+    uintptr_t begin = library->dlpi_addr + segment.p_vaddr;
+    uintptr_t end = (begin + segment.p_memsz) / page * page;
+    begin = (begin + page - 1) / page * page;
+    if (begin < end)
+      madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+  }
+  return 0;
+}
+
+} // namespace
+
+void torch_ltc::noteCompilerUse() { stepsLeft = kStepsUntilIdle; }
+
+void torch_ltc::giveBackIdleLibraries() {
+  if (stepsLeft.load(std::memory_order_relaxed) <= 0)
+    return;
+  if (stepsLeft.fetch_sub(1) == 1)
+    dl_iterate_phdr(giveBack, nullptr);
+}
