@@ -49,7 +49,9 @@ def compiler(input_type):
 unsupported = [
     "aten.avg_pool2d_backward",
     "aten.embedding_dense_backward",
+    "aten.hardswish_backward",
     "aten.select_backward",
+    "aten.slice_backward",
 ]
 torch_ltc.register_backend("iree", compiler("torch"), unsupported_ops=unsupported)
 torch_ltc.register_backend("iree-linalg", compiler("auto"), stage="linalg")

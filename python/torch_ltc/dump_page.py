@@ -34,6 +34,7 @@ pre { background: #f6f8fa; padding: .8em; overflow: auto; max-height: 32em; }
 tr:target, li:target { background: #fff3bf; }
 details { margin: .2em 0 .2em 1em; } summary { cursor: pointer; }
 ul { list-style: none; padding-left: 1.2em; margin: .2em 0; }
+td .code { overflow-wrap: break-word; } td.n { white-space: nowrap; }
 .dim { color: #57606a; } svg text { font: 11px system-ui, sans-serif; }
 .scroll { max-height: 36em; overflow: auto; border: 1px solid #d0d7de;
   padding: .4em .8em; }
@@ -127,18 +128,21 @@ def _overview(dump: Dump) -> str:
 # -- modules ---------------------------------------------------------------------
 
 
+#: A part of the tree with more ops of its own is closed at first.
+FEW = 12
 #: Loss, backward pass, optimizer.
 OUTSIDE = "(outside of modules)"
 
 
 def _modules(dump: Dump) -> str:
-    """Ops by module path, as a tree that can be opened."""
+    """Ops by module path, as a tree that can be opened; after the modules what is
+    outside of them, by Python line."""
     tree: dict[str, Any] = {}
-    for op in dump.ops:
-        if op.kind == "parameter":
-            continue
+    ops = [op for op in dump.ops if op.kind != "parameter"]
+    for op in sorted(ops, key=lambda op: not op.module):
+        path = op.module.split(".") if op.module else [OUTSIDE, op.line]
         node = tree
-        for part in op.module.split(".") if op.module else [OUTSIDE]:
+        for part in filter(None, path):
             node = node.setdefault(part, {})
         node.setdefault("", []).append(op)
     return f"<ul>{_module_items(tree)}</ul>" if tree else "<p>No ops.</p>"
@@ -157,8 +161,9 @@ def _module_items(node: dict[str, Any], depth: int = 0) -> str:
         )
     for name, child in node.items():
         if name:
+            is_open = depth < 1 and len(child.get("", [])) <= FEW
             items.append(
-                f"<li><details{' open' if depth < 1 else ''}><summary>{_escape(name)} "
+                f"<li><details{' open' if is_open else ''}><summary>{_escape(name)} "
                 f"<span class='dim'>ops: {_count(child)}</span></summary>"
                 f"<ul>{_module_items(child, depth + 1)}</ul>"
                 "</details></li>"
@@ -190,7 +195,7 @@ def _command_rows(dump: Dump, timed: list[dict[str, Any]]) -> str:
         _row(
             str(command.number),
             f'<span class="code" title="{_escape(command.name)}">'
-            f"{_escape(command.computes)}</span>",
+            f"{_escape(command.computes).replace('+', '+<wbr>')}</span>",
             f'<span class="code">{_escape(", ".join(command.types))}</span>',
             _escape(", ".join(command.modules)),
             " ".join(_line_link(line) for line in sorted(command.lines)),
