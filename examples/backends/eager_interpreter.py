@@ -2,6 +2,7 @@
 
 import re
 import struct
+from ast import literal_eval
 
 import torch
 import torch_ltc
@@ -15,8 +16,7 @@ VALUE = re.compile(r"%[\w-]+(?:#\d+)?")
 def constant(kind, text):
     if kind == "float" and text.startswith("0x"):  # NaN and infinities: the bits
         return struct.unpack("<d", struct.pack("<Q", int(text, 16)))[0]
-    parse = {"int": int, "float": float, "bool": "true".__eq__, "none": lambda _: None}
-    return parse[kind](text)
+    return {"none": lambda _: None, "bool": "true".__eq__}.get(kind, literal_eval)(text)
 
 
 def call(name, values, dtype):
@@ -24,7 +24,7 @@ def call(name, values, dtype):
         return values
     if name == "prim.NumToTensor.Scalar":
         return torch.tensor(values[0], dtype=DTYPES[dtype])
-    name = name.replace("aten.view", "aten.reshape")  # eager's strides may differ
+    name = re.sub(r"aten\.(_unsafe_)?view", "aten.reshape", name)  # strides differ
     op, overload = (name.split(".") + ["default"])[1:3]
     op = getattr(getattr(torch.ops.aten, op), overload)
     named = {a.name: v for a, v in zip(op._schema.arguments, values) if a.kwarg_only}

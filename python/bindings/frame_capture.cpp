@@ -7,9 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "bindings.h"
+#include "frame_walk.h"
 
 #include "source/source_location.h"
 
+#include <array>
+#include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -63,33 +67,113 @@ CodeFacts &factsOf(PyCodeObject *code) {
   return entry->second;
 }
 
-torch_ltc::LocationId capture() {
-  if (!Py_IsInitialized())
+/// Needs the GIL.
+torch_ltc::LocationId locate(PyCodeObject *code, int instruction) {
+  CodeFacts &facts = factsOf(code);
+  if (!facts.isUsers)
     return 0;
-  // Not a thread of Python: nothing to find, and taking the GIL may deadlock
-  // with a thread that waits for us.
-  if (!PyGILState_GetThisThreadState())
-    return 0;
+  auto [line, isNew] = facts.lines.try_emplace(instruction, 0);
+  if (isNew)
+    line->second = torch_ltc::internLocation(
+        facts.file, PyCode_Addr2Line(code, instruction));
+  return line->second;
+}
+
+#if TORCH_LTC_READS_FRAMES
+
+/// What `locate` said, by code and instruction: a table of the thread's own, in
+/// which a newer answer takes an older one's place.
+class Answers {
+public:
+  std::optional<torch_ltc::LocationId> find(PyCodeObject *code,
+                                            int instruction) const {
+    const Answer &answer = answers[placeOf(code, instruction)];
+    if (answer.code != code || answer.instruction != instruction)
+      return std::nullopt;
+    return answer.location;
+  }
+  void keep(PyCodeObject *code, int instruction,
+            torch_ltc::LocationId location) {
+    answers[placeOf(code, instruction)] = {code, instruction, location};
+  }
+
+private:
+  struct Answer {
+    PyCodeObject *code = nullptr;
+    int instruction = 0;
+    torch_ltc::LocationId location = 0;
+  };
+  static constexpr size_t size = 1024;
+  static size_t placeOf(PyCodeObject *code, int instruction) {
+    return ((reinterpret_cast<size_t>(code) >> 4) + size_t(instruction) * 31) %
+           size;
+  }
+
+  std::array<Answer, size> answers;
+};
+
+/// The thread's table. Its address is in static TLS: the table wouldn't fit,
+/// and looking for another kind of TLS costs as much as the walk.
+Answers &answersOfThread() {
+  static thread_local Answers *table
+      __attribute__((tls_model("initial-exec"))) = nullptr;
+  if (!table) {
+    thread_local std::unique_ptr<Answers> owner;
+    owner = std::make_unique<Answers>();
+    table = owner.get();
+  }
+  return *table;
+}
+
+/// Takes the GIL only for instructions that it hasn't seen.
+torch_ltc::LocationId captureFrames(PyThreadState *thread) {
+  Answers &answers = answersOfThread();
+  for (auto frame = torch_ltc::PythonFrame::innermost(thread); frame;
+       frame = frame.outer()) {
+    PyCodeObject *code = frame.code();
+    int instruction = frame.instruction();
+    std::optional<torch_ltc::LocationId> known =
+        answers.find(code, instruction);
+    if (!known) {
+      pybind11::gil_scoped_acquire gil;
+      known = locate(code, instruction);
+      answers.keep(code, instruction, *known);
+    }
+    if (*known)
+      return *known;
+  }
+  return 0;
+}
+
+#else
+
+torch_ltc::LocationId captureFrames(PyThreadState *) {
   pybind11::gil_scoped_acquire gil;
   torch_ltc::LocationId result = 0;
   PyFrameObject *frame = PyEval_GetFrame();
   Py_XINCREF(frame);
   while (frame) {
     PyCodeObject *code = PyFrame_GetCode(frame);
-    CodeFacts &facts = factsOf(code);
-    if (facts.isUsers) {
-      auto [line, isNew] = facts.lines.try_emplace(PyFrame_GetLasti(frame), 0);
-      if (isNew)
-        line->second =
-            torch_ltc::internLocation(facts.file, PyFrame_GetLineNumber(frame));
-      result = line->second;
-    }
+    result = locate(code, PyFrame_GetLasti(frame));
     Py_DECREF(code);
     PyFrameObject *outer = result ? nullptr : PyFrame_GetBack(frame);
     Py_DECREF(frame);
     frame = outer;
   }
   return result;
+}
+
+#endif
+
+torch_ltc::LocationId capture() {
+  if (!Py_IsInitialized())
+    return 0;
+  // Not a thread of Python: nothing to find, and taking the GIL may deadlock
+  // with a thread that waits for us.
+  PyThreadState *thread = PyGILState_GetThisThreadState();
+  if (!thread)
+    return 0;
+  return captureFrames(thread);
 }
 
 } // namespace

@@ -57,6 +57,8 @@ class _Scopes(threading.local):
 
 
 _scopes = _Scopes()
+_push: Any = None  # of the bindings, while hooks are installed
+_pop: Any = None
 _handles: list[Any] = []
 
 # Modules whose parameters have names, with all their submodules.
@@ -69,19 +71,25 @@ def _name_once(module: torch.nn.Module, args: Any) -> None:
         _named.update(module.modules())
 
 
+# These two run for every call of a module: locals instead of attributes.
 def _enter_scope(module: torch.nn.Module, args: Any) -> None:
-    if not _scopes.stack:
-        _scopes.enter_root(module)
+    scopes = _scopes
+    stack = scopes.stack
+    if not stack:
+        scopes.enter_root(module)
         _name_once(module, args)
-    path = _scopes.path_of(module)
-    _scopes.stack.append(path)
-    bindings().push_module_scope(path)
+    path = scopes.paths.get(id(module))
+    if path is None:
+        path = scopes.path_of(module)
+    stack.append(path)
+    _push(path)
 
 
 def _leave_scope(module: torch.nn.Module, args: Any, output: Any) -> None:
-    if _scopes.stack:
-        _scopes.stack.pop()
-        bindings().pop_module_scope()
+    stack = _scopes.stack
+    if stack:
+        stack.pop()
+        _pop()
 
 
 _mode = ""
@@ -89,8 +97,9 @@ _mode = ""
 
 def refresh() -> None:
     """Installs or removes the hooks as the configuration asks."""
-    global _mode
+    global _mode, _push, _pop
     backend = bindings()
+    _push, _pop = backend.push_module_scope, backend.pop_module_scope
     named = backend.config_get("dump") or backend.config_get("backend")
     wanted = "names" if named else ""
     wanted = "scopes" if backend.config_get("source_info") else wanted

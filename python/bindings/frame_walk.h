@@ -1,0 +1,54 @@
+//===- frame_walk.h - The calling thread's Python frames --------*- C++ -*-===//
+
+#ifndef TORCH_LTC_BINDINGS_FRAME_WALK_H
+#define TORCH_LTC_BINDINGS_FRAME_WALK_H
+
+#include "bindings.h"
+
+// Of CPython 3.11 only: other versions have other frames, and take the public
+// way (frame_capture.cpp).
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#define TORCH_LTC_READS_FRAMES 1
+#define Py_BUILD_CORE 1
+extern "C" {
+#include <internal/pycore_frame.h>
+}
+#else
+#define TORCH_LTC_READS_FRAMES 0
+#endif
+
+#if TORCH_LTC_READS_FRAMES
+namespace torch_ltc {
+
+/// A Python frame of the calling thread, from the innermost outwards, read
+/// without the GIL and without making a frame object, which costs more than
+/// tracing an op. The thread's own frames don't change while it is here.
+class PythonFrame {
+public:
+  static PythonFrame innermost(PyThreadState *thread) {
+    return PythonFrame(thread->cframe->current_frame);
+  }
+
+  explicit operator bool() const { return frame; }
+  PyCodeObject *code() const { return frame->f_code; }
+  /// As PyFrame_GetLasti.
+  int instruction() const {
+    return _PyInterpreterFrame_LASTI(frame) * int(sizeof(_Py_CODEUNIT));
+  }
+  PythonFrame outer() const { return PythonFrame(frame->previous); }
+
+private:
+  /// Frames that have not begun yet have no line; PyFrame_GetBack leaves them
+  /// out as well.
+  explicit PythonFrame(_PyInterpreterFrame *inner) : frame(inner) {
+    while (frame && _PyFrame_IsIncomplete(frame))
+      frame = frame->previous;
+  }
+
+  _PyInterpreterFrame *frame;
+};
+
+} // namespace torch_ltc
+#endif
+
+#endif // TORCH_LTC_BINDINGS_FRAME_WALK_H
