@@ -68,6 +68,24 @@ def test_inputs_and_outputs_with_parameter_names() -> None:
     assert {"weight", "bias"} <= set(outputs)
 
 
+def test_steps_that_a_block_scheduled_are_timed() -> None:
+    x = torch.ones(400, 400, device="lazy")
+
+    def step() -> torch.Tensor:
+        y = x
+        for _ in range(4):
+            y = (y @ x).tanh()
+        torch_ltc.mark_step()
+        return y
+
+    kept = [step()]
+    torch_ltc.wait_device_ops()
+    with torch_ltc.config(profile_commands=True):
+        kept += [step() for _ in range(3)]  # run while the block is left
+    torch_ltc.wait_device_ops()
+    assert {row["calls"] for row in debug.commands(-1)} == {3}
+
+
 def test_command_times() -> None:
     with torch_ltc.config(profile_commands=True):
         x = torch.ones(64, 64, device="lazy")

@@ -89,6 +89,9 @@ class Config:
                 setattr(self, name, value)
                 changed.append(name)
             yield
+            if options.get("profile_commands"):
+                # Read when a step runs: what the block scheduled belongs to it.
+                bindings().wait_device_ops()
         finally:
             for name in reversed(changed):
                 setattr(self, name, saved[name])
