@@ -43,4 +43,10 @@ v1 = aten.unfold.default(v0, 0, 1, 2)
 v2 = grid(111, [], torch.bfloat16)
 aten.mul_.Tensor(v1, v2)
 """,
+    # Without elements, a stride of 0 doesn't make it an expanded tensor.
+    "write to nothing of stride 0": """
+v0 = grid(462, [3, 0, 1], torch.float32)
+v1 = aten.squeeze.default(v0)
+aten.atan_.default(v1)
+""",
 }

@@ -70,6 +70,25 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
     "dropout": lambda x: F.dropout(x, 0.5),
     "random": lambda x: [torch.rand_like(x), x.clone().normal_(), x.abs().bernoulli_()],
     "index_select": lambda x: x.index_select(2, torch.tensor([0, 2]).to(x.device)),
+    "index": lambda x: [
+        x[torch.tensor([0, 1]).to(x.device)],
+        x[:, :, torch.tensor([0, 2]).to(x.device)],
+        x[:, torch.tensor([[0], [0]]).to(x.device), torch.tensor([1]).to(x.device)],
+        x[torch.tensor([1]).to(x.device), :, :, torch.tensor([0, 4]).to(x.device)],
+    ],
+    "stack": lambda x: [torch.stack([x, x]), torch.stack([x, x], 2)],
+    "bernoulli": lambda x: [torch.bernoulli(x, 0.5), torch.bernoulli(x.sigmoid())],
+    "copies of views": lambda x: [
+        torch.permute_copy(x, (3, 1, 0, 2)),
+        torch.transpose_copy(x, 0, 2),
+        torch.expand_copy(x, (2, 2, 3, 4, 5) if x.size(1) == 3 else (2, 2, 1, 4, 5)),
+        torch.select_copy(x, 1, 0),
+        torch.slice_copy(x, 2, 1, 4, 2),
+        torch.diagonal_copy(x, 0, 2, 3),
+        torch.alias_copy(x),
+        *torch.unbind_copy(x),
+        *torch.split_copy(x, 2, 2),
+    ],
     "gather": lambda x: x.gather(1, torch.zeros(2, 1, 4, 5).long().to(x.device)),
 }  # fmt: skip
 

@@ -29,7 +29,8 @@ HostDataPtr HostData::create(Shape shape, BufferPtr buffer,
 }
 
 HostDataPtr HostData::copyOf(const at::Tensor &tensor) {
-  TORCH_CHECK(tensor.device().is_cpu() && tensor.layout() == c10::kStrided,
+  TORCH_CHECK(tensor.device().is_cpu() && tensor.layout() == c10::kStrided &&
+                  !tensor.is_quantized(),
               "Only dense CPU tensors can be moved to device 'lazy', but this "
               "one is ",
               tensor.toString(), " on ", tensor.device(), ".");
@@ -50,10 +51,11 @@ HostDataPtr HostData::copyOf(const at::Tensor &tensor) {
 HostDataPtr HostData::takeOver(at::Tensor tensor) {
   bool shareable =
       tensor.device().is_cpu() && tensor.layout() == c10::kStrided &&
-      tensor.is_contiguous() && !tensor.is_neg() && !tensor.is_conj() &&
-      tensor.storage_offset() == 0 && tensor.has_storage() &&
-      tensor.nbytes() == tensor.storage().nbytes() && tensor.nbytes() != 0 &&
-      tensor.use_count() == 1 && tensor.storage().use_count() == 1;
+      !tensor.is_quantized() && tensor.is_contiguous() && !tensor.is_neg() &&
+      !tensor.is_conj() && tensor.storage_offset() == 0 &&
+      tensor.has_storage() && tensor.nbytes() == tensor.storage().nbytes() &&
+      tensor.nbytes() != 0 && tensor.use_count() == 1 &&
+      tensor.storage().use_count() == 1;
   if (!shareable)
     return copyOf(tensor);
   Shape shape(tensor.scalar_type(), tensor.sizes());

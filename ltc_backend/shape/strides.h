@@ -31,6 +31,7 @@ enum class StrideRule : uint8_t {
   View,         // the operand's memory, seen otherwise
   Elementwise,  // TensorIterator: dims in the order of the operands' strides
   LikeSelf,     // those of the first operand
+  Index,        // TensorIterator over what `index` reads, dims replaced
   Preserve,     // dense, in the first operand's order: `clone`, `zeros_like`
   MemoryFormat, // channels-last if the first operand is, else row-major
 };

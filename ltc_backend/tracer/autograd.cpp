@@ -1,5 +1,6 @@
 //===- autograd.cpp - Composites that need another way above autograd -----===//
 
+#include "shape/strides.h"
 #include "tracer/registration.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
@@ -26,6 +27,14 @@ at::Tensor batchNorm(const at::Tensor &input,
   TORCH_CHECK(hasStatistics || training,
               "Expected running_mean and running_var to be defined when "
               "training=False");
+  if (input.numel() == 0) { // of any rank, and without statistics
+    at::Tensor out = input.clone();
+    if (weight && weight->defined())
+      out = at::mul(out, weight->select(0, 0));
+    if (bias && bias->defined())
+      out = at::add(out, bias->select(0, 0));
+    return out;
+  }
   if (!training) // reads the statistics only
     return std::get<0>(at::native_batch_norm(input, weight, bias, runningMean,
                                              runningVar, false, momentum, eps));
@@ -35,6 +44,33 @@ at::Tensor batchNorm(const at::Tensor &input,
   at::Tensor mean = *runningMean, variance = *runningVar;
   return std::get<0>(at::_native_batch_norm_legit(
       input, weight, bias, mean, variance, true, momentum, eps));
+}
+
+void copyOut(at::Tensor &out, const at::Tensor &result) {
+  if (out.sizes() != result.sizes())
+    out.resize_(result.sizes());
+  out.copy_(result);
+}
+
+/// torch's functionalisation of this variant takes the functional op's results
+/// in another order than it returns them, and writes the batch's statistics
+/// into the output (torch 2.13).
+std::tuple<at::Tensor &, at::Tensor &, at::Tensor &>
+batchNormOut(const at::Tensor &input, const std::optional<at::Tensor> &weight,
+             const std::optional<at::Tensor> &bias, at::Tensor &runningMean,
+             at::Tensor &runningVar, bool training, double momentum, double eps,
+             at::Tensor &out, at::Tensor &saveMean, at::Tensor &saveInvstd) {
+  auto [result, mean, invstd] = at::_native_batch_norm_legit(
+      input, weight, bias, runningMean, runningVar, training, momentum, eps);
+  copyOut(out, result);
+  copyOut(saveMean, mean);
+  copyOut(saveInvstd, invstd);
+  return {out, saveMean, saveInvstd};
+}
+
+/// torch has no functional form of it to put in its place (torch 2.13).
+at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
+  return self.copy_(at::polygamma(n, self));
 }
 
 /// torch's composite keeps the memory format of CPU tensors only.
@@ -62,6 +98,26 @@ at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
                             weight, bias, batch, channels, rest, groups, eps));
 }
 
+/// `torch.bernoulli(x, p)` is row-major; below autograd the op also stands for
+/// `x.bernoulli_(p)`, which keeps and draws in the order of x.
+class RowMajorBernoulli final : public c10::OperatorKernel {
+public:
+  explicit RowMajorBernoulli(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    c10::IValue &self = (*stack)[stack->size() - 3];
+    // `contiguous` leaves a tensor alone whose dims of one element are strange.
+    if (!hasPackedStrides(self.toTensor()))
+      self = self.toTensor().clone(at::MemoryFormat::Contiguous);
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
 /// Functionalisation (torch 2.13) asserts when a CPU tensor is written with a
 /// lazy one. The lazy one is read first, differentiably.
 void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
@@ -79,7 +135,7 @@ void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
 
 /// The copies of a list one by one where tensors with and without a functional
 /// wrapper meet, for which functionalisation (torch 2.13) asserts: those of the
-/// CPU have none, nor have those that torch.as_tensor makes of numbers.
+/// CPU have none.
 class ForeachCopy final : public c10::OperatorKernel {
 public:
   explicit ForeachCopy(c10::SafeKernelFunction previous)
@@ -132,9 +188,7 @@ public:
     stack->pop_back();
     functional.callBoxed(stack);
     at::Tensor result = std::move(stack->back()).toTensor();
-    if (out.sizes() != result.sizes())
-      out.resize_(result.sizes());
-    out.copy_(result);
+    copyOut(out, result);
     stack->back() = std::move(out);
   }
 
@@ -147,6 +201,8 @@ private:
 void torch_ltc::registerAutogradKernels(torch::Library &library) {
   library.impl("batch_norm", TORCH_FN(batchNorm));
   library.impl("group_norm", TORCH_FN(groupNorm));
+  library.impl("_native_batch_norm_legit.out", TORCH_FN(batchNormOut));
+  library.impl("polygamma_", TORCH_FN(polygammaInPlace));
   for (auto [out, functional] :
        {std::pair("out", ""), std::pair("out_tol_tensor", "tol_tensor"),
         std::pair("atol_rtol_float_out", "atol_rtol_float"),
@@ -154,14 +210,19 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
     library.impl(("linalg_matrix_rank." + std::string(out)).c_str(),
                  torch::CppFunction::makeFromBoxedFunctor(
                      std::make_unique<OutByCopy>(functional)));
-  c10::OperatorHandle foreachCopy =
-      c10::Dispatcher::singleton().findSchemaOrThrow("aten::_foreach_copy_",
-                                                     "");
-  library.impl(
-      "_foreach_copy_",
-      torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeachCopy>(
-          foreachCopy.getComputedKernelForDispatchKey(
-              c10::DispatchKey::AutogradLazy))));
+  auto above = [&]<typename Kernel>(const char *name, const char *overload) {
+    auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
+        ("aten::" + std::string(name)).c_str(), overload);
+    std::string text = name;
+    if (*overload)
+      text += "." + std::string(overload);
+    library.impl(text.c_str(), torch::CppFunction::makeFromBoxedFunctor(
+                                   std::make_unique<Kernel>(
+                                       op.getComputedKernelForDispatchKey(
+                                           c10::DispatchKey::AutogradLazy))));
+  };
+  above.operator()<ForeachCopy>("_foreach_copy_", "");
+  above.operator()<RowMajorBernoulli>("bernoulli", "p");
   library.impl("copy_",
                torch::CppFunction::makeFromBoxedFunction<&copyInPlace>());
 }

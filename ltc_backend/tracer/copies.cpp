@@ -52,6 +52,12 @@ at::Tensor readCopy(const at::Tensor &source, const std::string &opName,
   return data->copyToTensor(strides);
 }
 
+/// torch makes tensors of Python's numbers outside of functionalisation, and
+/// gives them to `lift_fresh` at last. Its composite leaves them without a
+/// functional wrapper, and writing such a tensor with one that has a wrapper is
+/// an internal assert (torch 2.13).
+at::Tensor lift(const at::Tensor &self) { return wrapIfOutside(self); }
+
 /// `converted` is what `source`, the user's CPU tensor, becomes on the device.
 HostDataPtr upload(const at::Tensor &source, const at::Tensor &converted) {
   HostDataPtr data = HostData::copyOf(converted);
@@ -186,6 +192,8 @@ torch_ltc::registerCopyKernels(torch::Library &library) {
   library.impl("detach_copy", TORCH_FN(alias));
   library.impl("alias_copy", TORCH_FN(alias));
   library.impl("lift_fresh_copy", TORCH_FN(alias));
+  library.impl("lift", TORCH_FN(lift));
+  library.impl("lift_fresh", TORCH_FN(lift));
   library.impl("_reshape_alias_copy", TORCH_FN(reshapeAliasCopy));
   library.impl("fill_.Scalar", TORCH_FN(fillScalar));
   library.impl("zero_", TORCH_FN(zeroInPlace));
@@ -199,6 +207,8 @@ torch_ltc::registerCopyKernels(torch::Library &library) {
           "aten::detach_copy",
           "aten::alias_copy",
           "aten::lift_fresh_copy",
+          "aten::lift",
+          "aten::lift_fresh",
           "aten::_reshape_alias_copy",
           "aten::fill_.Scalar",
           "aten::zero_",

@@ -33,6 +33,8 @@ bool isPlainMeta(const at::Tensor &tensor) {
 }
 
 bool isExpanded(const at::Tensor &tensor) {
+  if (tensor.numel() == 0)
+    return false;
   for (int64_t i = 0; i < tensor.dim(); ++i)
     if (tensor.stride(i) == 0 && tensor.size(i) > 1)
       return true;

@@ -105,13 +105,16 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
               dtype);
   auto options = at::TensorOptions().dtype(dtype == at::kDouble ? at::kDouble
                                                                 : at::kFloat);
-  Strides strides = copyStrides(probabilities, at::MemoryFormat::Preserve);
-  at::Tensor uniform = drawn([sizes = probabilities.sizes().vec(), strides,
-                              options, generator] {
-    return at::empty_strided(sizes, strides, options).uniform_(0, 1, generator);
-  });
+  at::Tensor uniform =
+      drawn([sizes = probabilities.sizes().vec(), options, generator] {
+        return at::empty(sizes, options).uniform_(0, 1, generator);
+      });
   at::Tensor below = traceOp("aten::lt.Tensor", {uniform, probabilities});
-  return traceOp("aten::_to_copy", {below, IValue(int64_t(dtype))});
+  at::Tensor result =
+      traceOp("aten::_to_copy", {below, IValue(int64_t(dtype))});
+  // Row-major, whatever the order of the probabilities.
+  setGeometry(result, packedStrides(result.sizes()));
+  return result;
 }
 
 /// `bernoulli_` with a number, which draws in the order of memory.

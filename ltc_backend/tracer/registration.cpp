@@ -61,8 +61,6 @@ bool isTraceableComposite(const std::string &name) {
       "aten::_convolution",
       "aten::embedding_backward",
       "aten::isclose",
-      "aten::lift",
-      "aten::lift_fresh",
       "aten::is_pinned",
       "aten::_has_same_storage_numel",
       "aten::is_coalesced",
@@ -200,6 +198,8 @@ void torch_ltc::registerKernels() {
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
   registerAutogradKernels(*autograd);
   registerAsStridedAutograd(*autograd);
+  registerViewCopies(*autograd);
+  registerOutChecks(*autograd);
   registerForeachKernels();
   registerAutocastKernels();
 

@@ -32,6 +32,8 @@ void registerViewInverses();
 void registerAutogradKernels(torch::Library &library);
 void registerForeachKernels();
 void registerAsStridedAutograd(torch::Library &library);
+void registerViewCopies(torch::Library &library);
+void registerOutChecks(torch::Library &library);
 /// At the autocast key of lazy tensors; see autocast.cpp.
 void registerAutocastKernels();
 

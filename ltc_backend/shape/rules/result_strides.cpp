@@ -6,6 +6,7 @@
 #include "shape/rules/arguments.h"
 
 #include <ATen/ExpandUtils.h>
+#include <ATen/TensorUtils.h>
 
 #include <algorithm>
 #include <iterator>
@@ -17,12 +18,22 @@ namespace {
 /// An operand as TensorIterator sees it: broadcast dims have stride 0.
 struct Operand {
   Strides strides;
-  Operand(const at::Tensor &tensor, SizesRef shape) : strides(shape.size(), 0) {
-    size_t offset = shape.size() - size_t(tensor.dim());
+  Operand(const at::Tensor &tensor, SizesRef shape)
+      : Operand(tensor, shape, shape.size()) {}
+  /// Its dims are the last of `shape` before `end`, the others have size 1.
+  Operand(const at::Tensor &tensor, SizesRef shape, size_t end)
+      : strides(shape.size(), 0) {
+    size_t offset = end - size_t(tensor.dim());
     for (int64_t i = 0; i < tensor.dim(); ++i)
       if (tensor.size(i) != 1 || shape[offset + size_t(i)] == 1)
         strides[offset + size_t(i)] = tensor.stride(i);
+    if (end == shape.size())
+      return;
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (shape[i] == 1 && (i < offset || i >= end))
+        strides[i] = i < offset ? std::max<int64_t>(tensor.numel(), 1) : 1;
   }
+  explicit Operand(Strides strides) : strides(std::move(strides)) {}
 };
 
 /// Positive if dim `a` must come after dim `b` (counted from the innermost),
@@ -59,6 +70,21 @@ c10::SmallVector<size_t, 6> dimOrder(c10::ArrayRef<Operand> operands,
       }
     }
   return order;
+}
+
+/// Dense strides in the order that the operands suggest.
+Strides orderedStrides(c10::ArrayRef<Operand> operands, SizesRef shape) {
+  auto order = dimOrder(operands, shape);
+  bool isRowMajor = std::is_sorted(order.rbegin(), order.rend());
+  if (isRowMajor)
+    return packedStrides(shape);
+  Strides strides(shape.size(), 0);
+  int64_t next = 1;
+  for (size_t dim : order) {
+    strides[dim] = next;
+    next *= shape[dim];
+  }
+  return strides;
 }
 
 void collectTensors(c10::ArrayRef<c10::IValue> arguments,
@@ -112,17 +138,62 @@ Strides elementwiseStrides(const Arguments &named,
   for (const at::Tensor *tensor : tensors)
     if (tensor->dim() <= int64_t(shape.size()))
       operands.emplace_back(*tensor, shape);
-  auto order = dimOrder(operands, shape);
-  bool isRowMajor = std::is_sorted(order.rbegin(), order.rend());
-  if (isRowMajor)
-    return packedStrides(shape);
-  Strides strides(shape.size(), 0);
-  int64_t next = 1;
-  for (size_t dim : order) {
-    strides[dim] = next;
-    next *= shape[dim];
+  return orderedStrides(operands, shape);
+}
+
+/// The indices of `index`: dims that are indexed, and their tensors.
+struct Indices {
+  c10::SmallVector<size_t, 4> dims;
+  c10::SmallVector<at::Tensor, 4> tensors;
+  bool hasMask = false;
+
+  explicit Indices(const c10::IValue &list) {
+    size_t dim = 0;
+    for (const c10::IValue &element : list.toListRef()) {
+      if (element.isTensor() && element.toTensor().defined()) {
+        dims.push_back(dim);
+        tensors.push_back(element.toTensor());
+        hasMask |= tensors.back().scalar_type() == at::kBool ||
+                   tensors.back().scalar_type() == at::kByte;
+      }
+      ++dim;
+    }
   }
-  return strides;
+
+  bool areAdjacent() const {
+    return dims.back() - dims.front() + 1 == dims.size();
+  }
+  size_t rank() const {
+    int64_t most = 0;
+    for (const at::Tensor &tensor : tensors)
+      most = std::max(most, tensor.dim());
+    return size_t(most);
+  }
+};
+
+/// The operand is read with the indexed dims replaced by the indices', which
+/// step over none of its memory; indices that aren't adjacent come first.
+Strides indexStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
+  const at::Tensor &self = arguments[0].toTensor();
+  Indices indices(arguments[1]);
+  if (indices.dims.empty() || indices.hasMask)
+    return packedStrides(shape);
+  size_t begin = indices.areAdjacent() ? indices.dims.front() : 0;
+  size_t end = begin + indices.rank();
+  Strides read;
+  for (size_t dim = 0; dim < size_t(self.dim()); ++dim) {
+    if (read.size() == begin)
+      read.append(end - begin, 0);
+    if (!std::count(indices.dims.begin(), indices.dims.end(), dim))
+      read.push_back(self.stride(int64_t(dim)));
+  }
+  if (read.size() != shape.size())
+    return packedStrides(shape);
+  c10::SmallVector<Operand, 4> operands;
+  operands.emplace_back(std::move(read));
+  for (const at::Tensor &tensor : indices.tensors)
+    operands.emplace_back(tensor, shape, end);
+  return orderedStrides(operands, shape);
 }
 
 /// The format that the image-like operands of an op suggest.
@@ -138,6 +209,36 @@ at::MemoryFormat suggestedFormat(c10::ArrayRef<c10::IValue> arguments,
         return format;
     }
   return at::MemoryFormat::Contiguous;
+}
+
+/// The format that tensors with one more dim at the end suggest.
+at::MemoryFormat widenedFormat(const at::Tensor &tensor) {
+  Sizes sizes(tensor.sizes());
+  Strides strides(tensor.strides());
+  sizes.push_back(1);
+  strides.push_back(1);
+  if (c10::is_channels_last_strides_2d(sizes, strides))
+    return at::MemoryFormat::ChannelsLast;
+  return c10::is_channels_last_strides_3d(sizes, strides)
+             ? at::MemoryFormat::ChannelsLast3d
+             : at::MemoryFormat::Contiguous;
+}
+
+/// torch concatenates along the dim and splits it, or adds a last one.
+Strides stackStrides(const Arguments &named,
+                     c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
+  size_t rank = shape.size() - 1;
+  size_t dim = size_t(dimFromFront(named.integer(1), int64_t(shape.size())));
+  if (dim == rank)
+    return packedStrides(shape,
+                         widenedFormat(arguments[0].toListRef()[0].toTensor()));
+  Sizes joined(shape.begin(), shape.end());
+  joined.erase(joined.begin() + int64_t(dim));
+  joined[dim] *= shape[dim];
+  Strides strides =
+      packedStrides(joined, suggestedFormat(arguments, rank, false));
+  auto split = at::detail::computeStride(joined, strides, shape);
+  return split ? Strides(*split) : packedStrides(shape);
 }
 
 std::optional<at::MemoryFormat> formatArgument(const Arguments &arguments) {
@@ -182,6 +283,8 @@ Strides torch_ltc::resultStrides(StrideRule rule,
   switch (rule) {
   case StrideRule::Elementwise:
     return elementwiseStrides(named, arguments, resultSizes);
+  case StrideRule::Index:
+    return indexStrides(arguments, resultSizes);
   case StrideRule::LikeSelf:
     if (likeFirst)
       return Strides(arguments[0].toTensor().strides());
@@ -191,6 +294,8 @@ Strides torch_ltc::resultStrides(StrideRule rule,
       return copyStrides(arguments[0].toTensor(), formatArgument(named));
     break;
   case StrideRule::MemoryFormat:
+    if (schema.name() == "aten::stack")
+      return stackStrides(named, arguments, resultSizes);
     return packedStrides(
         resultSizes,
         suggestedFormat(arguments, resultSizes.size(), isBatchNorm));
@@ -234,6 +339,10 @@ StrideRule torch_ltc::strideRuleOf(std::string_view opName, Family family,
         "index_fill", "aten::copy", "aten::put"})
     if (has(name) && !has("_like") && opName != "aten::zeros")
       return StrideRule::LikeSelf;
+  if (opName == "aten::index.Tensor" || opName == "aten::_unsafe_index.Tensor")
+    return StrideRule::Index;
+  if (opName == "aten::stack")
+    return StrideRule::MemoryFormat;
   if (has("_like") || opName == "aten::flip" || opName == "aten::roll")
     return StrideRule::Preserve;
   // Eager fills a row-major copy.

@@ -74,7 +74,7 @@ static LogicalResult decomposePreluBackward(Aten_PreluKernelBackwardOp op,
 // grad * mask * scale
 static LogicalResult decomposeDropoutBackward(AtenNativeDropoutBackwardOp op,
                                               FormulaBuilder &b) {
-  Value grad = b.compute(op.getGradOutput());
+  Value grad = b.compute(op.getGradOutput(), b.resultDtype());
   Value mask = b.cast(op.getMask(), b.dtype(grad));
   return b.replaceWith({b.mul(b.mul(grad, mask), b.number(op.getScale()))});
 }

@@ -1,0 +1,153 @@
+//===- out_checks.cpp - What eager refuses to write into `out=` -----------===//
+//
+// Functionalisation casts a result to the type of `out` and knows no memory
+// that operands share (torch 2.13). Eager refuses both: a result whose type
+// doesn't cast to that of `out`, and an elementwise op that writes into a part
+// of what it reads. These kernels look before PyTorch's own run.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ir/op_record.h"
+#include "tracer/registration.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/native/TypeProperties.h>
+
+using namespace torch_ltc;
+using c10::DispatchKey;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+/// The dtype of the functional op's result, where its rule is a simple one.
+std::optional<at::ScalarType> resultType(const OpRecord &record,
+                                         c10::ArrayRef<IValue> arguments) {
+  if (record.dtypeRule == DTypeRule::selfDType)
+    return arguments[0].isTensor() && arguments[0].toTensor().defined()
+               ? std::optional(arguments[0].toTensor().scalar_type())
+               : std::nullopt;
+  if (record.dtypeRule != DTypeRule::promoteDType &&
+      record.dtypeRule != DTypeRule::promote_floatDType)
+    return std::nullopt;
+  at::native::ResultTypeState state;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const IValue &argument = arguments[i];
+    if (argument.isTensor() && argument.toTensor().defined())
+      state = at::native::update_result_type_state(argument.toTensor(), state);
+    else if (argument.isTensorList())
+      for (const at::Tensor &tensor : argument.toTensorVector())
+        state = at::native::update_result_type_state(tensor, state);
+    else if (argument.isScalar() && isPromotedNumber(record.arguments[i].name))
+      state = at::native::update_result_type_state(argument.toScalar(), state);
+  }
+  at::ScalarType type = at::native::result_type(state);
+  bool becomesFloat = record.dtypeRule == DTypeRule::promote_floatDType &&
+                      c10::isIntegralType(type, /*includeBool=*/true);
+  return becomesFloat ? c10::get_default_dtype_as_scalartype() : type;
+}
+
+/// Begin and end of a dense tensor in its storage, in elements.
+std::pair<int64_t, int64_t> extentOf(const at::Tensor &tensor) {
+  return {tensor.storage_offset(), tensor.storage_offset() + tensor.numel()};
+}
+
+/// Whether they share memory without being the same elements in one order.
+bool overlapPartly(const at::Tensor &out, const at::Tensor &read) {
+  if (out.is_same(read) || !out.numel() || !read.numel() ||
+      !out.has_storage() || !read.has_storage() ||
+      !out.is_non_overlapping_and_dense() ||
+      !read.is_non_overlapping_and_dense() ||
+      !out.storage().is_alias_of(read.storage()))
+    return false;
+  auto [outBegin, outEnd] = extentOf(out);
+  auto [begin, end] = extentOf(read);
+  if (outBegin == begin && outEnd == end)
+    return out.strides() != read.strides();
+  return outBegin < end && begin < outEnd;
+}
+
+class CheckedOut final : public c10::OperatorKernel {
+public:
+  CheckedOut(const OpRecord &functional, c10::SafeKernelFunction previous)
+      : functional(functional), previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    size_t numArguments = functional.arguments.size();
+    auto arguments = torch::jit::last(*stack, numArguments + 1);
+    if (arguments[numArguments].isTensor())
+      check(arguments.slice(0, numArguments),
+            arguments[numArguments].toTensor());
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  void check(c10::ArrayRef<IValue> arguments, const at::Tensor &out) const {
+    if (!out.defined() || !out.device().is_lazy())
+      return;
+    std::optional<at::ScalarType> type = resultType(functional, arguments);
+    TORCH_CHECK(!type || c10::canCast(*type, out.scalar_type()), "result type ",
+                *type, " can't be cast to the desired output type ",
+                out.scalar_type());
+    if (functional.family != Family::elementwise)
+      return;
+    for (const IValue &argument : arguments)
+      TORCH_CHECK(!argument.isTensor() || !argument.toTensor().defined() ||
+                      !argument.toTensor().device().is_lazy() ||
+                      !overlapPartly(out, argument.toTensor()),
+                  "unsupported operation: some elements of the input tensor "
+                  "and the written-to tensor refer to a single memory "
+                  "location. Please clone() the tensor before performing the "
+                  "operation.");
+  }
+
+  const OpRecord &functional;
+  c10::SafeKernelFunction previous;
+};
+
+/// "aten::add.Tensor" -> "aten::add.out": the overload that takes the same
+/// arguments and one more, which is written.
+std::optional<OperatorHandle> outVariant(const OpRecord &record) {
+  const c10::OperatorName &name = record.handle->operator_name();
+  std::string own = name.overload_name.empty() ? "" : name.overload_name + "_";
+  for (const std::string &overload : {own + "out", std::string("out")}) {
+    auto op = c10::Dispatcher::singleton().findSchema({name.name, overload});
+    if (!op || op->schema().returns().size() != 1)
+      continue;
+    const auto &arguments = op->schema().arguments();
+    if (arguments.size() != record.arguments.size() + 1 ||
+        !arguments.back().alias_info())
+      continue;
+    bool equal = true;
+    for (size_t i = 0; i < record.arguments.size(); ++i)
+      equal &= arguments[i].name() == record.arguments[i].name &&
+               *arguments[i].type() ==
+                   *record.handle->schema().arguments()[i].type();
+    if (equal)
+      return op;
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+void torch_ltc::registerOutChecks(torch::Library &library) {
+  for (const OpRecord &record : opRecords()) {
+    if (record.numResults != 1 || record.returnsList ||
+        !record.hasTensorArgument)
+      continue;
+    std::optional<OperatorHandle> op = outVariant(record);
+    if (!op ||
+        op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
+        op->hasKernelForDispatchKey(DispatchKey::AutogradLazy))
+      continue;
+    c10::OperatorName name = op->operator_name();
+    library.impl(
+        (name.name + "." + name.overload_name).c_str(),
+        torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CheckedOut>(
+            record,
+            op->getComputedKernelForDispatchKey(DispatchKey::AutogradLazy))));
+  }
+}
