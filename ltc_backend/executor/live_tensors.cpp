@@ -7,6 +7,7 @@
 #include "shape/strides.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/lazy/core/tensor_impl.h>
 
@@ -220,6 +221,13 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
 }
 
 at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
+  // The wrapper of an inference tensor is refused as a view of a normal tensor
+  // (torch 2.13): not even nn.Linear would run in inference mode. What these
+  // tensors hold is normal; in that mode their wrappers have no version
+  // counter.
+  std::optional<c10::InferenceMode> normal;
+  if (c10::InferenceMode::is_enabled())
+    normal.emplace(false);
   at::Tensor tensor =
       torch::lazy::CreateAtenFromLtcTensor(LazyTensorMaker(std::move(data)));
   // LTCTensorImpl (torch 2.13) reports row-major strides whatever it is told,
