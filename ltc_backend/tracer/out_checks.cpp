@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ir/op_record.h"
+#include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
 
 #include <ATen/core/Tensor.h>
@@ -133,7 +134,7 @@ std::optional<OperatorHandle> outVariant(const OpRecord &record) {
 
 } // namespace
 
-void torch_ltc::registerOutChecks(torch::Library &library) {
+void torch_ltc::registerOutChecks() {
   for (const OpRecord &record : opRecords()) {
     if (record.numResults != 1 || record.returnsList ||
         !record.hasTensorArgument)
@@ -143,10 +144,9 @@ void torch_ltc::registerOutChecks(torch::Library &library) {
         op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
         op->hasKernelForDispatchKey(DispatchKey::AutogradLazy))
       continue;
-    c10::OperatorName name = op->operator_name();
-    library.impl(
-        (name.name + "." + name.overload_name).c_str(),
-        torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CheckedOut>(
+    registerBoxedKernel(
+        op->operator_name(), DispatchKey::AutogradLazy,
+        c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<CheckedOut>(
             record,
             op->getComputedKernelForDispatchKey(DispatchKey::AutogradLazy))));
   }

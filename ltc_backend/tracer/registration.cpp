@@ -198,8 +198,8 @@ void torch_ltc::registerKernels() {
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
   registerAutogradKernels(*autograd);
   registerAsStridedAutograd(*autograd);
-  registerViewCopies(*autograd);
-  registerOutChecks(*autograd);
+  registerViewCopies();
+  registerOutChecks();
   registerForeachKernels();
   registerAutocastKernels();
 

@@ -32,8 +32,8 @@ void registerViewInverses();
 void registerAutogradKernels(torch::Library &library);
 void registerForeachKernels();
 void registerAsStridedAutograd(torch::Library &library);
-void registerViewCopies(torch::Library &library);
-void registerOutChecks(torch::Library &library);
+void registerViewCopies();
+void registerOutChecks();
 /// At the autocast key of lazy tensors; see autocast.cpp.
 void registerAutocastKernels();
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
 
 #include <ATen/core/Tensor.h>
@@ -52,11 +53,10 @@ private:
 
 constexpr std::string_view suffix = "_copy";
 
-/// The view that `copy` copies, if both take the same arguments.
+/// The view that `copy`, of that suffix, copies, if both take the same
+/// arguments.
 std::optional<OperatorHandle> viewOf(const OperatorHandle &copy) {
   OperatorName name = copy.operator_name();
-  if (!std::string_view(name.name).ends_with(suffix))
-    return std::nullopt;
   name.name.resize(name.name.size() - suffix.size());
   auto view = c10::Dispatcher::singleton().findSchema(name);
   if (!view || view->schema().is_mutable())
@@ -70,25 +70,23 @@ std::optional<OperatorHandle> viewOf(const OperatorHandle &copy) {
 
 } // namespace
 
-void torch_ltc::registerViewCopies(torch::Library &library) {
+void torch_ltc::registerViewCopies() {
   for (const OperatorName &name :
        c10::Dispatcher::singleton().getAllOpNames()) {
-    auto copy = c10::Dispatcher::singleton().findSchema(name);
-    if (!copy || name.name.rfind("aten::", 0) != 0 ||
+    if (name.name.rfind("aten::", 0) != 0 ||
+        !std::string_view(name.name).ends_with(suffix) ||
         name.name.rfind("aten::_", 0) == 0 ||
         name.name == "aten::lift_fresh_copy")
       continue;
-    std::optional<OperatorHandle> view = viewOf(*copy);
+    auto copy = c10::Dispatcher::singleton().findSchema(name);
+    std::optional<OperatorHandle> view = copy ? viewOf(*copy) : std::nullopt;
     if (!view ||
         copy->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
-    std::string text = name.name;
-    if (!name.overload_name.empty())
-      text += "." + name.overload_name;
-    library.impl(
-        text.c_str(),
-        torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ViewAndClone>(
-            *view,
-            copy->getComputedKernelForDispatchKey(DispatchKey::AutogradLazy))));
+    registerBoxedKernel(name, DispatchKey::AutogradLazy,
+                        c10::KernelFunction::makeFromBoxedFunctor(
+                            std::make_unique<ViewAndClone>(
+                                *view, copy->getComputedKernelForDispatchKey(
+                                           DispatchKey::AutogradLazy))));
   }
 }

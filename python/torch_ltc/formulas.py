@@ -41,7 +41,6 @@ OPS = (
     "aminmax",
     "dist",
     "nansum",
-    "renorm",
     # matrices and positions
     "block_diag",
     "diag_embed",
@@ -63,6 +62,7 @@ OWN = {
     "_cdist_forward": "formulas_selection.cdist_forward",
     "_embedding_bag": "formulas_selection.embedding_bag",
     "_embedding_bag_forward_only": "formulas_selection.embedding_bag",
+    "_pack_padded_sequence": "formulas_packing.pack_padded_sequence",
     "_pdist_forward": "formulas_selection.pdist_forward",
     "_trilinear": "formulas_selection.trilinear",
     "adaptive_max_pool3d": "formulas_pooling.adaptive_max_pool3d",
@@ -74,6 +74,7 @@ OWN = {
     "median": "formulas_selection.median",
     "nanmedian": "formulas_selection.nanmedian",
     "narrow_copy": "formulas_selection.narrow_copy",
+    "renorm": "formulas_selection.renorm",
 }
 
 #: Below autograd only: PyTorch's gradient isn't the formula's.
@@ -117,7 +118,7 @@ def _above_autograd(op: Any, formula: Callable) -> Callable:
         result = formula(*args, **kwargs)
         if result is NotImplemented:
             # PyTorch's own kernel, which is the same for all devices.
-            return op._op_dk(torch._C.DispatchKey.AutogradCPU, *args, **kwargs)
+            return op._op_dk(torch._C.DispatchKey.Autograd, *args, **kwargs)
         return result
 
     return kernel
@@ -138,4 +139,6 @@ def install() -> None:
                 library.impl(name, formula, "Lazy")
         for name, path in OWN_BELOW.items():
             library.impl(name, _own(path), "Lazy")
+        packing = _own("formulas_packing.pack_functional")
+        library.impl("_pack_padded_sequence", packing, "Functionalize")
     _libraries.append(library)

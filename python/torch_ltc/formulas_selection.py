@@ -17,6 +17,8 @@ def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) ->
 
 
 def _norm(x: Tensor, p: float) -> Tensor:
+    if x.numel() == 0:  # also where the maximum of nothing is asked for
+        return x.sum(-1)
     if p == 0:  # has a gradient, of zeros, for these ops
         return x.sign().square().sum(-1)
     return torch.linalg.vector_norm(x, p, -1)
@@ -25,6 +27,23 @@ def _norm(x: Tensor, p: float) -> Tensor:
 def pdist_forward(x: Tensor, p: float = 2.0) -> Tensor:
     i, j = torch.triu_indices(x.shape[0], x.shape[0], 1).to(x.device)
     return _norm(x.index_select(0, i) - x.index_select(0, j), p)
+
+
+def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """PyTorch's formula casts a factor by an op that isn't functional (torch 2.13)."""
+    if isinstance(p, complex) or p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if x.dim() < 2:
+        raise RuntimeError(
+            f"renorm: input needs at least 2 dimensions, got {x.dim()} dimensions"
+        )
+    others = [d for d in range(x.dim()) if d != dim % x.dim()]
+    wide = torch.float32 if x.dtype in (torch.bfloat16, torch.float16) else x.dtype
+    norm = torch.linalg.vector_norm(x, p, others, keepdim=True, dtype=wide)
+    factor = torch.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1.0)
+    return (x * factor.to(x.dtype)).contiguous()
 
 
 def trilinear(

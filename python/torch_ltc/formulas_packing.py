@@ -1,0 +1,77 @@
+"""Packed sequences: `torch.nn.utils.rnn.pack_padded_sequence` and its relatives.
+
+The sizes of the batches are numbers on the CPU, as recurrent networks want them;
+the packed elements are one gather of the padded ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def _check(sequences: Tensor, lengths: Tensor, batch: int) -> None:
+    """In the words of PyTorch's kernel (torch 2.13)."""
+    if lengths.device.type != "cpu" or lengths.dtype != torch.int64:
+        raise RuntimeError(
+            "'lengths' argument should be a 1D CPU int64 tensor, but got "
+            f"{lengths.dim()}D {lengths.device.type} {lengths.dtype} tensor"
+        )
+    if sequences.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
+    if lengths.numel() != batch:
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got "
+            f"{lengths.numel()} (batch_size={batch})"
+        )
+    if bool((lengths <= 0).any()):
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element "
+            "in 'lengths' that is <= 0"
+        )
+    if bool((lengths[1:] > lengths[:-1]).any()):
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when "
+            "`enforce_sorted` is True. You can pass `enforce_sorted=False` to "
+            "pack_padded_sequence and/or pack_sequence to sidestep this "
+            "requirement if you do not need ONNX exportability."
+        )
+
+
+def pack_padded_sequence(
+    sequences: Tensor, lengths: Tensor, batch_first: bool
+) -> tuple[Tensor, Tensor]:
+    if batch_first:
+        sequences = sequences.transpose(0, 1)
+    batch = sequences.shape[1]
+    _check(sequences, lengths, batch)
+    steps = torch.arange(int(lengths[0]))
+    is_inside = steps.unsqueeze(1) < lengths  # row by row: step by step
+    positions = steps.unsqueeze(1) * batch + torch.arange(batch)
+    chosen = positions[is_inside].to(sequences.device)
+    data = sequences.flatten(0, 1).index_select(0, chosen)
+    return data, is_inside.sum(1)
+
+
+def pack_functional(
+    sequences: Tensor, lengths: Tensor, batch_first: bool
+) -> tuple[Tensor, Tensor]:
+    """At functionalisation, which PyTorch's own fallback would leave with sizes
+    that are no plain CPU tensor. In inference mode nothing lies above it."""
+    if sequences.device.type == "lazy":
+        return pack_padded_sequence(sequences, lengths, batch_first)
+
+    def unwrapped(value: Any) -> Any:
+        if not torch._is_functional_tensor(value):
+            return value
+        torch._sync(value)
+        return torch._from_functional_tensor(value)
+
+    op = torch.ops.aten._pack_padded_sequence.default
+    with torch._C._ExcludeDispatchKeyGuard(
+        torch._C.DispatchKeySet(torch._C.DispatchKey.Functionalize)
+    ):
+        results = op(unwrapped(sequences), unwrapped(lengths), batch_first)
+    return tuple(map(torch._to_functional_tensor, results))
