@@ -57,6 +57,24 @@ def func_vjp(x: torch.Tensor) -> list[torch.Tensor]:
     return [value, *pull(torch.ones_like(value) * 2)]
 
 
+def func_linearize(x: torch.Tensor) -> list[torch.Tensor]:
+    value, derivative = torch.func.linearize(lambda v: v.sin() * v, x)
+    return [value, derivative(torch.ones_like(x)), derivative(x)]
+
+
+def func_functionalize(x: torch.Tensor) -> list[torch.Tensor]:
+    def f(v: torch.Tensor) -> torch.Tensor:
+        w = v.clone().add_(1)
+        w.view(-1)[:3].mul_(2)
+        return w
+
+    both = [
+        torch.func.functionalize(f, remove=remove)
+        for remove in ("mutations", "mutations_and_views")
+    ]
+    return [*(g(x) for g in both), torch.func.grad(lambda v: both[0](v).sum())(x)]
+
+
 def func_jacobians(x: torch.Tensor) -> list[torch.Tensor]:
     f = lambda v: (v * v.roll(1)).cumsum(0)  # noqa: E731
     row = x[0]

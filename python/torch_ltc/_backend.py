@@ -76,19 +76,23 @@ def _connect() -> None:
         formulas,
         modules,
         naming,
+        scripted,
         serialization,
         step,
         tied_parameters,
+        transforms,
     )
 
     device_module.install()
     autocast.install()
     modules.install()
     formulas.install()
+    scripted.install()
     custom_ops.install()
     step.install()
     serialization.install()
     tied_parameters.install()
+    transforms.install()
     bindings().set_backend_finder(_find_backend)
     naming.refresh()
     if bindings().config_get("dump"):  # TORCH_LTC_DUMP: pages when all has run

@@ -20,6 +20,8 @@ from torch.__future__ import (
 )
 from torch.nn.parameter import is_lazy
 
+from torch_ltc import scripted
+
 
 def _crosses(module: torch.nn.Module, device: torch.device | None) -> bool:
     if device is None:
@@ -49,6 +51,9 @@ def install() -> None:
     @functools.wraps(original_to)
     def to(self: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module:
         device = torch._C._nn._parse_to(*args, **kwargs)[0]
+        if isinstance(self, torch.jit.ScriptModule) and _crosses(self, device):
+            scripted.move(self, *args, **kwargs)
+            return self
         if (
             get_swap_module_params_on_conversion()
             or not _crosses(self, device)

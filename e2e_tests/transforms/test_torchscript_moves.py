@@ -1,0 +1,69 @@
+"""TorchScript modules move to device `lazy` and back, through files too."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+MAKERS: dict[str, Callable] = {
+    "script": torch.jit.script,
+    "trace": lambda module: torch.jit.trace(module, torch.randn(2, 3)),
+}
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(3, 3, bias=False)
+        self.second = nn.Linear(3, 3)
+        self.second.weight = self.first.weight
+        self.norm = nn.BatchNorm1d(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.second(self.first(x)))
+
+
+def made(kind: str) -> tuple[torch.jit.ScriptModule, torch.Tensor]:
+    torch.manual_seed(0)
+    module = Tied().eval()
+    expected = module(torch.ones(2, 3)).detach()
+    return MAKERS[kind](module), expected
+
+
+def check(module: torch.jit.ScriptModule, expected: torch.Tensor) -> None:
+    device = module.norm.running_mean.device
+    result = module(torch.ones(2, 3, device=device)).detach().cpu()
+    torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_moves(kind: str) -> None:
+    module, expected = made(kind)
+    assert module.to("lazy") is module
+    assert {p.device.type for p in module.parameters()} == {"lazy"}
+    assert module.first.weight is module.second.weight
+    check(module, expected)
+    optimizer = torch.optim.SGD(module.parameters(), 0.1)
+    module(torch.ones(2, 3, device="lazy")).sum().backward()
+    optimizer.step()
+    module.to("cpu")
+    assert module.norm.running_mean.device.type == "cpu"
+    assert not torch.equal(module(torch.ones(2, 3)), expected)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_file(kind: str) -> None:
+    module, expected = made(kind)
+    module.to("lazy")
+    file = io.BytesIO()
+    torch.jit.save(module, file)
+    for place in (None, "cpu", "lazy"):
+        file.seek(0)
+        loaded = torch.jit.load(file, map_location=place)
+        assert loaded.norm.running_mean.device.type == (place or "cpu")
+        check(loaded, expected)
+    check(module, expected)
