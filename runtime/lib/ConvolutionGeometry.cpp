@@ -92,12 +92,14 @@ torch_ltc::runtime::convolutionGeometry(const ConvolutionCall &call) {
       return failure("the weight has an empty window");
     int64_t window = geometry.dilation[d] * (geometry.kernel[d] - 1) + 1;
     int64_t padded = geometry.input[d] + 2 * geometry.padding[d];
-    int64_t expected =
+    int64_t most =
         padded < window ? 0 : (padded - window) / geometry.stride[d] + 1;
-    if (geometry.output[d] != expected)
+    // A transposed convolution's output padding, which dilation allows to be
+    // greater than the stride, leaves windows over.
+    if (geometry.output[d] > most || (geometry.output[d] < 1 && most > 0))
       return failure("spatial dimension {0} of the output has size {1}, not "
                      "{2}",
-                     i, geometry.output[d], expected);
+                     i, geometry.output[d], most);
   }
   return geometry;
 }

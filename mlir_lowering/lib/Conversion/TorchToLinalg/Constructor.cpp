@@ -103,7 +103,7 @@ static LogicalResult lowerArangeStep(OpLowering &op) {
 static LogicalResult lowerLinspace(OpLowering &op) {
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
   if (!isa<FloatType>(dtype))
-    compute = Float32Type::get(op.builder.getContext());
+    compute = Float64Type::get(op.builder.getContext());
   int64_t steps = op.integer(2);
   Value result = op.tensors.fromIndices(
       op.resultSizes(), storageTypeOf(dtype),
@@ -122,13 +122,16 @@ static LogicalResult lowerLinspace(OpLowering &op) {
         if (steps == 1)
           return s.convert(start, compute, dtype);
         Value step = s.div(s.sub(end, start), s.integer(steps - 1));
-        auto times = [&](Value count) {
-          return s.mul(step,
-                       s.convert(b.toInteger(count), indexDtype, compute));
+        // Whole numbers are cut, which shows how torch rounds: once.
+        auto moved = [&](Value from, Value by, Value count) -> Value {
+          Value times = s.convert(b.toInteger(count), indexDtype, compute);
+          if (isa<FloatType>(dtype))
+            return s.add(from, s.mul(by, times));
+          return math::FmaOp::create(nested, loc, by, times, from).getResult();
         };
-        Value fromStart = s.add(start, times(indices[0]));
+        Value fromStart = moved(start, step, indices[0]);
         Value rest = b.sub(b.constant(steps - 1), indices[0]);
-        Value fromEnd = s.sub(end, times(rest));
+        Value fromEnd = moved(end, s.neg(step), rest);
         Value isFirstHalf = b.less(indices[0], b.constant(steps / 2));
         return s.convert(s.select(isFirstHalf, fromStart, fromEnd), compute,
                          dtype);
