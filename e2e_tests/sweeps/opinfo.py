@@ -248,9 +248,32 @@ class _Pending:
     lazy: list[torch.Tensor] = dataclasses.field(default_factory=list)
 
 
+def _own(sample: SampleInput) -> SampleInput:
+    """Some samples' tensors are written when the next sample is drawn."""
+    made: dict[int, torch.Tensor] = {}
+
+    def copy(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        if id(value) not in made:
+            own = value.detach().clone().requires_grad_(value.requires_grad)
+            made[id(value)] = own
+        return made[id(value)]
+
+    parts = tree_map(copy, (sample.input, sample.args, sample.kwargs))
+    return SampleInput(
+        parts[0],
+        args=parts[1],
+        kwargs=parts[2],
+        output_process_fn_grad=sample.output_process_fn_grad,
+        broadcasts_input=sample.broadcasts_input,
+        name=sample.name,
+    )
+
+
 def _expected(op: OpInfo, part: str, samples: Iterator[SampleInput]) -> list[_Pending]:
     pending = []
-    for sample in samples:
+    for sample in map(_own, samples):
         if part == "inplace" and sample.broadcasts_input:
             continue
         try:
@@ -288,7 +311,7 @@ def _compare_together(op: OpInfo, part: str, pending: list[_Pending]) -> Outcome
         fallbacks = _fallback_ops()
         for one in pending:
             text = difference(one.lazy, one.expected)
-            if text and _is_float32(one.expected):
+            if text and _is_rounded(one.expected):
                 text = difference(one.lazy, one.expected, _exact(op, part, one.sample))
             if text:
                 return Outcome("wrong", len(pending), fallbacks, text)
@@ -301,17 +324,22 @@ def _compare_together(op: OpInfo, part: str, pending: list[_Pending]) -> Outcome
     return Outcome(status, len(pending), fallbacks)
 
 
-def _is_float32(tensors: list[torch.Tensor]) -> bool:
-    return any(t.dtype == torch.float32 for t in tensors)
+#: Dtypes whose results may be compared by their distance from float64's.
+ROUNDED = (torch.float32, torch.bfloat16)
+
+
+def _is_rounded(tensors: list[torch.Tensor]) -> bool:
+    return any(t.dtype in ROUNDED for t in tensors)
 
 
 def _exact(op: OpInfo, part: str, sample: SampleInput) -> list[torch.Tensor] | None:
     """Eager's results for the same numbers in float64."""
 
     def widen(value: Any) -> Any:
-        if isinstance(value, torch.Tensor) and value.dtype == torch.float32:
+        if isinstance(value, torch.Tensor) and value.dtype in ROUNDED:
             return value.detach().double().requires_grad_(value.requires_grad)
-        return torch.float64 if value is torch.float32 else value
+        is_rounded = isinstance(value, torch.dtype) and value in ROUNDED
+        return torch.float64 if is_rounded else value
 
     parts = tree_map(widen, (sample.input, sample.args, sample.kwargs))
     wide = SampleInput(parts[0], args=parts[1], kwargs=parts[2])
