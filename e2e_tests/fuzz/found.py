@@ -49,4 +49,35 @@ v0 = grid(462, [3, 0, 1], torch.float32)
 v1 = aten.squeeze.default(v0)
 aten.atan_.default(v1)
 """,
+    # eps beyond a half: the lower bound is looked at first.
+    "logit of a wide eps": """
+v0 = grid(1, [4, 4, 4], torch.float32)
+v1 = aten.logit.default(v0, 1.0)
+""",
+    # The root of the logarithm's tiny rest is not tiny.
+    "lgamma of one and two": """
+v0 = below(4, 426, [3])
+v1 = aten.lgamma.default(v0)
+aten.sqrt_.default(v1)
+""",
+    "division of nothing by zero": """
+v0 = grid(116, [7, 3, 0], torch.int64)
+aten.floor_divide_.Scalar(v0, 0)
+""",
+    # Eager's result is dense where the operand has gaps.
+    "index_fill of a diagonal": """
+v0 = grid(65, [3, 5, 4, 4], torch.float32)
+v1, v2 = aten.split_with_sizes.default(v0, [2, 2], -1)
+v3 = aten.diagonal.default(v1, -2, 2, 3)
+v4 = below(5, 560, [1])
+v5 = aten.index_fill.int_Scalar(v3, -2, v4, 1)
+v6 = aten.view.default(v5, [6, 5, 1])
+""",
+    # Eager's result is row-major: numbers are drawn in that order.
+    "power of a transposed exponent": """
+v0 = grid(62, [7, 2], torch.bool)
+v1 = aten.transpose.int(v0, 1, 0)
+v2 = aten.pow.Scalar(0.5, v1)
+aten.cauchy_.default(v2, 0.25, 0.5)
+""",
 }

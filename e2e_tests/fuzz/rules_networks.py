@@ -207,8 +207,11 @@ def bernoulli_p(d: Drawing) -> Drawn:
 def norm(d: Drawing) -> Drawn:
     a = Drawn()
     a.tensor(some(d, wanted=is_float))
-    a.add(d.random.choice([1, 2, 2, float("inf"), 0]))
     tensor = d.values[a.names[0]]
+    order = d.random.choice([1, 2, 2, float("inf"), 0])
+    if order == 0 and d.exactness.rounded(tensor):
+        raise ValueError("counts zeros of rounded numbers")
+    a.add(order)
     a.add([any_dim(d, tensor)] if tensor.dim() else [], d.random.random() < 0.5)
     a.texts = [text.replace("inf", "float('inf')") for text in a.texts]
     return a

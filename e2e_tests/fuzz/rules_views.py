@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from fuzz.arguments import Drawn, is_float, operand
 from fuzz.choices import F32, any_dim, scalar, some
+from fuzz.exactness import overlaps_itself
 
 if TYPE_CHECKING:
     from fuzz.drawing import Drawing
@@ -134,7 +135,10 @@ def scatter_of(viewed: Callable[[Drawing], Drawn], op) -> Callable[[Drawing], Dr
         inner = viewed(d)
         arguments = [eval(text) for text in inner.texts[1:]]
         tensor = d.values[inner.names[0]]
-        source = operand(d, op(tensor, *arguments), tensor.dtype, exact_shape=True)
+        view = op(tensor, *arguments)
+        if overlaps_itself(tensor) or overlaps_itself(view):
+            raise ValueError("writes an element twice")
+        source = operand(d, view, tensor.dtype, exact_shape=True)
         a = Drawn()
         a.tensor(inner.names[0])
         a.tensor(source)

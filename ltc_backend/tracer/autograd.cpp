@@ -118,6 +118,26 @@ private:
   c10::SafeKernelFunction previous;
 };
 
+/// Eager writes into a dense copy; below autograd the op also stands for its
+/// in-place form, which keeps the strides of a view with gaps.
+class DenseSelf final : public c10::OperatorKernel {
+public:
+  explicit DenseSelf(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    c10::IValue &self =
+        (*stack)[stack->size() - op.schema().arguments().size()];
+    if (!self.toTensor().is_non_overlapping_and_dense())
+      self = self.toTensor().clone(at::MemoryFormat::Preserve);
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
 /// Functionalisation (torch 2.13) asserts when a CPU tensor is written with a
 /// lazy one. The lazy one is read first, differentiably.
 void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
@@ -223,6 +243,10 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
   };
   above.operator()<ForeachCopy>("_foreach_copy_", "");
   above.operator()<RowMajorBernoulli>("bernoulli", "p");
+  for (auto [name, overload] :
+       {std::pair("index_put", ""), std::pair("index_fill", "int_Scalar"),
+        std::pair("index_fill", "int_Tensor"), std::pair("put", "")})
+    above.operator()<DenseSelf>(name, overload);
   library.impl("copy_",
                torch::CppFunction::makeFromBoxedFunction<&copyInPlace>());
 }

@@ -114,7 +114,7 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
       !c10::isFloatingType(shapes[0].scalar_type()) && selectedBackend())
     return runEagerly(record, arguments, "a convolution of integers");
   if (c10::isIntegralType(shapes[0].scalar_type(), /*includeBool=*/true) &&
-      isDivision(record.name))
+      isDivision(record.name) && c10::multiply_integers(shapes[0].sizes()))
     checkDivisor(record, arguments[1]);
   size_t numResults = shapes.size();
   for (const torch::lazy::Shape &shape : shapes)

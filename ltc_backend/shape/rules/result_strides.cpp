@@ -345,8 +345,9 @@ StrideRule torch_ltc::strideRuleOf(std::string_view opName, Family family,
     return StrideRule::MemoryFormat;
   if (has("_like") || opName == "aten::flip" || opName == "aten::roll")
     return StrideRule::Preserve;
-  // Eager fills a row-major copy.
-  if (has("masked_fill") || has("masked_scatter"))
+  // Eager fills a row-major copy, or makes a row-major result.
+  if (opName == "aten::pow.Scalar" || has("masked_fill") ||
+      has("masked_scatter"))
     return StrideRule::Contiguous;
   switch (family) {
   case Family::elementwise:

@@ -112,6 +112,10 @@ Value torch_ltc::emitLgamma(ElementwiseBody &s) {
     Value result = d.select(g.isReflected, d.sub(mirror, direct), direct);
     Value isInfinite =
         d.compare(Comparison::eq, d.abs(x), d.constant(kInfinity));
+    // Exactly there: what follows may divide by it.
+    Value isRoot = d.logicalOr(d.compare(Comparison::eq, x, d.constant(1)),
+                               d.compare(Comparison::eq, x, d.constant(2)));
+    result = d.select(isRoot, d.constant(0), result);
     return d.select(isInfinite, d.constant(kInfinity), result);
   });
 }
