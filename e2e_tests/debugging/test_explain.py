@@ -120,6 +120,20 @@ def test_the_line_that_prevents_donation_is_named() -> None:
     assert wanted in {finding.location for finding in found}, page
 
 
+def test_a_list_that_prevents_donation_is_named() -> None:
+    loop, old_values = Loop(), []
+
+    def step() -> None:
+        old_values[:] = [p.detach() for p in loop.model.parameters()]
+        loop.healthy()
+
+    page = torch_ltc.explain(step)
+    found = [finding for finding in page.findings if finding.kind == "donation"]
+    sentences = [finding.sentence for finding in found]
+    assert any("the list 'old_values' of 2 elements" in s for s in sentences), page
+    assert len(set(sentences)) == len(sentences)
+
+
 def test_memory_at_the_peak_is_named_by_line() -> None:
     weight = torch.randn(64, 64).to("lazy")
 

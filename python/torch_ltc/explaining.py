@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
+from types import CellType, FunctionType
 from typing import Any
 
 import torch
@@ -228,21 +229,21 @@ class _Watch:
     def undonated(self, makers: _MakerLines) -> list[Finding]:
         """Named tensors that the last call replaced without reusing their
         memory: something else holds the old value."""
-        names = {row["program"] for row in bindings().step_log()[-2:]}
-        found = []
-        for program in names:
+        programs = {row["program"] for row in bindings().step_log()[-2:]}
+        found: dict[str, Finding] = {}  # by tensor: programs may share it
+        for program in programs:
             with contextlib.suppress(RuntimeError):  # no longer kept
                 for row in bindings().program_tensors(program):
                     if row["role"] != "input" or row["donated"]:
                         continue
-                    if row["name"] in self._updated:
+                    if row["name"] in self._updated and row["name"] not in found:
                         line, clause = _holder(row["name"], row["sizes"], makers)
                         sentence = (
                             f"'{row['name']}' isn't overwritten in place: something "
                             f"else holds its old value{clause}"
                         )
-                        found.append(Finding("donation", line, sentence))
-        return found
+                        found[row["name"]] = Finding("donation", line, sentence)
+        return list(found.values())
 
     def _growth(self) -> list[Finding]:
         """Lines whose live tensors grew with every call."""
@@ -347,9 +348,21 @@ def _named_data() -> dict[str, int]:
     }
 
 
+def _closure_variable(cell: CellType) -> str:
+    """The name of a cell in the function that has it in its closure, or ""."""
+    for closure in gc.get_referrers(cell):
+        for function in gc.get_referrers(closure):
+            if isinstance(function, FunctionType) and function.__closure__ is closure:
+                places = [held is cell for held in closure]
+                return function.__code__.co_freevars[places.index(True)]
+    return ""
+
+
 def _variable(value: Any) -> str:
     """The name of a variable or attribute that refers to `value`, or ""."""
     for scope in gc.get_referrers(value):
+        if isinstance(scope, CellType) and (name := _closure_variable(scope)):
+            return name
         names = scope if isinstance(scope, dict) else getattr(scope, "__dict__", {})
         for name, held in list(names.items()):
             if held is value and isinstance(name, str):
@@ -357,28 +370,44 @@ def _variable(value: Any) -> str:
     return ""
 
 
+def _container(tensor: torch.Tensor) -> str:
+    """The list or dict with a name that holds it, as a clause."""
+    for holder in gc.get_referrers(tensor):
+        if isinstance(holder, (list, dict)) and (name := _variable(holder)):
+            kind = type(holder).__name__
+            return f"the {kind} '{name}' of {len(holder)} elements"
+    return ""
+
+
 def _owner(line: str) -> str:
     """The container that holds the tensors made at `line`, as a clause."""
     origin = bindings().tensor_origin
     for tensor in [t for t in lazy_tensors() if origin(t) == line]:
-        for holder in gc.get_referrers(tensor):
-            if isinstance(holder, (list, dict)) and (name := _variable(holder)):
-                kind = type(holder).__name__
-                return f", held by the {kind} '{name}' of {len(holder)} elements"
+        if container := _container(tensor):
+            return f", held by {container}"
     return ""
 
 
 def _holder(name: str, sizes: list[int], makers: _MakerLines) -> tuple[str, str]:
     """The line that made what may hold a parameter's old value, and a clause."""
     backend = bindings()
-    for tensor in lazy_tensors():
-        if (
-            list(tensor.shape) == sizes
-            and backend.tensor_name(tensor) != name
-            and not isinstance(tensor, torch.nn.Parameter)
-            and (variable := _variable(tensor))
-            and variable not in ("grad", "tensor", "_grad")
-        ):
-            line = makers.line_of(tensor) or backend.tensor_origin(tensor)
-            return line, f"; '{variable}' may be what holds it"
+    candidates = [
+        tensor
+        for tensor in lazy_tensors()
+        if list(tensor.shape) == sizes
+        and backend.tensor_name(tensor) != name
+        and not isinstance(tensor, torch.nn.Parameter)
+    ]
+
+    def told(tensor: torch.Tensor, place: str) -> tuple[str, str]:
+        line = makers.line_of(tensor) or backend.tensor_origin(tensor)
+        return line, f"; {place} may be what holds it"
+
+    for tensor in candidates:
+        variable = _variable(tensor)
+        if variable and variable not in ("grad", "tensor", "_grad"):
+            return told(tensor, f"'{variable}'")
+    for tensor in candidates:
+        if container := _container(tensor):
+            return told(tensor, container)
     return "", ""
