@@ -36,7 +36,6 @@ OPS = (
     "max_unpool3d",
     # losses
     "multi_margin_loss",
-    "multilabel_margin_loss_forward",
     # reductions and norms
     "aminmax",
     "dist",
@@ -72,6 +71,7 @@ OWN = {
     "masked_scatter_backward": "formulas_selection.masked_scatter_backward",
     "max_pool3d_with_indices": "formulas_pooling.max_pool3d_with_indices",
     "median": "formulas_selection.median",
+    "multilabel_margin_loss_forward": "formulas_selection.multilabel_margin_loss_forward",
     "nanmedian": "formulas_selection.nanmedian",
     "narrow_copy": "formulas_selection.narrow_copy",
     "renorm": "formulas_selection.renorm",

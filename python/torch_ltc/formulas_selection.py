@@ -29,6 +29,15 @@ def pdist_forward(x: Tensor, p: float = 2.0) -> Tensor:
     return _norm(x.index_select(0, i) - x.index_select(0, j), p)
 
 
+def multilabel_margin_loss_forward(
+    x: Tensor, target: Tensor, reduction: int
+) -> tuple[Tensor, Tensor]:
+    """PyTorch's formula (torch 2.13), whose loss of one sample has a dim too many."""
+    op = torch.ops.aten.multilabel_margin_loss_forward.default
+    loss, is_target = torch._decomp.decomposition_table[op](x, target, reduction)
+    return (loss.reshape(()) if x.dim() <= 1 else loss), is_target
+
+
 def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """PyTorch's formula casts a factor by an op that isn't functional (torch 2.13)."""
     if isinstance(p, complex) or p <= 0:
