@@ -163,6 +163,28 @@ IValue valueToLazy(IValue result, CpuArguments &arguments, bool outside) {
   return result;
 }
 
+/// Before anything is stored: what the op wrote is lost with its results.
+void checkIsDense(const IValue &result, const std::string &opName) {
+  if (result.isTensorList()) {
+    for (const at::Tensor &tensor : result.toTensorVector())
+      checkIsDense(tensor, opName);
+    return;
+  }
+  if (!result.isTensor() || !result.toTensor().defined())
+    return;
+  const at::Tensor &tensor = result.toTensor();
+  const char *layout = tensor.is_quantized()              ? "quantised"
+                       : tensor.is_nested()               ? "nested"
+                       : tensor.layout() == c10::kMkldnn  ? "oneDNN"
+                       : tensor.layout() != c10::kStrided ? "sparse"
+                                                          : nullptr;
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !layout, opName, " gives a tensor of ", layout ? layout : "",
+      " layout, which device 'lazy' doesn't have: call it on the CPU "
+      "(x.cpu()).",
+      opSuffix(opName));
+}
+
 void checkHasCpuKernel(const c10::OperatorHandle &op) {
   TORCH_CHECK(op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU),
               nameOf(op),
@@ -216,6 +238,8 @@ void torch_ltc::runFallback(const c10::OperatorHandle &op,
     rethrowWithOp(error, row.op);
   }
 
+  for (size_t i = begin; i < stack.size(); ++i)
+    checkIsDense(stack[i], row.op);
   arguments.storeWritten();
   bool outside = lazyTensors.empty();
   for (size_t i = begin; i < stack.size(); ++i)

@@ -122,6 +122,10 @@ void ArgumentWalk::visitTensor(const ArgumentSpec &spec,
 
 void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
   ScalarType type = tensor.scalar_type();
+  if (c10::isComplexType(type))
+    return giveUp("a complex number");
+  if (isBareUnsigned(type))
+    return giveUp("unsigned integers of this width");
   checkDType(type, record.name);
   bool isFloat = c10::isFloatingType(type);
   // Wrapped numbers take part in promotion with the default dtype.

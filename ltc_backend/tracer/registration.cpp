@@ -202,6 +202,7 @@ void torch_ltc::registerKernels() {
   registerOutChecks();
   registerForeachKernels();
   registerAutocastKernels();
+  registerRefusedLayouts();
 
   auto *fallback = new torch::Library(torch::Library::IMPL, "_",
                                       DispatchKey::Lazy, __FILE__, __LINE__);

@@ -36,6 +36,9 @@ void registerViewCopies();
 void registerOutChecks();
 /// At the autocast key of lazy tensors; see autocast.cpp.
 void registerAutocastKernels();
+/// Fallbacks of tensors that the device doesn't have: sparse, quantised,
+/// nested.
+void registerRefusedLayouts();
 
 } // namespace torch_ltc
 

@@ -135,13 +135,13 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Sums and means. The maximum and sparse gradients stay with eager."""
-    if mode == 2 or sparse:
+    """Sums and means. The maximum stays with eager."""
+    if mode == 2:
         return NotImplemented
     bags = offsets.numel() - int(include_last_offset)
     place = torch.arange(indices.numel(), dtype=offsets.dtype, device=weight.device)
     bag = torch.searchsorted(offsets[:bags].contiguous(), place, right=True) - 1
-    rows = torch.embedding(weight, indices, padding_idx, scale_grad_by_freq)
+    rows = torch.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)
     ones = torch.ones_like(indices)
