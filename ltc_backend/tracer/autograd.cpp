@@ -68,6 +68,18 @@ batchNormOut(const at::Tensor &input, const std::optional<at::Tensor> &weight,
   return {out, saveMean, saveInvstd};
 }
 
+/// torch's composite divides by the lengths, which users keep on the CPU: for
+/// its own devices it takes them as numbers (torch 2.13).
+void ctcLoss(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
+  constexpr size_t kNumArguments = 7, kTargetLengths = 3;
+  size_t begin = stack->size() - kNumArguments;
+  c10::Device device = (*stack)[begin].toTensor().device();
+  c10::IValue &lengths = (*stack)[begin + kTargetLengths];
+  lengths = lengths.toTensor().to(device);
+  op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd,
+                             *stack);
+}
+
 /// torch has no functional form of it to put in its place (torch 2.13).
 at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
   return self.copy_(at::polygamma(n, self));
@@ -223,6 +235,8 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
   library.impl("group_norm", TORCH_FN(groupNorm));
   library.impl("_native_batch_norm_legit.out", TORCH_FN(batchNormOut));
   library.impl("polygamma_", TORCH_FN(polygammaInPlace));
+  library.impl("ctc_loss.Tensor",
+               torch::CppFunction::makeFromBoxedFunction<&ctcLoss>());
   for (auto [out, functional] :
        {std::pair("out", ""), std::pair("out_tol_tensor", "tol_tensor"),
         std::pair("atol_rtol_float_out", "atol_rtol_float"),

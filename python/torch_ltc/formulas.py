@@ -117,12 +117,8 @@ def _above_autograd(op: Any, formula: Callable) -> Callable:
     def kernel(*args: Any, **kwargs: Any) -> Any:
         result = formula(*args, **kwargs)
         if result is NotImplemented:
-<<<<<<< HEAD
-            # PyTorch's own kernel, which is the same for all devices.
-=======
             # PyTorch's own kernel, registered for all devices together: by one
             # device's key, torch 2.13 would find only the key's fallback.
->>>>>>> fccaf31 (Sparse, quantised and nested tensors are refused in a sentence; bags of maxima have gradients)
             return op._op_dk(torch._C.DispatchKey.Autograd, *args, **kwargs)
         return result
 
