@@ -80,4 +80,26 @@ v1 = aten.transpose.int(v0, 1, 0)
 v2 = aten.pow.Scalar(0.5, v1)
 aten.cauchy_.default(v2, 0.25, 0.5)
 """,
+    # Eager looks at the layout of the input first, then of the gradient.
+    "strides of a threshold's gradient": """
+v0 = grid(216, [3, 3], torch.float32)
+v1 = aten.permute.default(v0, [1, 0])
+v2 = grid(794, [3, 3], torch.float32)
+v3 = aten.threshold_backward.default(v1, v2, 0.5)
+v4 = aten.leaky_relu_backward.default(v1, v2, 0.1, False)
+v5 = aten.as_strided.default(v3, [9], [1])
+v6 = aten.as_strided.default(v4, [9], [1])
+""",
+    # Its result is row-major.
+    "strides of log_sigmoid": """
+v0 = grid(1, [2, 3], torch.float32)
+v1 = aten.permute.default(v0, [1, 0])
+v2, v3 = aten.log_sigmoid_forward.default(v1)
+v4 = aten.as_strided.default(v2, [6], [1])
+""",
+    # Nothing has no variance, whatever the correction.
+    "variance of nothing": """
+v0 = grid(1, [0], torch.float32)
+v1 = aten.var.correction(v0, None, correction=-1.5, keepdim=False)
+""",
 }

@@ -126,11 +126,19 @@ bool hasNumberOperand(const Arguments &named) {
   return false;
 }
 
-Strides elementwiseStrides(const Arguments &named,
+/// Ops that give TensorIterator the gradient, their first argument, last.
+bool isGradientLast(std::string_view opName) {
+  return opName == "aten::threshold_backward" ||
+         opName == "aten::leaky_relu_backward";
+}
+
+Strides elementwiseStrides(const Arguments &named, std::string_view opName,
                            c10::ArrayRef<c10::IValue> arguments,
                            SizesRef shape) {
   c10::SmallVector<const at::Tensor *, 4> tensors;
   collectTensors(arguments, tensors);
+  if (isGradientLast(opName))
+    std::swap(tensors[0], tensors[1]);
   if (!hasNumberOperand(named))
     if (auto strides = simpleStrides(tensors, shape))
       return *strides;
@@ -282,7 +290,7 @@ Strides torch_ltc::resultStrides(StrideRule rule,
   bool isBatchNorm = schema.name().find("batch_norm") != std::string::npos;
   switch (rule) {
   case StrideRule::Elementwise:
-    return elementwiseStrides(named, arguments, resultSizes);
+    return elementwiseStrides(named, schema.name(), arguments, resultSizes);
   case StrideRule::Index:
     return indexStrides(arguments, resultSizes);
   case StrideRule::LikeSelf:
@@ -347,7 +355,7 @@ StrideRule torch_ltc::strideRuleOf(std::string_view opName, Family family,
     return StrideRule::Preserve;
   // Eager fills a row-major copy, or makes a row-major result.
   if (opName == "aten::pow.Scalar" || has("masked_fill") ||
-      has("masked_scatter"))
+      has("masked_scatter") || has("log_sigmoid_forward"))
     return StrideRule::Contiguous;
   switch (family) {
   case Family::elementwise:

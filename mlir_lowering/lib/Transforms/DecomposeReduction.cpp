@@ -59,7 +59,9 @@ static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b) {
   SmallVector<int64_t> dims = b.dimensions(op.getDim(), b.rank(x));
   Value mean = b.mean(x, dims, /*keepDim=*/true);
   Value squares = b.sum(b.square(b.sub(x, mean)), dims, /*keepDim=*/true);
-  double divisor = std::max(0.0, double(b.count(x, dims)) - correction);
+  // Nothing has no variance, whatever the correction.
+  double count = double(b.count(x, dims));
+  double divisor = count ? std::max(0.0, count - correction) : 0;
   return Moments{b.div(squares, divisor), mean};
 }
 
