@@ -349,9 +349,12 @@ private:
           !canReuse(result, root))
         continue;
       recordAlias(result, root);
-      ranges[range->second].end = end;
-      plan.parts[result] = plan.parts.at(root);
-      rangeOf[result] = range->second;
+      // Copied before the insertions, which may move the maps' entries.
+      unsigned reused = range->second;
+      BufferPart part = plan.parts.at(root);
+      ranges[reused].end = end;
+      plan.parts[result] = part;
+      rangeOf[result] = reused;
       return true;
     }
     return false;
