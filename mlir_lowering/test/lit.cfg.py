@@ -12,6 +12,9 @@ config.environment["PATH"] = os.pathsep.join(
     [config.ltc_tools_dir, config.llvm_tools_dir, os.environ["PATH"]]
 )
 
+# glibc overwrites what is freed: a read of it is seen every time.
+config.environment["MALLOC_PERTURB_"] = "165"
+
 config.substitutions.append(("%python", config.python))
 # An interpreter that has the PyPI package torch-mlir; tests that need it are
 # skipped without one.
