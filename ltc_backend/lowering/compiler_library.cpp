@@ -4,12 +4,12 @@
 
 #include "executor/program.h"
 #include "lowering/disk_cache.h"
+#include "lowering/shared_library.h"
 
 #include <dlfcn.h>
 
 #include <atomic>
 #include <mutex>
-#include <stdexcept>
 
 using namespace torch_ltc;
 
@@ -17,26 +17,13 @@ namespace {
 
 std::atomic<bool> isLoaded{false};
 
-template <typename Function>
-void resolve(void *library, const char *name, Function &function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (!function)
-    throw std::runtime_error(std::string("torch_ltc's compiler library lacks "
-                                         "the function ") +
-                             name +
-                             ": it is of another version; build or "
-                             "install torch_ltc again.");
-}
-
 CompilerLibrary load() {
   CompilerLibrary library;
   library.path = compilerLibraryPath();
-  void *handle = dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle)
-    throw std::runtime_error(
-        std::string("torch_ltc's compiler can't be loaded (") + dlerror() +
-        "); 'python -m torch_ltc.doctor' says what is missing.");
-#define LTC_RESOLVE(Name) resolve(handle, #Name, library.Name);
+  void *handle = openLibrary(library.path, "compiler");
+#define LTC_RESOLVE(Name)                                                      \
+  library.Name = reinterpret_cast<decltype(library.Name)>(                     \
+      findFunction(handle, #Name, "compiler"));
   LTC_COMPILER_FUNCTIONS(LTC_RESOLVE)
 #undef LTC_RESOLVE
   throwIfFailed(library.ltcCompilerCreate(&library.compiler));
@@ -55,8 +42,7 @@ std::string torch_ltc::backendLibraryPath() {
 }
 
 std::string torch_ltc::compilerLibraryPath() {
-  std::string own = backendLibraryPath();
-  return own.substr(0, own.rfind('/') + 1) + "libltc_mlir_lowering.so";
+  return siblingLibraryPath("libltc_mlir_lowering.so");
 }
 
 const CompilerLibrary &torch_ltc::compilerLibrary() {

@@ -8,40 +8,19 @@
 //===----------------------------------------------------------------------===//
 
 #include "executor/host_calls.h"
-#include "lowering/compiler_library.h"
+#include "lowering/shared_library.h"
 
 #include "torch_ltc-c/runtime.h"
-
-#include <dlfcn.h>
-
-#include <stdexcept>
 
 using namespace torch_ltc;
 
 namespace {
 
-void *load() {
-  std::string path = backendLibraryPath();
-  path.replace(path.rfind('/') + 1, std::string::npos, "libltc_runtime.so");
-  void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle)
-    throw std::runtime_error(
-        std::string("torch_ltc's runtime can't be loaded (") + dlerror() +
-        "); 'python -m torch_ltc.doctor' says what is missing.");
-  return handle;
-}
-
 template <typename Function> Function find(const char *name, Function) {
-  // A failed load throws and is tried again the next time. Never unloaded.
-  static void *library = load();
-  void *function = dlsym(library, name);
-  if (!function)
-    throw std::runtime_error(std::string("torch_ltc's runtime library lacks "
-                                         "the function ") +
-                             name +
-                             ": it is of another version; build or "
-                             "install torch_ltc again.");
-  return reinterpret_cast<Function>(function);
+  // A failed load throws and is tried again the next time.
+  static void *library =
+      openLibrary(siblingLibraryPath("libltc_runtime.so"), "runtime");
+  return reinterpret_cast<Function>(findFunction(library, name, "runtime"));
 }
 
 } // namespace

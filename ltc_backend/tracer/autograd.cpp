@@ -1,6 +1,7 @@
 //===- autograd.cpp - Composites that need another way above autograd -----===//
 
 #include "shape/strides.h"
+#include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
@@ -110,45 +111,43 @@ at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
                             weight, bias, batch, channels, rest, groups, eps));
 }
 
-/// `torch.bernoulli(x, p)` is row-major; below autograd the op also stands for
-/// `x.bernoulli_(p)`, which keeps and draws in the order of x.
-class RowMajorBernoulli final : public c10::OperatorKernel {
+/// An op whose first tensor is copied into another layout first.
+class WithSelf final : public c10::OperatorKernel {
 public:
-  explicit RowMajorBernoulli(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using Layout = at::Tensor (*)(const at::Tensor &);
 
-  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
-                  torch::jit::Stack *stack) {
-    c10::IValue &self = (*stack)[stack->size() - 3];
-    // `contiguous` leaves a tensor alone whose dims of one element are strange.
-    if (!hasPackedStrides(self.toTensor()))
-      self = self.toTensor().clone(at::MemoryFormat::Contiguous);
-    previous.callBoxed(op, keys, stack);
-  }
-
-private:
-  c10::SafeKernelFunction previous;
-};
-
-/// Eager writes into a dense copy; below autograd the op also stands for its
-/// in-place form, which keeps the strides of a view with gaps.
-class DenseSelf final : public c10::OperatorKernel {
-public:
-  explicit DenseSelf(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  WithSelf(c10::SafeKernelFunction previous, Layout layout)
+      : previous(std::move(previous)), layout(layout) {}
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
     c10::IValue &self =
         (*stack)[stack->size() - op.schema().arguments().size()];
-    if (!self.toTensor().is_non_overlapping_and_dense())
-      self = self.toTensor().clone(at::MemoryFormat::Preserve);
+    self = layout(self.toTensor());
     previous.callBoxed(op, keys, stack);
   }
 
 private:
   c10::SafeKernelFunction previous;
+  Layout layout;
 };
+
+/// `torch.bernoulli(x, p)` is row-major; below autograd the op also stands for
+/// `x.bernoulli_(p)`, which keeps and draws in the order of x.
+at::Tensor rowMajor(const at::Tensor &self) {
+  // `contiguous` leaves a tensor alone whose dims of one element are strange.
+  return hasPackedStrides(self) ? self
+                                : self.clone(at::MemoryFormat::Contiguous);
+}
+
+/// Eager's index_put and the like write into a dense copy; below autograd the
+/// op also stands for its in-place form, which keeps the strides of a view with
+/// gaps.
+at::Tensor dense(const at::Tensor &self) {
+  return self.is_non_overlapping_and_dense()
+             ? self
+             : self.clone(at::MemoryFormat::Preserve);
+}
 
 /// Functionalisation (torch 2.13) asserts when a CPU tensor is written with a
 /// lazy one. The lazy one is read first, differentiably.
@@ -182,24 +181,14 @@ public:
         (std::all_of(targets.begin(), targets.end(), isWrapped) &&
          std::all_of(sources.begin(), sources.end(), isWrapped)))
       return previous.callBoxed(op, keys, stack);
-    for (size_t i = 0; i < targets.size(); ++i) {
-      bool isBare = targets[i].device().is_lazy() && !isWrapped(targets[i]);
-      targets[i].copy_(isBare ? bare(sources[i]) : sources[i],
-                       arguments[2].toBool());
-    }
+    for (size_t i = 0; i < targets.size(); ++i)
+      targets[i].copy_(sources[i], arguments[2].toBool());
     torch::jit::drop(*stack, 3);
   }
 
 private:
   static bool isWrapped(const at::Tensor &tensor) {
     return at::functionalization::impl::isFunctionalTensor(tensor);
-  }
-
-  static at::Tensor bare(const at::Tensor &tensor) {
-    if (!isWrapped(tensor))
-      return tensor;
-    at::functionalization::impl::sync(tensor);
-    return at::functionalization::impl::from_functional_tensor(tensor);
   }
 
   c10::SafeKernelFunction previous;
@@ -244,23 +233,29 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
     library.impl(("linalg_matrix_rank." + std::string(out)).c_str(),
                  torch::CppFunction::makeFromBoxedFunctor(
                      std::make_unique<OutByCopy>(functional)));
-  auto above = [&]<typename Kernel>(const char *name, const char *overload) {
-    auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
-        ("aten::" + std::string(name)).c_str(), overload);
-    std::string text = name;
-    if (*overload)
-      text += "." + std::string(overload);
-    library.impl(text.c_str(), torch::CppFunction::makeFromBoxedFunctor(
-                                   std::make_unique<Kernel>(
-                                       op.getComputedKernelForDispatchKey(
-                                           c10::DispatchKey::AutogradLazy))));
+  auto replace = [](const c10::OperatorName &name, auto makeKernel) {
+    constexpr auto key = c10::DispatchKey::AutogradLazy;
+    auto previous =
+        c10::Dispatcher::singleton()
+            .findSchemaOrThrow(name.name.c_str(), name.overload_name.c_str())
+            .getComputedKernelForDispatchKey(key);
+    registerBoxedKernel(name, key,
+                        c10::KernelFunction::makeFromBoxedFunctor(
+                            makeKernel(std::move(previous))));
   };
-  above.operator()<ForeachCopy>("_foreach_copy_", "");
-  above.operator()<RowMajorBernoulli>("bernoulli", "p");
-  for (auto [name, overload] :
-       {std::pair("index_put", ""), std::pair("index_fill", "int_Scalar"),
-        std::pair("index_fill", "int_Tensor"), std::pair("put", "")})
-    above.operator()<DenseSelf>(name, overload);
+  replace({"aten::_foreach_copy_", ""}, [](c10::SafeKernelFunction previous) {
+    return std::make_unique<ForeachCopy>(std::move(previous));
+  });
+  for (auto [name, overload, layout] :
+       {std::tuple("aten::bernoulli", "p", &rowMajor),
+        std::tuple("aten::index_put", "", &dense),
+        std::tuple("aten::index_fill", "int_Scalar", &dense),
+        std::tuple("aten::index_fill", "int_Tensor", &dense),
+        std::tuple("aten::put", "", &dense)})
+    replace({name, overload},
+            [layout = layout](c10::SafeKernelFunction previous) {
+              return std::make_unique<WithSelf>(std::move(previous), layout);
+            });
   library.impl("copy_",
                torch::CppFunction::makeFromBoxedFunction<&copyInPlace>());
 }

@@ -63,12 +63,12 @@ llvm::Expected<std::unique_ptr<Arena>> ArenaPool::acquire(size_t bytes) {
     if (best < idle.size()) {
       std::unique_ptr<Arena> arena = std::move(idle[best]);
       idle.erase(idle.begin() + best);
-      bytesInUse += arena->size();
       return arena;
     }
     if (!idle.empty()) {
       tooSmall = std::move(idle[largest]);
       idle.erase(idle.begin() + largest);
+      mapped -= tooSmall->size();
     }
     ++created;
   }
@@ -77,14 +77,13 @@ llvm::Expected<std::unique_ptr<Arena>> ArenaPool::acquire(size_t bytes) {
   auto arena = Arena::create(bytes);
   if (arena) {
     std::lock_guard<std::mutex> lock(mutex);
-    bytesInUse += bytes;
+    mapped += bytes;
   }
   return arena;
 }
 
 void ArenaPool::release(std::unique_ptr<Arena> arena) {
   std::lock_guard<std::mutex> lock(mutex);
-  bytesInUse -= arena->size();
   idle.push_back(std::move(arena));
 }
 
@@ -98,10 +97,7 @@ size_t ArenaPool::idleBytes() {
 
 size_t ArenaPool::bytes() {
   std::lock_guard<std::mutex> lock(mutex);
-  size_t bytes = bytesInUse;
-  for (const std::unique_ptr<Arena> &arena : idle)
-    bytes += arena->size();
-  return bytes;
+  return mapped;
 }
 
 size_t ArenaPool::numCreated() {

@@ -69,7 +69,7 @@ public:
 private:
   std::mutex mutex;
   std::vector<std::unique_ptr<Arena>> idle;
-  size_t created = 0, bytesInUse = 0;
+  size_t created = 0, mapped = 0;
 };
 
 } // namespace torch_ltc::runtime

@@ -6,6 +6,8 @@
 #include "Diagnostics.h"
 #include "ExecutableVerifier.h"
 
+#include <algorithm>
+
 using namespace torch_ltc::runtime;
 
 namespace {
@@ -94,9 +96,13 @@ torch_ltc::runtime::convolutionGeometry(const ConvolutionCall &call) {
     int64_t padded = geometry.input[d] + 2 * geometry.padding[d];
     int64_t most =
         padded < window ? 0 : (padded - window) / geometry.stride[d] + 1;
-    // A transposed convolution's output padding, which dilation allows to be
-    // greater than the stride, leaves windows over.
-    if (geometry.output[d] > most || (geometry.output[d] < 1 && most > 0))
+    // Windows that a transposed convolution's output padding leaves over: it is
+    // below the greater one of stride and dilation.
+    int64_t leftOver =
+        (std::max(geometry.stride[d], geometry.dilation[d]) - 1) /
+        geometry.stride[d];
+    int64_t least = std::max(most - leftOver, std::min<int64_t>(most, 1));
+    if (geometry.output[d] > most || geometry.output[d] < least)
       return failure("spatial dimension {0} of the output has size {1}, not "
                      "{2}",
                      i, geometry.output[d], most);
