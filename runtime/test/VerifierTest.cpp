@@ -303,6 +303,7 @@ TEST(Verifier, Convolutions) {
   DAMAGE("the weight has 2 input channels", CALL->set_groups(1));
   DAMAGE("the output is", CALL->set_output_sizes(1, 5));
   DAMAGE("has size 5, not 4", CALL->set_output_sizes(3, 5));
+  DAMAGE("has size 3, not 4", CALL->set_output_sizes(3, 3));
   DAMAGE("empty window", CALL->set_weight_sizes(2, 0));
   DAMAGE("operand input covers", CALL->mutable_input()->set_offset(4));
   DAMAGE("operand weight is missing", CALL->clear_weight());
