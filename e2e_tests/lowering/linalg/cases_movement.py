@@ -97,6 +97,16 @@ add(
     tolerance=1e-6,
 )
 
+for sizes, scales in (((5, 7), ()), ((7, 3), ()), ((2, 3), ()), ((6, 9), (2.0, 2.5))):
+    add(
+        "upsample_nearest2d_backward",
+        random(1, 2, *sizes),
+        list(sizes),
+        [1, 2, 3, 4],
+        *scales,
+        tolerance=1e-6,
+    )
+
 # Constructors.
 for dtype in (F32, BF16, I64, BOOL):
     add("zeros", [2, 3], dtype=dtype)

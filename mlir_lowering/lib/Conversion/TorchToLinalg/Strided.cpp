@@ -9,6 +9,8 @@
 #include "OpLowering.h"
 #include "StridedView.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
@@ -203,29 +205,55 @@ static LogicalResult lowerUpsampleNearest(OpLowering &op) {
   return op.replaceWith(result);
 }
 
+/// For each of `size` rows the first row of the result that comes from it or
+/// from one after it; one more at the end. Sources never decrease.
+static SmallVector<int64_t> firstCopies(ArrayRef<int64_t> sources,
+                                        int64_t size) {
+  SmallVector<int64_t> first;
+  for (int64_t row = 0; row <= size; ++row)
+    first.push_back(llvm::lower_bound(sources, row) - sources.begin());
+  return first;
+}
+
 /// upsample_nearest2d_backward(grad_output, output_size, input_size, scales)
+/// In gather form: each element sums the gradients of its copies, which are
+/// neighbours, so elements are independent of each other.
 static LogicalResult lowerUpsampleNearestBackward(OpLowering &op) {
   ArrayRef<int64_t> in = op.resultSizes(), out = op.sizes(0);
-  Type compute = computeDtypeOf(op.resultDtype());
-  Value rows =
-      positionTable(op, nearestSources(in[2], out[2], op.optionalFloating(3)));
-  Value columns =
-      positionTable(op, nearestSources(in[3], out[3], op.optionalFloating(4)));
-  Value zeros = op.tensors.zeros(in, compute);
-  Value sum = op.tensors.loop(
-      out, zeros,
-      [&](OpBuilder &nested, Location loc, ValueRange indices, Value carried) {
+  Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
+  SmallVector<Value> tables;
+  for (int64_t dim : {2, 3}) {
+    SmallVector<int64_t> sources =
+        nearestSources(in[dim], out[dim], op.optionalFloating(dim + 1));
+    tables.push_back(positionTable(op, firstCopies(sources, in[dim])));
+  }
+  Value result = op.tensors.fromIndices(
+      in, op.resultType().getElementType(),
+      [&](OpBuilder &nested, Location loc, ValueRange indices) {
         IndexBuilder b(nested, loc);
         ScalarBuilder s(nested, loc, compute);
-        Value row = b.fromElement(b.extract(rows, indices[2]), in[2]);
-        Value column = b.fromElement(b.extract(columns, indices[3]), in[3]);
-        SmallVector<Value> target{indices[0], indices[1], row, column};
-        Value gradient =
-            s.convert(b.extract(op.tensor(0), indices), op.dtype(0), compute);
-        Value total = s.add(b.extract(carried, target), gradient);
-        return b.insert(total, carried, target);
+        SmallVector<Value> lows, highs, steps(2, b.constant(1));
+        for (int64_t dim : {2, 3}) {
+          Value table = tables[dim - 2], next = b.add(indices[dim], 1);
+          for (auto [bounds, at] :
+               {std::pair(&lows, indices[dim]), std::pair(&highs, next)})
+            bounds->push_back(
+                b.fromElement(b.extract(table, at), out[dim] + 1));
+        }
+        auto nest = scf::buildLoopNest(
+            nested, loc, lows, highs, steps, {s.integer(0)},
+            [&](OpBuilder &inner, Location loc, ValueRange copy,
+                ValueRange carried) {
+              IndexBuilder b(inner, loc);
+              ScalarBuilder s(inner, loc, compute);
+              Value gradient = b.extract(
+                  op.tensor(0), {indices[0], indices[1], copy[0], copy[1]});
+              gradient = s.convert(gradient, op.dtype(0), compute);
+              return scf::ValueVector{s.add(carried[0], gradient)};
+            });
+        return s.convert(nest.results[0], compute, dtype);
       });
-  return op.replaceWith(op.tensors.convert(sum, compute, op.resultDtype()));
+  return op.replaceWith(result);
 }
 
 void torch_ltc::populateStridedLowerings(LoweringTable &table) {
