@@ -39,17 +39,7 @@ print(json.dumps([loss.item() for loss in outcome.losses]))
 
 SMALL = ["perceptron", "lenet"]
 COMPILERS = ["iree", "iree-linalg", "jax"]
-# IREE 3.13 has no gradient of transposed convolutions at the torch stage, and a
-# program of the linalg stage allocates less than it uses. The recurrent model's
-# first loss is 0.2 % off from the linalg stage, whose program our own runtime
-# computes as eager does.
-GAPS = [("iree", "unet"), ("iree-linalg", "unet"), ("iree-linalg", "lstm")]
-TRAINED = [
-    (backend, name)
-    for backend in COMPILERS
-    for name in catalogue.ENTRIES
-    if (backend, name) not in GAPS
-]
+TRAINED = [(backend, name) for backend in COMPILERS for name in catalogue.ENTRIES]
 
 
 def variables(peer: Peer | None, importable: bool) -> dict[str, str]:

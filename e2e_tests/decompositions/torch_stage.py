@@ -233,7 +233,8 @@ def constant(kind: str, text: str):
     return float(text) if kind == "float" else int(text)
 
 
-LINE = re.compile(r"\s*(%[\w-]+)(?::(\d+))? = torch\.([\w.]+)\s*(.*)")
+# Results have one name and a count, or names of their own.
+LINE = re.compile(r"\s*(%[\w-]+(?:, %[\w-]+)*)(?::(\d+))? = torch\.([\w.]+)\s*(.*)")
 
 
 class Evaluator:
@@ -273,9 +274,12 @@ class Evaluator:
         else:
             results = flat(call(name, operands))
         expected = re.findall(r"!torch\.\w+<[^>]*>", types)
-        made = [tensor_type(tensor) for tensor in results]
+        made = [
+            said if tensor is None else tensor_type(tensor)  # None: not asked for
+            for tensor, said in zip(results, expected, strict=True)
+        ]
         assert made == expected, f"torch.{name} makes {made}, not {expected}"
+        names = [f"{result}#{number}" for number in range(len(results))]
         if count is None:
-            values[result] = results[0]
-        for number, tensor in enumerate(results):
-            values[f"{result}#{number}"] = tensor
+            names = result.split(", ")
+        values.update(zip(names, results, strict=True))

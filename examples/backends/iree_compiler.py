@@ -22,6 +22,8 @@ def compiler(input_type):
                 "--iree-input-demote-f64-to-f32=false",  # IREE's default: true
                 # At most 32 buffers reach a dispatch: those of temporaries become one.
                 "--iree-stream-resource-alias-mutable-bindings",
+                # 3.13 computes `matmul(linalg.fill, w) + b` wrongly on AVX-512.
+                "--iree-opt-generalize-matmul",
             ],
         )
         context = iree.runtime.SystemContext(config=iree.runtime.Config(device=_device))

@@ -92,6 +92,7 @@ private:
 void mlir::torch_ltc::populateDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options) {
   populateBatchNormDecompositionPatterns(patterns, options);
+  populateConvolutionDecompositionPatterns(patterns, options);
   populateDataMovementDecompositionPatterns(patterns, options);
   populateElementwiseDecompositionPatterns(patterns, options);
   populateLinearDecompositionPatterns(patterns, options);

@@ -199,6 +199,18 @@ public:
   Value mm(Value a, Value b);
   Value bmm(Value a, Value b);
 
+  //===--------------------------------------------------------------------===//
+  // Convolutions; stride, padding, dilation and groups are operands of the op
+  //===--------------------------------------------------------------------===//
+
+  /// Not transposed, without a bias.
+  Value convolution(Value x, Value weight, Value stride, Value padding,
+                    Value dilation, Value groups, ArrayRef<int64_t> sizes);
+  /// Of the weight of such a convolution.
+  Value convolutionWeightGradient(Value gradOutput, Value x, Value weight,
+                                  Value stride, Value padding, Value dilation,
+                                  Value groups);
+
 private:
   template <typename OpTy>
   Value create(ArrayRef<int64_t> sizes, Type dtype, ValueRange operands);

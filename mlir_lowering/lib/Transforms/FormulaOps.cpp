@@ -2,6 +2,7 @@
 
 #include "FormulaBuilder.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_convolution.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_elementwise.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_indexing.h"
@@ -267,4 +268,34 @@ Value FormulaBuilder::mm(Value a, Value b) {
 Value FormulaBuilder::bmm(Value a, Value b) {
   return create<AtenBmmOp>({sizes(a)[0], sizes(a)[1], sizes(b)[2]}, dtype(a),
                            {a, b});
+}
+
+Value FormulaBuilder::convolution(Value x, Value weight, Value stride,
+                                  Value padding, Value dilation, Value groups,
+                                  ArrayRef<int64_t> sizes) {
+  Value noOutputPadding = list(SmallVector<int64_t>(rank(x) - 2, 0));
+  return create<AtenConvolutionOp>(
+      sizes, dtype(x),
+      {x, weight, none(), stride, padding, dilation,
+       /*transposed=*/constant(false), noOutputPadding, groups});
+}
+
+Value FormulaBuilder::convolutionWeightGradient(Value gradOutput, Value x,
+                                                Value weight, Value stride,
+                                                Value padding, Value dilation,
+                                                Value groups) {
+  MLIRContext *context = op->getContext();
+  Value noOutputPadding = list(SmallVector<int64_t>(rank(x) - 2, 0));
+  SmallVector<Value> mask{constant(false), constant(true), constant(false)};
+  Value wanted = PrimListConstructOp::create(
+      rewriter, op->getLoc(), ListType::get(context, BoolType::get(context)),
+      mask);
+  Type bias =
+      ValueTensorType::get(context, sizes(weight).take_front(), dtype(weight));
+  return AtenConvolutionBackwardOp::create(
+             rewriter, op->getLoc(), x.getType(), weight.getType(), bias,
+             gradOutput, x, weight, /*bias_sizes=*/none(), stride, padding,
+             dilation, /*transposed=*/constant(false), noOutputPadding, groups,
+             wanted)
+      ->getResult(1);
 }

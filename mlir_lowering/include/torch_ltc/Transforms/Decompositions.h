@@ -28,6 +28,8 @@ struct DecompositionOptions {
 
 void populateBatchNormDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
+void populateConvolutionDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options);
 void populateDataMovementDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
 void populateElementwiseDecompositionPatterns(

@@ -119,6 +119,8 @@ static LogicalResult lowerConvolutionBackward(OpLowering &op) {
   if (failed(checkDtype(op)))
     return failure();
   ConvolutionArguments arguments(op, 4, op.rank(0) - 2);
+  if (arguments.transposed)
+    return op.fail("its transposed form isn't decomposed");
   SmallVector<int64_t> mask = op.integers(10);
   Value gradient = op.tensor(0), input = op.tensor(1), weight = op.tensor(2);
   SmallVector<Value> results;
@@ -128,18 +130,13 @@ static LogicalResult lowerConvolutionBackward(OpLowering &op) {
       continue;
     }
     if (i == 0)
-      results.push_back(
-          callLibrary(op,
-                      arguments.transposed ? ltc::kConvolutionForwardName
-                                           : ltc::kConvolutionBackwardInputName,
-                      {gradient, weight}, op.resultSizes(0), arguments));
-    if (i == 1) {
-      Value output = arguments.transposed ? input : gradient;
-      Value source = arguments.transposed ? gradient : input;
-      results.push_back(callLibrary(op, ltc::kConvolutionBackwardWeightName,
-                                    {output, source}, op.resultSizes(1),
+      results.push_back(callLibrary(op, ltc::kConvolutionBackwardInputName,
+                                    {gradient, weight}, op.resultSizes(0),
                                     arguments));
-    }
+    if (i == 1)
+      results.push_back(callLibrary(op, ltc::kConvolutionBackwardWeightName,
+                                    {gradient, input}, op.resultSizes(1),
+                                    arguments));
     if (i == 2)
       results.push_back(biasGradient(op, gradient, op.dtype(0)));
   }
