@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from subprocesses import run_python
 from torch import nn
 
 SENTENCES = {
@@ -26,6 +27,29 @@ def test_one_sentence(make) -> None:
         make(x)
     assert len(str(error.value)) < 400, str(error.value)
     assert (x + 1).sum().isfinite().item()  # nothing is lost
+
+
+EARLY = """
+import torch, warnings
+import torch_ltc
+warnings.simplefilter("ignore")
+for make in (
+    lambda: torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 2), device="lazy"),
+    lambda: torch.eye(3).to_sparse().to("lazy"),
+    lambda: torch.empty(3, device="lazy", layout=torch.sparse_coo),
+    lambda: torch.empty(3, device="lazy", dtype=torch.qint8),
+):
+    try:
+        make()
+    except NotImplementedError as error:
+        assert str(error).startswith("Device 'lazy' has no "), error
+    else:
+        raise AssertionError("not refused")
+"""
+
+
+def test_before_there_is_a_lazy_tensor() -> None:
+    run_python(EARLY)
 
 
 @pytest.mark.parametrize("layer", [nn.Embedding, nn.EmbeddingBag])

@@ -21,6 +21,13 @@ using torch::lazy::Value;
 namespace {
 
 std::atomic<int64_t> liveTensors{0};
+void (*firstTensorHook)() = nullptr;
+
+bool callFirstTensorHook() {
+  if (firstTensorHook)
+    firstTensorHook();
+  return true;
+}
 
 bool isGraph(const Value &value) {
   return value.node && !asGraphNode(value.node.get())->isData();
@@ -220,7 +227,10 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
   return data;
 }
 
+void torch_ltc::onFirstTensor(void (*hook)()) { firstTensorHook = hook; }
+
 at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
+  [[maybe_unused]] static const bool isFirst = callFirstTensorHook();
   // The wrapper of an inference tensor is refused as a view of a normal tensor
   // (torch 2.13): not even nn.Linear would run in inference mode. What these
   // tensors hold is normal; in that mode their wrappers have no version

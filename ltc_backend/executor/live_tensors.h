@@ -85,6 +85,9 @@ int64_t numLiveTensors();
 /// applying its pending updates; null if `tensor` isn't lazy.
 TensorDataPtr tensorDataOf(const at::Tensor &tensor);
 
+/// `hook` is called once, before the first lazy tensor is made.
+void onFirstTensor(void (*hook)());
+
 /// A lazy tensor, without a functional wrapper.
 at::Tensor makeTensor(TensorDataPtr data, at::IntArrayRef sizes);
 at::Tensor makeTensor(torch::lazy::Value value);

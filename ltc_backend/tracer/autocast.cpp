@@ -165,17 +165,14 @@ private:
 
 void torch_ltc::clearAutocastCache() { CastCache::get().clear(); }
 
-void torch_ltc::registerAutocastKernels() {
+void torch_ltc::registerAutocastKernels(const AtenOps &ops) {
   auto *fallthrough = new torch::Library(torch::Library::IMPL, "_", autocastKey,
                                          __FILE__, __LINE__);
   fallthrough->fallback(torch::CppFunction::makeFallthrough());
-  for (const c10::OperatorName &name :
-       c10::Dispatcher::singleton().getAllOpNames()) {
-    if (name.name.rfind("aten::", 0) != 0)
+  for (const c10::OperatorHandle &op : ops) {
+    if (!op.hasKernelForDispatchKey(DispatchKey::AutocastCPU))
       continue;
-    auto op = c10::Dispatcher::singleton().findSchema(name);
-    if (!op || !op->hasKernelForDispatchKey(DispatchKey::AutocastCPU))
-      continue;
+    const c10::OperatorName &name = op.operator_name();
     CastPolicy policy = policyOf(name.name.substr(std::strlen("aten::")));
     registerBoxedKernel(name, autocastKey,
                         c10::KernelFunction::makeFromBoxedFunctor(

@@ -4,6 +4,16 @@
 
 using namespace torch_ltc;
 
+AtenOps torch_ltc::atenOps() {
+  auto &dispatcher = c10::Dispatcher::singleton();
+  AtenOps ops;
+  for (const c10::OperatorName &name : dispatcher.getAllOpNames())
+    if (name.name.starts_with("aten::"))
+      if (auto op = dispatcher.findSchema(name))
+        ops.push_back(*op);
+  return ops;
+}
+
 void torch_ltc::registerBoxedKernel(const c10::OperatorName &name,
                                     c10::DispatchKey key,
                                     c10::KernelFunction kernel) {

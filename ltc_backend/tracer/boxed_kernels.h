@@ -5,7 +5,14 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <vector>
+
 namespace torch_ltc {
+
+/// All ops "aten::..." that have a schema. The dispatcher makes its list anew
+/// for whoever asks, so one list goes to all that register.
+using AtenOps = std::vector<c10::OperatorHandle>;
+AtenOps atenOps();
 
 /// Registers a kernel for an op that exists, for as long as the process lives.
 /// torch::Library parses the op's name with TorchScript's lexer, which is most

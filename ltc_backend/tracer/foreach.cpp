@@ -194,21 +194,18 @@ private:
 
 } // namespace
 
-void torch_ltc::registerForeachKernels() {
-  for (const c10::OperatorName &name :
-       c10::Dispatcher::singleton().getAllOpNames()) {
-    if (name.name.rfind("aten::_foreach_", 0) != 0)
+void torch_ltc::registerForeachKernels(const AtenOps &ops) {
+  for (const c10::OperatorHandle &op : ops) {
+    const c10::OperatorName &name = op.operator_name();
+    if (!name.name.starts_with("aten::_foreach_") ||
+        elementOf(op.schema().arguments()[0].type()) != Element::OfTensorList)
       continue;
-    auto op = c10::Dispatcher::singleton().findSchema(name);
-    if (!op ||
-        elementOf(op->schema().arguments()[0].type()) != Element::OfTensorList)
-      continue;
-    Repetition repetition = repetitionOf(*op);
+    Repetition repetition = repetitionOf(op);
     if (!repetition.record)
       continue;
     auto kernel = std::make_unique<ForeachKernel>(
         std::move(repetition),
-        op->getComputedKernelForDispatchKey(DispatchKey::AutogradLazy));
+        op.getComputedKernelForDispatchKey(DispatchKey::AutogradLazy));
     registerBoxedKernel(
         name, DispatchKey::AutogradLazy,
         c10::KernelFunction::makeFromBoxedFunctor(std::move(kernel)));

@@ -7,13 +7,13 @@
 
 #include "events/log.h"
 #include "events/op_error.h"
+#include "executor/live_tensors.h"
 #include "source/source_location.h"
 #include "tracer/registration.h"
 
 #include <ATen/ops/embedding_dense_backward.h>
 
 #include <mutex>
-#include <utility>
 
 using namespace torch_ltc;
 using c10::DispatchKey;
@@ -55,6 +55,38 @@ at::Tensor embeddingSparseBackward(const at::Tensor &gradient,
                                       paddingIndex, scaleByFrequency);
 }
 
+struct Layout {
+  DispatchKey key;
+  const char *name;
+};
+
+const Layout layouts[] = {{DispatchKey::SparseLazy, "sparse"},
+                          {DispatchKey::SparseCsrLazy, "sparse"},
+                          {DispatchKey::QuantizedLazy, "quantised"},
+                          {DispatchKey::NestedTensorLazy, "nested"}};
+
+/// Ops that get there by their options alone (torch 2.13): without a lazy
+/// tensor and below those that torch composes.
+const char *const factories[] = {"_efficientzerotensor",
+                                 "_empty_affine_quantized",
+                                 "_empty_per_channel_affine_quantized",
+                                 "_sparse_coo_tensor_with_dims",
+                                 "_sparse_coo_tensor_with_dims_and_tensors",
+                                 "empty.memory_format",
+                                 "empty_strided"};
+
+/// Each of these four visits all ops of the dispatcher: more than half of what
+/// device lazy would otherwise add to `import torch`. A dense lazy tensor is
+/// part of whatever meets these layouts by their operands.
+void registerFallbacks() {
+  for (const Layout &layout : layouts) {
+    auto *library = new torch::Library(torch::Library::IMPL, "_", layout.key,
+                                       __FILE__, __LINE__);
+    library->fallback(torch::CppFunction::makeFromBoxedFunctor(
+        std::make_unique<Refuse>(layout.name)));
+  }
+}
+
 } // namespace
 
 void torch_ltc::registerRefusedLayouts() {
@@ -63,14 +95,12 @@ void torch_ltc::registerRefusedLayouts() {
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
   autograd->impl("embedding_sparse_backward",
                  TORCH_FN(embeddingSparseBackward));
-  for (auto [key, layout] :
-       {std::pair(DispatchKey::SparseLazy, "sparse"),
-        std::pair(DispatchKey::SparseCsrLazy, "sparse"),
-        std::pair(DispatchKey::QuantizedLazy, "quantised"),
-        std::pair(DispatchKey::NestedTensorLazy, "nested")}) {
-    auto *library =
-        new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
-    library->fallback(torch::CppFunction::makeFromBoxedFunctor(
-        std::make_unique<Refuse>(layout)));
+  for (const Layout &layout : layouts) {
+    auto *library = new torch::Library(torch::Library::IMPL, "aten", layout.key,
+                                       __FILE__, __LINE__);
+    for (const char *name : factories)
+      library->impl(name, torch::CppFunction::makeFromBoxedFunctor(
+                              std::make_unique<Refuse>(layout.name)));
   }
+  onFirstTensor(registerFallbacks);
 }

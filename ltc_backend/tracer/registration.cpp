@@ -140,15 +140,10 @@ public:
     }
   }
 
-  void registerRest() {
-    for (const c10::OperatorName &name :
-         c10::Dispatcher::singleton().getAllOpNames()) {
-      if (name.name.rfind("aten::", 0) != 0 || taken.count(textOf(name)))
-        continue;
-      auto op = c10::Dispatcher::singleton().findSchema(name);
-      if (op)
-        registerOther(*op, name);
-    }
+  void registerRest(const AtenOps &ops) {
+    for (const OperatorHandle &op : ops)
+      if (!taken.count(textOf(op.operator_name())))
+        registerOther(op, op.operator_name());
   }
 
 private:
@@ -191,17 +186,18 @@ void torch_ltc::registerKernels() {
   registrar.take(registerIndexingKernels(*kernels));
   registrar.take(registerAsStridedKernels(*kernels));
   registrar.registerTraced();
-  registrar.registerRest();
+  const AtenOps ops = atenOps();
+  registrar.registerRest(ops);
 
   auto *autograd =
       new torch::Library(torch::Library::IMPL, "aten",
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
   registerAutogradKernels(*autograd);
   registerAsStridedAutograd(*autograd);
-  registerViewCopies();
+  registerViewCopies(ops);
   registerOutChecks();
-  registerForeachKernels();
-  registerAutocastKernels();
+  registerForeachKernels(ops);
+  registerAutocastKernels(ops);
   registerRefusedLayouts();
 
   auto *fallback = new torch::Library(torch::Library::IMPL, "_",

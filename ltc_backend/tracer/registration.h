@@ -3,6 +3,8 @@
 #ifndef TORCH_LTC_TRACER_REGISTRATION_H
 #define TORCH_LTC_TRACER_REGISTRATION_H
 
+#include "tracer/boxed_kernels.h"
+
 #include <torch/library.h>
 
 #include <string>
@@ -30,14 +32,14 @@ void registerViewErrors();
 void registerViewInverses();
 /// At AutogradLazy.
 void registerAutogradKernels(torch::Library &library);
-void registerForeachKernels();
+void registerForeachKernels(const AtenOps &ops);
 void registerAsStridedAutograd(torch::Library &library);
-void registerViewCopies();
+void registerViewCopies(const AtenOps &ops);
 void registerOutChecks();
 /// At the autocast key of lazy tensors; see autocast.cpp.
-void registerAutocastKernels();
-/// Fallbacks of tensors that the device doesn't have: sparse, quantised,
-/// nested.
+void registerAutocastKernels(const AtenOps &ops);
+/// Of tensors that the device doesn't have: sparse, quantised, nested. What
+/// makes them now, and all that may meet them with the first lazy tensor.
 void registerRefusedLayouts();
 
 } // namespace torch_ltc

@@ -70,23 +70,20 @@ std::optional<OperatorHandle> viewOf(const OperatorHandle &copy) {
 
 } // namespace
 
-void torch_ltc::registerViewCopies() {
-  for (const OperatorName &name :
-       c10::Dispatcher::singleton().getAllOpNames()) {
-    if (name.name.rfind("aten::", 0) != 0 ||
-        !std::string_view(name.name).ends_with(suffix) ||
-        name.name.rfind("aten::_", 0) == 0 ||
+void torch_ltc::registerViewCopies(const AtenOps &ops) {
+  for (const OperatorHandle &copy : ops) {
+    const OperatorName &name = copy.operator_name();
+    if (!name.name.ends_with(suffix) || name.name.starts_with("aten::_") ||
         name.name == "aten::lift_fresh_copy")
       continue;
-    auto copy = c10::Dispatcher::singleton().findSchema(name);
-    std::optional<OperatorHandle> view = copy ? viewOf(*copy) : std::nullopt;
+    std::optional<OperatorHandle> view = viewOf(copy);
     if (!view ||
-        copy->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
+        copy.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
     registerBoxedKernel(name, DispatchKey::AutogradLazy,
                         c10::KernelFunction::makeFromBoxedFunctor(
                             std::make_unique<ViewAndClone>(
-                                *view, copy->getComputedKernelForDispatchKey(
+                                *view, copy.getComputedKernelForDispatchKey(
                                            DispatchKey::AutogradLazy))));
   }
 }
