@@ -243,8 +243,8 @@ def _lines(dump: Dump) -> str:
         rows.append(_row(_escape(line), link, calls, anchor=_anchor(line)))
     if not rows:
         return (
-            '<p class="dim">No lines: they are known while option source_info '
-            "is on.</p>"
+            '<p class="dim">No lines: TORCH_LTC_SOURCE_INFO=1 (option source_info) '
+            "makes them known.</p>"
         )
     return _table(["line", "ops", "commands"], rows)
 

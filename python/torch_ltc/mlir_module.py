@@ -12,7 +12,8 @@ class CompiledModule:
     """A compiled function: call it with one CPU tensor for each of `inputs`
     (or a number, for one of rank 0), then one Python number for each scalar
     argument (float for f64, int for i64); it returns the list of its outputs,
-    or writes them to `out`."""
+    or writes them to `out`. Inputs that the program marks `torch_ltc.donatable`
+    may be overwritten."""
 
     def __init__(self, module: str | bytes) -> None:
         data = module.encode() if isinstance(module, str) else bytes(module)
