@@ -57,8 +57,11 @@ class MovedByAnUlp(TorchDispatchMode):
         # One or two, up or down: less would be rounded off again.
         random = torch.rand(result.shape, generator=self.generator)
         random = (torch.where(random < 0.5, -1, 1) * (1 + random)).to(result.dtype)
+        share = bool(((result >= 0) & (result <= 1)).all())
         with torch.no_grad():
             result.add_(scale * ulp * random)
+            if share:
+                result.clamp_(0, 1)  # a probability stays one
 
 
 def _finite(tensor: torch.Tensor) -> torch.Tensor:
@@ -130,7 +133,11 @@ def _allowed(wanted: torch.Tensor) -> torch.Tensor:
         return torch.zeros(wanted.shape, dtype=torch.float64)
     values = wanted.double()
     finite = torch.where(values.isfinite(), values, 0).abs()
-    return torch.full_like(values, RELATIVE[wanted.dtype]) * (finite.max() + 1e-6)
+    # Terms below the smallest number of the dtype are rounded off or up to it.
+    info = torch.finfo(wanted.dtype)
+    smallest = 4 * info.tiny * info.eps
+    relative = torch.full_like(values, RELATIVE[wanted.dtype])
+    return relative * (finite.max() + 1e-6) + smallest
 
 
 def _beyond(result, wanted, allowed) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from collections.abc import Callable
 
 import torch
 from fuzz import arguments, exactness, table
@@ -23,6 +24,21 @@ class Rejected(Exception):
 def draw(seed: int, shortest: int = 5, longest: int = 60) -> Program:
     drawing = Drawing(seed)
     return drawing.program(drawing.random.randint(shortest, longest))
+
+
+def _restorer(tensor: torch.Tensor) -> Callable[[], None]:
+    """Gives `tensor` the elements and the geometry back that it has now: an
+    in-place op that isn't drawn may have written both (`as_strided_`, `t_`)."""
+    storage = tensor.untyped_storage()
+    elements = storage.clone()
+    geometry = tensor.shape, tensor.stride(), tensor.storage_offset()
+
+    def restore() -> None:
+        storage.copy_(elements)
+        with torch.no_grad():
+            tensor.as_strided_(*geometry)
+
+    return restore
 
 
 class Drawing:
@@ -164,11 +180,9 @@ class Drawing:
             result = eval(call.replace(f".{base}.", f".{op.base}."), self.scope)
             if result.shape != target.shape:
                 raise Rejected("eager resizes it")
-        storage = target.untyped_storage()
-        before = storage.clone()
+        restore = _restorer(target)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            restore = lambda: storage.copy_(before)  # noqa: E731
             try:
                 eval(call, self.scope)
             except Exception:

@@ -102,4 +102,30 @@ v4 = aten.as_strided.default(v2, [6], [1])
 v0 = grid(1, [0], torch.float32)
 v1 = aten.var.correction(v0, None, correction=-1.5, keepdim=False)
 """,
+    # Elsewhere than on the CPU, autograd makes the view of a base with a history
+    # again, which it refuses for bool.
+    "comparison with what requires a gradient into a view": """
+v0 = grid(1, [1, 3], torch.bool)
+v1 = aten.unsqueeze.default(v0, 2)
+v2 = grid(99, [], torch.float64).requires_grad_()
+aten.eq_.Tensor(v1, v2)
+""",
+    # torch's functionalisation adds up the windows that an element is in.
+    "write to one of overlapping windows": """
+v0 = order(170, [7, 5], torch.int32)
+v1 = aten.unfold.default(v0, -2, 4, 1)
+v2, v3, v4, v5 = aten.unbind.int(v1, -3)
+v6 = below(4, 449, [5, 4])
+aten.bitwise_right_shift_.Tensor(v4, v6)
+""",
+    # Terms below the smallest float16, one way or the other.
+    "sum of what float16 rounds off": """
+v0 = grid(1, [3, 3, 4, 1], torch.int64)
+v1 = below(3, 221, [1, 3])
+v2 = below(3, 491, [1, 3])
+v3 = below(4, 366, [1, 1])
+v4 = aten.index.Tensor(v0, [v1, v2, v3])
+v5 = aten.sinc.default(v4)
+v6 = aten.sum.dim_IntList(v5, None, False, dtype=torch.float16)
+""",
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from fuzz import exactness, table
-from fuzz.comparison import difference
-from fuzz.drawing import draw
+from fuzz.comparison import MovedByAnUlp, difference
+from fuzz.drawing import Drawing, draw
 from fuzz.found import PROGRAMS
-from fuzz.program import Line, Program
+from fuzz.program import Line, Program, scope_of
 from fuzz.shrinking import shrink
 
 SEEDS, EACH, FULL = 60, 10, 600
@@ -45,6 +46,31 @@ def test_a_seed_is_a_program() -> None:
     assert draw(3).text() != draw(4).text()
 
 
+@pytest.mark.parametrize("seed", [4761, 3, 4, 5, 6])
+def test_what_was_drawn_is_what_runs(seed: int) -> None:
+    """In 4761 an `as_strided_` that wasn't drawn left its geometry behind."""
+    drawing = Drawing(seed)
+    program = drawing.program(drawing.random.randint(5, 60))  # as `draw`
+    left = {n: (t.shape, t.stride(), t.dtype) for n, t in drawing.values.items()}
+    scope = scope_of("cpu", lambda name, tensor: None)
+    torch.manual_seed(seed)
+    exec(program.text(), scope)
+    assert left == {
+        n: (scope[n].shape, scope[n].stride(), scope[n].dtype) for n in left
+    }
+
+
+def test_a_moved_probability_is_one() -> None:
+    """What is clamped to [0, 1] may be drawn by, also when it is moved (9366)."""
+    text = """
+v0 = grid(1, [20], torch.float32)
+v1 = aten.bernoulli.default(aten.clamp.default(v0, 0, 1))
+"""
+    for number in range(5):
+        with MovedByAnUlp(number):
+            _program(text).run("cpu")
+
+
 def test_most_ops_are_drawn() -> None:
     drawn = {line.op for seed in range(150) for line in draw(seed).lines}
     missing = {op.name for op in table.ops()} - drawn
@@ -80,7 +106,5 @@ def test_rounding_is_told_from_errors() -> None:
 
 
 def test_writes_to_one_element_twice_are_seen() -> None:
-    import torch
-
     assert exactness.overlaps_itself(torch.zeros(3).expand(2, 3))
     assert not exactness.overlaps_itself(torch.zeros(4, 3).t()[1:])

@@ -7,6 +7,7 @@
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
 #include <ATen/ops/_native_batch_norm_legit.h>
+#include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
 
@@ -194,6 +195,29 @@ private:
   c10::SafeKernelFunction previous;
 };
 
+/// Comparisons written into a view of numbers that have no gradients. Eager
+/// lets the view be part of the operand's graph, which nothing can go through;
+/// elsewhere torch (2.13) makes the view again from its base, and refuses to do
+/// that for a base with such a history. So it gets none.
+class CompareInPlace final : public c10::OperatorKernel {
+public:
+  explicit CompareInPlace(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    const at::Tensor &self = torch::jit::peek(*stack, 0, 2).toTensor();
+    c10::IValue &other = torch::jit::peek(*stack, 1, 2);
+    if (self.is_view() &&
+        !torch::autograd::isDifferentiableType(self.scalar_type()))
+      other = other.toTensor().detach();
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
 /// An `out=` variant as its functional op and a copy: torch's composite takes
 /// tensors with functional wrappers for ones that it must not write to, and
 /// leaves `out` as it was (torch 2.13).
@@ -246,6 +270,11 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
   replace({"aten::_foreach_copy_", ""}, [](c10::SafeKernelFunction previous) {
     return std::make_unique<ForeachCopy>(std::move(previous));
   });
+  for (const char *name : {"aten::eq_", "aten::ne_", "aten::lt_", "aten::le_",
+                           "aten::gt_", "aten::ge_"})
+    replace({name, "Tensor"}, [](c10::SafeKernelFunction previous) {
+      return std::make_unique<CompareInPlace>(std::move(previous));
+    });
   for (auto [name, overload, layout] :
        {std::tuple("aten::bernoulli", "p", &rowMajor),
         std::tuple("aten::index_put", "", &dense),

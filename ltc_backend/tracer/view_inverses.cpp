@@ -38,6 +38,15 @@ struct OtherInverse : ViewMeta {
   ViewMetaPtr recorded;
 };
 
+/// Where a view of the base, which held `before`, was written to.
+Tensor writtenPlaces(const Tensor &mutated, const Tensor &before) {
+  Tensor written = at::ne(mutated, before);
+  if (!at::isFloatingType(before.scalar_type()))
+    return written;
+  return at::logical_and(written, at::logical_not(at::logical_and(
+                                      at::isnan(mutated), at::isnan(before))));
+}
+
 /// Of the copies of an element at most one was written to (eager refuses to
 /// write to an element twice): that one, or the element as it was.
 struct ExpandView final : OtherInverse {
@@ -54,11 +63,7 @@ struct ExpandView final : OtherInverse {
       if (dim < leading || base.size(dim - leading) != mutated.size(dim))
         copies.push_back(dim);
     Tensor before = at::expand_copy(base, mutated.sizes());
-    Tensor written = at::ne(mutated, before);
-    if (at::isFloatingType(base.scalar_type()))
-      written =
-          at::logical_and(written, at::logical_not(at::logical_and(
-                                       at::isnan(mutated), at::isnan(before))));
+    Tensor written = writtenPlaces(mutated, before);
     Tensor value;
     if (base.scalar_type() == at::kBool)
       value = at::any(at::logical_and(written, mutated), copies,
@@ -72,14 +77,16 @@ struct ExpandView final : OtherInverse {
   }
 };
 
-/// Windows with gaps between them, or side by side.
+/// Windows with gaps between them, side by side, or overlapping.
 struct UnfoldView final : OtherInverse {
   UnfoldView(ViewMetaPtr recorded, int64_t dim, int64_t size, int64_t step)
       : OtherInverse(std::move(recorded)), dim(dim), size(size), step(step) {}
 
   Tensor reverse(const Tensor &base, const Tensor &mutated) override {
-    if (base.dim() == 0 || step < size)
+    if (base.dim() == 0)
       return recorded->reverse(base, mutated);
+    if (step < size)
+      return reverseOverlapping(base, mutated);
     auto spread = [&](const Tensor &windows) {
       return at::unfold_backward(windows, base.sizes(), dim, size, step);
     };
@@ -89,6 +96,25 @@ struct UnfoldView final : OtherInverse {
   }
 
   int64_t dim, size, step;
+
+private:
+  /// The windows' first elements, then their second ones, and so on: each of
+  /// these is a slice of the base without an element twice. What wasn't written
+  /// to in one window may have been in another.
+  Tensor reverseOverlapping(const Tensor &base, const Tensor &mutated) const {
+    Tensor written =
+        writtenPlaces(mutated, at::unfold_copy(base, dim, size, step));
+    int64_t along = c10::maybe_wrap_dim(dim, base.dim());
+    int64_t reach = (mutated.size(along) - 1) * step + 1;
+    Tensor result = base;
+    for (int64_t i = 0; i < size; ++i) {
+      Tensor slice = at::slice_copy(result, along, i, i + reach, step);
+      slice = at::where(at::select_copy(written, -1, i),
+                        at::select_copy(mutated, -1, i), slice);
+      result = at::slice_scatter(result, slice, along, i, i + reach, step);
+    }
+    return result;
+  }
 };
 
 using MakeView = ViewMetaPtr (*)(ViewMetaPtr recorded,
