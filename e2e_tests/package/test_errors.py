@@ -205,9 +205,9 @@ def test_data_pointer_is_refused() -> None:
         torch.ones(3, device="lazy").numpy()
 
 
-def test_sparse_is_refused() -> None:
-    with pytest.raises((RuntimeError, NotImplementedError)):
-        torch.ones(2, 2, device="lazy").to_sparse()
+def test_quantised_is_refused() -> None:
+    with pytest.raises(NotImplementedError, match="quantised"):
+        torch.quantize_per_tensor(torch.ones(2, device="lazy"), 0.1, 0, torch.qint8)
 
 
 def test_out_of_memory_is_an_exception() -> None:

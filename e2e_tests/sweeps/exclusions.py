@@ -15,15 +15,11 @@ EXCLUDED: dict[str, str] = {
 _ACCUMULATION = (
     "bfloat16: PyTorch's Python adds in float32 on device types that it names"
 )
-_SPARSE = "device lazy has no sparse tensors"
 
 #: Entry -> why a sample fails or differs. Remove the line with the defect.
 KNOWN_FAILURES: dict[str, str] = {
     "nn.functional.linear_cross_entropy.chunked": _ACCUMULATION,
     "nn.functional.linear_cross_entropy.chunked_none": _ACCUMULATION,
-    "sparse.mm.reduce": _SPARSE,
-    "sparse.sampled_addmm": _SPARSE,
-    "to_sparse": _SPARSE,
 }
 
 

@@ -20,7 +20,7 @@ from torch.testing._internal.common_optimizers import (
 )
 
 #: Optimizers that can't be compared -> why.
-EXCLUDED = {"SparseAdam": "takes sparse gradients only, and device lazy has none"}
+EXCLUDED = {"SparseAdam": "takes sparse gradients only: semantics/test_sparse.py"}
 
 STEPS = 4
 

@@ -10,6 +10,7 @@
 #include "events/op_error.h"
 #include "executor/live_tensors.h"
 #include "executor/step_executor.h"
+#include "fallback/sparse_tensors.h"
 #include "ir/op_record.h"
 #include "source/source_location.h"
 
@@ -34,8 +35,12 @@ bool isWritten(const c10::Argument &argument) {
 
 void collectLazy(const IValue &value, std::vector<at::Tensor> &tensors) {
   auto add = [&](const at::Tensor &tensor) {
-    if (tensor.defined() && tensor.device().is_lazy())
-      tensors.push_back(tensor);
+    if (!tensor.defined() || !tensor.device().is_lazy())
+      return;
+    if (!isSparse(tensor))
+      return tensors.push_back(tensor);
+    for (at::Tensor &part : sparseParts(tensor))
+      tensors.push_back(std::move(part));
   };
   if (value.isTensor())
     add(value.toTensor());
@@ -76,11 +81,15 @@ public:
     return value;
   }
 
-  /// The lazy tensor that `result` is (written arguments), or undefined.
-  at::Tensor writtenOriginal(const at::Tensor &result) const {
+  /// The lazy tensor that `result` is (written arguments, and sparse ones,
+  /// which some ops return as they are), or undefined.
+  at::Tensor originalOf(const at::Tensor &result) const {
     for (const auto &[original, copy] : writtenTensors)
       if (copy.is_same(result))
         return original;
+    for (const SparseArgument &argument : sparse)
+      if (argument.copy.is_same(result))
+        return argument.original;
     return at::Tensor();
   }
 
@@ -100,10 +109,46 @@ public:
       if (original.sizes() != copy.sizes()) // an `out=` that was resized
         resetSizes(original, copy.sizes());
     }
+    for (const SparseArgument &argument : sparse)
+      if (argument.written)
+        storeSparse(argument.original, argument.copy, argument.parts);
   }
 
+  bool hasSparse() const { return !sparse.empty(); }
+
 private:
+  struct SparseArgument {
+    at::Tensor original, copy;
+    std::vector<at::Tensor> parts;
+    bool written;
+  };
+
+  at::Tensor sparseToCpu(const at::Tensor &tensor, bool written) {
+    if (!tensor.device().is_lazy())
+      return tensor;
+    std::vector<at::Tensor> parts;
+    for (const at::Tensor &part : sparseParts(tensor)) {
+      HostDataPtr host = tensorDataOf(part)->data();
+      bytes += int64_t(byteSize(host->shape()));
+      at::Tensor copy = host->copyToTensor();
+      if (!part.is_contiguous() && part.is_non_overlapping_and_dense())
+        copy = host->copyToTensor(part.strides());
+      parts.push_back(std::move(copy));
+    }
+    at::Tensor copy = cpuSparse(tensor, parts);
+    // `_sparse_mm_reduce_impl` looks whether its backward will want to know
+    // where each maximum is (torch 2.13); what functionalisation has unwrapped
+    // doesn't say so.
+    if (!written && c10::GradMode::is_enabled() &&
+        at::isFloatingType(copy.scalar_type()))
+      copy.set_requires_grad(true);
+    sparse.push_back({tensor, std::move(copy), std::move(parts), written});
+    return sparse.back().copy;
+  }
+
   at::Tensor toCpu(const at::Tensor &tensor, bool written) {
+    if (isSparse(tensor))
+      return sparseToCpu(tensor, written);
     TensorDataPtr data = tensorDataOf(tensor);
     if (!data)
       return tensor;
@@ -121,17 +166,20 @@ private:
 
   std::vector<std::pair<at::Tensor, at::Tensor>> writtenTensors;
   std::vector<at::Tensor> shared;
+  std::vector<SparseArgument> sparse;
 };
 
 at::Tensor tensorToLazy(at::Tensor result, const CpuArguments &arguments,
                         bool outside) {
   if (!result.defined())
     return result;
-  at::Tensor original = arguments.writtenOriginal(result);
+  at::Tensor original = arguments.originalOf(result);
   if (original.defined())
     return original;
   if (!result.device().is_cpu())
     return result;
+  if (isSparse(result))
+    return lazySparse(result);
   bool shares = arguments.sharesMemory(result);
   std::optional<Strides> strides;
   if (!hasPackedStrides(result))
@@ -148,7 +196,7 @@ IValue valueToLazy(IValue result, CpuArguments &arguments, bool outside) {
   if (result.isTensor()) {
     at::Tensor tensor = std::move(result).toTensor();
     result = IValue();
-    if (tensor.defined())
+    if (tensor.defined() && !isSparse(tensor))
       arguments.bytes += int64_t(tensor.nbytes());
     return tensorToLazy(std::move(tensor), arguments, outside);
   }
@@ -164,25 +212,50 @@ IValue valueToLazy(IValue result, CpuArguments &arguments, bool outside) {
 }
 
 /// Before anything is stored: what the op wrote is lost with its results.
-void checkIsDense(const IValue &result, const std::string &opName) {
+void checkLayout(const IValue &result, const std::string &opName) {
   if (result.isTensorList()) {
     for (const at::Tensor &tensor : result.toTensorVector())
-      checkIsDense(tensor, opName);
+      checkLayout(tensor, opName);
     return;
   }
   if (!result.isTensor() || !result.toTensor().defined())
     return;
   const at::Tensor &tensor = result.toTensor();
-  const char *layout = tensor.is_quantized()              ? "quantised"
-                       : tensor.is_nested()               ? "nested"
-                       : tensor.layout() == c10::kMkldnn  ? "oneDNN"
-                       : tensor.layout() != c10::kStrided ? "sparse"
-                                                          : nullptr;
+  const char *layout = tensor.is_quantized()             ? "quantised"
+                       : tensor.is_nested()              ? "nested"
+                       : tensor.layout() == c10::kMkldnn ? "oneDNN"
+                                                         : nullptr;
   TORCH_CHECK_NOT_IMPLEMENTED(
       !layout, opName, " gives a tensor of ", layout ? layout : "",
       " layout, which device 'lazy' doesn't have: call it on the CPU "
       "(x.cpu()).",
       opSuffix(opName));
+}
+
+bool isSparseValue(const IValue &value) {
+  return value.isTensor() && isSparse(value.toTensor());
+}
+
+/// Beside a sparse tensor of this device; but for numbers, and for copies from
+/// device to device.
+void checkSameDevice(const c10::OperatorHandle &op,
+                     const torch::jit::Stack &stack) {
+  size_t count = op.schema().arguments().size();
+  if (op.operator_name().name == "aten::copy_")
+    return;
+  bool lazy = false, other = false;
+  for (const IValue &value : torch::jit::last(stack, count)) {
+    if (!value.isTensor() || !value.toTensor().defined())
+      continue;
+    const at::Tensor &tensor = value.toTensor();
+    lazy |= tensor.device().is_lazy();
+    other |= !tensor.device().is_lazy() && tensor.dim() > 0;
+  }
+  TORCH_CHECK(!lazy || !other, nameOf(op),
+              " expects all tensors to be on the same device, but found some "
+              "on device 'lazy' and some on another: move them with "
+              ".to('lazy').",
+              opSuffix(nameOf(op)));
 }
 
 void checkHasCpuKernel(const c10::OperatorHandle &op) {
@@ -194,22 +267,22 @@ void checkHasCpuKernel(const c10::OperatorHandle &op) {
               opSuffix(nameOf(op)));
 }
 
-} // namespace
+using RunOnCpu = void (*)(const c10::OperatorHandle &, torch::jit::Stack &);
 
-bool torch_ltc::isFallbackForced(const std::string &opName) {
-  thread_local uint64_t version = ~0ull;
-  thread_local std::string forced;
-  if (version != configVersion()) {
-    version = configVersion();
-    forced = config().force_fallback.get();
-  }
-  return isOpListed(forced, opName);
+void runDense(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
 }
 
-void torch_ltc::runFallback(const c10::OperatorHandle &op,
-                            torch::jit::Stack &stack,
-                            const std::string &reason) {
-  checkHasCpuKernel(op);
+/// The arguments' layouts say which kernel it is.
+void runSparse(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
+  c10::impl::ExcludeDispatchKeyGuard guard(
+      c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+      c10::DispatchKeySet(c10::DispatchKey::Functionalize));
+  op.callBoxed(&stack);
+}
+
+void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
+         const std::string &reason, RunOnCpu runOnCpu) {
   if (isForbidden(Forbidden::fallback))
     checkAllowed(Forbidden::fallback,
                  nameOf(op) + " would run eagerly on the CPU: " + reason);
@@ -233,13 +306,13 @@ void torch_ltc::runFallback(const c10::OperatorHandle &op,
     stack[begin + i] =
         arguments.convert(stack[begin + i], isWritten(schema.arguments()[i]));
   try {
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+    runOnCpu(op, stack);
   } catch (const c10::Error &error) {
     rethrowWithOp(error, row.op);
   }
 
   for (size_t i = begin; i < stack.size(); ++i)
-    checkIsDense(stack[i], row.op);
+    checkLayout(stack[i], row.op);
   arguments.storeWritten();
   bool outside = lazyTensors.empty();
   for (size_t i = begin; i < stack.size(); ++i)
@@ -250,6 +323,34 @@ void torch_ltc::runFallback(const c10::OperatorHandle &op,
   explainFallback(row, fallbackLedger().add(row));
   count(Counter::fallback_calls);
   recordTime(Timer::fallback, row.seconds);
+}
+
+} // namespace
+
+bool torch_ltc::isFallbackForced(const std::string &opName) {
+  thread_local uint64_t version = ~0ull;
+  thread_local std::string forced;
+  if (version != configVersion()) {
+    version = configVersion();
+    forced = config().force_fallback.get();
+  }
+  return isOpListed(forced, opName);
+}
+
+void torch_ltc::runFallback(const c10::OperatorHandle &op,
+                            torch::jit::Stack &stack,
+                            const std::string &reason) {
+  size_t begin = stack.size() - op.schema().arguments().size();
+  if (std::any_of(stack.begin() + begin, stack.end(), isSparseValue))
+    return run(op, stack, reason, &runSparse);
+  checkHasCpuKernel(op);
+  run(op, stack, reason, &runDense);
+}
+
+void torch_ltc::runSparseFallback(const c10::OperatorHandle &op,
+                                  torch::jit::Stack &stack) {
+  checkSameDevice(op, stack);
+  run(op, stack, "of a sparse tensor", &runSparse);
 }
 
 void torch_ltc::fallbackKernel(const c10::OperatorHandle &op,

@@ -20,8 +20,12 @@ namespace torch_ltc {
 void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                  const std::string &reason);
 
-/// The same as a kernel for the dispatcher; the reason is that the op table
-/// has no row for the op.
+/// The same for an op of the sparse keys: its arguments or what it makes are
+/// sparse tensors.
+void runSparseFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
+
+/// `runFallback` as a kernel for the dispatcher; the reason is that the op
+/// table has no row for the op.
 void fallbackKernel(const c10::OperatorHandle &op, torch::jit::Stack *stack);
 
 /// Whether option force_fallback names the op ("aten::add.Tensor" or

@@ -20,6 +20,17 @@ AtenOps atenOps();
 void registerBoxedKernel(const c10::OperatorName &name, c10::DispatchKey key,
                          c10::KernelFunction kernel);
 
+/// While it lives torch doesn't warn of kernels that take another's place, as
+/// it does of each (2.13).
+class SilentRegistration {
+  struct Silence final : c10::WarningHandler {
+    void process(const c10::Warning &) override {}
+  };
+
+  Silence silence;
+  c10::WarningUtils::WarningHandlerGuard guard{&silence};
+};
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_TRACER_BOXED_KERNELS_H

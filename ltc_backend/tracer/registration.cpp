@@ -198,6 +198,7 @@ void torch_ltc::registerKernels() {
   registerOutChecks();
   registerForeachKernels(ops);
   registerAutocastKernels(ops);
+  registerSparseLayouts();
   registerRefusedLayouts();
 
   auto *fallback = new torch::Library(torch::Library::IMPL, "_",

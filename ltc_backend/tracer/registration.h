@@ -38,8 +38,12 @@ void registerViewCopies(const AtenOps &ops);
 void registerOutChecks();
 /// At the autocast key of lazy tensors; see autocast.cpp.
 void registerAutocastKernels(const AtenOps &ops);
-/// Of tensors that the device doesn't have: sparse, quantised, nested. What
-/// makes them now, and all that may meet them with the first lazy tensor.
+/// Of sparse tensors: what makes and moves them now, all other ops with the
+/// first lazy tensor.
+void registerSparseLayouts();
+void registerSparseFallbacks();
+/// Of tensors that the device doesn't have: quantised, nested. What makes them
+/// now, and all that may meet them with the first lazy tensor.
 void registerRefusedLayouts();
 
 } // namespace torch_ltc

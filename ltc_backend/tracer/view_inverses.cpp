@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
@@ -159,16 +160,10 @@ void replace(torch::Library &library, const char *name, MakeView make) {
           make)));
 }
 
-/// torch warns of kernels that take another's place (2.13).
-struct Silence final : c10::WarningHandler {
-  void process(const c10::Warning &) override {}
-};
-
 } // namespace
 
 void torch_ltc::registerViewInverses() {
-  Silence silence;
-  c10::WarningUtils::WarningHandlerGuard guard(&silence);
+  SilentRegistration silence;
   auto *library =
       new torch::Library(torch::Library::IMPL, "aten",
                          DispatchKey::Functionalize, __FILE__, __LINE__);

@@ -78,6 +78,7 @@ def _connect() -> None:
         naming,
         scripted,
         serialization,
+        sparse,
         step,
         tied_parameters,
         transforms,
@@ -92,6 +93,7 @@ def _connect() -> None:
     step.install()
     serialization.install()
     tied_parameters.install()
+    sparse.install()
     transforms.install()
     bindings().set_backend_finder(_find_backend)
     naming.refresh()

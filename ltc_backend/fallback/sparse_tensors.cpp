@@ -1,0 +1,155 @@
+//===- sparse_tensors.cpp - Sparse tensors on device lazy -----------------===//
+
+#include "fallback/sparse_tensors.h"
+
+#include "executor/live_tensors.h"
+#include "shape/strides.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/Functions.h>
+#include <ATen/SparseCsrTensorUtils.h>
+#include <ATen/native/SparseTensorUtils.h>
+
+using namespace torch_ltc;
+using at::Tensor;
+
+namespace {
+
+/// torch's constructor knows the devices that may have compressed tensors
+/// (2.13), and lazy isn't one: so it is made as one of the CPU.
+class LazyCompressedImpl final : public at::SparseCsrTensorImpl {
+public:
+  LazyCompressedImpl(at::Layout layout, caffe2::TypeMeta dtype,
+                     at::Device device)
+      : SparseCsrTensorImpl(c10::DispatchKeySet(c10::DispatchKey::SparseCsrCPU),
+                            at::kCPU, layout, dtype) {
+    key_set_ = key_set_ - c10::DispatchKeySet(c10::BackendComponent::CPUBit);
+    key_set_ = key_set_ | c10::DispatchKeySet(c10::BackendComponent::LazyBit);
+    device_opt_ = device;
+  }
+
+  c10::intrusive_ptr<c10::TensorImpl>
+  shallow_copy_and_detach(const c10::VariableVersion &counter,
+                          bool allowMetadataChange) const override {
+    return copyOf(counter, allowMetadataChange);
+  }
+
+  c10::intrusive_ptr<c10::TensorImpl>
+  shallow_copy_and_detach(c10::VariableVersion &&counter,
+                          bool allowMetadataChange) const override {
+    return copyOf(counter, allowMetadataChange);
+  }
+
+private:
+  c10::intrusive_ptr<c10::TensorImpl>
+  copyOf(const c10::VariableVersion &counter, bool allowMetadataChange) const {
+    auto copy =
+        c10::make_intrusive<LazyCompressedImpl>(layout_, dtype(), device());
+    copy_tensor_metadata(this, copy.get(), counter, allowMetadataChange);
+    copy->crow_indices_ = crow_indices_;
+    copy->col_indices_ = col_indices_;
+    copy->values_ = values_;
+    copy->refresh_numel();
+    return copy;
+  }
+
+  using TensorImpl::copy_tensor_metadata;
+};
+
+/// As a user holds it, whether or not functionalisation is running.
+Tensor lazyPart(const Tensor &cpu) {
+  Tensor part = makeTensor(HostData::copyOf(cpu));
+  if (!hasPackedStrides(cpu))
+    setGeometry(part, cpu.strides());
+  return at::functionalization::impl::to_functional_tensor(part);
+}
+
+void setParts(const Tensor &sparse, const std::vector<Tensor> &parts,
+              at::IntArrayRef sizes) {
+  if (sparse.is_sparse())
+    at::sparse::get_sparse_impl(sparse)->set_indices_and_values_unsafe(
+        parts[0], parts[1]);
+  else
+    at::sparse_csr::get_sparse_csr_impl(sparse)->set_member_tensors(
+        parts[0], parts[1], parts[2], sizes);
+}
+
+bool isWrittenInPlace(const Tensor &part, const Tensor &given) {
+  return part.storage().data() == given.storage().data() &&
+         part.sizes() == given.sizes() &&
+         part.scalar_type() == given.scalar_type();
+}
+
+} // namespace
+
+bool torch_ltc::isSparse(const Tensor &tensor) {
+  return tensor.defined() && tensor.layout() != c10::kStrided &&
+         (tensor.is_sparse() || at::sparse_csr::is_sparse_compressed(tensor));
+}
+
+std::vector<Tensor> torch_ltc::sparseParts(const Tensor &sparse) {
+  if (sparse.is_sparse()) {
+    auto *impl = at::sparse::get_sparse_impl(sparse);
+    return {impl->indices(), impl->values()};
+  }
+  auto *impl = at::sparse_csr::get_sparse_csr_impl(sparse);
+  return {impl->compressed_indices(), impl->plain_indices(), impl->values()};
+}
+
+Tensor torch_ltc::cpuSparse(const Tensor &sparse, std::vector<Tensor> parts) {
+  at::TensorOptions options = sparse.options().device(at::kCPU);
+  if (!sparse.is_sparse())
+    return at::_sparse_compressed_tensor_unsafe(parts[0], parts[1], parts[2],
+                                                sparse.sizes(), options);
+  auto *impl = at::sparse::get_sparse_impl(sparse);
+  return at::_sparse_coo_tensor_with_dims_and_tensors(
+      impl->sparse_dim(), impl->dense_dim(), sparse.sizes(), parts[0], parts[1],
+      options, impl->coalesced());
+}
+
+Tensor torch_ltc::lazyCompressed(at::Layout layout, at::ScalarType dtype,
+                                 at::IntArrayRef sizes,
+                                 const std::vector<Tensor> &parts) {
+  Tensor lazy = at::detail::make_tensor<LazyCompressedImpl>(
+      layout, c10::scalarTypeToTypeMeta(dtype), parts.back().device());
+  setParts(lazy, parts, sizes);
+  return lazy;
+}
+
+Tensor torch_ltc::lazySparse(const Tensor &cpu) {
+  std::vector<Tensor> parts;
+  for (const Tensor &part : sparseParts(cpu))
+    parts.push_back(lazyPart(part));
+  if (!cpu.is_sparse())
+    return lazyCompressed(cpu.layout(), cpu.scalar_type(), cpu.sizes(), parts);
+  Tensor lazy = at::detail::make_tensor<at::SparseTensorImpl>(
+      c10::DispatchKeySet(c10::DispatchKey::SparseLazy), cpu.dtype());
+  auto *impl = at::sparse::get_sparse_impl(lazy);
+  impl->raw_resize_(cpu.sparse_dim(), cpu.dense_dim(), cpu.sizes());
+  setParts(lazy, parts, cpu.sizes());
+  impl->set_coalesced(cpu.is_coalesced());
+  return lazy;
+}
+
+void torch_ltc::storeSparse(const Tensor &lazy, const Tensor &cpu,
+                            const std::vector<Tensor> &given) {
+  std::vector<Tensor> results = sparseParts(cpu), parts = sparseParts(lazy);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!isWrittenInPlace(results[i], given[i])) {
+      parts[i] = lazyPart(results[i]);
+      continue;
+    }
+    auto *wrapper =
+        at::functionalization::impl::unsafeGetFunctionalWrapper(parts[i]);
+    wrapper->replace_(makeTensor(HostData::copyOf(results[i])));
+    wrapper->commit_update();
+  }
+  if (cpu.is_sparse()) {
+    auto *impl = at::sparse::get_sparse_impl(lazy);
+    impl->raw_resize_(cpu.sparse_dim(), cpu.dense_dim(), cpu.sizes());
+    setParts(lazy, parts, cpu.sizes());
+    impl->set_coalesced(cpu.is_coalesced());
+  } else {
+    setParts(lazy, parts, cpu.sizes());
+  }
+}

@@ -1,0 +1,46 @@
+//===- sparse_tensors.h - Sparse tensors on device lazy ---------*- C++ -*-===//
+//
+// A sparse tensor on device lazy is torch's own SparseTensorImpl or
+// SparseCsrTensorImpl, whose indices and values are lazy tensors as a user
+// holds them, with functional wrappers: who reads them with `values()` and
+// writes to them writes to the sparse tensor, as eager does. The sparse tensor
+// itself has no wrapper: functionalisation (torch 2.13) doesn't model one. Ops
+// on it run on the CPU.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_FALLBACK_SPARSE_TENSORS_H
+#define TORCH_LTC_FALLBACK_SPARSE_TENSORS_H
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace torch_ltc {
+
+/// COO, CSR, CSC, BSR or BSC, on any device.
+bool isSparse(const at::Tensor &tensor);
+
+/// Indices, then values: two or three tensors.
+std::vector<at::Tensor> sparseParts(const at::Tensor &sparse);
+
+/// A CPU tensor of the layout and sizes of `sparse` around these parts.
+at::Tensor cpuSparse(const at::Tensor &sparse, std::vector<at::Tensor> parts);
+
+/// A tensor of device lazy with the elements of a sparse CPU tensor.
+at::Tensor lazySparse(const at::Tensor &cpu);
+
+/// The same around compressed and plain indices and values that are lazy.
+at::Tensor lazyCompressed(at::Layout layout, at::ScalarType dtype,
+                          at::IntArrayRef sizes,
+                          const std::vector<at::Tensor> &parts);
+
+/// Writes what an op made of `cpu`, whose parts were `given`, to the lazy
+/// tensor that it stood for. A part that the op wrote in place is written in
+/// place here.
+void storeSparse(const at::Tensor &lazy, const at::Tensor &cpu,
+                 const std::vector<at::Tensor> &given);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_FALLBACK_SPARSE_TENSORS_H
