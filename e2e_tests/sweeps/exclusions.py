@@ -12,15 +12,8 @@ EXCLUDED: dict[str, str] = {
     "new_empty_strided": "uninitialised memory",
 }
 
-_ACCUMULATION = (
-    "bfloat16: PyTorch's Python adds in float32 on device types that it names"
-)
-
 #: Entry -> why a sample fails or differs. Remove the line with the defect.
-KNOWN_FAILURES: dict[str, str] = {
-    "nn.functional.linear_cross_entropy.chunked": _ACCUMULATION,
-    "nn.functional.linear_cross_entropy.chunked_none": _ACCUMULATION,
-}
+KNOWN_FAILURES: dict[str, str] = {}
 
 
 def is_excluded(entry: str) -> bool:

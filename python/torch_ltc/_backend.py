@@ -73,18 +73,19 @@ def _connect() -> None:
         autocast,
         custom_ops,
         device_module,
+        device_names,
         formulas,
         modules,
         naming,
         scripted,
         serialization,
-        sparse,
         step,
         tied_parameters,
         transforms,
     )
 
     device_module.install()
+    device_names.install()
     autocast.install()
     modules.install()
     formulas.install()
@@ -93,7 +94,6 @@ def _connect() -> None:
     step.install()
     serialization.install()
     tied_parameters.install()
-    sparse.install()
     transforms.install()
     bindings().set_backend_finder(_find_backend)
     naming.refresh()
