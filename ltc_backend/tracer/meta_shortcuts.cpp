@@ -111,6 +111,27 @@ private:
   c10::SafeKernelFunction previous;
 };
 
+/// In-place draws from a generator, which torch's Python refuses on Meta
+/// tensors (2.13). What is wrong with the arguments is found when they are
+/// drawn.
+class DrawMeta final : public c10::OperatorKernel {
+public:
+  explicit DrawMeta(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    size_t numArguments = op.schema().arguments().size();
+    const c10::IValue &self = torch::jit::peek(*stack, 0, numArguments);
+    if (stack->back().isNone() || !isPlainMeta(self.toTensor()))
+      return previous.callBoxed(op, keys, stack);
+    torch::jit::drop(*stack, numArguments - 1); // self is the result
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
 /// "aten::add.Tensor" -> "aten::add_.Tensor".
 c10::OperatorName inPlaceName(const OpRecord &record) {
   const c10::OperatorName &name = record.handle->operator_name();
@@ -134,5 +155,13 @@ void torch_ltc::registerMetaShortcuts() {
         op->operator_name(), DispatchKey::Meta,
         c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<InPlaceMeta>(
             record, op->getComputedKernelForDispatchKey(DispatchKey::Meta))));
+  }
+  for (const char *name : {"aten::exponential_", "aten::cauchy_",
+                           "aten::log_normal_", "aten::geometric_"}) {
+    auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+    registerBoxedKernel(
+        op.operator_name(), DispatchKey::Meta,
+        c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<DrawMeta>(
+            op.getComputedKernelForDispatchKey(DispatchKey::Meta))));
   }
 }

@@ -20,6 +20,9 @@ void bindBackends(pybind11::module_ &module);
 void bindExecutables(pybind11::module_ &module);
 void bindCapture(pybind11::module_ &module);
 
+/// Lets torch.Generator take device lazy.
+void installGenerators();
+
 /// Installs the function that finds the user's Python line.
 void installFrameCapture();
 

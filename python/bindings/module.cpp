@@ -41,4 +41,5 @@ PYBIND11_MODULE(_C, module) {
   torch_ltc::bindExecutables(module);
   torch_ltc::bindCapture(module);
   torch_ltc::installFrameCapture();
+  torch_ltc::installGenerators();
 }
