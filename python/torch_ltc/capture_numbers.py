@@ -54,7 +54,8 @@ class _Expression:
 class Numbers:
     """Explains the scalars of one program."""
 
-    def __init__(self, scalars: list[float], state: Any) -> None:
+    def __init__(self, program: Any, scalars: list[float], state: Any) -> None:
+        self._program = program
         self.recorded = list(scalars)
         self._candidates: list[set[tuple[int, str]]] | None = None
         self._formulas: dict[str, Formula] = dict(_FORMULAS)
@@ -64,9 +65,9 @@ class Numbers:
         self._sets: list[list[tuple[int, str]]] = []
         self._bindings: list[tuple[int, int]] = []
 
-    def fits(self, scalars: list[float], state: Any) -> bool:
+    def fits(self, program: Any, state: Any) -> bool:
         """Whether another trace is one of the same program and optimizers."""
-        return len(scalars) == len(self.recorded) and set(self._formulas) >= {
+        return program == self._program and set(self._formulas) >= {
             name for h, _ in state.hyperparameters() for name in h
         }
 

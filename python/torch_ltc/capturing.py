@@ -224,8 +224,9 @@ class Captured:
 
     def _capture(self, entry: _Entry, previous: _Trace, trace: _Trace) -> None:
         numbers = entry.numbers
-        if numbers is None or not numbers.fits(trace.scalars, trace.state):
-            numbers = Numbers(previous.scalars, previous.state)
+        program = trace.recording.program
+        if numbers is None or not numbers.fits(program, trace.state):
+            numbers = Numbers(program, previous.scalars, previous.state)
         numbers.learn(previous.scalars, previous.state)
         numbers.learn(trace.scalars, trace.state)
         step = bindings().CapturedStep(
