@@ -128,7 +128,7 @@ def test_a_number_that_changes_does_not_recompile() -> None:
 
 def test_optimizers_take_the_foreach_form(monkeypatch) -> None:
     parameters = [torch.nn.Parameter(torch.ones(2, device="lazy")) for _ in range(20)]
-    optimizer = torch.optim.AdamW(parameters, lr=0.1)
+    optimizer = torch.optim.NAdam(parameters, lr=0.1)
     for parameter in parameters:
         parameter.grad = torch.ones(2, device="lazy")
     calls = []

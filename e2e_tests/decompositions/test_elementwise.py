@@ -40,3 +40,12 @@ def test_copy():
     compare("aten.copy", torch.zeros(3, 4), torch.randn(4), False)
     compare("aten.copy", torch.zeros(3, 4), torch.arange(4), False)
     compare("aten.copy", torch.zeros(3), torch.tensor(True), False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("decay", [1, Parameter(0.999)])
+def test_adam_update(dtype, decay):
+    self, grad, average = (torch.randn(3, 4).to(dtype) for _ in range(3))
+    square = torch.rand(3, 4).to(dtype)
+    numbers = [Parameter(n) for n in (0.1, 0.99, 0.01, 0.3, 1e-8, -0.02)]
+    compare("torch_ltc.adam_update", self, grad, average, square, *numbers, decay)

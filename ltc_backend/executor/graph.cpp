@@ -124,6 +124,14 @@ Graph torch_ltc::buildGraph(c10::ArrayRef<Output> roots) {
   return graph;
 }
 
+/// The tensor operand whose place the op's result takes.
+static size_t updatedOperand(const OpRecord &record, size_t result) {
+  if (record.shapeRule != ShapeRule::adam_updateShape)
+    return 0;
+  constexpr size_t states[] = {0, 2, 3}; // self, exp_avg, exp_avg_sq
+  return states[result];
+}
+
 std::optional<size_t> torch_ltc::updatedParameter(const GraphSnapshot &graph,
                                                   ResultRef result) {
   const torch::lazy::Shape &shape = graph.shape(result);
@@ -137,7 +145,8 @@ std::optional<size_t> torch_ltc::updatedParameter(const GraphSnapshot &graph,
     if (node.numOperands == 0 ||
         node.record->name.find("_like") != std::string::npos)
       return std::nullopt;
-    result = graph.operands[node.firstOperand];
+    result = graph.operands[node.firstOperand +
+                            updatedOperand(*node.record, result.index)];
   }
 }
 

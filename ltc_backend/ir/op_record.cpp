@@ -98,14 +98,16 @@ bool resolve(OpRecord &record) {
   const c10::FunctionSchema &schema = record.handle->schema();
   record.opKind = torch::lazy::OpKind(c10::Symbol::fromQualString(baseName));
   record.id = hashBytes(record.name.data(), record.name.size(), 0).low;
+  // Their numbers are an optimizer's: they change from step to step.
+  bool isOurOp = baseName.starts_with("torch_ltc::");
   for (const c10::Argument &argument : schema.arguments()) {
     ArgumentSpec spec;
     spec.kind = kindOf(argument);
     spec.name = argument.name();
     spec.isDim = spec.kind != ArgumentKind::Tensor && isDimName(spec.name);
     spec.isDynamicScalar = spec.kind == ArgumentKind::Scalar &&
-                           isDynamicScalarName(spec.name) &&
-                           !hasModelScalars(baseName);
+                           (isOurOp || (isDynamicScalarName(spec.name) &&
+                                        !hasModelScalars(baseName)));
     if (argument.default_value())
       spec.defaultValue = *argument.default_value();
     record.hasTensorArgument |= spec.kind == ArgumentKind::Tensor ||

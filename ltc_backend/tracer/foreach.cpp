@@ -11,6 +11,7 @@
 #include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
 #include "tracer/trace.h"
+#include "tracer/wrapped_value.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/core/grad_mode.h>
@@ -89,23 +90,7 @@ Repetition repetitionOf(const OperatorHandle &op) {
 }
 
 bool isPlain(const at::Tensor &tensor, const at::Tensor &first) {
-  return tensor.defined() && tensor.device().is_lazy() &&
-         tensor.scalar_type() == first.scalar_type() &&
-         at::functionalization::impl::isFunctionalTensor(tensor) &&
-         !tensor.is_inference();
-}
-
-at::Tensor valueOf(const at::Tensor &tensor) {
-  at::functionalization::impl::sync(tensor);
-  return at::functionalization::impl::from_functional_tensor(tensor);
-}
-
-/// What the generated kernel of an in-place op does after the op (torch 2.13).
-void replaceValue(const at::Tensor &tensor, const at::Tensor &value) {
-  at::functionalization::impl::replace_(tensor, value);
-  at::functionalization::impl::commit_update(tensor);
-  at::functionalization::impl::sync(tensor);
-  tensor.unsafeGetTensorImpl()->bump_version();
+  return isPlainWrapper(tensor) && tensor.scalar_type() == first.scalar_type();
 }
 
 class ForeachKernel final : public c10::OperatorKernel {

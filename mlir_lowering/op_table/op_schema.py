@@ -29,6 +29,7 @@ SHAPE_RULES = (
     "glu",
     "glu_backward",
     "dropout",
+    "adam_update",
     # reduction
     "reduction",
     "listed_reduction",
@@ -223,7 +224,7 @@ def split_top_level(text):
 
 
 def parse_schema(schema, where):
-    match = re.fullmatch(r"(aten|prims)::([\w.]+)\((.*)\) -> (.+)", schema)
+    match = re.fullmatch(r"(aten|torch_ltc)::([\w.]+)\((.*)\) -> (.+)", schema)
     if not match:
         raise TableError(f"{where}: cannot read the schema '{schema}'")
     namespace, name, arguments, results = match.groups()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,9 +13,9 @@ import torch._lazy.ts_backend
 from torch._lazy.closure import add_step_closure as _torch_add_step_closure
 from torch._lazy.closure import run_step_closures
 from torch.optim.optimizer import register_optimizer_step_post_hook
-from torch.utils import _foreach_utils
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from torch_ltc import optimizers
 from torch_ltc._backend import bindings
 
 
@@ -105,26 +104,11 @@ def _refuse_torchscript_backend() -> None:
     )
 
 
-def _prefer_foreach() -> None:
-    """Optimizers and gradient clipping take their `foreach` form by default, as
-    on other devices than the CPU: a step is a dozen calls from Python, not a
-    dozen for each parameter. torch 2.13 has no registration for it: the names
-    of the devices come from a function that two modules have imported."""
-    listed = _foreach_utils._get_foreach_kernels_supported_devices
-
-    def supported() -> list[str]:
-        return [*listed(), "lazy"]
-
-    # torch.optim deletes its own attribute `optimizer`.
-    for module in (_foreach_utils, sys.modules["torch.optim.optimizer"]):
-        module._get_foreach_kernels_supported_devices = supported
-
-
 def install() -> None:
     """Hooks the optimizers, and gives `torch._lazy`'s names our functions: the
     ones of torch 2.13 wait on locks that our step queue doesn't use."""
     register_optimizer_step_post_hook(_after_optimizer_step)
-    _prefer_foreach()
+    optimizers.install()
     torch._lazy.mark_step = mark_step
     torch._lazy.wait_device_ops = wait_device_ops
     torch._lazy.sync_multi = sync

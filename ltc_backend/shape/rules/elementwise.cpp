@@ -161,6 +161,14 @@ bool shape_rules::log_sigmoid(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
+// Each result is the new value of an operand.
+bool shape_rules::adam_update(const Arguments &arguments, ScalarType,
+                              ResultShapes &results) {
+  for (size_t state : {0, 2, 3})
+    addResult(results, arguments.dtype(state), arguments.sizes(state));
+  return true;
+}
+
 bool shape_rules::dropout(const Arguments &arguments, ScalarType dtype,
                           ResultShapes &results) {
   SizesRef self = arguments.sizes(0);

@@ -85,6 +85,25 @@ static LogicalResult decomposeCopy(AtenCopyOp op, FormulaBuilder &b) {
   return b.replaceWith({b.expand(src, b.resultSizes())});
 }
 
+// One parameter's step of torch.optim.Adam(W) without amsgrad, in the order of
+// _multi_tensor_adam (torch/optim/adam.py): numbers that depend on the step
+// count come computed.
+static LogicalResult decomposeAdamUpdate(TorchLtcAdamUpdateOp op,
+                                         FormulaBuilder &b) {
+  Value self = op.getSelf(), grad = op.getGrad();
+  Number decay = b.number(op.getDecay());
+  if (!decay.is(1.0))
+    self = b.mul(self, decay);
+  Value expAvg = b.lerp(op.getExpAvg(), grad, b.number(op.getLerpWeight()));
+  Value expAvgSq = b.mul(op.getExpAvgSq(), b.number(op.getBeta2()));
+  expAvgSq = b.addcmul(expAvgSq, grad, grad, b.number(op.getValue()));
+  Value root = b.div(b.sqrt(expAvgSq), b.number(op.getBias2Root()));
+  Value denominator = b.add(root, b.number(op.getEps()));
+  self =
+      b.addcdiv(self, expAvg, denominator, b.number(op.getNegativeStepSize()));
+  return b.replaceWith({self, expAvg, expAvgSq});
+}
+
 void mlir::torch_ltc::populateElementwiseDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options) {
   DecompositionAdder adder(patterns, options);
@@ -94,4 +113,5 @@ void mlir::torch_ltc::populateElementwiseDecompositionPatterns(
   adder.add(decomposePreluBackward);
   adder.add(decomposeDropoutBackward);
   adder.add(decomposeCopy);
+  adder.add(decomposeAdamUpdate);
 }

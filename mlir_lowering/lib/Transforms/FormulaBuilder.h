@@ -153,6 +153,12 @@ public:
   Value clampMin(Value a, double min);
   Value clampMax(Value a, double max);
 
+  /// a + weight * (b - a)
+  Value lerp(Value a, Value b, Number weight);
+  /// a + value * b * c; a + value * b / c. All have `a`'s sizes.
+  Value addcmul(Value a, Value b, Value c, Number value);
+  Value addcdiv(Value a, Value b, Value c, Number value);
+
   Number sub(Number a, Number b);
   Number mul(Number a, Number b);
 

@@ -114,6 +114,16 @@ Value FormulaBuilder::clampMax(Value a, double max) {
   return create<AtenClampMaxOp>(sizes(a), dtype(a), {a, constant(max)});
 }
 
+Value FormulaBuilder::lerp(Value a, Value b, Number weight) {
+  return create<AtenLerpScalarOp>(sizes(a), dtype(a), {a, b, asScalar(weight)});
+}
+Value FormulaBuilder::addcmul(Value a, Value b, Value c, Number value) {
+  return create<AtenAddcmulOp>(sizes(a), dtype(a), {a, b, c, asScalar(value)});
+}
+Value FormulaBuilder::addcdiv(Value a, Value b, Value c, Number value) {
+  return create<AtenAddcdivOp>(sizes(a), dtype(a), {a, b, c, asScalar(value)});
+}
+
 Value FormulaBuilder::eq(Value a, Value b) {
   return binary<AtenEqTensorOp>(a, b, boolDtype());
 }

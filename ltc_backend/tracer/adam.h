@@ -1,0 +1,31 @@
+//===- adam.h - A step of Adam over all parameters --------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_TRACER_ADAM_H
+#define TORCH_LTC_TRACER_ADAM_H
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace torch_ltc {
+
+/// Lists of equal lengths: entry i belongs to parameter i.
+struct AdamState {
+  std::vector<at::Tensor> parameters, gradients, expAvgs, expAvgSqs;
+  /// On the CPU: how many steps the parameter has made.
+  std::vector<at::Tensor> steps;
+};
+
+struct AdamOptions {
+  double learningRate, beta1, beta2, weightDecay, eps;
+  bool decoupled; // AdamW
+};
+
+/// Counts a step and traces it, one node a parameter. False, with nothing
+/// changed, where the tensors aren't what the node is for: then the caller
+/// takes torch's own way.
+bool traceAdamStep(const AdamState &state, const AdamOptions &options);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_TRACER_ADAM_H

@@ -1,0 +1,26 @@
+//===- wrapped_value.cpp - Values of functional tensors -------------------===//
+
+#include "tracer/wrapped_value.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+
+namespace functionalization = at::functionalization::impl;
+
+bool torch_ltc::isPlainWrapper(const at::Tensor &tensor) {
+  return tensor.defined() && tensor.device().is_lazy() &&
+         functionalization::isFunctionalTensor(tensor) &&
+         !tensor.is_inference();
+}
+
+at::Tensor torch_ltc::valueOf(const at::Tensor &tensor) {
+  functionalization::sync(tensor);
+  return functionalization::from_functional_tensor(tensor);
+}
+
+void torch_ltc::replaceValue(const at::Tensor &tensor,
+                             const at::Tensor &value) {
+  functionalization::replace_(tensor, value);
+  functionalization::commit_update(tensor);
+  functionalization::sync(tensor);
+  tensor.unsafeGetTensorImpl()->bump_version();
+}
