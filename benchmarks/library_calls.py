@@ -3,13 +3,15 @@
     python benchmarks/library_calls.py BUILD_DIRECTORY [--threads N] [--filter TEXT]
 
 Both run in this process, on the same tensors, in turns; a row shows the least
-microseconds of each and their ratio (above 1: the runtime is faster). With one
-thread it is the thread's CPU time, which other processes disturb little. Build
-the helper first: `ninja -C BUILD_DIRECTORY library-calls`.
+microseconds of each and their ratio, runtime / torch (below 1: the runtime is
+faster); the last lines are geometric means and the worst. With one thread it is
+the thread's CPU time, which other processes disturb little. Build the helper
+first: `ninja -C BUILD_DIRECTORY library-calls`.
 """
 
 import argparse
 import ctypes
+import math
 import pathlib
 import subprocess
 import time
@@ -18,12 +20,17 @@ import torch
 
 
 class RunArguments(ctypes.Structure):
+    """LtcRunArguments of torch_ltc-c/runtime.h."""
+
     _fields_ = [
         ("parameters", ctypes.POINTER(ctypes.c_void_p)),
         ("scalars", ctypes.c_void_p),
         ("outputs", ctypes.POINTER(ctypes.c_void_p)),
         ("num_threads", ctypes.c_int),
         ("command_nanoseconds", ctypes.c_void_p),
+        ("command_event", ctypes.c_void_p),
+        ("command_event_user_data", ctypes.c_void_p),
+        ("parameters_intact", ctypes.c_void_p),
     ]
 
 
@@ -66,7 +73,6 @@ class Runtime:
             None,
             (ctypes.c_void_p * max(len(outputs), 1))(*[t.data_ptr() for t in outputs]),
             threads,
-            None,
         )
         run, pointer = self.library.ltcExecutableRun, ctypes.byref(arguments)
 
@@ -108,7 +114,13 @@ MATMULS = [
     ("encoder mlp weight", 1, 1024, 256, 512, 1, 0),
     ("attention scores", 32, 128, 128, 64, 0, 1),
     ("attention values", 32, 128, 64, 128, 0, 0),
-    ("1024 cube", 1, 1024, 1024, 1024, 0, 0),
+]
+
+SQUARE = [
+    (f"square {size}{' a^T' * ta}{' b^T' * tb}", 1, size, size, size, ta, tb)
+    for size in (64, 100, 128, 256, 333, 512, 1000, 1024, 2048)
+    for ta in (0, 1)
+    for tb in (0, 1)
 ]
 
 CONVOLUTIONS = [
@@ -198,9 +210,18 @@ def report(name, options, ours, theirs, out, expected):
     reference = expected().float()
     error = ((out.float() - reference).abs().max() / reference.abs().max()).item()
     print(
-        f"{name:44} {ours_time:10.1f} {theirs_time:10.1f} {theirs_time / ours_time:7.2f} {error:9.1e}",
+        f"{name:44} {ours_time:10.1f} {theirs_time:10.1f} {ours_time / theirs_time:7.2f} {error:9.1e}",
         flush=True,
     )
+    return name, ours_time / theirs_time
+
+
+def summary(title, ratios):
+    if not ratios:
+        return
+    mean = math.exp(sum(math.log(ratio) for _, ratio in ratios) / len(ratios))
+    worst = max(ratios, key=lambda row: row[1])
+    print(f"{title}: mean {mean:.2f}, worst {worst[1]:.2f} ({worst[0]})")
 
 
 def main():
@@ -219,17 +240,20 @@ def main():
     runtime = Runtime(options.build)
     print(f"{'case':44} {'runtime us':>10} {'torch us':>10} {'ratio':>7} {'error':>9}")
     with torch.no_grad():
-        for name, *sizes in MATMULS:
+        products, convolutions = [], []
+        for name, *sizes in MATMULS + SQUARE:
             if options.filter in "matmul " + name:
                 case = matmul_case(runtime, dtype, sizes, options.threads)
-                report("matmul " + name, options, *case)
+                products.append(report("matmul " + name, options, *case))
         for name, *sizes in CONVOLUTIONS:
             for kind in ("forward", "backward_input", "backward_weight"):
                 if options.filter in f"{kind} {name}":
                     case = convolution_case(
                         runtime, kind, dtype, sizes, options.threads
                     )
-                    report(f"{kind} {name}", options, *case)
+                    convolutions.append(report(f"{kind} {name}", options, *case))
+    summary("matrix products", products)
+    summary("convolutions", convolutions)
 
 
 if __name__ == "__main__":
