@@ -13,7 +13,7 @@ import op_schema
 def test_rows_have_decompositions():
     sources = (ROOT / "mlir_lowering" / "lib" / "Transforms").glob("Decompose*.cpp")
     text = "\n".join(path.read_text() for path in sources)
-    classes = set(re.findall(r"\b(Aten\w+Op)\b", text))
+    classes = set(re.findall(r"\b((?:Aten|TorchLtc)\w+Op)\b", text))
     rows = {}
     for path in (ROOT / "mlir_lowering" / "op_table").glob("*.toml"):
         for row in op_schema.load_family(path, path.stem):

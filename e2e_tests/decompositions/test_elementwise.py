@@ -49,3 +49,18 @@ def test_adam_update(dtype, decay):
     square = torch.rand(3, 4).to(dtype)
     numbers = [Parameter(n) for n in (0.1, 0.99, 0.01, 0.3, 1e-8, -0.02)]
     compare("torch_ltc.adam_update", self, grad, average, square, *numbers, decay)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_lstm_gates(dtype):
+    inputs, hidden = (torch.randn(2, 12).to(dtype) for _ in range(2))
+    compare("torch_ltc.lstm_gates", inputs, hidden, torch.randn(2, 3).to(dtype))
+
+
+@pytest.mark.parametrize("has_hy", [True, False])
+@pytest.mark.parametrize("has_cy", [True, False])
+def test_lstm_gates_backward(has_hy, has_cy):
+    hy, cy, cx, state = (torch.randn(2, 3) for _ in range(4))
+    gates = torch.randn(2, 12)
+    hy, cy = hy if has_hy else None, cy if has_cy else None
+    compare("torch_ltc.lstm_gates_backward", hy, cy, gates, cx, state)

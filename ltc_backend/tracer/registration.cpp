@@ -194,6 +194,7 @@ void torch_ltc::registerKernels() {
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
   registerAutogradKernels(*autograd);
   registerAsStridedAutograd(*autograd);
+  registerLstmCell(*autograd);
   registerViewCopies(ops);
   registerOutChecks();
   registerForeachKernels(ops);

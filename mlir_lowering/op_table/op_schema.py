@@ -30,6 +30,8 @@ SHAPE_RULES = (
     "glu_backward",
     "dropout",
     "adam_update",
+    "lstm_gates",
+    "lstm_gates_backward",
     # reduction
     "reduction",
     "listed_reduction",

@@ -169,6 +169,21 @@ bool shape_rules::adam_update(const Arguments &arguments, ScalarType,
   return true;
 }
 
+// hy and cy look like cx, the gates like the input's.
+bool shape_rules::lstm_gates(const Arguments &arguments, ScalarType dtype,
+                             ResultShapes &results) {
+  for (size_t like : {2, 2, 0})
+    addResult(results, dtype, arguments.sizes(like));
+  return true;
+}
+
+bool shape_rules::lstm_gates_backward(const Arguments &arguments, ScalarType,
+                                      ResultShapes &results) {
+  for (size_t like : {2, 3})
+    addResult(results, arguments.dtype(like), arguments.sizes(like));
+  return true;
+}
+
 bool shape_rules::dropout(const Arguments &arguments, ScalarType dtype,
                           ResultShapes &results) {
   SizesRef self = arguments.sizes(0);

@@ -161,12 +161,6 @@ def prelu_backward(op):
     ]
 
 
-def adam_update(op):
-    numbers = {"lerp_weight": 0.1, "beta2": 0.9, "value": 0.1, "bias2_root": 0.5}
-    numbers |= {"eps": 1e-8, "negative_step_size": -0.1}
-    return [call(*[T(s, d)] * 4, **numbers) for s in SHAPES for d in (F32, F64)]
-
-
 def log_sigmoid_backward(op):
     return [call(T(s), T(s), T(s)) for s in SHAPES]
 
@@ -290,7 +284,6 @@ GENERATORS = {
     "aten::copy": copy,
     "aten::_prelu_kernel": prelu,
     "aten::_prelu_kernel_backward": prelu_backward,
-    "torch_ltc::adam_update": adam_update,
     "aten::elu_backward": elu_backward,
     "aten::log_sigmoid_backward": log_sigmoid_backward,
     "aten::hardtanh_backward": lambda op: backward(op, -1, 1),

@@ -104,6 +104,62 @@ static LogicalResult decomposeAdamUpdate(TorchLtcAdamUpdateOp op,
   return b.replaceWith({self, expAvg, expAvgSq});
 }
 
+namespace {
+// An LSTM cell's gates behind their activations.
+struct LstmGates {
+  Value i, f, g, o;
+
+  LstmGates(FormulaBuilder &b, Value gates) {
+    int64_t size = b.sizes(gates)[1] / 4;
+    auto quarter = [&](int64_t n) {
+      return b.slice(gates, 1, n * size, (n + 1) * size);
+    };
+    i = b.sigmoid(quarter(0));
+    f = b.sigmoid(quarter(1));
+    g = b.tanh(quarter(2));
+    o = b.sigmoid(quarter(3));
+  }
+};
+} // namespace
+
+// cy = f * cx + i * g, hy = o * tanh(cy)
+static LogicalResult decomposeLstmGates(TorchLtcLstmGatesOp op,
+                                        FormulaBuilder &b) {
+  Value gates = b.add(op.getInputGates(), op.getHiddenGates());
+  LstmGates a(b, gates);
+  Value cy = b.add(b.mul(a.f, op.getCx()), b.mul(a.i, a.g));
+  return b.replaceWith({b.mul(a.o, b.tanh(cy)), cy, gates});
+}
+
+// The forward pass' activations are found again by CSE.
+static LogicalResult decomposeLstmGatesBackward(TorchLtcLstmGatesBackwardOp op,
+                                                FormulaBuilder &b) {
+  Value cy = op.getCy();
+  LstmGates a(b, op.getGates());
+  auto slope = [&](Value sigmoid) {
+    return b.mul(b.sub(Number(1.0), sigmoid), sigmoid);
+  };
+  auto tanhSlope = [&](Value tanh) {
+    return b.sub(Number(1.0), b.square(tanh));
+  };
+  Value t = b.tanh(cy), o, state;
+  if (!b.isNone(op.getGradHy())) {
+    o = b.mul(b.mul(op.getGradHy(), t), slope(a.o));
+    state = b.mul(b.mul(op.getGradHy(), a.o), tanhSlope(t));
+  } else {
+    o = b.zeros(b.sizes(cy), b.dtype(cy));
+  }
+  if (!b.isNone(op.getGradCy()))
+    state = state ? b.add(state, op.getGradCy()) : op.getGradCy();
+  if (!state)
+    state = b.zeros(b.sizes(cy), b.dtype(cy));
+  Value i = b.mul(b.mul(state, a.g), slope(a.i));
+  Value f = b.mul(b.mul(state, op.getCx()), slope(a.f));
+  Value g = b.mul(b.mul(state, a.i), tanhSlope(a.g));
+  return b.replaceWith(
+      {b.concatenate({i, f, g, o}, 1, b.resultSizes()), b.mul(state, a.f)});
+}
+
 void mlir::torch_ltc::populateElementwiseDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options) {
   DecompositionAdder adder(patterns, options);
@@ -114,4 +170,6 @@ void mlir::torch_ltc::populateElementwiseDecompositionPatterns(
   adder.add(decomposeDropoutBackward);
   adder.add(decomposeCopy);
   adder.add(decomposeAdamUpdate);
+  adder.add(decomposeLstmGates);
+  adder.add(decomposeLstmGatesBackward);
 }

@@ -138,6 +138,7 @@ public:
   Value sqrt(Value x);
   Value rsqrt(Value x);
   Value sigmoid(Value x);
+  Value tanh(Value x);
   Value square(Value x) { return mul(x, x); }
 
   Value add(Value a, Value b);

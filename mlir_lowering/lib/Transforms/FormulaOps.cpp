@@ -72,6 +72,7 @@ Value FormulaBuilder::log1p(Value x) { return unary<AtenLog1pOp>(x); }
 Value FormulaBuilder::sqrt(Value x) { return unary<AtenSqrtOp>(x); }
 Value FormulaBuilder::rsqrt(Value x) { return unary<AtenRsqrtOp>(x); }
 Value FormulaBuilder::sigmoid(Value x) { return unary<AtenSigmoidOp>(x); }
+Value FormulaBuilder::tanh(Value x) { return unary<AtenTanhOp>(x); }
 
 Value FormulaBuilder::add(Value a, Value b) {
   return binary<AtenAddTensorOp>(a, b, dtype(a), constant(int64_t(1)));
