@@ -62,9 +62,10 @@ def test_nothing_heavy_is_imported() -> None:
 # What every `import torch` pays for, and may pay for: a module that isn't here
 # is to be imported when it is first used (torch_ltc/__init__.py).
 AT_IMPORT = {
-    "_C", "_autoload", "_backend", "autocast", "config", "custom_ops", "device_module", "formulas",
-    "formulas_pooling", "formulas_random", "formulas_selection", "messages", "metrics", "modules",
-    "naming", "optimizers", "scripted", "serialization", "step", "tied_parameters", "transforms", "version",
+    "_C", "_autoload", "_backend", "autocast", "config", "custom_ops", "device_module",
+    "device_names", "formulas", "formulas_pooling", "formulas_random", "formulas_selection", "messages", "metrics", "modules",
+    "naming", "optimizers", "scripted", "serialization", "step", "tied_parameters",
+    "transforms", "version",
 }  # fmt: skip
 
 
