@@ -51,10 +51,7 @@ void torch_ltc::initialize() {
   static Backend *backend = new Backend;
   static torch::lazy::BackendRegistrar registrar(backend);
   torch::lazy::LazyGraphExecutor::Register(&StepExecutor::get());
-  registerKernels();
-  registerMetaShortcuts();
-  registerViewErrors();
-  registerViewInverses();
+  registerFirstKernels();
   initialized = true;
 }
 

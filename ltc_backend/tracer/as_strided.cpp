@@ -116,11 +116,8 @@ void torch_ltc::registerAsStridedAutograd(torch::Library &library) {
   library.impl("as_strided", TORCH_FN(asStrided));
 }
 
-std::vector<std::string>
-torch_ltc::registerAsStridedKernels(torch::Library &library) {
+void torch_ltc::registerAsStridedKernels(torch::Library &library) {
   library.impl("as_strided_copy", TORCH_FN(asStridedCopy));
   library.impl("as_strided", TORCH_FN(asStridedCopy));
   library.impl("as_strided_scatter", TORCH_FN(asStridedScatter));
-  return {"aten::as_strided_copy", "aten::as_strided",
-          "aten::as_strided_scatter"};
 }

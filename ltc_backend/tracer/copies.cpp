@@ -181,8 +181,7 @@ at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
 
 } // namespace
 
-std::vector<std::string>
-torch_ltc::registerCopyKernels(torch::Library &library) {
+void torch_ltc::registerCopyKernels(torch::Library &library) {
   library.impl("copy", TORCH_FN(copyKernel));
   library.impl("copy_", TORCH_FN(copyInPlace));
   library.impl("_copy_from", TORCH_FN(copyFrom));
@@ -198,19 +197,4 @@ torch_ltc::registerCopyKernels(torch::Library &library) {
   library.impl("fill_.Scalar", TORCH_FN(fillScalar));
   library.impl("zero_", TORCH_FN(zeroInPlace));
   library.impl("resize", TORCH_FN(resize));
-  return {"aten::copy",
-          "aten::copy_",
-          "aten::_copy_from",
-          "aten::_copy_from_and_resize",
-          "aten::_to_copy",
-          "aten::clone",
-          "aten::detach_copy",
-          "aten::alias_copy",
-          "aten::lift_fresh_copy",
-          "aten::lift",
-          "aten::lift_fresh",
-          "aten::_reshape_alias_copy",
-          "aten::fill_.Scalar",
-          "aten::zero_",
-          "aten::resize"};
 }

@@ -115,8 +115,7 @@ at::Tensor zeroTangent(const at::Tensor &tangent, const at::Tensor &value,
 
 } // namespace
 
-std::vector<std::string>
-torch_ltc::registerFactoryKernels(torch::Library &library) {
+void torch_ltc::registerFactoryKernels(torch::Library &library) {
   library.impl("empty.memory_format", TORCH_FN(empty));
   library.impl("empty_strided", TORCH_FN(emptyStrided));
   library.impl("empty_like", TORCH_FN(emptyLike));
@@ -124,11 +123,4 @@ torch_ltc::registerFactoryKernels(torch::Library &library) {
   library.impl("new_empty_strided", TORCH_FN(newEmptyStrided));
   library.impl("_has_same_storage_numel", TORCH_FN(hasSameStorageSize));
   library.impl("_new_zeros_with_same_feature_meta", TORCH_FN(zeroTangent));
-  return {"aten::empty.memory_format",
-          "aten::empty_strided",
-          "aten::empty_like",
-          "aten::new_empty",
-          "aten::new_empty_strided",
-          "aten::_has_same_storage_numel",
-          "aten::_new_zeros_with_same_feature_meta"};
 }

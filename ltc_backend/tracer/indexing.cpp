@@ -65,9 +65,7 @@ void indexPut(const OperatorHandle &op, Stack *stack) {
 
 } // namespace
 
-std::vector<std::string>
-torch_ltc::registerIndexingKernels(torch::Library &library) {
+void torch_ltc::registerIndexingKernels(torch::Library &library) {
   library.impl("index_put",
                torch::CppFunction::makeFromBoxedFunction<&indexPut>());
-  return {"aten::index_put"};
 }

@@ -79,8 +79,7 @@ std::vector<at::Tensor> unbind(const at::Tensor &self, int64_t dim) {
 
 } // namespace
 
-std::vector<std::string>
-torch_ltc::registerListKernels(torch::Library &library) {
+void torch_ltc::registerListKernels(torch::Library &library) {
   // The views themselves are reached below functionalisation only.
   library.impl("split_copy.Tensor", TORCH_FN(split));
   library.impl("split.Tensor", TORCH_FN(split));
@@ -90,8 +89,4 @@ torch_ltc::registerListKernels(torch::Library &library) {
   library.impl("unsafe_split_with_sizes", TORCH_FN(splitWithSizes));
   library.impl("unbind_copy.int", TORCH_FN(unbind));
   library.impl("unbind.int", TORCH_FN(unbind));
-  return {"aten::split_copy.Tensor",   "aten::split.Tensor",
-          "aten::unsafe_split.Tensor", "aten::split_with_sizes_copy",
-          "aten::split_with_sizes",    "aten::unsafe_split_with_sizes",
-          "aten::unbind_copy.int",     "aten::unbind.int"};
 }

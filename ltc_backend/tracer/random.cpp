@@ -129,23 +129,17 @@ at::Tensor bernoulliOfNumber(const at::Tensor &self, double p,
 
 } // namespace
 
-std::vector<std::string>
-torch_ltc::registerRandomKernels(torch::Library &library) {
-  std::vector<std::string> names = {"aten::native_dropout", "aten::bernoulli",
-                                    "aten::bernoulli.p"};
+void torch_ltc::registerRandomKernels(torch::Library &library) {
   library.impl("native_dropout", TORCH_FN(nativeDropout));
   library.impl("bernoulli", TORCH_FN(bernoulli));
   library.impl("bernoulli.p", TORCH_FN(bernoulliOfNumber));
   for (const OpRecord &record : opRecords()) {
-    bool taken =
-        std::find(names.begin(), names.end(), record.name) != names.end();
-    if (record.traceKind != TraceKind::randomTrace || taken ||
+    if (record.traceKind != TraceKind::randomTrace ||
+        record.handle->hasKernelForDispatchKey(c10::DispatchKey::Lazy) ||
         record.handle->schema().is_mutable())
       continue;
     library.impl(record.name.c_str(),
                  torch::CppFunction::makeFromBoxedFunctor(
                      std::make_unique<DrawKernel>(record)));
-    names.push_back(record.name);
   }
-  return names;
 }

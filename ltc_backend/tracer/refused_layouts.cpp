@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "events/op_error.h"
-#include "executor/live_tensors.h"
 #include "tracer/registration.h"
 
 using namespace torch_ltc;
@@ -47,20 +46,6 @@ const char *const factories[] = {"_efficientzerotensor",
                                  "_empty_per_channel_affine_quantized",
                                  "empty.memory_format", "empty_strided"};
 
-/// Each of these visits all ops of the dispatcher: together with those of
-/// sparse tensors, more than half of what device lazy would otherwise add to
-/// `import torch`. A dense lazy tensor is part of whatever meets these layouts
-/// by their operands.
-void registerFallbacks() {
-  registerSparseFallbacks();
-  for (const Layout &layout : layouts) {
-    auto *library = new torch::Library(torch::Library::IMPL, "_", layout.key,
-                                       __FILE__, __LINE__);
-    library->fallback(torch::CppFunction::makeFromBoxedFunctor(
-        std::make_unique<Refuse>(layout.name)));
-  }
-}
-
 } // namespace
 
 void torch_ltc::registerRefusedLayouts() {
@@ -71,5 +56,13 @@ void torch_ltc::registerRefusedLayouts() {
       library->impl(name, torch::CppFunction::makeFromBoxedFunctor(
                               std::make_unique<Refuse>(layout.name)));
   }
-  onFirstTensor(registerFallbacks);
+}
+
+void torch_ltc::registerRefusedFallbacks() {
+  for (const Layout &layout : layouts) {
+    auto *library = new torch::Library(torch::Library::IMPL, "_", layout.key,
+                                       __FILE__, __LINE__);
+    library->fallback(torch::CppFunction::makeFromBoxedFunctor(
+        std::make_unique<Refuse>(layout.name)));
+  }
 }

@@ -12,6 +12,10 @@
 // many of them write in place, which has no meaning below functionalisation:
 // those ops get the fallback by name.
 //
+// `import torch` pays for what makes a first lazy tensor only: some 80 of these
+// kernels. All others are registered when there is one; ops that take none
+// but a device get a stand-in until then.
+//
 //===----------------------------------------------------------------------===//
 
 #include "tracer/registration.h"
@@ -121,73 +125,145 @@ std::string textOf(const c10::OperatorName &name) {
                                     : name.name + "." + name.overload_name;
 }
 
-class Registrar {
-public:
-  void take(const std::vector<std::string> &names) {
-    taken.insert(names.begin(), names.end());
-  }
+/// Python's kernels were registered at `import torch`: those remain.
+void implement(const OperatorHandle &op, c10::KernelFunction kernel) {
+  if (!op.hasKernelForDispatchKey(DispatchKey::Lazy))
+    registerBoxedKernel(op.operator_name(), DispatchKey::Lazy,
+                        std::move(kernel));
+}
 
-  void registerTraced() {
-    for (const OpRecord &record : opRecords()) {
-      // A kernel of ours for an op that torch differentiates by decomposing it
-      // would hide it from autograd.
-      bool skip = record.traceKind != TraceKind::nodeTrace ||
-                  record.returnsList || record.handle->schema().is_mutable() ||
-                  record.handle->hasKernelForDispatchKey(
-                      DispatchKey::CompositeImplicitAutograd);
-      if (!skip && taken.insert(record.name).second)
-        implement(record.handle->operator_name(), record);
-    }
-  }
+void trace(const OperatorHandle &op, const OpRecord &record) {
+  implement(op, c10::KernelFunction::makeFromBoxedFunctor(
+                    std::make_unique<TraceKernel>(record)));
+}
 
-  void registerRest(const AtenOps &ops) {
-    for (const OperatorHandle &op : ops)
-      if (!taken.count(textOf(op.operator_name())))
-        registerOther(op, op.operator_name());
+void registerTraced() {
+  for (const OpRecord &record : opRecords()) {
+    // A kernel of ours for an op that torch differentiates by decomposing it
+    // would hide it from autograd.
+    bool skip = record.traceKind != TraceKind::nodeTrace ||
+                record.returnsList || record.handle->schema().is_mutable() ||
+                record.handle->hasKernelForDispatchKey(
+                    DispatchKey::CompositeImplicitAutograd);
+    if (!skip)
+      trace(*record.handle, record);
   }
+}
 
-private:
-  void registerOther(const OperatorHandle &op, const c10::OperatorName &name) {
-    if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
-      return;
-    if (returnsView(op.schema()) && !isMutable(op.schema())) {
-      if (const OpRecord *copy = copyRecord(name))
-        implement(name, *copy);
-      return;
-    }
-    if (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) &&
-        !isTraceableComposite(textOf(name)))
-      registerBoxedKernel(
-          name, DispatchKey::Lazy,
-          c10::KernelFunction::makeFromBoxedFunction<&fallbackKernel>());
+void registerOther(const OperatorHandle &op) {
+  const c10::OperatorName &name = op.operator_name();
+  if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
+    return;
+  if (returnsView(op.schema()) && !isMutable(op.schema())) {
+    if (const OpRecord *copy = copyRecord(name))
+      trace(op, *copy);
+    return;
   }
+  if (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) &&
+      !isTraceableComposite(textOf(name)))
+    implement(op,
+              c10::KernelFunction::makeFromBoxedFunction<&fallbackKernel>());
+}
 
-  void implement(const c10::OperatorName &name, const OpRecord &record) {
-    registerBoxedKernel(name, DispatchKey::Lazy,
-                        c10::KernelFunction::makeFromBoxedFunctor(
-                            std::make_unique<TraceKernel>(record)));
-  }
-
-  std::unordered_set<std::string> taken;
+/// Ops by which a program may meet the device without having a tensor of it:
+/// those that torch (2.13) dispatches by their options and doesn't compose of
+/// others. `empty` and `_to_copy` are hand-written.
+const char *const byDevice[] = {
+    "_cudnn_init_dropout_state",
+    "_efficientzerotensor",
+    "_empty_affine_quantized",
+    "_empty_per_channel_affine_quantized",
+    "_make_dep_token",
+    "_sparse_compressed_tensor_with_dims",
+    "_sparse_coo_tensor_with_dims",
+    "_sparse_coo_tensor_with_dims_and_tensors",
+    "arange",
+    "arange.start",
+    "arange.start_step",
+    "bartlett_window",
+    "bartlett_window.periodic",
+    "blackman_window",
+    "blackman_window.periodic",
+    "empty_permuted",
+    "empty_quantized",
+    "eye",
+    "eye.m",
+    "fft_fftfreq",
+    "fft_rfftfreq",
+    "from_file",
+    "full",
+    "hamming_window",
+    "hamming_window.periodic",
+    "hamming_window.periodic_alpha",
+    "hamming_window.periodic_alpha_beta",
+    "hann_window",
+    "hann_window.periodic",
+    "kaiser_window",
+    "kaiser_window.beta",
+    "kaiser_window.periodic",
+    "linspace",
+    "linspace.Scalar_Tensor",
+    "linspace.Tensor_Scalar",
+    "linspace.Tensor_Tensor",
+    "logspace",
+    "logspace.Scalar_Tensor",
+    "logspace.Tensor_Scalar",
+    "logspace.Tensor_Tensor",
+    "ones",
+    "rand",
+    "rand.generator",
+    "randint",
+    "randint.generator",
+    "randint.low",
+    "randint.low_generator",
+    "randn",
+    "randn.generator",
+    "randperm",
+    "randperm.generator",
+    "range",
+    "range.step",
+    "scalar_tensor",
+    "sparse_compressed_tensor.comp_plain_value",
+    "sparse_compressed_tensor.comp_plain_value_size",
+    "sparse_coo_tensor.size",
+    "tril_indices",
+    "triu_indices",
+    "zeros",
 };
 
-} // namespace
-
-void torch_ltc::registerKernels() {
+/// The stand-ins of `byDevice`; a list so that they can be taken away.
+std::vector<c10::RegistrationHandleRAII> &standIns() {
   // Never destroyed: deregistration at exit races with other libraries'.
+  static auto *handles = new std::vector<c10::RegistrationHandleRAII>;
+  return *handles;
+}
+
+void standInKernel(const OperatorHandle &op, c10::DispatchKeySet keys,
+                   Stack *stack) {
+  registerKernels();
+  op.redispatchBoxed(keys, stack);
+}
+
+void registerRemaining() {
+  // Other threads may be dispatching: there is a kernel for each op at any
+  // moment, be it the fallback, and what makes a tensor waits for us.
+  auto *fallback = new torch::Library(torch::Library::IMPL, "_",
+                                      DispatchKey::Lazy, __FILE__, __LINE__);
+  fallback->fallback(
+      torch::CppFunction::makeFromBoxedFunction<&fallbackKernel>());
+  standIns().clear();
+
   auto *kernels = new torch::Library(torch::Library::IMPL, "aten",
                                      DispatchKey::Lazy, __FILE__, __LINE__);
-  Registrar registrar;
-  registrar.take(registerCopyKernels(*kernels));
-  registrar.take(registerFactoryKernels(*kernels));
-  registrar.take(registerListKernels(*kernels));
-  registrar.take(registerScalarKernels(*kernels));
-  registrar.take(registerRandomKernels(*kernels));
-  registrar.take(registerIndexingKernels(*kernels));
-  registrar.take(registerAsStridedKernels(*kernels));
-  registrar.registerTraced();
+  registerListKernels(*kernels);
+  registerScalarKernels(*kernels);
+  registerRandomKernels(*kernels);
+  registerIndexingKernels(*kernels);
+  registerAsStridedKernels(*kernels);
+  registerTraced();
   const AtenOps ops = atenOps();
-  registrar.registerRest(ops);
+  for (const OperatorHandle &op : ops)
+    registerOther(op);
 
   auto *autograd =
       new torch::Library(torch::Library::IMPL, "aten",
@@ -199,11 +275,30 @@ void torch_ltc::registerKernels() {
   registerOutChecks();
   registerForeachKernels(ops);
   registerAutocastKernels(ops);
+  registerSparseFallbacks(ops);
+  registerRefusedFallbacks();
+  registerMetaShortcuts();
+  registerViewErrors();
+  registerViewInverses();
+}
+
+} // namespace
+
+void torch_ltc::registerFirstKernels() {
+  auto *kernels = new torch::Library(torch::Library::IMPL, "aten",
+                                     DispatchKey::Lazy, __FILE__, __LINE__);
+  registerCopyKernels(*kernels);
+  registerFactoryKernels(*kernels);
   registerSparseLayouts();
   registerRefusedLayouts();
+  for (const char *name : byDevice)
+    standIns().push_back(c10::Dispatcher::singleton().registerImpl(
+        torch::jit::parseName("aten::" + std::string(name)), DispatchKey::Lazy,
+        c10::KernelFunction::makeFromBoxedFunction<&standInKernel>(),
+        std::nullopt, nullptr, "registered by torch_ltc"));
+  onFirstTensor(registerKernels);
+}
 
-  auto *fallback = new torch::Library(torch::Library::IMPL, "_",
-                                      DispatchKey::Lazy, __FILE__, __LINE__);
-  fallback->fallback(
-      torch::CppFunction::makeFromBoxedFunction<&fallbackKernel>());
+void torch_ltc::registerKernels() {
+  [[maybe_unused]] static const bool once = (registerRemaining(), true);
 }

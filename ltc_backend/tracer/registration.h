@@ -7,23 +7,23 @@
 
 #include <torch/library.h>
 
-#include <string>
-#include <vector>
-
 namespace torch_ltc {
 
-/// Registers a kernel for every op at the Lazy key: traced, hand-written, or
-/// the fallback. Once per process.
+/// Registers what makes the first tensor of the device, at `import torch`.
+void registerFirstKernels();
+/// Registers a kernel for every other op at the Lazy key: traced, hand-written,
+/// or the fallback. Called before the first tensor is made; later calls do
+/// nothing.
 void registerKernels();
 
-// The hand-written kernels by concern; each returns the names it has taken.
-std::vector<std::string> registerCopyKernels(torch::Library &library);
-std::vector<std::string> registerFactoryKernels(torch::Library &library);
-std::vector<std::string> registerListKernels(torch::Library &library);
-std::vector<std::string> registerScalarKernels(torch::Library &library);
-std::vector<std::string> registerRandomKernels(torch::Library &library);
-std::vector<std::string> registerIndexingKernels(torch::Library &library);
-std::vector<std::string> registerAsStridedKernels(torch::Library &library);
+// The hand-written kernels by concern.
+void registerCopyKernels(torch::Library &library);
+void registerFactoryKernels(torch::Library &library);
+void registerListKernels(torch::Library &library);
+void registerScalarKernels(torch::Library &library);
+void registerRandomKernels(torch::Library &library);
+void registerIndexingKernels(torch::Library &library);
+void registerAsStridedKernels(torch::Library &library);
 /// At Meta, in front of what is registered there; see meta_shortcuts.cpp.
 void registerMetaShortcuts();
 /// At Meta, where errors of views come from; see view_errors.cpp.
@@ -40,13 +40,13 @@ void registerViewCopies(const AtenOps &ops);
 void registerOutChecks();
 /// At the autocast key of lazy tensors; see autocast.cpp.
 void registerAutocastKernels(const AtenOps &ops);
-/// Of sparse tensors: what makes and moves them now, all other ops with the
-/// first lazy tensor.
+/// Of sparse tensors: what makes and moves them, and all other ops.
 void registerSparseLayouts();
-void registerSparseFallbacks();
-/// Of tensors that the device doesn't have: quantised, nested. What makes them
-/// now, and all that may meet them with the first lazy tensor.
+void registerSparseFallbacks(const AtenOps &ops);
+/// Of tensors that the device doesn't have (quantised, nested): what makes
+/// them, and all that may meet them.
 void registerRefusedLayouts();
+void registerRefusedFallbacks();
 
 } // namespace torch_ltc
 

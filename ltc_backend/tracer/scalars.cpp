@@ -17,8 +17,6 @@ at::Scalar localScalarDense(const at::Tensor &self) {
 
 } // namespace
 
-std::vector<std::string>
-torch_ltc::registerScalarKernels(torch::Library &library) {
+void torch_ltc::registerScalarKernels(torch::Library &library) {
   library.impl("_local_scalar_dense", TORCH_FN(localScalarDense));
-  return {"aten::_local_scalar_dense"};
 }

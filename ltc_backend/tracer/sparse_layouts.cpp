@@ -273,7 +273,7 @@ void torch_ltc::registerSparseLayouts() {
       c10::KernelFunction::makeFromBoxedFunction<&sparseFallbackKernel>());
 }
 
-void torch_ltc::registerSparseFallbacks() {
+void torch_ltc::registerSparseFallbacks(const AtenOps &ops) {
   registerResults();
   for (auto [name, layout] :
        {std::pair("aten::_sparse_compressed_tensor_unsafe", c10::kSparseCsr),
@@ -288,7 +288,6 @@ void torch_ltc::registerSparseFallbacks() {
           {name, ""}, key,
           std::make_unique<MakeCompressed>(
               findOp({name, ""}).getComputedKernelForDispatchKey(key), layout));
-  AtenOps ops = atenOps();
   registerOverComposites(ops, DispatchKey::SparseCPU, DispatchKey::SparseLazy);
   registerOverComposites(ops, DispatchKey::SparseCsrCPU,
                          DispatchKey::SparseCsrLazy);

@@ -77,7 +77,8 @@ void torch_ltc::registerViewCopies(const AtenOps &ops) {
         name.name == "aten::lift_fresh_copy")
       continue;
     std::optional<OperatorHandle> view = viewOf(copy);
-    if (!view ||
+    // Python's kernels (narrow_copy) remain.
+    if (!view || copy.hasKernelForDispatchKey(DispatchKey::AutogradLazy) ||
         copy.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
     registerBoxedKernel(name, DispatchKey::AutogradLazy,

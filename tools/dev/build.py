@@ -107,6 +107,13 @@ def _install() -> None:
     )
 
 
+def _compile_python() -> None:
+    """`import torch` imports the package: it shouldn't compile it each time, as
+    it does where Python may not write what it has compiled."""
+    command = [str(PYTHON), "-m", "compileall", "-q", str(PACKAGE)]
+    run_logged("compileall", command, "a module has a syntax error", NO_AUTOLOAD)
+
+
 def prepare_environment() -> None:
     with exclusive("setup"):
         environment.system_packages()
@@ -120,6 +127,7 @@ def build() -> None:
         _configure()
         ninja()
         _install()
+        _compile_python()
 
 
 def wheel() -> Path:

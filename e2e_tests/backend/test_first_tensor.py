@@ -1,0 +1,108 @@
+"""Most kernels are registered when the first tensor of the device is made."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from subprocesses import run_python
+
+BEFORE = """
+import json, torch, torch_ltc
+ops = [n for n in torch._C._dispatch_get_all_op_names() if n.startswith("aten::")]
+has = torch._C._dispatch_has_kernel_for_dispatch_key
+print(json.dumps([
+    name for name in ops
+    if has(name, "BackendSelect") and not has(name, "CompositeImplicitAutograd")
+    and not has(name, "Lazy")
+]))
+assert sum(has(name, "Lazy") for name in ops) < 150  # and no more than that
+"""
+
+
+def test_ops_that_take_only_a_device_are_ready() -> None:
+    assert json.loads(run_python(BEFORE).stdout) == []
+
+
+# The first op of a program is traced as all later ones are.
+FIRST = """
+import torch, torch_ltc, warnings
+warnings.simplefilter("error")
+
+def make(device):
+    torch.manual_seed(3)
+    return {make}
+
+expected = make("cpu")
+compilations = []
+for _ in range(2):
+    result = make("lazy")
+    assert result.device.type == "lazy" and result.stride() == expected.stride()
+    assert result.requires_grad == expected.requires_grad
+    torch.testing.assert_close(result.detach().cpu(), expected.detach())
+    compilations.append(torch_ltc.metrics()["compilations"])
+assert compilations == [1, 1], compilations
+assert not torch_ltc.fallbacks(), torch_ltc.fallbacks()
+"""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "torch.randn(2, 3, device=device) * 2",
+        "torch.arange(6, device=device).view(2, 3) + 1",
+        "torch.full((2, 2), 3.0, device=device, requires_grad=True) * 2",
+        "torch.ones(2, 2).to(device).t() * 3",
+    ],
+)
+def test_the_first_op_of_a_program(make: str) -> None:
+    run_python(FIRST.format(make=make))
+
+
+THREADS = """
+import threading, torch, torch_ltc
+start, results = threading.Barrier(4), []
+
+def work(seed):
+    start.wait()
+    value = torch.ones(3, device="lazy") * seed + torch.arange(3, device="lazy")
+    results.append((seed, value.cpu()))
+
+threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert len(results) == 4
+for seed, value in results:
+    assert torch.equal(value, torch.ones(3) * seed + torch.arange(3)), (seed, value)
+"""
+
+
+def test_threads_that_begin_together() -> None:
+    run_python(THREADS)
+
+
+OVERRIDDEN = """
+import torch, torch_ltc
+from torch_ltc import formulas
+torch.ones(1, device="lazy")
+
+def kernels(name, key):
+    dump = torch._C._dispatch_dump("aten::" + name).splitlines()
+    return [line for line in dump if line.startswith((key + ":", key + "["))]
+
+for name in (*formulas.OPS, *formulas.OWN):
+    for key in ("AutogradLazy", "Lazy"):
+        if key == "Lazy" and name in formulas.PARTIAL:
+            continue
+        lines = kernels(name, key)
+        assert len(lines) == 1 and "formulas.py" in lines[0], (name, key, lines)
+for name in formulas.OWN_BELOW:
+    lines = kernels(name, "Lazy")
+    assert len(lines) == 1 and "formulas.py" in lines[0], (name, lines)
+"""
+
+
+def test_kernels_in_python_remain() -> None:
+    run_python(OVERRIDDEN)
