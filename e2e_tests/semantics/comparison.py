@@ -19,9 +19,19 @@ def to_lazy(value: Any) -> Any:
     def move(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return leaf
-        moved = torch.empty_strided(
-            leaf.size(), leaf.stride(), dtype=leaf.dtype, device="lazy"
-        ).copy_(leaf.detach())
+        if any(
+            n > 1 and step == 0
+            for n, step in zip(leaf.shape, leaf.stride(), strict=True)
+        ):
+            # Not even a copy may write an element twice.
+            ends = zip(leaf.shape, leaf.stride(), strict=True)
+            span = 1 + sum((n - 1) * step for n, step in ends)
+            memory = leaf.detach().as_strided((span,), (1,)).to("lazy")
+            moved = memory.as_strided(leaf.size(), leaf.stride())
+        else:
+            moved = torch.empty_strided(
+                leaf.size(), leaf.stride(), dtype=leaf.dtype, device="lazy"
+            ).copy_(leaf.detach())
         return moved.requires_grad_(leaf.requires_grad)
 
     return tree_map(move, value)

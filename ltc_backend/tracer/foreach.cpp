@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tracer/boxed_kernels.h"
+#include "tracer/memory_overlap.h"
 #include "tracer/registration.h"
 #include "tracer/trace.h"
 #include "tracer/wrapped_value.h"
@@ -102,6 +103,9 @@ public:
                   Stack *stack) {
     size_t numArguments = repetition.arguments.size();
     auto arguments = torch::jit::last(*stack, numArguments);
+    if (repetition.isInPlace)
+      for (size_t i = 0; i < arguments[0].toListRef().size(); ++i)
+        checkOverlaps(arguments, i);
     if (!isFast(arguments))
       return previous.callBoxed(op, keys, stack);
     // The kernels below dispatch nothing, but reading a value may.
@@ -150,6 +154,18 @@ private:
             return false;
     }
     return true;
+  }
+
+  void checkOverlaps(c10::ArrayRef<IValue> arguments, size_t i) const {
+    const at::Tensor &self = arguments[0].toListRef()[i].toTensor();
+    if (!isPlainWrapper(self))
+      return;
+    checkWrittenOnce(self, repetition.record->name);
+    for (size_t a = 1; a < arguments.size(); ++a)
+      if (repetition.arguments[a] == Element::OfTensorList &&
+          i < arguments[a].toListRef().size())
+        checkRead(self, arguments[a].toListRef()[i].toTensor(), Overlap::Part,
+                  repetition.record->name);
   }
 
   at::Tensor traceElement(c10::ArrayRef<IValue> arguments, size_t i) const {

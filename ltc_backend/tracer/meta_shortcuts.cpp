@@ -9,14 +9,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "events/op_error.h"
-#include "ir/op_record.h"
 #include "tracer/boxed_kernels.h"
+#include "tracer/in_place.h"
 #include "tracer/registration.h"
 #include "tracer/trace.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/native/TypeProperties.h>
 
 using namespace torch_ltc;
 using c10::DispatchKey;
@@ -32,25 +30,6 @@ bool isPlainMeta(const at::Tensor &tensor) {
          !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
-bool isExpanded(const at::Tensor &tensor) {
-  if (tensor.numel() == 0)
-    return false;
-  for (int64_t i = 0; i < tensor.dim(); ++i)
-    if (tensor.stride(i) == 0 && tensor.size(i) > 1)
-      return true;
-  return false;
-}
-
-bool broadcastsTo(at::IntArrayRef from, at::IntArrayRef to) {
-  if (from.size() > to.size())
-    return false;
-  size_t offset = to.size() - from.size();
-  for (size_t i = 0; i < from.size(); ++i)
-    if (from[i] != 1 && from[i] != to[offset + i])
-      return false;
-  return true;
-}
-
 class InPlaceMeta final : public c10::OperatorKernel {
 public:
   InPlaceMeta(const OpRecord &functional, c10::SafeKernelFunction previous)
@@ -60,53 +39,13 @@ public:
                   Stack *stack) {
     size_t numArguments = op.schema().arguments().size();
     noteInPlace(functional);
-    refuseExpanded(torch::jit::last(*stack, numArguments)[0]);
-    if (!isTrivial(torch::jit::last(*stack, numArguments)))
+    if (!fitsInPlace(functional, torch::jit::last(*stack, numArguments),
+                     &isPlainMeta))
       return previous.callBoxed(op, keys, stack);
     torch::jit::drop(*stack, numArguments - 1); // self is the result
   }
 
 private:
-  /// torch's CPU kernels do; its Meta kernels don't look (torch 2.13).
-  void refuseExpanded(const c10::IValue &self) const {
-    TORCH_CHECK(functional.family != Family::elementwise || !self.isTensor() ||
-                    !isPlainMeta(self.toTensor()) ||
-                    !isExpanded(self.toTensor()),
-                "unsupported operation: more than one element of the "
-                "written-to tensor refers to a single memory location. Please "
-                "clone() the tensor before performing the operation.",
-                opSuffix(functional.name));
-  }
-
-  bool isTrivial(c10::ArrayRef<c10::IValue> arguments) const {
-    if (!arguments[0].isTensor() || !isPlainMeta(arguments[0].toTensor()))
-      return false;
-    const at::Tensor &self = arguments[0].toTensor();
-    at::native::ResultTypeState state;
-    for (const c10::IValue &argument : arguments) {
-      if (argument.isTensor()) {
-        const at::Tensor &tensor = argument.toTensor();
-        bool isNumber =
-            tensor.defined() && tensor.device().is_cpu() && tensor.dim() == 0;
-        if (!isNumber && (!isPlainMeta(tensor) ||
-                          !broadcastsTo(tensor.sizes(), self.sizes())))
-          return false;
-        state = at::native::update_result_type_state(tensor, state);
-      } else if (argument.isScalar()) {
-        state =
-            at::native::update_result_type_state(argument.toScalar(), state);
-      } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
-        return false;
-      }
-    }
-    c10::ScalarType type = at::native::result_type(state);
-    if (functional.dtypeRule == DTypeRule::promote_floatDType &&
-        c10::isIntegralType(type, /*includeBool=*/true))
-      return false;
-    return functional.dtypeRule == DTypeRule::selfDType ||
-           c10::canCast(type, self.scalar_type());
-  }
-
   const OpRecord &functional;
   c10::SafeKernelFunction previous;
 };
@@ -132,24 +71,12 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// "aten::add.Tensor" -> "aten::add_.Tensor".
-c10::OperatorName inPlaceName(const OpRecord &record) {
-  const c10::OperatorName &name = record.handle->operator_name();
-  return {name.name + "_", name.overload_name};
-}
-
 } // namespace
 
 void torch_ltc::registerMetaShortcuts() {
   for (const OpRecord &record : opRecords()) {
-    bool elementwise = record.family == Family::elementwise ||
-                       record.name == "aten::fill.Scalar" ||
-                       record.name == "aten::zero";
-    if (!elementwise)
-      continue;
-    auto op = c10::Dispatcher::singleton().findSchema(inPlaceName(record));
-    if (!op || !op->hasKernelForDispatchKey(DispatchKey::Meta) ||
-        op->schema().returns().size() != 1)
+    std::optional<OperatorHandle> op = elementwiseInPlace(record);
+    if (!op || !op->hasKernelForDispatchKey(DispatchKey::Meta))
       continue;
     registerBoxedKernel(
         op->operator_name(), DispatchKey::Meta,

@@ -3,12 +3,14 @@
 // Functionalisation casts a result to the type of `out` and knows no memory
 // that operands share (torch 2.13). Eager refuses both: a result whose type
 // doesn't cast to that of `out`, and an elementwise op that writes into a part
-// of what it reads. These kernels look before PyTorch's own run.
+// of what it reads (others: overlap_checks.cpp). These kernels look before
+// PyTorch's own run.
 //
 //===----------------------------------------------------------------------===//
 
 #include "ir/op_record.h"
 #include "tracer/boxed_kernels.h"
+#include "tracer/memory_overlap.h"
 #include "tracer/registration.h"
 
 #include <ATen/core/Tensor.h>
@@ -49,26 +51,6 @@ std::optional<at::ScalarType> resultType(const OpRecord &record,
   return becomesFloat ? c10::get_default_dtype_as_scalartype() : type;
 }
 
-/// Begin and end of a dense tensor in its storage, in elements.
-std::pair<int64_t, int64_t> extentOf(const at::Tensor &tensor) {
-  return {tensor.storage_offset(), tensor.storage_offset() + tensor.numel()};
-}
-
-/// Whether they share memory without being the same elements in one order.
-bool overlapPartly(const at::Tensor &out, const at::Tensor &read) {
-  if (out.is_same(read) || !out.numel() || !read.numel() ||
-      !out.has_storage() || !read.has_storage() ||
-      !out.is_non_overlapping_and_dense() ||
-      !read.is_non_overlapping_and_dense() ||
-      !out.storage().is_alias_of(read.storage()))
-    return false;
-  auto [outBegin, outEnd] = extentOf(out);
-  auto [begin, end] = extentOf(read);
-  if (outBegin == begin && outEnd == end)
-    return out.strides() != read.strides();
-  return outBegin < end && begin < outEnd;
-}
-
 class CheckedOut final : public c10::OperatorKernel {
 public:
   CheckedOut(const OpRecord &functional, c10::SafeKernelFunction previous)
@@ -94,14 +76,10 @@ private:
                 out.scalar_type());
     if (functional.family != Family::elementwise)
       return;
+    checkWrittenOnce(out, functional.name);
     for (const IValue &argument : arguments)
-      TORCH_CHECK(!argument.isTensor() || !argument.toTensor().defined() ||
-                      !argument.toTensor().device().is_lazy() ||
-                      !overlapPartly(out, argument.toTensor()),
-                  "unsupported operation: some elements of the input tensor "
-                  "and the written-to tensor refer to a single memory "
-                  "location. Please clone() the tensor before performing the "
-                  "operation.");
+      if (argument.isTensor())
+        checkRead(out, argument.toTensor(), Overlap::Part, functional.name);
   }
 
   const OpRecord &functional;

@@ -276,6 +276,8 @@ void registerRemaining() {
   registerForeachKernels(ops);
   registerAutocastKernels(ops);
   registerSparseFallbacks(ops);
+  registerInPlaceKernels();
+  registerOverlapChecks();
   registerRefusedFallbacks();
   registerMetaShortcuts();
   registerViewErrors();

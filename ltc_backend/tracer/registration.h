@@ -38,6 +38,9 @@ void registerAsStridedAutograd(torch::Library &library);
 void registerLstmCell(torch::Library &library);
 void registerViewCopies(const AtenOps &ops);
 void registerOutChecks();
+/// Around what is at Functionalize, that of sparse tensors included.
+void registerInPlaceKernels();
+void registerOverlapChecks();
 /// At the autocast key of lazy tensors; see autocast.cpp.
 void registerAutocastKernels(const AtenOps &ops);
 /// Of sparse tensors: what makes and moves them, and all other ops.

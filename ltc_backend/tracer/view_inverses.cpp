@@ -16,6 +16,8 @@
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <limits>
+
 using namespace torch_ltc;
 using at::Tensor;
 using at::functionalization::ViewMeta;
@@ -48,8 +50,19 @@ Tensor writtenPlaces(const Tensor &mutated, const Tensor &before) {
                                       at::isnan(mutated), at::isnan(before))));
 }
 
-/// Of the copies of an element at most one was written to (eager refuses to
-/// write to an element twice): that one, or the element as it was.
+/// What no element is less than.
+at::Scalar leastOf(at::ScalarType type) {
+  if (at::isFloatingType(type))
+    return -std::numeric_limits<double>::infinity();
+  if (type == at::kByte)
+    return 0;
+  return std::numeric_limits<int64_t>::min() >>
+         (64 - 8 * int64_t(c10::elementSize(type)));
+}
+
+/// Eager refuses to write to an element twice unless it is the same that is
+/// written: of the copies that differ from the element any will do, and the
+/// greatest is one of them to the last bit.
 struct ExpandView final : OtherInverse {
   using OtherInverse::OtherInverse;
 
@@ -69,9 +82,12 @@ struct ExpandView final : OtherInverse {
     if (base.scalar_type() == at::kBool)
       value = at::any(at::logical_and(written, mutated), copies,
                       /*keepdim=*/true);
-    else
+    else if (base.is_complex())
       value = at::sum(at::where(written, mutated, at::zeros_like(mutated)),
                       copies, /*keepdim=*/true, base.scalar_type());
+    else
+      value = at::amax(at::where(written, mutated, leastOf(base.scalar_type())),
+                       copies, /*keepdim=*/true);
     Tensor any = at::any(written, copies, /*keepdim=*/true);
     return at::where(at::view_copy(any, base.sizes()),
                      at::view_copy(value, base.sizes()), base);

@@ -17,10 +17,14 @@ at::Tensor torch_ltc::valueOf(const at::Tensor &tensor) {
   return functionalization::from_functional_tensor(tensor);
 }
 
-void torch_ltc::replaceValue(const at::Tensor &tensor,
-                             const at::Tensor &value) {
+void torch_ltc::setValue(const at::Tensor &tensor, const at::Tensor &value) {
   functionalization::replace_(tensor, value);
   functionalization::commit_update(tensor);
   functionalization::sync(tensor);
+}
+
+void torch_ltc::replaceValue(const at::Tensor &tensor,
+                             const at::Tensor &value) {
+  setValue(tensor, value);
   tensor.unsafeGetTensorImpl()->bump_version();
 }

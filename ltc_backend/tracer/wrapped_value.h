@@ -21,6 +21,9 @@ at::Tensor valueOf(const at::Tensor &tensor);
 
 /// What the generated kernel of an in-place op does after the op (torch 2.13):
 /// `value`, a lazy tensor without wrapper, is the tensor's new value.
+void setValue(const at::Tensor &tensor, const at::Tensor &value);
+
+/// The same above autograd, which counts the tensor's versions.
 void replaceValue(const at::Tensor &tensor, const at::Tensor &value);
 
 } // namespace torch_ltc

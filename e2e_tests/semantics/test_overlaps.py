@@ -1,0 +1,111 @@
+"""Writes that eager refuses, since operands share memory or an element of the
+result lies at more than one place, and those that look alike and are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from semantics.comparison import compare, outcome, to_lazy
+
+Program = Callable[[torch.Tensor], object]
+
+
+def rows(x: torch.Tensor) -> torch.Tensor:
+    return torch.arange(4, device=x.device)
+
+
+def places(x: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(4, 5, dtype=torch.int64, device=x.device)
+
+
+# `x` has five rows: x[1:] and x[:-1] share three of them.
+SHARED: dict[str, Program] = {
+    "add_": lambda x: x[1:].add_(x[:-1]),
+    "copy_": lambda x: x[1:].copy_(x[:-1]),
+    "pow_": lambda x: x[1:].pow_(x[:-1]),
+    "setitem": lambda x: x.__setitem__(slice(1, None), x[:-1]),
+    "a transposed self": lambda x: x.mul_(x.t()),
+    "addcmul_": lambda x: x[1:].addcmul_(x[1:], x[:-1]),
+    "lerp_": lambda x: x[1:].lerp_(x[:-1], 0.5),
+    "clamp_": lambda x: x[1:].clamp_(min=x[:-1]),
+    "foreach": lambda x: torch._foreach_add_([x[1:]], [x[:-1]]),
+    "add out": lambda x: torch.add(x[:-1], 1, out=x[1:]),
+    "addmm out": lambda x: torch.addmm(x[:-1], x[1:] * 1, x * 1, out=x[1:]),
+    "cumsum out": lambda x: torch.cumsum(x[:-1], 0, out=x[1:]),
+    "cat out": lambda x: torch.cat([x[:2], x[3:]], out=x[:4]),
+    "gather out": lambda x: torch.gather(x[:4], 0, places(x), out=x[:4]),
+    "where out": lambda x: torch.where(x[:-1] > 3, x[:-1], x[:1] * 2, out=x[1:]),
+    "sort out": lambda x: torch.sort(x[:-1], out=(x[1:], places(x))),
+    "index_add_": lambda x: x[1:].index_add_(0, rows(x), x[1:]),
+    "index_copy_": lambda x: x[1:].index_copy_(0, rows(x), x[:-1]),
+    "index_put_": lambda x: x[1:].index_put_((rows(x),), x[:-1]),
+    "scatter_": lambda x: x[1:].scatter_(0, places(x), x[:-1]),
+    "scatter_add_": lambda x: x[1:].scatter_add_(0, places(x), x[1:]),
+    "put_": lambda x: x[1:].put_(rows(x), x[1, :4]),
+}
+
+REPEATED: dict[str, Program] = {
+    "add_": lambda x: x[:1].expand(5, 5).add_(1),
+    "relu_": lambda x: x[:1].expand(5, 5).relu_(),
+    "copy_": lambda x: x[:1].expand(5, 5).copy_(x * 2),
+    "uniform_": lambda x: x[:1].expand(5, 5).uniform_(),
+    "cumsum_": lambda x: x[:1].expand(5, 5).cumsum_(0),
+    "addmm_": lambda x: x[:1].expand(5, 5).addmm_(x * 1, x * 1),
+    "index_add_": lambda x: x[:1].expand(4, 5).index_add_(0, rows(x), x[:4] * 1),
+    "scatter_": lambda x: x[:1].expand(4, 5).scatter_(0, places(x), 1.0),
+    "foreach": lambda x: torch._foreach_mul_([x[:1].expand(5, 5)], 2.0),
+    "add out": lambda x: torch.add(x, 1, out=x[:1].clone().expand(5, 5)),
+    "mm out": lambda x: torch.mm(x, x, out=x[:1].clone().expand(5, 5)),
+    "stack out": lambda x: torch.stack([x[1], x[2]], out=x[0].clone().expand(2, 5)),
+    "topk out": lambda x: torch.topk(
+        x[:4], 5, out=(x[0].clone().expand(4, 5), places(x))
+    ),
+}
+
+ALLOWED: dict[str, Program] = {
+    "itself": lambda x: x.add_(x),
+    "the same view": lambda x: x[1:].mul_(x[1:]),
+    "disjoint parts": lambda x: x[3:].add_(x[:2]),
+    "disjoint rows as out": lambda x: torch.add(x[0], 1, out=x[4]),
+    "a copy": lambda x: x[1:].add_(x[:-1].clone()),
+    "itself as out": lambda x: torch.exp(x, out=x),
+    "interleaved columns": lambda x: x[:, ::2].add_(x[:, 1:4]),
+    "nothing": lambda x: x[2:2].add_(x[2:2]),
+    "repeated fill_": lambda x: x[:1].expand(5, 5).fill_(2.5),
+    "repeated zero_": lambda x: x[1:2].expand(5, 5).zero_(),
+    "repeated masked_fill_": lambda x: x[:1].expand(5, 5).masked_fill_(x[0] > 2, -3.0),
+    "repeated index_fill_": lambda x: x[:1].expand(4, 5).index_fill_(0, rows(x), 4.0),
+    "filled with its own": lambda x: x[:2].fill_(x[1, 1]),
+    "a number of its own": lambda x: x.mul_(x[1, 1].clone()),
+}
+
+
+def source() -> torch.Tensor:
+    return torch.arange(25.0).reshape(5, 5) + 1
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_shared_memory_is_refused(name: str) -> None:
+    refused(SHARED[name], "some elements of the input tensor and the written-to")
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_repeated_elements_are_refused(name: str) -> None:
+    refused(REPEATED[name], "more than one element of the written-to tensor")
+
+
+def refused(program: Program, text: str) -> None:
+    lazy = to_lazy(source())
+    for x in source(), lazy:
+        with pytest.raises(RuntimeError, match=f"unsupported operation: {text}"):
+            program(x)
+    assert torch.equal(lazy.cpu(), source()), "nothing was written"
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+@pytest.mark.filterwarnings("ignore:Use of .* on expanded tensors is deprecated")
+def test_what_is_allowed(name: str) -> None:
+    assert not isinstance(outcome(ALLOWED[name], source()), str)
+    compare(ALLOWED[name], source())

@@ -1,0 +1,25 @@
+//===- in_place.h - In-place ops whose result is plain to see ---*- C++ -*-===//
+
+#ifndef TORCH_LTC_TRACER_IN_PLACE_H
+#define TORCH_LTC_TRACER_IN_PLACE_H
+
+#include "ir/op_record.h"
+
+#include <ATen/core/Tensor.h>
+
+namespace torch_ltc {
+
+/// "aten::add.Tensor" -> "aten::add_.Tensor", if the row's op computes each
+/// element for itself and torch has the other.
+std::optional<c10::OperatorHandle> elementwiseInPlace(const OpRecord &record);
+
+/// Whether `arguments` are tensors of the kind `isOurs` that broadcast to the
+/// first, numbers, and other values, and what the op makes of them fits into
+/// the first one's type.
+bool fitsInPlace(const OpRecord &functional,
+                 c10::ArrayRef<c10::IValue> arguments,
+                 bool (*isOurs)(const at::Tensor &));
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_TRACER_IN_PLACE_H
