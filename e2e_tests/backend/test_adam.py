@@ -129,3 +129,85 @@ def test_a_parameter_in_two_places_is_stepped_twice() -> None:
         return torch.cat([parameter.detach(), view]).cpu()
 
     torch.testing.assert_close(run("lazy"), run("cpu"))
+
+
+class CountsCalls(torch.optim.AdamW):
+    """A subclass' own step, and what it calls, is left as it is."""
+
+    calls = 0
+
+    def step(self, closure=None):
+        self.calls += 1
+        groups = [[] for _ in range(6)]
+        self._init_group(self.param_groups[0], *groups)
+        assert groups[0] and len(groups[0]) == len(groups[1]) == len(groups[5])
+        return super().step(closure)
+
+
+OTHER_USES = {
+    "a closure": lambda p: run_closure(torch.optim.AdamW([p], lr=0.1)),
+    "a subclass": lambda p: run_steps(CountsCalls([p], lr=0.1)),
+    "lost state": lambda p: run_steps(torch.optim.AdamW([p], lr=0.1), forget=True),
+    "groups": lambda p: run_steps(
+        torch.optim.AdamW([{"params": [p], "lr": 0.1}, {"params": [twin(p)]}])
+    ),
+    "a group that is special": lambda p: run_steps(
+        torch.optim.AdamW([{"params": [p]}, {"params": [twin(p)], "amsgrad": True}])
+    ),
+    "a rate that is a tensor": lambda p: run_steps(
+        torch.optim.AdamW([p], lr=torch.tensor(0.1), foreach=False)
+    ),
+}
+
+
+def twin(parameter: nn.Parameter) -> nn.Parameter:
+    return nn.Parameter(parameter.detach().clone() + 1)
+
+
+def run_steps(optimizer, forget: bool = False) -> list[torch.Tensor]:
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    for _ in range(3):
+        for parameter in parameters:
+            parameter.grad = parameter.detach() * 2
+        optimizer.step()
+        if forget:
+            optimizer.state.clear()
+    return [parameter.detach().cpu() for parameter in parameters]
+
+
+def run_closure(optimizer) -> list[torch.Tensor]:
+    (parameter,) = optimizer.param_groups[0]["params"]
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = parameter.square().sum()
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure).detach().cpu() for _ in range(3)]
+    return [*losses, parameter.detach().cpu()]
+
+
+@pytest.mark.parametrize("name", OTHER_USES)
+def test_other_uses(name: str) -> None:
+    use = OTHER_USES[name]
+    results = [
+        use(nn.Parameter(torch.tensor([1.0, -2.0], device=device)))
+        for device in ("lazy", "cpu")
+    ]
+    torch.testing.assert_close(*results)
+
+
+def test_hooks_and_schedulers_see_each_step() -> None:
+    parameter = nn.Parameter(torch.ones(2, device="lazy"))
+    optimizer = torch.optim.Adam([parameter], lr=0.1)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    seen = []
+    optimizer.register_step_pre_hook(lambda *_: seen.append("before"))
+    optimizer.register_step_post_hook(lambda *_: seen.append("after"))
+    for _ in range(2):
+        parameter.grad = torch.ones(2, device="lazy")
+        optimizer.step()
+        schedule.step()
+    assert seen == ["before", "after"] * 2
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.001)

@@ -12,7 +12,6 @@
 #include "tracer/trace.h"
 #include "tracer/wrapped_value.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcdiv.h>
 #include <ATen/ops/addcmul.h>
@@ -109,17 +108,7 @@ c10::SmallVector<IValue, 11> numbersOf(const Tensor &step,
           decay};
 }
 
-} // namespace
-
-bool torch_ltc::traceAdamStep(const AdamState &state,
-                              const AdamOptions &options) {
-  if (at::GradMode::is_enabled() || !isPlain(state))
-    return false;
-  // The kernels below dispatch nothing, but reading a value may.
-  c10::impl::ExcludeDispatchKeyGuard guard(
-      c10::autograd_dispatch_keyset |
-      c10::DispatchKeySet(
-          {DispatchKey::ADInplaceOrView, DispatchKey::Functionalize}));
+void traceGroup(const AdamState &state, const AdamOptions &options) {
   static const OpRecord &record = getOpRecord("torch_ltc::adam_update");
   for (size_t i = 0; i < state.parameters.size(); ++i) {
     Tensor parameter = valueOf(state.parameters[i]);
@@ -137,5 +126,20 @@ bool torch_ltc::traceAdamStep(const AdamState &state,
     replaceValue(state.expAvgs[i], results[1]);
     replaceValue(state.expAvgSqs[i], results[2]);
   }
+}
+
+} // namespace
+
+bool torch_ltc::traceAdamStep(c10::ArrayRef<AdamGroup> groups) {
+  for (const AdamGroup &group : groups)
+    if (!isPlain(group.state))
+      return false;
+  // The kernels below dispatch nothing, but reading a value may.
+  c10::impl::ExcludeDispatchKeyGuard guard(
+      c10::autograd_dispatch_keyset |
+      c10::DispatchKeySet(
+          {DispatchKey::ADInplaceOrView, DispatchKey::Functionalize}));
+  for (const AdamGroup &group : groups)
+    traceGroup(group.state, group.options);
   return true;
 }

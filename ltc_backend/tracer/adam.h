@@ -21,10 +21,15 @@ struct AdamOptions {
   bool decoupled; // AdamW
 };
 
+struct AdamGroup {
+  AdamState state;
+  AdamOptions options;
+};
+
 /// Counts a step and traces it, one node a parameter. False, with nothing
 /// changed, where the tensors aren't what the node is for: then the caller
-/// takes torch's own way.
-bool traceAdamStep(const AdamState &state, const AdamOptions &options);
+/// takes torch's own way. Autograd is off.
+bool traceAdamStep(c10::ArrayRef<AdamGroup> groups);
 
 } // namespace torch_ltc
 

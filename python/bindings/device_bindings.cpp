@@ -6,7 +6,6 @@
 #include "executor/live_tensors.h"
 #include "executor/step_executor.h"
 #include "lowering/compiler_library.h"
-#include "tracer/adam.h"
 #include "tracer/autocast.h"
 
 #include "torch_ltc-c/runtime.h"
@@ -98,21 +97,6 @@ void torch_ltc::bindDevice(py::module_ &module) {
         StepExecutor::get().syncTensors(tensors, wait);
       },
       py::arg("tensors"), py::arg("wait") = true, NoGil());
-  module.def(
-      "adam_step",
-      [](std::vector<at::Tensor> parameters, std::vector<at::Tensor> gradients,
-         std::vector<at::Tensor> expAvgs, std::vector<at::Tensor> expAvgSqs,
-         std::vector<at::Tensor> steps, double learningRate, double beta1,
-         double beta2, double weightDecay, double eps, bool decoupled) {
-        return traceAdamStep(
-            {std::move(parameters), std::move(gradients), std::move(expAvgs),
-             std::move(expAvgSqs), std::move(steps)},
-            {learningRate, beta1, beta2, weightDecay, eps, decoupled});
-      },
-      py::arg("parameters"), py::arg("gradients"), py::arg("exp_avgs"),
-      py::arg("exp_avg_sqs"), py::arg("steps"), py::arg("lr"), py::arg("beta1"),
-      py::arg("beta2"), py::arg("weight_decay"), py::arg("eps"),
-      py::arg("decoupled"), NoGil());
   module.def("memory_id", [](const at::Tensor &tensor) {
     return reinterpret_cast<intptr_t>(memoryOf(tensor));
   });

@@ -53,22 +53,10 @@ def wait_device_ops() -> None:
 def sync_tensors(tensors: Sequence[torch.Tensor], wait: bool = True) -> None:
     """One program for exactly these tensors. Not counted as implicit."""
 
-def adam_step(
-    parameters: Sequence[torch.Tensor],
-    gradients: Sequence[torch.Tensor],
-    exp_avgs: Sequence[torch.Tensor],
-    exp_avg_sqs: Sequence[torch.Tensor],
-    steps: Sequence[torch.Tensor],
-    lr: float,
-    beta1: float,
-    beta2: float,
-    weight_decay: float,
-    eps: float,
-    decoupled: bool,
-) -> bool:
-    """Counts and traces a step of Adam, or of AdamW if `decoupled`: one node a
-    parameter. Entries of the lists belong together; `steps` are on the CPU.
-    False, with nothing changed, for tensors that torch's own way is for."""
+def adam_step(param_groups: list[dict], state: dict) -> bool | None:
+    """Counts and traces a step of torch.optim.Adam or AdamW, one node a
+    parameter. False, with nothing changed, for what torch's own way is for:
+    other devices, special options. None if a parameter has no state yet."""
 
 def memory_id(tensor: torch.Tensor) -> int:
     """Equal for tensors that share memory: a tensor and its views; 0 for one

@@ -9,26 +9,13 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils import _foreach_utils
 
 from torch_ltc._backend import bindings
-
-#: Forms of Adam that take torch's own way.
-_SPECIAL = (
-    "amsgrad",
-    "maximize",
-    "capturable",
-    "differentiable",
-    "has_complex",
-    "grad_scale",
-    "found_inf",
-)
-_NUMBERS = ("lr", "beta1", "beta2", "weight_decay", "eps")
-
-Tensors = list[torch.Tensor]
 
 
 def _prefer_foreach() -> None:
@@ -45,38 +32,40 @@ def _prefer_foreach() -> None:
         module._get_foreach_kernels_supported_devices = supported
 
 
-def _trace_adam_as_one_op() -> None:
+def _is_traced(optimizer: torch.optim.Adam) -> bool:
+    """Whether the step was one that device lazy has nodes for, and is traced."""
+    # GradScaler leaves these for one step.
+    for name in ("grad_scale", "found_inf"):
+        if getattr(optimizer, name, None) is not None:
+            return False
+    adam_step = bindings().adam_step
+    traced = adam_step(optimizer.param_groups, optimizer.state)
+    if traced is None:
+        with torch.no_grad():
+            for group in optimizer.param_groups:
+                optimizer._init_group(group, [], [], [], [], [], [])
+        traced = adam_step(optimizer.param_groups, optimizer.state)
+    return bool(traced)
+
+
+def _trace_adam_as_nodes() -> None:
     """Adam's and AdamW's default step is one call and one node a parameter,
     with the numbers of torch's `foreach` form."""
-    adam = sys.modules["torch.optim.adam"]
-    by_foreach = adam._multi_tensor_adam
+    by_torch = torch.optim.Adam.step
+    if hasattr(by_torch, "hooked"):
+        return  # an instance exists: torch has put its hooks around this step
 
-    @functools.wraps(by_foreach)
+    @functools.wraps(by_torch)
     def step(
-        params: Tensors,
-        grads: Tensors,
-        exp_avgs: Tensors,
-        exp_avg_sqs: Tensors,
-        max_exp_avg_sqs: Tensors,
-        state_steps: Tensors,
-        **options: Any,
-    ) -> None:
-        plain = params and params[0].device.type == "lazy"
-        if plain and not any(options[n] not in (False, None) for n in _SPECIAL):
-            numbers = [options[name] for name in _NUMBERS]
-            decoupled = options["decoupled_weight_decay"]
-            state = params, grads, exp_avgs, exp_avg_sqs, state_steps
-            if torch.Tensor not in map(type, numbers) and bindings().adam_step(
-                *state, *numbers, decoupled
-            ):
-                return
-        by_foreach(
-            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, **options
-        )  # fmt: skip
+        self: torch.optim.Adam, closure: Callable[[], Any] | None = None
+    ) -> torch.Tensor | float | None:
+        if closure is None and not torch.compiler.is_compiling() and _is_traced(self):
+            return None
+        return by_torch(self, closure)
 
-    adam._multi_tensor_adam = step
+    torch.optim.Adam.step = step  # type: ignore[method-assign]
 
 
 def install() -> None:
     _prefer_foreach()
-    _trace_adam_as_one_op()
+    _trace_adam_as_nodes()
