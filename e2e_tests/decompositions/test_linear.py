@@ -74,3 +74,11 @@ def test_vectors(dtype):
     compare("aten.mv", matrix, vector, **close(dtype))
     compare("aten.dot", vector, other, **close(dtype))
     compare("aten.vdot", vector, other, **close(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sizes", [(2, 4), (3, 2, 4), (4,)])
+def test_layers(dtype, sizes):
+    values = operands(dtype, sizes, (5, 4), (5,))
+    compare("aten.linear", *values, **close(dtype))
+    compare("aten.linear", *values[:2], None, **close(dtype))

@@ -325,17 +325,24 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   recordTime(Timer::fallback, row.seconds);
 }
 
-} // namespace
-
-bool torch_ltc::isFallbackForced(const std::string &opName) {
+/// Option force_fallback, remembered until an option changes.
+const std::string &forcedFallbacks() {
   thread_local uint64_t version = ~0ull;
   thread_local std::string forced;
   if (version != configVersion()) {
     version = configVersion();
     forced = config().force_fallback.get();
   }
-  return isOpListed(forced, opName);
+  return forced;
 }
+
+} // namespace
+
+bool torch_ltc::isFallbackForced(const std::string &opName) {
+  return isOpListed(forcedFallbacks(), opName);
+}
+
+bool torch_ltc::isAnyFallbackForced() { return !forcedFallbacks().empty(); }
 
 void torch_ltc::runFallback(const c10::OperatorHandle &op,
                             torch::jit::Stack &stack,

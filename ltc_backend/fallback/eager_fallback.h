@@ -31,6 +31,8 @@ void fallbackKernel(const c10::OperatorHandle &op, torch::jit::Stack *stack);
 /// Whether option force_fallback names the op ("aten::add.Tensor" or
 /// "aten::add" for all its overloads).
 bool isFallbackForced(const std::string &opName);
+/// Whether it names any.
+bool isAnyFallbackForced();
 
 } // namespace torch_ltc
 

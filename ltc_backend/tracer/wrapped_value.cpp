@@ -3,13 +3,14 @@
 #include "tracer/wrapped_value.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 
 namespace functionalization = at::functionalization::impl;
 
 bool torch_ltc::isPlainWrapper(const at::Tensor &tensor) {
   return tensor.defined() && tensor.device().is_lazy() &&
          functionalization::isFunctionalTensor(tensor) &&
-         !tensor.is_inference();
+         !tensor.is_inference() && !c10::impl::dispatch_mode_enabled();
 }
 
 at::Tensor torch_ltc::valueOf(const at::Tensor &tensor) {

@@ -13,7 +13,8 @@
 
 namespace torch_ltc {
 
-/// Whether `valueOf` and `replaceValue` are all that an op does with it.
+/// Whether `valueOf` and `replaceValue` are all that an op does with it: nobody
+/// (a TorchDispatchMode) wants to see the ops themselves.
 bool isPlainWrapper(const at::Tensor &tensor);
 
 /// The lazy tensor inside.

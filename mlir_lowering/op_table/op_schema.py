@@ -87,6 +87,8 @@ SHAPE_RULES = (
     "mv",
     "dot",
     "addr",
+    "linear",
+    "linear_backward",
     # convolution
     "convolution",
     "convolution_backward",

@@ -128,3 +128,44 @@ bool shape_rules::addr(const Arguments &arguments, ScalarType dtype,
   addResult(results, dtype, sizes);
   return true;
 }
+
+bool shape_rules::linear(const Arguments &arguments, ScalarType dtype,
+                         ResultShapes &results) {
+  SizesRef input = arguments.sizes(0), weight = arguments.sizes(1);
+  TORCH_CHECK(!input.empty() && weight.size() == 2,
+              "linear(): input must have a dimension and weight two, but they "
+              "are ",
+              input.size(), "-D and ", weight.size(), "-D");
+  TORCH_CHECK(input.back() == weight[1],
+              "linear(): input and weight.T shapes cannot be multiplied (",
+              input, " and ", weight[1], "x", weight[0], ")");
+  checkSameDType(arguments, 0, 1);
+  Sizes &sizes = addResult(results, dtype, input).sizes;
+  sizes.back() = weight[0];
+  if (arguments.has(2)) {
+    checkSameDType(arguments, 0, 2);
+    checkExpandable(arguments.sizes(2), sizes);
+  }
+  return true;
+}
+
+bool shape_rules::linear_backward(const Arguments &arguments, ScalarType dtype,
+                                  ResultShapes &results) {
+  SizesRef grad = arguments.sizes(0);
+  Sizes sizes(grad);
+  auto add = [&](bool exists) {
+    if (exists)
+      addResult(results, dtype, sizes);
+    else
+      addUndefined(results);
+  };
+  if (arguments.has(2))
+    sizes.back() = arguments.sizes(2)[1];
+  add(arguments.has(2));
+  if (arguments.has(1))
+    sizes = {grad.back(), arguments.sizes(1).back()};
+  add(arguments.has(1));
+  sizes = {grad.back()};
+  add(arguments[3].toBool());
+  return true;
+}

@@ -47,6 +47,17 @@ def sums(shapes, others=None):
     )
 
 
+def layers(op):
+    return [
+        call(T(a, d), T(b, e), *bias)
+        for a in ((2, 3), (4, 2, 3), (3,), (0, 3), (2, 4))
+        for b in ((5, 3), (5, 4), (1, 3))
+        for d, e in TYPES
+        for bias in ((), (None,), (T((5,), d),), (T((1,), d),))
+        if is_checked(T(a, d), T(b, e))
+    ]
+
+
 GENERATORS = {
     "aten::mm": pairs(MATRICES),
     "aten::bmm": pairs(BATCHES),
@@ -58,4 +69,5 @@ GENERATORS = {
     "aten::dot": pairs(VECTORS),
     "aten::vdot": pairs(VECTORS),
     "aten::addr": sums(VECTORS),
+    "aten::linear": layers,
 }

@@ -73,6 +73,33 @@ static LogicalResult decomposeMv(AtenMvOp op, FormulaBuilder &b) {
   return b.replaceWith({matrixVector(b, op.getSelf(), op.getVec())});
 }
 
+// All dims but the last are rows.
+static Value matrixOf(FormulaBuilder &b, Value tensor) {
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, b.rank(tensor) - 1));
+  return b.view(tensor, {b.count(tensor, dims), b.sizes(tensor).back()});
+}
+
+static LogicalResult decomposeLinear(AtenLinearOp op, FormulaBuilder &b) {
+  Value product =
+      b.mm(matrixOf(b, op.getInput()), b.permute(op.getWeight(), {1, 0}));
+  if (!b.isNone(op.getBias()))
+    product = b.add(product, op.getBias());
+  return b.replaceWith({product});
+}
+
+static LogicalResult decomposeLinearBackward(TorchLtcLinearBackwardOp op,
+                                             FormulaBuilder &b) {
+  Value grad = matrixOf(b, op.getGradOutput());
+  Value gradInput, gradWeight, gradBias;
+  if (!b.isNone(op.getWeight()) && b.isUsed(0))
+    gradInput = b.mm(grad, op.getWeight());
+  if (!b.isNone(op.getInput()) && b.isUsed(1))
+    gradWeight = b.mm(b.permute(grad, {1, 0}), matrixOf(b, op.getInput()));
+  if (b.boolean(op.getBias()) && b.isUsed(2))
+    gradBias = b.sum(grad, {0}, /*keepDim=*/false);
+  return b.replaceWith({gradInput, gradWeight, gradBias});
+}
+
 static LogicalResult replaceByDot(FormulaBuilder &b, Value x, Value y) {
   return b.replaceWith(
       {b.sum(b.mul(b.compute(x), b.compute(y)), {0}, /*keepDim=*/false)});
@@ -98,4 +125,6 @@ void mlir::torch_ltc::populateLinearDecompositionPatterns(
   adder.add(decomposeMv);
   adder.add(decomposeDot);
   adder.add(decomposeVdot);
+  adder.add(decomposeLinear);
+  adder.add(decomposeLinearBackward);
 }
