@@ -3,6 +3,7 @@
 #include "lowering/library_pages.h"
 
 #include <link.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,11 +18,12 @@ constexpr int kStepsUntilIdle = 8;
 
 std::atomic<int> stepsLeft{0};
 
+/// oneDNN too is idle then: its kernels are generated at their first use.
 bool isCompilerLibrary(const char *path) {
   std::string_view file(path ? path : "");
   file.remove_prefix(file.rfind('/') + 1); // of npos: nothing
   for (std::string_view name :
-       {"libMLIR.so", "libLLVM.so", "libltc_mlir_lowering.so"})
+       {"libMLIR.so", "libLLVM.so", "libltc_mlir_lowering.so", "libdnnl.so"})
     if (file.starts_with(name))
       return true;
   return false;
@@ -54,6 +56,9 @@ void torch_ltc::noteCompilerUse() { stepsLeft = kStepsUntilIdle; }
 void torch_ltc::giveBackIdleLibraries() {
   if (stepsLeft.load(std::memory_order_relaxed) <= 0)
     return;
-  if (stepsLeft.fetch_sub(1) == 1)
-    dl_iterate_phdr(giveBack, nullptr);
+  if (stepsLeft.fetch_sub(1) != 1)
+    return;
+  dl_iterate_phdr(giveBack, nullptr);
+  // What the compiler has freed between what lives on.
+  malloc_trim(0);
 }
