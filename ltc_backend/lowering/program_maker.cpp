@@ -16,6 +16,7 @@
 #include "lowering/library_pages.h"
 #include "lowering/program_builder.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 
 #include <stdexcept>
@@ -63,6 +64,7 @@ void compile(const GraphSnapshot &graph, bool withTexts, Compilation &result) {
   buildProgram(library, program.get(), graph);
   LtcCompileOptions options{};
   options.verify = config().verify.get();
+  options.threads = at::get_num_threads();
   options.print_locations =
       config().dump_locations.get() && config().source_info.get();
   if (withTexts) {

@@ -139,6 +139,7 @@ typedef struct {
   LtcStageCallback stage_text; // NULL: stages aren't printed
   void *stage_user_data;
   int verify;          // run MLIR's verifier between passes
+  int threads;         // that compile kernels, with the caller's; 0: one
   int print_locations; // `loc(...)` in the stages' texts
 } LtcCompileOptions;
 

@@ -56,9 +56,10 @@ using StageText = std::function<void(StringRef stage, StringRef text)>;
 class ProgramCompiler {
 public:
   ProgramCompiler(LtcCompiler compiler, ModuleOp module, StageText stageText,
-                  bool printLocations, bool verify)
+                  bool printLocations, bool verify, int threads = 1)
       : compiler(compiler), module(module), stageText(std::move(stageText)),
-        printLocations(printLocations), verify(verify) {}
+        printLocations(printLocations), verify(verify),
+        threads(std::max(threads, 1)) {}
 
   LogicalResult lowerToContract();
   LogicalResult lowerToLinalg();
@@ -78,6 +79,7 @@ private:
   StageText stageText;
   bool printLocations;
   bool verify;
+  unsigned threads;
 };
 } // namespace
 
@@ -160,6 +162,7 @@ FailureOr<std::string> ProgramCompiler::compileLinalg(StringRef programName) {
   options.cpu = {ltcTargetCpuName(), ltcTargetCpuFeatures()};
   options.programName = programName.str();
   options.verify = verify;
+  options.threads = threads;
   options.printLocations = printLocations;
   options.stageText = stageText;
   LinalgCompileStatistics rest;
@@ -204,7 +207,8 @@ LtcStatus ltcProgramCompile(LtcProgram program,
   DiagnosticCollector diagnostics(&program->compiler->context);
   ProgramCompiler compiler(program->compiler, *module, stageTextOf(options),
                            options && options->print_locations,
-                           options && options->verify);
+                           options && options->verify,
+                           options ? options->threads : 1);
   std::string name = program->function.getName().str();
   FailureOr<std::string> bytes = compiler.compile(name);
   if (failed(bytes))
@@ -243,7 +247,7 @@ LtcStatus ltcModuleCompile(LtcCompiler compiler, const char *module,
   std::string name = (*functions.begin()).getName().str();
   ProgramCompiler lowering(compiler, *parsed, stageTextOf(options),
                            options && options->print_locations,
-                           /*verify=*/true);
+                           /*verify=*/true, options ? options->threads : 1);
   FailureOr<std::string> bytes = failure();
   if (hasOpsOf<torch::TorchDialect>(*parsed))
     bytes = lowering.compile(name);

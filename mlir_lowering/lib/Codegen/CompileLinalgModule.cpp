@@ -3,6 +3,7 @@
 #include "torch_ltc/Codegen/CompileLinalgModule.h"
 
 #include "ExecutableBuilder.h"
+#include "KernelSet.h"
 
 #include "torch_ltc/Codegen/Passes.h"
 #include "torch_ltc/Kernels/Passes.h"
@@ -13,17 +14,12 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 
 #include "llvm/Config/llvm-config.h"
-#include "llvm/Support/xxhash.h"
 
 #include <chrono>
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
 namespace runtime = ::torch_ltc::runtime;
-
-/// Part of each kernel's key and of the executable: raise it when the code
-/// generated for the same kernel changes.
-static constexpr StringLiteral codegenVersion = "2";
 
 namespace {
 
@@ -36,86 +32,6 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
-};
-
-/// Kernels of one program: looks each up in the cache or compiles it.
-class KernelSet {
-public:
-  KernelSet(ModuleOp module, const LinalgCompileOptions &options,
-            const KernelObjectCache &cache, LinalgCompileStatistics &statistics,
-            runtime::Executable &executable)
-      : symbols(module), options(options), cache(cache), statistics(statistics),
-        executable(executable),
-        compiler(module.getContext(), options.cpu, options.verify) {}
-
-  /// Index in `Executable.kernels` of the kernel that `call` needs.
-  FailureOr<unsigned> add(ltc::KernelCallOp call, ArrayRef<int64_t> aliases) {
-    auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-    std::string name = call.getCallee().str();
-    if (!aliases.empty()) {
-      name += "_over";
-      for (int64_t alias : aliases)
-        name += "_" + (alias < 0 ? std::string("n") : std::to_string(alias));
-    }
-    auto [entry, isNew] =
-        indexOfName.try_emplace(name, executable.kernels_size());
-    if (!isNew)
-      return entry->second;
-    if (failed(addKernel(kernel, aliases, name)))
-      return failure();
-    return entry->second;
-  }
-
-  const TargetCpu &getCpu() const { return compiler.getCpu(); }
-  const KernelTexts &getTexts() const { return texts; }
-
-private:
-  LogicalResult addKernel(func::FuncOp kernel, ArrayRef<int64_t> aliases,
-                          StringRef name) {
-    std::string source;
-    llvm::raw_string_ostream(source) << kernel;
-    std::string key = keyOf(name, source);
-    runtime::Kernel *message = executable.add_kernels();
-    message->set_symbol(name.str());
-    message->set_key(key);
-    ++statistics.kernels;
-    if (!options.stageText && cache.lookup)
-      if (std::optional<std::string> object = cache.lookup(key)) {
-        message->set_object(std::move(*object));
-        return success();
-      }
-    FailureOr<std::string> object = compiler.compile(
-        kernel, aliases, name, options.stageText ? &texts : nullptr);
-    if (failed(object))
-      return failure();
-    ++statistics.kernelsCompiled;
-    if (cache.store)
-      cache.store(key, *object);
-    message->set_object(std::move(*object));
-    return success();
-  }
-
-  /// The name carries the aliasing.
-  std::string keyOf(StringRef name, StringRef source) {
-    std::string text =
-        (codegenVersion + "\n" + LLVM_VERSION_STRING + "\n" +
-         compiler.getCpu().name + "\n" + compiler.getCpu().features + "\n" +
-         name + "\n" + source)
-            .str();
-    llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::ArrayRef(
-        reinterpret_cast<const uint8_t *>(text.data()), text.size()));
-    return llvm::utohexstr(hash.high64, true, 16) +
-           llvm::utohexstr(hash.low64, true, 16);
-  }
-
-  SymbolTable symbols;
-  const LinalgCompileOptions &options;
-  const KernelObjectCache &cache;
-  LinalgCompileStatistics &statistics;
-  runtime::Executable &executable;
-  KernelCompiler compiler;
-  llvm::StringMap<unsigned> indexOfName;
-  KernelTexts texts;
 };
 
 std::string printModule(ModuleOp module, bool locations) {
@@ -164,20 +80,21 @@ FailureOr<std::string> mlir::torch_ltc::compileLinalgModule(
 
   SecondsTimer llvmTimer;
   runtime::Executable executable;
-  KernelSet kernels(module, options, cache, statistics, executable);
+  KernelSet kernels(module, options, cache, executable);
   DenseMap<Operation *, unsigned> kernelOfCall;
   for (auto call : program->getBody().getOps<ltc::KernelCallOp>()) {
     auto aliases = plan->aliases.find(call);
-    FailureOr<unsigned> index = kernels.add(
-        call, aliases == plan->aliases.end() ? ArrayRef<int64_t>()
-                                             : ArrayRef(aliases->second));
-    if (failed(index))
-      return failure();
-    kernelOfCall[call] = *index;
+    kernelOfCall[call] = kernels.add(call, aliases == plan->aliases.end()
+                                               ? ArrayRef<int64_t>()
+                                               : ArrayRef(aliases->second));
   }
+  if (failed(kernels.compile()))
+    return failure();
+  statistics.kernels = executable.kernels_size();
+  statistics.kernelsCompiled = kernels.numCompiled();
   executable.set_format_version(runtime::FORMAT_VERSION);
   executable.set_producer(
-      ("torch_ltc codegen " + codegenVersion + ", LLVM " + LLVM_VERSION_STRING)
+      ("torch_ltc codegen " + kCodegenVersion + ", LLVM " + LLVM_VERSION_STRING)
           .str());
   executable.set_cpu(kernels.getCpu().name + " " + kernels.getCpu().features);
   executable.set_name(options.programName);

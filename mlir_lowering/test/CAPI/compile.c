@@ -102,11 +102,50 @@ static void compileForeignOp(LtcCompiler compiler) {
   ltcProgramDestroy(program);
 }
 
+// A softmax over each of some matrices, compiled by that many threads.
+static LtcBytes compileMany(LtcCompiler compiler, int threads, size_t *kernels) {
+  enum { kCount = 6 };
+  LtcProgram program;
+  check(ltcProgramCreate(compiler, "many", &program));
+  LtcValue results[kCount];
+  for (int64_t i = 0; i < kCount; ++i) {
+    int64_t sizes[] = {i + 2, 40};
+    LtcTensorType type = {LTC_DTYPE_FLOAT32, 2, sizes};
+    LtcValue operands[] = {
+        ltcProgramAddTensorParameter(program, type, NULL, 0),
+        ltcProgramConstantInt(program, i % 2), ltcProgramConstantBool(program, 0)};
+    LtcLocation here = {"train.py", (int)i, NULL};
+    check(ltcProgramAppend(program, "aten._softmax", operands, 3, &type, 1, &here,
+                           &results[i]));
+  }
+  check(ltcProgramSetOutputs(program, results, NULL, kCount));
+  LtcCompileOptions options = {.threads = threads};
+  LtcCompileStatistics statistics;
+  LtcBytes executable;
+  check(ltcProgramCompile(program, &options, &executable, &statistics));
+  *kernels = statistics.kernels_compiled;
+  ltcProgramDestroy(program);
+  return executable;
+}
+
+static void compileWithThreads(LtcCompiler compiler) {
+  size_t kernels, same;
+  LtcBytes one = compileMany(compiler, 1, &kernels);
+  LtcBytes three = compileMany(compiler, 3, &same);
+  printf("threads: %d kernels or more, %s\n", kernels >= 4 && kernels == same ? 4 : 0,
+         one.size == three.size && !memcmp(one.data, three.data, one.size)
+             ? "equal executables"
+             : "different executables");
+  ltcBytesDestroy(one);
+  ltcBytesDestroy(three);
+}
+
 int main(void) {
   LtcCompiler compiler;
   check(ltcCompilerCreate(&compiler));
   compileStep(compiler);
   compileForeignOp(compiler);
+  compileWithThreads(compiler);
   ltcCompilerDestroy(compiler);
   return 0;
 }
@@ -125,3 +164,4 @@ int main(void) {
 // CHECK: result -0.100 0.900
 // CHECK: error: the program has no outputs yet
 // CHECK: error: backend contract, rule BC4: 'torch.mylib.scale' (train.py:14): the target cannot lower this op
+// CHECK: threads: 4 kernels or more, equal executables

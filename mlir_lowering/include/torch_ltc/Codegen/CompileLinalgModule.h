@@ -22,6 +22,8 @@ struct LinalgCompileOptions {
   std::string programName;
   /// Run MLIR's verifier between passes.
   bool verify = false;
+  /// Kernels are compiled by up to this many threads, the caller's among them.
+  unsigned threads = 1;
   /// `loc(...)` in the stages' texts.
   bool printLocations = false;
   /// Compile without library calls, fusion or scheduling, as one kernel made

@@ -1,0 +1,67 @@
+//===- KernelSet.h - Kernels of one program ---------------------*- C++ -*-===//
+//
+// Looks each kernel up in the cache; compiles what isn't there, by several
+// threads: nine tenths of what a program's compilation takes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_CODEGEN_KERNELSET_H
+#define TORCH_LTC_CODEGEN_KERNELSET_H
+
+#include "torch_ltc/Codegen/CompileLinalgModule.h"
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+
+#include "executable.pb.h"
+
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mlir::torch_ltc {
+
+/// Part of each kernel's key and of the executable: raise it when the code
+/// generated for the same kernel changes.
+inline constexpr StringLiteral kCodegenVersion = "2";
+
+class KernelSet {
+public:
+  KernelSet(ModuleOp module, const LinalgCompileOptions &options,
+            const KernelObjectCache &cache,
+            ::torch_ltc::runtime::Executable &executable);
+
+  /// Index in `Executable.kernels` of the kernel that `call` needs; its object
+  /// is there after `compile`.
+  unsigned add(ltc::KernelCallOp call, ArrayRef<int64_t> aliases);
+
+  /// Compiles what the cache doesn't have. On failure errors were emitted.
+  LogicalResult compile();
+
+  size_t numCompiled() const { return pending.size(); }
+  const TargetCpu &getCpu() const { return compiler.getCpu(); }
+  /// Of all kernels, in order, if the options ask for texts.
+  const KernelTexts &getTexts() const { return texts; }
+
+private:
+  struct Pending {
+    func::FuncOp kernel;
+    SmallVector<int64_t> aliases;
+    ::torch_ltc::runtime::Kernel *message;
+    size_t sourceSize;
+    KernelTexts texts;
+  };
+
+  std::string keyOf(StringRef name, StringRef source) const;
+  LogicalResult compileOne(KernelCompiler &with, Pending &kernel) const;
+
+  SymbolTable symbols;
+  const LinalgCompileOptions &options;
+  const KernelObjectCache &cache;
+  ::torch_ltc::runtime::Executable &executable;
+  KernelCompiler compiler; // of the caller's thread
+  llvm::StringMap<unsigned> indexOfName;
+  std::vector<Pending> pending;
+  KernelTexts texts;
+};
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CODEGEN_KERNELSET_H
