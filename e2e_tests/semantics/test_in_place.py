@@ -113,6 +113,10 @@ ERRORS: dict[str, Callable[[torch.Tensor], object]] = {
     "out= with gradients": lambda x: torch.add(x, x, out=torch.empty_like(x)),
     "grad of an integer": lambda x: x.long().requires_grad_(),
     "result doesn't fit": lambda x: x.detach().long().add_(1.5),
+    "a number that doesn't fit": lambda x: x.detach().long().mul_(1.5),
+    "a tensor that doesn't fit": lambda x: x.detach().long().addcmul_(x, x),
+    "a mask of a product": lambda x: (x.detach() > 2).mul_(x.detach()),
+    "a quotient of integers": lambda x: x.detach().long().div_(2),
     "broadcast in place": lambda x: x.detach()[:1].add_(x.detach()),
     "sizes": lambda x: x.detach().copy_(torch.ones(4).to(x.device)),
 }

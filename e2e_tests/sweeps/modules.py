@@ -60,7 +60,7 @@ def inputs_of(info: ModuleInfo, training: bool, limit: int | None) -> list[Modul
 def _double(value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.dtype == torch.float32:
         return value.detach().double().requires_grad_(value.requires_grad)
-    return torch.float64 if value is torch.float32 else value
+    return value
 
 
 def run(
@@ -73,15 +73,16 @@ def run(
     """Outputs, gradients of a weighted sum of them, buffers."""
     widen = _double if double else lambda value: value
     construct = one.constructor_input
-    args, kwargs = tree_map(widen, copy.deepcopy((construct.args, construct.kwargs)))
+    args, kwargs = copy.deepcopy((construct.args, construct.kwargs))
     torch.manual_seed(3)
+    # Of float32, then widened: other numbers are drawn for parameters of float64.
     module = info.module_cls(*args, **kwargs).train(training)
     module = (module.double() if double else module).to(device)
     mover = Mover(device)
     forward = one.forward_input
-    args, kwargs = tree_map(
-        lambda value: mover(widen(value)), (forward.args, forward.kwargs)
-    )
+    # The mover knows tensors by their identity: all of them have to live.
+    widened = tree_map(widen, (forward.args, forward.kwargs))
+    args, kwargs = tree_map(mover, widened)
     torch.manual_seed(7)
     outputs = tensors(module(*args, **kwargs))
     results = list(outputs)

@@ -59,8 +59,11 @@ public:
       return previous.callBoxed(op, keys, stack);
     if (isChecked)
       checkOverlaps(self, arguments);
-    if (!fitsInPlace(functional, arguments, &isDense))
+    if (!fitsInPlace(functional, arguments, &isDense)) {
+      // Not all of torch's Meta kernels look (`mul_`, 2.13).
+      checkResultFits(functional, arguments, self.scalar_type());
       return previous.callBoxed(op, keys, stack);
+    }
     at::Tensor written = self;
     at::Tensor value = newValue(arguments);
     torch::jit::drop(*stack, arguments.size());

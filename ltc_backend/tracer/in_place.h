@@ -20,6 +20,12 @@ bool fitsInPlace(const OpRecord &functional,
                  c10::ArrayRef<c10::IValue> arguments,
                  bool (*isOurs)(const at::Tensor &));
 
+/// Throws eager's error if the op's result, where its dtype follows from a
+/// simple rule, doesn't cast to the type of what is written.
+void checkResultFits(const OpRecord &functional,
+                     c10::ArrayRef<c10::IValue> arguments,
+                     at::ScalarType written);
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_TRACER_IN_PLACE_H

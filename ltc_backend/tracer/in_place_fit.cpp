@@ -7,6 +7,7 @@
 #include <algorithm>
 
 using namespace torch_ltc;
+using c10::IValue;
 
 static bool takeTheSame(const c10::FunctionSchema &a,
                         const c10::FunctionSchema &b) {
@@ -48,13 +49,13 @@ static bool broadcastsTo(at::IntArrayRef from, at::IntArrayRef to) {
 }
 
 bool torch_ltc::fitsInPlace(const OpRecord &functional,
-                            c10::ArrayRef<c10::IValue> arguments,
+                            c10::ArrayRef<IValue> arguments,
                             bool (*isOurs)(const at::Tensor &)) {
   if (!arguments[0].isTensor() || !isOurs(arguments[0].toTensor()))
     return false;
   const at::Tensor &self = arguments[0].toTensor();
   at::native::ResultTypeState state;
-  for (const c10::IValue &argument : arguments) {
+  for (const IValue &argument : arguments) {
     if (argument.isTensor()) {
       const at::Tensor &tensor = argument.toTensor();
       bool isNumber =
@@ -75,4 +76,39 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
     return false;
   return functional.dtypeRule == DTypeRule::selfDType ||
          c10::canCast(type, self.scalar_type());
+}
+
+/// The dtype of the functional op's result, where its rule is a simple one.
+static std::optional<at::ScalarType>
+resultType(const OpRecord &record, c10::ArrayRef<IValue> arguments) {
+  if (record.dtypeRule == DTypeRule::selfDType)
+    return arguments[0].isTensor() && arguments[0].toTensor().defined()
+               ? std::optional(arguments[0].toTensor().scalar_type())
+               : std::nullopt;
+  if (record.dtypeRule != DTypeRule::promoteDType &&
+      record.dtypeRule != DTypeRule::promote_floatDType)
+    return std::nullopt;
+  at::native::ResultTypeState state;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const IValue &argument = arguments[i];
+    if (argument.isTensor() && argument.toTensor().defined())
+      state = at::native::update_result_type_state(argument.toTensor(), state);
+    else if (argument.isTensorList())
+      for (const at::Tensor &tensor : argument.toTensorVector())
+        state = at::native::update_result_type_state(tensor, state);
+    else if (argument.isScalar() && isPromotedNumber(record.arguments[i].name))
+      state = at::native::update_result_type_state(argument.toScalar(), state);
+  }
+  at::ScalarType type = at::native::result_type(state);
+  bool becomesFloat = record.dtypeRule == DTypeRule::promote_floatDType &&
+                      c10::isIntegralType(type, /*includeBool=*/true);
+  return becomesFloat ? c10::get_default_dtype_as_scalartype() : type;
+}
+
+void torch_ltc::checkResultFits(const OpRecord &functional,
+                                c10::ArrayRef<IValue> arguments,
+                                at::ScalarType written) {
+  std::optional<at::ScalarType> type = resultType(functional, arguments);
+  TORCH_CHECK(!type || c10::canCast(*type, written), "result type ", *type,
+              " can't be cast to the desired output type ", written);
 }

@@ -10,11 +10,11 @@
 
 #include "ir/op_record.h"
 #include "tracer/boxed_kernels.h"
+#include "tracer/in_place.h"
 #include "tracer/memory_overlap.h"
 #include "tracer/registration.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/native/TypeProperties.h>
 
 using namespace torch_ltc;
 using c10::DispatchKey;
@@ -23,33 +23,6 @@ using c10::OperatorHandle;
 using torch::jit::Stack;
 
 namespace {
-
-/// The dtype of the functional op's result, where its rule is a simple one.
-std::optional<at::ScalarType> resultType(const OpRecord &record,
-                                         c10::ArrayRef<IValue> arguments) {
-  if (record.dtypeRule == DTypeRule::selfDType)
-    return arguments[0].isTensor() && arguments[0].toTensor().defined()
-               ? std::optional(arguments[0].toTensor().scalar_type())
-               : std::nullopt;
-  if (record.dtypeRule != DTypeRule::promoteDType &&
-      record.dtypeRule != DTypeRule::promote_floatDType)
-    return std::nullopt;
-  at::native::ResultTypeState state;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const IValue &argument = arguments[i];
-    if (argument.isTensor() && argument.toTensor().defined())
-      state = at::native::update_result_type_state(argument.toTensor(), state);
-    else if (argument.isTensorList())
-      for (const at::Tensor &tensor : argument.toTensorVector())
-        state = at::native::update_result_type_state(tensor, state);
-    else if (argument.isScalar() && isPromotedNumber(record.arguments[i].name))
-      state = at::native::update_result_type_state(argument.toScalar(), state);
-  }
-  at::ScalarType type = at::native::result_type(state);
-  bool becomesFloat = record.dtypeRule == DTypeRule::promote_floatDType &&
-                      c10::isIntegralType(type, /*includeBool=*/true);
-  return becomesFloat ? c10::get_default_dtype_as_scalartype() : type;
-}
 
 class CheckedOut final : public c10::OperatorKernel {
 public:
@@ -70,10 +43,7 @@ private:
   void check(c10::ArrayRef<IValue> arguments, const at::Tensor &out) const {
     if (!out.defined() || !out.device().is_lazy())
       return;
-    std::optional<at::ScalarType> type = resultType(functional, arguments);
-    TORCH_CHECK(!type || c10::canCast(*type, out.scalar_type()), "result type ",
-                *type, " can't be cast to the desired output type ",
-                out.scalar_type());
+    checkResultFits(functional, arguments, out.scalar_type());
     if (functional.family != Family::elementwise)
       return;
     checkWrittenOnce(out, functional.name);
