@@ -89,6 +89,12 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
         *torch.unbind_copy(x),
         *torch.split_copy(x, 2, 2),
     ],
+    "fill": lambda x: [
+        torch.fill(x, 2.0),
+        torch.fill(x, torch.tensor(2.0).to(x.device)),
+        torch.ops.aten.zero(x),
+        x.clone().fill_(torch.tensor(2.0).to(x.device)),
+    ],
     "gather": lambda x: x.gather(1, torch.zeros(2, 1, 4, 5).long().to(x.device)),
 }  # fmt: skip
 

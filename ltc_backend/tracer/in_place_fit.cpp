@@ -21,7 +21,7 @@ static bool takeTheSame(const c10::FunctionSchema &a,
 std::optional<c10::OperatorHandle>
 torch_ltc::elementwiseInPlace(const OpRecord &record) {
   if (record.family != Family::elementwise &&
-      record.name != "aten::fill.Scalar" && record.name != "aten::zero")
+      !record.name.starts_with("aten::fill.") && record.name != "aten::zero")
     return std::nullopt;
   const c10::OperatorName &own = record.handle->operator_name();
   // "pow.Tensor_Scalar" is written as "pow_.Scalar".
@@ -54,6 +54,10 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
   if (!arguments[0].isTensor() || !isOurs(arguments[0].toTensor()))
     return false;
   const at::Tensor &self = arguments[0].toTensor();
+  // A value of another rank is an error of torch's.
+  if (functional.name == "aten::fill.Tensor" &&
+      arguments[1].toTensor().dim() != 0)
+    return false;
   at::native::ResultTypeState state;
   for (const IValue &argument : arguments) {
     if (argument.isTensor()) {

@@ -24,6 +24,7 @@ SHAPE_RULES = (
     "copy",
     "clamp",
     "lerp",
+    "fill",
     "masked_fill",
     "log_sigmoid",
     "glu",

@@ -107,3 +107,13 @@ bool shape_rules::arange(const Arguments &arguments, ScalarType dtype,
   addResult(results, dtype, {rangeLength(start, end, step, dtype)});
   return true;
 }
+
+bool shape_rules::fill(const Arguments &arguments, ScalarType dtype,
+                       ResultShapes &results) {
+  TORCH_CHECK(arguments.rank(1) == 0,
+              "fill_ only supports 0-dimension value tensor but got tensor "
+              "with ",
+              arguments.rank(1), " dimensions.");
+  addResult(results, dtype, arguments.sizes(0));
+  return true;
+}

@@ -343,15 +343,16 @@ StrideRule torch_ltc::strideRuleOf(std::string_view opName, Family family,
   };
   for (std::string_view name :
        {"select_scatter", "slice_scatter", "diagonal_scatter",
-        "as_strided_scatter", "aten::fill.", "aten::zero", "index_put",
-        "index_fill", "aten::copy", "aten::put"})
-    if (has(name) && !has("_like") && opName != "aten::zeros")
+        "as_strided_scatter", "index_put", "index_fill", "aten::copy",
+        "aten::put"})
+    if (has(name))
       return StrideRule::LikeSelf;
   if (opName == "aten::index.Tensor" || opName == "aten::_unsafe_index.Tensor")
     return StrideRule::Index;
   if (opName == "aten::stack")
     return StrideRule::MemoryFormat;
-  if (has("_like") || opName == "aten::flip" || opName == "aten::roll")
+  if (has("_like") || has("aten::fill.") || opName == "aten::zero" ||
+      opName == "aten::flip" || opName == "aten::roll")
     return StrideRule::Preserve;
   // Eager fills a row-major copy, or makes a row-major result.
   if (opName == "aten::pow.Scalar" || has("masked_fill") ||
