@@ -6,6 +6,7 @@ import torch
 import torch._lazy.metrics
 import torch_ltc
 from counting import counting
+from subprocesses import run_python
 
 COUNTERS = [
     "steps",
@@ -38,6 +39,28 @@ def test_all_counters_are_there() -> None:
         assert metrics["timers"][name]["count"] >= 0
     torch_ltc.reset_metrics()
     assert not any(torch_ltc.metrics()[name] for name in COUNTERS)
+
+
+def test_asking_loads_neither_runtime_nor_compiler(own_cache: str) -> None:
+    program = """
+        import torch, torch_ltc
+        kept = torch.ones(3, device="lazy") + 1
+        cache = torch_ltc.metrics()["cache"]
+        torch_ltc.metrics_report()
+        print(cache["directory"], cache["writable"], cache["problem"] or "none")
+        mapped = open("/proc/self/maps").read()
+        print("libltc_runtime" in mapped, "libLLVM" in mapped, "libMLIR" in mapped)
+        kept.tolist()
+        print("libltc_runtime" in open("/proc/self/maps").read())
+        print(torch_ltc.metrics()["cache"]["stores"] > 0)
+    """
+    result = run_python(program, TORCH_LTC_CACHE="1")
+    assert result.stdout.splitlines() == [
+        f"{own_cache} True none",
+        "False False False",
+        "True",
+        "True",
+    ]
 
 
 def test_counts_of_a_step() -> None:

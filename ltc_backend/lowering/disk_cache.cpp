@@ -8,6 +8,7 @@
 #include "executor/program.h"
 #include "lowering/compiler_library.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -41,16 +42,20 @@ struct OpenCache {
   CachePtr cache;
 };
 
+std::string configuredDirectory() {
+  if (!config().cache.get())
+    return "";
+  std::string directory = config().cache_dir.get();
+  return directory.empty() ? defaultCacheDirectory() : directory;
+}
+
+std::atomic<bool> isOpen{false};
+
 OpenCache &openCache() {
   static auto *instance = new OpenCache;
   static std::mutex openMutex;
   std::lock_guard<std::mutex> lock(openMutex);
-  std::string directory;
-  if (config().cache.get()) {
-    directory = config().cache_dir.get();
-    if (directory.empty())
-      directory = defaultCacheDirectory();
-  }
+  std::string directory = configuredDirectory();
   int64_t sizeMb = config().cache_size_mb.get();
   if (instance->cache && instance->directory == directory &&
       instance->sizeMb == sizeMb)
@@ -73,6 +78,7 @@ OpenCache &openCache() {
   instance->directory = directory;
   instance->sizeMb = sizeMb;
   instance->countedRejected = 0;
+  isOpen.store(true);
   return *instance;
 }
 
@@ -136,12 +142,18 @@ LtcKernelCache torch_ltc::kernelCache() {
   return {lookupKernel, storeKernel, nullptr};
 }
 
-CacheDescription torch_ltc::describeCache() {
-  OpenCache &open = openCache();
+CacheDescription torch_ltc::describeCache(bool open) {
   CacheDescription result;
-  result.directory = open.directory;
-  result.maxBytes = uint64_t(open.sizeMb) << 20;
-  result.statistics = ltcCacheGetStatistics(open.cache.get());
+  result.isOpen = open || isOpen.load();
+  if (!result.isOpen) {
+    result.directory = configuredDirectory();
+    result.maxBytes = uint64_t(config().cache_size_mb.get()) << 20;
+    return result;
+  }
+  OpenCache &cache = openCache();
+  result.directory = cache.directory;
+  result.maxBytes = uint64_t(cache.sizeMb) << 20;
+  result.statistics = ltcCacheGetStatistics(cache.cache.get());
   std::lock_guard<std::mutex> lock(cacheMutex);
   result.problem = cacheProblem;
   return result;

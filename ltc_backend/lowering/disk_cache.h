@@ -24,9 +24,12 @@ struct CacheDescription {
   std::string directory; // "" when the disk isn't used
   std::string problem;   // why it can't be written, "" if it can
   uint64_t maxBytes = 0;
-  LtcCacheStatistics statistics{};
+  bool isOpen = false;
+  LtcCacheStatistics statistics{}; // zero unless open
 };
-CacheDescription describeCache();
+/// As configured. Opening the cache loads the runtime, so one that no program
+/// has needed yet is opened only if the caller asks for it.
+CacheDescription describeCache(bool open);
 
 } // namespace torch_ltc
 

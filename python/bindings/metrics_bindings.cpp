@@ -126,15 +126,21 @@ py::list steps() {
   return result;
 }
 
-py::dict cacheInfo() {
-  CacheDescription cache = describeCache();
+/// The folder, or the one that it will be made in.
+std::filesystem::path existingFolder(std::filesystem::path folder) {
+  std::error_code ignored;
+  while (!std::filesystem::exists(folder, ignored) &&
+         folder.has_parent_path() && folder != folder.parent_path())
+    folder = folder.parent_path();
+  return folder;
+}
+
+py::dict cacheInfo(bool open) {
+  CacheDescription cache = describeCache(open);
   std::string problem = cache.problem;
-  if (problem.empty() && !cache.directory.empty()) {
-    std::error_code ignored;
-    std::filesystem::create_directories(cache.directory, ignored);
-    if (::access(cache.directory.c_str(), W_OK) != 0)
-      problem = "'" + cache.directory + "' can't be written";
-  }
+  if (problem.empty() && !cache.directory.empty() &&
+      ::access(existingFolder(cache.directory).c_str(), W_OK) != 0)
+    problem = "'" + cache.directory + "' can't be written";
   py::dict result;
   result["directory"] = cache.directory;
   result["writable"] = !cache.directory.empty() && problem.empty();
@@ -213,7 +219,7 @@ void torch_ltc::bindMetrics(py::module_ &module) {
     syncLog().clear();
     clearStepLogs();
   });
-  module.def("cache_info", &cacheInfo);
+  module.def("cache_info", &cacheInfo, py::arg("open") = false);
   module.def("clear_program_memory", [] {
     py::gil_scoped_release noGil;
     clearPrograms();

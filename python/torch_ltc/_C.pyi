@@ -379,7 +379,7 @@ class CacheInfo(TypedDict):
     directory: str  # "" when the disk isn't used
     writable: bool
     problem: str  # why it isn't writable, "" otherwise
-    bytes: int
+    bytes: int  # as all counts here 0 until the first program opens the cache
     max_bytes: int
     memory_hits: int
     disk_hits: int
@@ -388,7 +388,9 @@ class CacheInfo(TypedDict):
     evictions: int
     rejected: int
 
-def cache_info() -> CacheInfo: ...
+def cache_info(open: bool = False) -> CacheInfo:
+    """`open`: opens the cache, which loads the runtime, if no program has yet."""
+
 def clear_program_memory() -> None:
     """Forgets compiled programs in memory (not on disk)."""
 

@@ -126,7 +126,7 @@ def _cache() -> Finding:
     from torch_ltc._backend import bindings
     from torch_ltc.report import bytes_text
 
-    info = bindings().cache_info()
+    info = bindings().cache_info(open=True)
     if not info["directory"]:
         text = "in memory only: each process compiles anew (config.cache)"
         return Finding(True, "cache", text, fatal=False)
