@@ -11,7 +11,9 @@ import jax_peer
 import pytest
 import torch
 import torch_ltc
+from lowering.linalg.inputs import random
 from lowering.linalg.native import LTC_OPT
+from lowering.linalg.test_convolution import GEOMETRIES
 from lowering.linalg.test_values import FAMILIES, compare
 from lowering.linalg.torch_text import Case, Function, make_function
 
@@ -81,6 +83,14 @@ def run_tosa(text: str, values: list[torch.Tensor]) -> list[torch.Tensor]:
     return module(*(v.to(spec.dtype) for v, spec in zip(values, module.inputs)))
 
 
+def run(
+    dialect: str, programs: list[tuple[str, list[torch.Tensor]]]
+) -> list[list[torch.Tensor]]:
+    if dialect == "tosa":
+        return [run_tosa(*program) for program in programs]
+    return jax_peer.run(programs)
+
+
 @pytest.mark.parametrize("dialect", TAKEN)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_values(family: str, dialect: str, request: pytest.FixtureRequest) -> None:
@@ -96,10 +106,7 @@ def test_values(family: str, dialect: str, request: pytest.FixtureRequest) -> No
     texts = {i: t for i, t in texts.items() if not cases[i].op.startswith(ROUNDED)}
     programs = [(text, arguments(functions[i])) for i, text in texts.items()]
     assert "Stack dump" not in errors
-    if dialect == "tosa":
-        results = [run_tosa(*program) for program in programs]
-    else:
-        results = jax_peer.run(programs)
+    results = run(dialect, programs)
     failures = []
     for i, outputs in zip(texts, results, strict=True):
         for number, pair in enumerate(zip(outputs, functions[i].expected, strict=True)):
@@ -114,3 +121,24 @@ def loosened(case: Case) -> Case:
     """Quotients by reciprocals and roots by powers are a few units off."""
     tolerance = max(case.tolerance or 0.0, 2e-6)
     return Case(case.op, case.args, case.kwargs, tolerance)
+
+
+def gradients(name: str) -> Function:
+    """Of a convolution's input, weight and bias."""
+    sizes, weight_sizes, *window = GEOMETRIES[name]
+    x, weight = random(*sizes), random(*weight_sizes)
+    y = torch.ops.aten.convolution(x, weight, None, *window)
+    arguments = (random(*y.shape), x, weight, [y.shape[1]], *window, [True] * 3)
+    return make_function(Case("convolution_backward", arguments), "program")
+
+
+@pytest.mark.parametrize("dialect", TAKEN)
+def test_gradients_of_convolutions(dialect: str) -> None:
+    names = [name for name in GEOMETRIES if (dialect, name) != ("tosa", "3d")]
+    functions = [gradients(name) for name in names]
+    texts, errors = converted(functions, dialect)
+    assert len(texts) == len(functions), errors
+    programs = [(text, arguments(functions[i])) for i, text in texts.items()]
+    for function, outputs in zip(functions, run(dialect, programs), strict=True):
+        for pair in zip(outputs, function.expected, strict=True):
+            torch.testing.assert_close(*pair, rtol=1e-4, atol=1e-4)

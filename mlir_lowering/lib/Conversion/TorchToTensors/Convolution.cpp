@@ -185,8 +185,8 @@ static LogicalResult lowerConvolutionBackward(TensorLowering &op) {
   if (failed(check(op)))
     return failure();
   ConvolutionArguments arguments(op, 4, op.rank(0) - 2);
-  if (arguments.transposed)
-    return op.fail("its transposed form isn't decomposed");
+  // Its gradients are the plain one's with input and output exchanged.
+  bool transposed = arguments.transposed;
   SmallVector<int64_t> mask = op.integers(10);
   Value gradient = factor(op, 0), input = factor(op, 1), weight = factor(op, 2);
   SmallVector<Value> results;
@@ -199,11 +199,13 @@ static LogicalResult lowerConvolutionBackward(TensorLowering &op) {
     if (!mask[i])
       result = op.zeros(op.resultSizes(i), computeDtypeOf(op.dtype(0)));
     else if (i == 0)
-      result =
-          inputGradient(op, gradient, weight, op.resultSizes(0), arguments);
+      result = transposed ? output(op, gradient, weight, arguments)
+                          : inputGradient(op, gradient, weight,
+                                          op.resultSizes(0), arguments);
     else if (i == 1)
-      result =
-          weightGradient(op, input, gradient, op.resultSizes(1), arguments);
+      result = weightGradient(op, transposed ? gradient : input,
+                              transposed ? input : gradient, op.resultSizes(1),
+                              arguments);
     else {
       SmallVector<int64_t> dims{0};
       llvm::append_range(dims, llvm::seq<int64_t>(2, op.rank(0)));
