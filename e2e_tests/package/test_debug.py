@@ -158,3 +158,22 @@ def test_torch_lazy_dump_ir() -> None:
 
     y = torch.ones(3, device="lazy").exp()
     assert "exp" in torch._lazy.debug.dump_ir([y], "text")
+
+
+def test_module_calls_are_replaced_only_for_source_info() -> None:
+    plain = torch.nn.Module.__call__
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh())
+    x = torch.ones(2, 3)
+    with torch_ltc.config(source_info=True):
+        assert torch.nn.Module.__call__ is not plain
+        compiled = torch.compile(model, backend="eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x), model(x))
+        lazy = model.to("lazy")
+        with pytest.raises(RuntimeError):
+            lazy(torch.ones(2, 5, device="lazy"))  # leaves its scopes
+        result = lazy(x.to("lazy")).sum()
+        text = debug.dump(result, stage="ir")
+    assert torch.nn.Module.__call__ is plain
+    lines = {line.split("(")[0].split()[-1]: line for line in text.splitlines()}
+    assert lines["aten::tanh"].endswith(" 1"), text
+    assert not lines["aten::sum"].endswith(" 1")

@@ -16,6 +16,7 @@ void bindOptimizers(pybind11::module_ &module);
 void bindConfig(pybind11::module_ &module);
 void bindMetrics(pybind11::module_ &module);
 void bindDebug(pybind11::module_ &module);
+void bindModuleScopes(pybind11::module_ &module);
 void bindPrograms(pybind11::module_ &module);
 void bindBackends(pybind11::module_ &module);
 void bindExecutables(pybind11::module_ &module);

@@ -91,6 +91,4 @@ void torch_ltc::bindDebug(py::module_ &module) {
       },
       NoGil());
   module.def("current_line", [] { return shortText(captureLocation()); });
-  module.def("push_module_scope", &pushModulePath);
-  module.def("pop_module_scope", &popModulePath);
 }

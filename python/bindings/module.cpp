@@ -37,6 +37,7 @@ PYBIND11_MODULE(_C, module) {
   torch_ltc::bindConfig(module);
   torch_ltc::bindMetrics(module);
   torch_ltc::bindDebug(module);
+  torch_ltc::bindModuleScopes(module);
   torch_ltc::bindPrograms(module);
   torch_ltc::bindBackends(module);
   torch_ltc::bindExecutables(module);

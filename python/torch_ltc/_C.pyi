@@ -296,11 +296,18 @@ def tensor_origin(tensor: torch.Tensor) -> str:
 def current_line() -> str:
     """The user's innermost line: "train.py:12"."""
 
-def push_module_scope(path: str) -> None:
-    """Ops traced by this thread get the module path ("encoder.layer.0") until
-    `pop_module_scope`; used while `source_info` is on."""
+def enter_module(module: torch.nn.Module, /) -> None:
+    """Ops traced by this thread get the module's path ("encoder.layer.0") until
+    `leave_module`; around each call while `source_info` is on."""
 
-def pop_module_scope() -> None: ...
+def leave_module() -> None: ...
+def leave_all_modules() -> None:
+    """Of the calling thread."""
+
+def set_paths_below(
+    function: Callable[[torch.nn.Module], dict[torch.nn.Module, str]],
+) -> None:
+    """Tells `enter_module` the modules of an outermost one and their paths."""
 
 # -- programs for other compilers ------------------------------------------
 

@@ -8,15 +8,11 @@ them. Otherwise no hook is installed and nothing is paid.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import Any
 
 import torch
-from torch.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-)
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from torch_ltc._backend import bindings
 
@@ -33,32 +29,6 @@ def name_parameters(module: torch.nn.Module, prefix: str = "") -> int:
     return count
 
 
-class _Scopes(threading.local):
-    """The calling thread's stack of module calls."""
-
-    def __init__(self) -> None:
-        self.stack: list[str] = []
-        self.root: Any = lambda: None  # weak reference to the outermost module
-        self.paths: dict[int, str] = {}  # id of a submodule -> its path
-
-    def enter_root(self, module: torch.nn.Module) -> None:
-        if self.root() is not module:
-            self.root = weakref.ref(module)
-            self.paths = {id(m): path for path, m in module.named_modules()}
-
-    def path_of(self, module: torch.nn.Module) -> str:
-        path = self.paths.get(id(module))
-        if path is None:  # added after the first call
-            root = self.root()
-            if root is not None:
-                self.paths = {id(m): p for p, m in root.named_modules()}
-            path = self.paths.get(id(module), type(module).__name__)
-        return path
-
-
-_scopes = _Scopes()
-_push: Any = None  # of the bindings, while hooks are installed
-_pop: Any = None
 _handles: list[Any] = []
 
 # Modules whose parameters have names, with all their submodules.
@@ -71,35 +41,49 @@ def _name_once(module: torch.nn.Module, args: Any) -> None:
         _named.update(module.modules())
 
 
-# These two run for every call of a module: locals instead of attributes.
-def _enter_scope(module: torch.nn.Module, args: Any) -> None:
-    scopes = _scopes
-    stack = scopes.stack
-    if not stack:
-        scopes.enter_root(module)
-        _name_once(module, args)
-    path = scopes.paths.get(id(module))
-    if path is None:
-        path = scopes.path_of(module)
-    stack.append(path)
-    _push(path)
+def _paths_below(root: torch.nn.Module) -> dict[torch.nn.Module, str]:
+    """For `enter_module`, which is in module_scopes.cpp."""
+    _name_once(root, ())
+    return {module: path for path, module in root.named_modules()}
 
 
-def _leave_scope(module: torch.nn.Module, args: Any, output: Any) -> None:
-    stack = _scopes.stack
-    if stack:
-        stack.pop()
-        _pop()
+_call = torch.nn.Module.__call__
 
 
+def _call_in_scope(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    """Replaces Module's `__call__`: PyTorch's hooks around each call would take
+    several times as long (torch 2.13)."""
+    if torch.compiler.is_compiling():
+        return _call(self, *args, **kwargs)
+    _enter(self)
+    try:
+        return _call(self, *args, **kwargs)
+    finally:
+        _leave()
+
+
+_enter: Any = None  # of the bindings
+_leave: Any = None
 _mode = ""
 
 
+def _replace_call(wanted: bool) -> None:
+    """Takes back its own replacement only, not that of a tracer that is at work."""
+    global _call
+    present = torch.nn.Module.__call__
+    if wanted and present is not _call_in_scope:
+        _call = present
+        torch.nn.Module.__call__ = _call_in_scope
+    elif not wanted and present is _call_in_scope:
+        torch.nn.Module.__call__ = _call
+
+
 def refresh() -> None:
-    """Installs or removes the hooks as the configuration asks."""
-    global _mode, _push, _pop
+    """Installs or removes them as the configuration asks."""
+    global _mode, _enter, _leave
     backend = bindings()
-    _push, _pop = backend.push_module_scope, backend.pop_module_scope
+    _enter, _leave = backend.enter_module, backend.leave_module
+    backend.set_paths_below(_paths_below)
     named = backend.config_get("dump") or backend.config_get("backend")
     wanted = "names" if named else ""
     wanted = "scopes" if backend.config_get("source_info") else wanted
@@ -107,13 +91,8 @@ def refresh() -> None:
         return
     while _handles:
         _handles.pop().remove()
-    while _scopes.stack:
-        _scopes.stack.pop()
-        backend.pop_module_scope()
+    backend.leave_all_modules()
     if wanted == "names":
         _handles.append(register_module_forward_pre_hook(_name_once))
-    elif wanted == "scopes":
-        _handles.append(register_module_forward_pre_hook(_enter_scope))
-        # `always_call`: a forward that raises must leave its scope as well.
-        _handles.append(register_module_forward_hook(_leave_scope, always_call=True))
+    _replace_call(wanted == "scopes")
     _mode = wanted

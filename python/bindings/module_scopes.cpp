@@ -1,0 +1,114 @@
+//===- module_scopes.cpp - Which module's call an op belongs to -----------===//
+//
+// What torch_ltc.naming calls before and after each module's call: for every
+// module of every step that is traced with source_info.
+//
+//===----------------------------------------------------------------------===//
+
+#include "bindings.h"
+
+#include "source/source_location.h"
+
+#include <string>
+#include <unordered_map>
+
+namespace py = pybind11;
+using namespace torch_ltc;
+
+namespace {
+
+/// Of one thread. Used with the GIL, and never destroyed: when a thread ends it
+/// may be too late to release a reference.
+struct Scopes {
+  size_t depth = 0;
+  PyObject *root = nullptr; // weak reference to the last outermost module
+  std::unordered_map<PyObject *, std::string> paths; // its modules
+};
+
+Scopes &scopesOfThread() {
+  static thread_local Scopes *scopes = nullptr;
+  if (!scopes)
+    scopes = new Scopes;
+  return *scopes;
+}
+
+/// Python's `paths_below(root)`: path by module, and a name for every
+/// parameter.
+PyObject *pathsBelow = nullptr;
+
+void learnPaths(Scopes &scopes, py::handle root) {
+  py::dict paths = py::reinterpret_borrow<py::object>(pathsBelow)(root);
+  scopes.paths.clear();
+  for (const auto &[module, path] : paths)
+    scopes.paths[module.ptr()] = path.cast<std::string>();
+}
+
+const std::string &pathOf(Scopes &scopes, PyObject *module) {
+  if (scopes.depth == 0) {
+    if (!scopes.root || PyWeakref_GetObject(scopes.root) != module) {
+      learnPaths(scopes, module);
+      Py_XDECREF(scopes.root);
+      scopes.root = PyWeakref_NewRef(module, nullptr);
+      if (!scopes.root)
+        throw py::error_already_set();
+    }
+  }
+  auto known = scopes.paths.find(module);
+  if (known != scopes.paths.end())
+    return known->second;
+  // Added after the first call, or called by the root without being in it.
+  PyObject *root = scopes.root ? PyWeakref_GetObject(scopes.root) : Py_None;
+  if (root != Py_None)
+    learnPaths(scopes, py::reinterpret_borrow<py::object>(root));
+  auto [entry, isNew] = scopes.paths.try_emplace(module);
+  if (isNew)
+    entry->second = Py_TYPE(module)->tp_name;
+  return entry->second;
+}
+
+/// Leaves nothing entered if it fails.
+PyObject *enterModule(PyObject *, PyObject *module) {
+  try {
+    Scopes &scopes = scopesOfThread();
+    pushModulePath(pathOf(scopes, module));
+    ++scopes.depth;
+  } catch (py::error_already_set &error) {
+    error.restore();
+    return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject *leaveModule(PyObject *, PyObject *) {
+  Scopes &scopes = scopesOfThread();
+  // Nothing to leave: source_info was switched off inside the call.
+  if (scopes.depth) {
+    --scopes.depth;
+    popModulePath();
+  }
+  Py_RETURN_NONE;
+}
+
+/// Of the calling thread: source_info was switched off inside a call.
+void leaveAllModules() {
+  Scopes &scopes = scopesOfThread();
+  for (; scopes.depth; --scopes.depth)
+    popModulePath();
+}
+
+// Without pybind11's dispatch, which costs more than what they do.
+PyMethodDef functions[] = {{"enter_module", enterModule, METH_O, nullptr},
+                           {"leave_module", leaveModule, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+} // namespace
+
+void torch_ltc::bindModuleScopes(py::module_ &module) {
+  if (PyModule_AddFunctions(module.ptr(), functions) != 0)
+    throw py::error_already_set();
+  module.def("leave_all_modules", &leaveAllModules);
+  module.def("set_paths_below", [](py::function function) {
+    Py_XDECREF(pathsBelow);
+    pathsBelow = function.release().ptr();
+  });
+}
