@@ -10,7 +10,26 @@ from torch import nn
 SENTENCES = {
     "quantize_per_tensor": lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
     "nested": lambda x: torch.nested.nested_tensor([x[0], x[1]]),
+    "nested on the device": lambda x: torch.nested.nested_tensor(
+        [torch.ones(2), torch.ones(3)], device="lazy"
+    ),
+    "jagged": lambda x: torch.nested.nested_tensor(
+        [torch.ones(2), torch.ones(3)], device="lazy", layout=torch.jagged
+    ),
+    "as jagged": lambda x: torch.nested.as_nested_tensor(x, layout=torch.jagged),
+    "nested, moved": lambda x: _nested(torch.strided).to("lazy"),
+    "jagged, moved": lambda x: _nested(torch.jagged).to("lazy"),
+    "values and offsets": lambda x: torch.nested.nested_tensor_from_jagged(
+        x, torch.tensor([0, 1, 4]).to("lazy")
+    ),
+    "narrowed": lambda x: torch.nested.narrow(
+        x, 1, torch.tensor([0, 1, 0, 1]), torch.tensor([2, 1, 2, 1]), torch.jagged
+    ),
 }
+
+
+def _nested(layout: torch.layout) -> torch.Tensor:
+    return torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=layout)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -56,6 +75,18 @@ MAKERS = [
     "made = torch.zeros(3, 3, device='lazy', layout=torch.sparse_csr)",
     "made = torch.sparse_csr_tensor([0, 1, 2], [0, 1], [1.0, 2.0], device='lazy')",
 ]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_nested_tensors_of_the_cpu_stay(layout: torch.layout) -> None:
+    parts = [part.tolist() for part in (_nested(layout) * 2).unbind()]
+    assert parts == [[2.0, 2.0], [2.0, 2.0, 2.0]]
+
+
+def test_the_sentence_names_the_line() -> None:
+    with pytest.raises(NotImplementedError, match=r"pad_seq.*refused_layouts\.py:\d+"):
+        torch.nested.nested_tensor([torch.ones(2)], device="lazy")
 
 
 def test_before_there_is_a_lazy_tensor() -> None:

@@ -77,6 +77,7 @@ def _connect() -> None:
         formulas,
         modules,
         naming,
+        nested_tensors,
         scripted,
         serialization,
         step,
@@ -88,6 +89,7 @@ def _connect() -> None:
     device_names.install()
     autocast.install()
     modules.install()
+    nested_tensors.install()
     formulas.install()
     scripted.install()
     custom_ops.install()
