@@ -93,6 +93,41 @@ def test_compilers_train_the_zoo(
     torch.testing.assert_close(losses, torch.stack(eager), rtol=1e-4, atol=0)
 
 
+PADDING = """
+import sys
+sys.path[:0] = [{folder!r}]
+import torch, torch_ltc, iree_compiler
+from torch.nn import functional as F
+
+def gradient(mode, device):
+    x = torch.linspace(0, 1, 60).reshape(1, 3, 4, 5).to(device).requires_grad_()
+    F.pad(x, (1, 2, 2, 1), mode=mode).square().sum().backward()
+    return x.grad.cpu()
+
+for mode in ("reflect", "replicate"):
+    with torch_ltc.use_backend({backend!r}):
+        result = gradient(mode, "lazy")
+    torch.testing.assert_close(result, gradient(mode, "cpu"))
+try:
+    with torch_ltc.use_backend({backend!r}), torch_ltc.config(source_info=True):
+        x = torch.ones(6, device="lazy")
+        print(torch.as_strided_scatter(x * 2, x[:2] * 3, (2,), (2,), 1).tolist())
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("backend", ["iree", "iree-linalg"])
+def test_what_iree_cannot_runs_eagerly_or_is_named(backend: str) -> None:
+    program = PADDING.format(folder=str(FOLDER), backend=backend)
+    said = run_python(program, PYTHONPATH=IREE.python_path()).stdout.splitlines()
+    if backend == "iree-linalg":
+        assert said == ["[2.0, 3.0, 2.0, 3.0, 2.0, 2.0]"]
+    else:
+        assert "'iree' doesn't support torch.aten.as_strided_scatter" in said[0]
+        assert "<string>:" in said[0]
+
+
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda p: p.stem)
 def test_examples_are_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) < 60

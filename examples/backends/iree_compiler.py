@@ -32,9 +32,8 @@ def compiler(input_type):
         function = context.modules[module.name][program.entry]
 
         def run(*arguments):
-            values = [
-                a.numpy() if isinstance(a, torch.Tensor) else a for a in arguments
-            ]
+            tensors = (isinstance(a, torch.Tensor) for a in arguments)
+            values = [a.numpy() if t else a for a, t in zip(arguments, tensors)]
             results = function(*values)
             results = results if isinstance(results, tuple) else (results,)
             return [  # bool is a byte to IREE
@@ -47,13 +46,13 @@ def compiler(input_type):
     return compile
 
 
+# What 3.13 compiles from no stage: runs eagerly.
+KINDS = ("reflection", "replication")
+PADS = [f"aten.{kind}_pad{n}d_backward" for kind in KINDS for n in "123"]
 # What its torch-mlir has no linalg for: runs eagerly, or take stage linalg.
-unsupported = [
-    "aten.avg_pool2d_backward",
-    "aten.embedding_dense_backward",
-    "aten.hardswish_backward",
-    "aten.select_backward",
-    "aten.slice_backward",
-]
-torch_ltc.register_backend("iree", compiler("torch"), unsupported_ops=unsupported)
-torch_ltc.register_backend("iree-linalg", compiler("auto"), stage="linalg")
+TORCH = """avg_pool2d_backward embedding_dense_backward hardswish_backward select_backward
+slice_backward reflection_pad1d reflection_pad2d reflection_pad3d as_strided_scatter"""
+unsupported = PADS + [f"aten.{name}" for name in TORCH.split()]
+register = torch_ltc.register_backend
+register("iree", compiler("torch"), unsupported_ops=unsupported)
+register("iree-linalg", compiler("auto"), stage="linalg", unsupported_ops=PADS)
