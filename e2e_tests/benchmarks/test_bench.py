@@ -44,7 +44,7 @@ def test_eager_and_lazy(tmp_path: Path) -> None:
     assert lazy["counts"]["compilations"] > 0  # its disk cache was empty
     assert 0 < lazy["first_warm"] < lazy["first_cold"]
     assert lazy["loss_difference"] < 1e-4 and len(lazy["losses"]) == 5
-    assert lazy["ops"] > 40 and lazy["peak"] > lazy["base"] > 0
+    assert lazy["ops"] > 10 and lazy["peak"] > lazy["base"] > 0
     assert "perceptron 3x64" in (tmp_path / "bench.svg").read_text()
 
 
