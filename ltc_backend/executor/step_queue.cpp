@@ -8,6 +8,8 @@
 #include "events/step_log.h"
 #include "lowering/library_pages.h"
 
+#include "torch_ltc-c/runtime.h"
+
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <pthread.h>
@@ -211,6 +213,7 @@ void torch_ltc::scheduleStep(ScheduledStep step) {
   if (at::hasCallbacks())
     step.threadState.emplace();
   if (config().async_execution.get()) {
+    ltcReleaseCallerThreads(step.numThreads);
     queue().push(std::move(step));
     return;
   }

@@ -12,14 +12,19 @@
 
 #include "torch_ltc-c/runtime.h"
 
+#include <atomic>
+
 using namespace torch_ltc;
 
 namespace {
+
+std::atomic<bool> isLoaded{false};
 
 template <typename Function> Function find(const char *name, Function) {
   // A failed load throws and is tried again the next time.
   static void *library =
       openLibrary(siblingLibraryPath("libltc_runtime.so"), "runtime");
+  isLoaded.store(true, std::memory_order_relaxed);
   return reinterpret_cast<Function>(findFunction(library, name, "runtime"));
 }
 
@@ -50,6 +55,15 @@ void ltcBytesDestroy(LtcBytes bytes) {
     return;
   static const auto real = find("ltcBytesDestroy", &ltcBytesDestroy);
   real(bytes);
+}
+
+// Asked for before each step, of which some need no runtime.
+void ltcReleaseCallerThreads(int threads) {
+  if (!isLoaded.load(std::memory_order_relaxed))
+    return;
+  static const auto real =
+      find("ltcReleaseCallerThreads", &ltcReleaseCallerThreads);
+  real(threads);
 }
 
 LtcStatus ltcExecutableLoad(const char *data, size_t size,

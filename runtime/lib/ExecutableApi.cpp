@@ -5,6 +5,8 @@
 #include "LoadedExecutable.h"
 #include "torch_ltc-c/runtime.h"
 
+#include <omp.h>
+
 using namespace torch_ltc::runtime;
 
 struct LtcExecutableStorage {
@@ -69,4 +71,11 @@ LtcCommandInfo ltcExecutableCommand(LtcExecutable executable, size_t index) {
 LtcStatus ltcExecutableRun(LtcExecutable executable,
                            const LtcRunArguments *arguments) {
   return guarded([&] { return executable->loaded->run(*arguments); });
+}
+
+void ltcReleaseCallerThreads(int num_threads) {
+  // As libgomp counts (GCC 12): both teams' threads without their leaders, and
+  // one for the process.
+  if (num_threads > 1 && 2 * (num_threads - 1) + 1 > omp_get_num_procs())
+    omp_pause_resource_all(omp_pause_soft);
 }

@@ -203,6 +203,13 @@ LTC_EXPORT LtcCacheStatistics ltcCacheGetStatistics(LtcCache cache);
 /// features as one string: part of every key.
 LTC_EXPORT const char *ltcCacheSalt(void);
 
+/// Ends the OpenMP threads that wait for the calling thread, if together with
+/// as many for the thread that runs executables (`num_threads`, with it) the
+/// process has more than processors: libgomp then lets all of them sleep after
+/// each parallel command, and to wake one takes longer than most commands. The
+/// calling thread gets new ones when it next needs them.
+LTC_EXPORT void ltcReleaseCallerThreads(int num_threads);
+
 /// Host CPU name and LLVM feature string in use. `TORCH_LTC_CPU` of the
 /// configuration table overrides them through `ltcSetTargetCpu` before the
 /// first compile (features: "" for those of the name).
