@@ -128,4 +128,18 @@ v4 = aten.index.Tensor(v0, [v1, v2, v3])
 v5 = aten.sinc.default(v4)
 v6 = aten.sum.dim_IntList(v5, None, False, dtype=torch.float16)
 """,
+    # The name begins as that of `copy`, which keeps strides.
+    "a draw into what copysign makes of an overlapping view": """
+v0 = grid(596, [3], torch.float32).requires_grad_()
+v1 = aten.as_strided.default(v0, [3, 1, 2], [0, 1, 1])
+v2 = aten.copysign.Scalar(v1, 0.75)
+aten.uniform_.default(v2, 0.0, 1.0)
+""",
+    "strides of roll": """
+v0 = grid(61, [3, 5, 4, 4], torch.bfloat16)
+v1 = aten.diagonal.default(v0, 2, 2, 1)
+v2 = aten.fmod.Scalar(v1, 0.5)
+v3 = aten.roll.default(v2, [3], [0])
+v4 = aten._unsafe_view.default(v3, [18, -1])
+""",
 }

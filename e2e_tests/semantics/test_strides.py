@@ -89,6 +89,8 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
         *torch.unbind_copy(x),
         *torch.split_copy(x, 2, 2),
     ],
+    "copysign": lambda x: [torch.copysign(x, 0.5), torch.copysign(x, x)],
+    "roll": lambda x: [torch.roll(x, 1, 0), torch.roll(x, (1, 2), (2, 3))],
     "fill": lambda x: [
         torch.fill(x, 2.0),
         torch.fill(x, torch.tensor(2.0).to(x.device)),

@@ -343,16 +343,17 @@ StrideRule torch_ltc::strideRuleOf(std::string_view opName, Family family,
   };
   for (std::string_view name :
        {"select_scatter", "slice_scatter", "diagonal_scatter",
-        "as_strided_scatter", "index_put", "index_fill", "aten::copy",
-        "aten::put"})
+        "as_strided_scatter", "index_put", "index_fill", "aten::put"})
     if (has(name))
       return StrideRule::LikeSelf;
+  if (opName == "aten::copy") // and not copysign
+    return StrideRule::LikeSelf;
   if (opName == "aten::index.Tensor" || opName == "aten::_unsafe_index.Tensor")
     return StrideRule::Index;
   if (opName == "aten::stack")
     return StrideRule::MemoryFormat;
   if (has("_like") || has("aten::fill.") || opName == "aten::zero" ||
-      opName == "aten::flip" || opName == "aten::roll")
+      opName == "aten::flip")
     return StrideRule::Preserve;
   // Eager fills a row-major copy, or makes a row-major result.
   if (opName == "aten::pow.Scalar" || has("masked_fill") ||
@@ -370,7 +371,9 @@ StrideRule torch_ltc::strideRuleOf(std::string_view opName, Family family,
   default:
     break;
   }
-  if (has("_pad") || has("aten::cat") || has("upsample") || has("pixel_"))
+  // Eager rolls by concatenating two parts.
+  if (has("_pad") || has("aten::cat") || opName == "aten::roll" ||
+      has("upsample") || has("pixel_"))
     return StrideRule::MemoryFormat;
   if (has("dropout"))
     return StrideRule::Elementwise;
