@@ -20,6 +20,7 @@
 #include <ATen/ops/sqrt.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cmath>
 
 using namespace torch_ltc;
@@ -69,23 +70,15 @@ bool isPlainLike(const Tensor &tensor, const Tensor &parameter) {
          tensor.sizes() == parameter.sizes();
 }
 
-bool isPlain(const AdamState &state) {
-  size_t count = state.parameters.size();
-  for (const auto *list :
-       {&state.gradients, &state.expAvgs, &state.expAvgSqs, &state.steps})
-    if (list->size() != count)
+bool isPlain(const AdamEntry &entry) {
+  at::ScalarType dtype = entry.parameter.scalar_type();
+  if ((dtype != at::ScalarType::Float && dtype != at::ScalarType::Double) ||
+      !isCpuCount(entry.step))
+    return false;
+  for (const Tensor *tensor :
+       {&entry.parameter, &entry.gradient, &entry.expAvg, &entry.expAvgSq})
+    if (!isPlainLike(*tensor, entry.parameter))
       return false;
-  for (size_t i = 0; i < count; ++i) {
-    const Tensor &parameter = state.parameters[i];
-    bool isWide = parameter.scalar_type() == at::ScalarType::Float ||
-                  parameter.scalar_type() == at::ScalarType::Double;
-    if (!isWide || !isCpuCount(state.steps[i]))
-      return false;
-    for (const auto *list : {&state.parameters, &state.gradients,
-                             &state.expAvgs, &state.expAvgSqs})
-      if (!isPlainLike((*list)[i], parameter))
-        return false;
-  }
   return true;
 }
 
@@ -108,38 +101,32 @@ c10::SmallVector<IValue, 11> numbersOf(const Tensor &step,
           decay};
 }
 
-void traceGroup(const AdamState &state, const AdamOptions &options) {
+void traceEntry(const AdamEntry &entry, const AdamOptions &options) {
   static const OpRecord &record = getOpRecord("torch_ltc::adam_update");
-  for (size_t i = 0; i < state.parameters.size(); ++i) {
-    Tensor parameter = valueOf(state.parameters[i]);
-    Tensor gradient = valueOf(state.gradients[i]);
-    if (options.weightDecay != 0 && !options.decoupled)
-      gradient = traceOp("aten::add.Tensor",
-                         {gradient, parameter, options.weightDecay});
-    c10::SmallVector<IValue, 11> arguments{parameter, gradient,
-                                           valueOf(state.expAvgs[i]),
-                                           valueOf(state.expAvgSqs[i])};
-    arguments.append(numbersOf(state.steps[i], options));
-    std::vector<Tensor> results = traceOp(record, arguments);
-    markInPlace(results[0]);
-    replaceValue(state.parameters[i], results[0]);
-    replaceValue(state.expAvgs[i], results[1]);
-    replaceValue(state.expAvgSqs[i], results[2]);
-  }
+  Tensor parameter = valueOf(entry.parameter);
+  Tensor gradient = valueOf(entry.gradient);
+  if (options.weightDecay != 0 && !options.decoupled)
+    gradient =
+        traceOp("aten::add.Tensor", {gradient, parameter, options.weightDecay});
+  c10::SmallVector<IValue, 11> arguments{
+      parameter, gradient, valueOf(entry.expAvg), valueOf(entry.expAvgSq)};
+  arguments.append(numbersOf(entry.step, options));
+  std::vector<Tensor> results = traceOp(record, arguments);
+  markInPlace(results[0]);
+  replaceValue(entry.parameter, results[0]);
+  replaceValue(entry.expAvg, results[1]);
+  replaceValue(entry.expAvgSq, results[2]);
 }
 
 } // namespace
 
 bool torch_ltc::traceAdamStep(c10::ArrayRef<AdamGroup> groups) {
   for (const AdamGroup &group : groups)
-    if (!isPlain(group.state))
+    if (!std::all_of(group.entries.begin(), group.entries.end(), isPlain))
       return false;
-  // The kernels below dispatch nothing, but reading a value may.
-  c10::impl::ExcludeDispatchKeyGuard guard(
-      c10::autograd_dispatch_keyset |
-      c10::DispatchKeySet(
-          {DispatchKey::ADInplaceOrView, DispatchKey::Functionalize}));
+  BelowFunctionalization below;
   for (const AdamGroup &group : groups)
-    traceGroup(group.state, group.options);
+    for (const AdamEntry &entry : group.entries)
+      traceEntry(entry, group.options);
   return true;
 }

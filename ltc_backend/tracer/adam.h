@@ -9,11 +9,10 @@
 
 namespace torch_ltc {
 
-/// Lists of equal lengths: entry i belongs to parameter i.
-struct AdamState {
-  std::vector<at::Tensor> parameters, gradients, expAvgs, expAvgSqs;
+struct AdamEntry {
+  at::Tensor parameter, gradient, expAvg, expAvgSq;
   /// On the CPU: how many steps the parameter has made.
-  std::vector<at::Tensor> steps;
+  at::Tensor step;
 };
 
 struct AdamOptions {
@@ -22,7 +21,7 @@ struct AdamOptions {
 };
 
 struct AdamGroup {
-  AdamState state;
+  std::vector<AdamEntry> entries;
   AdamOptions options;
 };
 

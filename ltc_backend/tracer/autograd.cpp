@@ -117,8 +117,8 @@ class WithSelf final : public c10::OperatorKernel {
 public:
   using Layout = at::Tensor (*)(const at::Tensor &);
 
-  WithSelf(c10::SafeKernelFunction previous, Layout layout)
-      : previous(std::move(previous)), layout(layout) {}
+  WithSelf(Layout layout, c10::SafeKernelFunction previous)
+      : layout(layout), previous(std::move(previous)) {}
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -129,8 +129,8 @@ public:
   }
 
 private:
-  c10::SafeKernelFunction previous;
   Layout layout;
+  c10::SafeKernelFunction previous;
 };
 
 /// `torch.bernoulli(x, p)` is row-major; below autograd the op also stands for
@@ -257,34 +257,18 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
     library.impl(("linalg_matrix_rank." + std::string(out)).c_str(),
                  torch::CppFunction::makeFromBoxedFunctor(
                      std::make_unique<OutByCopy>(functional)));
-  auto replace = [](const c10::OperatorName &name, auto makeKernel) {
-    constexpr auto key = c10::DispatchKey::AutogradLazy;
-    auto previous =
-        c10::Dispatcher::singleton()
-            .findSchemaOrThrow(name.name.c_str(), name.overload_name.c_str())
-            .getComputedKernelForDispatchKey(key);
-    registerBoxedKernel(name, key,
-                        c10::KernelFunction::makeFromBoxedFunctor(
-                            makeKernel(std::move(previous))));
-  };
-  replace({"aten::_foreach_copy_", ""}, [](c10::SafeKernelFunction previous) {
-    return std::make_unique<ForeachCopy>(std::move(previous));
-  });
+  constexpr auto key = c10::DispatchKey::AutogradLazy;
+  registerAround<ForeachCopy>(findOp({"aten::_foreach_copy_", ""}), key);
   for (const char *name : {"aten::eq_", "aten::ne_", "aten::lt_", "aten::le_",
                            "aten::gt_", "aten::ge_"})
-    replace({name, "Tensor"}, [](c10::SafeKernelFunction previous) {
-      return std::make_unique<CompareInPlace>(std::move(previous));
-    });
+    registerAround<CompareInPlace>(findOp({name, "Tensor"}), key);
   for (auto [name, overload, layout] :
        {std::tuple("aten::bernoulli", "p", &rowMajor),
         std::tuple("aten::index_put", "", &dense),
         std::tuple("aten::index_fill", "int_Scalar", &dense),
         std::tuple("aten::index_fill", "int_Tensor", &dense),
         std::tuple("aten::put", "", &dense)})
-    replace({name, overload},
-            [layout = layout](c10::SafeKernelFunction previous) {
-              return std::make_unique<WithSelf>(std::move(previous), layout);
-            });
+    registerAround<WithSelf>(findOp({name, overload}), key, layout);
   library.impl("copy_",
                torch::CppFunction::makeFromBoxedFunction<&copyInPlace>());
 }

@@ -23,3 +23,8 @@ void torch_ltc::registerBoxedKernel(const c10::OperatorName &name,
       name, key, std::move(kernel), std::nullopt, nullptr,
       "registered by torch_ltc"));
 }
+
+c10::OperatorHandle torch_ltc::findOp(const c10::OperatorName &name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(
+      name.name.c_str(), name.overload_name.c_str());
+}

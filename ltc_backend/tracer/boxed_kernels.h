@@ -5,6 +5,8 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace torch_ltc {
@@ -19,6 +21,21 @@ AtenOps atenOps();
 /// of what thousands of registrations cost; this one takes the name as it is.
 void registerBoxedKernel(const c10::OperatorName &name, c10::DispatchKey key,
                          c10::KernelFunction kernel);
+
+/// The op of that name. Throws if there is none.
+c10::OperatorHandle findOp(const c10::OperatorName &name);
+
+/// Registers a `Kernel` around the one that op and key have had so far, which
+/// its constructor takes after `arguments`.
+template <typename Kernel, typename... Arguments>
+void registerAround(const c10::OperatorHandle &op, c10::DispatchKey key,
+                    Arguments &&...arguments) {
+  registerBoxedKernel(
+      op.operator_name(), key,
+      c10::KernelFunction::makeFromBoxedFunctor(
+          std::make_unique<Kernel>(std::forward<Arguments>(arguments)...,
+                                   op.getComputedKernelForDispatchKey(key))));
+}
 
 /// While it lives torch doesn't warn of kernels that take another's place, as
 /// it does of each (2.13).

@@ -108,11 +108,7 @@ public:
         checkOverlaps(arguments, i);
     if (!isFast(arguments))
       return previous.callBoxed(op, keys, stack);
-    // The kernels below dispatch nothing, but reading a value may.
-    c10::impl::ExcludeDispatchKeyGuard guard(
-        c10::autograd_dispatch_keyset |
-        c10::DispatchKeySet(
-            {DispatchKey::ADInplaceOrView, DispatchKey::Functionalize}));
+    BelowFunctionalization below;
     c10::List<at::Tensor> results;
     size_t count = arguments[0].toListRef().size();
     for (size_t i = 0; i < count; ++i) {
@@ -204,11 +200,7 @@ void torch_ltc::registerForeachKernels(const AtenOps &ops) {
     Repetition repetition = repetitionOf(op);
     if (!repetition.record)
       continue;
-    auto kernel = std::make_unique<ForeachKernel>(
-        std::move(repetition),
-        op.getComputedKernelForDispatchKey(DispatchKey::AutogradLazy));
-    registerBoxedKernel(
-        name, DispatchKey::AutogradLazy,
-        c10::KernelFunction::makeFromBoxedFunctor(std::move(kernel)));
+    registerAround<ForeachKernel>(op, DispatchKey::AutogradLazy,
+                                  std::move(repetition));
   }
 }

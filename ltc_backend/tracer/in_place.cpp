@@ -106,11 +106,7 @@ void torch_ltc::registerInPlaceKernels() {
     if (!op ||
         op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
-    registerBoxedKernel(op->operator_name(), DispatchKey::Functionalize,
-                        c10::KernelFunction::makeFromBoxedFunctor(
-                            std::make_unique<InPlaceKernel>(
-                                record, c10::toString(op->operator_name()),
-                                op->getComputedKernelForDispatchKey(
-                                    DispatchKey::Functionalize))));
+    registerAround<InPlaceKernel>(*op, DispatchKey::Functionalize, record,
+                                  c10::toString(op->operator_name()));
   }
 }

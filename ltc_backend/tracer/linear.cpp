@@ -76,11 +76,7 @@ std::vector<Tensor> traceWrapped(const OpRecord &record,
                                  std::optional<bool> flag) {
   std::vector<Tensor> results;
   {
-    // The kernels below dispatch nothing, but reading a value may.
-    c10::impl::ExcludeDispatchKeyGuard guard(
-        c10::autograd_dispatch_keyset |
-        c10::DispatchKeySet({c10::DispatchKey::ADInplaceOrView,
-                             c10::DispatchKey::Functionalize}));
+    BelowFunctionalization below;
     c10::SmallVector<IValue, 4> arguments;
     for (const OptionalTensor &operand : operands)
       arguments.push_back(exists(operand) ? IValue(valueOf(*operand))
@@ -101,11 +97,9 @@ bool isOneOp() {
   return !isAnyFallbackForced() && !isRefusedByBackend("aten.linear");
 }
 
-/// Transforms of torch.func and forward-mode gradients go torch's way.
 bool isPlain(const Tensor &tensor, at::ScalarType dtype) {
-  return isPlainWrapper(tensor) && hasPackedStrides(tensor) &&
-         tensor.scalar_type() == dtype && tensor.numel() != 0 &&
-         !tensor._fw_grad(/*level=*/0).defined();
+  return isPlainOperand(tensor, dtype) && hasPackedStrides(tensor) &&
+         tensor.numel() != 0;
 }
 
 bool isPlainLayer(const Tensor &input, const Tensor &weight,

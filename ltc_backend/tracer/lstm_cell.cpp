@@ -125,30 +125,25 @@ public:
   }
 };
 
-/// Transforms of torch.func, forward-mode gradients and 16-bit floats (each op
-/// of which rounds) go torch's way.
-bool isPlain(const Tensor &tensor, at::ScalarType dtype) {
-  return isPlainWrapper(tensor) && tensor.scalar_type() == dtype &&
-         !tensor._fw_grad(/*level=*/0).defined();
-}
-
 std::tuple<Tensor, Tensor> lstmCell(const Tensor &input, at::TensorList hx,
                                     const Tensor &weightIh,
                                     const Tensor &weightHh,
                                     const std::optional<Tensor> &biasIh,
                                     const std::optional<Tensor> &biasHh) {
   at::ScalarType dtype = input.scalar_type();
+  // Of 16-bit floats each of torch's ops rounds.
   bool plain =
       (dtype == at::ScalarType::Float || dtype == at::ScalarType::Double) &&
       hx.size() == 2 && input.dim() == 2 && hx[0].dim() == 2 &&
       hx[0].sizes() == hx[1].sizes() && hx[0].size(0) == input.size(0) &&
       weightIh.dim() == 2 && weightIh.size(0) == 4 * hx[0].size(1);
   for (const Tensor &tensor : {input, weightIh, weightHh})
-    plain = plain && isPlain(tensor, dtype);
+    plain = plain && isPlainOperand(tensor, dtype);
   for (const Tensor &state : hx)
-    plain = plain && isPlain(state, dtype);
+    plain = plain && isPlainOperand(state, dtype);
   for (const auto &bias : {biasIh, biasHh})
-    plain = plain && (!bias || !bias->defined() || isPlain(*bias, dtype));
+    plain =
+        plain && (!bias || !bias->defined() || isPlainOperand(*bias, dtype));
   if (!plain)
     return at::native::lstm_cell(input, hx, weightIh, weightHh, biasIh, biasHh);
   Tensor inputGates = at::linear(input, weightIh, biasIh);

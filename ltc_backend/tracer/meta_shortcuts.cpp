@@ -78,17 +78,9 @@ void torch_ltc::registerMetaShortcuts() {
     std::optional<OperatorHandle> op = elementwiseInPlace(record);
     if (!op || !op->hasKernelForDispatchKey(DispatchKey::Meta))
       continue;
-    registerBoxedKernel(
-        op->operator_name(), DispatchKey::Meta,
-        c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<InPlaceMeta>(
-            record, op->getComputedKernelForDispatchKey(DispatchKey::Meta))));
+    registerAround<InPlaceMeta>(*op, DispatchKey::Meta, record);
   }
   for (const char *name : {"aten::exponential_", "aten::cauchy_",
-                           "aten::log_normal_", "aten::geometric_"}) {
-    auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
-    registerBoxedKernel(
-        op.operator_name(), DispatchKey::Meta,
-        c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<DrawMeta>(
-            op.getComputedKernelForDispatchKey(DispatchKey::Meta))));
-  }
+                           "aten::log_normal_", "aten::geometric_"})
+    registerAround<DrawMeta>(findOp({name, ""}), DispatchKey::Meta);
 }

@@ -92,10 +92,6 @@ void torch_ltc::registerOutChecks() {
         op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
         op->hasKernelForDispatchKey(DispatchKey::AutogradLazy))
       continue;
-    registerBoxedKernel(
-        op->operator_name(), DispatchKey::AutogradLazy,
-        c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<CheckedOut>(
-            record,
-            op->getComputedKernelForDispatchKey(DispatchKey::AutogradLazy))));
+    registerAround<CheckedOut>(*op, DispatchKey::AutogradLazy, record);
   }
 }

@@ -149,11 +149,7 @@ void registerCheck(const Row &row, DispatchKey key) {
       c10::Dispatcher::singleton().findSchema(torch::jit::parseName(row.op));
   if (op &&
       !op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
-    registerBoxedKernel(
-        op->operator_name(), key,
-        c10::KernelFunction::makeFromBoxedFunctor(
-            std::make_unique<CheckedWrite>(
-                *op, row, op->getComputedKernelForDispatchKey(key))));
+    registerAround<CheckedWrite>(*op, key, *op, row);
 }
 
 } // namespace

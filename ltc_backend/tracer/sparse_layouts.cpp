@@ -10,6 +10,7 @@
 #include "fallback/sparse_tensors.h"
 #include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
+#include "tracer/wrapped_value.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
@@ -28,18 +29,6 @@ namespace {
 
 namespace functional = at::functionalization::impl;
 
-OperatorHandle findOp(const c10::OperatorName &name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(
-      name.name.c_str(), name.overload_name.c_str());
-}
-
-template <typename Kernel>
-void registerKernel(const c10::OperatorName &name, DispatchKey key,
-                    std::unique_ptr<Kernel> kernel) {
-  registerBoxedKernel(
-      name, key, c10::KernelFunction::makeFromBoxedFunctor(std::move(kernel)));
-}
-
 /// A kernel around the one that op and key have had so far.
 class Around : public c10::OperatorKernel {
 public:
@@ -49,13 +38,6 @@ public:
 protected:
   c10::SafeKernelFunction previous;
 };
-
-template <typename Kernel>
-void registerAround(const c10::OperatorName &name, DispatchKey key) {
-  registerKernel(name, key,
-                 std::make_unique<Kernel>(
-                     findOp(name).getComputedKernelForDispatchKey(key)));
-}
 
 void sparseFallbackKernel(const OperatorHandle &op, Stack *stack) {
   runSparseFallback(op, *stack);
@@ -79,9 +61,7 @@ bool isLazy(const IValue &value) {
 void unwrap(IValue &value) {
   if (!isLazy(value) || !functional::isFunctionalTensor(value.toTensor()))
     return;
-  Tensor wrapped = value.toTensor();
-  functional::sync(wrapped);
-  value = functional::from_functional_tensor(wrapped);
+  value = valueOf(value.toTensor());
 }
 
 /// A move of a sparse tensor to or from this device is no fallback.
@@ -122,7 +102,7 @@ private:
 /// devices that may have compressed tensors (2.13), and lazy isn't one.
 class MakeCompressed final : public Around {
 public:
-  MakeCompressed(c10::SafeKernelFunction previous, at::Layout layout)
+  MakeCompressed(at::Layout layout, c10::SafeKernelFunction previous)
       : Around(std::move(previous)), layout(layout) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
@@ -220,9 +200,10 @@ void registerAsOnCpu(DispatchKey cpuKey, DispatchKey key,
                      std::initializer_list<const char *> names) {
   for (const char *text : names) {
     c10::OperatorName name = torch::jit::parseName(text);
-    registerKernel(name, key,
-                   std::make_unique<AsOnCpu>(
-                       findOp(name).getComputedKernelForDispatchKey(cpuKey)));
+    registerBoxedKernel(
+        name, key,
+        c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<AsOnCpu>(
+            findOp(name).getComputedKernelForDispatchKey(cpuKey))));
   }
 }
 
@@ -233,7 +214,7 @@ void registerResults() {
        {"aten::_sparse_coo_tensor_with_dims_and_tensors",
         "aten::sparse_compressed_tensor.comp_plain_value",
         "aten::sparse_compressed_tensor.comp_plain_value_size"})
-    registerAround<KeepWrapped>(torch::jit::parseName(name), key);
+    registerAround<KeepWrapped>(findOp(torch::jit::parseName(name)), key);
   for (const char *name :
        {"aten::_to_sparse", "aten::_to_sparse.sparse_dim",
         "aten::_to_sparse_csr", "aten::_to_sparse_csc", "aten::_to_sparse_bsr",
@@ -245,10 +226,10 @@ void registerResults() {
         "aten::_sparse_softmax_backward_data", "aten::_spdiags",
         "aten::index_select", "aten::mul.Tensor", "aten::div.Tensor",
         "aten::div.Tensor_mode"})
-    registerAround<UnwrapSparse>(torch::jit::parseName(name), key);
+    registerAround<UnwrapSparse>(findOp(torch::jit::parseName(name)), key);
   for (const char *name :
        {"aten::mul_.Tensor", "aten::div_.Tensor", "aten::div_.Tensor_mode"})
-    registerAround<WriteSparse>(torch::jit::parseName(name), key);
+    registerAround<WriteSparse>(findOp(torch::jit::parseName(name)), key);
 }
 
 } // namespace
@@ -267,7 +248,7 @@ void torch_ltc::registerSparseLayouts() {
                    "aten::_nnz", "aten::sparse_dim", "aten::dense_dim"});
   for (DispatchKey key : {DispatchKey::SparseLazy, DispatchKey::SparseCsrLazy,
                           DispatchKey::SparseCPU, DispatchKey::SparseCsrCPU})
-    registerAround<ToCopy>({"aten::_to_copy", ""}, key);
+    registerAround<ToCopy>(findOp({"aten::_to_copy", ""}), key);
   registerBoxedKernel(
       {"aten::empty", "memory_format"}, DispatchKey::SparseCsrLazy,
       c10::KernelFunction::makeFromBoxedFunction<&sparseFallbackKernel>());
@@ -284,10 +265,7 @@ void torch_ltc::registerSparseFallbacks(const AtenOps &ops) {
     for (DispatchKey key :
          {DispatchKey::AutogradLazy, DispatchKey::Functionalize,
           DispatchKey::SparseCsrLazy, DispatchKey::Lazy})
-      registerKernel(
-          {name, ""}, key,
-          std::make_unique<MakeCompressed>(
-              findOp({name, ""}).getComputedKernelForDispatchKey(key), layout));
+      registerAround<MakeCompressed>(findOp({name, ""}), key, layout);
   registerOverComposites(ops, DispatchKey::SparseCPU, DispatchKey::SparseLazy);
   registerOverComposites(ops, DispatchKey::SparseCsrCPU,
                          DispatchKey::SparseCsrLazy);

@@ -81,10 +81,6 @@ void torch_ltc::registerViewCopies(const AtenOps &ops) {
     if (!view || copy.hasKernelForDispatchKey(DispatchKey::AutogradLazy) ||
         copy.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
-    registerBoxedKernel(name, DispatchKey::AutogradLazy,
-                        c10::KernelFunction::makeFromBoxedFunctor(
-                            std::make_unique<ViewAndClone>(
-                                *view, copy.getComputedKernelForDispatchKey(
-                                           DispatchKey::AutogradLazy))));
+    registerAround<ViewAndClone>(copy, DispatchKey::AutogradLazy, *view);
   }
 }

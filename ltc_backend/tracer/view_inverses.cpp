@@ -140,8 +140,8 @@ using MakeView = ViewMetaPtr (*)(ViewMetaPtr recorded,
 /// Records the view as torch does, then replaces the record's inverse.
 class ViewKernel final : public c10::OperatorKernel {
 public:
-  ViewKernel(c10::SafeKernelFunction previous, MakeView make)
-      : previous(std::move(previous)), make(make) {}
+  ViewKernel(MakeView make, c10::SafeKernelFunction previous)
+      : make(make), previous(std::move(previous)) {}
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -163,31 +163,24 @@ public:
   }
 
 private:
-  c10::SafeKernelFunction previous;
   MakeView make;
+  c10::SafeKernelFunction previous;
 };
 
-void replace(torch::Library &library, const char *name, MakeView make) {
-  auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
-  library.impl(
-      name,
-      torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ViewKernel>(
-          op.getComputedKernelForDispatchKey(DispatchKey::Functionalize),
-          make)));
+void replace(const char *name, MakeView make) {
+  registerAround<ViewKernel>(findOp({name, ""}), DispatchKey::Functionalize,
+                             make);
 }
 
 } // namespace
 
 void torch_ltc::registerViewInverses() {
   SilentRegistration silence;
-  auto *library =
-      new torch::Library(torch::Library::IMPL, "aten",
-                         DispatchKey::Functionalize, __FILE__, __LINE__);
-  replace(*library, "aten::expand",
+  replace("aten::expand",
           [](ViewMetaPtr recorded, c10::ArrayRef<c10::IValue>) -> ViewMetaPtr {
             return std::make_shared<ExpandView>(std::move(recorded));
           });
-  replace(*library, "aten::unfold",
+  replace("aten::unfold",
           [](ViewMetaPtr recorded,
              c10::ArrayRef<c10::IValue> arguments) -> ViewMetaPtr {
             return std::make_shared<UnfoldView>(

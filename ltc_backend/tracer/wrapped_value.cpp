@@ -13,6 +13,11 @@ bool torch_ltc::isPlainWrapper(const at::Tensor &tensor) {
          !tensor.is_inference() && !c10::impl::dispatch_mode_enabled();
 }
 
+bool torch_ltc::isPlainOperand(const at::Tensor &tensor, at::ScalarType dtype) {
+  return isPlainWrapper(tensor) && tensor.scalar_type() == dtype &&
+         !tensor._fw_grad(/*level=*/0).defined();
+}
+
 at::Tensor torch_ltc::valueOf(const at::Tensor &tensor) {
   functionalization::sync(tensor);
   return functionalization::from_functional_tensor(tensor);

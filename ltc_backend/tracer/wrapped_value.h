@@ -10,12 +10,25 @@
 #define TORCH_LTC_TRACER_WRAPPED_VALUE_H
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 namespace torch_ltc {
 
 /// Whether `valueOf` and `replaceValue` are all that an op does with it: nobody
 /// (a TorchDispatchMode) wants to see the ops themselves.
 bool isPlainWrapper(const at::Tensor &tensor);
+
+/// Whether an op of `tensor` and others of that type is traced as it stands:
+/// transforms of torch.func and forward-mode gradients go torch's way.
+bool isPlainOperand(const at::Tensor &tensor, at::ScalarType dtype);
+
+/// While it lives, kernels of the device's own key are called. Tracing calls
+/// none, but reading a value may.
+class BelowFunctionalization {
+  c10::impl::ExcludeDispatchKeyGuard guard{
+      c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+      c10::DispatchKeySet(c10::DispatchKey::Functionalize)};
+};
 
 /// The lazy tensor inside.
 at::Tensor valueOf(const at::Tensor &tensor);

@@ -79,16 +79,17 @@ bool readOptions(PyObject *group, AdamOptions &options) {
          readNumber(find(group, names.eps), options.eps);
 }
 
-bool addTensor(PyObject *object, std::vector<at::Tensor> &list) {
-  if (!object || !THPVariable_Check(object))
-    return false;
-  list.push_back(THPVariable_Unpack(object));
-  return true;
+/// Undefined for what isn't a tensor.
+at::Tensor tensorAt(PyObject *object, PyObject *key) {
+  PyObject *value = find(object, key);
+  return value && THPVariable_Check(value) ? THPVariable_Unpack(value)
+                                           : at::Tensor();
 }
 
 enum class Reading { plain, special, noState };
 
-Reading readState(PyObject *parameters, PyObject *states, AdamState &state) {
+Reading readEntries(PyObject *parameters, PyObject *states,
+                    std::vector<AdamEntry> &entries) {
   const Names &names = Names::get();
   if (!parameters || !PyList_Check(parameters))
     return Reading::special;
@@ -102,15 +103,12 @@ Reading readState(PyObject *parameters, PyObject *states, AdamState &state) {
     const at::Tensor &gradient = parameter.grad();
     if (!gradient.defined())
       continue;
-    PyObject *entry = find(states, object);
-    if (!entry || (PyDict_Check(entry) && PyDict_GET_SIZE(entry) == 0))
+    PyObject *state = find(states, object);
+    if (!state || (PyDict_Check(state) && PyDict_GET_SIZE(state) == 0))
       return Reading::noState;
-    if (!addTensor(find(entry, names.step), state.steps) ||
-        !addTensor(find(entry, names.expAvg), state.expAvgs) ||
-        !addTensor(find(entry, names.expAvgSq), state.expAvgSqs))
-      return Reading::special;
-    state.parameters.push_back(parameter);
-    state.gradients.push_back(gradient);
+    entries.push_back({parameter, gradient, tensorAt(state, names.expAvg),
+                       tensorAt(state, names.expAvgSq),
+                       tensorAt(state, names.step)});
   }
   return Reading::plain;
 }
@@ -119,8 +117,8 @@ std::optional<bool> adamStep(const py::list &groups, const py::dict &states) {
   std::vector<AdamGroup> steps(groups.size());
   for (size_t i = 0; i < steps.size(); ++i) {
     PyObject *group = groups[i].ptr();
-    Reading reading = readState(find(group, Names::get().params), states.ptr(),
-                                steps[i].state);
+    Reading reading = readEntries(find(group, Names::get().params),
+                                  states.ptr(), steps[i].entries);
     if (reading == Reading::noState)
       return std::nullopt;
     if (reading == Reading::special || !readOptions(group, steps[i].options))
