@@ -15,4 +15,10 @@ ROWS = [
     Row("embedding-scaled", lambda w, i: F.embedding(i, w, scale_grad_by_freq=True), (table, index(9, 12)), FLOATS[:2]),
     Row("embedding-tied", lambda w, i: F.embedding(i, w) @ w.t(), (table, index(9, 6)), FLOATS),
     Row("one_hot", lambda w, i: F.one_hot(i, 9).to(w.dtype) @ w, (table, index(9, 6)), FLOATS),
+    Row("embedding-max_norm", lambda w, i: F.embedding(i, w.detach() * 2, max_norm=1.0), (table, index(9, 6)), FLOATS),
+    Row("bag-sum", lambda w, i: F.embedding_bag(i, w), (table, index(9, 4, 3)), FLOATS),
+    Row("bag-mean", lambda w, i: F.embedding_bag(i, w, offsets=i.new_tensor([0, 2, 2, 5]), mode="mean"), (table, index(9, 9)), FLOATS),
+    Row("bag-max", lambda w, i: F.embedding_bag(i, w, mode="max"), (table, index(9, 4, 3)), FLOATS),
+    Row("bag-max-empty", lambda w, i: F.embedding_bag(i, w, offsets=i.new_tensor([0, 2, 2, 5, 9]), mode="max"), (table, index(9, 9)), FLOATS),
+    Row("bag-max-padding", lambda w, i: F.embedding_bag(i % 3, w, mode="max", padding_idx=1), (table, index(9, 4, 3)), FLOATS),
 ]  # fmt: skip

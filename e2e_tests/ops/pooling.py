@@ -40,6 +40,7 @@ ROWS = [
     Row("grid_sample-3d", lambda a, g: F.grid_sample(a, g, padding_mode="reflection", align_corners=True), (e, any_of(2, 3, 4, 5, 3, low=-1.2, high=1.2)), WIDE),
     Row("unfold-fold", lambda a: F.fold(F.unfold(a, 3, padding=1) * 2, (8, 9), 3, padding=1), (x,), WIDE),
     Row("fractional_max", lambda a: F.fractional_max_pool2d(a, 2, output_size=3), (x,), WIDE),
+    Row("fractional_max-3d", lambda a: F.fractional_max_pool3d(a, 2, output_size=2), (e,), WIDE),
     Row("antialias", lambda a: F.interpolate(a, size=(4, 3), mode="bilinear", antialias=True), (x,), WIDE),
     Row("upsample-nearest", lambda a: F.interpolate(a, scale_factor=2), (x,), WIDE),
 ]  # fmt: skip

@@ -101,6 +101,7 @@ STATISTICS = [
     Row("nansum", lambda a: a.nansum(1), (x,), WIDE),
     Row("renorm", lambda a: a.renorm(2, 0, 1.5), (x,), WIDE),
     Row("cdist", torch.cdist, (any_of(4, 3), any_of(5, 3)), WIDE),
+    Row("cdist-product", lambda a, b: torch.cdist(a, b, compute_mode="use_mm_for_euclid_dist"), (any_of(4, 3), any_of(5, 3)), WIDE),
     Row("pdist", F.pdist, (any_of(5, 3),), WIDE),
     Row("normalize", lambda a: F.normalize(a, dim=1), (x,), WIDE),
     Row("cosine_similarity", lambda a, b: F.cosine_similarity(a, b, dim=1), (x, any_of(3, 4, 5)), WIDE),

@@ -75,6 +75,7 @@ IRREGULAR = frozenset(
 KINDS = {
     "linalg": "lowered",
     "library": "library call",
+    "host": "PyTorch's kernel, in the program",
     "decompose": "decomposed",
     "none": "random numbers",
 }

@@ -96,6 +96,7 @@ SHAPE_RULES = (
     # pooling
     "max_pool2d",
     "max_pool2d_backward",
+    "fractional_max_pool3d_backward",
     "avg_pool2d",
     "avg_pool2d_backward",
     "adaptive_pool2d",
@@ -128,6 +129,7 @@ SHAPE_RULES = (
     # embedding
     "embedding",
     "embedding_backward",
+    "embedding_renorm",
     # loss
     "loss",
     "loss_backward",

@@ -86,9 +86,6 @@ OWN_BELOW = {
     "normal.float_float": "formulas_random.normal_of_numbers",
 }
 
-#: Some arguments are refused by the formula (it returns NotImplemented).
-PARTIAL = ("_embedding_bag", "_embedding_bag_forward_only")
-
 _libraries: list[torch.library.Library] = []
 
 
@@ -113,18 +110,6 @@ def _own(path: str) -> Callable:
     return formula
 
 
-def _above_autograd(op: Any, formula: Callable) -> Callable:
-    def kernel(*args: Any, **kwargs: Any) -> Any:
-        result = formula(*args, **kwargs)
-        if result is NotImplemented:
-            # PyTorch's own kernel, registered for all devices together: by one
-            # device's key, torch 2.13 would find only the key's fallback.
-            return op._op_dk(torch._C.DispatchKey.Autograd, *args, **kwargs)
-        return result
-
-    return kernel
-
-
 def install() -> None:
     library = torch.library.Library("aten", "IMPL")
     formulas = {name: _formula(overload(name)) for name in OPS}
@@ -134,10 +119,8 @@ def install() -> None:
         warnings.filterwarnings("ignore", message="Warning only once for all oper")
         warnings.filterwarnings("ignore", message=".*previously registered kernel")
         for name, formula in formulas.items():
-            kernel = _above_autograd(overload(name), formula)
-            library.impl(name, kernel, "AutogradLazy")
-            if name not in PARTIAL:
-                library.impl(name, formula, "Lazy")
+            library.impl(name, formula, "AutogradLazy")
+            library.impl(name, formula, "Lazy")
         for name, path in OWN_BELOW.items():
             library.impl(name, _own(path), "Lazy")
         packing = _own("formulas_packing.pack_functional")

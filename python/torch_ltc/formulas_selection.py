@@ -124,6 +124,28 @@ def masked_scatter_backward(
     return gathered.narrow(0, 0, count).reshape(sizes)
 
 
+def _bag_maximum(
+    rows: Tensor, kept: Tensor, bag: Tensor, place: Tensor, bags: int
+) -> tuple[Tensor, Tensor]:
+    """The maximum of each bag's kept `rows` and the place of the first that has it.
+
+    The gradient goes to that row alone, as in eager; an empty bag has zeros.
+    """
+    target = bag.unsqueeze(-1).expand_as(rows)
+    with torch.no_grad():
+        least = torch.full_like(rows[:1], -torch.inf).expand(bags, -1)
+        masked = torch.where(kept, rows, -torch.inf)
+        maximum = least.scatter_reduce(0, target, masked, "amax")
+        holds = kept & (rows == maximum.gather(0, target))
+        last = len(place)
+        places = torch.where(holds, place.unsqueeze(-1), last)
+        none = torch.full_like(maximum, last, dtype=place.dtype)
+        first = none.scatter_reduce(0, target, places, "amin")
+        found = first < last
+        chosen = torch.where(found, first, 0)
+    return torch.where(found, rows.gather(0, chosen), 0.0), chosen
+
+
 def embedding_bag(
     weight: Tensor,
     indices: Tensor,
@@ -135,9 +157,11 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Sums and means. The maximum stays with eager."""
-    if mode == 2:
-        return NotImplemented
+    """Rows of `weight` (rows, width), summed, averaged or their maximum by bag.
+
+    Also returns each index's bag, the bags' sizes, and what `max_indices` is in
+    PyTorch: for a maximum (bags, width), the row that each number came from.
+    """
     bags = offsets.numel() - int(include_last_offset)
     place = torch.arange(indices.numel(), dtype=offsets.dtype, device=weight.device)
     bag = torch.searchsorted(offsets[:bags].contiguous(), place, right=True) - 1
@@ -149,10 +173,14 @@ def embedding_bag(
         counted = indices != padding_idx
         rows = torch.where(counted.unsqueeze(-1), rows, 0.0)
         ones = torch.where(counted, ones, 0)
-    total = torch.zeros(bags, weight.shape[1], dtype=rows.dtype, device=weight.device)
-    total = total.index_add(0, bag, rows)
     counts = torch.zeros(bags, dtype=indices.dtype, device=weight.device)
     counts = counts.index_add(0, bag, ones)
+    if mode == 2:
+        kept = ones.bool().unsqueeze(-1).expand_as(rows)
+        result, chosen = _bag_maximum(rows, kept, bag, place, bags)
+        return result, bag, counts, indices[chosen]
+    total = torch.zeros(bags, weight.shape[1], dtype=rows.dtype, device=weight.device)
+    total = total.index_add(0, bag, rows)
     if mode == 1:
         total = total / counts.clamp(min=1).unsqueeze(-1).to(total.dtype)
     return total, bag, counts, counts

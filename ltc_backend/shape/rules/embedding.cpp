@@ -21,6 +21,14 @@ bool shape_rules::embedding(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
+bool shape_rules::embedding_renorm(const Arguments &arguments, ScalarType dtype,
+                                   ResultShapes &results) {
+  TORCH_CHECK(arguments.rank(0) == 2, "'self' must be 2-D");
+  checkIndices(arguments.dtype(1));
+  addResult(results, dtype, arguments.sizes(0));
+  return true;
+}
+
 bool shape_rules::embedding_backward(const Arguments &arguments,
                                      ScalarType dtype, ResultShapes &results) {
   checkIndices(arguments.dtype(1));

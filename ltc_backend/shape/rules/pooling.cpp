@@ -174,6 +174,29 @@ bool shape_rules::adaptive_pool2d_backward(const Arguments &arguments,
   return true;
 }
 
+bool shape_rules::fractional_max_pool3d_backward(const Arguments &arguments,
+                                                 ScalarType dtype,
+                                                 ResultShapes &results) {
+  SizesRef self = arguments.sizes(1);
+  TORCH_CHECK(arguments.dtype(0) == arguments.dtype(1) &&
+                  arguments.dtype(4) == ScalarType::Long,
+              arguments.opName(), "(): expected `grad_output` of dtype ",
+              c10::toString(arguments.dtype(1)), " and `indices` of Long");
+  TORCH_CHECK(self.size() == 4 || self.size() == 5, arguments.opName(),
+              "(): Expected 4D or 5D tensor, but got ", self);
+  Sizes output = arguments.integers(3);
+  TORCH_CHECK(output.size() == 3, arguments.opName(),
+              "(): output_size must be 3");
+  Sizes pooled(self);
+  std::copy(output.begin(), output.end(), pooled.end() - 3);
+  for (size_t i : {0, 4})
+    TORCH_CHECK(arguments.sizes(i) == SizesRef(pooled), arguments.opName(),
+                "(): expected gradient and indices of size ", SizesRef(pooled),
+                ", but got ", arguments.sizes(i));
+  addResult(results, dtype, self);
+  return true;
+}
+
 bool shape_rules::upsample2d(const Arguments &arguments, ScalarType dtype,
                              ResultShapes &results) {
   Sizes input(arguments.sizes(0)), output = arguments.integers(1);

@@ -249,6 +249,16 @@ Strides stackStrides(const Arguments &named,
   return split ? Strides(*split) : packedStrides(shape);
 }
 
+/// Eager then concatenates all with nothing, which is packed in any order.
+bool rollsToItself(const Arguments &named, SizesRef shape) {
+  Sizes shifts = named.integers(1), dims = named.integers(2);
+  if (shifts.size() != 1 || dims.size() != 1 ||
+      c10::multiply_integers(shape) == 0)
+    return false;
+  size_t dim = size_t(dimFromFront(dims[0], int64_t(shape.size())));
+  return shifts[0] % shape[dim] == 0;
+}
+
 std::optional<at::MemoryFormat> formatArgument(const Arguments &arguments) {
   if (std::optional<size_t> position = arguments.find("memory_format"))
     return arguments[*position].toMemoryFormat();
@@ -304,6 +314,8 @@ Strides torch_ltc::resultStrides(StrideRule rule,
   case StrideRule::MemoryFormat:
     if (schema.name() == "aten::stack")
       return stackStrides(named, arguments, resultSizes);
+    if (schema.name() == "aten::roll" && rollsToItself(named, resultSizes))
+      break;
     return packedStrides(
         resultSizes,
         suggestedFormat(arguments, resultSizes.size(), isBatchNorm));

@@ -139,6 +139,10 @@ def embedding(op):
     ]
 
 
+def embedding_renorm(op):
+    return [call(*each.args, 1.0, 2.0) for each in embedding(op)]
+
+
 def embedding_backward(op):
     return [
         call(T((*i, 3), d), Index(i, t), 5, p, flag)
@@ -166,5 +170,6 @@ GENERATORS = {
     "aten::masked_scatter": masked_scatter,
     "aten::bucketize.Tensor": bucketize,
     "aten::embedding": embedding,
+    "aten::embedding_renorm": embedding_renorm,
     "aten::embedding_dense_backward": embedding_backward,
 }

@@ -94,6 +94,17 @@ def adaptive_backward(op):
     ]
 
 
+def fractional_max_backward(op):
+    # Eager's kernel doesn't check that the indices lie in the input.
+    cases = []
+    for shape in ((2, 3, 4, 5, 6), (3, 4, 5, 6)):
+        out = (*shape[:-3], 2, 2, 2)
+        for gradient in (out, out[1:]):
+            args = (T(gradient), T(shape), [2, 2, 2], [2, 2, 2], Index(out))
+            cases.append(call(*args))
+    return cases
+
+
 def adaptive_max_backward(op):
     # Both sizes of the gradient; its CPU kernel doesn't check other ranks.
     return [
@@ -194,6 +205,7 @@ def convolution_backward(op):
 GENERATORS = {
     "aten::max_pool2d_with_indices": max_pool,
     "aten::max_pool2d_with_indices_backward": max_pool_backward,
+    "aten::fractional_max_pool3d_backward": fractional_max_backward,
     "aten::avg_pool2d": avg_pool,
     "aten::avg_pool2d_backward": avg_pool_backward,
     "aten::_adaptive_avg_pool2d": adaptive,
