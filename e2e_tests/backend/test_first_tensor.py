@@ -94,8 +94,6 @@ def kernels(name, key):
 
 for name in (*formulas.OPS, *formulas.OWN):
     for key in ("AutogradLazy", "Lazy"):
-        if key == "Lazy" and name in formulas.PARTIAL:
-            continue
         lines = kernels(name, key)
         assert len(lines) == 1 and "formulas.py" in lines[0], (name, key, lines)
 for name in formulas.OWN_BELOW:

@@ -64,8 +64,9 @@ CheckedProgram::CheckedProgram(ProgramPtr program, GraphSnapshotPtr snapshot)
 
 void CheckedProgram::run(c10::ArrayRef<void *> parameters,
                          c10::ArrayRef<DynamicScalar> scalars,
-                         c10::ArrayRef<void *> outputPointers, int numThreads) {
-  inner->run(parameters, scalars, outputPointers, numThreads);
+                         c10::ArrayRef<void *> outputPointers,
+                         const RunThreads &threads) {
+  inner->run(parameters, scalars, outputPointers, threads);
   at::AutoDispatchBelowAutograd noAutograd;
   Defect worst = Defect::None;
   for (size_t i = 0; i < outputPointers.size(); ++i) {

@@ -136,7 +136,7 @@ void CompiledProgram::checkSignature(const GraphSnapshot &graph) const {
 void CompiledProgram::run(c10::ArrayRef<void *> parameters,
                           c10::ArrayRef<DynamicScalar> scalars,
                           c10::ArrayRef<void *> outputPointers,
-                          int numThreads) {
+                          const RunThreads &threads) {
   std::vector<LtcScalar> values(scalars.size());
   for (size_t i = 0; i < scalars.size(); ++i)
     if (scalars[i].isFloat)
@@ -150,7 +150,8 @@ void CompiledProgram::run(c10::ArrayRef<void *> parameters,
   arguments.parameters = parameters.data();
   arguments.scalars = values.data();
   arguments.outputs = outputPointers.data();
-  arguments.num_threads = numThreads;
+  arguments.num_threads = threads.count;
+  arguments.caller_clock = threads.caller ? &*threads.caller : nullptr;
   arguments.command_nanoseconds = times.empty() ? nullptr : times.data();
   int parametersIntact = 0;
   arguments.parameters_intact = &parametersIntact;

@@ -170,7 +170,8 @@ std::vector<std::vector<at::Tensor>> torch_ltc::interpretGraph(
 
 void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
                              c10::ArrayRef<DynamicScalar> scalars,
-                             c10::ArrayRef<void *> outputPointers, int) {
+                             c10::ArrayRef<void *> outputPointers,
+                             const RunThreads &) {
   std::vector<std::vector<at::Tensor>> values =
       interpretGraph(*graph, parameters, scalars);
   at::AutoDispatchBelowAutograd noAutograd;

@@ -123,7 +123,7 @@ LockstepProgram::LockstepProgram(ProgramPtr program, GraphSnapshotPtr snapshot,
 
 std::string LockstepProgram::findOp(c10::ArrayRef<void *> parameters,
                                     c10::ArrayRef<DynamicScalar> scalars,
-                                    int numThreads) {
+                                    const RunThreads &threads) {
   GraphSnapshot all = withAllResults(*graph);
   ProgramPtr program = compile(all);
   std::vector<std::vector<at::Tensor>> values(all.nodes.size());
@@ -140,7 +140,7 @@ std::string LockstepProgram::findOp(c10::ArrayRef<void *> parameters,
   }
   for (const ResultRef &ref : all.results)
     pointers.push_back(values[ref.position][ref.index].data_ptr());
-  program->run(parameters, scalars, pointers, numThreads);
+  program->run(parameters, scalars, pointers, threads);
   for (uint32_t i = 0; i < all.nodes.size(); ++i) {
     if (!all.nodes[i].record)
       continue;
@@ -158,8 +158,8 @@ std::string LockstepProgram::findOp(c10::ArrayRef<void *> parameters,
 void LockstepProgram::run(c10::ArrayRef<void *> parameters,
                           c10::ArrayRef<DynamicScalar> scalars,
                           c10::ArrayRef<void *> outputPointers,
-                          int numThreads) {
-  inner->run(parameters, scalars, outputPointers, numThreads);
+                          const RunThreads &threads) {
+  inner->run(parameters, scalars, outputPointers, threads);
   at::AutoDispatchBelowAutograd noAutograd;
   std::vector<std::vector<at::Tensor>> values =
       interpretGraph(*graph, parameters, scalars);
@@ -172,7 +172,7 @@ void LockstepProgram::run(c10::ArrayRef<void *> parameters,
                                             values[ref.position][ref.index]);
     if (difference.empty())
       continue;
-    std::string found = findOp(parameters, scalars, numThreads);
+    std::string found = findOp(parameters, scalars, threads);
     if (found.empty())
       found = "Result " + std::to_string(i) + " of a step, made by " +
               describe(*graph, ref.position) +

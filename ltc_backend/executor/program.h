@@ -15,6 +15,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <time.h>
 #include <vector>
 
 namespace torch_ltc {
@@ -38,6 +39,13 @@ struct ProgramCommand {
   double seconds = 0;
 };
 
+/// The threads of a run.
+struct RunThreads {
+  int count = 1;
+  /// CPU-time clock of the thread that goes on while the program runs.
+  std::optional<clockid_t> caller;
+};
+
 class Program {
 public:
   virtual ~Program() = default;
@@ -46,7 +54,8 @@ public:
   /// output. Throws std::runtime_error with one sentence.
   virtual void run(c10::ArrayRef<void *> parameters,
                    c10::ArrayRef<DynamicScalar> scalars,
-                   c10::ArrayRef<void *> outputs, int numThreads) = 0;
+                   c10::ArrayRef<void *> outputs,
+                   const RunThreads &threads) = 0;
   virtual std::vector<ProgramCommand> commands() const { return {}; }
   virtual int64_t arenaBytes() const { return 0; }
 
@@ -65,7 +74,7 @@ public:
   ~CompiledProgram() override;
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
-           int numThreads) override;
+           const RunThreads &threads) override;
   std::vector<ProgramCommand> commands() const override;
   int64_t arenaBytes() const override;
   size_t numKernels() const;
@@ -86,7 +95,7 @@ public:
   explicit InterpretedProgram(GraphSnapshotPtr graph);
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
-           int numThreads) override;
+           const RunThreads &threads) override;
 
 private:
   GraphSnapshotPtr graph;
@@ -115,7 +124,7 @@ public:
   CheckedProgram(ProgramPtr inner, GraphSnapshotPtr graph);
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
-           int numThreads) override;
+           const RunThreads &threads) override;
   std::vector<ProgramCommand> commands() const override {
     return inner->commands();
   }
@@ -136,7 +145,7 @@ public:
   LockstepProgram(ProgramPtr inner, GraphSnapshotPtr graph, Compile compile);
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
-           int numThreads) override;
+           const RunThreads &threads) override;
   std::vector<ProgramCommand> commands() const override {
     return inner->commands();
   }
@@ -144,7 +153,8 @@ public:
 
 private:
   std::string findOp(c10::ArrayRef<void *> parameters,
-                     c10::ArrayRef<DynamicScalar> scalars, int numThreads);
+                     c10::ArrayRef<DynamicScalar> scalars,
+                     const RunThreads &threads);
   ProgramPtr inner;
   GraphSnapshotPtr graph;
   Compile compile;

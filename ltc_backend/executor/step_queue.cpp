@@ -149,7 +149,7 @@ private:
     if (span.isActive())
       span.before("torch_ltc::execute " + step.program->name.substr(0, 12));
     try {
-      step.program->run(parameters, step.scalars, outputs, step.numThreads);
+      step.program->run(parameters, step.scalars, outputs, step.threads);
       return "";
     } catch (const RunError &error) {
       areParametersIntact = error.parametersIntact;
@@ -209,11 +209,14 @@ Queue &queue() {
 void torch_ltc::scheduleStep(ScheduledStep step) {
   // torch's setting is per thread: that of the thread which asks counts.
   int64_t threads = config().num_threads.get();
-  step.numThreads = int(threads ? threads : at::get_num_threads());
+  step.threads.count = int(threads ? threads : at::get_num_threads());
   if (at::hasCallbacks())
     step.threadState.emplace();
   if (config().async_execution.get()) {
-    ltcReleaseCallerThreads(step.numThreads);
+    ltcReleaseCallerThreads(step.threads.count);
+    clockid_t clock;
+    if (!pthread_getcpuclockid(pthread_self(), &clock))
+      step.threads.caller = clock;
     queue().push(std::move(step));
     return;
   }

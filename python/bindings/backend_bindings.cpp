@@ -56,7 +56,7 @@ public:
 
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> values,
-           c10::ArrayRef<void *> outputPointers, int) override {
+           c10::ArrayRef<void *> outputPointers, const RunThreads &) override {
     callPython([&] {
       py::list inputs, numbers, results;
       for (size_t i = 0; i < parameters.size(); ++i)

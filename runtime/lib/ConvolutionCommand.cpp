@@ -70,6 +70,8 @@ public:
     return llvm::Error::success();
   }
 
+  Team team() const override { return threads > 1 ? Team::Long : Team::None; }
+
   size_t scratchBytes() const override { return threads * kBlockScratchBytes; }
 
 private:

@@ -37,6 +37,10 @@ public:
     return llvm::Error::success();
   }
 
+  Team team() const override {
+    return teamFor(threads, call.trip_count(), call.grain());
+  }
+
 private:
   const KernelCall &call;
   KernelFunction function;

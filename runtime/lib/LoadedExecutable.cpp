@@ -154,6 +154,7 @@ LoadedExecutable::prepare(int numThreads) const {
                      llvm::toString(command.takeError()));
     state->scratchBytes =
         std::max(state->scratchBytes, (*command)->scratchBytes());
+    state->hasLongTeams |= (*command)->team() == Team::Long;
     state->commands.push_back(std::move(*command));
   }
   return state;
@@ -240,9 +241,38 @@ void LoadedExecutable::bindBuffers(RunState &state,
   }
 }
 
-llvm::Error
-LoadedExecutable::runCommands(RunState &state, char *scratch,
-                              const LtcRunArguments &arguments) const {
+PreparedCommand &LoadedExecutable::shortCommand(RunState &state, size_t index,
+                                                int numThreads) const {
+  if (state.numThreadsOfShort != numThreads) {
+    state.shortCommands.clear();
+    state.shortCommands.resize(state.commands.size());
+    state.numThreadsOfShort = numThreads;
+  }
+  std::optional<PreparedCommandPtr> &prepared = state.shortCommands[index];
+  if (!prepared) {
+    prepared.emplace();
+    auto command =
+        prepareCommand(message.commands(int(index)), *kernels, numThreads);
+    if (!command)
+      llvm::consumeError(command.takeError());
+    else if ((*command)->scratchBytes() <= state.scratchBytes)
+      prepared = std::move(*command);
+  }
+  return *prepared ? **prepared : *state.commands[index];
+}
+
+llvm::Error LoadedExecutable::runCommand(RunState &state, size_t index,
+                                         const RunContext &context,
+                                         int numThreadsOfShort) const {
+  PreparedCommand &command = *state.commands[index];
+  if (numThreadsOfShort == state.numThreads || command.team() != Team::Short)
+    return command.run(context);
+  ThreadCountScope scope(numThreadsOfShort);
+  return shortCommand(state, index, numThreadsOfShort).run(context);
+}
+
+llvm::Error LoadedExecutable::runCommands(RunState &state, char *scratch,
+                                          const LtcRunArguments &arguments) {
   int64_t *nanoseconds = arguments.command_nanoseconds;
   auto tell = [&](size_t command, int begins) {
     if (arguments.command_event)
@@ -250,6 +280,10 @@ LoadedExecutable::runCommands(RunState &state, char *scratch,
                               arguments.command_event_user_data);
   };
   RunContext context{state.buffers, scratch};
+  // One long team is enough to keep the processors spinning.
+  int numThreadsOfShort = callerLoad.threadsForShortCommands(
+      state.hasLongTeams ? nullptr : arguments.caller_clock,
+      arguments.num_threads);
   for (size_t i = 0; i < state.commands.size(); ++i) {
     tell(i, 1);
     std::chrono::steady_clock::time_point start;
@@ -257,7 +291,7 @@ LoadedExecutable::runCommands(RunState &state, char *scratch,
       start = std::chrono::steady_clock::now();
     if (arguments.parameters_intact && i == numHarmless)
       *arguments.parameters_intact = 0;
-    if (llvm::Error error = state.commands[i]->run(context))
+    if (llvm::Error error = runCommand(state, i, context, numThreadsOfShort))
       return failure("Command {0} ('{1}') of program '{2}' failed: {3}", i,
                      commandNames[i], message.name(),
                      llvm::toString(std::move(error)));

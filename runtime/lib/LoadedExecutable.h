@@ -4,6 +4,7 @@
 #define TORCH_LTC_RUNTIME_LOADEDEXECUTABLE_H
 
 #include "Arena.h"
+#include "CallerLoad.h"
 #include "KernelLinker.h"
 #include "PreparedCommand.h"
 #include "torch_ltc-c/runtime.h"
@@ -14,6 +15,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,11 @@ private:
   struct RunState {
     int numThreads;
     std::vector<PreparedCommandPtr> commands;
+    /// The short ones for fewer threads, made when they are needed; null where
+    /// they would need more scratch memory.
+    std::vector<std::optional<PreparedCommandPtr>> shortCommands;
+    int numThreadsOfShort = 0;
+    bool hasLongTeams = false;
     std::vector<char *> buffers;
     size_t scratchBytes;
   };
@@ -55,8 +62,13 @@ private:
   llvm::Error checkArguments(const LtcRunArguments &arguments) const;
   void bindBuffers(RunState &state, const LtcRunArguments &arguments,
                    char *arena) const;
+  PreparedCommand &shortCommand(RunState &state, size_t index,
+                                int numThreads) const;
+  llvm::Error runCommand(RunState &state, size_t index,
+                         const RunContext &context,
+                         int numThreadsOfShort) const;
   llvm::Error runCommands(RunState &state, char *scratch,
-                          const LtcRunArguments &arguments) const;
+                          const LtcRunArguments &arguments);
   void countHarmlessCommands();
 
   /// Without the objects and the constants' bytes.
@@ -70,6 +82,7 @@ private:
   /// Commands at the beginning that don't touch a donated parameter.
   size_t numHarmless = 0;
 
+  CallerLoad callerLoad;
   std::mutex mutex;
   std::vector<std::unique_ptr<RunState>> idle;
 };

@@ -6,6 +6,8 @@
 #include "Parallel.h"
 #include "PreparedCommand.h"
 
+#include <string_view>
+
 using namespace torch_ltc::runtime;
 
 namespace {
@@ -60,19 +62,35 @@ public:
     return primitive.execute(context.scratch);
   }
 
+  Team team() const override;
+
   size_t scratchBytes() const override { return primitive.scratchpadBytes(); }
 
 private:
-  OneDnnMatmul(const MatmulCall &call, int threads)
-      : call(call), threads(threads) {}
+  OneDnnMatmul(const MatmulCall &call, int64_t work, int threads)
+      : call(call), work(work), threads(threads) {}
 
   const MatmulCall &call;
+  int64_t work; // multiply-adds
   int threads;
+  /// Whether the result is the same on any number of threads, to the last bit.
+  bool isFixedOrder = false;
   OneDnnCall primitive;
 };
 
 /// Multiply-adds that make a thread worth its wake-up: about 5 us.
 constexpr int64_t kGrain = 1 << 18;
+
+/// Sums of the older implementation (3.2, without AVX-512) depend on the number
+/// of threads, which may share the depth of one element.
+bool sumsInOneOrder(const dnnl::matmul::primitive_desc &description) {
+  return std::string_view(description.impl_info_str()).starts_with("brg");
+}
+
+Team OneDnnMatmul::team() const {
+  Team team = teamFor(threads, work, kGrain);
+  return team == Team::Short && !isFixedOrder ? Team::Long : team;
+}
 
 dnnl::memory::desc matrix(const Product &product, int64_t rows, int64_t columns,
                           bool transposed, int64_t stride,
@@ -121,7 +139,8 @@ PreparedCommandPtr OneDnnMatmul::create(const MatmulCall &call,
                                            attributes, /*allow_empty=*/true);
   if (!isWorthCalling(description))
     return nullptr;
-  std::unique_ptr<OneDnnMatmul> command(new OneDnnMatmul(call, threads));
+  std::unique_ptr<OneDnnMatmul> command(new OneDnnMatmul(call, work, threads));
+  command->isFixedOrder = sumsInOneOrder(description);
   command->primitive = OneDnnCall(description);
   command->primitive.declare(DNNL_ARG_SRC, a);
   command->primitive.declare(DNNL_ARG_WEIGHTS, b);
@@ -164,6 +183,11 @@ public:
     return llvm::Error::success();
   }
 
+  Team team() const override {
+    return teamFor(threads, rows * call.k() * elementBytes(call.dtype()),
+                   kGrainBytes);
+  }
+
   /// For a batch of small ones oneDNN's own loop over the batch is better.
   static bool isBest(const MatmulCall &call) {
     return (call.m() == 1 || call.n() == 1) && call.batch() == 1;
@@ -201,6 +225,8 @@ public:
     });
     return llvm::Error::success();
   }
+
+  Team team() const override { return threads > 1 ? Team::Long : Team::None; }
 
   size_t scratchBytes() const override { return threads * kBlockScratchBytes; }
 

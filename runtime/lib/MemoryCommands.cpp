@@ -31,6 +31,8 @@ public:
     return llvm::Error::success();
   }
 
+  Team team() const override { return teamFor(threads, call.bytes(), kGrain); }
+
 private:
   const CopyCall &call;
   int threads;
@@ -51,6 +53,8 @@ public:
                 });
     return llvm::Error::success();
   }
+
+  Team team() const override { return teamFor(threads, call.bytes(), kGrain); }
 
 private:
   const FillCall &call;

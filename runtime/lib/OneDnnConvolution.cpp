@@ -70,6 +70,9 @@ public:
 
   llvm::Error run(const RunContext &context) override;
 
+  /// Long however short it is: to prepare it once more takes milliseconds.
+  Team team() const override { return threads > 1 ? Team::Long : Team::None; }
+
   size_t scratchBytes() const override {
     return alignedSize(sharedScratch) + tensorScratch;
   }

@@ -37,6 +37,24 @@ inline int threadsFor(int64_t count, int64_t grain, int numThreads) {
   return int(std::min<int64_t>(numThreads, parts));
 }
 
+/// What a command does with the threads of its run.
+enum class Team {
+  /// Uses the calling thread alone.
+  None,
+  /// Splits work of less than some 5 ms of one thread, which is as long as
+  /// libgomp's threads spin after it. Fewer threads may do it, with the same
+  /// result to the last bit.
+  Short,
+  /// All other.
+  Long,
+};
+
+inline Team teamFor(int threads, int64_t count, int64_t grain) {
+  if (threads == 1)
+    return Team::None;
+  return count / grain < 1024 ? Team::Short : Team::Long;
+}
+
 /// Calls body(begin, end) for parts of [0, count) on `threads` threads; with
 /// one thread it is a plain call. Parts begin at multiples of `unit`.
 template <typename Body>

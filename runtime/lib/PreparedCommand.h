@@ -10,6 +10,7 @@
 #ifndef TORCH_LTC_RUNTIME_PREPAREDCOMMAND_H
 #define TORCH_LTC_RUNTIME_PREPAREDCOMMAND_H
 
+#include "Parallel.h"
 #include "executable.pb.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -42,6 +43,9 @@ public:
   /// Runs on the calling thread, whose OpenMP thread count is the one that the
   /// command was prepared for.
   virtual llvm::Error run(const RunContext &context) = 0;
+
+  /// How many of the threads it was prepared for it uses, and how long.
+  virtual Team team() const { return Team::None; }
 
   /// Bytes of scratch memory that `run` needs.
   virtual size_t scratchBytes() const { return 0; }

@@ -1,6 +1,7 @@
 //===- MatmulTest.cpp - Matrix products against naive loops ---------------===//
 
 #include "LoopKernels.h"
+#include "PreparedCommand.h"
 #include "ProgramBuilder.h"
 
 #include <gtest/gtest.h>
@@ -310,4 +311,39 @@ TEST(Matmul, ObeysThreadCount) {
     expectEqual(operands.c, expected);
     EXPECT_EQ(omp_get_max_threads(), before);
   }
+}
+
+/// A step's sums are the same whatever else its processors do (CallerLoad.h).
+TEST(Matmul, ShortTeamsMayBeOfAnySize) {
+  std::mt19937 generator(3);
+  std::uniform_real_distribution<double> real(-1, 1);
+  const int64_t sizes[][3] = {{32, 512, 128}, {32, 128, 512},  {512, 128, 32},
+                              {8, 8, 1024},   {16, 16, 4096},  {64, 64, 64},
+                              {1, 300, 700},  {256, 784, 128}, {50, 70, 300}};
+  for (DType dtype : {FLOAT32, BFLOAT16, FLOAT64})
+    for (auto [m, n, k] : sizes) {
+      Case c;
+      c.dtype = dtype;
+      c.m = m, c.n = n, c.k = k;
+      Operands operands(c, generator);
+      for (HostTensor *tensor : {&operands.a, &operands.b})
+        for (int64_t i = 0; i < tensor->numElements(); ++i)
+          tensor->set(i, real(generator));
+      Program program(programOf(c, operands));
+      MatmulCall call = programOf(c, operands).commands(0).matmul();
+      auto command = prepareMatmul(call, 4);
+      ASSERT_TRUE(bool(command));
+      if ((*command)->team() == Team::Long)
+        continue;
+      std::vector<char> first;
+      for (int threads : {1, 2, 3, 4}) {
+        ASSERT_EQ(
+            program.run({operands.a.bytes.data(), operands.b.bytes.data()},
+                        {operands.c.bytes.data()}, threads),
+            "");
+        if (first.empty())
+          first = operands.c.bytes;
+        ASSERT_TRUE(first == operands.c.bytes) << c.text() << threads;
+      }
+    }
 }

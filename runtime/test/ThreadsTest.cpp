@@ -1,12 +1,17 @@
-//===- ThreadsTest.cpp - Threads that wait for the caller -----------------===//
+//===- ThreadsTest.cpp - The caller's threads and processor ---------------===//
 
+#include "CallerLoad.h"
 #include "torch_ltc-c/runtime.h"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <iterator>
 #include <omp.h>
+#include <pthread.h>
+#include <thread>
 
 namespace {
 
@@ -35,6 +40,59 @@ TEST(ThreadsTest, TooManyForTheProcessorsAreReleased) {
   ltcReleaseCallerThreads(processors);
   EXPECT_EQ(numThreads(), before);
   EXPECT_EQ(useThreads(processors), processors);
+}
+
+/// A thread that computes until it is told to wait.
+class Caller {
+public:
+  Caller() : thread([this] { work(); }) {
+    pthread_getcpuclockid(thread.native_handle(), &clock);
+  }
+  ~Caller() {
+    isWorking = false;
+    isEnding = true;
+    thread.join();
+  }
+  clockid_t clock;
+  std::atomic<bool> isWorking{true};
+
+private:
+  void work() {
+    while (!isEnding)
+      if (!isWorking)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::atomic<bool> isEnding{false};
+  std::thread thread;
+};
+
+/// Asks for at most two seconds: other processes may keep a thread waiting.
+bool becomes(torch_ltc::runtime::CallerLoad &load, const Caller &caller,
+             int processors, int wanted) {
+  for (int i = 0; i < 200; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (load.threadsForShortCommands(&caller.clock, processors) == wanted)
+      return true;
+  }
+  return false;
+}
+
+TEST(ThreadsTest, ACallerThatComputesIsLeftAProcessor) {
+  int processors = omp_get_num_procs();
+  if (processors < 2)
+    GTEST_SKIP() << "one processor";
+  Caller caller;
+  torch_ltc::runtime::CallerLoad load;
+  EXPECT_EQ(load.threadsForShortCommands(&caller.clock, processors),
+            processors); // nothing is known yet
+  EXPECT_TRUE(becomes(load, caller, processors, processors - 1));
+  caller.isWorking = false;
+  EXPECT_TRUE(becomes(load, caller, processors, processors));
+  caller.isWorking = true;
+  EXPECT_TRUE(becomes(load, caller, processors, processors - 1));
+  // One who waits for the run, and where there are processors enough.
+  EXPECT_EQ(load.threadsForShortCommands(nullptr, processors), processors);
+  EXPECT_EQ(load.threadsForShortCommands(&caller.clock, 1), 1);
 }
 
 } // namespace

@@ -13,6 +13,8 @@
 
 #include "torch_ltc-c/status.h"
 
+#include <time.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -93,6 +95,10 @@ typedef struct {
   void *const *outputs;
   /// Threads to use, at least 1 (torch.get_num_threads()).
   int num_threads;
+  /// Optional: CPU-time clock (pthread_getcpuclockid) of the thread that asked
+  /// for the run and goes on meanwhile. Where it and `num_threads` are more
+  /// than the processors, short commands leave it one if it computes much.
+  const clockid_t *caller_clock;
   /// Optional: nanoseconds of each command, ltcExecutableNumCommands long.
   int64_t *command_nanoseconds;
   /// Optional: called on the running thread before (`begins` = 1) and after

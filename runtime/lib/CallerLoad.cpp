@@ -1,0 +1,42 @@
+//===- CallerLoad.cpp - The share of a processor that the caller takes ----===//
+
+#include "CallerLoad.h"
+
+#include <algorithm>
+#include <omp.h>
+#include <optional>
+
+using namespace torch_ltc::runtime;
+
+static std::optional<int64_t> nanoseconds(clockid_t clock) {
+  timespec time;
+  if (clock_gettime(clock, &time)) // the thread has ended
+    return std::nullopt;
+  return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+int CallerLoad::threadsForShortCommands(const clockid_t *clock,
+                                        int numThreads) {
+  int processors = omp_get_num_procs();
+  if (!clock || numThreads == 1 || numThreads < processors || !isBusy(*clock))
+    return numThreads;
+  return std::max(1, processors - 1);
+}
+
+bool CallerLoad::isBusy(clockid_t clock) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::optional<int64_t> caller = nanoseconds(clock);
+  if (!caller)
+    return false;
+  int64_t wall = *nanoseconds(CLOCK_MONOTONIC);
+  // Two teams that share the processors take turns, so that a caller who
+  // computes all the time has some half of one; one who has its own takes more.
+  double threshold = wasBusy ? 0.3 : 0.4;
+  bool isKnown = clock == lastClock && wall > wallTime;
+  wasBusy = isKnown &&
+            double(*caller - callerTime) > threshold * double(wall - wallTime);
+  lastClock = clock;
+  wallTime = wall;
+  callerTime = *caller;
+  return wasBusy;
+}
