@@ -142,4 +142,14 @@ v2 = aten.fmod.Scalar(v1, 0.5)
 v3 = aten.roll.default(v2, [3], [0])
 v4 = aten._unsafe_view.default(v3, [18, -1])
 """,
+    # The gradient is TensorIterator's last operand.
+    "strides of the gradient of prelu": """
+v0 = below(4, 402, [5, 2, 3])
+v1 = aten.unfold.default(v0, 1, 2, 1)
+v2 = aten.copysign.Scalar(v1, -0.25)
+v3 = grid(499, [5, 1, 3, 2], torch.float32)
+v4 = noise(186, [5, 1, 3, 2], torch.float32)
+v5, v6 = aten._prelu_kernel_backward.default(v2, v3, v4)
+v7 = aten.view.default(v5, [-1, 2, 3])
+""",
 }

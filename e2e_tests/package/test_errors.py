@@ -30,6 +30,13 @@ def message(caught) -> str:
         (lambda a, b: torch.cat([a, b]), "cat"),
         (lambda a, b: a.copy_(a).add_(b), "add"),
         (lambda a, b: torch.where(a > 0, a, b), "where"),
+        (lambda a, b: b.add_(a), "add_"),
+        (
+            lambda a, b: b.cumsum_(0) + b.index_add_(0, torch.zeros(3).long(), a),
+            "index_add_",
+        ),
+        (lambda a, b: torch.mul(a, 2, out=b), "mul"),
+        (lambda a, b: torch.cumsum(a, 0, out=b), "cumsum"),
     ],
 )
 def test_mixing_devices(call, op: str, pending) -> None:

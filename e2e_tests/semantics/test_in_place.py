@@ -109,6 +109,12 @@ ERRORS: dict[str, Callable[[torch.Tensor], object]] = {
     "saved operand was written": lambda x: (
         lambda y: ((y * y).sum(), y.add_(1))[0].backward() or (y * y).sum()
     )(x.clone()),
+    "a saved list was written": lambda x: (
+        lambda y: (torch._foreach_add_([y], 1.0), y.sum().backward())
+    )((x * 1).exp()),
+    "a saved list was zeroed": lambda x: (
+        lambda y: (torch._foreach_zero_([y.detach()]), y.sum().backward())
+    )((x * 1).exp()),
     "output of unbind": lambda x: (x * 1).unbind(0)[0].add_(1),
     "out= with gradients": lambda x: torch.add(x, x, out=torch.empty_like(x)),
     "grad of an integer": lambda x: x.long().requires_grad_(),
@@ -139,6 +145,13 @@ def test_versions() -> None:
         seen += [x._version]
         x.copy_(x.clone())
         x.zero_()
+        torch._foreach_add_([x, view], 1.0)
+        torch._foreach_copy_([x], [x.clone()])
+        torch._foreach_mul_([x, x[1].double()], 2.0)
+        seen += [x._version]
+        with torch.no_grad():
+            torch._foreach_exp_([x])
+            torch._foreach_zero_([x])
         return [*seen, x._version, view._version, view.detach()._version]
 
     x = plain()
@@ -158,6 +171,21 @@ def set_to_a_view(x: torch.Tensor) -> list[torch.Tensor]:
     y.mul_(3)
     x[1, 1] = 100
     return [x, y]
+
+
+def set_to_a_part(x: torch.Tensor) -> list[torch.Tensor]:
+    y, z = (torch.zeros(4, device=x.device) for _ in range(2))
+    y.set_(x, 1, (2, 2), (3, 1))
+    z.set_(x, 2, (2, 2))
+    y.mul_(3)
+    x[1, 1] = 100
+    return [x, y, z]
+
+
+def moved_to_where_it_is(x: torch.Tensor) -> list[torch.Tensor]:
+    y = x.to(x.device.type)
+    y.add_(1)
+    return [x, y, x.to(x.device.type, torch.float32).mul_(2)]
 
 
 def resized(x: torch.Tensor) -> list[torch.Tensor]:
@@ -201,7 +229,16 @@ def swapped(x: torch.Tensor) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize(
     "program",
-    [set_to_another, set_to_a_view, resized, copies, fills, swapped],
+    [
+        set_to_another,
+        set_to_a_view,
+        set_to_a_part,
+        moved_to_where_it_is,
+        resized,
+        copies,
+        fills,
+        swapped,
+    ],
     ids=lambda p: p.__name__,
 )
 def test_writes(program: Callable) -> None:

@@ -32,6 +32,17 @@ SHARED: dict[str, Program] = {
     "clamp_": lambda x: x[1:].clamp_(min=x[:-1]),
     "foreach": lambda x: torch._foreach_add_([x[1:]], [x[:-1]]),
     "add out": lambda x: torch.add(x[:-1], 1, out=x[1:]),
+    "foreach copy": lambda x: torch._foreach_copy_([x[1:]], [x[:-1]]),
+    "max out": lambda x: torch.max(x[:-1], 1, out=(x[0, :4], rows(x))),
+    "median out": lambda x: torch.median(x, 1, out=(x[0], places(x)[0])),
+    "index_add out": lambda x: torch.index_add(x[:4] * 1, 0, rows(x), x[:4], out=x[:4]),
+    "index_copy out": lambda x: torch.index_copy(
+        x[:4] * 1, 0, rows(x), x[:4], out=x[:4]
+    ),
+    "scatter out": lambda x: torch.scatter(x[:4] * 1, 0, places(x), x[:4], out=x[:4]),
+    "scatter_add out": lambda x: torch.scatter_add(
+        x[:4] * 1, 0, places(x), x[:4], out=x[:4]
+    ),
     "addmm out": lambda x: torch.addmm(x[:-1], x[1:] * 1, x * 1, out=x[1:]),
     "cumsum out": lambda x: torch.cumsum(x[:-1], 0, out=x[1:]),
     "cat out": lambda x: torch.cat([x[:2], x[3:]], out=x[:4]),
@@ -56,6 +67,8 @@ REPEATED: dict[str, Program] = {
     "index_add_": lambda x: x[:1].expand(4, 5).index_add_(0, rows(x), x[:4] * 1),
     "scatter_": lambda x: x[:1].expand(4, 5).scatter_(0, places(x), 1.0),
     "foreach": lambda x: torch._foreach_mul_([x[:1].expand(5, 5)], 2.0),
+    "foreach copy": lambda x: torch._foreach_copy_([x[:1].expand(5, 5)], [x * 2]),
+    "mvlgamma_": lambda x: (x[:1] + 4).expand(5, 5).mvlgamma_(2),
     "add out": lambda x: torch.add(x, 1, out=x[:1].clone().expand(5, 5)),
     "mm out": lambda x: torch.mm(x, x, out=x[:1].clone().expand(5, 5)),
     "stack out": lambda x: torch.stack([x[1], x[2]], out=x[0].clone().expand(2, 5)),
@@ -70,6 +83,9 @@ ALLOWED: dict[str, Program] = {
     "disjoint parts": lambda x: x[3:].add_(x[:2]),
     "disjoint rows as out": lambda x: torch.add(x[0], 1, out=x[4]),
     "a copy": lambda x: x[1:].add_(x[:-1].clone()),
+    "index_add out to itself": lambda x: torch.index_add(
+        x[:4], 0, rows(x), x[:4] * 2, out=x[:4]
+    ),
     "itself as out": lambda x: torch.exp(x, out=x),
     "interleaved columns": lambda x: x[:, ::2].add_(x[:, 1:4]),
     "nothing": lambda x: x[2:2].add_(x[2:2]),
@@ -109,3 +125,13 @@ def refused(program: Program, text: str) -> None:
 def test_what_is_allowed(name: str) -> None:
     assert not isinstance(outcome(ALLOWED[name], source()), str)
     compare(ALLOWED[name], source())
+
+
+@pytest.mark.filterwarnings("ignore:Use of .* on expanded tensors is deprecated")
+def test_accumulating_into_repeated_elements_is_refused() -> None:
+    """Eager adds to the element once for each of its places, and warns."""
+    lazy = to_lazy(source())
+    ones = torch.ones(4, 5).to("lazy")
+    with pytest.raises(RuntimeError, match="more than one element of the written-to"):
+        lazy[:1].expand(5, 5).index_put_((rows(lazy),), ones, accumulate=True)
+    assert torch.equal(lazy.cpu(), source())

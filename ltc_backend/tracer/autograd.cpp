@@ -2,6 +2,7 @@
 
 #include "shape/strides.h"
 #include "tracer/boxed_kernels.h"
+#include "tracer/memory_overlap.h"
 #include "tracer/registration.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
@@ -80,6 +81,37 @@ void ctcLoss(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   lengths = lengths.toTensor().to(device);
   op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd,
                              *stack);
+}
+
+/// torch's composite takes the source's storage, which has no memory here.
+at::Tensor &setToPart(at::Tensor &self, const at::Tensor &source,
+                      c10::SymInt offset, c10::SymIntArrayRef size,
+                      c10::SymIntArrayRef stride) {
+  TORCH_CHECK(source.is_contiguous(),
+              "passed in tensor to be used as storage must be contiguous");
+  c10::SymDimVector strides(stride.begin(), stride.end());
+  if (strides.empty()) {
+    strides.resize(size.size());
+    c10::SymInt step = 1;
+    for (size_t i = size.size(); i-- > 0; step = step * size[i])
+      strides[i] = step;
+  }
+  at::NoGradGuard quiet; // as a composite of writes without gradients
+  return self.set_(source.as_strided_symint(
+      size, strides, source.sym_storage_offset() + offset));
+}
+
+constexpr const char *noStorage =
+    "aten::set_: the storage of a tensor on device 'lazy' has no memory of its "
+    "own; pass the tensor instead: x.set_(tensor, offset, size, stride)";
+
+at::Tensor &setToStorage(at::Tensor &, at::Storage) {
+  TORCH_CHECK(false, noStorage);
+}
+
+at::Tensor &setToStoragePart(at::Tensor &, at::Storage, c10::SymInt,
+                             c10::SymIntArrayRef, c10::SymIntArrayRef) {
+  TORCH_CHECK(false, noStorage);
 }
 
 /// torch has no functional form of it to put in its place (torch 2.13).
@@ -178,6 +210,12 @@ public:
     auto arguments = torch::jit::last(*stack, 3);
     std::vector<at::Tensor> targets = arguments[0].toTensorVector();
     std::vector<at::Tensor> sources = arguments[1].toTensorVector();
+    for (size_t i = 0; i < std::min(targets.size(), sources.size()); ++i)
+      if (targets[i].device().is_lazy()) {
+        checkWrittenOnce(targets[i], "aten::_foreach_copy_");
+        checkRead(targets[i], sources[i], Overlap::Part,
+                  "aten::_foreach_copy_");
+      }
     if (targets.size() != sources.size() ||
         (std::all_of(targets.begin(), targets.end(), isWrapped) &&
          std::all_of(sources.begin(), sources.end(), isWrapped)))
@@ -248,6 +286,10 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
   library.impl("group_norm", TORCH_FN(groupNorm));
   library.impl("_native_batch_norm_legit.out", TORCH_FN(batchNormOut));
   library.impl("polygamma_", TORCH_FN(polygammaInPlace));
+  library.impl("set_.source_Tensor_storage_offset", TORCH_FN(setToPart));
+  library.impl("set_.source_Storage", TORCH_FN(setToStorage));
+  library.impl("set_.source_Storage_storage_offset",
+               TORCH_FN(setToStoragePart));
   library.impl("ctc_loss.Tensor",
                torch::CppFunction::makeFromBoxedFunction<&ctcLoss>());
   for (auto [out, functional] :

@@ -189,14 +189,51 @@ private:
   c10::SafeKernelFunction previous;
 };
 
+/// Functionalisation of a list's ops leaves the versions of what they write as
+/// they were (torch 2.13), so that autograd would take a saved tensor for
+/// unwritten.
+class VersionedForeach final : public c10::OperatorKernel {
+public:
+  explicit VersionedForeach(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    size_t numArguments = op.schema().arguments().size();
+    std::vector<at::Tensor> written =
+        torch::jit::peek(*stack, 0, numArguments).toTensorVector();
+    std::vector<int64_t> versions;
+    for (const at::Tensor &tensor : written)
+      versions.push_back(versionOf(tensor));
+    previous.callBoxed(op, keys, stack);
+    // All before any: a view has its base's version.
+    c10::SmallVector<c10::TensorImpl *, 8> unchanged;
+    for (size_t i = 0; i < written.size(); ++i)
+      if (!written[i].is_inference() && versionOf(written[i]) == versions[i])
+        unchanged.push_back(written[i].unsafeGetTensorImpl());
+    for (c10::TensorImpl *tensor : unchanged)
+      tensor->bump_version();
+  }
+
+private:
+  static int64_t versionOf(const at::Tensor &tensor) {
+    return tensor.is_inference() ? 0 : tensor._version();
+  }
+
+  c10::SafeKernelFunction previous;
+};
+
 } // namespace
 
 void torch_ltc::registerForeachKernels(const AtenOps &ops) {
+  SilentRegistration silence;
   for (const c10::OperatorHandle &op : ops) {
     const c10::OperatorName &name = op.operator_name();
     if (!name.name.starts_with("aten::_foreach_") ||
         elementOf(op.schema().arguments()[0].type()) != Element::OfTensorList)
       continue;
+    if (op.schema().is_mutable() && name.name.back() == '_')
+      registerAround<VersionedForeach>(op, DispatchKey::Functionalize);
     Repetition repetition = repetitionOf(op);
     if (!repetition.record)
       continue;

@@ -55,8 +55,10 @@ public:
                   Stack *stack) {
     auto arguments = torch::jit::last(*stack, functional.arguments.size());
     const at::Tensor &self = arguments[0].toTensor();
-    if (!isDense(self))
+    if (!isDense(self)) {
+      checkWrittenDevice(self, arguments, name);
       return previous.callBoxed(op, keys, stack);
+    }
     if (isChecked)
       checkOverlaps(self, arguments);
     if (!fitsInPlace(functional, arguments, &isDense)) {

@@ -46,6 +46,20 @@ bool overlap(const at::Tensor &written, const at::Tensor &read,
 
 } // namespace
 
+void torch_ltc::checkWrittenDevice(const at::Tensor &written,
+                                   c10::ArrayRef<c10::IValue> arguments,
+                                   const std::string &opName) {
+  if (!written.defined() || !written.device().is_cpu() ||
+      written.key_set().has(c10::DispatchKey::Functionalize))
+    return;
+  for (const c10::IValue &argument : arguments)
+    TORCH_CHECK(!argument.isTensor() || !argument.toTensor().defined() ||
+                    !argument.toTensor().device().is_lazy(),
+                opName, " can't write a tensor on 'cpu' from one on 'lazy': ",
+                "use copy_() or move one of them with .to() first.",
+                opSuffix(opName));
+}
+
 void torch_ltc::checkWrittenOnce(const at::Tensor &written,
                                  const std::string &opName) {
   at::IntArrayRef sizes = written.sizes(), strides = written.strides();

@@ -11,6 +11,7 @@
 #define TORCH_LTC_TRACER_MEMORY_OVERLAP_H
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 
 #include <string>
 
@@ -22,6 +23,12 @@ enum class Overlap : uint8_t {
   Part,  // the same elements in the same order only, as elementwise ops
   Whole, // nothing
 };
+
+/// Throws if `written` is a tensor of the CPU and one of `arguments` a lazy
+/// one, for which functionalisation asserts (torch 2.13).
+void checkWrittenDevice(const at::Tensor &written,
+                        c10::ArrayRef<c10::IValue> arguments,
+                        const std::string &opName);
 
 /// Throws eager's error if more than one element of `written` is at one place.
 void checkWrittenOnce(const at::Tensor &written, const std::string &opName);

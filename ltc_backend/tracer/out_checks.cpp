@@ -41,6 +41,7 @@ public:
 
 private:
   void check(c10::ArrayRef<IValue> arguments, const at::Tensor &out) const {
+    checkWrittenDevice(out, arguments, functional.name);
     if (!out.defined() || !out.device().is_lazy())
       return;
     checkResultFits(functional, arguments, out.scalar_type());

@@ -23,6 +23,7 @@ struct Row {
   const char *op;
   Overlap reads; // of what is written
   bool once = true;
+  bool selfIsCopied = false; // to what is written, where that isn't it already
 };
 
 const Row inPlaceOps[] = {
@@ -39,6 +40,7 @@ const Row inPlaceOps[] = {
     {"aten::_index_put_impl_", Overlap::Whole, /*once=*/false},
     {"aten::index_put_", Overlap::Whole, /*once=*/false},
     {"aten::masked_scatter_", Overlap::None},
+    {"aten::mvlgamma_", Overlap::Part},
     {"aten::nan_to_num_", Overlap::Part},
     {"aten::put_", Overlap::Whole},
     {"aten::renorm_", Overlap::Part},
@@ -73,14 +75,16 @@ const Row outOps[] = {
     {"aten::gather.out", Overlap::Whole},
     {"aten::index.Tensor_out", Overlap::Whole},
     {"aten::index_select.out", Overlap::Whole},
-    {"aten::index_add.out", Overlap::Part},
+    {"aten::index_add.out", Overlap::Whole, true, /*selfIsCopied=*/true},
+    {"aten::index_copy.out", Overlap::Whole, true, /*selfIsCopied=*/true},
     {"aten::logcumsumexp.out", Overlap::Part},
     {"aten::log_softmax.int_out", Overlap::None},
     {"aten::logsumexp.out", Overlap::None},
     {"aten::masked_select.out", Overlap::Whole},
-    {"aten::max.dim_max", Overlap::None},
+    {"aten::max.dim_max", Overlap::Part},
     {"aten::mean.out", Overlap::None},
-    {"aten::min.dim_min", Overlap::None},
+    {"aten::median.dim_values", Overlap::Whole},
+    {"aten::min.dim_min", Overlap::Part},
     {"aten::mm.out", Overlap::None},
     {"aten::mse_loss.out", Overlap::Part},
     {"aten::norm.out", Overlap::None},
@@ -89,7 +93,8 @@ const Row outOps[] = {
     {"aten::randn.out", Overlap::None},
     {"aten::renorm.out", Overlap::Part},
     {"aten::scatter.value_out", Overlap::Part},
-    {"aten::scatter.src_out", Overlap::Part},
+    {"aten::scatter.src_out", Overlap::Whole, true, /*selfIsCopied=*/true},
+    {"aten::scatter_add.out", Overlap::Whole, true, /*selfIsCopied=*/true},
     {"aten::softmax.int_out", Overlap::None},
     {"aten::sort.values", Overlap::Part},
     {"aten::sort.values_stable", Overlap::Part},
@@ -109,6 +114,8 @@ public:
       bool isWritten =
           arguments[i].alias_info() && arguments[i].alias_info()->isWrite();
       (isWritten ? written : read).push_back(i);
+      if (arguments[i].name() == "accumulate")
+        accumulate = i;
     }
   }
 
@@ -116,31 +123,38 @@ public:
                   Stack *stack) {
     auto arguments = torch::jit::last(*stack, written.size() + read.size());
     for (size_t i : written)
-      if (arguments[i].isTensor() && arguments[i].toTensor().defined() &&
-          arguments[i].toTensor().device().is_lazy())
-        check(arguments[i].toTensor(), arguments);
+      if (arguments[i].isTensor() && arguments[i].toTensor().defined()) {
+        if (arguments[i].toTensor().device().is_lazy())
+          check(arguments[i].toTensor(), arguments);
+        else if (op.schema().name() != "aten::copy_")
+          checkWrittenDevice(arguments[i].toTensor(), arguments, row.op);
+      }
     previous.callBoxed(op, keys, stack);
   }
 
 private:
   void check(const at::Tensor &output, c10::ArrayRef<IValue> arguments) const {
-    if (row.once)
+    // Eager adds to an element once for each of its places.
+    if (row.once || (accumulate && arguments[*accumulate].toBool()))
       checkWrittenOnce(output, row.op);
     if (row.reads != Overlap::None)
       for (size_t i : read)
-        checkValue(output, arguments[i]);
+        checkValue(output, arguments[i],
+                   row.selfIsCopied && i == 0 ? Overlap::Part : row.reads);
   }
 
-  void checkValue(const at::Tensor &output, const IValue &value) const {
+  void checkValue(const at::Tensor &output, const IValue &value,
+                  Overlap refused) const {
     if (value.isTensor())
-      checkRead(output, value.toTensor(), row.reads, row.op);
+      checkRead(output, value.toTensor(), refused, row.op);
     else if (value.isTensorList() || value.isOptionalTensorList())
       for (const IValue &element : value.toListRef())
-        checkValue(output, element);
+        checkValue(output, element, refused);
   }
 
   Row row;
   c10::SmallVector<size_t, 4> written, read;
+  std::optional<size_t> accumulate; // which argument says so
   c10::SafeKernelFunction previous;
 };
 

@@ -129,7 +129,8 @@ bool hasNumberOperand(const Arguments &named) {
 /// Ops that give TensorIterator the gradient, their first argument, last.
 bool isGradientLast(std::string_view opName) {
   return opName == "aten::threshold_backward" ||
-         opName == "aten::leaky_relu_backward";
+         opName == "aten::leaky_relu_backward" ||
+         opName == "aten::_prelu_kernel_backward";
 }
 
 Strides elementwiseStrides(const Arguments &named, std::string_view opName,
@@ -138,7 +139,7 @@ Strides elementwiseStrides(const Arguments &named, std::string_view opName,
   c10::SmallVector<const at::Tensor *, 4> tensors;
   collectTensors(arguments, tensors);
   if (isGradientLast(opName))
-    std::swap(tensors[0], tensors[1]);
+    std::rotate(tensors.begin(), tensors.begin() + 1, tensors.end());
   if (!hasNumberOperand(named))
     if (auto strides = simpleStrides(tensors, shape))
       return *strides;
