@@ -35,7 +35,19 @@ REDUCED = [
     for reduction in ("none", "mean", "sum")
 ]  # fmt: skip
 
+
+def _several_of(i: torch.Tensor) -> torch.Tensor:
+    """All classes from sample's own on, then -1 and what has to be left out."""
+    places = torch.arange(5, device=i.device)
+    given = (places + i[:, None]) % 5
+    return torch.where(places == i[:, None], -1, given)
+
+
 CLASSES = [
+    *(
+        Row(f"multilabel_margin-{r}", lambda a, i, r=r: F.multilabel_margin_loss(a, _several_of(i), reduction=r), (logits, classes), WIDE)
+        for r in ("none", "mean", "sum")
+    ),
     Row("cross_entropy", F.cross_entropy, (logits, classes), FLOATS),
     Row("cross_entropy-sum", _cross(reduction="sum"), (logits, classes), FLOATS),
     Row("cross_entropy-none", _cross(reduction="none"), (logits, classes), FLOATS),

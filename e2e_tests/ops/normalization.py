@@ -38,6 +38,7 @@ ROWS = [
     Row("rms_norm", lambda a, w: F.rms_norm(a, (5,), w), (x, positive(5)), WIDE, tolerance=1e-4),
     Row("local_response_norm", lambda a: F.local_response_norm(a, 3), (image,), (F32,), tolerance=1e-4),
     Row("standardise-by-hand", lambda a: (a - a.mean(1, keepdim=True)) / (a.var(1, keepdim=True) + 1e-5).sqrt(), (x,), WIDE, tolerance=1e-4),
-    Row("weight_norm", lambda v, g: torch._weight_norm(v, g, 0), (any_of(4, 5), positive(4, 1)), WIDE, tolerance=1e-4, reason="_weight_norm_interface"),
+    Row("weight_norm", lambda v, g: torch._weight_norm(v, g, 0), (any_of(4, 5), positive(4, 1)), WIDE, tolerance=1e-4),
+    Row("weight_norm-last-dim", lambda v, g: torch._weight_norm(v, g, 2), (any_of(2, 4, 5), positive(5)), WIDE, tolerance=1e-4),
     Row("softmax-then-norm", lambda a: F.layer_norm(F.softmax(a, -1), (5,)), (x,), FLOATS[:2], tolerance=1e-4),
 ]  # fmt: skip

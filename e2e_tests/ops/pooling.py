@@ -36,6 +36,8 @@ ROWS = [
     Row("upsample-bicubic", lambda a: F.interpolate(a, size=(5, 7), mode="bicubic", align_corners=True), (x,), WIDE),
     Row("upsample-trilinear", lambda a: F.interpolate(a, scale_factor=2, mode="trilinear"), (e,), WIDE),
     Row("upsample-exact", lambda a: F.interpolate(a, size=(5, 7), mode="nearest-exact"), (x,), WIDE),
+    Row("affine_grid", lambda t: F.affine_grid(t, (2, 1, 3, 4), align_corners=False), (any_of(2, 2, 3),), WIDE),
+    Row("affine_grid-3d", lambda t: F.affine_grid(t, (2, 1, 2, 3, 4), align_corners=True), (any_of(2, 3, 4),), WIDE),
     Row("grid_sample", lambda a, g: F.grid_sample(a, g, align_corners=False), (x, any_of(2, 4, 5, 2, low=-1.2, high=1.2)), WIDE),
     Row("grid_sample-3d", lambda a, g: F.grid_sample(a, g, padding_mode="reflection", align_corners=True), (e, any_of(2, 3, 4, 5, 3, low=-1.2, high=1.2)), WIDE),
     Row("unfold-fold", lambda a: F.fold(F.unfold(a, 3, padding=1) * 2, (8, 9), 3, padding=1), (x,), WIDE),

@@ -41,6 +41,8 @@ OPS = (
     "dist",
     "nansum",
     # matrices and positions
+    "_weight_norm_interface",
+    "affine_grid_generator",
     "block_diag",
     "diag_embed",
     "isin.Tensor_Tensor",

@@ -181,12 +181,17 @@ def max_pool3d_with_indices(
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
     _check_rank(x, "max_pool3d")
-    return _max(
-        x,
-        regular_windows(
-            x.shape[-DIMS:], kernel_size, stride, padding, dilation, ceil_mode
-        ),
+    windows = regular_windows(
+        x.shape[-DIMS:], kernel_size, stride, padding, dilation, ceil_mode
     )
+    values, positions = _max(x, windows)
+    # The only one of these that keeps it in eager.
+    last = torch.channels_last_3d
+    keeps = x.dim() == DIMS + 2 and x.is_contiguous(memory_format=last)
+    if keeps and not x.is_contiguous():
+        values = values.contiguous(memory_format=last)
+        positions = positions.contiguous(memory_format=last)
+    return values, positions
 
 
 def adaptive_max_pool3d(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:

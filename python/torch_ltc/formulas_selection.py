@@ -32,10 +32,33 @@ def pdist_forward(x: Tensor, p: float = 2.0) -> Tensor:
 def multilabel_margin_loss_forward(
     x: Tensor, target: Tensor, reduction: int
 ) -> tuple[Tensor, Tensor]:
-    """PyTorch's formula (torch 2.13), whose loss of one sample has a dim too many."""
-    op = torch.ops.aten.multilabel_margin_loss_forward.default
-    loss, is_target = torch._decomp.decomposition_table[op](x, target, reduction)
-    return (loss.reshape(()) if x.dim() <= 1 else loss), is_target
+    """PyTorch's formula (torch 2.13) also counts the places behind the last class."""
+    if x.dim() > 2 or x.shape[-1:] == (0,):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, "
+            f"but got: {list(x.shape)}"
+        )
+    if target.shape != x.shape:
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: "
+            f"{list(x.shape)}"
+        )
+    scores, classes = torch.atleast_2d(x), torch.atleast_2d(target)
+    count = scores.shape[1]
+    places = torch.arange(count, device=x.device)
+    ends = torch.where(classes == -1, places, count).amin(1, keepdim=True)
+    is_given = places < ends
+    of_given = scores.gather(1, torch.where(is_given, classes, 0))
+    is_target = (torch.where(is_given, classes, -1).unsqueeze(2) == places).any(1)
+    # [sample, given class, other class]
+    margins = (1 - of_given.unsqueeze(2) + scores.unsqueeze(1)).clamp_min(0) / count
+    counts = is_given.unsqueeze(2) & ~is_target.unsqueeze(1)
+    loss = torch.where(counts, margins, 0).sum((1, 2))
+    if reduction:  # 1 is the mean, 2 the sum
+        loss = loss.mean() if reduction == 1 else loss.sum()
+    elif x.dim() <= 1:
+        loss = loss.reshape(())
+    return loss, is_target.to(x.dtype).reshape(x.shape)
 
 
 def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
