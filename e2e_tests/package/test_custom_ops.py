@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import torch_ltc
+from semantics.comparison import compare
 
 
 def _define(name: str) -> torch.library.CustomOpDef:
@@ -41,3 +43,34 @@ def test_the_users_kernel_for_lazy_comes_first() -> None:
     op.register_kernel("lazy")(lambda x: x + 100)
     result = op(torch.zeros(2, 2, device="lazy"))
     assert result.tolist() == [[100, 100], [100, 100]]
+
+
+def _define_writing(name: str, device_types: str | None) -> torch.library.CustomOpDef:
+    @torch.library.custom_op(
+        f"torch_ltc_tests::{name}", mutates_args={"x"}, device_types=device_types
+    )
+    def op(x: torch.Tensor, by: float) -> torch.Tensor:
+        x.add_(by)
+        x[..., 0] = 7
+        return x * 2
+
+    return op
+
+
+@pytest.mark.parametrize("device_types", [None, "cpu"])
+def test_writes_to_an_argument(device_types: str | None) -> None:
+    op = _define_writing(f"writing_on_{device_types}", device_types)
+
+    def program(x: torch.Tensor) -> list:
+        version = x._version
+        return [x, op(x[1:].t(), 5.0), op(x, by=0.5), x._version > version]
+
+    torch_ltc.reset_metrics()
+    compare(program, torch.arange(6.0).reshape(3, 2))
+    assert torch_ltc.metrics()["fallback_calls"] == 0
+
+
+def test_without_a_kernel_it_is_refused() -> None:
+    op = _define_writing("writing_elsewhere", "cuda")
+    with pytest.raises(NotImplementedError, match="register_kernel"):
+        op(torch.zeros(2, device="lazy"), 1.0)

@@ -9,7 +9,11 @@ import torch
 import torch.nn.functional as F
 from semantics.comparison import compare
 from torch import nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
 
 
 def x34() -> torch.Tensor:
@@ -115,6 +119,25 @@ def checkpointed(x: torch.Tensor) -> list[torch.Tensor]:
     return results
 
 
+def checkpointed_selectively(x: torch.Tensor) -> list[torch.Tensor]:
+    def policy(context, op, *args, **kwargs) -> CheckpointPolicy:
+        is_product = op == torch.ops.aten.mm.default
+        return (
+            CheckpointPolicy.MUST_SAVE
+            if is_product
+            else CheckpointPolicy.PREFER_RECOMPUTE
+        )
+
+    inputs = x.detach().requires_grad_()
+    checkpoint(
+        lambda v: ((v @ v.t()).sin() @ v).exp(),
+        inputs * 2,
+        use_reentrant=False,
+        context_fn=lambda: create_selective_checkpoint_contexts(policy),
+    ).sum().backward()
+    return [inputs.grad]
+
+
 def hooks(x: torch.Tensor) -> list[torch.Tensor]:
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)).to(x.device)
@@ -179,10 +202,13 @@ PROGRAMS: list[Callable] = [
     func_vmap,
     func_jvp,
     func_vjp,
+    func_linearize,
+    func_functionalize,
     func_jacobians,
     per_sample_gradients,
     ensemble,
     checkpointed,
+    checkpointed_selectively,
     hooks,
     custom_function,
     anomaly_and_saved,

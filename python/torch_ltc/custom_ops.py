@@ -3,6 +3,9 @@
 PyTorch calls such a kernel below functionalisation, where a write in place through
 a view reaches nothing but the view (torch 2.13). Ours for device lazy goes back
 above it: what the kernel does is traced like the rest of the program.
+
+Ops that write to their arguments it doesn't take at all. Those run above it too, and
+one with a kernel for the CPU alone writes to copies there, which are copied back.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 _libraries: dict[str, torch.library.Library] = {}
 
@@ -42,13 +45,52 @@ def _kernel(definition: Any) -> Callable:
     return kernel
 
 
+def _writing_kernel(definition: Any) -> Callable:
+    arguments = definition._opoverload._schema.arguments
+
+    def is_written(place: int | str) -> bool:
+        for i, argument in enumerate(arguments):
+            if place in (i, argument.name):
+                return argument.alias_info is not None and argument.alias_info.is_write
+        return False
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        functions = definition._backend_fns
+        if function := functions.get("lazy") or functions.get(None):
+            return function(*args, **kwargs)
+        if "cpu" not in functions:
+            raise NotImplementedError(
+                f"{definition._qualname} has no kernel for device 'lazy' or 'cpu': "
+                "give it one with register_kernel()"
+            )
+        places = dict(enumerate(args)) | kwargs
+        copies = tree_map_only(torch.Tensor, torch.Tensor.cpu, places)
+        result = functions["cpu"](
+            *(copies[i] for i in range(len(args))), **{k: copies[k] for k in kwargs}
+        )
+        for place in filter(is_written, places):
+            written = zip(tree_leaves(places[place]), tree_leaves(copies[place]))
+            for tensor, copy in written:
+                if isinstance(tensor, torch.Tensor) and tensor is not copy:
+                    tensor.copy_(copy)
+        return tree_map_only(torch.Tensor, lambda tensor: tensor.to("lazy"), result)
+
+    return kernel
+
+
 def _register(definition: Any) -> None:
     name = definition._qualname
     schema = definition._opoverload._schema
-    if name in _libraries or schema.is_mutable or schema._is_view_op():
+    if name in _libraries or schema._is_view_op():
+        return
+    if schema.is_mutable:
+        kernel, key = _writing_kernel(definition), "Functionalize"
+    elif None in definition._backend_fns and "lazy" not in definition._backend_fns:
+        kernel, key = _kernel(definition), "Lazy"
+    else:
         return
     library = torch.library.Library(name.partition("::")[0], "IMPL")
-    library.impl(definition._name, _kernel(definition), "Lazy")
+    library.impl(definition._name, kernel, key)
     _libraries[name] = library
 
 
@@ -66,14 +108,13 @@ def install() -> None:
 
     def register_kernel(self: Any, device_types: Any, fn: Any = None, /) -> Any:
         names = [device_types] if isinstance(device_types, str) else device_types
-        if names is not None and "lazy" in names:
+        if names and "lazy" in names and not self._opoverload._schema.is_mutable:
             _forget(self)
         decorator = original(self, device_types)
 
         def register(function: Callable) -> Callable:
             answer = decorator(function)
-            if None in self._backend_fns and "lazy" not in self._backend_fns:
-                _register(self)
+            _register(self)
             return answer
 
         return register if fn is None else register(fn)
@@ -82,5 +123,5 @@ def install() -> None:
     for definition in list(custom_ops.OPDEFS.values()):
         # PyTorch's own (torch 2.13 has 113) write through no views, and to
         # register them takes a third of our part of `import torch`.
-        if None in definition._backend_fns and definition._namespace != "prims":
+        if definition._namespace != "prims":
             _register(definition)

@@ -1,9 +1,11 @@
-"""`torch.func` transforms that PyTorch makes in ways which lazy tensors don't take.
+"""Transforms that PyTorch makes in ways which lazy tensors don't take.
 
 - `functionalize` (torch 2.13) would wrap tensors that are functional already, which is an
   internal assert. What is recorded has neither writes nor views, so it is the function itself.
 - `linearize` traces the derivative by Python objects, which functionalisation unwraps: all of
   it would be a constant. The derivative is `jvp`'s, recorded at each call.
+- Selective checkpoints compare the ops of both runs but for `detach`, whose number differs;
+  functionalisation has made that a `detach_copy`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils import checkpoint
 from torch.utils._pytree import tree_leaves
 
 
@@ -59,3 +62,4 @@ def _wrap_linearize(original: Callable) -> Callable:
 def install() -> None:
     torch.func.functionalize = _wrap_functionalize(torch.func.functionalize)
     torch.func.linearize = _wrap_linearize(torch.func.linearize)
+    checkpoint.SAC_IGNORED_OPS.add(torch.ops.aten.detach_copy.default)
