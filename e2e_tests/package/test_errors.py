@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch_ltc
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 @pytest.fixture
@@ -232,3 +233,19 @@ def test_the_step_after_an_error_is_right() -> None:
     optimizer.step()
     torch.testing.assert_close(model.weight.detach().cpu(), before - 0.2)
     assert torch_ltc.metrics()["steps"] > 0
+
+
+def test_a_traced_value_has_no_storage() -> None:
+    """Where a dispatch mode sees it; what users hold has one."""
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+            args[0].untyped_storage()
+            return op(*args, **(kwargs or {}))
+
+    x = torch.ones(3, device="lazy")
+    assert x.untyped_storage().nbytes() == 12
+    with Mode(), pytest.raises(RuntimeError, match="has no storage") as caught:
+        x.exp()
+    assert ".to(" in message(caught)
+    assert x.exp().tolist() == torch.ones(3).exp().tolist()

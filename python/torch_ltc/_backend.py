@@ -81,6 +81,7 @@ def _connect() -> None:
         scripted,
         serialization,
         step,
+        storages,
         tied_parameters,
         transforms,
     )
@@ -96,6 +97,7 @@ def _connect() -> None:
     step.install()
     serialization.install()
     tied_parameters.install()
+    storages.install()
     transforms.install()
     bindings().set_backend_finder(_find_backend)
     naming.refresh()
