@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from semantics.comparison import assert_same, compare, to_lazy
+from semantics.comparison import assert_same, compare, outcome, to_lazy
 
 
 def leaf() -> torch.Tensor:
@@ -126,6 +126,40 @@ ERRORS: dict[str, Callable[[torch.Tensor], object]] = {
     "broadcast in place": lambda x: x.detach()[:1].add_(x.detach()),
     "sizes": lambda x: x.detach().copy_(torch.ones(4).to(x.device)),
 }
+
+
+# What writes to a saved result, however it gets at it; `data` isn't looked at.
+WRITES: dict[str, Callable[[torch.Tensor], object]] = {
+    "add_": lambda y: y.add_(1),
+    "a view": lambda y: y[0].add_(1),
+    "detach": lambda y: y.detach().add_(1),
+    "data": lambda y: y.data.add_(1),
+    "zero_": lambda y: y.zero_(),
+    "copy_": lambda y: y.copy_(torch.ones_like(y)),
+    "setitem": lambda y: y.__setitem__(0, 1.0),
+    "masked_fill_": lambda y: y.masked_fill_(y > 1, 1.0),
+    "out": lambda y: torch.add(y.detach(), 1, out=y.detach()),
+    "index_put_": lambda y: y.index_put_(
+        (torch.tensor([0]).to(y.device),), torch.ones(3).to(y.device)
+    ),
+    "resize_": lambda y: y.detach().resize_(2),
+    "relu_": lambda y: torch.relu_(y),
+    "an optimizer": lambda y: torch.optim.SGD([y.detach().requires_grad_()]).step(
+        lambda: y.detach().neg_()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_saved_result_was_written(name: str) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = (x * 1).exp()
+        WRITES[name](y)
+        y.sum().backward()
+        return x.grad
+
+    compare(program, leaf())
+    assert isinstance(outcome(program, leaf()), str) == (name != "data")
 
 
 @pytest.mark.parametrize("name", ERRORS)
