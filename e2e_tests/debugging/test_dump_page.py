@@ -75,7 +75,15 @@ def test_each_program_has_a_page_whose_links_lead_somewhere(dumps: Path) -> None
         assert not page.outside and "http" not in text.replace("xmlns", "")
         missing = {k[1:] for k in page.links if k.startswith("#")} - page.targets
         assert not missing
-        for part in ("modules", "lines", "commands", "buffers", "ops", "stages"):
+        for part in (
+            "modules",
+            "lines",
+            "commands",
+            "times",
+            "buffers",
+            "ops",
+            "stages",
+        ):
             assert part in page.targets
     index = Links()
     index.feed((dumps / "index.html").read_text())
@@ -87,7 +95,7 @@ def test_a_page_shows_the_step(dumps: Path) -> None:
     text = (folder / "index.html").read_text()
     for sign in ("body", "head", "aten::tanh", "test_dump_page.py", "<svg", "<rect"):
         assert sign in text
-    assert "Time of each command" in text and "matmul" in text
+    assert "The slowest:" in text and "matmul" in text
     dump = read_dump(folder)
     lines = {line for command in dump.commands for line in command.lines}
     assert any(line.startswith("test_dump_page.py:") for line in lines)

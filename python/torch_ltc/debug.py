@@ -121,12 +121,8 @@ def memory(target: int | str = -1) -> dict[str, Any]:
     program = _program(target)
     stage = KernelsStage(bindings().program_text(program, "kernels"))
     tensors = bindings().program_tensors(program)
-    outputs = [row for row in tensors if row["role"] == "output"]
-    overwriting = {
-        value for value, row in zip(stage.returned, outputs) if row["donated"]
-    }
-    buffers = [b for b in stage.buffers.values() if b.name not in overwriting]
-    command, alive = peak(buffers)
+    donated = [row["donated"] for row in tensors if row["role"] == "output"]
+    command, alive = peak(stage.new_buffers(donated))
     lines: Counter[str] = Counter()
     for buffer in alive:
         known = sorted(stage.commands[buffer.first].lines)

@@ -101,8 +101,11 @@ def _row(*cells: str, anchor: str = "", numeric: tuple[int, ...] = ()) -> str:
     return f'<tr id="{anchor}">{body}</tr>' if anchor else f"<tr>{body}</tr>"
 
 
-def _table(columns: list[str], rows: list[str]) -> str:
-    head = "".join(f"<th>{column}</th>" for column in columns)
+def _table(columns: list[str], rows: list[str], numeric: tuple[int, ...] = ()) -> str:
+    head = "".join(
+        f'<th class="n">{column}</th>' if number in numeric else f"<th>{column}</th>"
+        for number, column in enumerate(columns)
+    )
     return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
 
 
@@ -189,37 +192,72 @@ def _ops(ops: list[Op]) -> str:
     return _table(["", "op", "line", "module"], rows)
 
 
+def _seconds(timed: list[dict[str, Any]]) -> list[float]:
+    """What each command takes in a run, and the copies after them."""
+    return [row["seconds"] / max(row["calls"], 1) for row in timed]
+
+
+def _computes(command: Command) -> str:
+    return (
+        f'<span class="code" title="{_escape(command.name)}">'
+        f"{_escape(command.computes).replace('+', '+<wbr>')}</span>"
+    )
+
+
 def _command_rows(dump: Dump, timed: list[dict[str, Any]]) -> str:
     sizes = {buffer.name: buffer.bytes for buffer in dump.buffers}
+    times = [seconds_text(seconds) for seconds in _seconds(timed)]
     rows = [
         _row(
             str(command.number),
-            f'<span class="code" title="{_escape(command.name)}">'
-            f"{_escape(command.computes).replace('+', '+<wbr>')}</span>",
+            _computes(command),
+            time,
             f'<span class="code">{_escape(", ".join(command.types))}</span>',
             _escape(", ".join(command.modules)),
             " ".join(_line_link(line) for line in sorted(command.lines)),
             bytes_text(sum(sizes.get(result, 0) for result in command.results)),
             anchor=f"command-{command.number}",
-            numeric=(0, 5),
+            numeric=(0, 2, 6),
         )
-        for command in dump.commands
+        for command, time in zip(dump.commands, times or [""] * len(dump.commands))
     ]
-    columns = ["", "computes", "results", "modules", "lines", "writes"]
-    text = _table(columns, rows)
+    columns = ["", "computes", "a run", "results", "modules", "lines", "writes"]
+    return _table(columns, rows, numeric=(2, 6))
+
+
+#: Commands among the slowest.
+SLOWEST = 15
+
+
+def _times_of(dump: Dump, timed: list[dict[str, Any]]) -> str:
     if not timed:
-        return text + (
+        return (
             '<p class="dim">No times: they are measured while option '
             "profile_commands is on.</p>"
         )
-    longest = max(row["seconds"] / max(row["calls"], 1) for row in timed) or 1.0
-    bars = []
-    for row in timed:
-        seconds = row["seconds"] / max(row["calls"], 1)
-        bar = f'<span class="bar" style="width:{seconds / longest * 200:.0f}px"></span>'
-        name = f'<span class="code">{_escape(row["name"])}</span>'
-        bars.append(_row(name, seconds_text(seconds), bar, numeric=(1,)))
-    return text + "<h2>Time of each command</h2>" + _table(["", "a run", ""], bars)
+    pairs = sorted(zip(_seconds(timed), dump.commands), key=lambda pair: -pair[0])
+    total = sum(_seconds(timed)) or 1.0
+    slowest = pairs[:SLOWEST]
+    rows = [
+        _row(
+            f'<a href="#command-{command.number}">{command.number}</a>',
+            _computes(command),
+            " ".join(_line_link(line) for line in sorted(command.lines)),
+            seconds_text(seconds),
+            f"{seconds / total:.1%}",
+            f'<span class="bar" style="width:{seconds / pairs[0][0] * 200:.0f}px">'
+            "</span>",
+            numeric=(0, 3, 4),
+        )
+        for seconds, command in slowest
+        if seconds
+    ]
+    text = (
+        f"<p>The commands of a run take {seconds_text(total)} (mean of "
+        f"{timed[0]['calls']}). The slowest:</p>"
+    )
+    columns = ["", "computes", "lines", "a run", "share", ""]
+    return text + _table(columns, rows, numeric=(3, 4))
 
 
 def _lines(dump: Dump) -> str:
@@ -254,9 +292,9 @@ def _lines(dump: Dump) -> str:
 
 def _buffers(dump: Dump) -> str:
     """Lifetimes from left to right, packed from the bottom up."""
-    if not dump.buffers:
+    if not dump.new_buffers:
         return "<p>No buffers between commands.</p>"
-    placed = pack(dump.buffers)
+    placed = pack(dump.new_buffers)
     top = max(offset + buffer.bytes for buffer, offset in placed) or 1
     width, height, left, columns = 1100, 320, 10, max(1, len(dump.commands))
     step = (width - left) / columns
@@ -288,14 +326,14 @@ def _buffers(dump: Dump) -> str:
         f'aria-label="Buffers over time">{"".join(shapes)}{axis}</svg>'
         f'<p class="dim">Each rectangle is a value between commands: as wide as it '
         f"lives, as high as it is large; packed as drawn they need {bytes_text(top)}, "
-        f"results among them. The program's arena of temporaries has "
-        f"{bytes_text(arena)}.</p>" + _peak(dump)
+        f"new results among them; what overwrites a parameter isn't drawn. The "
+        f"program's arena of temporaries has {bytes_text(arena)}.</p>" + _peak(dump)
     )
 
 
 def _peak(dump: Dump) -> str:
     """What is alive where most is."""
-    number, alive = peak(dump.buffers)
+    number, alive = peak(dump.new_buffers)
     sizes: Counter[str] = Counter()
     for buffer in alive:
         command = dump.commands[buffer.first]
@@ -308,7 +346,7 @@ def _peak(dump: Dump) -> str:
     return (
         f'<p>Most, {bytes_text(sum(sizes.values()))}, is alive at <a href="#command-'
         f'{number}">command {number}</a>. The largest makers:</p>'
-        + _table(["made by", "bytes"], rows)
+        + _table(["made by", "bytes"], rows, numeric=(1,))
     )
 
 
@@ -340,6 +378,7 @@ def page(dump: Dump, timed: list[dict[str, Any]] | None = None) -> str:
     tensors = _table(
         ["role", "", "shape", "bytes", "donated", "name"],
         [_row(*map(_escape, row), numeric=(1, 3)) for row in dump.tensors],
+        numeric=(3,),
     )
     sections = [
         ("overview", "Overview", _overview(dump)),
@@ -350,6 +389,7 @@ def page(dump: Dump, timed: list[dict[str, Any]] | None = None) -> str:
             "Commands",
             f'<div class="scroll">{_command_rows(dump, timed or [])}</div>',
         ),
+        ("times", "Times", _times_of(dump, timed or [])),
         ("buffers", "Buffers over time", _buffers(dump)),
         ("ops", "Ops", f'<div class="scroll">{_ops(dump.ops)}</div>'),
         ("tensors", "Inputs and outputs", f'<div class="scroll">{tensors}</div>'),
@@ -411,14 +451,17 @@ def write_pages(folder: Path) -> list[Path]:
 
 
 def _times(dump: Dump) -> list[dict[str, Any]]:
-    """Measured times, if this process ran the program with profile_commands."""
+    """Measured times of its commands, if this process ran the program with
+    profile_commands."""
     from torch_ltc._backend import bindings
 
     try:
         rows = bindings().program_commands(dump.summary.get("program", ""))
     except RuntimeError:
         return []
-    return [row for row in rows if row["calls"] and row["seconds"]]
+    # After the commands come copies to outputs that the stage doesn't have.
+    known = len(rows) >= len(dump.commands) and any(row["seconds"] for row in rows)
+    return rows if known else []
 
 
 def main(arguments: list[str] | None = None) -> int:

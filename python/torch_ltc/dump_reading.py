@@ -73,6 +73,8 @@ class Dump:
     ops: list[Op] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
+    #: Those that aren't an old parameter's memory.
+    new_buffers: list[Buffer] = field(default_factory=list)
     tensors: list[list[str]] = field(default_factory=list)
 
     def text(self, stage: str) -> str:
@@ -92,6 +94,9 @@ def read_dump(folder: Path) -> Dump:
     dump.commands, dump.buffers = stage.commands, list(stage.buffers.values())
     tables = (folder / "tensors.txt").read_text().splitlines()[1:]
     dump.tensors = [re.split(r"\s{2,}", row.strip()) for row in tables]
+    dump.new_buffers = stage.new_buffers(
+        [row[4] == "yes" for row in dump.tensors if row[0] == "output"]
+    )
     return dump
 
 
@@ -151,6 +156,12 @@ class KernelsStage:
         self._source: dict[str, str] = {}  # a view -> the value whose memory it is
         for line in text.partition("func.func private")[0].splitlines():
             self._read(line)
+
+    def new_buffers(self, donated: list[bool]) -> list[Buffer]:
+        """Without the values of results that overwrite a parameter (`donated`, by
+        result)."""
+        old = {value for value, is_old in zip(self.returned, donated) if is_old}
+        return [b for b in self.buffers.values() if b.name not in old]
 
     def _read(self, line: str) -> None:
         view = re.match(

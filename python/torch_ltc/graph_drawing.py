@@ -1,7 +1,7 @@
 """The traced graph as a picture: SVG of what `debug.dump(..., "dot")` says.
 
 Needs no Graphviz. Ops stand in rows, each below everything that it reads;
-parameters stand right above their first reader. A box has the op, its shape
+parameters, and what reads only them, stand right above their first reader. A box has the op, its shape
 and line; its tooltip the whole text. Colours are modules.
 """
 
@@ -65,11 +65,13 @@ def read_dot(dot: str) -> dict[str, Node]:
 
 def lay_out(nodes: dict[str, Node]) -> None:
     """Rows from the longest way from a parameter; in a row, boxes stand near
-    the mean of what they are connected with."""
+    the mean of what they are connected with. What reads only parameters (an
+    optimizer's first moments) stands right above its first reader, too."""
     for node in nodes.values():
         node.row = 1 + max((nodes[name].row for name in node.above), default=-1)
-    for node in nodes.values():
-        if not node.above and node.below:
+    for node in reversed(list(nodes.values())):
+        early = all(not nodes[name].above for name in node.above)
+        if early and node.below:
             node.row = min(nodes[name].row for name in node.below) - 1
     rows: dict[int, list[Node]] = defaultdict(list)
     for node in nodes.values():
