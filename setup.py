@@ -17,13 +17,19 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).resolve().parent
 BUILD = ROOT / "build"
 
-# Where a library of the installed package finds what it needs: beside itself,
-# torch's in the neighbour package, oneDNN's in the environment's lib/, and
-# libMLIR where Debian's libmlir-22 has it, which the linker doesn't search.
-LIBRARY_RPATH = (
-    "$ORIGIN:$ORIGIN/../../torch/lib:$ORIGIN/../../../..:/usr/lib/llvm-22/lib"
+# Where a library in <prefix>/lib/python3.X/site-packages/torch_ltc/lib finds what
+# it needs: the only list of these (CMake's are those of the build tree).
+LIBRARY_RPATH = ":".join(
+    [
+        "$ORIGIN",
+        "$ORIGIN/../../torch/lib",
+        "$ORIGIN/../../../..",  # oneDNN's, in <prefix>/lib,
+        "$ORIGIN/../../../../../lib",  # where site-packages are in <prefix>/lib64,
+        "$ORIGIN/../../lib",  # and as `pip install --target` puts it
+        "/usr/lib/llvm-22/lib",  # libMLIR of Debian's libmlir-22
+    ]
 )
-MODULE_RPATH = "$ORIGIN/lib:$ORIGIN/../torch/lib:$ORIGIN/../../.."
+MODULE_RPATH = "$ORIGIN/lib:$ORIGIN/../torch/lib"
 
 
 def torch_folder():
