@@ -179,6 +179,13 @@ BAD_RESULTS = {
     "shape": (lambda x: x[:1], r"result 0 has shape \[1\].*expected \[3\]"),
     "dtype": (lambda x: x.double(), "dtype torch.float64, expected.*torch.float32"),
     "type": (lambda x: ["no"], "a result is a str, expected a CPU tensor"),
+    "device": (lambda x: torch.ones(3, device="lazy"), "a result is a tensor on 'lazy"),
+    # Waited for itself.
+    "lazy": (
+        lambda x: x.to("lazy").exp().cpu(),
+        "'lazy' can't be used by what runs in",
+    ),
+    "exit": (lambda x: sys.exit(3), r"SystemExit: 3.*in <lambda>"),
     "error": (lambda x: 1 / 0, r"ZeroDivisionError.*test_register_backend.py"),
 }
 

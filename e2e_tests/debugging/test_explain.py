@@ -286,6 +286,26 @@ def test_detect_nan_names_op_and_line() -> None:
         loop.healthy()
 
 
+def test_detect_nan_names_the_line_of_this_time() -> None:
+    """Two lines make the same program."""
+    x = torch.full((5,), 1e38).to("lazy")
+
+    def doubled() -> torch.Tensor:
+        return x.mul(2.0)
+
+    def tenfold() -> torch.Tensor:
+        return x.mul(10.0)  # planted: inf
+
+    with (
+        pytest.raises(RuntimeError, match=r"first Inf was made by aten::mul") as error,
+        torch_ltc.debug.detect_nan(),
+    ):
+        for step in (doubled, tenfold):
+            kept = step()
+            torch_ltc.mark_step(wait=True)
+    assert kept is not None and line_of(tenfold, "planted: inf") in str(error.value)
+
+
 def test_detect_nan_keeps_the_model() -> None:
     """The step that made the NaN isn't taken."""
     weight = torch.nn.Parameter(torch.ones(3).to("lazy"))

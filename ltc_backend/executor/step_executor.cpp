@@ -16,6 +16,7 @@
 #include "lowering/dump.h"
 #include "lowering/external_backend.h"
 #include "lowering/program_maker.h"
+#include "memory/running_step.h"
 #include "source/source_location.h"
 
 #include <ATen/Functions.h>
@@ -70,6 +71,11 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
   state.add(config().interpret.get());
   state.add(config().detect_nan.get());
   state.add(config().lockstep.get());
+  // Those name the op's line: the one that traced it now.
+  if (config().detect_nan.get() || config().lockstep.get())
+    for (const GraphNode *node : graph.nodes)
+      state.add(node->isData() ? 0
+                               : static_cast<const OpNode *>(node)->location());
   if (ExternalBackendPtr backend = selectedBackend())
     state.add(backend->generation);
   return state.finish();
@@ -135,6 +141,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   Roots roots(std::move(candidates));
   if (roots.values.empty())
     return;
+  checkMayWait(); // before tensors are told to wait for the step
   at::RecordFunction span(at::RecordScope::FUNCTION);
   if (span.isActive())
     span.before(std::string("torch_ltc::schedule for ") +

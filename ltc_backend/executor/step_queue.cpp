@@ -7,6 +7,7 @@
 #include "events/metrics.h"
 #include "events/step_log.h"
 #include "lowering/library_pages.h"
+#include "memory/running_step.h"
 
 #include "torch_ltc-c/runtime.h"
 
@@ -148,6 +149,7 @@ private:
     at::RecordFunction span(at::RecordScope::FUNCTION);
     if (span.isActive())
       span.before("torch_ltc::execute " + step.program->name.substr(0, 12));
+    RunningStepScope running;
     try {
       step.program->run(parameters, step.scalars, outputs, step.threads);
       return "";
@@ -207,6 +209,7 @@ Queue &queue() {
 } // namespace
 
 void torch_ltc::scheduleStep(ScheduledStep step) {
+  checkMayWait();
   // torch's setting is per thread: that of the thread which asks counts.
   int64_t threads = config().num_threads.get();
   step.threads.count = int(threads ? threads : at::get_num_threads());
@@ -226,6 +229,7 @@ void torch_ltc::scheduleStep(ScheduledStep step) {
 }
 
 std::string torch_ltc::waitForScheduledSteps() {
+  checkMayWait();
   queue().drain();
   return queue().takeError();
 }

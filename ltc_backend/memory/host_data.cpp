@@ -3,6 +3,7 @@
 #include "memory/host_data.h"
 
 #include "device/lazy_device.h"
+#include "memory/running_step.h"
 
 #include <ATen/Functions.h>
 #include <c10/util/accumulate.h>
@@ -76,6 +77,8 @@ HostDataPtr HostData::ofScalar(const at::Scalar &value) {
 void HostData::wait() const {
   if (!producerPtr)
     return;
+  if (!producerPtr->isDone())
+    checkMayWait();
   const std::string &error = producerPtr->wait();
   TORCH_CHECK(error.empty(), error);
 }

@@ -200,7 +200,7 @@ def _compile(backend: _Backend, traced: Any) -> Callable[..., None]:
                 f"{type(function).__name__}"
             )
         return _Runner(backend, program, function)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _failure(backend, program, "failed to compile", error) from error
 
 
@@ -245,7 +245,7 @@ class _Runner:
                 self._function(*inputs, *scalars, out=outputs)
             else:
                 self._store(self._function(*inputs, *scalars), outputs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _failure(
                 self._backend, self._program, "failed to run", error, inputs, scalars
             ) from error
@@ -275,6 +275,10 @@ def _has_out(function: Callable[..., Any]) -> bool:
 
 def _as_tensor(result: Any) -> torch.Tensor:
     if isinstance(result, torch.Tensor):
+        if result.device.type != "cpu":
+            raise TypeError(
+                f"a result is a tensor on '{result.device}', expected one on the CPU"
+            )
         return result
     if type(result).__module__ != "numpy" and hasattr(result, "__dlpack__"):
         return torch.from_dlpack(result)
@@ -297,7 +301,7 @@ def _failure(
     backend: _Backend,
     program: Program,
     what: str,
-    error: Exception,
+    error: BaseException,
     inputs: list[torch.Tensor] | None = None,
     scalars: list[float] | None = None,
 ) -> BackendError:

@@ -1,0 +1,32 @@
+//===- running_step.h - Whether this thread runs a step ---------*- C++ -*-===//
+
+#ifndef TORCH_LTC_MEMORY_RUNNING_STEP_H
+#define TORCH_LTC_MEMORY_RUNNING_STEP_H
+
+#include <c10/util/Exception.h>
+
+namespace torch_ltc {
+
+inline thread_local bool isRunningStep = false;
+
+/// Lives while the thread runs a step. What runs in it (a registered backend's
+/// function, a custom op's kernel) would wait for itself if it waited for
+/// another step.
+class RunningStepScope {
+public:
+  RunningStepScope() { isRunningStep = true; }
+  ~RunningStepScope() { isRunningStep = false; }
+  RunningStepScope(const RunningStepScope &) = delete;
+  RunningStepScope &operator=(const RunningStepScope &) = delete;
+};
+
+inline void checkMayWait() {
+  TORCH_CHECK(!isRunningStep,
+              "Device 'lazy' can't be used by what runs in one of its steps (a "
+              "registered backend's function, a custom op's kernel): use the "
+              "CPU tensors that it gets, and make results on the CPU.");
+}
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_MEMORY_RUNNING_STEP_H
