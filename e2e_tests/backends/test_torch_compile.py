@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 from torch_ltc.dynamo_backend import compile_module
+from torch_ltc.mlir_module import compile_mlir
 from training.running import optimizers, tasks
 
 
@@ -70,3 +71,64 @@ def test_what_it_cannot_compile_is_a_sentence() -> None:
     )
     with pytest.raises(Exception, match=r"can't compile the random op aten\.normal"):
         compiled(torch.ones(3))
+
+
+def test_sizes_may_vary() -> None:
+    """TorchDynamo makes a graph for any size of the second batch's dimensions."""
+    model, eager = nn.Linear(4, 3), nn.Linear(4, 3)
+    eager.load_state_dict(model.state_dict())
+    compiled = torch.compile(model, backend=compile_module)
+    for size in (5, 3, 7, 3):
+        x = torch.randn(size, 4)
+        for run in (compiled, eager):
+            run(x).square().mean().backward()
+    torch.testing.assert_close(model.weight.grad, eager.weight.grad)
+    scaled = torch.compile(
+        lambda x: x * x.shape[0], backend=compile_module, dynamic=True
+    )
+    assert scaled(torch.ones(3)).sum() == 9 and scaled(torch.ones(4)).sum() == 16
+
+
+def test_an_op_without_a_lowering_runs_eagerly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.eigvalsh(x @ x.t()) + 1
+
+    x = torch.randn(3, 3)
+    torch.testing.assert_close(torch.compile(f, backend=compile_module)(x), f(x))
+    (record,) = [r for r in caplog.records if "eagerly" in r.message]
+    assert "aten::_linalg_eigh" in record.message and __file__ in record.message
+
+
+@pytest.mark.parametrize("layout", ["transposed", "channels last"])
+def test_results_have_eagers_strides(layout: str) -> None:
+    x = (
+        torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+        if layout == "channels last"
+        else torch.randn(4, 3).t()
+    )
+    result = torch.compile(lambda x: x + 1, backend=compile_module)(x)
+    torch.testing.assert_close(result, x + 1)
+    assert result.stride() == (x + 1).stride()
+
+
+SIGNATURES = {
+    "nothing to do": ("!torch.vtensor<[3],f32>", "!torch.vtensor<[3],f32>", None),
+    "number": ("i64", "i64", r"@main returns a 'i64'"),
+    "linalg": ("tensor<?xf32>", "tensor<?xf32>", r"@main takes a 'tensor<\?xf32>'"),
+}
+
+
+@pytest.mark.parametrize("case", SIGNATURES)
+def test_modules_without_ops(case: str) -> None:
+    takes, returns, refusal = SIGNATURES[case]
+    text = f"func.func @main(%x: {takes}) -> {returns} {{ return %x : {returns} }}"
+    if refusal:
+        with pytest.raises(RuntimeError, match=refusal):
+            compile_mlir(text)
+        return
+    program = compile_mlir(text)
+    assert program(torch.ones(3))[0].sum() == 3
+    with pytest.raises(TypeError, match="takes 1 tensors and 0 numbers, but got 2"):
+        program(torch.ones(3), 2)

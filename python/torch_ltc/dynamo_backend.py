@@ -2,11 +2,13 @@
 device, forward and backward.
 
 TorchDynamo captures, AOTAutograd splits forward and backward; each graph is
-traced once on device lazy, compiled, and then runs on the CPU tensors.
+traced once on device lazy (once for each set of sizes, if they vary), compiled, and
+then runs on the CPU tensors. A graph with an op that isn't compiled runs eagerly.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +17,12 @@ from torch import fx
 from torch.utils._pytree import tree_map
 
 from torch_ltc._backend import bindings
+from torch_ltc.debug import no_fallback, no_sync
 from torch_ltc.mlir_module import compile_mlir
 from torch_ltc.program import Program
 from torch_ltc.step import mark_step
+
+logger = logging.getLogger("torch_ltc")
 
 # Random ops whose numbers depend on sizes only: they are drawn on the CPU by
 # torch itself at each call, as eager does, and enter the program as data.
@@ -86,16 +91,66 @@ class _Tracer(fx.Interpreter):
 def _compile_graph(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
     """A function of the graph's inputs that returns the list of its outputs."""
     for value in example_inputs:
-        if isinstance(value, torch.SymInt):
-            raise NotImplementedError(
-                "torch.compile(backend='torch_ltc') needs known sizes; use "
-                "torch.compile(..., dynamic=False)."
-            )
         if isinstance(value, torch.Tensor) and value.device.type != "cpu":
             raise NotImplementedError(
                 "torch.compile(backend='torch_ltc') runs on CPU tensors, but an input "
                 f"is on '{value.device}'."
             )
+    if any(map(_is_symbolic, example_inputs)):
+        return _BySizes(module)
+    return _compile_sizes(module, example_inputs)
+
+
+def _is_symbolic(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return not all(isinstance(size, int) for size in value.shape)
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def _unboxed(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(args) == 1 and isinstance(args[0], list):  # boxed by AOTAutograd
+        return tuple(args[0])
+    return args
+
+
+class _BySizes:
+    """A graph that TorchDynamo made for any sizes (of batches, usually): programs
+    have known ones, so there is one for each set of sizes that comes along."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        self._module = module
+        self._programs: dict[tuple[Any, ...], Callable] = {}
+
+    def __call__(self, *args: Any) -> list[Any]:
+        args = _unboxed(args)
+        key = tuple(
+            (v.shape, v.stride(), v.dtype) if isinstance(v, torch.Tensor) else v
+            for v in args
+        )
+        program = self._programs.get(key)
+        if program is None:
+            program = _compile_sizes(self._module, list(args))
+            self._programs[key] = program
+        return program(*args)
+
+
+def _eagerly(module: fx.GraphModule, error: RuntimeError) -> Callable:
+    """The graph as it is, for what the compiler hasn't got."""
+    reason = str(error).partition(", which torch_ltc.debug")[0]
+    logger.warning(
+        "torch.compile(backend='torch_ltc') runs a graph of %d ops eagerly: %s.",
+        sum(node.op == "call_function" for node in module.graph.nodes),
+        reason,
+    )
+
+    def run(*args: Any) -> list[Any]:
+        with torch.no_grad():
+            return list(fx.Interpreter(module).run(*_unboxed(args)))
+
+    return run
+
+
+def _compile_sizes(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
     mark_step()
     with (
         torch._guards.tracing(None),
@@ -103,8 +158,14 @@ def _compile_graph(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
     ):
         lazy = [_stand_in(value) for value in example_inputs]
         tracer = _Tracer(module)
-        with torch.no_grad():
-            outputs = list(tracer.run(*lazy))
+        try:
+            # The stand-ins have no values: what needs some can't be traced.
+            with torch.no_grad(), no_fallback(), no_sync():
+                outputs = list(tracer.run(*lazy))
+        except RuntimeError as error:
+            if "which torch_ltc.debug.no_" not in str(error):
+                raise
+            return _eagerly(module, error)
         tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
         lazy_outputs = [t if t.device.type == "lazy" else t.to("lazy") for t in tensors]
         traced = bindings().pending_program(lazy_outputs)
@@ -115,11 +176,10 @@ def _compile_graph(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
     results = iter(traced.output_of_tensor)
     plan = [next(results) if isinstance(o, torch.Tensor) else o for o in outputs]
     is_tensor = [isinstance(o, torch.Tensor) for o in outputs]
+    strides = [o.stride() if isinstance(o, torch.Tensor) else () for o in outputs]
 
     def run(*args: Any) -> list[Any]:
-        if len(args) == 1 and isinstance(args[0], list):  # boxed by AOTAutograd
-            args = tuple(args[0])
-        values = [*args, *(draw() for draw in draws)]
+        values = [*_unboxed(args), *(draw() for draw in draws)]
         inputs = [
             source if isinstance(source, torch.Tensor) else values[source].detach()
             for source in places
@@ -127,12 +187,17 @@ def _compile_graph(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
         made = compiled(*inputs, *numbers)
         used: set[int] = set()
         answer = []
-        for item, tensor in zip(plan, is_tensor):
+        for item, tensor, stride in zip(plan, is_tensor, strides):
             if not tensor:
                 answer.append(item)
                 continue
-            answer.append(made[item].clone() if item in used else made[item])
+            result = made[item].clone() if item in used else made[item]
             used.add(item)
+            if result.stride() != stride:  # programs write in C order
+                result = torch.empty_strided(
+                    result.shape, stride, dtype=result.dtype
+                ).copy_(result)
+            answer.append(result)
         return answer
 
     return run
@@ -141,7 +206,8 @@ def _compile_graph(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
 def _stand_in(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    return torch.empty(tuple(map(int, value.shape)), dtype=value.dtype).to("lazy")
+    sizes, strides = tuple(map(int, value.shape)), tuple(map(int, value.stride()))
+    return torch.empty_strided(sizes, strides, dtype=value.dtype).to("lazy")
 
 
 def _places(traced: Any, lazy: list[Any], tracer: _Tracer) -> list[Any]:

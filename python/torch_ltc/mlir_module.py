@@ -28,6 +28,11 @@ class CompiledModule:
         out: list[torch.Tensor] | None = None,
     ) -> list[torch.Tensor]:
         count = len(self.inputs)
+        if len(arguments) != count + self.num_scalars:
+            raise TypeError(
+                f"The program takes {count} tensors and {self.num_scalars} numbers, "
+                f"but got {len(arguments)} arguments."
+            )
         tensors = [
             torch.as_tensor(argument, dtype=spec.dtype).contiguous()
             if isinstance(argument, (int, float))

@@ -156,7 +156,32 @@ FailureOr<std::string> ProgramCompiler::compileTosa(StringRef programName) {
   return compileLinalg(programName);
 }
 
+/// The stages below take for granted what a caller's module needn't have.
+static LogicalResult verifySignature(ModuleOp module) {
+  auto hasKnownSizes = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.hasStaticShape();
+  };
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isPrivate())
+      continue;
+    for (Type type : function.getArgumentTypes())
+      if (!hasKnownSizes(type) && !type.isIntOrFloat())
+        return function.emitError("@")
+               << function.getName() << " takes a " << type
+               << "; a program takes tensors of known sizes and numbers";
+    for (Type type : function.getResultTypes())
+      if (!hasKnownSizes(type))
+        return function.emitError("@")
+               << function.getName() << " returns a " << type
+               << "; a program returns tensors of known sizes";
+  }
+  return success();
+}
+
 FailureOr<std::string> ProgramCompiler::compileLinalg(StringRef programName) {
+  if (failed(verifySignature(module)))
+    return failure();
   LinalgCompileOptions options;
   // The host's CPU, or the one that the configuration chose.
   options.cpu = {ltcTargetCpuName(), ltcTargetCpuFeatures()};
@@ -219,10 +244,18 @@ LtcStatus ltcProgramCompile(LtcProgram program,
   return nullptr;
 }
 
-template <typename DialectTy> static bool hasOpsOf(ModuleOp module) {
+template <typename DialectTy> static bool isOf(Type type) {
+  return isa_and_present<DialectTy>(&type.getDialect());
+}
+
+/// Ops of the dialect, or values of its types, which a program without ops has.
+template <typename DialectTy> static bool uses(ModuleOp module) {
   return module
       .walk([](Operation *op) {
-        return isa_and_present<DialectTy>(op->getDialect())
+        auto function = dyn_cast<func::FuncOp>(op);
+        return isa_and_present<DialectTy>(op->getDialect()) ||
+                       (function && llvm::any_of(function.getArgumentTypes(),
+                                                 isOf<DialectTy>))
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })
@@ -238,7 +271,7 @@ LtcStatus ltcModuleCompile(LtcCompiler compiler, const char *module,
       StringRef(module, size), &compiler->context, "module");
   if (!parsed)
     return makeStatus(diagnostics.text("the module cannot be parsed"));
-  if (hasOpsOf<stablehlo::StablehloDialect>(*parsed))
+  if (uses<stablehlo::StablehloDialect>(*parsed))
     return makeStatus("a module in StableHLO is for other compilers: this one "
                       "reads the torch dialect, TOSA and linalg");
   auto functions = parsed->getOps<func::FuncOp>();
@@ -249,9 +282,9 @@ LtcStatus ltcModuleCompile(LtcCompiler compiler, const char *module,
                            options && options->print_locations,
                            /*verify=*/true, options ? options->threads : 1);
   FailureOr<std::string> bytes = failure();
-  if (hasOpsOf<torch::TorchDialect>(*parsed))
+  if (uses<torch::TorchDialect>(*parsed))
     bytes = lowering.compile(name);
-  else if (hasOpsOf<tosa::TosaDialect>(*parsed))
+  else if (uses<tosa::TosaDialect>(*parsed))
     bytes = lowering.compileTosa(name);
   else
     bytes = lowering.compileLinalg(name);
