@@ -91,6 +91,21 @@ def test_a_healthy_loop() -> None:
     json.dumps(page.data())
 
 
+def test_a_loop_on_another_device_is_named() -> None:
+    model = nn.Linear(3, 3)
+    page = torch_ltc.explain(lambda: model(torch.ones(2, 3)))
+    assert not page.healthy and "1 finding." in str(page)
+    assert page.findings[0].kind == "device"
+    assert "nothing was computed on device lazy" in str(page)
+
+
+def test_what_explain_refuses() -> None:
+    with pytest.raises(TypeError, match="calls a function, but got a int"):
+        torch_ltc.explain(5)
+    with pytest.raises(ValueError, match="a step or more, not 0"):
+        torch_ltc.explain(lambda: None, steps=0)
+
+
 @pytest.mark.parametrize("kind", PLANTED)
 def test_planted_cause(kind: str) -> None:
     function, mark = PLANTED[kind]

@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch_ltc
 from torch import nn
+from torch_ltc import replay
 from torch_ltc.manifest import manifest_from_bytes, read_manifest
 from training.running import tasks
 
@@ -188,6 +189,9 @@ def test_manifest_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"version": 99}')
     with pytest.raises(ValueError, match="version 99, but this torch_ltc reads"):
         read_manifest(tmp_path)
+    (tmp_path / "program.mlir").write_text("module {}")
+    with pytest.raises(ValueError, match="version 99, but this torch_ltc reads"):
+        replay.replay(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(ValueError, match="isn't JSON"):
         read_manifest(tmp_path)
@@ -201,6 +205,10 @@ def test_what_cannot_be_exported_is_a_sentence(tmp_path: Path) -> None:
         torch_ltc.export(lambda x: x * x.exp().sum().item(), (x,))
     with pytest.raises(ValueError, match=r"_linalg_eigh.*test_export.py"):
         torch_ltc.export(lambda x: torch.linalg.eigvalsh(x), (torch.eye(2),))
+    with pytest.raises(TypeError, match=r"a tuple, as in \(x,\), but got a Tensor"):
+        torch_ltc.export(torch.neg, x)
+    with pytest.raises(TypeError, match="a function or a module, but got a int"):
+        torch_ltc.export(5, (x,))
     with pytest.raises(ValueError, match="returns no tensor"):
         torch_ltc.export(lambda x: 3, (x,))
     with pytest.raises(ValueError, match=r"move it with .to\('lazy'\)"):

@@ -147,6 +147,12 @@ def test_bad_requests_are_sentences() -> None:
         debug.dump(torch.ones(1, device="lazy"), stage="assembly")
     with pytest.raises(TypeError, match="'cpu'"):
         debug.dump(torch.ones(1))
+    with pytest.raises(TypeError, match="a NoneType"):
+        debug.dump(None)
+    with pytest.raises(ValueError, match="no tensor to show"):
+        debug.dump([])
+    with pytest.raises(ValueError, match="isn't negative, but got -1"):
+        debug.lockstep(-1).__enter__()
     with pytest.raises(ValueError, match="step_log"):
         debug.dump(10**9)
     with pytest.raises(ValueError, match="compile_log"):

@@ -78,7 +78,9 @@ def dump(
         if stage in DRAWINGS:
             return _drawing(bindings().kept_program(program), stage)
         return bindings().program_text(program, stage)
-    tensors = [target] if isinstance(target, torch.Tensor) else list(target)
+    tensors = list(target) if isinstance(target, (list, tuple)) else [target]
+    if not tensors:
+        raise ValueError("torch_ltc.debug.dump got no tensor to show.")
     for tensor in tensors:
         if not isinstance(tensor, torch.Tensor) or tensor.device.type != "lazy":
             what = (
@@ -200,6 +202,12 @@ def lockstep(tolerance: float | None = None) -> Iterator[None]:
     `tolerance`: the largest difference, relative to a tensor's largest element;
     by default what rounding makes of its dtype. Integers must be equal.
     """
+    if tolerance is not None and not (
+        isinstance(tolerance, (int, float)) and tolerance >= 0
+    ):
+        raise ValueError(
+            f"A tolerance is a number that isn't negative, but got {tolerance!r}."
+        )
     limit = "" if tolerance is None else repr(float(tolerance))
     with config(lockstep=True, lockstep_tolerance=limit, source_info=True):
         yield

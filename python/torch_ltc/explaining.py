@@ -27,6 +27,8 @@ from torch_ltc.step import mark_step, wait_device_ops
 WARMUP = 3
 
 ADVICE = {
+    "device": "move the model, before its optimizer is made, and the inputs with "
+    ".to('lazy')",
     "recompile": "make what changes a tensor, or pad it to a few sizes",
     "sync": "read values after the end of the step, in one place, or in "
     "torch_ltc.add_step_closure",
@@ -41,7 +43,7 @@ ADVICE = {
 
 @dataclass
 class Finding:
-    """One trouble. `kind`: recompile, sync, fallback, donation, memory, slow."""
+    """One trouble. `kind`: device, recompile, sync, fallback, donation, memory, slow."""
 
     kind: str
     location: str  # "train.py:31", "" if unknown
@@ -79,10 +81,9 @@ class Explanation:
         return asdict(self) | {"healthy": self.healthy}
 
     def __str__(self) -> str:
-        parts: list[Any] = [
-            f"{self.steps} steps after {WARMUP} to warm up: "
-            + ("healthy." if self.healthy else f"{len(self.findings)} findings.")
-        ]
+        troubles = sum(finding.kind != "slow" for finding in self.findings)
+        verdict = f"{troubles} finding{'s'[: troubles != 1]}" if troubles else "healthy"
+        parts: list[Any] = [f"{self.steps} steps after {WARMUP} to warm up: {verdict}."]
         rows = [
             [f.kind, f.location, f.sentence + (f" -> {f.advice}" if f.advice else "")]
             for f in self.findings
@@ -113,6 +114,13 @@ def explain(
     read in the middle, ops that run eagerly, memory that isn't reused or grows,
     and what the time goes into. Each call is ended as a step if it doesn't end
     one itself; what it does (training, say) is done."""
+    if not callable(step):
+        raise TypeError(
+            f"torch_ltc.explain calls a function, but got a {type(step).__name__}; "
+            "put the body of the loop into one."
+        )
+    if steps < 1:
+        raise ValueError(f"torch_ltc.explain needs a step or more, not {steps}.")
     wait_device_ops()
     watch = _Watch()
     with config(source_info=True):
@@ -167,6 +175,7 @@ class _Watch:
         seconds = self._seconds(steps)
         bound_by, slow = _slow(seconds)
         findings = [
+            *self._elsewhere(),
             *self._recompiles(),
             *self._syncs_and_fallbacks(),
             *self._growth(),
@@ -175,6 +184,11 @@ class _Watch:
         return Explanation(
             steps, findings, seconds, _live_bytes(), self._peak(), bound_by
         )
+
+    def _elsewhere(self) -> list[Finding]:
+        if any(row["step"] > self._step for row in bindings().step_log()):
+            return []
+        return [Finding("device", "", "nothing was computed on device lazy")]
 
     def _peak(self) -> dict[str, Any]:
         """Of the largest program that ran."""

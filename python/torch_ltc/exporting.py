@@ -156,7 +156,7 @@ def export(
     sizes of `nonzero`) or has no row in the op table can't be exported and is
     refused with its line.
     """
-    _check_dialect(dialect)
+    _check_call("export", function, args, dialect)
     kwargs = kwargs or {}
     named: dict[str, tuple[str, torch.Tensor]] = {}
     if isinstance(function, torch.nn.Module):
@@ -188,7 +188,7 @@ def export_step(
     Outputs: what `step` returns, then every parameter, buffer and state that it
     writes, each naming the input that it is the new value of.
     """
-    _check_dialect(dialect)
+    _check_call("export_step", step, args, dialect)
     parameter = next(module.parameters(), None)
     if parameter is not None and parameter.device.type != "lazy":
         raise ValueError(
@@ -210,6 +210,20 @@ def export_step(
 
 
 # -- tracing -------------------------------------------------------------------
+
+
+def _check_call(what: str, function: Any, args: Any, dialect: str) -> None:
+    _check_dialect(dialect)
+    if not callable(function):
+        raise TypeError(
+            f"torch_ltc.{what} takes a function or a module, but got a "
+            f"{type(function).__name__}."
+        )
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(
+            f"torch_ltc.{what} takes the arguments as a tuple, as in (x,), but got a "
+            f"{type(args).__name__}."
+        )
 
 
 class _only_tracing:  # noqa: N801 (used in `with` only)

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 from torch.jit._pickle import restore_type_tag
 
+from torch_ltc.manifest import read_manifest
 from torch_ltc.mlir_module import CompiledModule, compile_mlir
 
 # What a folder may have, the earliest stage first.
@@ -83,6 +84,8 @@ def replay(
 ) -> list[torch.Tensor]:
     """Compiles and runs; prints a line for each output."""
     path = find_program(folder, stage)
+    if (folder / "manifest.json").exists():
+        read_manifest(folder)  # of an exported program: of this version?
     text = path.read_text()
     module = compile_mlir(text)
     saved = saved_values(folder)
