@@ -66,6 +66,34 @@ def test_dropped_graph_is_never_run() -> None:
     assert torch_ltc.metrics()["executions"] == before
 
 
+def test_steps_in_flight_share_the_memory_of_gradients() -> None:
+    """A plain loop holds one set of gradients, however many steps wait to run."""
+    model = torch.nn.Linear(512, 512, device="lazy")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x = torch.randn(8, 512, device="lazy")
+    size = sum(p.numel() * p.element_size() for p in model.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+        torch_ltc.mark_step()
+
+    for _ in range(5):
+        step()
+    torch_ltc.wait_device_ops()
+    gc.collect()
+    torch.lazy.empty_cache()
+    torch.lazy.reset_peak_memory_stats()
+    before = torch.lazy.memory_allocated()
+    for _ in range(20):
+        step()
+    torch_ltc.wait_device_ops()
+    assert torch.lazy.memory_allocated() == before
+    assert torch.lazy.max_memory_allocated() - before < size / 2
+    assert torch.lazy.memory_stats()["cached_bytes"] < size / 2
+
+
 def test_a_steady_loop_holds_no_pages_of_the_compiler() -> None:
     program = """
         import re

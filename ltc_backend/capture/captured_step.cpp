@@ -276,7 +276,7 @@ HostDataPtr CapturedStep::outputData(Output &output, const OutputPlan &plan,
   if (old && old.use_count() == holders && !old->sharesBuffer())
     buffer = old->buffer();
   else
-    buffer = Buffer::allocate(byteSize(output.shape));
+    buffer = Buffer::deferred(byteSize(output.shape));
   HostDataPtr data =
       HostData::create(output.shape, std::move(buffer), completion);
   if (output.states.empty() && !output.isReturned)

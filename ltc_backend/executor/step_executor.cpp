@@ -89,7 +89,7 @@ HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
     return graph.parameters[plan.parameter];
   BufferPtr buffer = plan.place == OutputPlace::Donated
                          ? graph.parameters[plan.parameter]->buffer()
-                         : Buffer::allocate(byteSize(shape));
+                         : Buffer::deferred(byteSize(shape));
   if (!plan.updatedParameter)
     return HostData::create(shape, buffer, step.completion);
   const HostData &old = *graph.parameters[*plan.updatedParameter];

@@ -137,12 +137,18 @@ private:
       }
     if (!inputError.empty())
       return inputError;
-    areParametersIntact = false;
     std::vector<void *> parameters, outputs;
     for (const BufferPtr &buffer : step.parameters)
       parameters.push_back(buffer->data());
-    for (const BufferPtr &buffer : step.outputs)
-      outputs.push_back(buffer->data());
+    try {
+      for (const BufferPtr &buffer : step.outputs) {
+        buffer->materialize();
+        outputs.push_back(buffer->data());
+      }
+    } catch (const c10::Error &error) {
+      return describe(step, error.what_without_backtrace());
+    }
+    areParametersIntact = false;
     std::optional<at::ThreadLocalStateGuard> watched;
     if (step.threadState)
       watched.emplace(*step.threadState);
@@ -175,8 +181,10 @@ private:
           step.outputs[i].get(),
           std::string(static_cast<const char *>(old.data()), old.size()));
     }
-    for (const auto &[buffer, bytes] : copies)
+    for (const auto &[buffer, bytes] : copies) {
+      buffer->materialize();
       std::memcpy(buffer->data(), bytes.data(), bytes.size());
+    }
   }
 
   static std::string describe(const ScheduledStep &step,

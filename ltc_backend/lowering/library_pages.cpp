@@ -2,6 +2,8 @@
 
 #include "lowering/library_pages.h"
 
+#include "memory/buffer.h"
+
 #include <link.h>
 #include <malloc.h>
 #include <sys/mman.h>
@@ -13,8 +15,9 @@
 
 namespace {
 
-/// A loop compiles in its first two or three steps.
-constexpr int kStepsUntilIdle = 8;
+/// A loop compiles in its first two or three steps, each of which begins anew.
+/// To read the pages once more costs a later compile some 15 ms.
+constexpr int kStepsUntilIdle = 2;
 
 std::atomic<int> stepsLeft{0};
 
@@ -59,6 +62,9 @@ void torch_ltc::giveBackIdleLibraries() {
   if (stepsLeft.fetch_sub(1) != 1)
     return;
   dl_iterate_phdr(giveBack, nullptr);
+  // The first steps of a loop can't donate what its set-up still holds, and so
+  // leave as many buffers as there are parameters.
+  releaseCachedMemory();
   // What the compiler has freed between what lives on.
   malloc_trim(0);
 }

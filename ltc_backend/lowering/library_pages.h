@@ -15,8 +15,8 @@ namespace torch_ltc {
 void noteCompilerUse();
 
 /// Called after each step, by the thread that ran it. After some steps without
-/// a new program gives back the pages of the compiler's libraries: read-only
-/// mappings of files, once, in a few milliseconds.
+/// a new program gives back the pages of the compiler's libraries (read-only
+/// mappings of files) and cached buffers: once, in a few milliseconds.
 void giveBackIdleLibraries();
 
 } // namespace torch_ltc

@@ -123,6 +123,15 @@ BufferPtr Buffer::allocate(size_t bytes) {
   return BufferPtr(new Buffer(memory, bytes, nullptr));
 }
 
+BufferPtr Buffer::deferred(size_t bytes) {
+  return BufferPtr(new Buffer(nullptr, bytes, nullptr));
+}
+
+void Buffer::materialize() {
+  if (!memory)
+    memory = pool().allocate(bytes);
+}
+
 BufferPtr Buffer::adopt(const at::Tensor &tensor) {
   pool().addLiveLocked(int64_t(tensor.nbytes()));
   return BufferPtr(new Buffer(tensor.data_ptr(), tensor.nbytes(),
@@ -132,7 +141,7 @@ BufferPtr Buffer::adopt(const at::Tensor &tensor) {
 Buffer::~Buffer() {
   if (owner)
     pool().addLiveLocked(-int64_t(bytes));
-  else
+  else if (memory)
     pool().free(memory, bytes);
 }
 

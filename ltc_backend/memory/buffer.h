@@ -23,6 +23,9 @@ class Buffer {
 public:
   /// Uninitialised memory from the pool.
   static std::shared_ptr<Buffer> allocate(size_t bytes);
+  /// Gets its memory by `materialize`, when the step that fills it runs: until
+  /// then what earlier steps hold may be freed.
+  static std::shared_ptr<Buffer> deferred(size_t bytes);
   /// Shares the memory of `tensor`, which must be a contiguous CPU tensor that
   /// nobody else writes to as long as the buffer lives.
   static std::shared_ptr<Buffer> adopt(const at::Tensor &tensor);
@@ -31,6 +34,10 @@ public:
   Buffer &operator=(const Buffer &) = delete;
   ~Buffer();
 
+  /// Takes memory for a deferred buffer; nothing for others. Throws
+  /// c10::Error where there is none. By one thread, before all others' `data`.
+  void materialize();
+
   void *data() const { return memory; }
   size_t size() const { return bytes; }
 
@@ -38,7 +45,7 @@ private:
   struct Owner;
   Buffer(void *memory, size_t bytes, std::unique_ptr<Owner> owner);
 
-  void *memory;
+  void *memory; // null: deferred
   size_t bytes;
   std::unique_ptr<Owner> owner; // null: the pool's
 };
