@@ -54,6 +54,7 @@ CastPolicy policyOf(const std::string &name) {
       "conv_transpose3d",
       "linalg_vecdot",
       "linear",
+      "lstm",
       "matmul",
       "mkldnn_rnn_layer",
       "mm",
@@ -165,17 +166,20 @@ private:
 
 void torch_ltc::clearAutocastCache() { CastCache::get().clear(); }
 
+static void registerAutocastKernel(const c10::OperatorName &name) {
+  CastPolicy policy = policyOf(name.name.substr(std::strlen("aten::")));
+  registerBoxedKernel(name, autocastKey,
+                      c10::KernelFunction::makeFromBoxedFunctor(
+                          std::make_unique<AutocastKernel>(policy)));
+}
+
 void torch_ltc::registerAutocastKernels(const AtenOps &ops) {
   auto *fallthrough = new torch::Library(torch::Library::IMPL, "_", autocastKey,
                                          __FILE__, __LINE__);
   fallthrough->fallback(torch::CppFunction::makeFallthrough());
-  for (const c10::OperatorHandle &op : ops) {
-    if (!op.hasKernelForDispatchKey(DispatchKey::AutocastCPU))
-      continue;
-    const c10::OperatorName &name = op.operator_name();
-    CastPolicy policy = policyOf(name.name.substr(std::strlen("aten::")));
-    registerBoxedKernel(name, autocastKey,
-                        c10::KernelFunction::makeFromBoxedFunctor(
-                            std::make_unique<AutocastKernel>(policy)));
-  }
+  for (const c10::OperatorHandle &op : ops)
+    if (op.hasKernelForDispatchKey(DispatchKey::AutocastCPU))
+      registerAutocastKernel(op.operator_name());
+  // On the CPU it becomes mkldnn_rnn_layer, here products and gates.
+  registerAutocastKernel({"aten::lstm", "input"});
 }
