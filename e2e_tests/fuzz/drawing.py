@@ -204,6 +204,8 @@ class Drawing:
             raise Rejected("eager's addmv of nothing has self's shape")
         if target is None:
             return
+        if op.view and target.grad_fn is not None and not target._is_view():
+            raise Rejected("refused where views, or the backward pass, share it")
         if self._behind_as_strided(drawn.names[0]):
             raise Rejected("functionalisation (torch 2.13) refuses it")
         if exactness.overlaps_itself(target):

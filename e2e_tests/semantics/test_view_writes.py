@@ -162,6 +162,41 @@ def test_inplace_view_ops() -> None:
     compare(program, source())
 
 
+SHAPES_IN_PLACE = {
+    "as_strided_": lambda x: x.as_strided_((2,), (1,)),
+    "squeeze_": lambda x: x.squeeze_(),
+    "squeeze_.dim": lambda x: x.squeeze_(1),
+    "squeeze_.dims": lambda x: x.squeeze_((1,)),
+    "swapaxes_": lambda x: x.swapaxes_(0, 2),
+    "t_": lambda x: x.t_(),
+    "transpose_": lambda x: x.transpose_(0, 2),
+    "unsqueeze_": lambda x: x.unsqueeze_(0),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES_IN_PLACE)
+def test_another_shape_for_a_base_with_gradients(name: str) -> None:
+    """With views it is refused: torch 2.13 would lose their gradients."""
+    change = SHAPES_IN_PLACE[name]
+
+    def program(leaf: torch.Tensor) -> torch.Tensor:
+        x = leaf * leaf
+        change(x)
+        (x * torch.arange(x.numel()).view(x.shape).to(x.device)).sum().backward()
+        return leaf.grad
+
+    source = torch.arange(1.0, 10.0).view((3, 3) if name == "t_" else (3, 1, 3))
+    compare(lambda x: program(x.requires_grad_()), source)
+    x = source.to("lazy").requires_grad_() * 2
+    view = x[0]
+    with pytest.raises(RuntimeError, match="shape of a tensor whose memory views"):
+        change(x)
+    assert x.shape == source.shape
+    torch.testing.assert_close(view.detach().cpu(), source[0] * 2)
+    with torch.no_grad():
+        change(x)
+
+
 def test_a_view_outlives_its_base() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         view = (x + 1)[1:].transpose(0, 1)

@@ -279,6 +279,7 @@ void registerRemaining() {
   registerSparseFallbacks(ops);
   registerInPlaceKernels();
   registerOverlapChecks();
+  registerShapesInPlace();
   registerRefusedFallbacks();
   registerMetaShortcuts();
   registerViewErrors();

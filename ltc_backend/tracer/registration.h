@@ -43,6 +43,7 @@ void registerOutChecks();
 /// Around what is at Functionalize, that of sparse tensors included.
 void registerInPlaceKernels();
 void registerOverlapChecks();
+void registerShapesInPlace();
 /// At the autocast key of lazy tensors; see autocast.cpp.
 void registerAutocastKernels(const AtenOps &ops);
 /// Of sparse tensors: what makes and moves them, and all other ops.
