@@ -202,6 +202,8 @@ public:
     size_t numArguments = op.schema().arguments().size();
     std::vector<at::Tensor> written =
         torch::jit::peek(*stack, 0, numArguments).toTensorVector();
+    if (written.empty() || !written[0].device().is_lazy()) // torch.compile's
+      return previous.callBoxed(op, keys, stack);
     std::vector<int64_t> versions;
     for (const at::Tensor &tensor : written)
       versions.push_back(versionOf(tensor));
