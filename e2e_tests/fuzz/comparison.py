@@ -21,6 +21,8 @@ RELATIVE = {
 #: How far results may lie apart, in units of how far eager's results move when
 #: each op's result is moved by about an ulp.
 STEADINESS = 40
+#: Elementwise ops that are sums inside: 1 + erf(x) where erf is nearly -1.
+CANCELLING = {"gelu", "gelu_", "gelu_backward"}
 MOVES = 3
 
 
@@ -46,10 +48,13 @@ class MovedByAnUlp(TorchDispatchMode):
         repeats = any(n > 1 and s == 0 for n, s in zip(result.shape, result.stride()))
         if func.is_view or made or repeats or not result.numel():
             return
-        if is_small(result) and all(is_small(t) for t in given):
+        name = func.name().removeprefix("aten::")
+        # Small whole numbers add up exactly; their mean over three isn't exact.
+        exact = name not in _of("normalization")
+        if exact and is_small(result) and all(is_small(t) for t in given):
             return
         scale = _finite(result).abs()
-        if func.name().removeprefix("aten::") not in _elementwise():
+        if name not in _of("elementwise") or name in CANCELLING:
             # Sums lose digits of their largest terms, not of the result.
             terms = [t for t in given if t.is_floating_point() and t.numel()]
             most = max(float(_finite(t.detach()).abs().max()) for t in [result, *terms])
@@ -58,7 +63,7 @@ class MovedByAnUlp(TorchDispatchMode):
         # One or two, up or down: less would be rounded off again.
         random = torch.rand(result.shape, generator=self.generator)
         random = (torch.where(random < 0.5, -1, 1) * (1 + random)).to(result.dtype)
-        share = bool(((result >= 0) & (result <= 1)).all())
+        share = bool(((result >= 0) & (result <= 1)).all() and result.any())
         with torch.no_grad():
             result.add_(scale * ulp * random)
             if share:
@@ -70,11 +75,11 @@ def _finite(tensor: torch.Tensor) -> torch.Tensor:
 
 
 @functools.cache
-def _elementwise() -> set[str]:
+def _of(family: str) -> set[str]:
     return {
         name
         for op in table.ops()
-        if op.family == "elementwise"
+        if op.family == family
         for name in (op.name, op.in_place)
     }
 

@@ -26,17 +26,20 @@ def draw(seed: int, shortest: int = 5, longest: int = 60) -> Program:
     return drawing.program(drawing.random.randint(shortest, longest))
 
 
-def _restorer(tensor: torch.Tensor) -> Callable[[], None]:
+def _restorer(tensor: torch.Tensor) -> Callable[[], bool]:
     """Gives `tensor` the elements and the geometry back that it has now: an
-    in-place op that isn't drawn may have written both (`as_strided_`, `t_`)."""
+    in-place op that isn't drawn may have written both (`as_strided_`, `t_`).
+    False if it requires gradients since, which can't be taken back."""
+    required = tensor.requires_grad
     storage = tensor.untyped_storage()
     elements = storage.clone()
     geometry = tensor.shape, tensor.stride(), tensor.storage_offset()
 
-    def restore() -> None:
+    def restore() -> bool:
         storage.copy_(elements)
         with torch.no_grad():
             tensor.as_strided_(*geometry)
+        return tensor.requires_grad == required
 
     return restore
 
@@ -52,6 +55,8 @@ class Drawing:
         self.exactness = exactness.Exactness()
         self.viewed: dict[int, torch.UntypedStorage] = {}
         self.strided: dict[int, torch.UntypedStorage] = {}
+        #: What requires gradients here and won't in the program.
+        self.unlike: dict[int, torch.UntypedStorage] = {}
         self.refused: dict[str, str] = {}
         self.wants_gradients = self.random.random() < 0.3
         self.leaves: list[str] = []
@@ -142,8 +147,8 @@ class Drawing:
             return 1
         except (Rejected, RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as reason:  # fmt: skip
             self.refused[op.name] = str(reason).split("\n")[0]
-            if restore:
-                restore()
+            if restore and not restore():
+                self._keep_from_gradients(self.scope[drawn.names[0]])
             torch.set_rng_state(state)
             lines, self.values, self.count, self.leaves = kept
             del self.lines[lines:]
@@ -186,7 +191,8 @@ class Drawing:
             try:
                 eval(call, self.scope)
             except Exception:
-                restore()
+                if not restore():
+                    self._keep_from_gradients(target)
                 raise
         return Line(call, reads, [], op.name), restore
 
@@ -241,6 +247,10 @@ class Drawing:
                 self.strided[storage._cdata] = storage
             self.viewed[storage._cdata] = storage
 
+    def _keep_from_gradients(self, tensor: torch.Tensor) -> None:
+        storage = tensor.untyped_storage()
+        self.unlike[storage._cdata] = storage
+
     def _ask_result(self, result: torch.Tensor) -> None:
         if result.numel() > MOST_ELEMENTS:
             raise Rejected("large")
@@ -294,6 +304,8 @@ class Drawing:
         self.lines.append(line)
 
     def _has_gradient(self, name: str) -> bool:
+        if exactness.storage(self.values[name]) in self.unlike:
+            return False
         try:
             return self.values[name].grad_fn is not None
         except RuntimeError:

@@ -60,6 +60,11 @@ def test_what_was_drawn_is_what_runs(seed: int) -> None:
     }
 
 
+def test_what_was_not_drawn_leaves_no_gradient() -> None:
+    """In 635824 it was a write of what requires gradients, taken back later."""
+    draw(635824).run("cpu")
+
+
 def test_a_moved_probability_is_one() -> None:
     """What is clamped to [0, 1] may be drawn by, also when it is moved (9366)."""
     text = """
