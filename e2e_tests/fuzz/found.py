@@ -168,4 +168,11 @@ v3 = aten.gelu.default(v2, approximate='none')
 v4, v5 = aten._prelu_kernel_backward.default(v3, v3, v1)
 v6 = aten.log2.default(v5)
 """,
+    "the tail of gelu in place": """
+v0 = grid(66, [3, 2], torch.float32)
+v1 = below(2, 278, [3])
+v2 = grid(755, [2], torch.float32)
+v3, v4 = aten.nll_loss_forward.default(v0, v1, v2, 2, -100)
+aten.gelu_.default(v3, approximate='none')
+""",
 }
