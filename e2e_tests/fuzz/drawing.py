@@ -44,6 +44,10 @@ def _restorer(tensor: torch.Tensor) -> Callable[[], bool]:
     return restore
 
 
+def _geometry(tensor: torch.Tensor) -> tuple:
+    return tensor.shape, tensor.stride(), tensor.storage_offset()
+
+
 class Drawing:
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -219,7 +223,11 @@ class Drawing:
         shared = [
             t for t in tensors[1:] if exactness.storage(t) == exactness.storage(target)
         ]
-        if shared and op.family != "elementwise":
+        if op.family != "elementwise":
+            same = []
+        else:  # each element of itself
+            same = [t for t in shared if _geometry(t) == _geometry(target)]
+        if len(same) != len(shared):
             raise Rejected("reads what it writes")
 
     def _behind_as_strided(self, name: str) -> bool:
@@ -241,9 +249,9 @@ class Drawing:
             if isinstance(self.scope[name], torch.Tensor):
                 self.values[name] = self.scope[name]
         self.exactness.note(op, tensors, written, in_place)
-        if op.view and not in_place:
+        if op.view:
             storage = written[0].untyped_storage()
-            if op.name == "as_strided" and storage._cdata in self.viewed:
+            if op.base == "as_strided" and storage._cdata in self.viewed:
                 self.strided[storage._cdata] = storage
             self.viewed[storage._cdata] = storage
 
