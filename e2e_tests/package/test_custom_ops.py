@@ -70,7 +70,37 @@ def test_writes_to_an_argument(device_types: str | None) -> None:
     assert torch_ltc.metrics()["fallback_calls"] == 0
 
 
+def test_a_written_argument_gives_no_gradient_of_the_result() -> None:
+    op = _define_writing("writing_gradient", None)
+
+    def program(x: torch.Tensor) -> list:
+        y = x.detach().requires_grad_() * 1
+        (op(y, 1.0) + y).sum().backward()
+        return []
+
+    compare(program, torch.ones(2))
+    y = torch.ones(2, device="lazy").requires_grad_() * 1
+    with pytest.raises(RuntimeError, match="no autograd formula"):
+        op(y, 1.0).sum().backward()
+
+
 def test_without_a_kernel_it_is_refused() -> None:
     op = _define_writing("writing_elsewhere", "cuda")
     with pytest.raises(NotImplementedError, match="register_kernel"):
         op(torch.zeros(2, device="lazy"), 1.0)
+
+
+def test_torch_compile_on_the_cpu_keeps_the_op() -> None:
+    """A kernel of ours at a key of all devices would be traced into its graphs."""
+
+    @torch.library.custom_op("torch_ltc_tests::add_read", mutates_args={"x"})
+    def add_read(x: torch.Tensor) -> None:
+        x.add_(torch.from_numpy(x.numpy().copy()))
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        add_read(y)
+        return y
+
+    compiled = torch.compile(program, backend="aot_eager")
+    torch.testing.assert_close(compiled(torch.ones(3)), torch.full((3,), 4.0))

@@ -4,7 +4,7 @@ PyTorch calls such a kernel below functionalisation, where a write in place thro
 a view reaches nothing but the view (torch 2.13). Ours for device lazy goes back
 above it: what the kernel does is traced like the rest of the program.
 
-Ops that write to their arguments it doesn't take at all. Those run above it too, and
+Ops that write to their arguments it doesn't take at all. Those run above it, and
 one with a kernel for the CPU alone writes to copies there, which are copied back.
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._library.autograd import make_autograd_impl
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 _libraries: dict[str, torch.library.Library] = {}
@@ -43,6 +44,22 @@ def _kernel(definition: Any) -> Callable:
         return tree_map_only(torch.Tensor, _value, result)
 
     return kernel
+
+
+class _Redirected:
+    """An op below whose autograd kernel comes another than the dispatcher's."""
+
+    def __init__(self, op: Any, kernel: Callable) -> None:
+        self._op, self._kernel = op, kernel
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._op, name)
+
+    def __str__(self) -> str:
+        return str(self._op)
+
+    def redispatch(self, _keys: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._kernel(*args, **kwargs)
 
 
 def _writing_kernel(definition: Any) -> Callable:
@@ -84,13 +101,17 @@ def _register(definition: Any) -> None:
     if name in _libraries or schema._is_view_op():
         return
     if schema.is_mutable:
-        kernel, key = _writing_kernel(definition), "Functionalize"
+        # Not at Functionalize, where torch.compile would find it for the CPU too.
+        redirected: Any = _Redirected(
+            definition._opoverload, _writing_kernel(definition)
+        )
+        kernel, key = make_autograd_impl(redirected, definition), "AutogradLazy"
     elif None in definition._backend_fns and "lazy" not in definition._backend_fns:
         kernel, key = _kernel(definition), "Lazy"
     else:
         return
     library = torch.library.Library(name.partition("::")[0], "IMPL")
-    library.impl(definition._name, kernel, key)
+    library.impl(definition._name, kernel, key, with_keyset=schema.is_mutable)
     _libraries[name] = library
 
 
