@@ -145,6 +145,7 @@ LoadedExecutable::prepare(int numThreads) const {
   state->numThreads = numThreads;
   state->scratchBytes = 0;
   state->buffers.resize(message.buffers_size());
+  bool hasShort = false, hasLong = false;
   for (int i = 0; i < message.commands_size(); ++i) {
     auto command = prepareCommand(message.commands(i), *kernels, numThreads);
     if (!command)
@@ -154,9 +155,11 @@ LoadedExecutable::prepare(int numThreads) const {
                      llvm::toString(command.takeError()));
     state->scratchBytes =
         std::max(state->scratchBytes, (*command)->scratchBytes());
-    state->hasLongTeams |= (*command)->team() == Team::Long;
+    hasShort |= (*command)->team() == Team::Short;
+    hasLong |= (*command)->team() == Team::Long;
     state->commands.push_back(std::move(*command));
   }
+  state->hasOnlyShortTeams = hasShort && !hasLong;
   return state;
 }
 
@@ -280,10 +283,10 @@ llvm::Error LoadedExecutable::runCommands(RunState &state, char *scratch,
                               arguments.command_event_user_data);
   };
   RunContext context{state.buffers, scratch};
-  // One long team is enough to keep the processors spinning.
-  int numThreadsOfShort = callerLoad.threadsForShortCommands(
-      state.hasLongTeams ? nullptr : arguments.caller_clock,
-      arguments.num_threads);
+  int numThreadsOfShort = state.numThreads;
+  if (state.hasOnlyShortTeams)
+    numThreadsOfShort = callerLoad.threadsForShortCommands(
+        arguments.caller_clock, arguments.num_threads);
   for (size_t i = 0; i < state.commands.size(); ++i) {
     tell(i, 1);
     std::chrono::steady_clock::time_point start;

@@ -49,7 +49,9 @@ private:
     /// they would need more scratch memory.
     std::vector<std::optional<PreparedCommandPtr>> shortCommands;
     int numThreadsOfShort = 0;
-    bool hasLongTeams = false;
+    /// Some teams are short and none is long: one of those would be enough to
+    /// keep the processors spinning.
+    bool hasOnlyShortTeams = false;
     std::vector<char *> buffers;
     size_t scratchBytes;
   };
