@@ -8,7 +8,6 @@ then runs on the CPU tensors. A graph with an op that isn't compiled runs eagerl
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -18,11 +17,10 @@ from torch.utils._pytree import tree_map
 
 from torch_ltc._backend import bindings
 from torch_ltc.debug import no_fallback, no_sync
+from torch_ltc.messages import logger, what_was_forbidden
 from torch_ltc.mlir_module import compile_mlir
 from torch_ltc.program import Program
 from torch_ltc.step import mark_step
-
-logger = logging.getLogger("torch_ltc")
 
 # Random ops whose numbers depend on sizes only: they are drawn on the CPU by
 # torch itself at each call, as eager does, and enter the program as data.
@@ -134,9 +132,8 @@ class _BySizes:
         return program(*args)
 
 
-def _eagerly(module: fx.GraphModule, error: RuntimeError) -> Callable:
+def _eagerly(module: fx.GraphModule, reason: str) -> Callable:
     """The graph as it is, for what the compiler hasn't got."""
-    reason = str(error).partition(", which torch_ltc.debug")[0]
     logger.warning(
         "torch.compile(backend='torch_ltc') runs a graph of %d ops eagerly: %s.",
         sum(node.op == "call_function" for node in module.graph.nodes),
@@ -163,9 +160,9 @@ def _compile_sizes(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
             with torch.no_grad(), no_fallback(), no_sync():
                 outputs = list(tracer.run(*lazy))
         except RuntimeError as error:
-            if "which torch_ltc.debug.no_" not in str(error):
-                raise
-            return _eagerly(module, error)
+            if reason := what_was_forbidden(error):
+                return _eagerly(module, reason)
+            raise
         tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
         lazy_outputs = [t if t.device.type == "lazy" else t.to("lazy") for t in tensors]
         traced = bindings().pending_program(lazy_outputs)

@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from torch_ltc._backend import bindings
 from torch_ltc.config import config
+from torch_ltc.messages import what_was_forbidden
 from torch_ltc.program import Program, TensorSpec
 from torch_ltc.step import mark_step, wait_device_ops
 
@@ -242,8 +243,7 @@ class _only_tracing:  # noqa: N801 (used in `with` only)
     def __exit__(self, kind: type | None, error: Any, trace: Any) -> None:
         bindings().leave_guard("fallback")
         bindings().leave_guard("sync")
-        if kind is RuntimeError and "forbids here" in str(error):
-            text = str(error).split(", which torch_ltc.debug.")[0]
+        if text := what_was_forbidden(error):
             raise ValueError(
                 f"torch_ltc.{self._what} can't express this in one program: {text}."
             ) from error

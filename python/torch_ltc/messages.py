@@ -1,10 +1,17 @@
-"""What the C++ side has to say goes to Python's logger "torch_ltc"."""
+"""What the C++ side has to say: it goes to Python's logger "torch_ltc"."""
 
 from __future__ import annotations
 
 import logging
 
 logger = logging.getLogger("torch_ltc")
+
+
+def what_was_forbidden(error: BaseException | None) -> str:
+    """What a guard of torch_ltc.debug forbade (events/guards.cpp), with its Python
+    line; empty for other errors."""
+    what, guard, _ = str(error).partition(", which torch_ltc.debug.")
+    return what if guard and isinstance(error, RuntimeError) else ""
 
 
 def log_hook(level: int, sentence: str) -> None:
