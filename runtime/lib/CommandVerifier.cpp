@@ -33,6 +33,7 @@ private:
   llvm::Error verifyCall(const KernelCall &call);
   llvm::Error verifyCall(const MatmulCall &call);
   llvm::Error verifyCall(const ConvolutionCall &call);
+  llvm::Error verifyCall(const AttentionCall &call);
   llvm::Error verifyCall(const CopyCall &call);
   llvm::Error verifyCall(const BoundsCheck &call);
   llvm::Error verifyCall(const HostCall &call);
@@ -244,6 +245,72 @@ llvm::Error CommandVerifier::verifyCall(const ConvolutionCall &call) {
   return checkNoOverlap();
 }
 
+llvm::Error CommandVerifier::verifyCall(const AttentionCall &call) {
+  using List = std::initializer_list<int64_t>;
+  constexpr uint64_t kElement = sizeof(float);
+  int64_t length = call.length(), keys = call.keys();
+  int64_t width = call.width(), valueWidth = call.value_width();
+  // Scratch memory is counted in sums of products of two of them.
+  constexpr int64_t kLargestSize = int64_t(1) << 28;
+  for (int64_t size :
+       {call.batch(), call.heads(), length, keys, width, valueWidth})
+    if (size < 1 || size >= kLargestSize)
+      return failure("size {0} of an attention is out of range", size);
+  auto bytes = [&](int64_t rows, int64_t columns) {
+    return checkedProduct(List{call.batch(), call.heads(), rows, columns},
+                          kElement);
+  };
+  auto query = bytes(length, width), key = bytes(keys, width);
+  auto value = bytes(keys, valueWidth), output = bytes(length, valueWidth);
+  auto logSum = bytes(length, 1);
+  if (!query || !key || !value || !output || !logSum)
+    return failure("an attention's tensor has more than 2^63 bytes");
+  Access result = call.backward() ? Access::Read : Access::Write;
+  struct Operand {
+    const char *name;
+    bool present;
+    const BufferRef &ref;
+    uint64_t bytes;
+    Access access;
+  };
+  std::vector<Operand> operands = {
+      {"query", call.has_query(), call.query(), *query, Access::Read},
+      {"key", call.has_key(), call.key(), *key, Access::Read},
+      {"value", call.has_value(), call.value(), *value, Access::Read},
+      {"output", call.has_output(), call.output(), *output, result},
+      {"log_sum", call.has_log_sum(), call.log_sum(), *logSum, result}};
+  if (call.has_mask()) {
+    uint64_t elements = keys;
+    for (auto [count, stride] :
+         {std::pair(call.batch(), call.mask_batch_stride()),
+          std::pair(call.heads(), call.mask_head_stride()),
+          std::pair(length, call.mask_row_stride())}) {
+      auto reach = checkedProduct(List{count - 1, stride});
+      if (stride < 0 || !reach || *reach > uint64_t(INT64_MAX) / 16)
+        return failure("stride {0} of an attention's mask is out of range",
+                       stride);
+      elements += *reach;
+    }
+    operands.push_back(
+        {"mask", true, call.mask(), elements * kElement, Access::Read});
+  }
+  if (call.backward()) {
+    operands.push_back({"grad_output", call.has_grad_output(),
+                        call.grad_output(), *output, Access::Read});
+    operands.push_back({"grad_query", call.has_grad_query(), call.grad_query(),
+                        *query, Access::Write});
+    operands.push_back(
+        {"grad_key", call.has_grad_key(), call.grad_key(), *key, Access::Write});
+    operands.push_back({"grad_value", call.has_grad_value(), call.grad_value(),
+                        *value, Access::Write});
+  }
+  for (const Operand &operand : operands)
+    if (llvm::Error error = use(operand.name, operand.present, operand.ref,
+                                operand.bytes, kElement, operand.access))
+      return error;
+  return checkNoOverlap();
+}
+
 llvm::Error CommandVerifier::verifyCall(const CopyCall &call) {
   if (llvm::Error error = use("source", call.has_source(), call.source(),
                               call.bytes(), 1, Access::Read))
@@ -305,6 +372,8 @@ llvm::Error CommandVerifier::verify() {
     return verifyCall(command.matmul());
   case Command::kConvolution:
     return verifyCall(command.convolution());
+  case Command::kAttention:
+    return verifyCall(command.attention());
   case Command::kCopy:
     return verifyCall(command.copy());
   case Command::kFill:

@@ -1,7 +1,7 @@
 //===- LoopKernels.h - Own loops where oneDNN has no implementation -------===//
 //
 // Matrix products and convolutions in float64, integers, and 16-bit floats on
-// CPUs whose oneDNN lacks them. LoopKernels.inc is compiled once for each
+// CPUs whose oneDNN lacks them; attention in float32. LoopKernels.inc is compiled once for each
 // x86-64 level; `loopKernels()` returns the best that this CPU runs. Each
 // function computes one block of the result on one thread.
 //
@@ -83,18 +83,54 @@ struct LoopKernels {
                       int64_t end);
 };
 
+/// softmax(query key^T + mask) value of one head, and its gradients. Pointers
+/// that a function doesn't use may be null, and `mask` always.
+struct AttentionArguments {
+  const float *query, *key, *value; // [length, width], [keys, width],
+                                    // [keys, valueWidth]
+  const float *mask;                // [keys], rows maskRowStride apart
+  float *output, *logSum;           // [length, valueWidth], [length]
+  const float *gradOutput;
+  float *gradQuery, *gradKey, *gradValue;
+  int64_t length, keys, width, valueWidth;
+  int64_t maskRowStride;
+  bool isCausal; // a query sees the keys up to its own place
+};
+
+/// Queries that are computed together: ranges of them begin at a multiple.
+inline constexpr int64_t kMostQueriesOfPanel = 32;
+inline constexpr int64_t kMostKeysOfBlock = 64;
+
+/// Scratch memory, in floats: of a call of `forward`, and of one of `backward`.
+int64_t attentionScratchFloats(const AttentionArguments &arguments);
+int64_t attentionBackwardScratchFloats(const AttentionArguments &arguments);
+
+struct AttentionKernels {
+  /// Queries [begin, end): output and, unless it is null, logSum.
+  void (*forward)(const AttentionArguments &arguments, int64_t begin,
+                  int64_t end, float *scratch);
+  /// The three gradients from output, logSum and gradOutput.
+  void (*backward)(const AttentionArguments &arguments, float *scratch);
+};
+
+/// For this CPU.
+const AttentionKernels &attentionKernels();
+
 /// The functions for a dtype of executable.proto (as int), null for bool.
 const LoopKernels *loopKernels(int dtype);
 
 // One table for each instruction set.
 namespace baseline {
 const LoopKernels *loopKernels(int dtype);
+extern const AttentionKernels kAttention;
 }
 namespace avx2 {
 const LoopKernels *loopKernels(int dtype);
+extern const AttentionKernels kAttention;
 }
 namespace avx512 {
 const LoopKernels *loopKernels(int dtype);
+extern const AttentionKernels kAttention;
 }
 
 } // namespace torch_ltc::runtime

@@ -16,6 +16,8 @@ llvm::Expected<PreparedCommandPtr> torch_ltc::runtime::prepareCommand(
     return prepareMatmul(command.matmul(), numThreads);
   case Command::kConvolution:
     return prepareConvolution(command.convolution(), numThreads);
+  case Command::kAttention:
+    return prepareAttention(command.attention(), numThreads);
   case Command::kCopy:
     return prepareCopy(command.copy(), numThreads);
   case Command::kFill:
@@ -70,6 +72,13 @@ std::string torch_ltc::runtime::displayName(const Command &command) {
     return llvm::formatv("{0} {1} * {2} {3}", kindName(call.kind()),
                          join(call.input_sizes()), join(call.weight_sizes()),
                          dtypeName(call.dtype()));
+  }
+  case Command::kAttention: {
+    const AttentionCall &call = command.attention();
+    return llvm::formatv("attention{0} {1}x{2}x{3}x{4}x{5}",
+                         call.backward() ? "_backward" : "",
+                         call.batch() * call.heads(), call.length(),
+                         call.keys(), call.width(), call.value_width());
   }
   case Command::kCopy:
     return "copy " + std::to_string(command.copy().bytes()) + " bytes";

@@ -67,6 +67,7 @@ llvm::Expected<PreparedCommandPtr> prepareMatmul(const MatmulCall &call,
                                                  int numThreads);
 llvm::Expected<PreparedCommandPtr>
 prepareConvolution(const ConvolutionCall &call, int numThreads);
+PreparedCommandPtr prepareAttention(const AttentionCall &call, int numThreads);
 PreparedCommandPtr prepareCopy(const CopyCall &call, int numThreads);
 PreparedCommandPtr prepareFill(const FillCall &call, int numThreads);
 /// The whole command: its error names the op and the user's line.
