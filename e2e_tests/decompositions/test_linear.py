@@ -45,6 +45,24 @@ def test_factors_that_change(op):
     compare(op, *values, Parameter(2), Parameter(3))
 
 
+@pytest.mark.parametrize("is_causal", [True, False])
+@pytest.mark.parametrize("mask", [None, (2, 1, 4, 5), (1, 1, 1, 5)])
+def test_attention(is_causal, mask):
+    query, key, value, grad = (
+        torch.randn(2, 3, *sizes) for sizes in [(4, 8), (5, 8), (5, 6), (4, 6)]
+    )
+    if mask is not None:
+        mask = torch.randn(mask)
+        mask[..., 0, ::2] = -torch.inf
+        if mask.shape[2] > 1:
+            mask[0, :, 1] = -torch.inf
+    operands = query, key, value
+    compare("torch_ltc.attention", *operands, mask, is_causal, atol=1e-5)
+    output, log_sum = torch.ops.torch_ltc.attention(*operands, mask, is_causal)
+    operands = grad, *operands, output, log_sum, mask, is_causal
+    compare("torch_ltc.attention_backward", *operands, atol=1e-5)
+
+
 def test_addend_broadcasts():
     compare(
         "aten.addmm", *operands(torch.float32, (5,), (3, 4), (4, 5)), 1, 1, atol=1e-5

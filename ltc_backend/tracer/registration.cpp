@@ -270,6 +270,7 @@ void registerRemaining() {
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
   registerAutogradKernels(*autograd);
   registerAsStridedAutograd(*autograd);
+  registerAttention(*autograd);
   registerLinear(*autograd);
   registerLstmCell(*autograd);
   registerViewCopies(ops);

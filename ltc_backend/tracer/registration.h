@@ -34,6 +34,8 @@ void registerViewInverses();
 void registerAutogradKernels(torch::Library &library);
 void registerForeachKernels(const AtenOps &ops);
 void registerAsStridedAutograd(torch::Library &library);
+/// Long attention as one op; see attention.cpp.
+void registerAttention(torch::Library &library);
 /// A linear layer as one op; see linear.cpp.
 void registerLinear(torch::Library &library);
 /// An LSTM cell's gates as one op; see lstm_cell.cpp.

@@ -90,6 +90,8 @@ SHAPE_RULES = (
     "addr",
     "linear",
     "linear_backward",
+    "attention",
+    "attention_backward",
     # convolution
     "convolution",
     "convolution_backward",

@@ -23,7 +23,8 @@ enum {
   kMatmulCommand,
   kConvolutionCommand,
   kCopyCommand,
-  kFillCommand
+  kFillCommand,
+  kAttentionCommand
 };
 // Buffers.
 enum {
@@ -78,6 +79,28 @@ void addConvolution(ProgramBuilder &builder) {
   setRef(call->mutable_bias(), kConstant);
 }
 
+void addAttention(ProgramBuilder &builder) {
+  AttentionCall *call = builder.message.add_commands()->mutable_attention();
+  call->set_backward(true);
+  call->set_batch(1);
+  call->set_heads(2);
+  call->set_length(4);
+  call->set_keys(3);
+  call->set_width(2);
+  call->set_value_width(1);
+  call->set_mask_row_stride(3);
+  setRef(call->mutable_query(), kInput);
+  setRef(call->mutable_key(), kInput);
+  setRef(call->mutable_value(), kInput);
+  setRef(call->mutable_mask(), kInput);
+  setRef(call->mutable_output(), kInput);
+  setRef(call->mutable_log_sum(), kInput);
+  setRef(call->mutable_grad_output(), kInput);
+  setRef(call->mutable_grad_query(), kTemporary);
+  setRef(call->mutable_grad_key(), kTemporary, 64);
+  setRef(call->mutable_grad_value(), kTemporary, 128);
+}
+
 Executable goodProgram() {
   ProgramBuilder builder;
   builder.parameter(HostTensor(FLOAT32, {2, 4, 8, 8}), "input");
@@ -96,6 +119,7 @@ Executable goodProgram() {
   addConvolution(builder);
   builder.copy(kConstant, kTemporary, 64);
   builder.fill(kDonatedOutput, 512);
+  addAttention(builder);
   return builder.message;
 }
 
@@ -315,6 +339,35 @@ TEST(Verifier, Convolutions) {
          CALL->mutable_output_sizes()->Set(0, 0),
          CALL->mutable_input_sizes()->Set(0, 0), CALL->clear_bias(),
          CALL->set_kind(ConvolutionCall::BACKWARD_WEIGHT));
+#undef CALL
+}
+
+TEST(Verifier, Attentions) {
+#define CALL e.mutable_commands(kAttentionCommand)->mutable_attention()
+  DAMAGE("size 0 of an attention", CALL->set_batch(0));
+  DAMAGE("size -1 of an attention", CALL->set_keys(-1));
+  DAMAGE("size 0 of an attention", CALL->set_width(0));
+  DAMAGE("out of range", CALL->set_length(int64_t(1) << 40));
+  DAMAGE("more than 2^63 bytes", CALL->set_length(1 << 27),
+         CALL->set_width(1 << 27), CALL->set_heads(1 << 27));
+  DAMAGE("operand key covers", CALL->mutable_key()->set_offset(2024));
+  DAMAGE("operand query is missing", CALL->clear_query());
+  DAMAGE("operand value is missing", CALL->clear_value());
+  DAMAGE("operand output is missing", CALL->clear_output());
+  DAMAGE("operand log_sum is missing", CALL->clear_log_sum());
+  DAMAGE("operand grad_output is missing", CALL->clear_grad_output());
+  DAMAGE("operand grad_query is missing", CALL->clear_grad_query());
+  DAMAGE("operand grad_key is missing", CALL->clear_grad_key());
+  DAMAGE("operand grad_value is missing", CALL->clear_grad_value());
+  DAMAGE("operand mask covers", CALL->set_mask_head_stride(1000));
+  DAMAGE("stride -1", CALL->set_mask_row_stride(-1));
+  DAMAGE("out of range", CALL->set_mask_head_stride(INT64_MAX / 4));
+  DAMAGE("starts inside an element", CALL->mutable_mask()->set_offset(2));
+  DAMAGE("read-only", CALL->mutable_grad_key()->set_buffer(kConstant),
+         CALL->mutable_grad_key()->set_offset(0));
+  DAMAGE("output writes buffer 1, which is read-only",
+         CALL->set_backward(false), CALL->mutable_output()->set_buffer(1));
+  DAMAGE("overwrites", CALL->mutable_grad_value()->set_offset(0));
 #undef CALL
 }
 

@@ -149,6 +149,23 @@ bool shape_rules::linear(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
+bool shape_rules::attention(const Arguments &arguments, ScalarType dtype,
+                            ResultShapes &results) {
+  Sizes sizes(arguments.sizes(0));
+  sizes.back() = arguments.sizes(2).back();
+  addResult(results, dtype, sizes);
+  sizes.pop_back();
+  addResult(results, dtype, sizes);
+  return true;
+}
+
+bool shape_rules::attention_backward(const Arguments &arguments,
+                                     ScalarType dtype, ResultShapes &results) {
+  for (size_t like : {1, 2, 3})
+    addResult(results, dtype, arguments.sizes(like));
+  return true;
+}
+
 bool shape_rules::linear_backward(const Arguments &arguments, ScalarType dtype,
                                   ResultShapes &results) {
   SizesRef grad = arguments.sizes(0);

@@ -97,8 +97,12 @@ LogicalResult ProgramCompiler::run(void (*build)(OpPassManager &),
 }
 
 LogicalResult ProgramCompiler::lowerToContract() {
-  if (failed(run([](OpPassManager &passes) { buildTorchPipeline(passes); },
-                 statistics.torch_seconds)))
+  auto build = [](OpPassManager &passes) {
+    TorchPipelineOptions options;
+    options.legalOps = opsOfRuntime();
+    buildTorchPipeline(passes, options);
+  };
+  if (failed(run(build, statistics.torch_seconds)))
     return failure();
   module.walk([&](func::FuncOp function) {
     if (!function.isDeclaration())

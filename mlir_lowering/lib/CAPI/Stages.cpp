@@ -45,6 +45,8 @@ static LogicalResult lowerTo(Stage stage, const LtcStageOptions &options,
     TorchPipelineOptions torchOptions;
     torchOptions.legalOps.assign(options.legal_ops,
                                  options.legal_ops + options.legal_op_count);
+    if (stage == Stage::Linalg && !options.portable)
+      llvm::append_range(torchOptions.legalOps, opsOfRuntime());
     buildTorchPipeline(passes, torchOptions);
   }
   if (stage == Stage::Linalg) {

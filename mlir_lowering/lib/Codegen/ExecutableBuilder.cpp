@@ -166,6 +166,7 @@ LogicalResult ExecutableBuilder::addCommands() {
       addJoin(join);
     } else if (auto call = dyn_cast<ltc::LibraryCallOp>(op)) {
       if (failed(call.isMatmul() ? addMatmul(call)
+                 : call.isAttention() ? addAttention(call)
                  : call.isHost() ? addHostCall(call)
                                  : addConvolution(call)))
         return failure();
@@ -309,6 +310,52 @@ LogicalResult ExecutableBuilder::addConvolution(ltc::LibraryCallOp op) {
   setPart(call->mutable_output(), output);
   if (bias)
     setPart(call->mutable_bias(), bias);
+  return success();
+}
+
+LogicalResult ExecutableBuilder::addAttention(ltc::LibraryCallOp op) {
+  bool isBackward = op.getName() == ltc::kAttentionBackwardName;
+  ValueRange in = op.getArguments(), out = op.getOutputs();
+  Value query = in[isBackward], key = in[isBackward + 1],
+        value = in[isBackward + 2];
+  auto sizesOf = [](Value tensor) {
+    return cast<RankedTensorType>(tensor.getType()).getShape();
+  };
+  ArrayRef<int64_t> sizes = sizesOf(query);
+  int64_t keys = sizesOf(key)[2], outputs = sizesOf(value)[3];
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << sizes[0] * sizes[1] << "x" << sizes[2] << "x" << keys << "x"
+         << sizes[3];
+  runtime::AttentionCall *call =
+      addCommand(op, op.getName(), text)->mutable_attention();
+  call->set_backward(isBackward);
+  call->set_causal(op->hasAttr("causal"));
+  call->set_batch(sizes[0]);
+  call->set_heads(sizes[1]);
+  call->set_length(sizes[2]);
+  call->set_keys(keys);
+  call->set_width(sizes[3]);
+  call->set_value_width(outputs);
+  setPart(call->mutable_query(), query);
+  setPart(call->mutable_key(), key);
+  setPart(call->mutable_value(), value);
+  if (in.size() == (isBackward ? 7 : 4)) {
+    ArrayRef<int64_t> mask = sizesOf(in.back());
+    setPart(call->mutable_mask(), in.back());
+    int64_t matrix = mask[2] * keys;
+    call->set_mask_batch_stride(mask[0] == 1 ? 0 : mask[1] * matrix);
+    call->set_mask_head_stride(mask[1] == 1 ? 0 : matrix);
+    call->set_mask_row_stride(mask[2] == 1 ? 0 : keys);
+  }
+  setPart(call->mutable_output(), isBackward ? in[4] : out[0]);
+  setPart(call->mutable_log_sum(), isBackward ? in[5] : out[1]);
+  if (!isBackward)
+    return success();
+  setPart(call->mutable_grad_output(), in[0]);
+  setPart(call->mutable_grad_query(), out[0]);
+  setPart(call->mutable_grad_key(), out[1]);
+  setPart(call->mutable_grad_value(), out[2]);
   return success();
 }
 

@@ -36,6 +36,7 @@ private:
   void addJoin(ltc::JoinOp join);
   LogicalResult addCheck(ltc::CheckBoundsOp check);
   LogicalResult addMatmul(ltc::LibraryCallOp call);
+  LogicalResult addAttention(ltc::LibraryCallOp call);
   LogicalResult addConvolution(ltc::LibraryCallOp call);
   LogicalResult addHostCall(ltc::LibraryCallOp call);
   /// Named after the ATen ops that it computes, where they are known.

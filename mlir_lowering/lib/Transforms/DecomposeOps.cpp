@@ -91,6 +91,7 @@ private:
 
 void mlir::torch_ltc::populateDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options) {
+  populateAttentionDecompositionPatterns(patterns, options);
   populateBatchNormDecompositionPatterns(patterns, options);
   populateConvolutionDecompositionPatterns(patterns, options);
   populateDataMovementDecompositionPatterns(patterns, options);

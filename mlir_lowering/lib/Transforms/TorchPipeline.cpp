@@ -10,6 +10,10 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
+std::vector<std::string> torch_ltc::opsOfRuntime() {
+  return {"torch_ltc.attention", "torch_ltc.attention_backward"};
+}
+
 void torch_ltc::buildTorchPipeline(OpPassManager &passes,
                                    const TorchPipelineOptions &options) {
   passes.addPass(createImportOperatorsPass());

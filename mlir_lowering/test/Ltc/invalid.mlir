@@ -54,6 +54,38 @@ func.func @f(%x: tensor<2xf32>) {
 
 // -----
 
+func.func @attention_of_other_widths(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x3x7xf32>, %v: tensor<1x2x3x8xf32>) {
+  // expected-error @+1 {{attention of 'tensor<1x2x4x8xf32>', 'tensor<1x2x3x7xf32>' and 'tensor<1x2x3x8xf32>' has no 'tensor<1x2x3x7xf32>'}}
+  %y:2 = ltc.library_call "attention"(%q, %k, %v) : (tensor<1x2x4x8xf32>, tensor<1x2x3x7xf32>, tensor<1x2x3x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_with_a_mask_of_other_sizes(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x3x8xf32>, %m: tensor<1x1x2x3xf32>) {
+  // expected-error @+1 {{has no 'tensor<1x1x2x3xf32>'}}
+  %y:2 = ltc.library_call "attention"(%q, %k, %k, %m) : (tensor<1x2x4x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x1x2x3xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_in_f64(%q: tensor<1x2x4x8xf64>, %k: tensor<1x2x3x8xf64>) {
+  // expected-error @+1 {{attention is computed in f32}}
+  %y:2 = ltc.library_call "attention"(%q, %k, %k) : (tensor<1x2x4x8xf64>, tensor<1x2x3x8xf64>, tensor<1x2x3x8xf64>) -> (tensor<1x2x4x8xf64>, tensor<1x2x4xf64>)
+  return
+}
+
+// -----
+
+func.func @attention_backward_without_a_sum(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x3x8xf32>) {
+  // expected-error @+1 {{wrong number of operands or results}}
+  %y:3 = ltc.library_call "attention_backward"(%q, %q, %k, %k, %q) : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>)
+  return
+}
+
+// -----
+
 func.func @join_of_other_sizes(%a: tensor<2x3xf32>, %b: tensor<2x4xf32>) {
   // expected-error @+1 {{'ltc.join' op can't make 'tensor<2x4xf32>' a part of 'tensor<4x3xf32>': only the first size may differ}}
   %0 = ltc.join %a, %b : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<4x3xf32>

@@ -26,6 +26,8 @@ struct DecompositionOptions {
   }
 };
 
+void populateAttentionDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options);
 void populateBatchNormDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
 void populateConvolutionDecompositionPatterns(

@@ -17,6 +17,9 @@ struct TorchPipelineOptions {
   std::vector<std::string> targetOps;
 };
 
+/// Ops that our own runtime computes whole and others get in parts.
+std::vector<std::string> opsOfRuntime();
+
 /// Passes on a module in the torch dialect as it was built; after them it is
 /// at the backend contract.
 void buildTorchPipeline(OpPassManager &passes,

@@ -153,6 +153,7 @@ void populateSortLowerings(LoweringTable &table);
 void populateDataMovementLowerings(LoweringTable &table);
 void populateStridedLowerings(LoweringTable &table);
 void populateLinearLowerings(LoweringTable &table);
+void populateAttentionLowerings(LoweringTable &table);
 void populateConvolutionLowerings(LoweringTable &table);
 void populatePoolingLowerings(LoweringTable &table);
 void populateIndexingLowerings(LoweringTable &table);

@@ -80,6 +80,7 @@ static const LoweringTable &loweringTable() {
     populateDataMovementLowerings(table);
     populateStridedLowerings(table);
     populateLinearLowerings(table);
+    populateAttentionLowerings(table);
     populateConvolutionLowerings(table);
     populatePoolingLowerings(table);
     populateIndexingLowerings(table);

@@ -100,6 +100,60 @@ LogicalResult verifyConvolution(LibraryCallOp op, RankedTensorType input,
   return success();
 }
 
+LogicalResult verifyAttention(LibraryCallOp op, ArrayRef<RankedTensorType> in,
+                              ArrayRef<RankedTensorType> out) {
+  bool isBackward = op.getName() == kAttentionBackwardName;
+  if (!isBackward && op.getName() != kAttentionName)
+    return op.emitOpError("unknown library function '") << op.getName() << "'";
+  size_t first = isBackward, required = isBackward ? 6 : 3;
+  if (in.size() < required || in.size() > required + 1 ||
+      out.size() != (isBackward ? 3 : 2))
+    return op.emitOpError("wrong number of operands or results for '")
+           << op.getName() << "'";
+  for (RankedTensorType type : llvm::concat<const RankedTensorType>(in, out))
+    if (!type.getElementType().isF32())
+      return op.emitOpError("attention is computed in f32, got ") << type;
+  RankedTensorType query = in[first], key = in[first + 1],
+                   value = in[first + 2];
+  auto fail = [&](RankedTensorType type) {
+    return op.emitOpError("attention of ")
+           << query << ", " << key << " and " << value << " has no " << type;
+  };
+  for (RankedTensorType type : {query, key, value})
+    if (type.getRank() != 4 || type.getShape().take_front(2) !=
+                                   query.getShape().take_front(2))
+      return fail(type);
+  int64_t length = query.getDimSize(2), keys = key.getDimSize(2);
+  if (key.getDimSize(3) != query.getDimSize(3))
+    return fail(key);
+  if (value.getDimSize(2) != keys)
+    return fail(value);
+  SmallVector<int64_t> output(query.getShape());
+  output.back() = value.getDimSize(3);
+  ArrayRef<int64_t> logSum = query.getShape().drop_back();
+  SmallVector<std::pair<RankedTensorType, ArrayRef<int64_t>>> expected;
+  if (isBackward)
+    expected = {{in[0], output},           {in[4], output},
+                {in[5], logSum},           {out[0], query.getShape()},
+                {out[1], key.getShape()},  {out[2], value.getShape()}};
+  else
+    expected = {{out[0], output}, {out[1], logSum}};
+  for (auto [type, sizes] : expected)
+    if (type.getShape() != sizes)
+      return fail(type);
+  if (in.size() == required)
+    return success();
+  RankedTensorType mask = in.back();
+  if (mask.getRank() != 4 || mask.getDimSize(3) != keys)
+    return fail(mask);
+  for (auto [size, full] : llvm::zip(
+           mask.getShape(),
+           ArrayRef{query.getDimSize(0), query.getDimSize(1), length}))
+    if (size != 1 && size != full)
+      return fail(mask);
+  return success();
+}
+
 LogicalResult verifyHost(LibraryCallOp op) {
   auto name = op->getAttrOfType<StringAttr>("op");
   auto arguments = op->getAttrOfType<ArrayAttr>("arguments");
@@ -145,6 +199,8 @@ LogicalResult LibraryCallOp::verify() {
     return emitOpError("needs ranked tensors");
   if (isHost())
     return verifyHost(*this);
+  if (isAttention())
+    return verifyAttention(*this, in, out);
   bool biasOperand = isMatmul() || getName() == kConvolutionForwardName;
   bool biasResult = getName() == kConvolutionBackwardWeightName;
   if (!isMatmul() && !isConvolution())

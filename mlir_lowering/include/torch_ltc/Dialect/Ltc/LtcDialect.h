@@ -27,6 +27,9 @@ inline constexpr llvm::StringLiteral kConvolutionBackwardInputName =
     "convolution_backward_input";
 inline constexpr llvm::StringLiteral kConvolutionBackwardWeightName =
     "convolution_backward_weight";
+inline constexpr llvm::StringLiteral kAttentionName = "attention";
+inline constexpr llvm::StringLiteral kAttentionBackwardName =
+    "attention_backward";
 inline constexpr llvm::StringLiteral kHostName = "host";
 
 /// Unit attribute of the program's parameters and results whose integers are

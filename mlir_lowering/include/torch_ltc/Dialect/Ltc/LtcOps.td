@@ -58,6 +58,17 @@ def Ltc_LibraryCallOp : Ltc_Op<"library_call", [Pure]> {
       input: [n, c, spatial...], weight: [o, c / groups, spatial...],
       output: [n, o, spatial...], bias: [o]; 1 to 3 spatial dimensions.
 
+    * `"attention"` (query, key, value [, mask]) -> output, log_sum
+    * `"attention_backward"` (grad_output, query, key, value, output, log_sum
+      [, mask]) -> grad_query, grad_key, grad_value
+
+      output is softmax(query * key^T + mask) * value, and log_sum the log of
+      the sum of exp(score), infinite where a query sees no key. All are f32.
+      query: [batch, heads, length, width], key: [batch, heads, keys, width],
+      value: [batch, heads, keys, outputs], mask: [batch or 1, heads or 1,
+      length or 1, keys]. Optional unit attribute `causal`: a query sees the
+      keys up to its own place.
+
     * `"host"` (tensors) -> tensors: an op that PyTorch's own CPU kernel
       computes. Attributes: `op` ("aten::topk"), `arguments`, one element an
       argument of the op: unit (none), a number, a string, an integer or
@@ -82,6 +93,7 @@ def Ltc_LibraryCallOp : Ltc_Op<"library_call", [Pure]> {
   let extraClassDeclaration = [{
     bool isMatmul() { return getName() == "matmul"; }
     bool isConvolution() { return getName().starts_with("convolution_"); }
+    bool isAttention() { return getName().starts_with("attention"); }
     bool isHost() { return getName() == "host"; }
     /// Unit attributes of a matmul.
     bool isTransposeA() { return (*this)->hasAttr("transpose_a"); }

@@ -1,0 +1,158 @@
+"""Long scaled_dot_product_attention: one op whose scores are never stored, and
+one in the gradient."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_ltc
+from counting import counting
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+# A query that sees no key, one key that nobody sees, numbers and bools.
+MASKS = {
+    "none": lambda: None,
+    "keys": lambda: torch.arange(140)[None, None, None] % 7 != 3,
+    "pairs": lambda: torch.randn(2, 1, 150, 140).where(
+        torch.arange(150)[:, None] != 5, -torch.inf
+    ),
+    "two dimensions": lambda: torch.arange(150)[:, None] > torch.arange(140),
+}
+
+
+def operands(device: str, gradients: bool) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    sizes = [(150, 12), (140, 12), (140, 20)]
+    tensors = [torch.randn(2, 2, *size).to(device) for size in sizes]
+    return [tensor.requires_grad_(gradients) for tensor in tensors]
+
+
+def trained(device: str, twice: bool = False, **options) -> list[torch.Tensor]:
+    """Output and gradients, and gradients of the gradients."""
+    inputs = operands(device, gradients=True)
+    output = F.scaled_dot_product_attention(*inputs, **options)
+    gradients = torch.autograd.grad(output.square().sum(), inputs, create_graph=twice)
+    results = [output, *gradients]
+    if twice:
+        loss = sum(gradient.square().sum() for gradient in gradients)
+        results += torch.autograd.grad(loss, inputs)
+    return [result.detach().cpu() for result in results]
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_values(mask: str) -> None:
+    torch.manual_seed(1)
+    allowed = MASKS[mask]()
+
+    def attend(device: str) -> torch.Tensor:
+        here = None if allowed is None else allowed.to(device)
+        inputs = operands(device, gradients=False)
+        return F.scaled_dot_product_attention(*inputs, attn_mask=here).cpu()
+
+    with counting() as counts:
+        mine = attend("lazy")
+    assert counts.fallback_calls == 0
+    torch.testing.assert_close(mine, attend("cpu"), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [None, 0.2])
+def test_causal_training(scale: float | None) -> None:
+    with counting() as counts:
+        mine = trained("lazy", is_causal=True, scale=scale)
+    assert counts.fallback_calls == 0
+    eager = trained("cpu", is_causal=True, scale=scale)
+    torch.testing.assert_close(mine, eager, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_of_gradients() -> None:
+    mine = trained("lazy", is_causal=True, twice=True)
+    with sdpa_kernel(SDPBackend.MATH):  # the other one has no second gradient
+        eager = trained("cpu", is_causal=True, twice=True)
+    torch.testing.assert_close(mine, eager, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("mask", ["keys", "pairs"])
+def test_gradients_beside_a_mask(mask: str) -> None:
+    """Traced from larger sizes on than a test should have: the ops themselves."""
+    torch.manual_seed(1)
+    addend = MASKS[mask]()
+    if addend.dtype == torch.bool:
+        addend = torch.zeros(addend.shape).masked_fill(~addend, -torch.inf)
+
+    def run(device: str) -> list[torch.Tensor]:
+        inputs = operands(device, gradients=False)
+        here = addend.to(device)
+        results = torch.ops.torch_ltc.attention(*inputs, here, False)
+        grad = torch.cos(results[0])
+        gradients = torch.ops.torch_ltc.attention_backward(
+            grad, *inputs, *results, here, False
+        )
+        return [value.cpu() for value in (*results, *gradients)]
+
+    torch.testing.assert_close(run("lazy"), run("cpu"), rtol=1e-4, atol=1e-4)
+
+
+def test_training_on_long_sequences() -> None:
+    allowed = torch.arange(2048)[None, None, None] < 1900
+
+    def run(device: str) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        x = torch.randn(1, 4, 2048, 4).to(device).requires_grad_()
+        output = F.scaled_dot_product_attention(x, x, x, attn_mask=allowed.to(device))
+        (gradient,) = torch.autograd.grad(output.square().sum(), x)
+        return [output.detach().cpu(), gradient.cpu()]
+
+    mine = run("lazy")
+    names = [row["name"] for row in torch_ltc.debug.commands(-1)]
+    assert not any("mm" in name for name in names)
+    torch.testing.assert_close(mine, run("cpu"), rtol=1e-4, atol=1e-4)
+
+
+def commands_of(length: int) -> tuple[list[str], int]:
+    """The last program's commands, and the bytes at its peak beside its inputs."""
+    inputs = [torch.randn(1, 4, length, 8, device="lazy") for _ in range(3)]
+    inputs = [x.requires_grad_() for x in inputs]
+    torch_ltc.mark_step()
+    torch_ltc.wait_device_ops()
+    output = F.scaled_dot_product_attention(*inputs, is_causal=True)
+    gradients = torch.autograd.grad(output.square().sum(), inputs)
+    torch_ltc.sync(gradients)
+    torch_ltc.wait_device_ops()
+    memory = torch_ltc.debug.memory(-1)
+    names = [row["name"] for row in torch_ltc.debug.commands(-1)]
+    return names, memory["peak_bytes"] - memory["input_bytes"]
+
+
+def test_scores_are_not_stored() -> None:
+    names, extra = commands_of(512)
+    assert sum("attention" in name for name in names) == 2
+    assert not any("mm" in name or "softmax" in name for name in names)
+    assert len(names) <= 5
+    assert extra < 512 * 512 * 4  # of four heads a quarter
+
+
+def test_short_ones_are_products() -> None:
+    names, _ = commands_of(64)
+    assert not any("torch_ltc.attention" in name for name in names)
+    assert sum("mm" in name for name in names) == 6
+
+
+def test_a_forced_fallback_has_the_same_values() -> None:
+    with torch_ltc.config(force_fallback="torch_ltc::attention*"):
+        eagerly = trained("lazy", is_causal=True)
+    ops = {entry["op"] for entry in torch_ltc.fallbacks()}
+    assert {"torch_ltc::attention", "torch_ltc::attention_backward"} <= ops
+    torch.testing.assert_close(
+        eagerly, trained("cpu", is_causal=True), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_other_compilers_get_the_parts() -> None:
+    inputs = [torch.randn(1, 4, 300, 8, device="lazy") for _ in range(3)]
+    output = F.scaled_dot_product_attention(*inputs)
+    for stage in ("tosa", "stablehlo"):
+        text = torch_ltc.debug.dump(output, stage)
+        assert "attention" not in text
+    kernels = torch_ltc.debug.dump(output, "kernels")
+    assert 'ltc.library_call "attention"' in kernels

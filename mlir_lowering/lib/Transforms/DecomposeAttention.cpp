@@ -1,0 +1,87 @@
+//===- DecomposeAttention.cpp - Attention as products and a softmax -------===//
+
+#include "FormulaBuilder.h"
+
+#include "torch_ltc/Dialect/Torch/TorchOps_linear.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch;
+
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// [batch, heads, rows, columns] as matrices, and back.
+static Value asMatrices(FormulaBuilder &b, Value x) {
+  ArrayRef<int64_t> sizes = b.sizes(x);
+  return b.view(x, {sizes[0] * sizes[1], sizes[2], sizes[3]});
+}
+
+// left * right, or with `transposed` left * right^T.
+static Value multiply(FormulaBuilder &b, Value left, Value right,
+                      bool transposed = false) {
+  SmallVector<int64_t> sizes(b.sizes(left));
+  Value factor = asMatrices(b, right);
+  if (transposed)
+    factor = b.permute(factor, {0, 2, 1});
+  sizes.back() = b.sizes(factor)[2];
+  return b.view(b.bmm(asMatrices(b, left), factor), sizes);
+}
+
+// query * key^T + mask, where nobody sees later keys if `isCausal`.
+static Value scoresOf(FormulaBuilder &b, Value query, Value key, Value mask,
+                      bool isCausal) {
+  Value scores = multiply(b, query, key, /*transposed=*/true);
+  if (!b.isNone(mask))
+    scores = b.add(scores, mask);
+  if (!isCausal)
+    return scores;
+  int64_t length = b.sizes(query)[2], keys = b.sizes(key)[2];
+  Value lead = b.sub(b.view(b.arange(keys), {1, keys}),
+                     b.view(b.arange(length), {length, 1}));
+  return b.maskedFill(scores, b.gt(lead, 0), -infinity);
+}
+
+static LogicalResult decomposeAttention(TorchLtcAttentionOp op,
+                                        FormulaBuilder &b) {
+  Value scores = scoresOf(b, op.getQuery(), op.getKey(), op.getMask(),
+                          b.boolean(op.getIsCausal()));
+  // A query that sees no key has the result 0 and the sum infinity: its
+  // weights are 0 in the gradient too.
+  Value max = b.amax(scores, {3}, /*keepDim=*/true);
+  Value seesNone = b.eq(max, -infinity);
+  max = b.maskedFill(max, seesNone, 0.0);
+  Value powers = b.exp(b.sub(scores, max));
+  Value sum = b.sum(powers, {3}, /*keepDim=*/true);
+  Value weights = b.maskedFill(b.div(powers, sum), seesNone, 0.0);
+  Value output, logSum;
+  if (b.isUsed(0))
+    output = multiply(b, weights, op.getValue());
+  if (b.isUsed(1))
+    logSum = b.view(b.maskedFill(b.add(b.log(sum), max), seesNone, infinity),
+                    b.resultSizes(1));
+  return b.replaceWith({output, logSum});
+}
+
+static LogicalResult decomposeAttentionBackward(TorchLtcAttentionBackwardOp op,
+                                                FormulaBuilder &b) {
+  Value grad = op.getGradOutput(), query = op.getQuery(), key = op.getKey();
+  Value scores = scoresOf(b, query, key, op.getMask(),
+                          b.boolean(op.getIsCausal()));
+  Value weights = b.exp(b.sub(scores, b.unsqueeze(op.getLogSum(), 3)));
+  Value gradWeights = multiply(b, grad, op.getValue(), /*transposed=*/true);
+  Value delta = b.sum(b.mul(grad, op.getOutput()), {3}, /*keepDim=*/true);
+  Value gradScores = b.mul(weights, b.sub(gradWeights, delta));
+  auto transpose = [&](Value x) { return b.permute(x, {0, 1, 3, 2}); };
+  return b.replaceWith({multiply(b, gradScores, key),
+                        multiply(b, transpose(gradScores), query),
+                        multiply(b, transpose(weights), grad)});
+}
+
+void mlir::torch_ltc::populateAttentionDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options) {
+  DecompositionAdder adder(patterns, options);
+  adder.add(decomposeAttention);
+  adder.add(decomposeAttentionBackward);
+}

@@ -1,0 +1,30 @@
+// RUN: ltc-opt %s --pass-pipeline='builtin.module(func.func(ltc-mlir-decompose-ops))' | FileCheck %s
+// RUN: ltc-opt %s --pass-pipeline='builtin.module(func.func(ltc-mlir-decompose-ops{legal-ops=torch_ltc.attention,torch_ltc.attention_backward}))' | FileCheck %s --check-prefix=WHOLE
+
+// Two products around a softmax; of the gradient five products.
+
+// WHOLE: torch.torch_ltc.attention
+// WHOLE: torch.torch_ltc.attention_backward
+// CHECK-LABEL: func.func @forward
+// CHECK-NOT: torch_ltc.attention
+// CHECK: torch.aten.bmm {{.*}} -> !torch.vtensor<[8,3,5],f32>
+// CHECK: torch.aten.masked_fill
+// CHECK: torch.aten.amax
+// CHECK: torch.aten.exp
+// CHECK: torch.aten.bmm {{.*}} -> !torch.vtensor<[8,3,6],f32>
+// CHECK: torch.aten.log
+func.func @forward(%q: !torch.vtensor<[2,4,3,8],f32>, %k: !torch.vtensor<[2,4,5,8],f32>, %v: !torch.vtensor<[2,4,5,6],f32>) -> (!torch.vtensor<[2,4,3,6],f32>, !torch.vtensor<[2,4,3],f32>) {
+  %none = torch.constant.none
+  %true = torch.constant.bool true
+  %0:2 = torch.torch_ltc.attention %q, %k, %v, %none, %true : !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,6],f32>, !torch.none, !torch.bool -> !torch.vtensor<[2,4,3,6],f32>, !torch.vtensor<[2,4,3],f32>
+  return %0#0, %0#1 : !torch.vtensor<[2,4,3,6],f32>, !torch.vtensor<[2,4,3],f32>
+}
+
+// CHECK-LABEL: func.func @backward
+// CHECK-NOT: torch_ltc.attention
+// CHECK-COUNT-5: torch.aten.bmm
+func.func @backward(%g: !torch.vtensor<[2,4,3,6],f32>, %q: !torch.vtensor<[2,4,3,8],f32>, %k: !torch.vtensor<[2,4,5,8],f32>, %v: !torch.vtensor<[2,4,5,6],f32>, %s: !torch.vtensor<[2,4,3],f32>, %m: !torch.vtensor<[2,1,1,5],f32>) -> (!torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,6],f32>) {
+  %false = torch.constant.bool false
+  %0:3 = torch.torch_ltc.attention_backward %g, %q, %k, %v, %g, %s, %m, %false : !torch.vtensor<[2,4,3,6],f32>, !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,6],f32>, !torch.vtensor<[2,4,3,6],f32>, !torch.vtensor<[2,4,3],f32>, !torch.vtensor<[2,1,1,5],f32>, !torch.bool -> !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,6],f32>
+  return %0#0, %0#1, %0#2 : !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,6],f32>
+}
