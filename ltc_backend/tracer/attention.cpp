@@ -133,11 +133,10 @@ public:
                                const Variable &key, const Variable &value,
                                const OptionalTensor &mask, bool isCausal) {
     at::AutoDispatchBelowADInplaceOrView below;
-    auto [output, logSum] =
-        typedOp<decltype(attention)>("torch_ltc::attention")
-            .call(query, key, value, mask, isCausal);
-    context->save_for_backward({query, key, value, output, logSum,
-                                exists(mask) ? *mask : Variable()});
+    auto [output, logSum] = typedOp<decltype(attention)>("torch_ltc::attention")
+                                .call(query, key, value, mask, isCausal);
+    context->save_for_backward(
+        {query, key, value, output, logSum, exists(mask) ? *mask : Variable()});
     context->saved_data["is_causal"] = isCausal;
     context->mark_non_differentiable({logSum});
     return {output, logSum};
@@ -193,8 +192,7 @@ bool isLong(const Tensor &query, const Tensor &key, const Tensor &value,
     return false;
   int64_t heads = query.size(0) * query.size(1);
   int64_t scores = query.size(2) * key.size(2);
-  bool isTrained =
-      torch::autograd::compute_requires_grad(query, key, value);
+  bool isTrained = torch::autograd::compute_requires_grad(query, key, value);
   return heads >= kFewestHeads && scores >= kFewestScores &&
          (!isTrained || isCausal || heads * scores >= kMostStoredScores);
 }
@@ -215,8 +213,7 @@ Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
                                  bool isCausal, std::optional<double> scale,
                                  bool enableGqa) {
   bool plain = dropout == 0 && isLong(query, key, value, isCausal) &&
-               (!exists(mask) ||
-                (!isCausal && isPlainMask(*mask, query, key)));
+               (!exists(mask) || (!isCausal && isPlainMask(*mask, query, key)));
   if (!plain)
     return at::native::scaled_dot_product_attention(
         query, key, value, mask, dropout, isCausal, scale, enableGqa);

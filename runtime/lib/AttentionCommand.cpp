@@ -20,10 +20,11 @@ public:
   Attention(const AttentionCall &call, int numThreads)
       : call(call), kernels(attentionKernels()),
         heads(call.batch() * call.heads()),
-        partsOfHead(call.backward() ? 1
-                                    : (call.length() + kQueries - 1) / kQueries),
-        threads(int(std::min(heads * partsOfHead,
-                             int64_t(threadsFor(work(), kGrain, numThreads))))) {
+        partsOfHead(
+            call.backward() ? 1 : (call.length() + kQueries - 1) / kQueries),
+        threads(
+            int(std::min(heads * partsOfHead,
+                         int64_t(threadsFor(work(), kGrain, numThreads))))) {
     AttentionArguments sizes = argumentsOf({}, -1);
     int64_t floats = call.backward() ? attentionBackwardScratchFloats(sizes)
                                      : attentionScratchFloats(sizes);

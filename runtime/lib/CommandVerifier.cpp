@@ -299,8 +299,8 @@ llvm::Error CommandVerifier::verifyCall(const AttentionCall &call) {
                         call.grad_output(), *output, Access::Read});
     operands.push_back({"grad_query", call.has_grad_query(), call.grad_query(),
                         *query, Access::Write});
-    operands.push_back(
-        {"grad_key", call.has_grad_key(), call.grad_key(), *key, Access::Write});
+    operands.push_back({"grad_key", call.has_grad_key(), call.grad_key(), *key,
+                        Access::Write});
     operands.push_back({"grad_value", call.has_grad_value(), call.grad_value(),
                         *value, Access::Write});
   }

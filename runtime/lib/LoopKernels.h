@@ -1,9 +1,9 @@
 //===- LoopKernels.h - Own loops where oneDNN has no implementation -------===//
 //
 // Matrix products and convolutions in float64, integers, and 16-bit floats on
-// CPUs whose oneDNN lacks them; attention in float32. LoopKernels.inc is compiled once for each
-// x86-64 level; `loopKernels()` returns the best that this CPU runs. Each
-// function computes one block of the result on one thread.
+// CPUs whose oneDNN lacks them; attention in float32. LoopKernels.inc is
+// compiled once for each x86-64 level; `loopKernels()` returns the best that
+// this CPU runs. Each function computes one block of the result on one thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,15 +123,15 @@ const LoopKernels *loopKernels(int dtype);
 namespace baseline {
 const LoopKernels *loopKernels(int dtype);
 extern const AttentionKernels kAttention;
-}
+} // namespace baseline
 namespace avx2 {
 const LoopKernels *loopKernels(int dtype);
 extern const AttentionKernels kAttention;
-}
+} // namespace avx2
 namespace avx512 {
 const LoopKernels *loopKernels(int dtype);
 extern const AttentionKernels kAttention;
-}
+} // namespace avx512
 
 } // namespace torch_ltc::runtime
 

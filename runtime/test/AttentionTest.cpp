@@ -68,9 +68,8 @@ double maskOf(const Case &c, const Tensors &t, int64_t b, int64_t h, int64_t i,
   auto at = [&](int dim, int64_t place) {
     return c.mask[dim] == 1 ? 0 : place;
   };
-  return t.mask.get(((at(0, b) * c.mask[1] + at(1, h)) * c.mask[2] + at(2, i)) *
-                        c.keys +
-                    j);
+  return t.mask.get(
+      ((at(0, b) * c.mask[1] + at(1, h)) * c.mask[2] + at(2, i)) * c.keys + j);
 }
 
 Expected expectedOf(const Case &c, const Tensors &t) {
@@ -87,11 +86,10 @@ Expected expectedOf(const Case &c, const Tensors &t) {
       std::vector<double> weights(c.keys);
       double sum = 0;
       for (int64_t j = 0; j < c.keys; ++j) {
-        double score =
-            maskOf(c, t, head / c.heads, head % c.heads, i, j);
+        double score = maskOf(c, t, head / c.heads, head % c.heads, i, j);
         for (int64_t d = 0; d < c.width; ++d)
-          score += t.query.get(q + d) *
-                   t.key.get((head * c.keys + j) * c.width + d);
+          score +=
+              t.query.get(q + d) * t.key.get((head * c.keys + j) * c.width + d);
         weights[j] = std::exp(score);
         sum += weights[j];
       }
@@ -191,8 +189,7 @@ void expectClose(const HostTensor &actual, const std::vector<double> &expected,
   for (size_t i = 0; i < expected.size(); ++i) {
     if (expected[i] == actual.get(i))
       continue; // infinities
-    ASSERT_NEAR(actual.get(i), expected[i],
-                2e-5 * (1 + std::abs(expected[i])))
+    ASSERT_NEAR(actual.get(i), expected[i], 2e-5 * (1 + std::abs(expected[i])))
         << name << " " << i;
   }
 }
@@ -258,8 +255,8 @@ TEST(Attention, LargeScoresStayFinite) {
       t.key.set(j * 4 + d, 50);
   run(c, t);
   for (int64_t d = 0; d < 4; ++d)
-    EXPECT_FLOAT_EQ(t.output.get(d), (t.value.get(40 + d) +
-                                      t.value.get(520 + d)) / 2);
+    EXPECT_FLOAT_EQ(t.output.get(d),
+                    (t.value.get(40 + d) + t.value.get(520 + d)) / 2);
 }
 
 TEST(Attention, NotANumberStaysInItsRow) {

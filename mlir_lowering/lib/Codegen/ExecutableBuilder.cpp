@@ -165,10 +165,10 @@ LogicalResult ExecutableBuilder::addCommands() {
     } else if (auto join = dyn_cast<ltc::JoinOp>(op)) {
       addJoin(join);
     } else if (auto call = dyn_cast<ltc::LibraryCallOp>(op)) {
-      if (failed(call.isMatmul() ? addMatmul(call)
+      if (failed(call.isMatmul()      ? addMatmul(call)
                  : call.isAttention() ? addAttention(call)
-                 : call.isHost() ? addHostCall(call)
-                                 : addConvolution(call)))
+                 : call.isHost()      ? addHostCall(call)
+                                      : addConvolution(call)))
         return failure();
     } else if (auto check = dyn_cast<ltc::CheckBoundsOp>(op)) {
       if (failed(addCheck(check)))

@@ -67,8 +67,8 @@ static LogicalResult decomposeAttention(TorchLtcAttentionOp op,
 static LogicalResult decomposeAttentionBackward(TorchLtcAttentionBackwardOp op,
                                                 FormulaBuilder &b) {
   Value grad = op.getGradOutput(), query = op.getQuery(), key = op.getKey();
-  Value scores = scoresOf(b, query, key, op.getMask(),
-                          b.boolean(op.getIsCausal()));
+  Value scores =
+      scoresOf(b, query, key, op.getMask(), b.boolean(op.getIsCausal()));
   Value weights = b.exp(b.sub(scores, b.unsqueeze(op.getLogSum(), 3)));
   Value gradWeights = multiply(b, grad, op.getValue(), /*transposed=*/true);
   Value delta = b.sum(b.mul(grad, op.getOutput()), {3}, /*keepDim=*/true);

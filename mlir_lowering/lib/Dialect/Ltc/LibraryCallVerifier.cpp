@@ -120,8 +120,8 @@ LogicalResult verifyAttention(LibraryCallOp op, ArrayRef<RankedTensorType> in,
            << query << ", " << key << " and " << value << " has no " << type;
   };
   for (RankedTensorType type : {query, key, value})
-    if (type.getRank() != 4 || type.getShape().take_front(2) !=
-                                   query.getShape().take_front(2))
+    if (type.getRank() != 4 ||
+        type.getShape().take_front(2) != query.getShape().take_front(2))
       return fail(type);
   int64_t length = query.getDimSize(2), keys = key.getDimSize(2);
   if (key.getDimSize(3) != query.getDimSize(3))
@@ -133,9 +133,9 @@ LogicalResult verifyAttention(LibraryCallOp op, ArrayRef<RankedTensorType> in,
   ArrayRef<int64_t> logSum = query.getShape().drop_back();
   SmallVector<std::pair<RankedTensorType, ArrayRef<int64_t>>> expected;
   if (isBackward)
-    expected = {{in[0], output},           {in[4], output},
-                {in[5], logSum},           {out[0], query.getShape()},
-                {out[1], key.getShape()},  {out[2], value.getShape()}};
+    expected = {{in[0], output},          {in[4], output},
+                {in[5], logSum},          {out[0], query.getShape()},
+                {out[1], key.getShape()}, {out[2], value.getShape()}};
   else
     expected = {{out[0], output}, {out[1], logSum}};
   for (auto [type, sizes] : expected)
@@ -146,9 +146,9 @@ LogicalResult verifyAttention(LibraryCallOp op, ArrayRef<RankedTensorType> in,
   RankedTensorType mask = in.back();
   if (mask.getRank() != 4 || mask.getDimSize(3) != keys)
     return fail(mask);
-  for (auto [size, full] : llvm::zip(
-           mask.getShape(),
-           ArrayRef{query.getDimSize(0), query.getDimSize(1), length}))
+  for (auto [size, full] :
+       llvm::zip(mask.getShape(),
+                 ArrayRef{query.getDimSize(0), query.getDimSize(1), length}))
     if (size != 1 && size != full)
       return fail(mask);
   return success();
