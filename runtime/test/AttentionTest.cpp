@@ -289,7 +289,7 @@ TEST(Attention, InstructionSets) {
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     sets.push_back(&avx2::kAttention);
 #endif
-  Case c{1, 1, 70, 90, 20, 12, true};
+  Case c{1, 1, 70, 90, 20, 40, true, {1, 1, 70, 90}};
   for (const AttentionKernels *kernels : sets) {
     Tensors t(c);
     Expected expected = expectedOf(c, t);
@@ -304,6 +304,8 @@ TEST(Attention, InstructionSets) {
     g.length = c.length, g.keys = c.keys;
     g.width = c.width, g.valueWidth = c.outputs;
     g.isCausal = c.causal;
+    g.mask = data(t.mask);
+    g.maskRowStride = c.keys;
     std::vector<float> scratch(attentionScratchFloats(g), NAN);
     kernels->forward(g, 0, g.length, scratch.data());
     scratch.assign(attentionBackwardScratchFloats(g), NAN);
