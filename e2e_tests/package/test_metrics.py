@@ -24,6 +24,7 @@ COUNTERS = [
     "cache_rejected",
     "compile_failures",
     "replayed_steps",
+    "replayed_ops",
 ]
 
 

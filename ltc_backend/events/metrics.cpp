@@ -30,6 +30,7 @@ const char *const counterNames[numCounters] = {
     "cache_rejected",
     "compile_failures",
     "replayed_steps",
+    "replayed_ops",
 };
 
 const char *const timerNames[numTimers] = {"trace_to_schedule", "compile",

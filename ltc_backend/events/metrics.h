@@ -31,6 +31,7 @@ enum class Counter {
   cache_rejected,
   compile_failures,
   replayed_steps,
+  replayed_ops,
   numCounters
 };
 

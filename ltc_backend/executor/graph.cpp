@@ -54,6 +54,32 @@ public:
 
   Hash128 finishHash() const { return hash.finish(); }
 
+  /// The walk once more, of the data alone; see `renewGraph`.
+  bool renewData(c10::ArrayRef<DataUse> uses) {
+    graph.parameters.assign(graph.nodesOfParameter.size(), nullptr);
+    for (const DataUse &use : uses) {
+      const GraphNode *node =
+          asGraphNode(use.op->operandNode(use.operand).get());
+      if (!use.isFirst) {
+        if (graph.nodes[use.position] != node)
+          return false;
+        continue;
+      }
+      if (node->walkNumber == walk)
+        return false;
+      node->walkNumber = walk;
+      graph.nodes[use.position] = node;
+      const HostDataPtr &data = static_cast<const DataNode *>(node)->data();
+      HostDataPtr &parameter = graph.parameters[use.parameter];
+      if ((data->walkNumber == walk) != (parameter != nullptr) ||
+          (parameter && parameter != data))
+        return false;
+      data->walkNumber = walk;
+      parameter = data;
+    }
+    return true;
+  }
+
 private:
   static std::mutex &mutex() {
     static auto *instance = new std::mutex;
@@ -122,6 +148,41 @@ Graph torch_ltc::buildGraph(c10::ArrayRef<Output> roots) {
     order.addRoot(root);
   graph.hash = order.finishHash();
   return graph;
+}
+
+std::vector<DataUse> torch_ltc::dataUses(const Graph &graph) {
+  std::unordered_map<const HostData *, uint32_t> parameterOf;
+  for (size_t i = 0; i < graph.parameters.size(); ++i)
+    parameterOf.emplace(graph.parameters[i].get(), uint32_t(i));
+  std::vector<bool> isKnown(graph.nodes.size(), false);
+  std::vector<DataUse> uses;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (size_t k = 0; k < graph.nodes[i]->numOperands(); ++k) {
+      uint32_t position = graph.operands[graph.firstOperand[i] + k].position;
+      const GraphNode *operand = graph.nodes[position];
+      if (!operand->isData())
+        continue;
+      const auto &data = static_cast<const DataNode &>(*operand);
+      uses.push_back({.op = graph.nodes[i],
+                      .operand = uint32_t(k),
+                      .position = position,
+                      .parameter = parameterOf.at(data.data().get()),
+                      .isFirst = !isKnown[position]});
+      isKnown[position] = true;
+    }
+  return uses;
+}
+
+bool torch_ltc::renewGraph(Graph &graph, c10::ArrayRef<DataUse> uses) {
+  if (!PostOrder(graph).renewData(uses))
+    return false;
+  graph.scalars.clear();
+  for (const GraphNode *node : graph.nodes)
+    if (!node->isData())
+      for (const DynamicScalar &scalar :
+           static_cast<const OpNode *>(node)->scalars())
+        graph.scalars.push_back(scalar);
+  return true;
 }
 
 /// The tensor operand whose place the op's result takes.

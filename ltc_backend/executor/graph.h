@@ -59,6 +59,23 @@ struct Graph {
 /// Walks the graph below `roots`.
 Graph buildGraph(c10::ArrayRef<torch::lazy::Output> roots);
 
+/// A place where an op reads data.
+struct DataUse {
+  const GraphNode *op;
+  uint32_t operand;
+  uint32_t position;  // of the data
+  uint32_t parameter; // that it is
+  bool isFirst;       // of its position
+};
+
+/// All of them, in the order of the graph's operands.
+std::vector<DataUse> dataUses(const Graph &graph);
+
+/// Makes `graph` the graph of the same ops, which have other data and scalars
+/// since it was built. False if they make another graph now, since they share
+/// data in another way; `graph` is of no use then.
+bool renewGraph(Graph &graph, c10::ArrayRef<DataUse> uses);
+
 struct SnapshotNode {
   const OpRecord *record = nullptr; // null: data
   AttributeListPtr attributes;

@@ -12,6 +12,7 @@
 #include "events/step_log.h"
 #include "executor/donation.h"
 #include "executor/program_cache.h"
+#include "executor/repeated_trace.h"
 #include "executor/tensor_names.h"
 #include "lowering/dump.h"
 #include "lowering/external_backend.h"
@@ -54,6 +55,35 @@ struct Roots {
       tensors.push_back(std::move(tensor));
     }
   }
+};
+
+/// The graph below `roots`; a full one ends the thread's trace.
+class StepGraph {
+public:
+  StepGraph(c10::ArrayRef<torch::lazy::Output> roots, bool full) {
+    if (!full) {
+      built = buildGraph(roots);
+      return;
+    }
+    RepeatedTrace &trace = RepeatedTrace::ofThisThread();
+    known = trace.knownGraph(roots);
+    if (!known && !roots.empty()) {
+      built = buildGraph(roots);
+      trace.remember(built, roots);
+    }
+    trace.endTrace();
+  }
+  ~StepGraph() {
+    if (known) // the next step's would be kept alive
+      known->graph.parameters.clear();
+  }
+  StepGraph(const StepGraph &) = delete;
+  StepGraph &operator=(const StepGraph &) = delete;
+  Graph &get() { return known ? known->graph : built; }
+
+private:
+  std::shared_ptr<KnownGraph> known;
+  Graph built;
 };
 
 Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
@@ -139,6 +169,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   Stopwatch stopwatch;
   tracedSinceStep = full ? 0 : tracedSinceStep;
   Roots roots(std::move(candidates));
+  StepGraph stepGraph(roots.outputs, full);
   if (roots.values.empty())
     return;
   checkMayWait(); // before tensors are told to wait for the step
@@ -147,7 +178,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
     span.before(std::string("torch_ltc::schedule for ") +
                 triggerName(int(trigger)));
 
-  Graph graph = buildGraph(roots.outputs);
+  Graph &graph = stepGraph.get();
   std::vector<bool> donatable(graph.parameters.size(), false);
   if (full && trigger != Trigger::Cut && config().donation.get() &&
       !config().detect_nan.get() && !config().lockstep.get())

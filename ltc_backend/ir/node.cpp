@@ -23,13 +23,16 @@ const OpKind &dataKind() {
 
 } // namespace
 
-GraphNode::~GraphNode() {
+GraphNode::~GraphNode() { releaseOperands(); }
+
+void GraphNode::releaseOperands() {
   operands_as_outputs_.clear();
   if (operands_.empty())
     return;
   if (dying) {
     for (NodePtr &operand : operands_)
       dying->push_back(std::move(operand));
+    operands_.clear();
     return;
   }
   std::vector<NodePtr> queue = std::move(operands_);
@@ -40,6 +43,7 @@ GraphNode::~GraphNode() {
     node.reset(); // may append its operands
   }
   dying = nullptr;
+  operands_ = std::move(queue);
 }
 
 DataNode::DataNode(HostDataPtr data)
@@ -74,10 +78,24 @@ OpNode::OpNode(const OpRecord &record, torch::lazy::OpList operands,
     state.add(operand.index);
   }
   dagHash = state.finish();
-  if (config().source_info.get()) {
-    sourceLocation = captureLocation();
-    sourceModule = currentModulePath();
+  noteLocation();
+}
+
+void OpNode::renew(torch::lazy::OpList operands,
+                   c10::ArrayRef<DynamicScalar> scalars) {
+  for (const torch::lazy::Value &operand : operands) {
+    operands_.push_back(operand.node);
+    operands_as_outputs_.emplace_back(operand.node.get(), operand.index);
   }
+  dynamicScalars.assign(scalars.begin(), scalars.end());
+  inPlace = false;
+  noteLocation();
+}
+
+void OpNode::noteLocation() {
+  bool isWanted = config().source_info.get();
+  sourceLocation = isWanted ? captureLocation() : 0;
+  sourceModule = isWanted ? currentModulePath() : 0;
 }
 
 std::string OpNode::ToString() const {

@@ -1,8 +1,9 @@
 //===- node.h - Nodes of the traced graph -----------------------*- C++ -*-===//
 //
 // Two kinds: `DataNode` is a value in memory, `OpNode` a call of an op of the
-// table. Both are immutable once made. Destruction is iterative (the base
-// class's recurses and overflows the stack on deep graphs, torch 2.13).
+// table. Both are immutable while anybody refers to them. Destruction is
+// iterative (the base class's recurses and overflows the stack on deep graphs,
+// torch 2.13).
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,6 +54,9 @@ public:
   virtual bool isData() const = 0;
 
 protected:
+  /// Lets go of the operands; the memory for their list stays.
+  void releaseOperands();
+
   Hash128 dagHash;
 
 private:
@@ -73,7 +77,7 @@ private:
   HostDataPtr dataPtr;
 };
 
-class OpNode final : public GraphNode {
+class OpNode : public GraphNode {
 public:
   OpNode(const OpRecord &record, torch::lazy::OpList operands,
          AttributeListPtr attributes, c10::ArrayRef<DynamicScalar> scalars,
@@ -88,11 +92,24 @@ public:
   /// tensor that its first operand was the value of.
   bool isInPlace() const { return inPlace; }
   void markInPlace() { inPlace = true; }
-  bool isData() const override { return false; }
-  std::string ToString() const override;
+  /// Whether it is one of the trace that its thread remembers
+  /// (executor/repeated_trace.h).
+  bool isRecorded() const { return recorded; }
+  bool isData() const final { return false; }
+  std::string ToString() const final;
+
+protected:
+  void markRecorded() { recorded = true; }
+  /// Makes it what a new node of this op and these operands would be, if the
+  /// former operands had the same hashes.
+  void renew(torch::lazy::OpList operands,
+             c10::ArrayRef<DynamicScalar> scalars);
 
 private:
+  void noteLocation();
+
   bool inPlace = false;
+  bool recorded = false;
   const OpRecord &opRecord;
   AttributeListPtr attributeList;
   c10::SmallVector<DynamicScalar, 1> dynamicScalars;

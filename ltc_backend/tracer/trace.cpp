@@ -5,6 +5,7 @@
 #include "events/metrics.h"
 #include "events/op_error.h"
 #include "executor/live_tensors.h"
+#include "executor/repeated_trace.h"
 #include "executor/step_executor.h"
 #include "fallback/eager_fallback.h"
 #include "inference/inference.h"
@@ -66,12 +67,24 @@ bool isDivision(const std::string &opName) {
 }
 
 /// A number that integers are divided by; tensors are checked by the program.
-void checkDivisor(const OpRecord &record, const IValue &divisor) {
+void checkDivisor(const OpRecord &record, c10::ArrayRef<IValue> arguments,
+                  const torch::lazy::Shape &result) {
+  if (!c10::isIntegralType(result.scalar_type(), /*includeBool=*/true) ||
+      !isDivision(record.name) || !c10::multiply_integers(result.sizes()))
+    return;
+  const IValue &divisor = arguments[1];
   bool isZero = (divisor.isInt() && divisor.toInt() == 0) ||
                 (divisor.isBool() && !divisor.toBool());
   if (divisor.isTensor() && divisor.toTensor().device().is_cpu())
     isZero = !divisor.toTensor().item().toBool();
   TORCH_CHECK(!isZero, "ZeroDivisionError", opSuffix(record.name));
+}
+
+/// Other backends needn't know them.
+bool isIntegerConvolutionForBackend(const OpRecord &record,
+                                    c10::ScalarType dtype) {
+  return record.shapeRule == ShapeRule::convolutionShape &&
+         !c10::isFloatingType(dtype) && selectedBackend();
 }
 
 thread_local const OpRecord *inPlaceRecord = nullptr;
@@ -103,26 +116,33 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
   ArgumentWalk walk(record, arguments);
   if (!walk.obstacle().empty())
     return runEagerly(record, arguments, walk.obstacle());
-  AttributeListPtr attributes =
-      internAttributes(record.id, walk.attributes.words);
-  std::vector<torch::lazy::Shape> shapes =
-      shapesOf(record, arguments, walk, attributes);
-  for (const torch::lazy::Shape &shape : shapes)
-    if (c10::isComplexType(shape.scalar_type()))
-      return runEagerly(record, arguments, "complex numbers");
-  if (record.shapeRule == ShapeRule::convolutionShape &&
-      !c10::isFloatingType(shapes[0].scalar_type()) && selectedBackend())
-    return runEagerly(record, arguments, "a convolution of integers");
-  if (c10::isIntegralType(shapes[0].scalar_type(), /*includeBool=*/true) &&
-      isDivision(record.name) && c10::multiply_integers(shapes[0].sizes()))
-    checkDivisor(record, arguments[1]);
-  size_t numResults = shapes.size();
-  for (const torch::lazy::Shape &shape : shapes)
-    checkResult(record, shape);
+  TracedCall call{.record = record,
+                  .words = walk.attributes.words,
+                  .operands = walk.operands,
+                  .scalars = walk.scalars,
+                  .promoted = walk.promoted};
+  RepeatedTrace &trace = RepeatedTrace::ofThisThread();
+  torch::lazy::NodePtr node;
+  if (!isIntegerConvolutionForBackend(record, walk.promoted))
+    node = trace.follow(call);
+  if (!node) {
+    AttributeListPtr attributes = internAttributes(record.id, call.words);
+    std::vector<torch::lazy::Shape> shapes =
+        shapesOf(record, arguments, walk, attributes);
+    for (const torch::lazy::Shape &shape : shapes)
+      if (c10::isComplexType(shape.scalar_type()))
+        return runEagerly(record, arguments, "complex numbers");
+    if (isIntegerConvolutionForBackend(record, shapes[0].scalar_type()))
+      return runEagerly(record, arguments, "a convolution of integers");
+    checkDivisor(record, arguments, shapes[0]);
+    for (const torch::lazy::Shape &shape : shapes)
+      checkResult(record, shape);
+    node = trace.append(call, std::move(attributes), std::move(shapes));
+  } else if (!call.scalars.empty()) {
+    checkDivisor(record, arguments, node->shape(0));
+  }
 
-  torch::lazy::NodePtr node =
-      std::make_shared<OpNode>(record, walk.operands, std::move(attributes),
-                               walk.scalars, std::move(shapes));
+  size_t numResults = node->num_outputs();
   std::vector<at::Tensor> results(numResults);
   for (size_t i = 0; i < numResults; ++i)
     if (node->shapes()[i].scalar_type() != c10::ScalarType::Undefined)

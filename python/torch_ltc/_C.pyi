@@ -180,6 +180,7 @@ def counters() -> dict[str, int]:
     cache_rejected      corrupt or foreign cache entries
     compile_failures    programs that the compiler refused
     replayed_steps      steps of torch_ltc.capture that ran without a trace
+    replayed_ops        traced ops that repeated the trace of an earlier step
     """
 
 class Timer(TypedDict):

@@ -27,6 +27,7 @@ class Config:
     max_steps_in_flight: int
     donation: bool
     max_trace_ops: int
+    reuse_traces: bool
     source_info: bool
     verify: bool
     num_threads: int
