@@ -33,6 +33,14 @@ bool isGraph(const Value &value) {
   return value.node && !asGraphNode(value.node.get())->isData();
 }
 
+/// `dynamic_cast` to a final class, without the search through the bases, which
+/// each operand of each op would pay for.
+template <typename T, typename Base> T *castTo(Base *object) {
+  static_assert(std::is_final_v<T>);
+  return object && typeid(*object) == typeid(T) ? static_cast<T *>(object)
+                                                : nullptr;
+}
+
 /// Sets of threads that have ended while they had pending tensors.
 struct Orphans {
   std::mutex mutex;
@@ -219,12 +227,13 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
     unwrapped = at::functionalization::impl::from_functional_tensor(tensor);
     impl = unwrapped.unsafeGetTensorImpl();
   }
-  auto *lazyImpl = dynamic_cast<torch::lazy::LTCTensorImpl *>(impl);
+  auto *lazyImpl = castTo<torch::lazy::LTCTensorImpl>(impl);
   TORCH_CHECK(lazyImpl, "A tensor on device 'lazy' of the class ",
               typeid(*impl).name(), " can't be traced.");
-  auto data = std::dynamic_pointer_cast<TensorData>(lazyImpl->tensor()->data());
-  TORCH_CHECK(data, "A lazy tensor was made by another lazy backend.");
-  return data;
+  const std::shared_ptr<LazyTensor::Data> &data = lazyImpl->tensor()->data();
+  TORCH_CHECK(castTo<TensorData>(data.get()),
+              "A lazy tensor was made by another lazy backend.");
+  return std::static_pointer_cast<TensorData>(data);
 }
 
 void torch_ltc::onFirstTensor(void (*hook)()) { firstTensorHook = hook; }

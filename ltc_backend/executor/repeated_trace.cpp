@@ -221,9 +221,13 @@ std::shared_ptr<KnownGraph>
 RepeatedTrace::knownGraph(c10::ArrayRef<Output> roots) {
   if (state != State::Following || !last)
     return nullptr;
-  for (const std::shared_ptr<KnownGraph> &known : last->graphs)
-    if (roots.equals(known->roots))
-      return renewGraph(known->graph, known->uses) ? known : nullptr;
+  for (const std::shared_ptr<KnownGraph> &known : last->graphs) {
+    if (!roots.equals(known->roots))
+      continue;
+    if (renewGraph(known->graph, known->uses))
+      return known;
+    known->graph.parameters.clear();
+  }
   return nullptr;
 }
 
