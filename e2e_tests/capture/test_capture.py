@@ -195,6 +195,19 @@ CHANGES = {
 }
 
 
+def test_several_writes_outside_are_seen() -> None:
+    """What they leave may lie where the step left its own value."""
+
+    def script(training: Training) -> None:
+        training.run(5)
+        for writes in range(2, 8):
+            for _ in range(writes):
+                write_outside(training)
+            training.run(1)
+
+    assert both(script).call.replays <= 2
+
+
 @pytest.mark.parametrize("reason", CHANGES)
 def test_a_changed_guard_is_named(reason: str) -> None:
     def script(training: Training) -> None:

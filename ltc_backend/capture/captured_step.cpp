@@ -59,8 +59,10 @@ CapturedStep::CapturedStep(const Recording &first, const Recording &second,
     draws.push_back(draw.second);
   for (KnownTensor &tensor : known) {
     at::Tensor inner = innerOf(tensor.tensor);
-    slots.push_back({tensor.tensor, tensor.name, inner.unsafeGetTensorImpl(),
-                     tensorDataOf(inner)});
+    slots.push_back({.tensor = tensor.tensor,
+                     .name = tensor.name,
+                     .inner = inner,
+                     .data = tensorDataOf(inner)});
   }
   for (const torch::lazy::Shape &shape : second.resultShapes)
     outputs.emplace_back().shape = shape;
@@ -72,7 +74,7 @@ CapturedStep::CapturedStep(const Recording &first, const Recording &second,
     if (plan.place == OutputPlace::Donated)
       parameters[plan.parameter].isDonated = true;
   for (Slot &slot : slots)
-    slot.expected = slot.data->data().get();
+    slot.expected = slot.data->data();
   std::string problem = checkSlots();
   TORCH_CHECK(problem.empty(), problem);
 }
@@ -176,9 +178,8 @@ std::string CapturedStep::checkSlots() {
   for (Slot &slot : slots) {
     if (!slot.isWritten && !slot.isRead)
       continue;
-    at::Tensor inner = innerOf(slot.tensor);
-    if (inner.unsafeGetTensorImpl() != slot.inner ||
-        slot.data->data().get() != slot.expected)
+    if (!innerOf(slot.tensor).is_same(slot.inner) ||
+        !isSame(slot.data->data(), slot.expected))
       return slot.name + " was changed outside of the step";
     // An alias wouldn't see what is put behind the tensor.
     if (slot.isWritten && slot.tensor.storage().use_count() > 1)
@@ -296,7 +297,7 @@ void CapturedStep::addOutputs(const std::vector<at::Tensor> &tensors,
     for (const TensorDataPtr &state : outputs[i].states)
       state->setData(datas[i]);
     for (size_t slot : outputs[i].slots) {
-      slots[slot].expected = datas[i].get();
+      slots[slot].expected = datas[i];
       slots[slot].tensor.unsafeGetTensorImpl()->bump_version();
     }
   }

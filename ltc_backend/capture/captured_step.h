@@ -69,10 +69,11 @@ private:
   struct Slot {
     at::Tensor tensor;
     std::string name;
-    c10::TensorImpl *inner;
+    // Both only for their identity, and kept so that no other gets the address.
+    at::Tensor inner;
+    WeakData expected = {};
     TensorDataPtr data;
     bool isWritten = false, isRead = false;
-    const HostData *expected = nullptr; // identity only
   };
   struct Output {
     torch::lazy::Shape shape;
