@@ -22,8 +22,8 @@ namespace {
 // A training step has some hundred to a few thousand ops. Loops that never
 // repeat themselves can't make the tree grow beyond these.
 constexpr size_t maxOps = 30000;
-constexpr size_t maxStarts = 8;
-constexpr size_t maxContinuations = 4;
+constexpr size_t maxStarts = 16;
+constexpr size_t maxContinuations = 8;
 constexpr size_t maxGraphs = 2;
 
 /// Of all threads.
