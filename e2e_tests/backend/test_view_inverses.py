@@ -1,4 +1,4 @@
-"""Writes through expanded and unfolded views leave exactly what eager leaves."""
+"""Writes through views that show an element more than once leave exactly what eager leaves."""
 
 from __future__ import annotations
 
@@ -33,6 +33,21 @@ def _window(x: torch.Tensor) -> None:
     x.unfold(0, 1, 1)[1].fill_(1)
 
 
+def _rows_that_share_memory(x: torch.Tensor) -> None:
+    first, _ = x.as_strided((2, 2), (0, 2)).unbind()
+    first.fill_(1)
+
+
+def _rows_that_overlap(x: torch.Tensor) -> None:
+    x.as_strided((2, 2), (1, 1))[0].copy_(x.as_strided((2,), (1,), 1).clone())
+
+
+def _written_twice(x: torch.Tensor) -> None:
+    rows = x.as_strided((3, 2), (0, 1), 1)
+    rows[2].fill_(0)
+    rows[0, :1].fill_(1)
+
+
 WRITES = [
     _row_of_copies,
     _column_of_copies,
@@ -40,6 +55,9 @@ WRITES = [
     _nothing_of_copies,
     _windows_with_gaps,
     _window,
+    _rows_that_share_memory,
+    _rows_that_overlap,
+    _written_twice,
 ]
 VALUES = {
     torch.float32: [1e8, INF, NAN],

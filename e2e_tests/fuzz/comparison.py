@@ -23,16 +23,18 @@ RELATIVE = {
 STEADINESS = 40
 #: Elementwise ops that are sums inside: x / 2 * (1 + erf(x)), of x of some ones.
 CANCELLING = {"gelu", "gelu_", "gelu_backward"}
-MOVES = 3
+MOVES = 4
 
 
 class MovedByAnUlp(TorchDispatchMode):
     """Each rounded result is moved: what comes out shows how well the program's
-    results are determined by its inputs."""
+    results are determined by its inputs. Seed 0 instead: terms that nearly cancel
+    do so altogether."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.generator = torch.Generator().manual_seed(seed)
+        self.cancels = seed == 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         results = func(*args, **(kwargs or {}))
@@ -67,7 +69,10 @@ class MovedByAnUlp(TorchDispatchMode):
         random = (torch.where(random < 0.5, -1, 1) * (1 + random)).to(result.dtype)
         share = bool(((result >= 0) & (result <= 1)).all() and result.any())
         with torch.no_grad():
-            result.add_(scale * ulp * random)
+            if self.cancels:
+                result.masked_fill_(result.abs() <= 4 * scale * ulp, 0)
+            else:
+                result.add_(scale * ulp * random)
             if share:
                 result.clamp_(0, 1)  # a probability stays one
 

@@ -175,4 +175,40 @@ v2 = grid(755, [2], torch.float32)
 v3, v4 = aten.nll_loss_forward.default(v0, v1, v2, 2, -100)
 aten.gelu_.default(v3, approximate='none')
 """,
+    # The first of equal elements by its place, not by the order in memory.
+    "greatest element of a transposition": """
+v0 = grid(768, [4, 3], torch.int16)
+v1 = aten.transpose.int(v0, -1, 1)
+v2 = aten.t.default(v1)
+v3 = aten.argmax.default(v2, None, False)
+""",
+    # Both rows show the same element, of which the second is the old one.
+    "write to one of rows that share memory": """
+v0 = grid(1, [3, 1], torch.float32)
+v1 = aten.as_strided.default(v0, [2, 1], [0, 0])
+v2, v3 = aten.unbind.int(v1, 0)
+aten.hardswish_.default(v2)
+""",
+    # Eager adds the bias in place.
+    "bias of another dtype": """
+v0 = below(1, 347, [])
+v1 = grid(679, [3, 2], torch.int16)
+v2, v3 = aten.unbind.int(v1, -1)
+v4 = grid(912, [3], torch.int16)
+v5 = aten.linear.default(v2, v4, v0)
+""",
+    # Nothing is left of the terms of a product, or what rounding leaves.
+    "comparison of a product's terms that cancel": """
+v0 = grid(193, [3], torch.float32)
+v1 = aten.new_zeros.default(v0, [4, 5, 5], dtype=torch.float32)
+v2 = grid(416, [5], torch.float32)
+v3, v4, v5 = aten.native_group_norm.default(v1, None, v2, 4, 5, 5, 1, 0.125)
+v6, v7, v8 = aten.native_group_norm.default(v3, None, None, 4, 5, 5, 1, 0.125)
+v9 = grid(319, [4, 5, 4], torch.float32)
+v10 = aten.bmm.default(v6, v9)
+v11 = aten.zeros.default([1, 4], dtype=torch.float32, device=device)
+v12 = aten.copysign.Scalar(v11, -1)
+v13 = aten.select.int(v12, 1, 2)
+aten.ne_.Tensor(v10, v13)
+""",
 }

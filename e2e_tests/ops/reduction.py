@@ -24,6 +24,17 @@ from torch.nn import functional as F
 
 x = any_of(3, 4, 5)
 
+
+def _few_values(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return torch.randint(1, 4, (6, 5), generator=generator).to(dtype)
+
+
+def _two_nans(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    values = _few_values(dtype, generator)
+    values[1, 2] = values[4, 0] = torch.nan
+    return values
+
+
 SUMS = [
     Row("sum", torch.sum, (x,), ALL),
     Row("sum-dim", lambda a: a.sum(1), (x,), ALL),
@@ -54,6 +65,9 @@ EXTREMA = [
     Row("argmax", lambda a: a.argmax(1), (distinct(3, 4, 5),), NUMBERS, grad=False),
     Row("argmax-all", torch.argmax, (distinct(3, 4, 5),), NUMBERS, grad=False),
     Row("argmin", lambda a: a.argmin(0, keepdim=True), (distinct(3, 4, 5),), NUMBERS, grad=False),
+    # Loops over transposed operands go in the order of memory, equal elements don't.
+    Row("argmax-ties-transposed", lambda a: (a.t().flatten().argmax(), a.t().argmin(), *a.t().flatten().max(0)), (_few_values,), NUMBERS),
+    Row("argmax-nan-transposed", lambda a: (a.t().argmax(), a.t().argmin()), (_two_nans,), FLOATS, grad=False),
     Row("argmax-ties", lambda a: a.argmax(1), (lambda d, g: torch.tensor([[1, 3, 3], [2, 2, 1]], dtype=d),), NUMBERS, grad=False),
     Row("sort", lambda a: tuple(torch.sort(a, -1)), (distinct(3, 7),), NUMBERS),
     Row("sort-descending", lambda a: tuple(torch.sort(a, 0, True)), (distinct(3, 7),), NUMBERS),

@@ -159,8 +159,16 @@ private:
 
 Tensor linear(const Tensor &input, const Tensor &weight,
               const OptionalTensor &bias) {
-  if (!isPlainLayer(input, weight, bias))
-    return at::native::linear(input, weight, bias);
+  if (!isPlainLayer(input, weight, bias)) {
+    Tensor result = at::native::linear(input, weight, bias);
+    // For devices that torch runs eagerly it adds the bias in place.
+    at::ScalarType dtype = input.scalar_type(), from = result.scalar_type();
+    if (from == dtype || weight.scalar_type() != dtype)
+      return result;
+    TORCH_CHECK(c10::canCast(from, dtype), "result type ", from,
+                " can't be cast to the desired output type ", dtype);
+    return result.to(dtype);
+  }
   c10::intrusive_ptr<LinearBackward> node;
   if (torch::autograd::compute_requires_grad(input, weight, bias)) {
     node = c10::make_intrusive<LinearBackward>();

@@ -1,11 +1,12 @@
-//===- view_inverses.cpp - Writes through expanded and unfolded views -----===//
+//===- view_inverses.cpp - Writes through views with repeated elements ----===//
 //
 // Functionalisation makes of a write to a view a new value of its base. For
-// two views torch 2.13 computes that value inexactly: behind `expand` it adds
+// three views torch 2.13 computes that value wrong: behind `expand` it adds
 // the difference to the base, which rounds, makes NaN of infinities and is
 // refused for bool; behind `unfold` it fills what lies between the windows with
-// zeros. So the record of these views, which functionalisation has just made,
-// gets another inverse here.
+// zeros; behind an `as_strided` whose rows share memory the last row wins, also
+// if another was written to. So the record of these views, which
+// functionalisation has just made, gets another inverse here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
 #include <limits>
 
 using namespace torch_ltc;
@@ -134,8 +136,53 @@ private:
   }
 };
 
+/// A view of memory in which some of its elements are at the same place.
+struct OverlappingView final : OtherInverse {
+  using OtherInverse::OtherInverse;
+
+  /// Each element of the base takes the value of the last place of the view
+  /// that shows it and was written to.
+  Tensor reverse(const Tensor &base, const Tensor &mutated) override {
+    auto numbers = [&](const Tensor &like) {
+      return at::arange(like.numel(), like.options().dtype(at::kLong))
+          .view(like.sizes());
+    };
+    // As a sum, since that has the strides which the view counts in.
+    Tensor positions = at::add(at::zeros_like(base, at::kLong), numbers(base));
+    if (mutated.numel() == 0 || positions.strides() != base.strides())
+      return recorded->reverse(base, mutated);
+    Tensor shown = at::reshape(recorded->forward(positions), {-1});
+    Tensor written = writtenPlaces(mutated, recorded->forward(base));
+    Tensor order = at::where(written, numbers(mutated), -1);
+    Tensor last =
+        at::scatter_reduce(at::full({base.numel()}, -1, positions.options()), 0,
+                           shown, at::reshape(order, {-1}), "amax");
+    last = at::view_copy(last, base.sizes());
+    Tensor values = at::take(mutated, at::clamp_min(last, 0));
+    return at::where(at::ge(last, 0), values, base);
+  }
+};
+
+/// Whether elements of a view may be at one place: no for the usual ones, whose
+/// strides are longer than all that lies inside of them.
+bool mayOverlap(at::IntArrayRef sizes, at::IntArrayRef strides) {
+  std::vector<std::pair<int64_t, int64_t>> dims; // stride, size
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > 1)
+      dims.emplace_back(strides[i], sizes[i]);
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;
+  for (auto [stride, size] : dims) {
+    if (stride <= reach)
+      return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
 using MakeView = ViewMetaPtr (*)(ViewMetaPtr recorded,
-                                 c10::ArrayRef<c10::IValue> arguments);
+                                 c10::ArrayRef<c10::IValue> arguments,
+                                 const Tensor &view);
 
 /// Records the view as torch does, then replaces the record's inverse.
 class ViewKernel final : public c10::OperatorKernel {
@@ -159,7 +206,7 @@ public:
         at::functionalization::impl::unsafeGetFunctionalWrapper(result)
             ->view_metas());
     if (!records.empty())
-      records.back() = make(records.back(), arguments);
+      records.back() = make(records.back(), arguments, result);
   }
 
 private:
@@ -177,12 +224,20 @@ void replace(const char *name, MakeView make) {
 void torch_ltc::registerViewInverses() {
   SilentRegistration silence;
   replace("aten::expand",
-          [](ViewMetaPtr recorded, c10::ArrayRef<c10::IValue>) -> ViewMetaPtr {
+          [](ViewMetaPtr recorded, c10::ArrayRef<c10::IValue>,
+             const Tensor &) -> ViewMetaPtr {
             return std::make_shared<ExpandView>(std::move(recorded));
           });
+  replace("aten::as_strided",
+          [](ViewMetaPtr recorded, c10::ArrayRef<c10::IValue>,
+             const Tensor &view) -> ViewMetaPtr {
+            if (!mayOverlap(view.sizes(), view.strides()))
+              return recorded;
+            return std::make_shared<OverlappingView>(std::move(recorded));
+          });
   replace("aten::unfold",
-          [](ViewMetaPtr recorded,
-             c10::ArrayRef<c10::IValue> arguments) -> ViewMetaPtr {
+          [](ViewMetaPtr recorded, c10::ArrayRef<c10::IValue> arguments,
+             const Tensor &) -> ViewMetaPtr {
             return std::make_shared<UnfoldView>(
                 std::move(recorded), arguments[1].toInt(), arguments[2].toInt(),
                 arguments[3].toInt());

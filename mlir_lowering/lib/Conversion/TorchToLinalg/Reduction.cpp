@@ -123,15 +123,20 @@ template <bool hasDim> static LogicalResult lowerMean(OpLowering &op) {
 //===----------------------------------------------------------------------===//
 
 /// Whether `element` takes the place of `best`: a NaN does, unless there is
-/// one already; of equal elements the first stays.
-static Value isBetter(ScalarBuilder &s, bool isMax, Value element, Value best) {
+/// one already. Of equal ones it is that of the lower position, since of a
+/// flattened transposition the loops go in the order of memory.
+static Value isBetter(ScalarBuilder &s, bool isMax, Value element, Value best,
+                      Value isBefore) {
   Value better =
       s.compare(isMax ? Comparison::gt : Comparison::lt, element, best);
-  if (!s.isFloat())
-    return better;
-  Value firstNan = s.logicalAnd(s.isNan(element), s.logicalNot(s.isNan(best)));
-  // A comparison with NaN is false, so a NaN that is there stays.
-  return s.logicalOr(better, firstNan);
+  Value equal = s.compare(Comparison::eq, element, best);
+  if (s.isFloat()) {
+    // A comparison with NaN is false, so a NaN that is there stays.
+    Value isNan = s.isNan(element), wasNan = s.isNan(best);
+    better = s.logicalOr(better, s.logicalAnd(isNan, s.logicalNot(wasNan)));
+    equal = s.logicalOr(equal, s.logicalAnd(isNan, wasNan));
+  }
+  return s.logicalOr(better, s.logicalAnd(equal, isBefore));
 }
 
 /// Value and index along `dim` of the greatest or smallest element.
@@ -152,7 +157,9 @@ static SmallVector<Value> reduceWithIndex(OpLowering &op, Value input,
         Value position = linalg::IndexOp::create(nested, loc, dim);
         position = arith::IndexCastOp::create(nested, loc, nested.getI64Type(),
                                               position);
-        Value better = isBetter(s, isMax, inputs[0], accumulators[0]);
+        Value isBefore = arith::CmpIOp::create(
+            nested, loc, arith::CmpIPredicate::slt, position, accumulators[1]);
+        Value better = isBetter(s, isMax, inputs[0], accumulators[0], isBefore);
         return SmallVector<Value>{s.select(better, inputs[0], accumulators[0]),
                                   s.select(better, position, accumulators[1])};
       });
