@@ -1,28 +1,85 @@
-"""The lengths of a CTC loss may be on the CPU, as with other devices."""
+"""The lengths of a CTC loss are numbers or tensors of either device, and data of
+the program in each form."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 import torch.nn.functional as F
+import torch_ltc
+from counting import counting
+
+BATCH, TIME, CLASSES, LONGEST = 4, 12, 6, 7
+INPUTS, TARGETS = [12, 11, 12, 9], [3, 5, 0, 2]
 
 
-@pytest.mark.parametrize("lengths_on", ["cpu", "lazy"])
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_lengths(lengths_on, reduction) -> None:
-    scores = torch.randn(6, 2, 5)
-    targets = torch.tensor([[1, 2], [2, 3]])
-    lengths = torch.tensor([6, 5]), torch.tensor([2, 1])
-    results = {}
+def _loss(device, lengths_on, in_one_row, **options):
+    generator = torch.Generator().manual_seed(3)
+    scores = torch.randn(TIME, BATCH, CLASSES, generator=generator)
+    rows = torch.randint(1, CLASSES, (BATCH, LONGEST), generator=generator)
+    if in_one_row:
+        rows = torch.cat([row[:n] for row, n in zip(rows, TARGETS)])
+    lengths = INPUTS, TARGETS
+    if lengths_on != "list":
+        place = device if lengths_on == "device" else "cpu"
+        lengths = [torch.tensor(numbers, device=place) for numbers in lengths]
+    x = scores.to(device).requires_grad_()
+    loss = F.ctc_loss(x.log_softmax(2), rows.to(device), *lengths, **options)
+    loss.sum().backward()
+    return loss.detach().cpu(), x.grad.cpu()
+
+
+@pytest.mark.parametrize("in_one_row", [False, True])
+@pytest.mark.parametrize("lengths_on", ["list", "cpu", "device"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("zero_infinity", [False, True])
+def test_lengths(lengths_on, in_one_row, reduction, zero_infinity) -> None:
+    options = dict(reduction=reduction, zero_infinity=zero_infinity)
+    form = lengths_on, in_one_row
+    with counting() as counts:
+        result = _loss("lazy", *form, **options)
+    torch.testing.assert_close(result, _loss("cpu", *form, **options))
+    # Only then does a size depend on values.
+    eager = in_one_row and lengths_on == "device"
+    assert counts.fallback_calls == int(eager)
+
+
+def test_an_unbatched_loss() -> None:
+    results = []
     for device in ("cpu", "lazy"):
-        x = scores.clone().to(device).requires_grad_()
-        place = lengths_on if device == "lazy" else "cpu"
-        loss = F.ctc_loss(
-            x.log_softmax(2),
-            targets.to(device),
-            *(values.to(place) for values in lengths),
-            reduction=reduction,
-        )
+        x = torch.linspace(-2, 2, TIME * CLASSES).reshape(TIME, CLASSES)
+        x = x.to(device).requires_grad_()
+        targets = torch.tensor([1, 2, 3], device=device)
+        lengths = torch.tensor(TIME), torch.tensor(3)
+        loss = F.ctc_loss(x.log_softmax(1), targets, *lengths)
         loss.backward()
-        results[device] = loss.detach().cpu(), x.grad.cpu()
-    torch.testing.assert_close(results["lazy"], results["cpu"])
+        results.append((loss.detach().cpu(), x.grad.cpu()))
+    torch.testing.assert_close(results[1], results[0])
+
+
+@pytest.mark.parametrize("form", [list, torch.tensor])
+def test_other_lengths_run_the_same_program(form) -> None:
+    x = torch.randn(TIME, BATCH, CLASSES, device="lazy", requires_grad=True)
+    rows = torch.randint(1, CLASSES, (BATCH, LONGEST)).to("lazy")
+
+    def step(number: int) -> None:
+        targets = [3, 5 - number, number, 2]
+        lengths = form([12, 11, 12, 9 - number]), form(targets)
+        F.ctc_loss(x.log_softmax(2), rows, *lengths).backward()
+        torch_ltc.mark_step()
+
+    for number in range(2):
+        step(number)
+    with counting() as counts:
+        for number in range(4):
+            step(number)
+    assert (counts.compilations, counts.fallback_calls) == (0, 0)
+    assert counts.implicit_syncs == 0
+
+
+def test_a_length_that_is_too_long_raises_when_it_is_read() -> None:
+    scores = torch.randn(TIME, BATCH, CLASSES, device="lazy").log_softmax(2)
+    rows = torch.ones(BATCH, LONGEST, dtype=torch.int64, device="lazy")
+    loss = F.ctc_loss(scores, rows, [TIME] * BATCH, [1, 1, LONGEST + 1, 1])
+    with pytest.raises(RuntimeError, match=r"at least 8 at dimension 1.*ctc_loss"):
+        loss.item()

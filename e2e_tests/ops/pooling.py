@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import torch
 from ops.program import FLOATS, WIDE, Row, any_of, distinct
 from torch.nn import functional as F
 
 x = any_of(2, 3, 8, 9)
 d = distinct(2, 3, 8, 9)
 e = distinct(2, 2, 4, 5, 6)
+
+
+def _bytes(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return torch.randint(0, 256, (2, 3, 8, 9), dtype=dtype, generator=generator)
+
 
 ROWS = [
     Row("max_pool2d", lambda a: F.max_pool2d(a, 2), (d,), FLOATS),
@@ -34,6 +40,7 @@ ROWS = [
     Row("max_unpool2d", lambda a: F.max_unpool2d(*F.max_pool2d(a, 2, return_indices=True), 2, output_size=(8, 9)), (d,), WIDE),
     Row("upsample-bilinear", lambda a: F.interpolate(a, scale_factor=2, mode="bilinear"), (x,), WIDE),
     Row("upsample-bicubic", lambda a: F.interpolate(a, size=(5, 7), mode="bicubic", align_corners=True), (x,), WIDE),
+    Row("upsample-bytes", lambda a: [F.interpolate(a, size=(5, 13), mode=m, align_corners=c) for m in ("bilinear", "bicubic") for c in (False, True)], (_bytes,), (torch.uint8,), grad=False),
     Row("upsample-trilinear", lambda a: F.interpolate(a, scale_factor=2, mode="trilinear"), (e,), WIDE),
     Row("upsample-exact", lambda a: F.interpolate(a, size=(5, 7), mode="nearest-exact"), (x,), WIDE),
     Row("affine_grid", lambda t: F.affine_grid(t, (2, 1, 3, 4), align_corners=False), (any_of(2, 2, 3),), WIDE),

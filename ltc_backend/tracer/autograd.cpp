@@ -71,18 +71,6 @@ batchNormOut(const at::Tensor &input, const std::optional<at::Tensor> &weight,
   return {out, saveMean, saveInvstd};
 }
 
-/// torch's composite divides by the lengths, which users keep on the CPU: for
-/// its own devices it takes them as numbers (torch 2.13).
-void ctcLoss(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
-  constexpr size_t kNumArguments = 7, kTargetLengths = 3;
-  size_t begin = stack->size() - kNumArguments;
-  c10::Device device = (*stack)[begin].toTensor().device();
-  c10::IValue &lengths = (*stack)[begin + kTargetLengths];
-  lengths = lengths.toTensor().to(device);
-  op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd,
-                             *stack);
-}
-
 /// torch's composite takes the source's storage, which has no memory here.
 at::Tensor &setToPart(at::Tensor &self, const at::Tensor &source,
                       c10::SymInt offset, c10::SymIntArrayRef size,
@@ -290,8 +278,6 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
   library.impl("set_.source_Storage", TORCH_FN(setToStorage));
   library.impl("set_.source_Storage_storage_offset",
                TORCH_FN(setToStoragePart));
-  library.impl("ctc_loss.Tensor",
-               torch::CppFunction::makeFromBoxedFunction<&ctcLoss>());
   for (auto [out, functional] :
        {std::pair("out", ""), std::pair("out_tol_tensor", "tol_tensor"),
         std::pair("atol_rtol_float_out", "atol_rtol_float"),

@@ -260,6 +260,7 @@ void registerRemaining() {
   registerRandomKernels(*kernels);
   registerIndexingKernels(*kernels);
   registerAsStridedKernels(*kernels);
+  registerCtcLoss(*kernels);
   registerTraced();
   const AtenOps ops = atenOps();
   for (const OperatorHandle &op : ops)
@@ -273,6 +274,7 @@ void registerRemaining() {
   registerAttention(*autograd);
   registerLinear(*autograd);
   registerLstmCell(*autograd);
+  registerCtcLossAutograd(*autograd);
   registerViewCopies(ops);
   registerOutChecks();
   registerForeachKernels(ops);

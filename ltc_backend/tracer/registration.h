@@ -40,6 +40,9 @@ void registerAttention(torch::Library &library);
 void registerLinear(torch::Library &library);
 /// An LSTM cell's gates as one op; see lstm_cell.cpp.
 void registerLstmCell(torch::Library &library);
+/// A CTC loss whose lengths are data; see ctc_loss.cpp.
+void registerCtcLoss(torch::Library &library);
+void registerCtcLossAutograd(torch::Library &library);
 void registerViewCopies(const AtenOps &ops);
 void registerOutChecks();
 /// Around what is at Functionalize, that of sparse tensors included.

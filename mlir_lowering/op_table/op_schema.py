@@ -140,6 +140,7 @@ SHAPE_RULES = (
     "nll_loss_backward",
     "nll_loss2d",
     "nll_loss2d_backward",
+    "ctc_loss_backward",
     # constructor
     "sizes",
     "scalar",

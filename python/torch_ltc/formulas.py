@@ -22,8 +22,6 @@ OPS = (
     "_upsample_nearest_exact1d",
     "_upsample_nearest_exact2d",
     "_upsample_nearest_exact3d",
-    "upsample_bicubic2d",
-    "upsample_bilinear2d",
     "upsample_linear1d",
     "upsample_nearest1d",
     "upsample_nearest3d",
@@ -77,6 +75,8 @@ OWN = {
     "nanmedian": "formulas_selection.nanmedian",
     "narrow_copy": "formulas_selection.narrow_copy",
     "renorm": "formulas_selection.renorm",
+    "upsample_bicubic2d": "formulas_interpolation.upsample_bicubic2d",
+    "upsample_bilinear2d": "formulas_interpolation.upsample_bilinear2d",
 }
 
 #: Below autograd only: PyTorch's gradient isn't the formula's.

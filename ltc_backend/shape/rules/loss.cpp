@@ -121,3 +121,9 @@ bool shape_rules::nll_loss2d_backward(const Arguments &arguments,
   addResult(results, dtype, arguments.sizes(1));
   return true;
 }
+
+bool shape_rules::ctc_loss_backward(const Arguments &arguments,
+                                    ScalarType dtype, ResultShapes &results) {
+  addResult(results, dtype, arguments.sizes(1)); // log_probs
+  return true;
+}

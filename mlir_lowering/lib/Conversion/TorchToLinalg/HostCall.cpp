@@ -69,11 +69,10 @@ LogicalResult torch_ltc::lowerHostCall(OpLowering &op) {
     dtypes.push_back(TypeAttr::get(op.resultDtype(i)));
   }
   Builder &b = op.builder;
-  StringRef name = op.name;
-  name.consume_front("aten.");
+  auto [library, name] = StringRef(op.name).split('.');
   auto call = ltc::LibraryCallOp::create(
       op.builder, op.loc, results, b.getStringAttr(ltc::kHostName), tensors);
-  call->setAttr("op", b.getStringAttr("aten::" + name));
+  call->setAttr("op", b.getStringAttr(library + "::" + name));
   call->setAttr("arguments", b.getArrayAttr(arguments));
   call->setAttr("results", b.getArrayAttr(dtypes));
   return op.replaceWith(call.getResults());

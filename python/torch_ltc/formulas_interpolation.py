@@ -1,0 +1,48 @@
+"""Interpolation of images: PyTorch's formulas, but for bytes.
+
+Of uint8, PyTorch's kernels round in between and take weights in fixed point, so
+those kernels themselves are called by the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch._decomp import decomposition_table
+
+aten = torch.ops.aten
+
+
+def _upsample2d(op, self: Tensor, size, align_corners, scales_h, scales_w) -> Tensor:
+    if self.dtype != torch.uint8:
+        return decomposition_table[op](self, size, align_corners, scales_h, scales_w)
+    cubic = op is aten.upsample_bicubic2d.default
+    return torch.ops.torch_ltc.upsample_bytes(
+        self, size, align_corners, scales_h, scales_w, cubic
+    )
+
+
+def upsample_bilinear2d(
+    self: Tensor,
+    output_size: Sequence[int],
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Tensor:
+    """As `aten::upsample_bilinear2d`: [N, C, H, W] to [N, C, *output_size]."""
+    op = aten.upsample_bilinear2d.default
+    return _upsample2d(op, self, output_size, align_corners, scales_h, scales_w)
+
+
+def upsample_bicubic2d(
+    self: Tensor,
+    output_size: Sequence[int],
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Tensor:
+    """As `aten::upsample_bicubic2d`: [N, C, H, W] to [N, C, *output_size]."""
+    op = aten.upsample_bicubic2d.default
+    return _upsample2d(op, self, output_size, align_corners, scales_h, scales_w)
