@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 from torch_ltc.dynamo_backend import compile_module
 from torch_ltc.mlir_module import compile_mlir
 from training.running import optimizers, tasks
@@ -89,16 +90,58 @@ def test_sizes_may_vary() -> None:
     assert scaled(torch.ones(3)).sum() == 9 and scaled(torch.ones(4)).sum() == 16
 
 
-def test_an_op_without_a_lowering_runs_eagerly(
+def _two_ops_without_lowering(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    a = (x @ w).relu() + x
+    values, vectors = torch.linalg.eigh(a @ a.t())
+    return (vectors * values).abs().sum() + torch.linalg.qr(a)[0].abs().tanh().sum()
+
+
+def test_ops_without_a_lowering_run_eagerly_between_programs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def f(x: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.eigvalsh(x @ x.t()) + 1
+    compiled = torch.compile(_two_ops_without_lowering, backend=compile_module)
+    torch.manual_seed(0)
+    w = torch.randn(4, 4, requires_grad=True)
+    for size in (4, 6, 5):
+        x, results = torch.randn(size, 4), []
+        for run in (compiled, _two_ops_without_lowering):
+            w.grad = None
+            loss = run(x, w)
+            loss.backward()
+            results.append((loss.detach(), w.grad))
+        torch.testing.assert_close(*results, rtol=1e-3, atol=1e-3)
+    said = [r.message for r in caplog.records if "eagerly" in r.message]
+    assert "runs 1 of a graph's" in said[0] and __file__ in said[0]
+    assert all(any(op in text for text in said) for op in ("_linalg_eigh", "linalg_qr"))
 
-    x = torch.randn(3, 3)
-    torch.testing.assert_close(torch.compile(f, backend=compile_module)(x), f(x))
-    (record,) = [r for r in caplog.records if "eagerly" in r.message]
-    assert "aten::_linalg_eigh" in record.message and __file__ in record.message
+
+def test_parts_of_a_graph_draw_in_eagers_order() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = F.dropout(self.first(x), 0.3)
+            y = torch.linalg.matrix_exp(y @ y.t() / 100) @ x
+            return F.dropout(self.second(y), 0.3)
+
+    model, x, results = Model(), torch.randn(5, 4), []
+    for run in (model, torch.compile(model, backend=compile_module)):
+        torch.manual_seed(1)
+        model.zero_grad()
+        loss = run(x).square().sum()
+        loss.backward()
+        results.append([loss.detach(), *(p.grad for p in model.parameters())])
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+def test_repeated_elements_are_stored_once() -> None:
+    x = torch.randn(3, 1)
+    f = lambda x: (x * 2).expand(3, 4)  # noqa: E731
+    result = torch.compile(f, backend=compile_module)(x)
+    torch.testing.assert_close(result, f(x))
+    assert result.stride() == f(x).stride()
 
 
 @pytest.mark.parametrize("layout", ["transposed", "channels last"])

@@ -3,7 +3,7 @@ device, forward and backward.
 
 TorchDynamo captures, AOTAutograd splits forward and backward; each graph is
 traced once on device lazy (once for each set of sizes, if they vary), compiled, and
-then runs on the CPU tensors. A graph with an op that isn't compiled runs eagerly.
+then runs on the CPU tensors. An op that isn't compiled runs eagerly between programs.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_map
 
 from torch_ltc._backend import bindings
 from torch_ltc.debug import no_fallback, no_sync
+from torch_ltc.dynamo_parts import in_parts
 from torch_ltc.messages import logger, what_was_forbidden
 from torch_ltc.mlir_module import compile_mlir
 from torch_ltc.program import Program
@@ -42,6 +43,12 @@ class _Tracer(fx.Interpreter):
         super().__init__(module)
         #: What has to be drawn at each call, with the lazy stand-in.
         self.drawn: list[tuple[Callable[[], torch.Tensor], torch.Tensor]] = []
+        #: The one that is run; what an error is about.
+        self.node: fx.Node | None = None
+
+    def run_node(self, n: fx.Node) -> Any:
+        self.node = n
+        return super().run_node(n)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         if kwargs.get("device") is not None:
@@ -132,19 +139,20 @@ class _BySizes:
         return program(*args)
 
 
-def _eagerly(module: fx.GraphModule, reason: str) -> Callable:
-    """The graph as it is, for what the compiler hasn't got."""
+def _around(module: fx.GraphModule, node: fx.Node, reason: str) -> Callable:
+    """The graph without the node's op, for which the compiler has nothing."""
+    ops = [n for n in module.graph.nodes if n.op == "call_function"]
+    calls = sum(n.target is node.target for n in ops)
     logger.warning(
-        "torch.compile(backend='torch_ltc') runs a graph of %d ops eagerly: %s.",
-        sum(node.op == "call_function" for node in module.graph.nodes),
+        "torch.compile(backend='torch_ltc') runs %d of a graph's %d ops eagerly "
+        "(%s) and compiles what is around: %s.",
+        calls,
+        len(ops),
+        node.target,
         reason,
     )
-
-    def run(*args: Any) -> list[Any]:
-        with torch.no_grad():
-            return list(fx.Interpreter(module).run(*_unboxed(args)))
-
-    return run
+    run = in_parts(module, node.target, _BySizes)
+    return lambda *args: run(*_unboxed(args))
 
 
 def _compile_sizes(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
@@ -160,8 +168,9 @@ def _compile_sizes(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
             with torch.no_grad(), no_fallback(), no_sync():
                 outputs = list(tracer.run(*lazy))
         except RuntimeError as error:
-            if reason := what_was_forbidden(error):
-                return _eagerly(module, reason)
+            reason = what_was_forbidden(error)
+            if reason and tracer.node and tracer.node.op == "call_function":
+                return _around(module, tracer.node, reason)
             raise
         tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
         lazy_outputs = [t if t.device.type == "lazy" else t.to("lazy") for t in tensors]
@@ -191,13 +200,21 @@ def _compile_sizes(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
             result = made[item].clone() if item in used else made[item]
             used.add(item)
             if result.stride() != stride:  # programs write in C order
-                result = torch.empty_strided(
-                    result.shape, stride, dtype=result.dtype
-                ).copy_(result)
+                result = _restrided(result, stride)
             answer.append(result)
         return answer
 
     return run
+
+
+def _restrided(result: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
+    """Its values where eager has them; what eager repeats is stored once."""
+    once = result
+    for dim, step in enumerate(stride):
+        if step == 0 and result.size(dim) > 1:
+            once = once.narrow(dim, 0, 1)
+    copy = torch.empty_strided(once.shape, stride, dtype=result.dtype)
+    return copy.copy_(once).expand(result.shape)
 
 
 def _stand_in(value: Any) -> Any:

@@ -1,0 +1,68 @@
+"""A graph of `torch.compile` in parts: what isn't compiled runs eagerly between
+programs."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx.passes.split_module import split_module
+
+
+class _Compiled(torch.nn.Module):
+    """A part that returns a tuple, as the module that it was does."""
+
+    def __init__(self, function: Callable[..., list[Any]]) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, *args: Any) -> tuple[Any, ...]:
+        return tuple(self._function(*args))
+
+
+class _Parts:
+    """Numbers parts by runs of nodes: their order stays, and so that of the random
+    numbers which they draw."""
+
+    def __init__(self, graph: fx.Graph, refused: object) -> None:
+        self.number: dict[fx.Node, int] = {}
+        self.eager: set[int] = set()
+        part, was_eager = 0, None
+        for node in graph.nodes:
+            if node.op != "call_function":
+                continue
+            source = node.args[0] if node.target is operator.getitem else None
+            if source in self.number:  # parts exchange tensors, not tuples
+                self.number[node] = self.number[source]
+                continue
+            is_eager = node.target is refused
+            part += is_eager is not was_eager
+            was_eager = is_eager
+            self.number[node] = part
+            if is_eager:
+                self.eager.add(part)
+
+
+def in_parts(
+    module: fx.GraphModule,
+    refused: object,
+    compile_part: Callable[[fx.GraphModule], Callable[..., list[Any]]],
+) -> Callable[..., list[Any]]:
+    """A function of `module`'s inputs that returns the list of its outputs: nodes
+    that call `refused` run eagerly, `compile_part` makes functions of the rest."""
+    parts = _Parts(module.graph, refused)
+    split = split_module(
+        module, None, parts.number.__getitem__, keep_original_order=True, tuple_return=True
+    )  # fmt: skip
+    for name, child in list(split.named_children()):
+        if int(name.removeprefix("submod_")) not in parts.eager:
+            setattr(split, name, _Compiled(compile_part(child)))
+
+    def run(*args: Any) -> list[Any]:
+        with torch.no_grad():
+            return list(fx.Interpreter(split).run(*args))
+
+    return run
