@@ -22,6 +22,7 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Reducer/Tester.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -200,6 +201,13 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    // The Tester would end the process without naming the script (LLVM 22).
+    if (!llvm::sys::fs::can_execute(script)) {
+      module.emitError() << "'" << script
+                         << "' can't be run: give an executable file as "
+                            "--ltc-reduce-program=test=FILE";
+      return signalPassFailure();
+    }
     Tester tester(script, {});
     Reduction reduction(module, tester);
     if (!programOf(module) || !reduction.isInteresting(module)) {
