@@ -6,6 +6,7 @@
 #include "device/backend.h"
 #include "executor/step_executor.h"
 #include "executor/step_queue.h"
+#include "lowering/background_compiler.h"
 #include "tracer/registration.h"
 
 #include "torch_ltc-c/runtime.h"
@@ -58,6 +59,8 @@ void torch_ltc::initialize() {
 bool torch_ltc::isInitialized() { return initialized; }
 
 void torch_ltc::shutDown() {
-  if (initialized)
-    shutDownStepQueue();
+  if (!initialized)
+    return;
+  shutDownStepQueue();
+  shutDownBackgroundCompiler();
 }

@@ -63,6 +63,8 @@ public:
   std::vector<OutputPlan> outputs;
   size_t numOps = 0;
   size_t numDonated = 0;
+  /// It runs until the one that is being compiled is there.
+  bool isStandIn = false;
 };
 using ProgramPtr = std::shared_ptr<Program>;
 

@@ -79,6 +79,17 @@ ProgramPtr torch_ltc::findOrMakeProgram(const Hash128 &hash,
   return program;
 }
 
+void torch_ltc::replaceStandIn(const Hash128 &hash, const ProgramPtr &standIn,
+                               ProgramPtr program) {
+  std::lock_guard<std::mutex> lock(cache().mutex);
+  for (KeptProgram &kept : cache().kept)
+    if (kept.program == standIn)
+      kept.program = program;
+  auto found = cache().byHash.find(hash);
+  if (found != cache().byHash.end() && found->second->program == standIn)
+    found->second->program = std::move(program);
+}
+
 void torch_ltc::clearPrograms() {
   std::lock_guard<std::mutex> lock(cache().mutex);
   cache().byHash.clear();

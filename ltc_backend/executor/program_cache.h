@@ -15,6 +15,11 @@ ProgramPtr findOrMakeProgram(const Hash128 &hash,
                              const std::function<ProgramPtr()> &make,
                              bool &wasInMemory);
 
+/// Puts the compiled program in the place of its stand-in, if that is still
+/// there.
+void replaceStandIn(const Hash128 &hash, const ProgramPtr &standIn,
+                    ProgramPtr program);
+
 void clearPrograms();
 /// Bytes of the memory that programs' temporaries share.
 int64_t programArenaBytes();

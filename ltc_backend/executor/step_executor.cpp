@@ -230,7 +230,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   for (size_t i = 0; i < roots.tensors.size(); ++i)
     roots.tensors[i]->setData(results[graph.resultOfRoot[i]]);
   nameData();
-  if (!wasInMemory) {
+  if (!wasInMemory && !program->isStandIn) {
     auto names = undonated(*program, graph, donatable, results);
     explainUndonated(names, location);
     setUndonated(program->name, std::move(names));

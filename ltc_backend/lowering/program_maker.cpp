@@ -10,6 +10,7 @@
 #include "events/step_log.h"
 #include "executor/graph_difference.h"
 #include "executor/program_cache.h"
+#include "lowering/background_compiler.h"
 #include "lowering/disk_cache.h"
 #include "lowering/dump.h"
 #include "lowering/external_backend.h"
@@ -158,6 +159,34 @@ ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
   return std::make_shared<InterpretedProgram>(graph);
 }
 
+bool mayCompileInBackground() {
+  // Those want a program at once, or its error.
+  return config().background_compile.get() && !config().detect_nan.get() &&
+         !config().lockstep.get() && config().dump.get().empty() &&
+         config().compile_failure.get() != "raise";
+}
+
+/// An interpreted program, which the compiled one follows.
+ProgramPtr makeStandIn(const GraphSnapshotPtr &graph, const Hash128 &hash,
+                       LocationId location, const CompileEvent &event) {
+  auto standIn = std::make_shared<InterpretedProgram>(graph);
+  standIn->isStandIn = true;
+  compileInBackground([=]() mutable {
+    CompileEvent compiled = event;
+    ProgramPtr program;
+    try {
+      program = compileNew(*graph, hash, /*dumpFolder=*/"", compiled);
+    } catch (const std::exception &error) {
+      program = interpretInstead(graph, error.what(), location, compiled);
+    }
+    explainCompilation(compiled);
+    addCompileEvent(compiled);
+    replaceStandIn(hash, standIn, program);
+    noteCompilerUse();
+  });
+  return standIn;
+}
+
 /// For option lockstep: a graph that is no step's.
 ProgramPtr compileApart(const GraphSnapshot &graph) {
   Compilation compilation;
@@ -227,6 +256,11 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
       if (config().cache.get() &&
           (dumpFolder.empty() || !event.dumpDirectory.empty()))
         program = loadFromDisk(*graph, hash, event);
+      if (!program && mayCompileInBackground()) {
+        program = makeStandIn(graph, hash, location, event);
+        event.origin = "interpreted";
+        event.reason += " (until its program is compiled)";
+      }
       if (!program)
         program = compileNew(*graph, hash, dumpFolder, event);
     }
@@ -239,7 +273,8 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
     program = std::make_shared<LockstepProgram>(program, graph, compileApart);
   origin = event.origin;
   event.seconds = stopwatch.seconds();
-  explainCompilation(event);
+  if (!program->isStandIn)
+    explainCompilation(event);
   addCompileEvent(event);
   keepProgram({graph, program});
   noteCompilerUse();

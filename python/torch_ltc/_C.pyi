@@ -50,6 +50,9 @@ def mark_step(device: str = "", wait: bool = False) -> None:
 def wait_device_ops() -> None:
     """Waits for everything scheduled; raises what a step raised."""
 
+def wait_for_compilations() -> None:
+    """Waits for what option background_compile has begun."""
+
 def sync_tensors(tensors: Sequence[torch.Tensor], wait: bool = True) -> None:
     """One program for exactly these tensors. Not counted as implicit."""
 
@@ -86,6 +89,9 @@ class Recording:
     @property
     def program(self) -> str:
         """Hash of the last one's program."""
+    @property
+    def is_stand_in(self) -> bool:
+        """Whether that was interpreted while the compiled one was made."""
     @property
     def scalars(self) -> list[float]:
         """Its dynamic scalars."""

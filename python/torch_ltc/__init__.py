@@ -25,7 +25,14 @@ from torch_ltc.metrics import (
     syncs,
 )
 from torch_ltc.naming import name_parameters
-from torch_ltc.step import add_step_closure, mark_step, sync, to_cpu, wait_device_ops
+from torch_ltc.step import (
+    add_step_closure,
+    mark_step,
+    sync,
+    to_cpu,
+    wait_device_ops,
+    wait_for_compilations,
+)
 from torch_ltc.version import VERSION as __version__
 
 # `import torch` imports this package, so what only some programs use is
@@ -107,6 +114,7 @@ __all__ = [
     "unregister_backend",
     "use_backend",
     "wait_device_ops",
+    "wait_for_compilations",
 ]
 
 # With TORCH_DEVICE_BACKEND_AUTOLOAD=0 this import is what registers the device.

@@ -45,6 +45,12 @@ def wait_device_ops(devices: Any = None) -> None:
     bindings().wait_device_ops()
 
 
+def wait_for_compilations() -> None:
+    """Waits until option background_compile has left nothing to compile: the next
+    steps run compiled programs. Returns at once without the option."""
+    bindings().wait_for_compilations()
+
+
 def sync(tensors: Any, devices: Any = None, wait: bool = True) -> None:
     """Computes exactly these tensors (any nesting) in one program."""
     flat = [t for t in tree_flatten(tensors)[0] if _is_lazy(t)]

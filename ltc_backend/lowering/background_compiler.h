@@ -1,0 +1,26 @@
+//===- background_compiler.h - Compilations beside the steps ----*- C++ -*-===//
+//
+// Option background_compile: a thread that makes programs while steps run op by
+// op with torch's CPU kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_LOWERING_BACKGROUND_COMPILER_H
+#define TORCH_LTC_LOWERING_BACKGROUND_COMPILER_H
+
+#include <functional>
+
+namespace torch_ltc {
+
+/// Runs `job`, which doesn't throw, after those given before.
+void compileInBackground(std::function<void()> job);
+
+/// Waits until nothing is left to compile.
+void waitForBackgroundCompilations();
+
+/// Drops what waits, lets a running job end, ends the thread.
+void shutDownBackgroundCompiler();
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_LOWERING_BACKGROUND_COMPILER_H
