@@ -16,6 +16,7 @@
 #include "lowering/external_backend.h"
 #include "lowering/library_pages.h"
 #include "lowering/program_builder.h"
+#include "lowering/progress_line.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
@@ -106,7 +107,14 @@ ProgramPtr compileNew(const GraphSnapshot &graph, const Hash128 &hash,
                       const std::string &dumpFolder, CompileEvent &event) {
   Stopwatch stopwatch;
   Compilation compilation;
-  compile(graph, !dumpFolder.empty(), compilation);
+  {
+    ProgressLine progress(
+        "Compiling the program of step " + std::to_string(event.step) +
+        (event.location.empty() ? "" : " (at " + event.location + ")") + ", " +
+        std::to_string(event.ops) + " ops, has taken a second so far" +
+        (config().cache.get() ? "; the disk cache keeps the result." : "."));
+    compile(graph, !dumpFolder.empty(), compilation);
+  }
   auto program = std::make_shared<CompiledProgram>(
       graph, compilation.executable.data, compilation.executable.size);
   if (config().cache.get())
