@@ -17,6 +17,7 @@ namespace torch_ltc {
 /// Functions of lowering.h that we call.
 #define LTC_COMPILER_FUNCTIONS(F)                                              \
   F(ltcCompilerCreate)                                                         \
+  F(ltcCompilerReleaseMemory)                                                  \
   F(ltcCompilerSetKernelCache)                                                 \
   F(ltcProgramCreate)                                                          \
   F(ltcProgramDestroy)                                                         \

@@ -2,6 +2,7 @@
 
 #include "lowering/library_pages.h"
 
+#include "lowering/compiler_library.h"
 #include "memory/buffer.h"
 
 #include <link.h>
@@ -61,6 +62,10 @@ void torch_ltc::giveBackIdleLibraries() {
     return;
   if (stepsLeft.fetch_sub(1) != 1)
     return;
+  if (isCompilerLoaded()) {
+    const CompilerLibrary &library = compilerLibrary();
+    library.ltcCompilerReleaseMemory(library.compiler);
+  }
   dl_iterate_phdr(giveBack, nullptr);
   // The first steps of a loop can't donate what its set-up still holds, and so
   // leave as many buffers as there are parameters.

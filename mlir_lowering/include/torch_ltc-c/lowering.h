@@ -25,6 +25,11 @@ typedef struct LtcProgramStorage *LtcProgram;
 LTC_EXPORT LtcStatus ltcCompilerCreate(LtcCompiler *compiler);
 LTC_EXPORT void ltcCompilerDestroy(LtcCompiler compiler);
 
+/// Gives back what the programs so far have left in the context, some
+/// megabytes. The next program takes some milliseconds more; those that live
+/// keep what they need.
+LTC_EXPORT void ltcCompilerReleaseMemory(LtcCompiler compiler);
+
 /// Lookup and store of kernel objects by key; the runtime's cache behind the
 /// caller's adapter. `lookup` returns 1 and an owned copy on a hit.
 typedef struct {

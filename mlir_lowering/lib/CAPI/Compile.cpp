@@ -233,7 +233,7 @@ LtcStatus ltcProgramCompile(LtcProgram program,
   if (LtcStatus error = checkFinished(program))
     return error;
   OwningOpRef<ModuleOp> module = std::move(program->module);
-  DiagnosticCollector diagnostics(&program->compiler->context);
+  DiagnosticCollector diagnostics(program->context());
   ProgramCompiler compiler(program->compiler, *module, stageTextOf(options),
                            options && options->print_locations,
                            options && options->verify,
@@ -270,9 +270,10 @@ LtcStatus ltcModuleCompile(LtcCompiler compiler, const char *module,
                            size_t size, const LtcCompileOptions *options,
                            LtcBytes *executable,
                            LtcCompileStatistics *statistics) {
-  DiagnosticCollector diagnostics(&compiler->context);
+  std::shared_ptr<LtcCompilerContext> home = compiler->get();
+  DiagnosticCollector diagnostics(&home->context);
   OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(
-      StringRef(module, size), &compiler->context, "module");
+      StringRef(module, size), &home->context, "module");
   if (!parsed)
     return makeStatus(diagnostics.text("the module cannot be parsed"));
   if (uses<stablehlo::StablehloDialect>(*parsed))
@@ -319,7 +320,7 @@ LtcStatus ltcProgramStageText(LtcProgram program, const char *stage,
                       "stablehlo, kernels, llvm and asm");
   std::string found;
   OwningOpRef<ModuleOp> module = program->module->clone();
-  DiagnosticCollector diagnostics(&program->compiler->context);
+  DiagnosticCollector diagnostics(program->context());
   auto keep = [&](StringRef name, StringRef stageText) {
     if (name == wanted)
       found = stageText.str();

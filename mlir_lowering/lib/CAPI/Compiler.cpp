@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-LtcCompilerStorage::LtcCompilerStorage()
+LtcCompilerContext::LtcCompilerContext()
     : context(MLIRContext::Threading::DISABLED) {
   context.setThreadPool(pool);
   DialectRegistry registry;
@@ -22,12 +22,29 @@ LtcCompilerStorage::LtcCompilerStorage()
   context.loadAllAvailableDialects();
 }
 
+std::shared_ptr<LtcCompilerContext> LtcCompilerStorage::get() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!current)
+    current = std::make_shared<LtcCompilerContext>();
+  return current;
+}
+
+void LtcCompilerStorage::releaseMemory() {
+  std::shared_ptr<LtcCompilerContext> old;
+  std::lock_guard<std::mutex> lock(mutex);
+  std::swap(old, current); // the end of the scope unlocks first
+}
+
 LtcStatus ltcCompilerCreate(LtcCompiler *compiler) {
   *compiler = new LtcCompilerStorage;
   return nullptr;
 }
 
 void ltcCompilerDestroy(LtcCompiler compiler) { delete compiler; }
+
+void ltcCompilerReleaseMemory(LtcCompiler compiler) {
+  compiler->releaseMemory();
+}
 
 void ltcCompilerSetKernelCache(LtcCompiler compiler,
                                const LtcKernelCache *cache) {

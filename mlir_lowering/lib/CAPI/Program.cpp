@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 
 LtcProgramStorage::LtcProgramStorage(LtcCompiler compiler, StringRef name)
-    : compiler(compiler), builder(&compiler->context) {
+    : compiler(compiler), home(compiler->get()), builder(context()) {
   Location loc = builder.getUnknownLoc();
   module = ModuleOp::create(loc);
   function = func::FuncOp::create(loc, name, builder.getFunctionType({}, {}));
@@ -67,7 +67,7 @@ Type torch_ltc::torchDType(MLIRContext *context, LtcDType dtype) {
 /// Null, and the program's error set, for sizes or a dtype that don't exist.
 static torch::ValueTensorType tensorType(LtcProgram program,
                                          LtcTensorType type) {
-  MLIRContext *context = &program->compiler->context;
+  MLIRContext *context = program->context();
   Type dtype = torchDType(context, type.dtype);
   ArrayRef<int64_t> sizes(type.sizes, type.rank);
   if (dtype && llvm::none_of(sizes, [](int64_t size) { return size < 0; }))
@@ -80,7 +80,7 @@ static torch::ValueTensorType tensorType(LtcProgram program,
 
 static Location location(LtcProgram program, StringRef opName,
                          const LtcLocation *location) {
-  MLIRContext *context = &program->compiler->context;
+  MLIRContext *context = program->context();
   if (!location)
     return makeUserLocation(context, opName, "", 0, "");
   auto text = [](const char *chars) {
@@ -110,7 +110,7 @@ static LtcValue addArgument(LtcProgram program, Type type,
   func::FuncOp function = program->function;
   unsigned index = function.getNumArguments();
   (void)function.insertArgument(
-      index, type, DictionaryAttr::get(&program->compiler->context, attributes),
+      index, type, DictionaryAttr::get(program->context(), attributes),
       program->builder.getUnknownLoc());
   return program->define(function.getArgument(index));
 }
@@ -132,13 +132,11 @@ LtcValue ltcProgramAddTensorParameter(LtcProgram program, LtcTensorType type,
 }
 
 LtcValue ltcProgramAddIntParameter(LtcProgram program) {
-  return addArgument(program, torch::IntType::get(&program->compiler->context),
-                     {});
+  return addArgument(program, torch::IntType::get(program->context()), {});
 }
 
 LtcValue ltcProgramAddFloatParameter(LtcProgram program) {
-  return addArgument(program,
-                     torch::FloatType::get(&program->compiler->context), {});
+  return addArgument(program, torch::FloatType::get(program->context()), {});
 }
 
 //===----------------------------------------------------------------------===//
@@ -147,7 +145,7 @@ LtcValue ltcProgramAddFloatParameter(LtcProgram program) {
 
 template <typename ConstantOp, typename ConstantType>
 static LtcValue constant(LtcProgram program, Attribute value) {
-  MLIRContext *context = &program->compiler->context;
+  MLIRContext *context = program->context();
   Type type = ConstantType::get(context);
   auto [entry, isNew] = program->constants.try_emplace({type, value}, kNoValue);
   if (isNew) {
@@ -247,7 +245,7 @@ static bool getAll(LtcProgram program, const LtcValue *ids, size_t count,
 
 LtcValue ltcProgramList(LtcProgram program, LtcListKind kind,
                         const LtcValue *elements, size_t count) {
-  Type element = listElementType(&program->compiler->context, kind);
+  Type element = listElementType(program->context(), kind);
   SmallVector<Value> values;
   if (!element)
     program->setError("there is no list kind " + Twine(static_cast<int>(kind)));
@@ -330,7 +328,7 @@ LtcStatus ltcProgramAppend(LtcProgram program, const char *name,
     return error;
 
   OpBuilder &builder = program->builder;
-  DiagnosticCollector diagnostics(&program->compiler->context);
+  DiagnosticCollector diagnostics(program->context());
   std::string fullName = ("torch." + Twine(name)).str();
   Location where = location(program, fullName, loc);
   Operation *op = createOp(builder, where, fullName, values, types);

@@ -10,24 +10,43 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/ThreadPool.h"
+#include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-struct LtcCompilerStorage {
-  LtcCompilerStorage();
+/// A context with all dialects.
+struct LtcCompilerContext {
+  LtcCompilerContext();
 
   // One worker: compilation runs in the caller's thread, but the context must
   // stay multithreaded, or several callers could not share it.
   llvm::DefaultThreadPool pool{llvm::hardware_concurrency(1)};
   mlir::MLIRContext context;
+};
+
+struct LtcCompilerStorage {
+  /// Made when it is needed, and again after `ltcCompilerReleaseMemory`:
+  /// contexts never forget a type or an attribute.
+  std::shared_ptr<LtcCompilerContext> get();
+  void releaseMemory();
+
   LtcKernelCache kernelCache = {};
+
+private:
+  std::mutex mutex;
+  std::shared_ptr<LtcCompilerContext> current;
 };
 
 struct LtcProgramStorage {
   LtcProgramStorage(LtcCompiler compiler, llvm::StringRef name);
 
+  mlir::MLIRContext *context() const { return &home->context; }
+
   LtcCompiler compiler;
+  /// What the module lives in.
+  std::shared_ptr<LtcCompilerContext> home;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;
   /// At the end of the function's block.

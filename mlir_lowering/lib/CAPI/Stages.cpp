@@ -83,7 +83,7 @@ LtcStatus ltcProgramStage(LtcProgram program, const LtcStageOptions *options,
   }
   if (LtcStatus error = checkFinished(program))
     return error;
-  DiagnosticCollector diagnostics(&program->compiler->context);
+  DiagnosticCollector diagnostics(program->context());
   OwningOpRef<ModuleOp> module = program->module->clone();
   std::string written;
   if (failed(lowerTo(*stage, *options, *module)))

@@ -140,12 +140,29 @@ static void compileWithThreads(LtcCompiler compiler) {
   ltcBytesDestroy(three);
 }
 
+// Before and after the compiler has let go of what it made, and in between.
+static void releaseMemory(LtcCompiler compiler) {
+  LtcProgram before = makeStep(compiler);
+  ltcCompilerReleaseMemory(compiler);
+  ltcCompilerReleaseMemory(compiler);
+  LtcProgram after = makeStep(compiler);
+  LtcProgram programs[] = {after, before};
+  for (int i = 0; i < 2; ++i) {
+    LtcBytes executable;
+    check(ltcProgramCompile(programs[i], NULL, &executable, NULL));
+    ltcProgramDestroy(programs[i]);
+    runStep(executable);
+    ltcBytesDestroy(executable);
+  }
+}
+
 int main(void) {
   LtcCompiler compiler;
   check(ltcCompilerCreate(&compiler));
   compileStep(compiler);
   compileForeignOp(compiler);
   compileWithThreads(compiler);
+  releaseMemory(compiler);
   ltcCompilerDestroy(compiler);
   return 0;
 }
@@ -165,3 +182,5 @@ int main(void) {
 // CHECK: error: the program has no outputs yet
 // CHECK: error: backend contract, rule BC4: 'torch.mylib.scale' (train.py:14): the target cannot lower this op
 // CHECK: threads: 4 kernels or more, equal executables
+// CHECK: result -0.100 0.900
+// CHECK: result -0.100 0.900
