@@ -268,6 +268,20 @@ def nll2d_backward(op):
     ]
 
 
+def ctc_backward(op):
+    """Every input and target is one long."""
+    return [
+        call(
+            *(T((batch,), d), T((time, batch, 3), d), Index((batch, longest))),
+            *(T((batch,), I64), T((batch,), I64), T((batch,), d)),
+            *(T((batch, time, 2 * longest + 1), d), 0, zero_infinity),
+        )
+        for time, batch, longest in ((4, 2, 3), (2, 1, 1))
+        for d in (F32, F64)
+        for zero_infinity in (False, True)
+    ]
+
+
 GENERATORS = {
     "aten::where.self": where,
     "aten::masked_fill.Scalar": masked_fill,
@@ -318,6 +332,7 @@ GENERATORS = {
     "aten::nll_loss_backward": nll_backward,
     "aten::nll_loss2d_forward": nll2d,
     "aten::nll_loss2d_backward": nll2d_backward,
+    "aten::_ctc_loss_backward.Tensor": ctc_backward,
 }
 
 
