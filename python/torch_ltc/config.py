@@ -43,6 +43,7 @@ class Config:
     backend: str
     interpret: bool
     compile_failure: str
+    background_compile: bool
     force_compile_failure: str
     detect_nan: bool
     lockstep: bool
