@@ -89,6 +89,17 @@ def test_what_cannot_be_compiled_stays_interpreted(caplog) -> None:
     assert len(said) == 1 and "aten::atan" in said[0]
 
 
+@pytest.mark.compile_failures
+def test_a_failure_that_comes_late_ends_nothing() -> None:
+    x = torch.randn(3, 19, device="lazy")
+    with torch_ltc.config(force_compile_failure="aten::atan"):
+        y = x.atan() + 2
+        torch_ltc.mark_step()
+        with torch_ltc.config(compile_failure="raise"):
+            torch_ltc.wait_for_compilations()
+    torch.testing.assert_close(y.cpu(), x.cpu().atan() + 2)
+
+
 def test_raising_compiles_at_once() -> None:
     x = torch.randn(3, 17, device="lazy")
     with torch_ltc.config(compile_failure="raise"), counting() as counts:

@@ -140,22 +140,29 @@ ProgramPtr compileNew(const GraphSnapshot &graph, const Hash128 &hash,
   return program;
 }
 
+std::string programOfStep(const CompileEvent &event) {
+  return "The program of step " + std::to_string(event.step);
+}
+
+/// Throws if option compile_failure says so.
+void raiseIfWanted(const std::string &error, LocationId location,
+                   const CompileEvent &event) {
+  TORCH_CHECK(config().compile_failure.get() != "raise", programOfStep(event),
+              " can't be compiled: ", error, messageSuffix(location),
+              ". Its tensors stay pending; with torch_ltc.config."
+              "compile_failure = 'interpret' it runs op by op.");
+}
+
 /// What runs instead of a program that can't be compiled. Nothing is lost, so
 /// it is a warning; the caller keeps the program, so it is said once for each.
 ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
                             const std::string &error, LocationId location,
                             CompileEvent &event) {
-  count(Counter::compile_failures);
-  std::string step = "The program of step " + std::to_string(event.step);
-  if (config().compile_failure.get() == "raise")
-    TORCH_CHECK(false, step, " can't be compiled: ", error,
-                messageSuffix(location),
-                ". Its tensors stay pending; with torch_ltc.config."
-                "compile_failure = 'interpret' it runs op by op.");
   std::string cause =
       error.ends_with('.') ? error.substr(0, error.size() - 1) : error;
   log(LogLevel::Warning,
-      step + " can't be compiled: " + cause + messageSuffix(location) +
+      programOfStep(event) + " can't be compiled: " + cause +
+          messageSuffix(location) +
           ". It runs op by op with PyTorch's CPU kernels, with the same "
           "results but slower; to compile the rest of it, name the op in "
           "option force_fallback (LTC_FORCE_FALLBACK=aten::...)" +
@@ -185,6 +192,8 @@ ProgramPtr makeStandIn(const GraphSnapshotPtr &graph, const Hash128 &hash,
     try {
       program = compileNew(*graph, hash, /*dumpFolder=*/"", compiled);
     } catch (const std::exception &error) {
+      // Whoever would want the error raised has gone on.
+      count(Counter::compile_failures);
       program = interpretInstead(graph, error.what(), location, compiled);
     }
     explainCompilation(compiled);
@@ -212,7 +221,7 @@ ProgramPtr makeExternal(const ExternalBackend &backend,
   try {
     program = backend.compile(graph);
   } catch (const std::runtime_error &error) {
-    TORCH_CHECK(false, "The program of step ", event.step,
+    TORCH_CHECK(false, programOfStep(event),
                 " can't be compiled: ", error.what(), messageSuffix(location));
   }
   program->name = graph->name;
@@ -273,6 +282,8 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
         program = compileNew(*graph, hash, dumpFolder, event);
     }
   } catch (const std::runtime_error &error) {
+    count(Counter::compile_failures);
+    raiseIfWanted(error.what(), location, event);
     program = interpretInstead(graph, error.what(), location, event);
   }
   if (config().detect_nan.get())
