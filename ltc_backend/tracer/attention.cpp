@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tracer/registration.h"
+#include "tracer/typed_op.h"
 #include "tracer/wrapped_value.h"
 
 #include <ATen/Functions.h>
@@ -66,6 +67,18 @@ Tensor scoresOf(const Tensor &query, const Tensor &key,
   return scores.masked_fill(later, -kInfinity);
 }
 
+/// Of query, key and value. `delta`: the sum of `weights * gradWeights` over
+/// the keys.
+std::tuple<Tensor, Tensor, Tensor>
+operandGradients(const Tensor &gradOutput, const Tensor &query,
+                 const Tensor &key, const Tensor &weights,
+                 const Tensor &gradWeights, const Tensor &delta) {
+  Tensor gradScores = weights * (gradWeights - delta);
+  return {at::matmul(gradScores, key),
+          at::matmul(gradScores.transpose(-2, -1), query),
+          at::matmul(weights.transpose(-2, -1), gradOutput)};
+}
+
 /// output and log_sum.
 std::tuple<Tensor, Tensor> attention(const Tensor &query, const Tensor &key,
                                      const Tensor &value,
@@ -86,10 +99,7 @@ attentionBackward(const Tensor &gradOutput, const Tensor &query,
       (scoresOf(query, key, mask, isCausal) - logSum.unsqueeze(-1)).exp();
   Tensor gradWeights = at::matmul(gradOutput, value.transpose(-2, -1));
   Tensor delta = (gradOutput * output).sum(-1, /*keepdim=*/true);
-  Tensor gradScores = weights * (gradWeights - delta);
-  return {at::matmul(gradScores, key),
-          at::matmul(gradScores.transpose(-2, -1), query),
-          at::matmul(weights.transpose(-2, -1), gradOutput)};
+  return operandGradients(gradOutput, query, key, weights, gradWeights, delta);
 }
 
 /// The same as a function of the operands alone: to be differentiated.
@@ -101,10 +111,7 @@ differentiableBackward(const Tensor &gradOutput, const Tensor &query,
       at::_safe_softmax(scoresOf(query, key, mask, isCausal), /*dim=*/-1);
   Tensor gradWeights = at::matmul(gradOutput, value.transpose(-2, -1));
   Tensor delta = (weights * gradWeights).sum(-1, /*keepdim=*/true);
-  Tensor gradScores = weights * (gradWeights - delta);
-  return {at::matmul(gradScores, key),
-          at::matmul(gradScores.transpose(-2, -1), query),
-          at::matmul(weights.transpose(-2, -1), gradOutput)};
+  return operandGradients(gradOutput, query, key, weights, gradWeights, delta);
 }
 
 TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
@@ -119,21 +126,13 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
                torch::dispatch(eager, TORCH_FN(attentionBackward)));
 }
 
-template <typename Signature>
-const c10::TypedOperatorHandle<Signature> &typedOp(const char *name) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow(name, "")
-                             .typed<Signature>();
-  return op;
-}
-
 class Attention : public torch::autograd::Function<Attention> {
 public:
   static variable_list forward(AutogradContext *context, const Variable &query,
                                const Variable &key, const Variable &value,
                                const OptionalTensor &mask, bool isCausal) {
     at::AutoDispatchBelowADInplaceOrView below;
-    auto [output, logSum] = typedOp<decltype(attention)>("torch_ltc::attention")
+    auto [output, logSum] = typedOp<&attention>("torch_ltc::attention")
                                 .call(query, key, value, mask, isCausal);
     context->save_for_backward(
         {query, key, value, output, logSum, exists(mask) ? *mask : Variable()});
@@ -154,8 +153,7 @@ public:
         at::GradMode::is_enabled()
             ? differentiableBackward(gradients[0], query, key, value, mask,
                                      isCausal)
-            : typedOp<decltype(attentionBackward)>(
-                  "torch_ltc::attention_backward")
+            : typedOp<&attentionBackward>("torch_ltc::attention_backward")
                   .call(gradients[0], query, key, value, saved[3], saved[4],
                         mask, isCausal);
     return {gradQuery, gradKey, gradValue, Variable(), Variable()};

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tracer/registration.h"
+#include "tracer/typed_op.h"
 #include "tracer/wrapped_value.h"
 
 #include <ATen/Functions.h>
@@ -81,14 +82,6 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
                torch::dispatch(eager, TORCH_FN(lstmGatesBackward)));
 }
 
-template <typename Signature>
-const c10::TypedOperatorHandle<Signature> &typedOp(const char *name) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow(name, "")
-                             .typed<Signature>();
-  return op;
-}
-
 class LstmGates : public torch::autograd::Function<LstmGates> {
 public:
   static variable_list forward(AutogradContext *context,
@@ -96,7 +89,7 @@ public:
                                const Variable &hiddenGates,
                                const Variable &cx) {
     at::AutoDispatchBelowADInplaceOrView below;
-    auto [hy, cy, gates] = typedOp<decltype(lstmGates)>("torch_ltc::lstm_gates")
+    auto [hy, cy, gates] = typedOp<&lstmGates>("torch_ltc::lstm_gates")
                                .call(inputGates, hiddenGates, cx);
     context->save_for_backward({inputGates, hiddenGates, cx, cy, gates});
     context->mark_non_differentiable({gates});
@@ -118,7 +111,7 @@ public:
           gradients[0], gradients[1], inputGates + hiddenGates, cx, cy);
     } else {
       std::tie(gradGates, gradCx) =
-          typedOp<decltype(lstmGatesBackward)>("torch_ltc::lstm_gates_backward")
+          typedOp<&lstmGatesBackward>("torch_ltc::lstm_gates_backward")
               .call(gradients[0], gradients[1], gates, cx, cy);
     }
     return {gradGates, gradGates, gradCx};
