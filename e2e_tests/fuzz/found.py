@@ -211,4 +211,11 @@ v12 = aten.copysign.Scalar(v11, -1)
 v13 = aten.select.int(v12, 1, 2)
 aten.ne_.Tensor(v10, v13)
 """,
+    # The base is another view of the memory meanwhile.
+    "as_strided of a view of a shrunk base": """
+v0 = noise(440, [2], torch.float32)
+v1 = aten.select.int(v0, 0, 1)
+aten.as_strided_.default(v0, [1], [0])
+v2 = aten.as_strided.default(v1, [], [])
+""",
 }

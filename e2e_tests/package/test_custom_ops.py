@@ -1,6 +1,8 @@
-"""`torch.library.custom_op`: a kernel in Python for all devices is traced."""
+"""Ops of `torch.library`: a kernel for all devices is traced, one for the CPU runs there."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -67,7 +69,8 @@ def test_writes_to_an_argument(device_types: str | None) -> None:
 
     torch_ltc.reset_metrics()
     compare(program, torch.arange(6.0).reshape(3, 2))
-    assert torch_ltc.metrics()["fallback_calls"] == 0
+    eager_calls = 2 if device_types == "cpu" else 0
+    assert torch_ltc.metrics()["fallback_calls"] == eager_calls
 
 
 def test_a_written_argument_gives_no_gradient_of_the_result() -> None:
@@ -88,6 +91,169 @@ def test_without_a_kernel_it_is_refused() -> None:
     op = _define_writing("writing_elsewhere", "cuda")
     with pytest.raises(NotImplementedError, match="register_kernel"):
         op(torch.zeros(2, device="lazy"), 1.0)
+
+
+def _kernel(write: Callable) -> Callable:
+    """One that returns nothing."""
+
+    def kernel(x: torch.Tensor) -> None:
+        write(x)
+
+    return kernel
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[torch.library.Library]:
+    with torch.library._scoped_library("torch_ltc_defined", "DEF") as scoped:
+        yield scoped
+
+
+KEYS = ["CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "Lazy"]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_defined_op_writes_to_an_argument(
+    library: torch.library.Library, key: str
+) -> None:
+    """Of a view, with the lazy tensor there before the op is."""
+
+    def scale_(x: torch.Tensor, factor: float) -> torch.Tensor:
+        return x.mul_(factor)
+
+    x = torch.arange(6.0, device="lazy").view(2, 3)
+    name = f"scale_{key}_"
+    library.define(f"{name}(Tensor(a!) x, float factor) -> Tensor(a!)")
+    library.impl(name, scale_, key)
+    torch_ltc.reset_metrics()
+    row = x[1]
+    result = getattr(torch.ops.torch_ltc_defined, name)(row, 2.0)
+    assert result is row
+    assert x._version == row._version == 1
+    assert torch_ltc.metrics()["fallback_calls"] == (key == "CPU")
+    assert x.tolist() == [[0, 1, 2], [6, 8, 10]]
+
+
+def test_an_op_that_python_does_not_see_defined(
+    library: torch.library.Library,
+) -> None:
+    """As a C++ library's: known when the next op is traced."""
+    library.m.define("from_cpp_(Tensor(a!) x) -> ()", "", ())
+    library.impl("from_cpp_", _kernel(lambda x: x.add_(1)), "CPU")
+    x = torch.zeros(2, device="lazy") + 1
+    torch.ops.torch_ltc_defined.from_cpp_(x)
+    assert x.tolist() == [2, 2]
+
+
+def test_a_defined_op_is_listed_with_the_line(library: torch.library.Library) -> None:
+    library.define("listed_(Tensor(a!) x) -> ()")
+    library.impl("listed_", _kernel(lambda x: x.add_(1)), "CPU")
+    torch_ltc.reset_metrics()
+    x = torch.zeros(1, device="lazy")
+    torch.ops.torch_ltc_defined.listed_(x)
+    (entry,) = torch_ltc.fallbacks()
+    assert entry["op"] == "torch_ltc_defined::listed_"
+    assert "test_custom_ops.py" in entry["location"]
+    assert "custom op" in entry["reason"]
+
+
+def test_a_defined_op_with_lists_and_a_resized_result(
+    library: torch.library.Library,
+) -> None:
+    library.define("advance(Tensor(a!)[] xs, Tensor?[] others, Tensor x) -> Tensor[]")
+
+    @torch.library.impl(library, "advance", "CPU")
+    def advance(xs: list, others: list, x: torch.Tensor) -> list:
+        for written in xs:
+            written.add_(1)
+        return [x * 2, *(other + 1 for other in others if other is not None)]
+
+    library.define("triple(Tensor x, *, Tensor(a!) out) -> Tensor(a!)")
+
+    @torch.library.impl(library, "triple", "CPU")
+    def triple(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        return out.resize_(x.shape).copy_(x * 3)
+
+    def program(x: torch.Tensor) -> list:
+        y = x.clone()
+        ops = torch.ops.torch_ltc_defined
+        results = ops.advance([x.t(), y[1:]], [None, y], y)
+        out = x.new_empty(0)
+        same = ops.triple(x, out=out) is out
+        # One that is written and read is the same tensor for the op.
+        return [x, y, *results, out, same, *ops.advance([x], [], x)]
+
+    compare(program, torch.arange(6.0).reshape(3, 2))
+
+
+def test_a_defined_op_takes_gradients_where_they_are_known(
+    library: torch.library.Library,
+) -> None:
+    library.define("grow_(Tensor(a!) x) -> ()")
+    library.impl("grow_", _kernel(lambda x: x.mul_(3)), "CompositeImplicitAutograd")
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x.requires_grad_() * 1
+        torch.ops.torch_ltc_defined.grow_(y[1:])
+        y.sum().backward()
+        return x.grad
+
+    compare(program, torch.ones(3, 2))
+    library.define("opaque_(Tensor(a!) x) -> ()")
+    library.impl("opaque_", _kernel(lambda x: x.mul_(3)), "CPU")
+    parameter = torch.ones(2, device="lazy", requires_grad=True)
+    with pytest.raises(RuntimeError, match="no gradients go through it"):
+        torch.ops.torch_ltc_defined.opaque_(parameter * 1)
+    with torch.no_grad():
+        torch.ops.torch_ltc_defined.opaque_(parameter)
+    assert parameter.tolist() == [3, 3]
+
+
+def test_a_defined_op_that_fails_loses_nothing(library: torch.library.Library) -> None:
+    library.define("failing_(Tensor(a!) x) -> ()")
+
+    @torch.library.impl(library, "failing_", "CPU")
+    def failing(x: torch.Tensor) -> None:
+        x.zero_()
+        raise ValueError("on purpose")
+
+    x = torch.ones(2, device="lazy")
+    with pytest.raises(ValueError, match="on purpose"):
+        torch.ops.torch_ltc_defined.failing_(x)
+    assert x.tolist() == [1, 1]
+
+
+def test_an_op_may_be_defined_again() -> None:
+    """A notebook's cell that runs once more, and the op doesn't write now."""
+    with torch.library._scoped_library("torch_ltc_again", "DEF") as first:
+        first.define("op(Tensor(a!) x) -> ()")
+        first.impl("op", _kernel(lambda x: x.add_(1)), "CPU")
+        x = torch.zeros(2, device="lazy")
+        torch.ops.torch_ltc_again.op(x)
+        assert x.tolist() == [1, 1]
+    with torch.library._scoped_library("torch_ltc_again", "DEF") as second:
+        second.define("op(Tensor x) -> Tensor")
+        second.impl("op", lambda x: x.sin(), "CompositeImplicitAutograd")
+        y = torch.ones(2, device="lazy", requires_grad=True)
+        torch.ops.torch_ltc_again.op(y).sum().backward()
+        torch.testing.assert_close(y.grad.cpu(), torch.ones(2).cos())
+
+
+def test_torch_compile_takes_a_defined_op(library: torch.library.Library) -> None:
+    library.define("by_numpy_(Tensor(a!) x) -> ()")
+    library.impl(
+        "by_numpy_", _kernel(lambda x: x.add_(torch.from_numpy(x.numpy()))), "CPU"
+    )
+    library.impl("by_numpy_", lambda x: None, "Meta")
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        torch.ops.torch_ltc_defined.by_numpy_(y)
+        return y + 1
+
+    def compiled(x: torch.Tensor) -> torch.Tensor:
+        return torch.compile(program, backend="aot_eager")(x)
+
+    compare(compiled, torch.ones(3))
 
 
 def test_torch_compile_on_the_cpu_keeps_the_op() -> None:

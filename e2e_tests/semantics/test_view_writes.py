@@ -24,6 +24,9 @@ VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "squeeze": lambda x: x[:, :1].squeeze(1),
     "as_strided": lambda x: x.as_strided((3, 2), (15, 4), 5),
     "as_strided of a slice": lambda x: x[1:].as_strided((3, 2), (5, 1), 2),
+    "as_strided outside of a detached slice": lambda x: (
+        x[1].detach().as_strided((3, 2), (15, 4), 5)
+    ),
     "as_strided of a permutation": lambda x: x.permute(2, 0, 1).as_strided(
         (4, 2), (7, 3)
     ),
@@ -160,6 +163,17 @@ def test_inplace_view_ops() -> None:
         return [x, y]
 
     compare(program, source())
+
+
+def test_as_strided_of_a_view_whose_base_has_shrunk() -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        view = x[1]
+        x.as_strided_((2,), (1,))
+        strided = view.as_strided((4,), (2,), 3)
+        strided.mul_(10)
+        return [x, view, strided]
+
+    compare(program, torch.arange(12.0).view(3, 4))
 
 
 SHAPES_IN_PLACE = {

@@ -152,14 +152,22 @@ private:
     TensorDataPtr data = tensorDataOf(tensor);
     if (!data)
       return tensor;
+    for (const auto &[original, copy] : writtenTensors)
+      if (original.is_same(tensor))
+        return copy;
     HostDataPtr host = data->data();
     bytes += int64_t(byteSize(host->shape()));
+    // The result's strides may depend on the arguments'.
+    bool isPermuted =
+        !tensor.is_contiguous() && tensor.is_non_overlapping_and_dense();
     if (written) {
-      writtenTensors.emplace_back(tensor, host->copyToTensor());
+      writtenTensors.emplace_back(
+          tensor, isPermuted ? host->copyToTensor(tensor.strides())
+                             : host->copyToTensor());
       return writtenTensors.back().second;
     }
-    if (!tensor.is_contiguous() && tensor.is_non_overlapping_and_dense())
-      return host->copyToTensor(tensor.strides()); // for the result's strides
+    if (isPermuted)
+      return host->copyToTensor(tensor.strides());
     shared.push_back(host->sharedTensor());
     return shared.back();
   }
@@ -267,8 +275,6 @@ void checkHasCpuKernel(const c10::OperatorHandle &op) {
               opSuffix(nameOf(op)));
 }
 
-using RunOnCpu = void (*)(const c10::OperatorHandle &, torch::jit::Stack &);
-
 void runDense(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
 }
@@ -282,7 +288,7 @@ void runSparse(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
 }
 
 void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
-         const std::string &reason, RunOnCpu runOnCpu) {
+         const std::string &reason, const RunOnCpu &runOnCpu) {
   if (isForbidden(Forbidden::fallback))
     checkAllowed(Forbidden::fallback,
                  nameOf(op) + " would run eagerly on the CPU: " + reason);
@@ -302,9 +308,11 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   row.syncs = StepExecutor::get().materialise(lazyTensors, row.op);
 
   CpuArguments arguments;
-  for (size_t i = 0; i < numArguments; ++i)
-    stack[begin + i] =
-        arguments.convert(stack[begin + i], isWritten(schema.arguments()[i]));
+  // What is written may be an argument that is only read, too.
+  for (bool pass : {true, false})
+    for (size_t i = 0; i < numArguments; ++i)
+      if (isWritten(schema.arguments()[i]) == pass)
+        stack[begin + i] = arguments.convert(stack[begin + i], pass);
   try {
     runOnCpu(op, stack);
   } catch (const c10::Error &error) {
@@ -347,11 +355,17 @@ bool torch_ltc::isAnyFallbackForced() { return !forcedFallbacks().empty(); }
 void torch_ltc::runFallback(const c10::OperatorHandle &op,
                             torch::jit::Stack &stack,
                             const std::string &reason) {
+  runFallback(op, stack, reason, &runDense);
+}
+
+void torch_ltc::runFallback(const c10::OperatorHandle &op,
+                            torch::jit::Stack &stack, const std::string &reason,
+                            const RunOnCpu &runOnCpu) {
   size_t begin = stack.size() - op.schema().arguments().size();
   if (std::any_of(stack.begin() + begin, stack.end(), isSparseValue))
     return run(op, stack, reason, &runSparse);
   checkHasCpuKernel(op);
-  run(op, stack, reason, &runDense);
+  run(op, stack, reason, runOnCpu);
 }
 
 void torch_ltc::runSparseFallback(const c10::OperatorHandle &op,

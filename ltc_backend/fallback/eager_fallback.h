@@ -11,6 +11,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
+#include <functional>
 #include <string>
 
 namespace torch_ltc {
@@ -19,6 +20,14 @@ namespace torch_ltc {
 /// arguments by its results. Written arguments are updated in place.
 void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                  const std::string &reason);
+
+/// The same with a call of the CPU kernel that does more: `stack` has the CPU
+/// tensors, then the results. A tensor that is several arguments is one there
+/// too if it is written to.
+using RunOnCpu = std::function<void(const c10::OperatorHandle &op,
+                                    torch::jit::Stack &stack)>;
+void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
+                 const std::string &reason, const RunOnCpu &runOnCpu);
 
 /// The same for an op of the sparse keys: its arguments or what it makes are
 /// sparse tensors.

@@ -2,8 +2,10 @@
 //
 // `as_strided` counts in elements of the memory that a tensor reports, while
 // its values lie packed in row-major order (shape/strides.h). Above autograd a
-// view's `as_strided` becomes its base's, which reaches all of the memory;
-// below functionalisation a tensor is first brought into the order of memory.
+// view's `as_strided` becomes its base's; functionalisation counts in what all
+// views have in common, which reaches all of the memory also if the base has
+// been made another view of it in place (`as_strided_`, `t_`); below it a
+// tensor is first brought into the order of memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +14,10 @@
 #include "shape/strides.h"
 #include "tracer/registration.h"
 #include "tracer/trace.h"
+#include "tracer/wrapped_value.h"
 
+#include <ATen/FunctionalStorageImpl.h>
+#include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
 
 #include <algorithm>
@@ -23,6 +28,7 @@ using c10::IValue;
 
 namespace {
 
+namespace functional = at::functionalization::impl;
 using Dims = std::vector<int64_t>;
 
 /// From the outermost dim in memory to the innermost.
@@ -110,7 +116,46 @@ at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
   return std::move(stack.back()).toTensor();
 }
 
+/// At Functionalize.
+class AsStridedOfMemory final : public c10::OperatorKernel {
+public:
+  explicit AsStridedOfMemory(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    constexpr size_t kNumArguments = 4, kOffset = 3;
+    IValue &self = torch::jit::peek(*stack, 0, kNumArguments);
+    const at::Tensor view = self.toTensor();
+    if (isViewOfSameDType(view)) {
+      IValue &offset = torch::jit::peek(*stack, kOffset, kNumArguments);
+      if (offset.isNone())
+        offset = view.sym_storage_offset();
+      self = wholeMemory(view);
+    }
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  static bool isViewOfSameDType(const at::Tensor &tensor) {
+    if (!tensor.device().is_lazy() || !functional::isFunctionalTensor(tensor) ||
+        functional::isBaseTensor(tensor))
+      return false;
+    auto *memory = static_cast<at::functionalization::FunctionalStorageImpl *>(
+        tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+    return memory->base().scalar_type() == tensor.scalar_type();
+  }
+
+  c10::SafeKernelFunction previous;
+};
+
 } // namespace
+
+void torch_ltc::registerAsStridedOfMemory() {
+  SilentRegistration silence;
+  registerAround<AsStridedOfMemory>(findOp({"aten::as_strided", ""}),
+                                    c10::DispatchKey::Functionalize);
+}
 
 void torch_ltc::registerAsStridedAutograd(torch::Library &library) {
   library.impl("as_strided", TORCH_FN(asStrided));

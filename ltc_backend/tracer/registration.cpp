@@ -24,6 +24,7 @@
 #include "fallback/eager_fallback.h"
 #include "lowering/external_backend.h"
 #include "tracer/boxed_kernels.h"
+#include "tracer/custom_ops.h"
 #include "tracer/trace.h"
 
 #include <unordered_set>
@@ -250,7 +251,7 @@ void registerRemaining() {
   auto *fallback = new torch::Library(torch::Library::IMPL, "_",
                                       DispatchKey::Lazy, __FILE__, __LINE__);
   fallback->fallback(
-      torch::CppFunction::makeFromBoxedFunction<&fallbackKernel>());
+      torch::CppFunction::makeFromBoxedFunction<&unlistedOpKernel>());
   standIns().clear();
 
   auto *kernels = new torch::Library(torch::Library::IMPL, "aten",
@@ -286,7 +287,9 @@ void registerRemaining() {
   registerRefusedFallbacks();
   registerMetaShortcuts();
   registerViewErrors();
+  registerAsStridedOfMemory();
   registerViewInverses();
+  watchCustomOps();
 }
 
 } // namespace

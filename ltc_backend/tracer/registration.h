@@ -29,6 +29,7 @@ void registerMetaShortcuts();
 /// At Meta, where errors of views come from; see view_errors.cpp.
 void registerViewErrors();
 /// At Functionalize, around what is registered there; see view_inverses.cpp.
+void registerAsStridedOfMemory();
 void registerViewInverses();
 /// At AutogradLazy.
 void registerAutogradKernels(torch::Library &library);

@@ -11,6 +11,7 @@
 #include "inference/inference.h"
 #include "lowering/external_backend.h"
 #include "tracer/argument_walk.h"
+#include "tracer/custom_ops.h"
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -113,6 +114,7 @@ void setGeometries(StrideRule rule, const OpRecord &record,
 
 std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
                                            c10::ArrayRef<IValue> arguments) {
+  noteNewCustomOps();
   ArgumentWalk walk(record, arguments);
   if (!walk.obstacle().empty())
     return runEagerly(record, arguments, walk.obstacle());

@@ -34,3 +34,17 @@ void torch_ltc::replaceValue(const at::Tensor &tensor,
   setValue(tensor, value);
   tensor.unsafeGetTensorImpl()->bump_version();
 }
+
+at::Tensor torch_ltc::wholeMemory(const at::Tensor &view) {
+  auto *wrapper = functionalization::unsafeGetFunctionalWrapper(view);
+  at::Tensor whole(wrapper->shallow_copy_and_detach(
+      c10::VariableVersion(), /*allow_tensor_metadata_change=*/true));
+  auto *copy = functionalization::unsafeGetFunctionalWrapper(whole);
+  // The wrapper has no way to take records away (torch 2.13).
+  const_cast<std::vector<std::shared_ptr<at::functionalization::ViewMeta>> &>(
+      copy->view_metas())
+      .clear();
+  copy->apply_updates();
+  copy->regenerate_from_base();
+  return whole;
+}

@@ -40,6 +40,9 @@ void setValue(const at::Tensor &tensor, const at::Tensor &value);
 /// The same above autograd, which counts the tensor's versions.
 void replaceValue(const at::Tensor &tensor, const at::Tensor &value);
 
+/// A wrapper that shares the memory of `view` and sees all of it.
+at::Tensor wholeMemory(const at::Tensor &view);
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_TRACER_WRAPPED_VALUE_H

@@ -8,6 +8,7 @@
 #include "lowering/background_compiler.h"
 #include "lowering/compiler_library.h"
 #include "tracer/autocast.h"
+#include "tracer/custom_ops.h"
 
 #include "torch_ltc-c/runtime.h"
 
@@ -84,6 +85,7 @@ void torch_ltc::bindDevice(py::module_ &module) {
   module.def("is_initialized", &isInitialized);
   module.def("build_info", &buildInfo);
   module.def("load_compiler", &loadCompiler, NoGil());
+  module.def("register_new_custom_ops", &registerNewCustomOps);
   module.def(
       "mark_step",
       [](const std::string &, bool wait) {

@@ -42,6 +42,10 @@ def build_info() -> BuildInfo: ...
 def load_compiler() -> str:
     """Loads `mlir_lowering`'s library as the first compile would; its path."""
 
+def register_new_custom_ops() -> None:
+    """Gives kernels to ops outside of aten that were defined since the last call
+    and write to their arguments; tracing any op does so too."""
+
 # -- steps -----------------------------------------------------------------
 
 def mark_step(device: str = "", wait: bool = False) -> None:

@@ -4,18 +4,22 @@ PyTorch calls such a kernel below functionalisation, where a write in place thro
 a view reaches nothing but the view (torch 2.13). Ours for device lazy goes back
 above it: what the kernel does is traced like the rest of the program.
 
-Ops that write to their arguments it doesn't take at all. Those run above it, and
-one with a kernel for the CPU alone writes to copies there, which are copied back.
+Ops that write to their arguments it doesn't take at all. Those run above it; so do
+the ones of `torch.library.define()`, which ltc_backend/tracer/custom_ops.cpp has
+kernels for.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch._library.autograd import make_autograd_impl
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_map_only
+
+from torch_ltc._backend import bindings
 
 _libraries: dict[str, torch.library.Library] = {}
 
@@ -63,14 +67,6 @@ class _Redirected:
 
 
 def _writing_kernel(definition: Any) -> Callable:
-    arguments = definition._opoverload._schema.arguments
-
-    def is_written(place: int | str) -> bool:
-        for i, argument in enumerate(arguments):
-            if place in (i, argument.name):
-                return argument.alias_info is not None and argument.alias_info.is_write
-        return False
-
     def kernel(*args: Any, **kwargs: Any) -> Any:
         functions = definition._backend_fns
         if function := functions.get("lazy") or functions.get(None):
@@ -80,17 +76,8 @@ def _writing_kernel(definition: Any) -> Callable:
                 f"{definition._qualname} has no kernel for device 'lazy' or 'cpu': "
                 "give it one with register_kernel()"
             )
-        places = dict(enumerate(args)) | kwargs
-        copies = tree_map_only(torch.Tensor, torch.Tensor.cpu, places)
-        result = functions["cpu"](
-            *(copies[i] for i in range(len(args))), **{k: copies[k] for k in kwargs}
-        )
-        for place in filter(is_written, places):
-            written = zip(tree_leaves(places[place]), tree_leaves(copies[place]))
-            for tensor, copy in written:
-                if isinstance(tensor, torch.Tensor) and tensor is not copy:
-                    tensor.copy_(copy)
-        return tree_map_only(torch.Tensor, lambda tensor: tensor.to("lazy"), result)
+        lazy = torch._C.DispatchKeySet(torch._C.DispatchKey.Lazy)
+        return definition._opoverload.redispatch(lazy, *args, **kwargs)
 
     return kernel
 
@@ -121,9 +108,23 @@ def _forget(definition: Any) -> None:
         library._destroy()
 
 
+def _register_when_defined(custom_ops: Any) -> None:
+    define = torch.library.Library.define
+
+    @functools.wraps(define)
+    def wrapper(self: Any, schema: str, *args: Any, **kwargs: Any) -> str:
+        name = define(self, schema, *args, **kwargs)
+        if self not in custom_ops.OPDEF_TO_LIB.values():
+            bindings().register_new_custom_ops()
+        return name
+
+    torch.library.Library.define = wrapper  # type: ignore[method-assign]
+
+
 def install() -> None:
     from torch._library import custom_ops
 
+    _register_when_defined(custom_ops)
     definition_class = custom_ops.CustomOpDef
     original = definition_class.register_kernel
 

@@ -1,0 +1,35 @@
+//===- custom_ops.h - Ops that others define and that write -----*- C++ -*-===//
+
+#ifndef TORCH_LTC_TRACER_CUSTOM_OPS_H
+#define TORCH_LTC_TRACER_CUSTOM_OPS_H
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <atomic>
+
+namespace torch_ltc {
+
+/// From now on ops that anybody defines outside of aten are looked at; those
+/// that exist already, at once.
+void watchCustomOps();
+
+/// Gives a kernel to each op that was defined since the last call and writes to
+/// its arguments. PyTorch says that there is a new op under a lock that
+/// registration needs too, so this waits for the next occasion.
+void registerNewCustomOps();
+
+extern std::atomic<bool> hasNewCustomOps;
+
+inline void noteNewCustomOps() {
+  if (hasNewCustomOps.load(std::memory_order_relaxed)) [[unlikely]]
+    registerNewCustomOps();
+}
+
+/// At Lazy: what has no other kernel runs eagerly, also above
+/// functionalisation.
+void unlistedOpKernel(const c10::OperatorHandle &op, torch::jit::Stack *stack);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_TRACER_CUSTOM_OPS_H
