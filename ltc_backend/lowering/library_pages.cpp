@@ -3,6 +3,7 @@
 #include "lowering/library_pages.h"
 
 #include "lowering/compiler_library.h"
+#include "lowering/shared_library.h"
 #include "memory/buffer.h"
 
 #include <link.h>
@@ -12,7 +13,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <string_view>
 
 namespace {
 
@@ -22,21 +22,11 @@ constexpr int kStepsUntilIdle = 2;
 
 std::atomic<int> stepsLeft{0};
 
-/// oneDNN too is idle then: its kernels are generated at their first use.
-bool isCompilerLibrary(const char *path) {
-  std::string_view file(path ? path : "");
-  file.remove_prefix(file.rfind('/') + 1); // of npos: nothing
-  for (std::string_view name :
-       {"libMLIR.so", "libLLVM.so", "libltc_mlir_lowering.so", "libdnnl.so"})
-    if (file.starts_with(name))
-      return true;
-  return false;
-}
-
-/// Only segments that aren't writable: others have pages that differ from the
+/// oneDNN too is idle then: its kernels are generated at their first use. Only
+/// segments that aren't writable: others have pages that differ from the
 /// file's (relocations among them) and would be lost.
 int giveBack(dl_phdr_info *library, size_t, void *) {
-  if (!isCompilerLibrary(library->dlpi_name))
+  if (!torch_ltc::isBroughtByOurs(library->dlpi_addr))
     return 0;
   uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
   for (int i = 0; i < library->dlpi_phnum; ++i) {

@@ -15,8 +15,9 @@ namespace torch_ltc {
 void noteCompilerUse();
 
 /// Called after each step, by the thread that ran it. After some steps without
-/// a new program gives back the pages of the compiler's libraries (read-only
-/// mappings of files) and cached buffers: once, in a few milliseconds.
+/// a new program gives back the pages of the compiler's and the runtime's
+/// libraries and of those that came with them (read-only mappings of files),
+/// and cached buffers: once, in a few milliseconds.
 void giveBackIdleLibraries();
 
 } // namespace torch_ltc
