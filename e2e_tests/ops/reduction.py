@@ -94,6 +94,7 @@ STATISTICS = [
     Row("norm-2", lambda a: a.norm(), (x,), WIDE),
     Row("norm-1", lambda a: a.norm(1), (nonzero(3, 5),), WIDE),
     Row("norm-dim", lambda a: a.norm(dim=1), (x,), WIDE),
+    Row("norm-of-another-dtype", lambda a: torch.norm(a, 2, 1, dtype=torch.float64), (x,), FLOATS),
     Row("vector_norm", lambda a: torch.linalg.vector_norm(a), (x,), WIDE),
     Row("vector_norm-inf", lambda a: torch.linalg.vector_norm(a, float("inf")), (distinct(4, 5),), WIDE),
     Row("logsumexp", lambda a: a.logsumexp(1), (x,), FLOATS),

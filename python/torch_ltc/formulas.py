@@ -38,6 +38,8 @@ OPS = (
     "aminmax",
     "dist",
     "nansum",
+    "norm.ScalarOpt_dim_dtype",
+    "norm.ScalarOpt_dtype",
     # matrices and positions
     "_weight_norm_interface",
     "affine_grid_generator",
