@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -206,6 +207,53 @@ def test_a_defined_op_takes_gradients_where_they_are_known(
     with torch.no_grad():
         torch.ops.torch_ltc_defined.opaque_(parameter)
     assert parameter.tolist() == [3, 3]
+
+
+def test_inference_mode(library: torch.library.Library) -> None:
+    """Its tensors have no keys of autograd."""
+    library.define("append_(Tensor(a!) cache, Tensor x, int at) -> ()")
+
+    @torch.library.impl(library, "append_", "CPU")
+    def append(cache: torch.Tensor, x: torch.Tensor, at: int) -> None:
+        cache[at].copy_(x)
+
+    op = _define_writing("writing_in_inference", None)
+
+    def program(x: torch.Tensor) -> list:
+        with torch.inference_mode():
+            cache = x.new_zeros(2, 3, 2)
+            torch.ops.torch_ltc_defined.append_(cache, x, 1)
+            torch.ops.torch_ltc_defined.append_(cache[0].t()[None], x.t(), 0)
+            result = op(cache[:, 1], 1.0)
+        return [cache.clone(), result.clone(), x]
+
+    compare(program, torch.arange(6.0).reshape(3, 2))
+
+
+def test_the_op_has_a_kernel_for_autograd(library: torch.library.Library) -> None:
+    library.define("double_(Tensor(a!) x) -> Tensor(a!)")
+    library.impl("double_", lambda x: x.mul_(2), "CPU")
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            with torch._C._AutoDispatchBelowAutograd():
+                torch.ops.torch_ltc_defined.double_(x)
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            return gradient * 2
+
+    library.impl("double_", lambda x: Double.apply(x), "Autograd")
+
+    def program(x: torch.Tensor) -> list:
+        y = x.requires_grad_() * 3
+        torch.ops.torch_ltc_defined.double_(y).sum().backward()
+        return [x.grad, y.detach()]
+
+    compare(program, torch.ones(3))
 
 
 def test_a_defined_op_that_fails_loses_nothing(library: torch.library.Library) -> None:

@@ -1,15 +1,13 @@
 //===- custom_ops.cpp - Ops that others define and that write -------------===//
 //
 // Functionalisation refuses ops outside of aten that write to their arguments
-// (torch 2.13). So they run above it: an op's own kernel for this device, or
-// for all, works on the user's tensors as the user's program does and is
-// traced; one for the CPU alone works on copies, which become the new values.
+// (torch 2.13). In its place, an op's own kernel for this device, or for all,
+// works on the user's tensors as the user's program does and is traced; one for
+// the CPU alone works on copies, which become the new values.
 //
-// The kernels are at AutogradLazy: one at Functionalize would keep
-// torch.compile from functionalising the op for other devices.
-// `torch.library.custom_op` brings a kernel for autograd;
-// python/torch_ltc/custom_ops.py puts its own there and comes here for the
-// CPU's.
+// torch.compile asks whether an op has a kernel at Functionalize, and must not
+// hear of these, which do nothing for other devices
+// (python/torch_ltc/custom_ops.py).
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,9 +71,14 @@ bool anyTensor(c10::ArrayRef<IValue> values, Predicate predicate) {
   return any;
 }
 
+namespace functional = at::functionalization::impl;
+
+/// Around a lazy tensor, and not around what torch.compile traces with.
 bool isWrapper(const Tensor &tensor) {
   return tensor.defined() && tensor.device().is_lazy() &&
-         at::functionalization::impl::isFunctionalTensor(tensor);
+         functional::isFunctionalTensor(tensor) &&
+         !functional::from_functional_tensor(tensor).key_set().has(
+             DispatchKey::Python);
 }
 
 bool isWritten(const c10::Argument &argument) {
@@ -215,7 +218,9 @@ private:
       return;
     if (place.onCpu.sizes() != place.wrapper.sizes()) // a resized `out=`
       setValue(place.wrapper, makeTensor(HostData::copyOf(place.onCpu)));
-    place.wrapper.unsafeGetTensorImpl()->bump_version();
+    if (!op.hasKernelForDispatchKey(DispatchKey::ADInplaceOrView) &&
+        !place.wrapper.is_inference())
+      place.wrapper.unsafeGetTensorImpl()->bump_version();
   }
 
   void wrapResults() {
@@ -226,9 +231,7 @@ private:
         if (argument != returned.end() && argument->first == visit++)
           return (argument++)->second;
         bool isInside = result.defined() && result.device().is_lazy();
-        return isInside
-                   ? at::functionalization::impl::to_functional_tensor(result)
-                   : result;
+        return isInside ? functional::to_functional_tensor(result) : result;
       });
   }
 
@@ -250,34 +253,50 @@ firstKernel(const OperatorHandle &op,
   return std::nullopt;
 }
 
-/// At AutogradLazy.
-void writingOpKernel(const OperatorHandle &op, c10::DispatchKeySet keys,
-                     Stack *stack) {
-  auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-  if (!anyTensor(arguments, isWrapper)) {
-    // Fake tensors, say, go torch's way.
-    if (auto key = firstKernel(op, {DispatchKey::Autograd,
-                                    DispatchKey::CompositeImplicitAutograd}))
-      return op.callBoxedForDispatchKey(*key, *stack);
-    return op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
-  }
-  if (auto key = firstKernel(op, {DispatchKey::Lazy,
-                                  DispatchKey::CompositeExplicitAutograd,
-                                  DispatchKey::CompositeImplicitAutograd}))
-    return op.callBoxedForDispatchKey(*key, *stack);
+void checkGradients(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
+  if (!at::GradMode::is_enabled() ||
+      op.hasKernelForDispatchKey(DispatchKey::Autograd) ||
+      op.hasKernelForDispatchKey(DispatchKey::AutogradLazy))
+    return;
   const std::string &name = op.schema().name();
   TORCH_CHECK(
-      !at::GradMode::is_enabled() ||
-          !anyTensor(arguments,
-                     [](const Tensor &t) { return t.requires_grad(); }),
+      !anyTensor(arguments, [](const Tensor &t) { return t.requires_grad(); }),
       name,
       " writes to its arguments and runs eagerly for device 'lazy', where no "
       "gradients go through it: call it under torch.no_grad(), or give it a "
       "kernel for all devices (key \"CompositeImplicitAutograd\").",
       opSuffix(name));
-  at::AutoDispatchBelowAutograd noAutograd;
-  WritingCall(op, *stack).run();
 }
+
+/// At Functionalize.
+class WritingOp final : public c10::OperatorKernel {
+public:
+  explicit WritingOp(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    if (!anyTensor(arguments, isWrapper))
+      return previous.callBoxed(op, keys, stack);
+    if (auto key = firstKernel(op, {DispatchKey::Lazy,
+                                    DispatchKey::CompositeExplicitAutograd,
+                                    DispatchKey::CompositeImplicitAutograd}))
+      return op.callBoxedForDispatchKey(*key, *stack);
+    const std::string &name = op.schema().name();
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        op.hasComputedKernelForDispatchKey(DispatchKey::CPU), name,
+        " has no kernel for device 'lazy' or 'cpu': give it one with "
+        "register_kernel() or torch.library.impl().",
+        opSuffix(name));
+    checkGradients(op, arguments);
+    at::AutoDispatchBelowAutograd noAutograd;
+    WritingCall(op, *stack).run();
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
 
 /// The ops that have a kernel of ours, and those that aren't looked at yet.
 struct CustomOps {
@@ -320,13 +339,15 @@ struct Listener final : c10::OpRegistrationListener {
 };
 
 void registerKernel(const OperatorName &name) {
+  constexpr auto key = DispatchKey::Functionalize;
   auto &dispatcher = c10::Dispatcher::singleton();
   std::optional<OperatorHandle> op = dispatcher.findSchema(name);
-  if (!op || op->hasKernelForDispatchKey(DispatchKey::AutogradLazy))
+  if (!op || op->hasKernelForDispatchKey(key))
     return;
   c10::RegistrationHandleRAII handle = dispatcher.registerImpl(
-      name, DispatchKey::AutogradLazy,
-      c10::KernelFunction::makeFromBoxedFunction<&writingOpKernel>(),
+      name, key,
+      c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<WritingOp>(
+          op->getComputedKernelForDispatchKey(key))),
       std::nullopt, nullptr, "registered by torch_ltc");
   CustomOps &ops = customOps();
   std::scoped_lock lock(ops.mutex);
@@ -358,9 +379,8 @@ void torch_ltc::registerNewCustomOps() {
     registerKernel(name);
 }
 
-void torch_ltc::unlistedOpKernel(const OperatorHandle &op, Stack *stack) {
-  auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-  if (op.schema().is_mutable() && anyTensor(arguments, isWrapper))
-    return WritingCall(op, *stack).run();
-  fallbackKernel(op, stack);
+bool torch_ltc::isOurKernelAtFunctionalize(const OperatorName &name) {
+  CustomOps &ops = customOps();
+  std::scoped_lock lock(ops.mutex);
+  return ops.kernels.contains(name);
 }

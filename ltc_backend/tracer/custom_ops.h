@@ -4,7 +4,6 @@
 #define TORCH_LTC_TRACER_CUSTOM_OPS_H
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/stack.h>
 
 #include <atomic>
 
@@ -26,9 +25,8 @@ inline void noteNewCustomOps() {
     registerNewCustomOps();
 }
 
-/// At Lazy: what has no other kernel runs eagerly, also above
-/// functionalisation.
-void unlistedOpKernel(const c10::OperatorHandle &op, torch::jit::Stack *stack);
+/// Whether an op's kernel at Functionalize is one of these.
+bool isOurKernelAtFunctionalize(const c10::OperatorName &name);
 
 } // namespace torch_ltc
 

@@ -251,7 +251,7 @@ void registerRemaining() {
   auto *fallback = new torch::Library(torch::Library::IMPL, "_",
                                       DispatchKey::Lazy, __FILE__, __LINE__);
   fallback->fallback(
-      torch::CppFunction::makeFromBoxedFunction<&unlistedOpKernel>());
+      torch::CppFunction::makeFromBoxedFunction<&fallbackKernel>());
   standIns().clear();
 
   auto *kernels = new torch::Library(torch::Library::IMPL, "aten",

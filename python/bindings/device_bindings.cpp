@@ -86,6 +86,9 @@ void torch_ltc::bindDevice(py::module_ &module) {
   module.def("build_info", &buildInfo);
   module.def("load_compiler", &loadCompiler, NoGil());
   module.def("register_new_custom_ops", &registerNewCustomOps);
+  module.def("is_our_kernel_at_functionalize", [](const std::string &name) {
+    return isOurKernelAtFunctionalize(torch::jit::parseName(name));
+  });
   module.def(
       "mark_step",
       [](const std::string &, bool wait) {

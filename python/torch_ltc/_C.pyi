@@ -46,6 +46,9 @@ def register_new_custom_ops() -> None:
     """Gives kernels to ops outside of aten that were defined since the last call
     and write to their arguments; tracing any op does so too."""
 
+def is_our_kernel_at_functionalize(name: str) -> bool:
+    """Whether an op ("namespace::name.overload") has one of those kernels."""
+
 # -- steps -----------------------------------------------------------------
 
 def mark_step(device: str = "", wait: bool = False) -> None:

@@ -4,9 +4,8 @@ PyTorch calls such a kernel below functionalisation, where a write in place thro
 a view reaches nothing but the view (torch 2.13). Ours for device lazy goes back
 above it: what the kernel does is traced like the rest of the program.
 
-Ops that write to their arguments it doesn't take at all. Those run above it; so do
-the ones of `torch.library.define()`, which ltc_backend/tracer/custom_ops.cpp has
-kernels for.
+Ops that write to their arguments, however they are defined, have kernels from
+ltc_backend/tracer/custom_ops.cpp.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._library.autograd import make_autograd_impl
 from torch.utils._pytree import tree_map_only
 
 from torch_ltc._backend import bindings
@@ -50,55 +48,16 @@ def _kernel(definition: Any) -> Callable:
     return kernel
 
 
-class _Redirected:
-    """An op below whose autograd kernel comes another than the dispatcher's."""
-
-    def __init__(self, op: Any, kernel: Callable) -> None:
-        self._op, self._kernel = op, kernel
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._op, name)
-
-    def __str__(self) -> str:
-        return str(self._op)
-
-    def redispatch(self, _keys: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._kernel(*args, **kwargs)
-
-
-def _writing_kernel(definition: Any) -> Callable:
-    def kernel(*args: Any, **kwargs: Any) -> Any:
-        functions = definition._backend_fns
-        if function := functions.get("lazy") or functions.get(None):
-            return function(*args, **kwargs)
-        if "cpu" not in functions:
-            raise NotImplementedError(
-                f"{definition._qualname} has no kernel for device 'lazy' or 'cpu': "
-                "give it one with register_kernel()"
-            )
-        lazy = torch._C.DispatchKeySet(torch._C.DispatchKey.Lazy)
-        return definition._opoverload.redispatch(lazy, *args, **kwargs)
-
-    return kernel
-
-
 def _register(definition: Any) -> None:
     name = definition._qualname
     schema = definition._opoverload._schema
-    if name in _libraries or schema._is_view_op():
+    functions = definition._backend_fns
+    if name in _libraries or schema._is_view_op() or schema.is_mutable:
         return
-    if schema.is_mutable:
-        # Not at Functionalize, where torch.compile would find it for the CPU too.
-        redirected: Any = _Redirected(
-            definition._opoverload, _writing_kernel(definition)
-        )
-        kernel, key = make_autograd_impl(redirected, definition), "AutogradLazy"
-    elif None in definition._backend_fns and "lazy" not in definition._backend_fns:
-        kernel, key = _kernel(definition), "Lazy"
-    else:
+    if None not in functions or "lazy" in functions:
         return
     library = torch.library.Library(name.partition("::")[0], "IMPL")
-    library.impl(definition._name, kernel, key, with_keyset=schema.is_mutable)
+    library.impl(definition._name, _kernel(definition), "Lazy")
     _libraries[name] = library
 
 
@@ -108,29 +67,44 @@ def _forget(definition: Any) -> None:
         library._destroy()
 
 
-def _register_when_defined(custom_ops: Any) -> None:
+def _register_when_defined() -> None:
     define = torch.library.Library.define
 
     @functools.wraps(define)
-    def wrapper(self: Any, schema: str, *args: Any, **kwargs: Any) -> str:
-        name = define(self, schema, *args, **kwargs)
-        if self not in custom_ops.OPDEF_TO_LIB.values():
-            bindings().register_new_custom_ops()
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> str:
+        name = define(self, *args, **kwargs)
+        bindings().register_new_custom_ops()
         return name
 
     torch.library.Library.define = wrapper  # type: ignore[method-assign]
 
 
+def _hide_kernels_of_ours() -> None:
+    """torch.compile makes an op that writes a function itself only if it has no
+    kernel at Functionalize (torch 2.13); ours leaves other devices alone."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+
+    @functools.wraps(has_kernel)
+    def wrapper(name: str, key: Any) -> bool:
+        return has_kernel(name, key) and not (
+            key in ("Functionalize", torch._C.DispatchKey.Functionalize)
+            and bindings().is_our_kernel_at_functionalize(name)
+        )
+
+    torch._C._dispatch_has_kernel_for_dispatch_key = wrapper
+
+
 def install() -> None:
     from torch._library import custom_ops
 
-    _register_when_defined(custom_ops)
+    _register_when_defined()
+    _hide_kernels_of_ours()
     definition_class = custom_ops.CustomOpDef
     original = definition_class.register_kernel
 
     def register_kernel(self: Any, device_types: Any, fn: Any = None, /) -> Any:
         names = [device_types] if isinstance(device_types, str) else device_types
-        if names and "lazy" in names and not self._opoverload._schema.is_mutable:
+        if names and "lazy" in names:
             _forget(self)
         decorator = original(self, device_types)
 
