@@ -27,11 +27,17 @@ class RunArguments(ctypes.Structure):
         ("scalars", ctypes.c_void_p),
         ("outputs", ctypes.POINTER(ctypes.c_void_p)),
         ("num_threads", ctypes.c_int),
+        ("caller_clock", ctypes.c_void_p),
         ("command_nanoseconds", ctypes.c_void_p),
         ("command_event", ctypes.c_void_p),
         ("command_event_user_data", ctypes.c_void_p),
         ("parameters_intact", ctypes.c_void_p),
     ]
+
+
+def _pointers(tensors):
+    pointers = [t.data_ptr() for t in tensors]
+    return (ctypes.c_void_p * max(len(pointers), 1))(*pointers)
 
 
 class Runtime:
@@ -69,10 +75,9 @@ class Runtime:
     def call(self, executable, inputs, outputs, threads):
         """A function that runs the executable on these tensors."""
         arguments = RunArguments(
-            (ctypes.c_void_p * max(len(inputs), 1))(*[t.data_ptr() for t in inputs]),
-            None,
-            (ctypes.c_void_p * max(len(outputs), 1))(*[t.data_ptr() for t in outputs]),
-            threads,
+            parameters=_pointers(inputs),
+            outputs=_pointers(outputs),
+            num_threads=threads,
         )
         run, pointer = self.library.ltcExecutableRun, ctypes.byref(arguments)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from contenders import ALL, Failed, Process, Settings
+from library_calls import RunArguments
 from race import Result
 from verdict import geometric_mean, judge, wrong_losses
 
@@ -55,6 +57,19 @@ def test_missing_contender_is_named(tmp_path: Path) -> None:
     )  # fmt: skip
     assert run.returncode == 0
     assert "jax: not installed; docs/benchmarks.md says how" in run.stdout
+
+
+def test_library_calls_pass_the_runtime_s_arguments() -> None:
+    """A field that one of the two lacks moves all that follow."""
+    header = (ROOT / "runtime/include/torch_ltc-c/runtime.h").read_text()
+    body = header[: header.index("} LtcRunArguments;")].rpartition("typedef struct {")[
+        2
+    ]
+    declarations = re.sub(r"///.*", "", body).split(";")[:-1]
+    names = [re.search(r"\(\*(\w+)\)|(\w+)\s*$", d) for d in declarations]
+    fields = [name[1] or name[2] for name in names if name]
+    assert len(fields) > 5
+    assert [name for name, _ in RunArguments._fields_] == fields
 
 
 def test_unknown_model(tmp_path: Path) -> None:
