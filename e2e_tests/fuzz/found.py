@@ -218,4 +218,13 @@ v1 = aten.select.int(v0, 0, 1)
 aten.as_strided_.default(v0, [1], [0])
 v2 = aten.as_strided.default(v1, [], [])
 """,
+    # In place, and beside the view's elements.
+    "as_strided_ of a view": """
+v0 = grid(925, [2, 3, 2, 1], torch.int64)
+v1 = aten.permute.default(v0, [3, 0, -3, 2])
+v2 = aten.angle.default(v1)
+v3, v4 = aten.unbind.int(v2, 1)
+aten.as_strided_.default(v4, [2, 2, 1], [1, 0, 2])
+aten.add_.Scalar(v3, 1)
+""",
 }

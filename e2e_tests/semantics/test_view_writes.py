@@ -176,6 +176,18 @@ def test_as_strided_of_a_view_whose_base_has_shrunk() -> None:
     compare(program, torch.arange(12.0).view(3, 4))
 
 
+def test_as_strided_in_place_of_a_view() -> None:
+    def program(x: torch.Tensor) -> list:
+        view, other = x[1, 1:], x[2]
+        view.as_strided_((2, 2), (5, 1))
+        view.add_(100)
+        with pytest.raises(RuntimeError):
+            other.as_strided_((99,), (99,))
+        return [x, view, other, view.add_(1)]
+
+    compare(program, torch.arange(15.0).view(3, 5).t())
+
+
 SHAPES_IN_PLACE = {
     "as_strided_": lambda x: x.as_strided_((2,), (1,)),
     "squeeze_": lambda x: x.squeeze_(),

@@ -116,45 +116,74 @@ at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
   return std::move(stack.back()).toTensor();
 }
 
+/// Whether `tensor` is a view by records, of memory with its own dtype.
+bool isViewOfSameDType(const at::Tensor &tensor) {
+  if (!tensor.device().is_lazy() || !functional::isFunctionalTensor(tensor) ||
+      functional::isBaseTensor(tensor))
+    return false;
+  auto *memory = static_cast<at::functionalization::FunctionalStorageImpl *>(
+      tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+  return memory->base().scalar_type() == tensor.scalar_type();
+}
+
 /// At Functionalize.
-class AsStridedOfMemory final : public c10::OperatorKernel {
+class AsStridedOfMemory : public c10::OperatorKernel {
 public:
   explicit AsStridedOfMemory(c10::SafeKernelFunction previous)
       : previous(std::move(previous)) {}
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
-    constexpr size_t kNumArguments = 4, kOffset = 3;
     IValue &self = torch::jit::peek(*stack, 0, kNumArguments);
     const at::Tensor view = self.toTensor();
     if (isViewOfSameDType(view)) {
-      IValue &offset = torch::jit::peek(*stack, kOffset, kNumArguments);
-      if (offset.isNone())
-        offset = view.sym_storage_offset();
+      fillOffset(view, *stack);
       self = wholeMemory(view);
     }
     previous.callBoxed(op, keys, stack);
   }
 
-private:
-  static bool isViewOfSameDType(const at::Tensor &tensor) {
-    if (!tensor.device().is_lazy() || !functional::isFunctionalTensor(tensor) ||
-        functional::isBaseTensor(tensor))
-      return false;
-    auto *memory = static_cast<at::functionalization::FunctionalStorageImpl *>(
-        tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
-    return memory->base().scalar_type() == tensor.scalar_type();
+protected:
+  static constexpr size_t kNumArguments = 4, kOffset = 3;
+
+  static void fillOffset(const at::Tensor &view, torch::jit::Stack &stack) {
+    IValue &offset = torch::jit::peek(stack, kOffset, kNumArguments);
+    if (offset.isNone())
+      offset = view.sym_storage_offset();
   }
 
   c10::SafeKernelFunction previous;
+};
+
+/// The same in place: what the tensor was a view by is forgotten.
+struct AsStridedOfMemoryInPlace final : AsStridedOfMemory {
+  using AsStridedOfMemory::AsStridedOfMemory;
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    const at::Tensor view =
+        torch::jit::peek(*stack, 0, kNumArguments).toTensor();
+    if (!isViewOfSameDType(view))
+      return previous.callBoxed(op, keys, stack);
+    fillOffset(view, *stack);
+    ViewRecords before = replaceViewRecords(view, {});
+    try {
+      previous.callBoxed(op, keys, stack);
+    } catch (...) {
+      replaceViewRecords(view, std::move(before));
+      throw;
+    }
+  }
 };
 
 } // namespace
 
 void torch_ltc::registerAsStridedOfMemory() {
   SilentRegistration silence;
-  registerAround<AsStridedOfMemory>(findOp({"aten::as_strided", ""}),
-                                    c10::DispatchKey::Functionalize);
+  constexpr auto key = c10::DispatchKey::Functionalize;
+  registerAround<AsStridedOfMemory>(findOp({"aten::as_strided", ""}), key);
+  registerAround<AsStridedOfMemoryInPlace>(findOp({"aten::as_strided_", ""}),
+                                           key);
 }
 
 void torch_ltc::registerAsStridedAutograd(torch::Library &library) {

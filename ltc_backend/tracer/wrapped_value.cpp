@@ -35,16 +35,20 @@ void torch_ltc::replaceValue(const at::Tensor &tensor,
   tensor.unsafeGetTensorImpl()->bump_version();
 }
 
+torch_ltc::ViewRecords torch_ltc::replaceViewRecords(const at::Tensor &tensor,
+                                                     ViewRecords records) {
+  auto *wrapper = functionalization::unsafeGetFunctionalWrapper(tensor);
+  wrapper->apply_updates();
+  // The wrapper has no way to take records away (torch 2.13).
+  const_cast<ViewRecords &>(wrapper->view_metas()).swap(records);
+  wrapper->regenerate_from_base();
+  return records;
+}
+
 at::Tensor torch_ltc::wholeMemory(const at::Tensor &view) {
   auto *wrapper = functionalization::unsafeGetFunctionalWrapper(view);
   at::Tensor whole(wrapper->shallow_copy_and_detach(
       c10::VariableVersion(), /*allow_tensor_metadata_change=*/true));
-  auto *copy = functionalization::unsafeGetFunctionalWrapper(whole);
-  // The wrapper has no way to take records away (torch 2.13).
-  const_cast<std::vector<std::shared_ptr<at::functionalization::ViewMeta>> &>(
-      copy->view_metas())
-      .clear();
-  copy->apply_updates();
-  copy->regenerate_from_base();
+  replaceViewRecords(whole, {});
   return whole;
 }

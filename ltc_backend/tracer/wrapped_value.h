@@ -12,6 +12,13 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <memory>
+#include <vector>
+
+namespace at::functionalization {
+struct ViewMeta;
+}
+
 namespace torch_ltc {
 
 /// Whether `valueOf` and `replaceValue` are all that an op does with it: nobody
@@ -39,6 +46,13 @@ void setValue(const at::Tensor &tensor, const at::Tensor &value);
 
 /// The same above autograd, which counts the tensor's versions.
 void replaceValue(const at::Tensor &tensor, const at::Tensor &value);
+
+/// The views, one after the other, by which a wrapper sees its memory.
+using ViewRecords =
+    std::vector<std::shared_ptr<at::functionalization::ViewMeta>>;
+
+/// Lets a wrapper see its memory by other views; returns those of before.
+ViewRecords replaceViewRecords(const at::Tensor &tensor, ViewRecords records);
 
 /// A wrapper that shares the memory of `view` and sees all of it.
 at::Tensor wholeMemory(const at::Tensor &view);
