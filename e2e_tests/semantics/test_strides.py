@@ -16,6 +16,25 @@ def permuted() -> torch.Tensor:
     return torch.randn(2, 4, 5, 3).permute(0, 3, 1, 2)
 
 
+def transposed_memory(x: torch.Tensor) -> torch.Tensor:
+    """The same elements, the first dimension innermost."""
+    return x.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
+
+
+#: (op, its arguments after two tensors)
+BACKWARD = (
+    (torch.ops.aten.threshold_backward, 0.0),
+    (torch.ops.aten.leaky_relu_backward, 0.1, False),
+    (torch.ops.aten.elu_backward, 1.0, 1.0, 1.0, False),
+    (torch.ops.aten.hardtanh_backward, -1.0, 1.0),
+    (torch.ops.aten.hardswish_backward,),
+    (torch.ops.aten.softplus_backward, 1.0, 20.0),
+    (torch.ops.aten.sigmoid_backward,),
+    (torch.ops.aten.tanh_backward,),
+    (torch.ops.aten.gelu_backward,),
+)
+
+
 SOURCES: dict[str, Callable[[], torch.Tensor]] = {
     "row-major": lambda: torch.randn(2, 3, 4, 5),
     "channels last": permuted,
@@ -31,6 +50,20 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
     "unary": lambda x: [x.exp(), x.relu(), F.gelu(x), -x, x.sigmoid()],
     "with itself transposed": lambda x: x + x.transpose(2, 3).transpose(2, 3),
     "with row-major": lambda x: [x * x.contiguous(), x.contiguous() * x],
+    "operands' order": lambda x: [
+        op(*operands)
+        for op in (torch.sub, torch.rsub, torch.maximum, torch.atan2)
+        for operands in ((x, transposed_memory(x)), (transposed_memory(x), x))
+    ],
+    "backward": lambda x: [
+        op(*operands, *rest)
+        for op, *rest in BACKWARD
+        for operands in ((x, transposed_memory(x)), (transposed_memory(x), x))
+    ],
+    "log_sigmoid_backward": lambda x: torch.ops.aten.log_sigmoid_backward(
+        x.contiguous(), x, torch.exp(-x.abs())
+    ),
+    "prelu": lambda x: F.prelu(x, torch.ones(x.size(1)).to(x.device)),
     "with a row": lambda x: x + torch.ones(5).to(x.device),
     "with a channel": lambda x: torch.ones(x.size(1), 1, 1).to(x.device) * x,
     "compare": lambda x: [x > 0, x == x],

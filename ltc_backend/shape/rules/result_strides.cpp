@@ -126,20 +126,34 @@ bool hasNumberOperand(const Arguments &named) {
   return false;
 }
 
-/// Ops that give TensorIterator the gradient, their first argument, last.
-bool isGradientLast(std::string_view opName) {
-  return opName == "aten::threshold_backward" ||
+/// Ops that give TensorIterator their first argument (a gradient, mostly) last.
+bool isFirstArgumentLast(std::string_view opName) {
+  return opName == "aten::rsub" || opName == "aten::threshold_backward" ||
          opName == "aten::leaky_relu_backward" ||
          opName == "aten::_prelu_kernel_backward";
+}
+
+using TensorPointers = c10::SmallVector<const at::Tensor *, 4>;
+
+/// The tensors among an op's arguments as TensorIterator gets them.
+TensorPointers elementwiseOperands(const Arguments &named,
+                                   std::string_view opName,
+                                   c10::ArrayRef<c10::IValue> arguments) {
+  TensorPointers tensors;
+  collectTensors(arguments, tensors);
+  if (isFirstArgumentLast(opName))
+    std::rotate(tensors.begin(), tensors.begin() + 1, tensors.end());
+  if (opName == "aten::rrelu_with_noise_backward") { // (grad, self, noise, ...)
+    bool isTraining = named[*named.find("training")].toBool();
+    return {tensors[isTraining ? 2 : 1], tensors[0]};
+  }
+  return tensors;
 }
 
 Strides elementwiseStrides(const Arguments &named, std::string_view opName,
                            c10::ArrayRef<c10::IValue> arguments,
                            SizesRef shape) {
-  c10::SmallVector<const at::Tensor *, 4> tensors;
-  collectTensors(arguments, tensors);
-  if (isGradientLast(opName))
-    std::rotate(tensors.begin(), tensors.begin() + 1, tensors.end());
+  TensorPointers tensors = elementwiseOperands(named, opName, arguments);
   if (!hasNumberOperand(named))
     if (auto strides = simpleStrides(tensors, shape))
       return *strides;
@@ -366,7 +380,8 @@ StrideRule torch_ltc::strideRuleOf(std::string_view opName, Family family,
   if (opName == "aten::stack")
     return StrideRule::MemoryFormat;
   if (has("_like") || has("aten::fill.") || opName == "aten::zero" ||
-      opName == "aten::flip")
+      opName == "aten::flip" || opName == "aten::_prelu_kernel" ||
+      opName == "aten::log_sigmoid_backward")
     return StrideRule::Preserve;
   // Eager fills a row-major copy, or makes a row-major result.
   if (opName == "aten::pow.Scalar" || has("masked_fill") ||
