@@ -48,7 +48,13 @@ def _written_twice(x: torch.Tensor) -> None:
     rows[0, :1].fill_(1)
 
 
+def _rows_in_place_that_overlap(x: torch.Tensor) -> None:
+    x.as_strided_((2, 2), (1, 1))
+    x[0].copy_(x[1].clone())
+
+
 WRITES = [
+    _rows_in_place_that_overlap,
     _row_of_copies,
     _column_of_copies,
     _expanded_by_nothing,

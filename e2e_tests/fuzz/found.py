@@ -218,6 +218,13 @@ v1 = aten.select.int(v0, 0, 1)
 aten.as_strided_.default(v0, [1], [0])
 v2 = aten.as_strided.default(v1, [], [])
 """,
+    # In place, and showing one element three times.
+    "as_strided_ with a stride of 0": """
+v79 = grid(1, [1], torch.float64)
+aten.as_strided_.default(v79, [1, 1, 3], [0, 1, 0])
+v81 = aten.select.int(v79, 2, -3)
+aten.hardsigmoid_.default(v81)
+""",
     # In place, and beside the view's elements.
     "as_strided_ of a view": """
 v0 = grid(925, [2, 3, 2, 1], torch.int64)

@@ -228,13 +228,14 @@ void torch_ltc::registerViewInverses() {
              const Tensor &) -> ViewMetaPtr {
             return std::make_shared<ExpandView>(std::move(recorded));
           });
-  replace("aten::as_strided",
-          [](ViewMetaPtr recorded, c10::ArrayRef<c10::IValue>,
-             const Tensor &view) -> ViewMetaPtr {
-            if (!mayOverlap(view.sizes(), view.strides()))
-              return recorded;
-            return std::make_shared<OverlappingView>(std::move(recorded));
-          });
+  for (const char *name : {"aten::as_strided", "aten::as_strided_"})
+    replace(name,
+            [](ViewMetaPtr recorded, c10::ArrayRef<c10::IValue>,
+               const Tensor &view) -> ViewMetaPtr {
+              if (!mayOverlap(view.sizes(), view.strides()))
+                return recorded;
+              return std::make_shared<OverlappingView>(std::move(recorded));
+            });
   replace("aten::unfold",
           [](ViewMetaPtr recorded, c10::ArrayRef<c10::IValue> arguments,
              const Tensor &) -> ViewMetaPtr {
