@@ -32,6 +32,7 @@ class RunArguments(ctypes.Structure):
         ("command_event", ctypes.c_void_p),
         ("command_event_user_data", ctypes.c_void_p),
         ("parameters_intact", ctypes.c_void_p),
+        ("parameter_contents", ctypes.c_void_p),
     ]
 
 

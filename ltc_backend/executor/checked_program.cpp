@@ -65,8 +65,8 @@ CheckedProgram::CheckedProgram(ProgramPtr program, GraphSnapshotPtr snapshot)
 void CheckedProgram::run(c10::ArrayRef<void *> parameters,
                          c10::ArrayRef<DynamicScalar> scalars,
                          c10::ArrayRef<void *> outputPointers,
-                         const RunThreads &threads) {
-  inner->run(parameters, scalars, outputPointers, threads);
+                         const RunConditions &conditions) {
+  inner->run(parameters, scalars, outputPointers, conditions);
   at::AutoDispatchBelowAutograd noAutograd;
   Defect worst = Defect::None;
   for (size_t i = 0; i < outputPointers.size(); ++i) {

@@ -136,7 +136,7 @@ void CompiledProgram::checkSignature(const GraphSnapshot &graph) const {
 void CompiledProgram::run(c10::ArrayRef<void *> parameters,
                           c10::ArrayRef<DynamicScalar> scalars,
                           c10::ArrayRef<void *> outputPointers,
-                          const RunThreads &threads) {
+                          const RunConditions &conditions) {
   std::vector<LtcScalar> values(scalars.size());
   for (size_t i = 0; i < scalars.size(); ++i)
     if (scalars[i].isFloat)
@@ -150,9 +150,11 @@ void CompiledProgram::run(c10::ArrayRef<void *> parameters,
   arguments.parameters = parameters.data();
   arguments.scalars = values.data();
   arguments.outputs = outputPointers.data();
-  arguments.num_threads = threads.count;
-  arguments.caller_clock = threads.caller ? &*threads.caller : nullptr;
+  arguments.num_threads = conditions.threads;
+  arguments.caller_clock = conditions.caller ? &*conditions.caller : nullptr;
   arguments.command_nanoseconds = times.empty() ? nullptr : times.data();
+  if (!conditions.parameterContents.empty())
+    arguments.parameter_contents = conditions.parameterContents.data();
   int parametersIntact = 0;
   arguments.parameters_intact = &parametersIntact;
   std::optional<CommandSpans> spans;

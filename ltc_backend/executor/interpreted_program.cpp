@@ -171,7 +171,7 @@ std::vector<std::vector<at::Tensor>> torch_ltc::interpretGraph(
 void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
                              c10::ArrayRef<DynamicScalar> scalars,
                              c10::ArrayRef<void *> outputPointers,
-                             const RunThreads &) {
+                             const RunConditions &) {
   std::vector<std::vector<at::Tensor>> values =
       interpretGraph(*graph, parameters, scalars);
   at::AutoDispatchBelowAutograd noAutograd;

@@ -123,7 +123,7 @@ LockstepProgram::LockstepProgram(ProgramPtr program, GraphSnapshotPtr snapshot,
 
 std::string LockstepProgram::findOp(c10::ArrayRef<void *> parameters,
                                     c10::ArrayRef<DynamicScalar> scalars,
-                                    const RunThreads &threads) {
+                                    const RunConditions &conditions) {
   GraphSnapshot all = withAllResults(*graph);
   ProgramPtr program = compile(all);
   std::vector<std::vector<at::Tensor>> values(all.nodes.size());
@@ -140,7 +140,7 @@ std::string LockstepProgram::findOp(c10::ArrayRef<void *> parameters,
   }
   for (const ResultRef &ref : all.results)
     pointers.push_back(values[ref.position][ref.index].data_ptr());
-  program->run(parameters, scalars, pointers, threads);
+  program->run(parameters, scalars, pointers, conditions);
   for (uint32_t i = 0; i < all.nodes.size(); ++i) {
     if (!all.nodes[i].record)
       continue;
@@ -158,8 +158,8 @@ std::string LockstepProgram::findOp(c10::ArrayRef<void *> parameters,
 void LockstepProgram::run(c10::ArrayRef<void *> parameters,
                           c10::ArrayRef<DynamicScalar> scalars,
                           c10::ArrayRef<void *> outputPointers,
-                          const RunThreads &threads) {
-  inner->run(parameters, scalars, outputPointers, threads);
+                          const RunConditions &conditions) {
+  inner->run(parameters, scalars, outputPointers, conditions);
   at::AutoDispatchBelowAutograd noAutograd;
   std::vector<std::vector<at::Tensor>> values =
       interpretGraph(*graph, parameters, scalars);
@@ -172,7 +172,7 @@ void LockstepProgram::run(c10::ArrayRef<void *> parameters,
                                             values[ref.position][ref.index]);
     if (difference.empty())
       continue;
-    std::string found = findOp(parameters, scalars, threads);
+    std::string found = findOp(parameters, scalars, conditions);
     if (found.empty())
       found = "Result " + std::to_string(i) + " of a step, made by " +
               describe(*graph, ref.position) +

@@ -39,11 +39,12 @@ struct ProgramCommand {
   double seconds = 0;
 };
 
-/// The threads of a run.
-struct RunThreads {
-  int count = 1;
+struct RunConditions {
+  int threads = 1;
   /// CPU-time clock of the thread that goes on while the program runs.
   std::optional<clockid_t> caller;
+  /// Of each parameter (Buffer::contents), or empty.
+  c10::ArrayRef<uint64_t> parameterContents = {};
 };
 
 class Program {
@@ -55,7 +56,7 @@ public:
   virtual void run(c10::ArrayRef<void *> parameters,
                    c10::ArrayRef<DynamicScalar> scalars,
                    c10::ArrayRef<void *> outputs,
-                   const RunThreads &threads) = 0;
+                   const RunConditions &conditions) = 0;
   virtual std::vector<ProgramCommand> commands() const { return {}; }
   virtual int64_t arenaBytes() const { return 0; }
 
@@ -76,7 +77,7 @@ public:
   ~CompiledProgram() override;
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
-           const RunThreads &threads) override;
+           const RunConditions &conditions) override;
   std::vector<ProgramCommand> commands() const override;
   int64_t arenaBytes() const override;
   size_t numKernels() const;
@@ -97,7 +98,7 @@ public:
   explicit InterpretedProgram(GraphSnapshotPtr graph);
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
-           const RunThreads &threads) override;
+           const RunConditions &conditions) override;
 
 private:
   GraphSnapshotPtr graph;
@@ -126,7 +127,7 @@ public:
   CheckedProgram(ProgramPtr inner, GraphSnapshotPtr graph);
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
-           const RunThreads &threads) override;
+           const RunConditions &conditions) override;
   std::vector<ProgramCommand> commands() const override {
     return inner->commands();
   }
@@ -147,7 +148,7 @@ public:
   LockstepProgram(ProgramPtr inner, GraphSnapshotPtr graph, Compile compile);
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
-           const RunThreads &threads) override;
+           const RunConditions &conditions) override;
   std::vector<ProgramCommand> commands() const override {
     return inner->commands();
   }
@@ -156,7 +157,7 @@ public:
 private:
   std::string findOp(c10::ArrayRef<void *> parameters,
                      c10::ArrayRef<DynamicScalar> scalars,
-                     const RunThreads &threads);
+                     const RunConditions &conditions);
   ProgramPtr inner;
   GraphSnapshotPtr graph;
   Compile compile;

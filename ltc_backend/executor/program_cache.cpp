@@ -97,18 +97,6 @@ void torch_ltc::clearPrograms() {
   cache().kept.clear();
 }
 
-int64_t torch_ltc::programArenaBytes() {
-  {
-    // Without a program the runtime isn't loaded, and needn't be.
-    std::lock_guard<std::mutex> lock(cache().mutex);
-    if (std::none_of(
-            cache().entries.begin(), cache().entries.end(),
-            [](const Entry &entry) { return entry.program->arenaBytes() > 0; }))
-      return 0;
-  }
-  return int64_t(ltcArenaPoolBytes());
-}
-
 void torch_ltc::keepProgram(KeptProgram program) {
   std::lock_guard<std::mutex> lock(cache().mutex);
   cache().kept.push_back(std::move(program));

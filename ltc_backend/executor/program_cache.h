@@ -21,8 +21,6 @@ void replaceStandIn(const Hash128 &hash, const ProgramPtr &standIn,
                     ProgramPtr program);
 
 void clearPrograms();
-/// Bytes of the memory that programs' temporaries share.
-int64_t programArenaBytes();
 
 /// The last programs that were made, with their graphs, for the debug
 /// interface (option keep_programs).

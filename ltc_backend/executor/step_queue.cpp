@@ -138,12 +138,21 @@ private:
     if (!inputError.empty())
       return inputError;
     std::vector<void *> parameters, outputs;
-    for (const BufferPtr &buffer : step.parameters)
+    std::vector<uint64_t> contents;
+    bool keepsWeights = config().keep_weights.get();
+    for (const BufferPtr &buffer : step.parameters) {
       parameters.push_back(buffer->data());
+      if (keepsWeights)
+        contents.push_back(buffer->contents());
+    }
+    step.conditions.parameterContents = contents;
     try {
-      for (const BufferPtr &buffer : step.outputs) {
-        buffer->materialize();
-        outputs.push_back(buffer->data());
+      for (size_t i = 0; i < step.outputs.size(); ++i) {
+        Buffer &buffer = *step.outputs[i];
+        buffer.materialize();
+        if (step.program->outputs[i].place != OutputPlace::Forwarded)
+          buffer.noteWrite();
+        outputs.push_back(buffer.data());
       }
     } catch (const c10::Error &error) {
       return describe(step, error.what_without_backtrace());
@@ -157,7 +166,7 @@ private:
       span.before("torch_ltc::execute " + step.program->name.substr(0, 12));
     RunningStepScope running;
     try {
-      step.program->run(parameters, step.scalars, outputs, step.threads);
+      step.program->run(parameters, step.scalars, outputs, step.conditions);
       return "";
     } catch (const RunError &error) {
       areParametersIntact = error.parametersIntact;
@@ -183,6 +192,7 @@ private:
     }
     for (const auto &[buffer, bytes] : copies) {
       buffer->materialize();
+      buffer->noteWrite();
       std::memcpy(buffer->data(), bytes.data(), bytes.size());
     }
   }
@@ -220,14 +230,14 @@ void torch_ltc::scheduleStep(ScheduledStep step) {
   checkMayWait();
   // torch's setting is per thread: that of the thread which asks counts.
   int64_t threads = config().num_threads.get();
-  step.threads.count = int(threads ? threads : at::get_num_threads());
+  step.conditions.threads = int(threads ? threads : at::get_num_threads());
   if (at::hasCallbacks())
     step.threadState.emplace();
   if (config().async_execution.get()) {
-    ltcReleaseCallerThreads(step.threads.count);
+    ltcReleaseCallerThreads(step.conditions.threads);
     clockid_t clock;
     if (!pthread_getcpuclockid(pthread_self(), &clock))
-      step.threads.caller = clock;
+      step.conditions.caller = clock;
     queue().push(std::move(step));
     return;
   }

@@ -31,7 +31,7 @@ struct ScheduledStep {
   /// before it overwrote any parameter they hold the old ones.
   CompletionPtr updatesCompletion =
       std::make_shared<Completion>(Completion::Of::Updates);
-  RunThreads threads;
+  RunConditions conditions;
   int64_t number = 0;
   uint64_t event = 0; // in the step log
   std::string location;

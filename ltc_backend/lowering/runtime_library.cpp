@@ -66,6 +66,17 @@ void ltcReleaseCallerThreads(int threads) {
   real(threads);
 }
 
+// Asked for by people, who may not have run anything.
+#define LTC_FORWARD_BYTES(Name)                                                \
+  size_t Name(void) {                                                          \
+    if (!isLoaded.load(std::memory_order_relaxed))                             \
+      return 0;                                                                \
+    static const auto real = find(#Name, &Name);                               \
+    return real();                                                             \
+  }
+LTC_FORWARD_BYTES(ltcArenaPoolBytes)
+LTC_FORWARD_BYTES(ltcKeptWeightBytes)
+
 LtcStatus ltcExecutableLoad(const char *data, size_t size,
                             LtcExecutable *executable) {
   static const auto real = [] {
@@ -89,7 +100,6 @@ LTC_FORWARD(LtcOutputInfo, ltcExecutableOutput,
             (LtcExecutable executable, size_t index), (executable, index))
 LTC_FORWARD(size_t, ltcExecutableArenaBytes, (LtcExecutable executable),
             (executable))
-LTC_FORWARD(size_t, ltcArenaPoolBytes, (void), ())
 LTC_FORWARD(size_t, ltcExecutableNumKernels, (LtcExecutable executable),
             (executable))
 LTC_FORWARD(size_t, ltcExecutableNumCommands, (LtcExecutable executable),

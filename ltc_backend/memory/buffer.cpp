@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <mutex>
@@ -116,7 +117,14 @@ Pool &pool() {
 } // namespace
 
 Buffer::Buffer(void *memory, size_t bytes, std::unique_ptr<Owner> owner)
-    : memory(memory), bytes(bytes), owner(std::move(owner)) {}
+    : memory(memory), bytes(bytes), owner(std::move(owner)) {
+  noteWrite();
+}
+
+void Buffer::noteWrite() {
+  static std::atomic<uint64_t> last{0};
+  contentsNumber = ++last;
+}
 
 BufferPtr Buffer::allocate(size_t bytes) {
   void *memory = pool().allocate(bytes);

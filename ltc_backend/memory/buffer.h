@@ -38,6 +38,12 @@ public:
   /// c10::Error where there is none. By one thread, before all others' `data`.
   void materialize();
 
+  /// A number that no buffer of the process had before and that stands for
+  /// what is in the memory. Who writes to a buffer that steps may have read
+  /// calls `noteWrite`.
+  uint64_t contents() const { return contentsNumber; }
+  void noteWrite();
+
   void *data() const { return memory; }
   size_t size() const { return bytes; }
 
@@ -47,6 +53,7 @@ private:
 
   void *memory; // null: deferred
   size_t bytes;
+  uint64_t contentsNumber;
   std::unique_ptr<Owner> owner; // null: the pool's
 };
 

@@ -56,7 +56,8 @@ public:
 
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> values,
-           c10::ArrayRef<void *> outputPointers, const RunThreads &) override {
+           c10::ArrayRef<void *> outputPointers,
+           const RunConditions &) override {
     callPython([&] {
       py::list inputs, numbers, results;
       for (size_t i = 0; i < parameters.size(); ++i)

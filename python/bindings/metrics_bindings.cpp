@@ -13,6 +13,8 @@
 #include "lowering/disk_cache.h"
 #include "memory/buffer.h"
 
+#include "torch_ltc-c/runtime.h"
+
 #include <unistd.h>
 
 #include <filesystem>
@@ -162,7 +164,8 @@ py::dict memoryStats() {
   result["allocated_bytes"] = memory.allocated;
   result["peak_allocated_bytes"] = memory.peak;
   result["cached_bytes"] = memory.cached;
-  result["arena_bytes"] = programArenaBytes();
+  result["arena_bytes"] = ltcArenaPoolBytes();
+  result["kept_weight_bytes"] = ltcKeptWeightBytes();
   result["live_tensors"] = numLiveTensors();
   result["pending_ops"] = int64_t(LiveSet::ofThisThread()->numPending());
   return result;

@@ -417,7 +417,8 @@ def clear_program_memory() -> None:
 
 def memory_stats() -> dict[str, int]:
     """allocated_bytes, peak_allocated_bytes (tensors' host buffers),
-    arena_bytes (shared by all programs), live_tensors, pending_ops."""
+    arena_bytes (shared by all programs), kept_weight_bytes (in the libraries'
+    order), live_tensors, pending_ops."""
 
 def reset_peak_memory_stats() -> None: ...
 

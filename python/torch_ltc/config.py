@@ -26,6 +26,7 @@ class Config:
     async_execution: bool
     max_steps_in_flight: int
     donation: bool
+    keep_weights: bool
     max_trace_ops: int
     reuse_traces: bool
     source_info: bool

@@ -192,7 +192,9 @@ def set_rng_state_all(new_states: list[torch.Tensor]) -> None:
 
 def memory_stats(device: Any = None) -> dict[str, int]:
     """allocated_bytes, peak_allocated_bytes, arena_bytes (temporaries of steps,
-    shared by all programs), live_tensors, pending_ops."""
+    shared by all programs), kept_weight_bytes (copies of convolutions' weights
+    that steps don't change, in the library's order; option keep_weights),
+    live_tensors, pending_ops."""
     _check_index(device)
     return _backend.bindings().memory_stats()
 

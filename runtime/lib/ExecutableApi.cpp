@@ -2,6 +2,7 @@
 
 #include "Arena.h"
 #include "Diagnostics.h"
+#include "KeptWeight.h"
 #include "LoadedExecutable.h"
 #include "torch_ltc-c/runtime.h"
 
@@ -52,6 +53,8 @@ size_t ltcExecutableArenaBytes(LtcExecutable executable) {
 }
 
 size_t ltcArenaPoolBytes(void) { return ArenaPool::process().bytes(); }
+
+size_t ltcKeptWeightBytes(void) { return KeptWeight::totalBytes(); }
 
 size_t ltcExecutableNumKernels(LtcExecutable executable) {
   return executable->loaded->description().kernels_size();

@@ -52,6 +52,7 @@ LoadedExecutable::load(const char *data, size_t size) {
   if (llvm::Error error = result->copyConstants())
     return error;
   result->describeSignature();
+  result->findChangedParameters();
   result->countHarmlessCommands();
 
   // Makes the primitives for the thread count that the first run will most
@@ -113,13 +114,17 @@ void LoadedExecutable::describeSignature() {
     commandNames.push_back(displayName(command));
 }
 
+void LoadedExecutable::findChangedParameters() {
+  isChanged.resize(parameters.size());
+  for (const LtcOutputInfo &output : outputs)
+    if (output.place == LTC_OUTPUT_DONATED)
+      isChanged[output.parameter] = true;
+}
+
 void LoadedExecutable::countHarmlessCommands() {
   auto isDonated = [&](const BufferRef &reference) {
     const Buffer &buffer = message.buffers(reference.buffer());
-    return llvm::any_of(message.outputs(), [&](const Output &output) {
-      return buffer.has_parameter() && output.has_donated_parameter() &&
-             output.donated_parameter() == buffer.parameter();
-    });
+    return buffer.has_parameter() && isChanged[buffer.parameter()];
   };
   // Which arguments a kernel writes isn't said; reading counts as well.
   auto isHarmless = [&](const Command &command) {
@@ -244,6 +249,18 @@ void LoadedExecutable::bindBuffers(RunState &state,
   }
 }
 
+void LoadedExecutable::noteContents(RunState &state,
+                                    const LtcRunArguments &arguments) const {
+  state.contents.clear();
+  if (!arguments.parameter_contents)
+    return;
+  for (const Buffer &buffer : message.buffers())
+    state.contents.push_back(
+        buffer.has_parameter() && !isChanged[buffer.parameter()]
+            ? arguments.parameter_contents[buffer.parameter()]
+            : 0);
+}
+
 PreparedCommand &LoadedExecutable::shortCommand(RunState &state, size_t index,
                                                 int numThreads) const {
   if (state.numThreadsOfShort != numThreads) {
@@ -282,7 +299,7 @@ llvm::Error LoadedExecutable::runCommands(RunState &state, char *scratch,
       arguments.command_event(command, begins,
                               arguments.command_event_user_data);
   };
-  RunContext context{state.buffers, scratch};
+  RunContext context{state.buffers, scratch, state.contents};
   int numThreadsOfShort = state.numThreads;
   if (state.hasOnlyShortTeams)
     numThreadsOfShort = callerLoad.threadsForShortCommands(
@@ -334,5 +351,6 @@ llvm::Error LoadedExecutable::run(const LtcRunArguments &arguments) {
 
   ThreadCountScope scope(arguments.num_threads);
   bindBuffers(**state, arguments, base);
+  noteContents(**state, arguments);
   return runCommands(**state, base ? base + scratchOffset : nullptr, arguments);
 }

@@ -53,10 +53,13 @@ private:
     /// keep the processors spinning.
     bool hasOnlyShortTeams = false;
     std::vector<char *> buffers;
+    /// What the buffers hold, if the caller says; see RunContext.
+    std::vector<uint64_t> contents;
     size_t scratchBytes;
   };
 
   void describeSignature();
+  void findChangedParameters();
   llvm::Error copyConstants();
   llvm::Expected<std::unique_ptr<RunState>> prepare(int numThreads) const;
   llvm::Expected<std::unique_ptr<RunState>> acquire(int numThreads);
@@ -64,6 +67,7 @@ private:
   llvm::Error checkArguments(const LtcRunArguments &arguments) const;
   void bindBuffers(RunState &state, const LtcRunArguments &arguments,
                    char *arena) const;
+  void noteContents(RunState &state, const LtcRunArguments &arguments) const;
   PreparedCommand &shortCommand(RunState &state, size_t index,
                                 int numThreads) const;
   llvm::Error runCommand(RunState &state, size_t index,
@@ -81,6 +85,8 @@ private:
   std::vector<LtcTensorInfo> parameters;
   std::vector<LtcOutputInfo> outputs;
   std::vector<std::string> commandNames;
+  /// Whose memory a run writes to.
+  std::vector<bool> isChanged;
   /// Commands at the beginning that don't touch a donated parameter.
   size_t numHarmless = 0;
 

@@ -3,6 +3,7 @@
 #include "OneDnnConvolution.h"
 
 #include "Arena.h"
+#include "KeptWeight.h"
 #include "OneDnn.h"
 #include "Parallel.h"
 
@@ -88,6 +89,7 @@ private:
     size_t scratchOffset; // of the reordered copy
     size_t bytes;         // of the reordered copy
     OneDnnCall reorder;
+    KeptWeight kept;
   };
 
   bool createForward(const Problem &problem);
@@ -96,6 +98,7 @@ private:
   /// The forward primitive that oneDNN wants as a hint for backward ones.
   dnnl::convolution_forward::primitive_desc
   forwardHint(const Problem &problem) const;
+  llvm::Error bringIn(Tensor &tensor, char *copy, const RunContext &context);
   void addTensor(int argument, const BufferRef &ref, bool written,
                  const Desc &user, const Desc &wanted);
 
@@ -115,7 +118,7 @@ void OneDnnConvolution::addTensor(int argument, const BufferRef &ref,
                                   bool written, const Desc &user,
                                   const Desc &wanted) {
   primitive.declare(argument, wanted);
-  tensors.push_back({argument, &ref, written, user != wanted, 0, 0, {}});
+  tensors.push_back({argument, &ref, written, user != wanted, 0, 0, {}, {}});
   Tensor &tensor = tensors.back();
   if (!tensor.reordered)
     return;
@@ -230,18 +233,46 @@ bool OneDnnConvolution::create(const Problem &problem) {
   return created;
 }
 
+/// Gives the primitive an operand in the order that it wants; `copy` is
+/// scratch memory for it.
+llvm::Error OneDnnConvolution::bringIn(Tensor &tensor, char *copy,
+                                       const RunContext &context) {
+  char *user = context.resolve(*tensor.ref);
+  if (!tensor.reordered) {
+    primitive.set(tensor.argument, user);
+    return llvm::Error::success();
+  }
+  uint64_t contents = 0;
+  if (tensor.argument == DNNL_ARG_WEIGHTS) {
+    contents = context.contentsOf(*tensor.ref);
+    if (char *kept = tensor.kept.find(contents)) {
+      primitive.set(tensor.argument, kept);
+      return llvm::Error::success();
+    }
+    if (char *place = tensor.kept.place(contents, tensor.bytes))
+      copy = place;
+    else
+      contents = 0;
+  }
+  primitive.set(tensor.argument, copy);
+  tensor.reorder.set(DNNL_ARG_FROM, user);
+  tensor.reorder.set(DNNL_ARG_TO, copy);
+  if (llvm::Error error = tensor.reorder.execute(context.scratch))
+    return error;
+  if (contents)
+    tensor.kept.keep(contents);
+  return llvm::Error::success();
+}
+
 llvm::Error OneDnnConvolution::run(const RunContext &context) {
   ThreadCountScope scope(threads);
   char *copies = context.scratch + alignedSize(sharedScratch);
   for (Tensor &tensor : tensors) {
-    char *user = context.resolve(*tensor.ref);
     char *copy = copies + tensor.scratchOffset;
-    primitive.set(tensor.argument, tensor.reordered ? copy : user);
-    if (!tensor.reordered || tensor.written)
-      continue;
-    tensor.reorder.set(DNNL_ARG_FROM, user);
-    tensor.reorder.set(DNNL_ARG_TO, copy);
-    if (llvm::Error error = tensor.reorder.execute(context.scratch))
+    if (tensor.written)
+      primitive.set(tensor.argument,
+                    tensor.reordered ? copy : context.resolve(*tensor.ref));
+    else if (llvm::Error error = bringIn(tensor, copy, context))
       return error;
   }
   if (llvm::Error error = primitive.execute(context.scratch))

@@ -30,9 +30,15 @@ struct RunContext {
   /// At least `scratchBytes()` bytes, 64-byte aligned, shared by all commands
   /// of the run: contents are undefined at the start of a command.
   char *scratch;
+  /// What each buffer holds, as in `LtcRunArguments::parameter_contents`;
+  /// empty: unknown.
+  llvm::ArrayRef<uint64_t> contents = {};
 
   char *resolve(const BufferRef &ref) const {
     return buffers[ref.buffer()] + ref.offset();
+  }
+  uint64_t contentsOf(const BufferRef &ref) const {
+    return contents.empty() ? 0 : contents[ref.buffer()];
   }
 };
 

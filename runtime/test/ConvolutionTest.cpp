@@ -218,6 +218,54 @@ Case simple(int rank, int64_t size, int64_t window) {
   return c;
 }
 
+/// Runs with `parameter_contents` that tell the truth, and with one that lies.
+void checkKeptWeight(ConvolutionCall::Kind kind) {
+  Case c = simple(2, 4, 3);
+  c.dtype = FLOAT32;
+  c.inputs = 64, c.outputs = 48;
+  std::mt19937 generator(5);
+  Operands operands(c, generator);
+  Run run(c, kind, operands);
+  bool isForward = kind == ConvolutionCall::FORWARD;
+  HostTensor &result = isForward ? operands.output : operands.input;
+  std::vector<char> &weight = operands.weight.bytes;
+  size_t before = ltcKeptWeightBytes();
+  {
+    Program program(run.builder.message);
+    auto runWith = [&](uint64_t ofWeight) {
+      std::fill(result.bytes.begin(), result.bytes.end(), -1);
+      // Parameters: input and weight, or weight and output.
+      uint64_t contents[] = {isForward ? 0 : ofWeight,
+                             isForward ? ofWeight : 0};
+      poisonArenas();
+      EXPECT_EQ(
+          program.run(run.parameters, run.outputs, 2, {}, nullptr, contents),
+          "");
+      return result.bytes;
+    };
+    const std::vector<char> expected = runWith(0), zeros(expected.size());
+    EXPECT_EQ(runWith(0), expected);
+    EXPECT_EQ(runWith(7), expected);
+    EXPECT_EQ(ltcKeptWeightBytes(), before) << "seen once only";
+    EXPECT_EQ(runWith(7), expected);
+    if (ltcKeptWeightBytes() == before)
+      GTEST_SKIP() << "oneDNN takes weights as they are on this CPU";
+    std::fill(weight.begin(), weight.end(), 0);
+    EXPECT_EQ(runWith(7), expected) << "what was kept is used";
+    EXPECT_EQ(runWith(8), zeros);
+    EXPECT_EQ(ltcKeptWeightBytes(), before) << "others' memory is given back";
+    EXPECT_EQ(runWith(8), zeros);
+    EXPECT_EQ(runWith(8), zeros);
+    EXPECT_GT(ltcKeptWeightBytes(), before);
+    std::fill(weight.begin(), weight.end(), 1);
+    EXPECT_NE(runWith(0), zeros) << "unknown contents are read again";
+    runWith(9);
+    runWith(9);
+    EXPECT_GT(ltcKeptWeightBytes(), before);
+  }
+  EXPECT_EQ(ltcKeptWeightBytes(), before) << "the executable has gone";
+}
+
 const DType kDTypes[] = {UINT8,   INT8,     INT16,   INT32,  INT64,
                          FLOAT16, BFLOAT16, FLOAT32, FLOAT64};
 
@@ -322,6 +370,11 @@ TEST(Convolution, EmptyBatch) {
     c.bias = true;
     check(c);
   }
+}
+
+TEST(Convolution, WeightsThatStayAreKept) {
+  checkKeptWeight(ConvolutionCall::FORWARD);
+  checkKeptWeight(ConvolutionCall::BACKWARD_INPUT);
 }
 
 TEST(Convolution, EveryInstructionSet) {

@@ -265,7 +265,7 @@ Program::~Program() { ltcExecutableDestroy(executable); }
 std::string Program::run(const std::vector<void *> &parameters,
                          const std::vector<void *> &outputs, int numThreads,
                          const std::vector<LtcScalar> &scalars,
-                         int64_t *nanoseconds) {
+                         int64_t *nanoseconds, const uint64_t *contents) {
   if (!executable)
     return "not loaded";
   LtcRunArguments arguments{};
@@ -274,5 +274,6 @@ std::string Program::run(const std::vector<void *> &parameters,
   arguments.outputs = outputs.data();
   arguments.num_threads = numThreads;
   arguments.command_nanoseconds = nanoseconds;
+  arguments.parameter_contents = contents;
   return takeMessage(ltcExecutableRun(executable, &arguments));
 }

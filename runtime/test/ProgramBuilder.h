@@ -80,7 +80,8 @@ public:
   std::string run(const std::vector<void *> &parameters,
                   const std::vector<void *> &outputs, int numThreads = 2,
                   const std::vector<LtcScalar> &scalars = {},
-                  int64_t *nanoseconds = nullptr);
+                  int64_t *nanoseconds = nullptr,
+                  const uint64_t *contents = nullptr);
 
   LtcExecutable executable;
 };

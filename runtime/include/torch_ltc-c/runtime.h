@@ -67,6 +67,8 @@ LTC_EXPORT size_t ltcExecutableArenaBytes(LtcExecutable executable);
 /// Bytes that this process has mapped for arenas, idle ones included: runs one
 /// after the other share one arena, of the largest program.
 LTC_EXPORT size_t ltcArenaPoolBytes(void);
+/// Bytes of the weights that executables keep in the libraries' order.
+LTC_EXPORT size_t ltcKeptWeightBytes(void);
 LTC_EXPORT size_t ltcExecutableNumKernels(LtcExecutable executable);
 LTC_EXPORT size_t ltcExecutableNumCommands(LtcExecutable executable);
 
@@ -108,6 +110,11 @@ typedef struct {
   /// Optional: after an error, 1 if the donated parameters are as they were
   /// before the run, 0 if some may have been overwritten.
   int *parameters_intact;
+  /// Optional: one number a tensor parameter that stands for its bytes: while
+  /// the number is the same, so are they. 0: they may have changed. The weights
+  /// of a convolution that a run finds as the run before it did are kept in
+  /// the library's own order from then on.
+  const uint64_t *parameter_contents;
 } LtcRunArguments;
 
 /// Runs the program on the calling thread (parallel parts on libgomp's pool).

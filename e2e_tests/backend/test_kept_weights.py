@@ -1,0 +1,152 @@
+"""Weights that steps don't change stay in the library's order (keep_weights)."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_ltc
+from torch import nn
+from torch.nn import functional as F
+
+
+def kept_bytes() -> int:
+    torch_ltc.wait_device_ops()
+    return torch.lazy.memory_stats()["kept_weight_bytes"]
+
+
+def convolution() -> nn.Conv2d:
+    """oneDNN wants its weight in blocks of 8 or 16 channels."""
+    torch.manual_seed(0)
+    return nn.Conv2d(32, 64, 3, bias=False)
+
+
+class Inference:
+    """Steps of a convolution, compared with eager's."""
+
+    def __init__(self) -> None:
+        torch.lazy.empty_cache()
+        self.eager = convolution()
+        self.lazy = convolution().to("lazy")
+        self.before = kept_bytes()
+
+    def step(self) -> int:
+        """Bytes that are kept after it."""
+        x = torch.randn(2, 32, 9, 9)
+        with torch.no_grad():
+            result = self.lazy(x.to("lazy"))
+        torch.testing.assert_close(result.cpu(), self.eager(x).detach())
+        return kept_bytes() - self.before
+
+
+@pytest.fixture
+def inference() -> Inference:
+    inference = Inference()
+    if not inference.step() + inference.step() + inference.step():
+        pytest.skip("oneDNN takes weights as they are on this CPU")
+    return inference
+
+
+def test_from_the_second_step_on() -> None:
+    inference = Inference()
+    assert inference.step() == 0
+    bytes_kept = inference.step()
+    assert bytes_kept in (0, inference.eager.weight.nbytes)
+    assert inference.step() == bytes_kept
+
+
+def test_freed_with_the_program(inference: Inference) -> None:
+    torch.lazy.empty_cache()
+    assert kept_bytes() <= inference.before
+
+
+def test_option(inference: Inference) -> None:
+    with torch_ltc.config(keep_weights=False):
+        assert inference.step() == inference.step() == 0
+    inference.step()
+    assert inference.step() > 0
+
+
+WRITES = {
+    "in place": lambda weight: weight.mul_(2),
+    "through a view": lambda weight: weight[3].zero_(),
+    "data": lambda weight: weight.data.add_(1),
+    "copy": lambda weight: weight.copy_(torch.ones(64, 32, 3, 3)),
+    "other memory": lambda weight: setattr(weight, "data", weight.data * 3),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_written_between_steps(inference: Inference, write: str) -> None:
+    with torch.no_grad():
+        for convolution in (inference.eager, inference.lazy):
+            WRITES[write](convolution.weight)
+    torch_ltc.mark_step()
+    assert inference.step() == 0
+    assert inference.step() > 0
+
+
+def test_written_in_the_step(inference: Inference) -> None:
+    """The update may overwrite the weight whose copy another program keeps."""
+    for number in range(6):
+        if number % 3 < 2:
+            for module in (inference.eager, inference.lazy):
+                with torch.no_grad():
+                    module.weight.mul_(0.5)
+        inference.step()
+
+
+def test_loaded(inference: Inference) -> None:
+    state = {"weight": torch.randn(64, 32, 3, 3)}
+    inference.eager.load_state_dict(state)
+    inference.lazy.load_state_dict(state)
+    assert inference.step() == 0
+    assert inference.step() > 0
+
+
+def test_nothing_is_kept_while_training() -> None:
+    torch.lazy.empty_cache()
+    before = kept_bytes()
+    eager, lazy = convolution(), convolution().to("lazy")
+    optimizers = [torch.optim.AdamW(m.parameters(), 1e-2) for m in (eager, lazy)]
+    for _ in range(4):
+        x = torch.randn(2, 32, 9, 9)
+        for module, optimizer in zip((eager, lazy), optimizers):
+            optimizer.zero_grad()
+            module(x.to(module.weight.device)).square().mean().backward()
+            optimizer.step()
+        torch_ltc.mark_step()
+        assert kept_bytes() == before
+    torch.testing.assert_close(lazy.weight.cpu(), eager.weight, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_trained_and_frozen(captured: bool) -> None:
+    """Both kinds in one program, and the frozen one's gradient by its input."""
+    torch.lazy.empty_cache()
+    before = kept_bytes()
+    results = []
+    for device in ("cpu", "lazy"):
+        torch.manual_seed(0)
+        first, frozen = nn.Conv2d(3, 32, 3).to(device), nn.Conv2d(32, 64, 3).to(device)
+        frozen.requires_grad_(False)
+        optimizer = torch.optim.SGD(first.parameters(), 1e-2)
+
+        def step(x, first=first, frozen=frozen, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = F.relu(frozen(first(x))).mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = torch_ltc.capture(step) if captured and device == "lazy" else step
+        torch.manual_seed(1)
+        losses = []
+        for number in range(8):
+            if number == 5:
+                with torch.no_grad():
+                    frozen.weight.neg_()
+            losses.append(run(torch.randn(2, 3, 12, 12).to(device)).detach().cpu())
+            torch_ltc.mark_step()
+        results.append(torch.stack(losses))
+    torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+    assert kept_bytes() - before in (0, 2 * frozen.weight.nbytes, frozen.weight.nbytes)
