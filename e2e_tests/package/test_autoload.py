@@ -64,7 +64,7 @@ def test_nothing_heavy_is_imported() -> None:
 AT_IMPORT = {
     "_C", "_autoload", "_backend", "autocast", "config", "custom_ops", "device_module",
     "device_names", "formulas", "formulas_pooling", "formulas_random", "formulas_selection", "messages", "metrics", "modules",
-    "naming", "nested_tensors", "optimizers", "scripted", "serialization", "step", "storages", "tied_parameters",
+    "naming", "nested_tensors", "optimizers", "saved_tensors", "scripted", "serialization", "step", "storages", "tied_parameters",
     "transforms", "version",
 }  # fmt: skip
 

@@ -53,6 +53,7 @@ SHARED: dict[str, Program] = {
     "index_copy_": lambda x: x[1:].index_copy_(0, rows(x), x[:-1]),
     "index_put_": lambda x: x[1:].index_put_((rows(x),), x[:-1]),
     "scatter_": lambda x: x[1:].scatter_(0, places(x), x[:-1]),
+    "nonzero out": lambda x: torch.nonzero(whole := x.long(), out=whole),
     "scatter_add_": lambda x: x[1:].scatter_add_(0, places(x), x[1:]),
     "put_": lambda x: x[1:].put_(rows(x), x[1, :4]),
 }
@@ -68,6 +69,7 @@ REPEATED: dict[str, Program] = {
     "scatter_": lambda x: x[:1].expand(4, 5).scatter_(0, places(x), 1.0),
     "foreach": lambda x: torch._foreach_mul_([x[:1].expand(5, 5)], 2.0),
     "foreach copy": lambda x: torch._foreach_copy_([x[:1].expand(5, 5)], [x * 2]),
+    "ldexp_": lambda x: x[:1].expand(4, 5).ldexp_(places(x)),
     "mvlgamma_": lambda x: (x[:1] + 4).expand(5, 5).mvlgamma_(2),
     "add out": lambda x: torch.add(x, 1, out=x[:1].clone().expand(5, 5)),
     "mm out": lambda x: torch.mm(x, x, out=x[:1].clone().expand(5, 5)),

@@ -59,6 +59,9 @@ void registerSparseFallbacks(const AtenOps &ops);
 /// them, and all that may meet them.
 void registerRefusedLayouts();
 void registerRefusedFallbacks();
+/// Of an op that may return a first tensor of the device; see
+/// dispatch_modes.cpp.
+void registerUnderModes(const c10::OperatorName &op);
 
 } // namespace torch_ltc
 

@@ -78,6 +78,7 @@ def _connect() -> None:
         modules,
         naming,
         nested_tensors,
+        saved_tensors,
         scripted,
         serialization,
         step,
@@ -92,6 +93,7 @@ def _connect() -> None:
     modules.install()
     nested_tensors.install()
     formulas.install()
+    saved_tensors.install()
     scripted.install()
     custom_ops.install()
     step.install()

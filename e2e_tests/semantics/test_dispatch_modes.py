@@ -1,0 +1,164 @@
+"""Under a TorchDispatchMode everything is as without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch_ltc
+from semantics.comparison import compare
+from torch import nn
+from torch.autograd.graph import allow_mutation_on_saved_tensors
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+
+class Listener(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ops: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.ops.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+#: Each makes tensors on the device that it gets.
+NEW: dict[str, Callable[[torch.device], torch.Tensor]] = {
+    "zeros": lambda d: torch.zeros(3, 2, device=d),
+    "empty": lambda d: torch.empty(3, 2, device=d).fill_(1),
+    "empty_strided": lambda d: torch.empty_strided((3, 2), (1, 3), device=d).fill_(1),
+    "full": lambda d: torch.full((3, 2), 2.5, device=d),
+    "eye": lambda d: torch.eye(3, device=d),
+    "arange": lambda d: torch.arange(6, device=d).view(3, 2),
+    "rand": lambda d: torch.rand(3, 2, device=d),
+    "randint": lambda d: torch.randint(9, (3, 2), device=d),
+    "tensor": lambda d: torch.tensor([[1.0, 2.0], [3.0, 4.0]], device=d),
+    "moved": lambda d: torch.ones(3, 2).to(d),
+    "moved and cast": lambda d: torch.ones(3, 2).to(d, torch.float64),
+    "like": lambda d: torch.ones_like(torch.zeros(3, 2, device=d)),
+    "new": lambda d: torch.zeros(3, device=d).new_ones(3, 2),
+    "moved with a gradient": lambda d: torch.ones(3, 2, requires_grad=True).to(d) * 1,
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_writes_through_views_of_new_tensors(name: str) -> None:
+    def program(x: torch.Tensor) -> list:
+        torch.manual_seed(3)
+        with Listener():
+            new = NEW[name](x.device)
+            row = new[0]
+            row.mul_(2)
+            new[:, 1].fill_(7)
+        new[1:].add_(1)
+        return [new, row, new.sum()]
+
+    compare(program, torch.zeros(()))
+
+
+def test_gradient_of_what_was_moved() -> None:
+    def program(x: torch.Tensor) -> list:
+        leaf = torch.arange(4.0).requires_grad_()
+        with Listener():
+            moved = leaf.to(x.device)
+            y = moved * moved
+            y[0].zero_()
+            y.sum().backward()
+        return [leaf.grad.to(x.device), y]
+
+    compare(program, torch.zeros(()))
+
+
+def test_an_operand_stays_below_the_mode() -> None:
+    """What functionalisation asked for isn't wrapped once more."""
+    listener = Listener()
+    x = torch.zeros(3, device="lazy")
+    with listener:
+        y = x.new_full((3,), 2.0)
+        y[0].add_(1)
+        z = torch.zeros_like(x, dtype=torch.int64)
+    assert y.tolist() == [3, 2, 2] and z.tolist() == [0, 0, 0]
+    assert "aten.lift.default" not in listener.ops
+
+
+def train(device: str, mode: TorchDispatchMode) -> list[float]:
+    torch.manual_seed(0)
+    losses = []
+    with mode:
+        model = nn.Sequential(
+            nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.3),
+            nn.Flatten(), nn.Linear(144, 5),
+        ).to(device)  # fmt: skip
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+        for _ in range(4):
+            x = torch.randn(2, 1, 8, 8).to(device)
+            scale = torch.eye(8, device=device)
+            scale[0].fill_(2)
+            target = torch.tensor([1, 2], device=device)
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x @ scale), target)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    return losses
+
+
+def test_training_and_its_flops() -> None:
+    flops = FlopCounterMode(display=False), FlopCounterMode(display=False)
+    torch_ltc.reset_metrics()
+    losses = [train(d, mode) for d, mode in zip(("cpu", "lazy"), flops)]
+    torch.testing.assert_close(losses[1], losses[0], rtol=1e-4, atol=1e-5)
+    assert flops[1].get_total_flops() == flops[0].get_total_flops() > 0
+    assert torch_ltc.metrics()["fallback_calls"] == 0
+
+
+def of_a_product(x: torch.Tensor) -> list:
+    leaf = x.detach().requires_grad_()
+    y = leaf.clone()
+    product = y * y
+    y.mul_(3)
+    (product.sum() + y.sum()).backward()
+    return [leaf.grad, y]
+
+
+def through_a_view(x: torch.Tensor) -> list:
+    leaf = x.detach().requires_grad_()
+    y = leaf.clone()
+    square = (y**2).sum()
+    y[0].sin_()
+    return list(torch.autograd.grad(square + y.sum(), leaf))
+
+
+def of_a_weight(x: torch.Tensor) -> list:
+    weight = x.detach().requires_grad_()
+    loss = (x @ weight.t()).relu().sum()
+    with torch.no_grad():
+        weight.mul_(2)
+    loss.backward()
+    return [weight, weight.grad]
+
+
+def twice(x: torch.Tensor) -> list:
+    leaf = x.detach().requires_grad_()
+    (first,) = torch.autograd.grad((leaf**3).sum(), leaf, create_graph=True)
+    return [first.detach(), *torch.autograd.grad(first.sum(), leaf)]
+
+
+@pytest.mark.parametrize("program", [of_a_product, through_a_view, of_a_weight, twice])
+def test_saved_tensors_that_are_written(program: Callable) -> None:
+    def allowed(x: torch.Tensor) -> list:
+        with allow_mutation_on_saved_tensors():
+            return program(x)
+
+    compare(allowed, torch.arange(6.0).view(2, 3))
+
+
+def test_saved_tensors_outside_their_context() -> None:
+    x = torch.ones(3, device="lazy", requires_grad=True)
+    with allow_mutation_on_saved_tensors():
+        loss = (x * x).sum()
+    with pytest.raises(AssertionError, match="outside of the 'allow_mutation"):
+        loss.backward()
