@@ -218,6 +218,16 @@ v1 = aten.select.int(v0, 0, 1)
 aten.as_strided_.default(v0, [1], [0])
 v2 = aten.as_strided.default(v1, [], [])
 """,
+    # Nearly a pole of lgamma, from below.
+    "lgamma of what mish has left": """
+v7 = grid(777, [1, 2, 3, 5], torch.float32)
+v8 = grid(788, [2, 1, 1, 1], torch.float32).requires_grad_()
+v9 = noise(200, [2], torch.float32)
+v10 = aten.convolution.default(v7, v8, v9, [2, 2], [1, 0], [1, 1], False, [0, 0], 2)
+v18 = aten.digamma.default(v10)
+v21 = aten.mish.default(v18)
+aten.lgamma_.default(v21)
+""",
     # In place, and showing one element three times.
     "as_strided_ with a stride of 0": """
 v79 = grid(1, [1], torch.float64)

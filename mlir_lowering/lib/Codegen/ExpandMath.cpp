@@ -8,6 +8,8 @@
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
+#include <limits>
+
 namespace mlir::torch_ltc {
 #define GEN_PASS_DEF_EXPANDMATH
 #include "torch_ltc/Codegen/Passes.h.inc"
@@ -22,6 +24,65 @@ bool usePolynomial(StringRef function) {
       "math.tanh", "math.erf",  "math.exp",   "math.expm1",
       "math.log",  "math.log2", "math.log1p", "math.atan"};
   return llvm::is_contained(accurate, function);
+}
+
+/// The f64 forms of log(1 + x) and exp(x) - 1 that MLIR 22 has lose all digits
+/// of a small x. The quotients below make up for the rounding of 1 + x and of
+/// exp(x): W. Kahan, in N. Higham, "Accuracy and Stability of Numerical
+/// Algorithms", 1.14.1 and problem 1.5.
+struct Doubles {
+  Doubles(PatternRewriter &rewriter, Location loc)
+      : rewriter(rewriter), loc(loc) {}
+
+  Value constant(double value) {
+    return arith::ConstantOp::create(rewriter, loc,
+                                     rewriter.getF64FloatAttr(value));
+  }
+  template <typename OpTy, typename... Operands>
+  Value make(Operands... operands) {
+    return OpTy::create(rewriter, loc, operands...);
+  }
+  /// `chosen` where `value` equals `number`.
+  Value where(Value value, double number, Value chosen, Value other) {
+    Value isEqual =
+        make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, value, constant(number));
+    return make<arith::SelectOp>(isEqual, chosen, other);
+  }
+
+  PatternRewriter &rewriter;
+  Location loc;
+};
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+LogicalResult expandLog1p(math::Log1pOp op, PatternRewriter &rewriter) {
+  if (!op.getType().isF64())
+    return failure();
+  Doubles d(rewriter, op.getLoc());
+  Value x = op.getOperand();
+  Value sum = d.make<arith::AddFOp>(x, d.constant(1));
+  Value rounded = d.make<arith::SubFOp>(sum, d.constant(1));
+  Value log = d.make<math::LogOp>(sum);
+  Value result =
+      d.make<arith::MulFOp>(log, Value(d.make<arith::DivFOp>(x, rounded)));
+  result = d.where(sum, kInfinity, sum, result);
+  rewriter.replaceOp(op, d.where(sum, 1, x, result));
+  return success();
+}
+
+LogicalResult expandExpM1(math::ExpM1Op op, PatternRewriter &rewriter) {
+  if (!op.getType().isF64())
+    return failure();
+  Doubles d(rewriter, op.getLoc());
+  Value x = op.getOperand();
+  Value exp = d.make<math::ExpOp>(x);
+  Value difference = d.make<arith::SubFOp>(exp, d.constant(1));
+  Value ratio = d.make<arith::DivFOp>(x, Value(d.make<math::LogOp>(exp)));
+  Value result = d.make<arith::MulFOp>(difference, ratio);
+  result = d.where(difference, -1, difference, result);
+  result = d.where(exp, kInfinity, exp, result);
+  rewriter.replaceOp(op, d.where(exp, 1, x, result));
+  return success();
 }
 
 /// Runs arithmetic and math functions on bfloat16 and half values in f32.
@@ -120,6 +181,8 @@ class ExpandMath : public impl::ExpandMathBase<ExpandMath> {
       RewritePatternSet patterns(&getContext());
       populateMathAlgebraicSimplificationPatterns(patterns);
       populateMathPolynomialApproximationPatterns(patterns, usePolynomial);
+      patterns.add(expandLog1p);
+      patterns.add(expandExpM1);
       arith::populateCeilFloorDivExpandOpsPatterns(patterns);
       math::populateExpansionPatterns(
           patterns, {"math.tan", "math.sinh", "math.cosh", "math.fpowi",

@@ -168,7 +168,8 @@ Value torch_ltc::emitLogitBackward(ElementwiseBody &s) {
                       : s.constant(std::numeric_limits<double>::quiet_NaN());
   Value isOutside = s.logicalOr(s.compare(Comparison::lt, x, low),
                                 s.compare(Comparison::gt, x, s.sub(one, low)));
-  Value slope = s.div(grad, s.mul(x, s.sub(one, x)));
+  // At -0 as at 0.
+  Value slope = s.div(grad, s.abs(s.mul(x, s.sub(one, x))));
   return s.select(isOutside, outside, slope);
 }
 

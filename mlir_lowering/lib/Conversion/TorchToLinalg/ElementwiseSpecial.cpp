@@ -70,8 +70,9 @@ Value torch_ltc::emitErfinv(ElementwiseBody &s) {
 namespace {
 // The operand on its way to where the series is exact enough.
 struct GammaOperand {
-  /// Whether it was below 0.5; its distance to the integer below it.
-  Value isReflected, fraction;
+  /// Whether it was below 0.5; its distance to the nearest integer, and whether
+  /// that lies above it.
+  Value isReflected, distance, isBelow;
   /// The operand or 1 - operand, and the same moved beyond 8.
   Value z, w;
   /// Whether z is large enough as it is.
@@ -84,7 +85,10 @@ static constexpr int kShift = 8;
 static GammaOperand reflectAndShift(ScalarBuilder &d, Value x) {
   GammaOperand g;
   g.isReflected = d.compare(Comparison::lt, x, d.constant(0.5));
-  g.fraction = d.sub(x, d.unary<math::FloorOp>(x));
+  // Both differences are exact: the poles at small negative numbers are met.
+  Value nearest = d.unary<math::RoundEvenOp>(x);
+  g.isBelow = d.compare(Comparison::lt, x, nearest);
+  g.distance = d.abs(d.sub(x, nearest));
   g.z = d.select(g.isReflected, d.sub(d.constant(1), x), x);
   g.isLarge = d.compare(Comparison::gt, g.z, d.constant(20));
   g.w = d.select(g.isLarge, g.z, d.add(g.z, d.constant(kShift)));
@@ -107,7 +111,7 @@ Value torch_ltc::emitLgamma(ElementwiseBody &s) {
     Value half = d.constant(0.5 * std::log(2 * std::numbers::pi));
     Value direct = d.sub(d.add(d.add(stirling, half), series), d.log(product));
     Value sine =
-        d.unary<math::SinOp>(d.mul(g.fraction, d.constant(std::numbers::pi)));
+        d.unary<math::SinOp>(d.mul(g.distance, d.constant(std::numbers::pi)));
     Value mirror = d.log(d.div(d.constant(std::numbers::pi), d.abs(sine)));
     Value result = d.select(g.isReflected, d.sub(mirror, direct), direct);
     Value isInfinite =
@@ -136,11 +140,12 @@ Value torch_ltc::emitDigamma(ElementwiseBody &s) {
     direct = d.sub(d.sub(direct, series), sum);
     Value cotangent = d.div(
         d.constant(std::numbers::pi),
-        d.unary<math::TanOp>(d.mul(g.fraction, d.constant(std::numbers::pi))));
+        d.unary<math::TanOp>(d.mul(g.distance, d.constant(std::numbers::pi))));
+    cotangent = d.select(g.isBelow, d.neg(cotangent), cotangent);
     Value result = d.select(g.isReflected, d.sub(direct, cotangent), direct);
     // Poles: torch has an infinity at 0 only.
     Value zero = d.constant(0);
-    Value isPole = d.logicalAnd(d.compare(Comparison::eq, g.fraction, zero),
+    Value isPole = d.logicalAnd(d.compare(Comparison::eq, g.distance, zero),
                                 d.compare(Comparison::lt, x, zero));
     result = d.select(isPole, d.constant(kNaN), result);
     return d.select(d.compare(Comparison::eq, x, zero),
