@@ -74,7 +74,19 @@ class Drawing:
             drawn += self._attempt()
             self._between()
         self._gradients()
-        return Program(self.seed, self.lines)
+        return Program(self.seed, self._accepted())
+
+    def _accepted(self) -> list[Line]:
+        """The lines up to the first that eager refuses after all: of an op that
+        wasn't drawn, autograd may remember a write that was taken back."""
+        scope = scope_of("cpu", lambda name, tensor: None)
+        torch.manual_seed(self.seed)
+        for number, line in enumerate(self.lines):
+            try:
+                exec(line.text, scope)
+            except Exception:
+                return self.lines[:number]
+        return self.lines
 
     # What rules of arguments use.
 
