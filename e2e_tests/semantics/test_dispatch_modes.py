@@ -156,6 +156,17 @@ def test_saved_tensors_that_are_written(program: Callable) -> None:
     compare(allowed, torch.arange(6.0).view(2, 3))
 
 
+def test_a_saved_cpu_tensor_is_written_from_a_lazy_one() -> None:
+    lazy = torch.ones(3, device="lazy")
+    with allow_mutation_on_saved_tensors():
+        leaf = torch.arange(3.0).requires_grad_()
+        y = leaf * 1
+        square = (y**2).sum()
+        y.detach().copy_(lazy * 7)
+        square.backward()
+    assert leaf.grad.tolist() == [0, 2, 4]
+
+
 def test_saved_tensors_outside_their_context() -> None:
     x = torch.ones(3, device="lazy", requires_grad=True)
     with allow_mutation_on_saved_tensors():

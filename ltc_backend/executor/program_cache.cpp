@@ -6,8 +6,6 @@
 #include "executor/graph_difference.h"
 #include "memory/blocking.h"
 
-#include "torch_ltc-c/runtime.h"
-
 #include <algorithm>
 #include <deque>
 #include <list>

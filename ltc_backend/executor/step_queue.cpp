@@ -139,13 +139,13 @@ private:
       return inputError;
     std::vector<void *> parameters, outputs;
     std::vector<uint64_t> contents;
-    bool keepsWeights = config().keep_weights.get();
     for (const BufferPtr &buffer : step.parameters) {
       parameters.push_back(buffer->data());
-      if (keepsWeights)
-        contents.push_back(buffer->contents());
+      contents.push_back(buffer->contents());
     }
-    step.conditions.parameterContents = contents;
+    RunConditions conditions = step.conditions;
+    if (config().keep_weights.get())
+      conditions.parameterContents = contents;
     try {
       for (size_t i = 0; i < step.outputs.size(); ++i) {
         Buffer &buffer = *step.outputs[i];
@@ -166,7 +166,7 @@ private:
       span.before("torch_ltc::execute " + step.program->name.substr(0, 12));
     RunningStepScope running;
     try {
-      step.program->run(parameters, step.scalars, outputs, step.conditions);
+      step.program->run(parameters, step.scalars, outputs, conditions);
       return "";
     } catch (const RunError &error) {
       areParametersIntact = error.parametersIntact;

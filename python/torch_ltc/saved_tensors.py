@@ -3,7 +3,9 @@
 PyTorch's context manager finds out by addresses which saved tensors a write
 reaches, and lazy tensors have none (torch 2.13). What a lazy tensor holds is a
 value that no write changes, so a copy of it costs one traced op and no memory
-of its own as long as nothing is written.
+of its own as long as nothing is written. The other half of the context manager, a
+dispatch mode that copies what is written to, is below functionalisation, where
+no op writes to a lazy tensor.
 """
 
 from __future__ import annotations
@@ -48,20 +50,6 @@ def _with_lazy_tensors(init: Any) -> Any:
     return wrapper
 
 
-def _only_elsewhere(function: Any) -> Any:
-    """Below the hooks a write to a lazy tensor needn't be noticed."""
-
-    @functools.wraps(function)
-    def dispatch(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None):
-        values = torch.utils._pytree.tree_leaves((args, kwargs))
-        if any(isinstance(v, torch.Tensor) and v.device.type == "lazy" for v in values):
-            return func(*args, **(kwargs or {}))
-        return function(self, func, types, args, kwargs)
-
-    return dispatch
-
-
 def install() -> None:
-    saved, mode = graph._swap_with_cloned, graph._CloneArgBeforeMutateMode
+    saved = graph._swap_with_cloned
     saved.__init__ = _with_lazy_tensors(saved.__init__)
-    mode.__torch_dispatch__ = _only_elsewhere(mode.__torch_dispatch__)

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -26,62 +27,52 @@ bool usePolynomial(StringRef function) {
   return llvm::is_contained(accurate, function);
 }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Value f64(ImplicitLocOpBuilder &b, double value) {
+  return arith::ConstantOp::create(b, b.getF64FloatAttr(value));
+}
+
+/// `chosen` where `value` equals `number`, else `other`.
+Value selectWhere(ImplicitLocOpBuilder &b, Value value, double number,
+                  Value chosen, Value other) {
+  Value isEqual = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, value,
+                                        f64(b, number));
+  return arith::SelectOp::create(b, isEqual, chosen, other);
+}
+
 /// The f64 forms of log(1 + x) and exp(x) - 1 that MLIR 22 has lose all digits
 /// of a small x. The quotients below make up for the rounding of 1 + x and of
 /// exp(x): W. Kahan, in N. Higham, "Accuracy and Stability of Numerical
 /// Algorithms", 1.14.1 and problem 1.5.
-struct Doubles {
-  Doubles(PatternRewriter &rewriter, Location loc)
-      : rewriter(rewriter), loc(loc) {}
-
-  Value constant(double value) {
-    return arith::ConstantOp::create(rewriter, loc,
-                                     rewriter.getF64FloatAttr(value));
-  }
-  template <typename OpTy, typename... Operands>
-  Value make(Operands... operands) {
-    return OpTy::create(rewriter, loc, operands...);
-  }
-  /// `chosen` where `value` equals `number`.
-  Value where(Value value, double number, Value chosen, Value other) {
-    Value isEqual =
-        make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, value, constant(number));
-    return make<arith::SelectOp>(isEqual, chosen, other);
-  }
-
-  PatternRewriter &rewriter;
-  Location loc;
-};
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 LogicalResult expandLog1p(math::Log1pOp op, PatternRewriter &rewriter) {
   if (!op.getType().isF64())
     return failure();
-  Doubles d(rewriter, op.getLoc());
-  Value x = op.getOperand();
-  Value sum = d.make<arith::AddFOp>(x, d.constant(1));
-  Value rounded = d.make<arith::SubFOp>(sum, d.constant(1));
-  Value log = d.make<math::LogOp>(sum);
-  Value result =
-      d.make<arith::MulFOp>(log, Value(d.make<arith::DivFOp>(x, rounded)));
-  result = d.where(sum, kInfinity, sum, result);
-  rewriter.replaceOp(op, d.where(sum, 1, x, result));
+  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+  Value x = op.getOperand(), one = f64(b, 1);
+  Value sum = arith::AddFOp::create(b, x, one);
+  Value rounded = arith::SubFOp::create(b, sum, one);
+  Value ratio = arith::DivFOp::create(b, x, rounded);
+  Value log = math::LogOp::create(b, sum);
+  Value result = arith::MulFOp::create(b, log, ratio);
+  result = selectWhere(b, sum, kInfinity, sum, result);
+  rewriter.replaceOp(op, selectWhere(b, sum, 1, x, result));
   return success();
 }
 
 LogicalResult expandExpM1(math::ExpM1Op op, PatternRewriter &rewriter) {
   if (!op.getType().isF64())
     return failure();
-  Doubles d(rewriter, op.getLoc());
+  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
   Value x = op.getOperand();
-  Value exp = d.make<math::ExpOp>(x);
-  Value difference = d.make<arith::SubFOp>(exp, d.constant(1));
-  Value ratio = d.make<arith::DivFOp>(x, Value(d.make<math::LogOp>(exp)));
-  Value result = d.make<arith::MulFOp>(difference, ratio);
-  result = d.where(difference, -1, difference, result);
-  result = d.where(exp, kInfinity, exp, result);
-  rewriter.replaceOp(op, d.where(exp, 1, x, result));
+  Value exp = math::ExpOp::create(b, x);
+  Value difference = arith::SubFOp::create(b, exp, f64(b, 1));
+  Value log = math::LogOp::create(b, exp);
+  Value ratio = arith::DivFOp::create(b, x, log);
+  Value result = arith::MulFOp::create(b, difference, ratio);
+  result = selectWhere(b, difference, -1, difference, result);
+  result = selectWhere(b, exp, kInfinity, exp, result);
+  rewriter.replaceOp(op, selectWhere(b, exp, 1, x, result));
   return success();
 }
 

@@ -85,7 +85,7 @@ static constexpr int kShift = 8;
 static GammaOperand reflectAndShift(ScalarBuilder &d, Value x) {
   GammaOperand g;
   g.isReflected = d.compare(Comparison::lt, x, d.constant(0.5));
-  // Both differences are exact: the poles at small negative numbers are met.
+  // This difference is exact, so that the pole is met from below 0, too.
   Value nearest = d.unary<math::RoundEvenOp>(x);
   g.isBelow = d.compare(Comparison::lt, x, nearest);
   g.distance = d.abs(d.sub(x, nearest));
@@ -112,7 +112,7 @@ Value torch_ltc::emitLgamma(ElementwiseBody &s) {
     Value direct = d.sub(d.add(d.add(stirling, half), series), d.log(product));
     Value sine =
         d.unary<math::SinOp>(d.mul(g.distance, d.constant(std::numbers::pi)));
-    Value mirror = d.log(d.div(d.constant(std::numbers::pi), d.abs(sine)));
+    Value mirror = d.log(d.div(d.constant(std::numbers::pi), sine));
     Value result = d.select(g.isReflected, d.sub(mirror, direct), direct);
     Value isInfinite =
         d.compare(Comparison::eq, d.abs(x), d.constant(kInfinity));
