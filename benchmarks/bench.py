@@ -1,6 +1,7 @@
 """Training steps on device "lazy" against its peers, side by side.
 
     ./dev bench                  # or: python benchmarks/bench.py --help
+    ./dev bench --set scripts    # whole scripts: benchmarks/scripts
 
 docs/benchmarks.md explains how to read what it prints.
 """
@@ -11,6 +12,7 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -153,7 +155,15 @@ def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Pa
     return path
 
 
+def compare_scripts(arguments: list[str]) -> int:
+    """`--set scripts`: whole scripts have options and a table of their own."""
+    program = Path(__file__).parent / "scripts" / "compare.py"
+    return subprocess.run([sys.executable, str(program), *arguments]).returncode
+
+
 def main(arguments: list[str]) -> int:
+    if arguments[:2] == ["--set", "scripts"]:
+        return compare_scripts(arguments[2:])
     options = parse(arguments)
     # Wide enough for the table when the output goes to a file.
     console = Console(width=None if sys.stdout.isatty() else 150)

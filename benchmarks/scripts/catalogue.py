@@ -1,0 +1,29 @@
+"""The scripts by name."""
+
+from __future__ import annotations
+
+import language
+import reinforcement
+import science
+import vision
+
+SCRIPTS = {
+    function.__name__: function
+    for function in (
+        language.word_language_model,
+        language.nano_gpt,
+        language.padded_batches,
+        reinforcement.policy_gradient,
+        reinforcement.deep_q_learning,
+        reinforcement.proximal_policy,
+        vision.digits_classifier,
+        vision.variational_autoencoder,
+        vision.diffusion,
+        vision.mixup_and_average,
+        science.time_series,
+        science.physics_informed,
+        science.molecules,
+        science.gaussian_process,
+        science.matrix_factorization,
+    )
+}

@@ -1,0 +1,139 @@
+"""Scripts on device "lazy" beside eager CPU, each run in a process of its own.
+
+    ./dev bench --set scripts    # or: python benchmarks/scripts/compare.py --help
+
+A script runs in eager, on device "lazy" with an empty disk cache, and with the cache
+that this left, in turn. All times are ratios to eager's of the same round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from catalogue import SCRIPTS
+from rich.console import Console
+from rich.table import Table
+
+RUN = Path(__file__).with_name("run.py")
+
+#: A whole run and a steady step may take as long as eager's, memory a tenth more.
+GOALS = {"whole": 1.0, "warm": 1.0, "step": 1.0, "peak": 1.1}
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", nargs="*", help="names, or beginnings of them")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=Path("runs/scripts"))
+    return parser.parse_args(arguments)
+
+
+def run(name: str, device: str, threads: int, cache: str) -> dict:
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": str(threads),
+        "TORCH_LTC_CACHE_DIR": cache,
+    }
+    command = [sys.executable, str(RUN), name, device, str(threads)]
+    answer = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=1800
+    )
+    if answer.returncode:
+        raise RuntimeError(f"{name} on {device}: {answer.stderr[-2000:]}")
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+def steady(result: dict) -> float:
+    """Median of the second half's steps."""
+    steps = result["steps"]
+    return statistics.median(steps[len(steps) // 2 :])
+
+
+def difference(eager: dict, lazy: dict) -> float:
+    """Largest difference of the losses, relative to the largest loss."""
+    scale = max(abs(loss) for loss in eager["losses"]) or 1.0
+    pairs = zip(eager["losses"], lazy["losses"], strict=True)
+    return max(abs(a - b) for a, b in pairs) / scale
+
+
+def one_round(name: str, threads: int) -> dict:
+    with tempfile.TemporaryDirectory() as cache:
+        eager = run(name, "cpu", threads, cache)
+        cold = run(name, "lazy", threads, cache)
+        warm = run(name, "lazy", threads, cache)
+    return {
+        "seconds": eager["whole"],
+        "whole": cold["whole"] / eager["whole"],
+        "cpu": cold["cpu"] / eager["cpu"],
+        "warm": warm["whole"] / eager["whole"],
+        "step": steady(cold) / steady(eager),
+        "slowest": max(
+            ours / steady(eager) for ours in cold["steps"][2:] or cold["steps"]
+        ),
+        "peak": cold["peak"] / eager["peak"],
+        "difference": difference(eager, cold),
+        "metrics": cold["metrics"],
+    }
+
+
+def median(rounds: list[dict]) -> dict:
+    figures = {
+        key: statistics.median(r[key] for r in rounds)
+        for key in rounds[0]
+        if key != "metrics"
+    }
+    return figures | {"metrics": rounds[-1]["metrics"]}
+
+
+COLUMNS = ("seconds", "whole", "cpu", "warm", "step", "slowest", "peak")
+COUNTS = ("compilations", "implicit_syncs", "fallback_calls", "steps")
+
+
+def table(results: dict[str, dict]) -> Table:
+    made = Table(title="Scripts on device lazy, relative to eager CPU")
+    for title in ("script", *COLUMNS, *COUNTS, "difference"):
+        made.add_column(title, justify="left" if title == "script" else "right")
+    for name, result in results.items():
+        made.add_row(
+            name,
+            *(f"{result[column]:.2f}" for column in COLUMNS),
+            *(str(result["metrics"][count]) for count in COUNTS),
+            f"{result['difference']:.1e}",
+        )
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(arguments)
+    begins = tuple(options.model or [""])
+    names = [name for name in SCRIPTS if name.startswith(begins)]
+    if not names:
+        raise SystemExit(f"No script begins so; there are: {', '.join(SCRIPTS)}")
+    console, results = Console(width=160), {}
+    for name in names:
+        rounds = [one_round(name, options.threads) for _ in range(options.rounds)]
+        results[name] = median(rounds)
+        console.print(name, json.dumps(results[name]), soft_wrap=True)
+    console.print(table(results))
+    for figure, goal in GOALS.items():
+        values = [result[figure] for result in results.values()]
+        worst = max(results, key=lambda name: results[name][figure])
+        console.print(
+            f"{figure}: median {statistics.median(values):.2f}, "
+            f"worst {results[worst][figure]:.2f} ({worst}), goal {goal}"
+        )
+    options.folder.mkdir(parents=True, exist_ok=True)
+    (options.folder / "results.json").write_text(json.dumps(results, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
