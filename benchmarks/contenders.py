@@ -35,6 +35,8 @@ class Settings:
 
 _WITHOUT_OURS = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 _INDUCTOR = "TORCHINDUCTOR_CACHE_DIR"
+# As the other compilers: the first step waits. `--set scripts` has the default tier.
+_COMPILED = {"TORCH_LTC_CACHE": "1", "TORCH_LTC_TIER": "compile"}
 
 ALL = [
     Contender("eager", variables=_WITHOUT_OURS),
@@ -43,8 +45,8 @@ ALL = [
     Contender("compile", _INDUCTOR, _WITHOUT_OURS),
     Contender("compile step", _INDUCTOR, _WITHOUT_OURS),
     Contender("jax"),
-    Contender("lazy", "TORCH_LTC_CACHE_DIR", {"TORCH_LTC_CACHE": "1"}),
-    Contender("lazy captured", "TORCH_LTC_CACHE_DIR", {"TORCH_LTC_CACHE": "1"}),
+    Contender("lazy", "TORCH_LTC_CACHE_DIR", _COMPILED),
+    Contender("lazy captured", "TORCH_LTC_CACHE_DIR", _COMPILED),
 ]
 NAMES = [contender.name for contender in ALL]
 QUICK = ["eager", "eager fused", "lazy", "lazy captured"]

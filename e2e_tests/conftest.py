@@ -17,6 +17,8 @@ if "TORCH_LTC_TEST_SESSION" not in os.environ:
     atexit.register(shutil.rmtree, _folder, ignore_errors=True)
     os.environ["TORCH_LTC_TEST_SESSION"] = _folder
     os.environ["TORCH_LTC_CACHE_DIR"] = os.path.join(_folder, "cache")
+    # Tests are about what is compiled; those of the tiers choose one themselves.
+    os.environ.setdefault("TORCH_LTC_TIER", "compile")
     if "PYTEST_XDIST_WORKER_COUNT" not in os.environ:
         # OpenMP threads that spin for processors which other workers need
         # make everything slower by an order of magnitude.

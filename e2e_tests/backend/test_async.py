@@ -18,7 +18,7 @@ def test_results_are_right_while_steps_are_in_flight() -> None:
 
 def test_a_failing_step_is_reported_by_the_read() -> None:
     # The interpreter lets a step fail at run time: an index out of range.
-    with torch_ltc.config(interpret=True):
+    with torch_ltc.config(tier="interpret"):
         table = torch.randn(4, 2).to("lazy")
         index = torch.tensor([9]).to("lazy")
         picked = table.index_select(0, index)

@@ -411,10 +411,12 @@ def test_traces_of_ever_other_lengths() -> None:
     assert counts.executions == counts.program_memory_hits == 1
 
 
-@pytest.mark.parametrize("option", ["interpret", "lockstep", "detect_nan"])
-def test_other_ways_to_run(option: str) -> None:
+@pytest.mark.parametrize(
+    "options", [{"tier": "interpret"}, {"lockstep": True}, {"detect_nan": True}]
+)
+def test_other_ways_to_run(options: dict) -> None:
     train("lazy", 3)
-    with torch_ltc.config(**{option: True}):
+    with torch_ltc.config(**options):
         got = train("lazy", 4)
     for a, b in zip(got, train("cpu", 4)):
         torch.testing.assert_close(a, b)

@@ -82,7 +82,7 @@ def test_nothing_is_dumped_when_off(tmp_path: Path) -> None:
 
 
 def test_an_interpreted_program_is_dumped(tmp_path: Path) -> None:
-    with torch_ltc.config(interpret=True), torch_ltc.debug.dump_to(tmp_path):
+    with torch_ltc.config(tier="interpret"), torch_ltc.debug.dump_to(tmp_path):
         program = run_once(105)
     assert "aten::tanh" in (folder_of(program, tmp_path) / "ir.txt").read_text()
 

@@ -48,9 +48,5 @@ def test_each_replaced_name_is_listed() -> None:
     replaced = {tuple(line.split()) for line in output.splitlines()}
     assert ("torch", "save") in replaced
     page = PAGE.read_text()
-    missing = {
-        f"{owner}.{name}"
-        for owner, name in replaced
-        if name not in page
-    }
+    missing = {f"{owner}.{name}" for owner, name in replaced if name not in page}
     assert not missing

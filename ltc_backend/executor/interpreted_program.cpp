@@ -1,13 +1,14 @@
 //===- interpreted_program.cpp - A graph, op by op, on the CPU ------------===//
 
-#include "executor/program.h"
+#include "executor/interpreted_program.h"
 
 #include <ATen/Functions.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/stack.h>
 
-#include <cstring>
-#include <stdexcept>
+#include <chrono>
+#include <string_view>
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -115,7 +116,71 @@ void appendResults(const IValue &value, std::vector<at::Tensor> &results) {
     results.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
 }
 
+/// Another schema that computes the same, null if there is none. Values of a
+/// graph never change, so a view does where the graph has a copy.
+std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
+  constexpr std::string_view suffix = "_copy";
+  c10::OperatorName name = record.handle->operator_name();
+  if (record.name == "aten::view_copy" || record.name == "aten::_unsafe_view" ||
+      record.name == "aten::_reshape_copy")
+    name.name = "aten::reshape"; // of a value that may be a view by now
+  else if (record.name == "aten::_efficientzerotensor")
+    name.name = "aten::zeros"; // views of the former have no memory to read
+  else if ((record.family == Family::data_movement ||
+            record.name == "aten::detach_copy" ||
+            record.name == "aten::alias_copy") &&
+           name.name.ends_with(suffix) && name.name != "aten::view_copy" &&
+           name.name != "aten::as_strided_copy")
+    name.name.resize(name.name.size() - suffix.size());
+  else
+    return std::nullopt;
+  auto handle = c10::Dispatcher::singleton().findSchema(name);
+  if (!handle || handle->schema().arguments().size() != record.arguments.size())
+    return std::nullopt;
+  return handle;
+}
+
+/// Whether the op reads its operand's memory and not its elements.
+bool readsMemory(const OpRecord &record) {
+  return record.name.starts_with("aten::as_strided");
+}
+
+bool holdsTensors(Tag tag) {
+  return tag == Tag::operand || tag == Tag::operandList ||
+         tag == Tag::optionalOperandList;
+}
+
+bool isNumberOfRun(Tag tag) {
+  return tag == Tag::dynamicInt || tag == Tag::dynamicFloat ||
+         tag == Tag::numberTensor;
+}
+
+RunError errorOf(const SnapshotNode &node, const c10::Error &error) {
+  return RunError(node.record->name + ": " + error.what_without_backtrace() +
+                      messageSuffix(node.location),
+                  /*parametersIntact=*/true);
+}
+
 } // namespace
+
+PreparedCall::PreparedCall(const GraphSnapshot &graph, size_t position)
+    : op(*graph.nodes[position].record->handle) {
+  const SnapshotNode &node = graph.nodes[position];
+  if (auto substitute = substituteFor(*node.record))
+    op = *substitute;
+  readsMemory = ::readsMemory(*node.record);
+  ArgumentBuilder constants(graph, node, {}, {});
+  AttributeReader reader(node.attributes->words);
+  for (const ArgumentSpec &spec : node.record->arguments) {
+    Attribute attribute = reader.next();
+    if (holdsTensors(attribute.tag) || isNumberOfRun(attribute.tag)) {
+      varying.emplace_back(uint32_t(arguments.size()), attribute);
+      arguments.emplace_back();
+    } else {
+      arguments.push_back(constants.build(attribute, spec));
+    }
+  }
+}
 
 InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
     : graph(std::move(snapshot)) {
@@ -123,6 +188,22 @@ InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
   numOps = graph->numOps;
   for (ResultRef result : graph->results)
     outputs.emplace_back().updatedParameter = updatedParameter(*graph, result);
+  std::vector<bool> isNeeded(graph->nodes.size(), false);
+  for (ResultRef result : graph->results)
+    isNeeded[result.position] = true;
+  calls.resize(graph->nodes.size());
+  for (size_t i = graph->nodes.size(); i-- > 0;) {
+    const SnapshotNode &node = graph->nodes[i];
+    if (!node.record)
+      continue;
+    calls[i] = std::make_unique<PreparedCall>(*graph, i);
+    for (uint32_t k = 0; k < node.numOperands; ++k) {
+      uint32_t operand = graph->operands[node.firstOperand + k].position;
+      if (!isNeeded[operand])
+        calls[i]->lastUses.push_back(operand);
+      isNeeded[operand] = true;
+    }
+  }
 }
 
 std::vector<at::Tensor>
@@ -139,9 +220,7 @@ torch_ltc::interpretNode(const GraphSnapshot &graph, size_t position,
     node.record->handle->redispatchBoxed(
         c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   } catch (const c10::Error &error) {
-    throw RunError(node.record->name + ": " + error.what_without_backtrace() +
-                       messageSuffix(node.location),
-                   /*parametersIntact=*/true);
+    throw errorOf(node, error);
   }
   std::vector<at::Tensor> results;
   for (const IValue &value : stack)
@@ -168,13 +247,52 @@ std::vector<std::vector<at::Tensor>> torch_ltc::interpretGraph(
   return values;
 }
 
+void InterpretedProgram::call(size_t position,
+                              std::vector<std::vector<at::Tensor>> &values,
+                              c10::ArrayRef<DynamicScalar> scalars) const {
+  const SnapshotNode &node = graph->nodes[position];
+  const PreparedCall &prepared = *calls[position];
+  if (prepared.readsMemory) {
+    ResultRef operand = graph->operands[node.firstOperand];
+    at::Tensor &value = values[operand.position][operand.index];
+    value = value.contiguous();
+  }
+  ArgumentBuilder builder(*graph, node, values, scalars);
+  torch::jit::Stack stack = prepared.arguments;
+  for (const auto &[index, attribute] : prepared.varying)
+    stack[index] = builder.build(attribute, node.record->arguments[index]);
+  try {
+    prepared.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                &stack);
+  } catch (const c10::Error &error) {
+    throw errorOf(node, error);
+  }
+  for (const IValue &value : stack)
+    appendResults(value, values[position]);
+  stack.clear();
+  for (uint32_t unused : prepared.lastUses)
+    values[unused].clear();
+}
+
 void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
                              c10::ArrayRef<DynamicScalar> scalars,
                              c10::ArrayRef<void *> outputPointers,
-                             const RunConditions &) {
-  std::vector<std::vector<at::Tensor>> values =
-      interpretGraph(*graph, parameters, scalars);
+                             const RunConditions &conditions) {
+  auto begin = std::chrono::steady_clock::now();
+  // torch's setting is per thread, and steps have a thread of their own.
+  if (at::get_num_threads() != conditions.threads)
+    at::set_num_threads(conditions.threads);
   at::AutoDispatchBelowAutograd noAutograd;
+  std::vector<std::vector<at::Tensor>> values(graph->nodes.size());
+  for (size_t i = 0; i < graph->nodes.size(); ++i) {
+    const SnapshotNode &node = graph->nodes[i];
+    if (node.record)
+      call(i, values, scalars);
+    else
+      values[i].push_back(at::from_blob(parameters[node.parameter],
+                                        node.shapes[0].sizes(),
+                                        optionsOf(node.shapes[0])));
+  }
   for (size_t i = 0; i < graph->results.size(); ++i) {
     ResultRef ref = graph->results[i];
     const torch::lazy::Shape &shape = graph->shape(ref);
@@ -188,4 +306,7 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
     else
       output.copy_(value);
   }
+  secondsRun.fetch_add(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+          .count());
 }

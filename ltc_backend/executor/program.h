@@ -64,8 +64,13 @@ public:
   std::vector<OutputPlan> outputs;
   size_t numOps = 0;
   size_t numDonated = 0;
-  /// It runs until the one that is being compiled is there.
-  bool isStandIn = false;
+
+  /// Whether it runs in the place of a program that isn't compiled yet.
+  virtual bool isPlaceholder() const { return false; }
+  /// Called when a step of the program is scheduled again.
+  virtual void noteReuse() {}
+  /// Of a placeholder: begins to compile the program, if nobody has.
+  virtual void requestCompilation() {}
 };
 using ProgramPtr = std::shared_ptr<Program>;
 
@@ -89,19 +94,6 @@ private:
   mutable std::mutex profileMutex;
   int64_t profiledCalls = 0;
   std::vector<int64_t> nanoseconds;
-};
-
-/// Runs a graph op by op with torch's CPU kernels: to find out whether a wrong
-/// result comes from the compiler (option `interpret`).
-class InterpretedProgram final : public Program {
-public:
-  explicit InterpretedProgram(GraphSnapshotPtr graph);
-  void run(c10::ArrayRef<void *> parameters,
-           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
-           const RunConditions &conditions) override;
-
-private:
-  GraphSnapshotPtr graph;
 };
 
 /// Called with the results of one node; false ends the evaluation.

@@ -77,15 +77,28 @@ ProgramPtr torch_ltc::findOrMakeProgram(const Hash128 &hash,
   return program;
 }
 
-void torch_ltc::replaceStandIn(const Hash128 &hash, const ProgramPtr &standIn,
-                               ProgramPtr program) {
+void torch_ltc::replacePlaceholder(const Hash128 &hash, const std::string &name,
+                                   const ProgramPtr &program) {
+  // Destroyed after the lock is released.
+  std::vector<ProgramPtr> replaced;
+  auto replace = [&](ProgramPtr &place) {
+    if (place->isPlaceholder() && place->name == name)
+      replaced.push_back(std::exchange(place, program));
+  };
   std::lock_guard<std::mutex> lock(cache().mutex);
   for (KeptProgram &kept : cache().kept)
-    if (kept.program == standIn)
-      kept.program = program;
+    replace(kept.program);
   auto found = cache().byHash.find(hash);
-  if (found != cache().byHash.end() && found->second->program == standIn)
-    found->second->program = std::move(program);
+  if (found != cache().byHash.end())
+    replace(found->second->program);
+}
+
+std::vector<ProgramPtr> torch_ltc::loadedPrograms() {
+  std::lock_guard<std::mutex> lock(cache().mutex);
+  std::vector<ProgramPtr> programs;
+  for (const Entry &entry : cache().entries)
+    programs.push_back(entry.program);
+  return programs;
 }
 
 void torch_ltc::clearPrograms() {

@@ -15,11 +15,13 @@ ProgramPtr findOrMakeProgram(const Hash128 &hash,
                              const std::function<ProgramPtr()> &make,
                              bool &wasInMemory);
 
-/// Puts the compiled program in the place of its stand-in, if that is still
-/// there.
-void replaceStandIn(const Hash128 &hash, const ProgramPtr &standIn,
-                    ProgramPtr program);
+/// Puts the compiled program in the place of the placeholder called `name`, if
+/// that is still there.
+void replacePlaceholder(const Hash128 &hash, const std::string &name,
+                        const ProgramPtr &program);
 
+/// All programs in memory.
+std::vector<ProgramPtr> loadedPrograms();
 void clearPrograms();
 
 /// The last programs that were made, with their graphs, for the debug

@@ -14,6 +14,7 @@
 #include "executor/program_cache.h"
 #include "executor/repeated_trace.h"
 #include "executor/tensor_names.h"
+#include "lowering/background_compiler.h"
 #include "lowering/dump.h"
 #include "lowering/external_backend.h"
 #include "lowering/program_maker.h"
@@ -98,7 +99,7 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
     }
   }
   state.add(word);
-  state.add(config().interpret.get());
+  state.add(config().tier.get() == "interpret");
   state.add(config().detect_nan.get());
   state.add(config().lockstep.get());
   // Those name the op's line: the one that traced it now.
@@ -195,8 +196,17 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
                            stepCounter.load(), location, origin);
       },
       wasInMemory);
-  if (wasInMemory)
+  // What a capture records is what it will replay.
+  if (program->isPlaceholder() &&
+      (Recording::current() || config().tier.get() == "compile")) {
+    program->requestCompilation();
+    waitForBackgroundCompilations();
+    program = findOrMakeProgram(hash, [&] { return program; }, wasInMemory);
+  }
+  if (wasInMemory) {
     count(Counter::program_memory_hits);
+    program->noteReuse();
+  }
   if (!config().dump.get().empty()) {
     std::string folder =
         ensureDumped(*program, stepCounter.load(), location, [&] {
@@ -230,7 +240,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   for (size_t i = 0; i < roots.tensors.size(); ++i)
     roots.tensors[i]->setData(results[graph.resultOfRoot[i]]);
   nameData();
-  if (!wasInMemory && !program->isStandIn) {
+  if (!wasInMemory && !program->isPlaceholder()) {
     auto names = undonated(*program, graph, donatable, results);
     explainUndonated(names, location);
     setUndonated(program->name, std::move(names));

@@ -2,16 +2,22 @@
 
 #include "lowering/background_compiler.h"
 
+#include "memory/blocking.h"
+
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 using namespace torch_ltc;
 
 namespace {
+
+/// A third of a processor where all are busy.
+constexpr int kNiceness = 5;
 
 class BackgroundCompiler {
 public:
@@ -26,6 +32,7 @@ public:
   }
 
   void drain() {
+    BlockingScope blocking; // jobs may log, which takes Python's lock
     std::unique_lock<std::mutex> lock(mutex);
     changed.wait(lock, [&] { return jobs.empty() && !isBusy; });
   }
@@ -43,6 +50,8 @@ public:
 
 private:
   void work() {
+    // On Linux of this thread, and of those that LLVM starts from it.
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNiceness);
     std::unique_lock<std::mutex> lock(mutex);
     for (;;) {
       changed.wait(lock, [&] { return isEnding || !jobs.empty(); });

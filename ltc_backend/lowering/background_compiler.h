@@ -1,7 +1,7 @@
 //===- background_compiler.h - Compilations beside the steps ----*- C++ -*-===//
 //
-// Option background_compile: a thread that makes programs while steps run op by
-// op with torch's CPU kernels.
+// Tier `auto`: a thread that makes programs while their steps run op by op with
+// torch's CPU kernels. It yields to the threads that compute.
 //
 //===----------------------------------------------------------------------===//
 

@@ -9,12 +9,14 @@
 #include "events/metrics.h"
 #include "events/step_log.h"
 #include "executor/graph_difference.h"
+#include "executor/interpreted_program.h"
 #include "executor/program_cache.h"
 #include "lowering/background_compiler.h"
 #include "lowering/disk_cache.h"
 #include "lowering/dump.h"
 #include "lowering/external_backend.h"
 #include "lowering/library_pages.h"
+#include "lowering/placeholder_program.h"
 #include "lowering/program_builder.h"
 #include "lowering/progress_line.h"
 
@@ -134,6 +136,7 @@ ProgramPtr compileNew(const GraphSnapshot &graph, const Hash128 &hash,
   count(Counter::kernel_cache_hits, event.kernels - event.kernelsCompiled);
   event.seconds = stopwatch.seconds();
   recordTime(Timer::compile, event.seconds);
+  noteCompilationSeconds(graph.numOps, event.seconds);
   if (!dumpFolder.empty())
     event.dumpDirectory =
         dumpProgram(dumpFolder, graph, *program, compilation.texts, event);
@@ -174,34 +177,33 @@ ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
   return std::make_shared<InterpretedProgram>(graph);
 }
 
-bool mayCompileInBackground() {
+bool mayCompileLater() {
   // Those want a program at once, or its error.
-  return config().background_compile.get() && !config().detect_nan.get() &&
+  return config().tier.get() == "auto" && !config().detect_nan.get() &&
          !config().lockstep.get() && config().dump.get().empty() &&
          config().compile_failure.get() != "raise";
 }
 
-/// An interpreted program, which the compiled one follows.
-ProgramPtr makeStandIn(const GraphSnapshotPtr &graph, const Hash128 &hash,
-                       LocationId location, const CompileEvent &event) {
-  auto standIn = std::make_shared<InterpretedProgram>(graph);
-  standIn->isStandIn = true;
-  compileInBackground([=]() mutable {
-    CompileEvent compiled = event;
-    ProgramPtr program;
-    try {
-      program = compileNew(*graph, hash, /*dumpFolder=*/"", compiled);
-    } catch (const std::exception &error) {
-      // Whoever would want the error raised has gone on.
-      count(Counter::compile_failures);
-      program = interpretInstead(graph, error.what(), location, compiled);
-    }
-    explainCompilation(compiled);
-    addCompileEvent(compiled);
-    replaceStandIn(hash, standIn, program);
-    noteCompilerUse();
+/// An interpreted program, which the compiled one replaces when it is there.
+ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
+                           LocationId location, const CompileEvent &event) {
+  return std::make_shared<PlaceholderProgram>(graph, [=] {
+    compileInBackground([=] {
+      CompileEvent compiled = event;
+      ProgramPtr program;
+      try {
+        program = compileNew(*graph, hash, /*dumpFolder=*/"", compiled);
+      } catch (const std::exception &error) {
+        // Whoever would want the error raised has gone on.
+        count(Counter::compile_failures);
+        program = interpretInstead(graph, error.what(), location, compiled);
+      }
+      explainCompilation(compiled);
+      addCompileEvent(compiled);
+      replacePlaceholder(hash, graph->name, program);
+      noteCompilerUse();
+    });
   });
-  return standIn;
 }
 
 /// For option lockstep: a graph that is no step's.
@@ -262,7 +264,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
     std::string dumpFolder = config().dump.get();
     if (ExternalBackendPtr backend = selectedBackend()) {
       program = makeExternal(*backend, graph, location, event);
-    } else if (config().interpret.get()) {
+    } else if (config().tier.get() == "interpret") {
       event.origin = "interpreted";
       program = std::make_shared<InterpretedProgram>(graph);
     } else {
@@ -273,8 +275,8 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
       if (config().cache.get() &&
           (dumpFolder.empty() || !event.dumpDirectory.empty()))
         program = loadFromDisk(*graph, hash, event);
-      if (!program && mayCompileInBackground()) {
-        program = makeStandIn(graph, hash, location, event);
+      if (!program && mayCompileLater()) {
+        program = makePlaceholder(graph, hash, location, event);
         event.origin = "interpreted";
         event.reason += " (until its program is compiled)";
       }
@@ -292,7 +294,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
     program = std::make_shared<LockstepProgram>(program, graph, compileApart);
   origin = event.origin;
   event.seconds = stopwatch.seconds();
-  if (!program->isStandIn)
+  if (!program->isPlaceholder())
     explainCompilation(event);
   addCompileEvent(event);
   keepProgram({graph, program});

@@ -50,11 +50,7 @@ void torch_ltc::bindCapture(py::module_ &module) {
                                           ? recording.program->name
                                           : std::string();
                              })
-      .def_property_readonly("is_stand_in",
-                             [](const Recording &recording) {
-                               return recording.program &&
-                                      recording.program->isStandIn;
-                             })
+
       .def_property_readonly("scalars", [](const Recording &recording) {
         return numbersOf(recording.scalars);
       });

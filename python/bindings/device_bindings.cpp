@@ -4,6 +4,7 @@
 
 #include "device/initialize.h"
 #include "executor/live_tensors.h"
+#include "executor/program_cache.h"
 #include "executor/step_executor.h"
 #include "lowering/background_compiler.h"
 #include "lowering/compiler_library.h"
@@ -97,7 +98,14 @@ void torch_ltc::bindDevice(py::module_ &module) {
       py::arg("device") = "", py::arg("wait") = false, NoGil());
   module.def(
       "wait_device_ops", [] { StepExecutor::get().waitForAll(); }, NoGil());
-  module.def("wait_for_compilations", &waitForBackgroundCompilations, NoGil());
+  module.def(
+      "wait_for_compilations",
+      [] {
+        for (const ProgramPtr &program : loadedPrograms())
+          program->requestCompilation();
+        waitForBackgroundCompilations();
+      },
+      NoGil());
   module.def(
       "sync_tensors",
       [](const std::vector<at::Tensor> &tensors, bool wait) {

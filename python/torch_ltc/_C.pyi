@@ -97,9 +97,6 @@ class Recording:
     def program(self) -> str:
         """Hash of the last one's program."""
     @property
-    def is_stand_in(self) -> bool:
-        """Whether that was interpreted while the compiled one was made."""
-    @property
     def scalars(self) -> list[float]:
         """Its dynamic scalars."""
 

@@ -18,7 +18,7 @@ from torch_ltc._backend import bindings
 
 _DEPTH = 4
 # Options that decide which program a step becomes.
-_OPTIONS = ("detect_nan", "lockstep", "interpret", "donation")
+_OPTIONS = ("detect_nan", "lockstep", "tier", "donation")
 
 
 def _referred(function: Any) -> Iterator[tuple[str, Any]]:

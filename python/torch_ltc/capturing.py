@@ -213,7 +213,6 @@ class Captured:
         elif (
             previous is not None
             and previous.recording.program == trace.recording.program
-            and not previous.recording.is_stand_in
             and previous.returned == trace.returned
         ):
             try:

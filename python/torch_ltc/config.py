@@ -42,9 +42,8 @@ class Config:
     dump_locations: bool
     keep_programs: int
     backend: str
-    interpret: bool
+    tier: str
     compile_failure: str
-    background_compile: bool
     force_compile_failure: str
     detect_nan: bool
     lockstep: bool

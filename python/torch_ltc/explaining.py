@@ -123,7 +123,9 @@ def explain(
         raise ValueError(f"torch_ltc.explain needs a step or more, not {steps}.")
     wait_device_ops()
     watch = _Watch()
-    with config(source_info=True):
+    # What is explained is the loop as it will be, not the way there.
+    tier = "compile" if config.tier == "auto" else config.tier
+    with config(source_info=True, tier=tier):
         for _ in range(WARMUP):
             _call(step, args, kwargs)
         watch.begin()

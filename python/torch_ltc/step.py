@@ -46,8 +46,8 @@ def wait_device_ops(devices: Any = None) -> None:
 
 
 def wait_for_compilations() -> None:
-    """Waits until option background_compile has left nothing to compile: the next
-    steps run compiled programs. Returns at once without the option."""
+    """Compiles every program that still runs op by op (option `tier`) and waits
+    for it: the next steps run compiled programs."""
     bindings().wait_for_compilations()
 
 

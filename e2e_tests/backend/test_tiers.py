@@ -1,4 +1,4 @@
-"""Steps don't wait for the compiler if it has a thread of its own."""
+"""Tier `auto`: steps run op by op until their program is compiled beside them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import nn
 
 
 @pytest.fixture(autouse=True)
-def in_the_background():
-    with torch_ltc.config(background_compile=True, cache=False):
+def automatic_tier():
+    with torch_ltc.config(tier="auto", cache=False):
         yield
         torch_ltc.wait_for_compilations()
 
@@ -138,5 +138,69 @@ def test_a_process_may_end_while_it_compiles() -> None:
             torch_ltc.mark_step()
         print(float(y.sum()) > 0)
     """
-    result = run_python(program, TORCH_LTC_BACKGROUND_COMPILE="1", TORCH_LTC_CACHE="0")
+    result = run_python(program, TORCH_LTC_TIER="auto", TORCH_LTC_CACHE="0")
     assert result.stdout.strip() == "True" and not result.stderr
+
+
+def _norm(x: torch.Tensor) -> torch.Tensor:
+    return (x @ x).sinh().cosh().sum()
+
+
+def test_a_program_that_is_seen_once_is_not_compiled() -> None:
+    with counting() as counts:
+        for size in range(2, 12):
+            float(_norm(torch.full((size, size), 0.1).to("lazy")))
+    assert counts.compilations == 0 and counts.executions == 10
+
+
+def test_a_program_that_costs_more_than_its_compilation_is_compiled() -> None:
+    x = torch.full((700, 700), 1e-3).to("lazy")
+    before = torch_ltc.metrics()["compilations"]
+    for _ in range(2000):
+        float(_norm(x))
+        if torch_ltc.metrics()["compilations"] > before:
+            break
+    assert torch_ltc.metrics()["compilations"] == before + 1
+
+
+def test_the_compiled_tier_compiles_what_was_interpreted() -> None:
+    x = torch.full((5, 5), 0.1).to("lazy")
+    _norm(x).item()
+    with torch_ltc.config(tier="compile"), counting() as counts:
+        _norm(x).item()
+        _norm(x).item()
+    assert counts.compilations == 1
+
+
+def test_the_interpreter_keeps_no_value_after_its_last_use() -> None:
+    """A chain of ops needs two values at a time, as in eager."""
+    program = """
+        import resource, torch
+        x = torch.zeros(8 << 20, device="lazy")  # 32 MiB
+        torch.lazy.synchronize()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        y = x
+        for _ in range(30):
+            y = (y + 1).view(-1, 2).t().neg().t().reshape(-1)
+        y[0].item()
+        print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+    """
+    result = run_python(program, TORCH_LTC_TIER="interpret", OMP_NUM_THREADS="1")
+    assert int(result.stdout) < 6 * 32
+
+
+@pytest.mark.parametrize("tier", ["auto", "interpret", "compile"])
+def test_views_and_writes_through_them(tier: str) -> None:
+    """The interpreter runs views where the graph has copies."""
+
+    def program(device: str) -> list[torch.Tensor]:
+        x = torch.arange(24.0, device=device).view(2, 3, 4)
+        y = x.transpose(0, 2)[1:, :, 1].t()
+        z = x.as_strided((3, 2), (4, 1), 1) + 1
+        x[:, 1] += y.sum()
+        x.permute(2, 0, 1)[0].mul_(2)
+        return [x, y, z, y.flatten().as_strided((2, 2), (1, 2)), x.unfold(2, 2, 1)]
+
+    with torch_ltc.config(tier=tier):
+        for got, wanted in zip(program("lazy"), program("cpu"), strict=True):
+            torch.testing.assert_close(got.cpu(), wanted)
