@@ -1,4 +1,4 @@
-"""What happened: counts, times, ledgers; as data, and as a report in text."""
+"""What happened: counts, times, logs; as data, and as a report in text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def metrics() -> dict[str, Any]:
 
 
 def reset_metrics() -> None:
-    """Sets counters, timers, ledgers and logs to zero; caches stay."""
+    """Sets counters, timers and logs to zero; caches stay."""
     bindings().reset_metrics()
 
 
