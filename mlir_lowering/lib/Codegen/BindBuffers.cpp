@@ -23,6 +23,35 @@ MemRefType memrefOf(Type type) {
   return MemRefType::get({}, type); // a scalar parameter
 }
 
+/// Writes the results to the memory that follows the operands. First as tensors:
+/// MLIR 22 eliminates empty tensors in favour of a destination, and only for a
+/// tensor it sees that another result, which began in the same empty tensor,
+/// lies there too and is yet to be read.
+void putInDestinations(OpBuilder &builder, func::ReturnOp terminator,
+                       ArrayRef<BlockArgument> memory) {
+  Location loc = terminator.getLoc();
+  SmallVector<std::pair<Value, Value>> placed;
+  for (auto [result, destination] :
+       llvm::zip(terminator.getOperands(), memory)) {
+    if (hasNoElements(result.getType()))
+      continue;
+    builder.setInsertionPointAfterValue(destination);
+    Value tensor = bufferization::ToTensorOp::create(
+        builder, loc, result.getType(), destination, /*restrict=*/true,
+        /*writable=*/true);
+    builder.setInsertionPoint(terminator);
+    Value written = bufferization::MaterializeInDestinationOp::create(
+                        builder, loc, result.getType(), result, tensor)
+                        .getResult();
+    placed.push_back({written, destination});
+  }
+  // Nothing is copied if the tensor lies there, as it mostly does.
+  for (auto [written, destination] : placed)
+    bufferization::MaterializeInDestinationOp::create(
+        builder, loc, /*result=*/Type(), written, destination,
+        /*restrict=*/true, /*writable=*/true);
+}
+
 /// Rewrites one kernel's signature around its unchanged body.
 void bindBuffers(func::FuncOp kernel) {
   OpBuilder builder(kernel.getContext());
@@ -57,15 +86,8 @@ void bindBuffers(func::FuncOp kernel) {
     entry.addArgument(t, loc);
 
   auto terminator = cast<func::ReturnOp>(entry.getTerminator());
-  builder.setInsertionPoint(terminator);
-  for (auto [index, result] : llvm::enumerate(terminator.getOperands())) {
-    if (hasNoElements(result.getType()))
-      continue;
-    bufferization::MaterializeInDestinationOp::create(
-        builder, loc, /*result=*/Type(), result,
-        entry.getArgument(operandCount + index), /*restrict=*/true,
-        /*writable=*/true);
-  }
+  putInDestinations(builder, terminator,
+                    entry.getArguments().slice(operandCount));
   terminator->setOperands({});
   kernel.setFunctionType(builder.getFunctionType(inputs, {}));
   // Callers never pass overlapping memory here: only kernels lowered to loops

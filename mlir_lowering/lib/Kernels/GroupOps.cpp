@@ -41,8 +41,10 @@ public:
       place(op);
     Builder builder(block.getParentOp()->getContext());
     for (auto &[number, group] : groups)
-      for (Operation *op : group->ops)
+      for (auto [place, op] : llvm::enumerate(group->ops)) {
         op->setAttr(kGroupAttr, builder.getI64IntegerAttr(number));
+        op->setAttr(kGroupOrderAttr, builder.getI64IntegerAttr(place));
+      }
   }
 
 private:
@@ -134,7 +136,9 @@ private:
       auto readers = readersOf.find(operand->get());
       if (readers == readersOf.end() || !isLargestInput(op, operand->get()))
         continue;
-      siblings.append(readers->second.begin(), readers->second.end());
+      siblings.append(readers->second.end() -
+                          std::min<size_t>(readers->second.size(), mostTries),
+                      readers->second.end());
     }
     llvm::sort(siblings, std::greater<>());
     siblings.erase(llvm::unique(siblings), siblings.end());

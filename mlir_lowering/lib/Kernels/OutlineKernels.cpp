@@ -92,8 +92,11 @@ private:
     });
     for (Operation *op : ordered)
       builder.clone(*op, mapping);
-    for (Operation *member : members)
-      builder.clone(*member, mapping)->removeAttr(kGroupAttr);
+    for (Operation *member : members) {
+      Operation *clone = builder.clone(*member, mapping);
+      clone->removeAttr(kGroupAttr);
+      clone->removeAttr(kGroupOrderAttr);
+    }
   }
 
   void replaceByCall() {

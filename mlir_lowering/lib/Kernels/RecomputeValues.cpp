@@ -260,6 +260,7 @@ class RecomputeValues : public impl::RecomputeValuesBase<RecomputeValues> {
     for (Operation &op : llvm::make_early_inc_range(
              llvm::reverse(program->getBody().front()))) {
       op.removeAttr(kGroupAttr);
+      op.removeAttr(kGroupOrderAttr);
       if (isOpTriviallyDead(&op))
         op.erase();
     }

@@ -22,6 +22,14 @@ UnitScheduler::UnitScheduler(func::FuncOp program)
     units[unit].push_back(&op);
     unitOf[&op] = unit;
   }
+  auto placeOf = [](Operation *op) {
+    auto place = op->getAttrOfType<IntegerAttr>(kGroupOrderAttr);
+    return place ? place.getInt() : 0;
+  };
+  for (auto &members : units)
+    llvm::stable_sort(members, [&](Operation *a, Operation *b) {
+      return placeOf(a) < placeOf(b);
+    });
 }
 
 LogicalResult UnitScheduler::schedule() {

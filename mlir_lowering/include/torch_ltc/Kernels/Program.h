@@ -18,6 +18,10 @@ namespace mlir::torch_ltc {
 /// Groups that the outliner turns into kernels: an i64 on ops of the program.
 inline constexpr llvm::StringLiteral kGroupAttr = "ltc.group";
 
+/// An op's place in its group, an i64: the order in which the ops were found to
+/// fit one domain. In another order they may not. Goes with the outliner.
+inline constexpr llvm::StringLiteral kGroupOrderAttr = "ltc.group_order";
+
 /// Copies of ops that are to run again in another group: an i64, equal for
 /// those of one group. Goes with GroupOps.
 inline constexpr llvm::StringLiteral kRecomputedAttr = "ltc.recomputed";
