@@ -74,7 +74,9 @@ class Drawing:
             drawn += self._attempt()
             self._between()
         self._gradients()
-        return Program(self.seed, self._accepted())
+        # Of its own, as what is drawn for a seed is to stay.
+        longest = random.Random(f"step {self.seed}").choice([0, 0, 2, 3, 5, 8, 13])
+        return Program(self.seed, self._accepted(), longest)
 
     def _accepted(self) -> list[Line]:
         """The lines up to the first that eager refuses after all: of an op that

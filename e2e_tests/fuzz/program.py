@@ -56,6 +56,9 @@ class Line:
 class Program:
     seed: int
     lines: list[Line]
+    #: A step ends after so many ops, wherever that is, also in the middle of a
+    #: backward pass; 0: where lines say so.
+    longest_step: int = 0
 
     def text(self) -> str:
         return "\n".join(line.text for line in self.lines)
@@ -67,8 +70,10 @@ class Program:
             device, lambda n, t: seen.append((n, t.detach().cpu().clone()))
         )
         torch.manual_seed(self.seed)
-        exec(compile(self.text(), f"<program {self.seed}>", "exec"), scope)
-        torch_ltc.mark_step()
+        longest = self.longest_step or torch_ltc.config.max_trace_ops
+        with torch_ltc.config(max_trace_ops=longest):
+            exec(compile(self.text(), f"<program {self.seed}>", "exec"), scope)
+            torch_ltc.mark_step()
         left = [(n, t) for n, t in scope.items() if isinstance(t, torch.Tensor)]
         return seen + [(n, t.detach().cpu()) for n, t in left]
 

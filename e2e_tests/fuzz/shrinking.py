@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from fuzz.program import Line, Program
 
@@ -17,17 +18,17 @@ def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
             if number >= len(lines):
                 continue
             fewer = _without(lines, number)
-            if fails(Program(program.seed, fewer)):
+            if fails(replace(program, lines=fewer)):
                 lines, changed = fewer, True
         for number, line in enumerate(lines):
             replaced = _as_input(line, program)
             if replaced is None:
                 continue
             other = _needed([*lines[:number], replaced, *lines[number + 1 :]])
-            if fails(Program(program.seed, other)):
+            if fails(replace(program, lines=other)):
                 lines, changed = other, True
                 break
-    return Program(program.seed, lines)
+    return replace(program, lines=lines)
 
 
 def _without(lines: list[Line], number: int) -> list[Line]:

@@ -69,8 +69,10 @@ def run(
     training: bool,
     device: str,
     double: bool = False,
+    cut: bool = False,
 ) -> list[torch.Tensor]:
-    """Outputs, gradients of a weighted sum of them, buffers."""
+    """Outputs, gradients of a weighted sum of them, buffers. `cut`: the gradients
+    are a program of their own."""
     widen = _double if double else lambda value: value
     construct = one.constructor_input
     args, kwargs = copy.deepcopy((construct.args, construct.kwargs))
@@ -85,6 +87,8 @@ def run(
     args, kwargs = tree_map(mover, widened)
     torch.manual_seed(7)
     outputs = tensors(module(*args, **kwargs))
+    if cut:
+        torch_ltc.mark_step()
     results = list(outputs)
     leaves = [p for p in module.parameters() if p.requires_grad] + mover.leaves
     chosen = [t for t in outputs if t.requires_grad]
@@ -98,7 +102,9 @@ def run(
     return [t.detach() for t in results + list(module.buffers())]
 
 
-def sweep(info: ModuleInfo, training: bool, limit: int | None) -> Outcome:
+def sweep(
+    info: ModuleInfo, training: bool, limit: int | None, cut: bool = False
+) -> Outcome:
     raising = torch_ltc.config(compile_failure="raise")
     with warnings.catch_warnings(), _one_way(), raising:
         warnings.simplefilter("ignore")
@@ -107,7 +113,7 @@ def sweep(info: ModuleInfo, training: bool, limit: int | None) -> Outcome:
         torch_ltc.reset_metrics()
         try:
             expected = [run(info, one, training, "cpu") for one in samples]
-            lazy = [run(info, one, training, "lazy") for one in samples]
+            lazy = [run(info, one, training, "lazy", cut=cut) for one in samples]
             torch_ltc.mark_step(wait=True)
             fallbacks = sorted({row["op"] for row in torch_ltc.fallbacks()})
             for number, one in enumerate(samples):

@@ -25,6 +25,9 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 FORWARD_DTYPES = (torch.float64, torch.bfloat16, torch.int64, torch.bool)
 PARTS = ("function", "inplace", "out", "gradient")
+#: The gradient again, in a program of its own: it reads what the function left in
+#: memory, and other ops meet in its kernels than in a program of both.
+CUT_GRADIENT = "cut gradient"
 
 #: Relative to the largest magnitude of the expected tensor. Kernels may add in
 #: another order than eager's; bfloat16 rounds once a kernel instead of once an op.
@@ -122,9 +125,13 @@ def _destination(result: torch.Tensor, empty: bool, device: str) -> torch.Tensor
     return torch.full(sizes, 3, dtype=result.dtype, device=device)
 
 
-def run_gradient(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tensor]:
+def run_gradient(
+    op: OpInfo, sample: SampleInput, device: str, cut: bool = False
+) -> list[torch.Tensor]:
     """Gradients of a weighted sum of the results; weights differ by element."""
     answer, mover = _call(op.op, sample, device)
+    if cut:
+        torch_ltc.mark_step()
     chosen = sample.output_process_fn_grad(answer)
     results = [r for r in tensors(chosen) if r.requires_grad]
     if not results or not mover.leaves:
@@ -142,6 +149,7 @@ RUNNERS = {
     "inplace": run_inplace,
     "out": run_out,
     "gradient": run_gradient,
+    CUT_GRADIENT: partial(run_gradient, cut=True),
 }
 
 
@@ -220,12 +228,16 @@ def samples_of(
         yield from itertools.islice(samples, limit)
 
 
+def is_gradient(part: str) -> bool:
+    return part in ("gradient", CUT_GRADIENT)
+
+
 def has_part(op: OpInfo, part: str, dtype: torch.dtype) -> bool:
     if part == "inplace":
         return op.inplace_variant is not None
     if part == "out":
         return op.supports_out
-    if part == "gradient":
+    if is_gradient(part):
         return op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
     return True
 
@@ -293,7 +305,7 @@ def sweep_part(op: OpInfo, part: str, dtype: torch.dtype, limit: int | None) -> 
         return Outcome("none")
     with warnings.catch_warnings(), torch_ltc.config(compile_failure="raise"):
         warnings.simplefilter("ignore")
-        pending = _expected(op, part, samples_of(op, dtype, part == "gradient", limit))
+        pending = _expected(op, part, samples_of(op, dtype, is_gradient(part), limit))
         if not pending:
             return Outcome("none")
         settle()

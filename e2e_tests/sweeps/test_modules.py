@@ -1,7 +1,7 @@
 """Modules of `module_db` on device `lazy`: nothing fails or differs from eager.
 
-Each run takes the first input of each module in training, `--full` all inputs, in
-evaluation too.
+Each run takes the first input of each module in training, with the gradients in a
+program of their own; `--full` all inputs, in evaluation too, and in one program.
 """
 
 from __future__ import annotations
@@ -14,18 +14,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     full = metafunc.config.getoption("--full")
     cases = [
         pytest.param(
-            info, training, id=f"{info.name}-{'train' if training else 'eval'}"
+            info,
+            training,
+            cut,
+            id=f"{info.name}-{'train' if training else 'eval'}-{'cut' if cut else 'whole'}",
         )
         for info in modules.modules()
         for training in (True, False)
-        if full or training
+        for cut in (True, False)
+        if full or (training and cut)
     ]
-    metafunc.parametrize(("info", "training"), cases)
+    metafunc.parametrize(("info", "training", "cut"), cases)
 
 
-def test_module(info, training: bool, request: pytest.FixtureRequest) -> None:
+def test_module(
+    info, training: bool, cut: bool, request: pytest.FixtureRequest
+) -> None:
     if reason := modules.EXCLUDED.get(info.name):
         pytest.skip(reason)
     limit = None if request.config.getoption("--full") else 1
-    outcome = modules.sweep(info, training, limit)
+    outcome = modules.sweep(info, training, limit, cut)
     assert outcome.status in ("agrees", "fallback"), outcome.detail

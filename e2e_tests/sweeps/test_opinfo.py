@@ -1,7 +1,7 @@
 """OpInfo entries on device `lazy`: nothing fails, nothing differs from eager.
 
-Each run takes the first float32 sample of each entry, its function and gradients;
-`--full` takes all samples, in-place and out variants, and the other dtypes.
+Each run takes the first float32 sample of each entry, its function and gradients, the
+latter in a program of their own; `--full` takes all samples, in-place and out variants, and the other dtypes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ def _check(op, dtype: torch.dtype, parts: tuple[str, ...], limit: int | None) ->
 @pytest.mark.parametrize("op", _ids(torch.float32))
 def test_float32(op, request) -> None:
     if request.config.getoption("--full"):
-        _check(op, torch.float32, opinfo.PARTS, None)
+        _check(op, torch.float32, (*opinfo.PARTS, opinfo.CUT_GRADIENT), None)
     else:
-        _check(op, torch.float32, ("function", "gradient"), 1)
+        # In one program, `ops/` has each op's gradient.
+        _check(op, torch.float32, ("function", opinfo.CUT_GRADIENT), 1)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -34,6 +34,7 @@ ABSOLUTE = 1e-5
 class Outcome:
     losses: list[torch.Tensor] = field(default_factory=list)
     parameters: dict[str, torch.Tensor] = field(default_factory=dict)
+    gradients: dict[str, torch.Tensor] = field(default_factory=dict)
 
 
 def train(

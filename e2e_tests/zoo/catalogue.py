@@ -133,6 +133,7 @@ def train(
     device: str,
     steps: int,
     each_step: Callable[[int], None] = lambda step: None,
+    before_backward: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Weights, data and dropout are the same on every device."""
     entry = ENTRIES[name]
@@ -146,11 +147,17 @@ def train(
         batch = {key: value.to(device) for key, value in batch.items()}
         rule.zero_grad()
         loss = entry.loss(model, batch)
+        before_backward()
         loss.backward()
         rule.step()
         outcome.losses.append(loss.detach())
         each_step(step)
     outcome.losses = [loss.cpu() for loss in outcome.losses]
+    outcome.gradients = {
+        key: value.grad.cpu()
+        for key, value in model.named_parameters()
+        if value.grad is not None
+    }
     state = model.state_dict()
     outcome.parameters = {key: value.cpu() for key, value in state.items()}
     return outcome

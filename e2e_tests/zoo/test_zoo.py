@@ -10,7 +10,7 @@ from zoo import catalogue
 
 STEPS, WARM_UP = 10, 3
 RELATIVE = 1e-3
-# Of parameters; they are of the order of 0.1.
+# Of parameters and gradients; they are of the order of 0.1.
 ABSOLUTE = 1e-5
 
 
@@ -35,10 +35,25 @@ def test_ten_steps(name: str) -> None:
     torch.testing.assert_close(
         torch.stack(lazy.losses), torch.stack(eager.losses), rtol=RELATIVE, atol=0
     )
-    assert lazy.parameters.keys() == eager.parameters.keys()
-    for key, wanted in eager.parameters.items():
+    _assert_equal(lazy.parameters, eager.parameters)
+
+
+@pytest.mark.parametrize("name", catalogue.ENTRIES)
+def test_backward_is_a_program(name: str) -> None:
+    """As where the loss is read before it. Parameters would hide the gradients'
+    sizes: an optimizer may divide by them."""
+    eager = catalogue.train(name, "cpu", 1)
+    lazy = catalogue.train(name, "lazy", 1, before_backward=torch_ltc.mark_step)
+    _assert_equal(lazy.gradients, eager.gradients)
+
+
+def _assert_equal(
+    lazy: dict[str, torch.Tensor], eager: dict[str, torch.Tensor]
+) -> None:
+    assert lazy.keys() == eager.keys()
+    for key, wanted in eager.items():
         torch.testing.assert_close(
-            lazy.parameters[key],
+            lazy[key],
             wanted,
             rtol=RELATIVE,
             atol=ABSOLUTE,
