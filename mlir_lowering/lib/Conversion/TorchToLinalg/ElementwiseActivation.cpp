@@ -40,9 +40,9 @@ static Value log1pExp(ElementwiseBody &s, Value x) {
 //===----------------------------------------------------------------------===//
 
 Value torch_ltc::emitRelu(ElementwiseBody &s) {
-  // Not maximum(x, 0): a NaN passes this comparison by itself.
+  // Not maximum(x, 0): NaN and -0 pass this comparison by themselves.
   Value x = s.arg(0), zero = s.integer(0);
-  return s.select(lessEqual(s, x, zero), zero, x);
+  return s.select(less(s, x, zero), zero, x);
 }
 
 /// (self, threshold, value)
@@ -77,15 +77,15 @@ Value torch_ltc::emitPrelu(ElementwiseBody &s) {
 
 /// (self, min_val, max_val)
 Value torch_ltc::emitHardtanh(ElementwiseBody &s) {
-  return s.minimum(s.maximum(s.arg(0), s.arg(1)), s.arg(2));
+  return s.atMost(s.atLeast(s.arg(0), s.arg(1)), s.arg(2));
 }
 
 /// (grad_output, self, min_val, max_val)
 Value torch_ltc::emitHardtanhBackward(ElementwiseBody &s) {
   Value x = s.arg(1);
-  Value outside = s.logicalOr(lessEqual(s, x, s.arg(2)),
-                              s.compare(Comparison::ge, x, s.arg(3)));
-  return s.select(outside, s.integer(0), s.arg(0));
+  Value inside =
+      s.logicalAnd(greater(s, x, s.arg(2)), less(s, x, s.arg(3)));
+  return s.select(inside, s.arg(0), s.integer(0));
 }
 
 /// min(max(x + 3, 0), 6)
@@ -115,8 +115,8 @@ Value torch_ltc::emitHardswish(ElementwiseBody &s) {
 Value torch_ltc::emitHardswishBackward(ElementwiseBody &s) {
   Value gradient = s.arg(0), x = s.arg(1);
   Value slope = s.add(s.div(x, s.constant(3)), s.constant(0.5));
-  Value result =
-      s.select(less(s, x, s.constant(3)), s.mul(gradient, slope), gradient);
+  Value result = s.select(s.compare(Comparison::ge, x, s.constant(3)), gradient,
+                          s.mul(gradient, slope));
   return s.select(lessEqual(s, x, s.constant(-3)), s.constant(0), result);
 }
 
@@ -134,14 +134,16 @@ Value torch_ltc::emitHardshrink(ElementwiseBody &s) {
 
 /// (grad, self, lambda)
 Value torch_ltc::emitHardshrinkBackward(ElementwiseBody &s) {
-  return s.select(isSmall(s, s.arg(1), s.arg(2)), s.constant(0), s.arg(0));
+  Value x = s.arg(1), lambda = s.arg(2);
+  Value isLarge =
+      s.logicalOr(less(s, x, s.neg(lambda)), greater(s, x, lambda));
+  return s.select(isLarge, s.arg(0), s.constant(0));
 }
 
 Value torch_ltc::emitSoftshrink(ElementwiseBody &s) {
   Value x = s.arg(0), lambda = s.arg(1);
-  // x * 0 keeps a NaN.
-  Value below = s.select(less(s, x, s.neg(lambda)), s.add(x, lambda),
-                         s.mul(x, s.constant(0)));
+  Value small = s.select(s.isNan(x), x, s.constant(0));
+  Value below = s.select(less(s, x, s.neg(lambda)), s.add(x, lambda), small);
   return s.select(greater(s, x, lambda), s.sub(x, lambda), below);
 }
 
@@ -216,8 +218,8 @@ Value torch_ltc::emitEluBackward(ElementwiseBody &s) {
                        ? s.mul(scaledGradient, s.add(x, coefficient))
                        : s.mul(s.mul(scaledGradient, coefficient),
                                s.exp(s.mul(x, inputScale)));
-  return s.select(lessEqual(s, x, s.constant(0)), negative,
-                  s.mul(gradient, s.arg(2)));
+  return s.select(greater(s, x, s.constant(0)), s.mul(gradient, s.arg(2)),
+                  negative);
 }
 
 /// (self, alpha)
@@ -286,22 +288,29 @@ static Value geluInner(ElementwiseBody &s, Value x) {
                s.add(x, s.mul(s.constant(geluKappa), cube)));
 }
 
-/// Cumulative normal distribution.
-static Value normalCdf(ElementwiseBody &s, Value x) {
+/// Twice the cumulative normal distribution.
+static Value twiceNormalCdf(ElementwiseBody &s, Value x) {
   Value erf =
       s.unary<math::ErfOp>(s.mul(x, s.constant(std::numbers::sqrt2 / 2)));
-  return s.mul(s.constant(0.5), s.add(s.constant(1), erf));
+  return s.add(s.constant(1), erf);
+}
+
+static Value normalCdf(ElementwiseBody &s, Value x) {
+  return s.mul(s.constant(0.5), twiceNormalCdf(s, x));
 }
 
 /// (self, approximate)
 Value torch_ltc::emitGelu(ElementwiseBody &s) {
   Value x = s.arg(0);
   if (s.op.string(1) != "tanh") {
-    Value cdf = normalCdf(s, x);
-    // Eager's vectorised error function has no value at infinities.
-    if (s.dtype.isF32())
-      cdf = s.add(cdf, s.sub(x, x));
-    return s.mul(x, cdf);
+    // Eager's kernels overflow where 2 x does, but of float64; except of float16
+    // their error function has no value at infinities.
+    Value twice = twiceNormalCdf(s, x), half = s.constant(0.5);
+    if (!s.dtype.isF32())
+      return s.mul(s.mul(x, half), twice);
+    if (!s.op.dtype(0).isF16())
+      twice = s.add(twice, s.sub(x, x));
+    return s.mul(s.mul(x, twice), half);
   }
   Value tanh = s.unary<math::TanhOp>(geluInner(s, x));
   return s.mul(s.mul(s.constant(0.5), x), s.add(s.constant(1), tanh));

@@ -209,10 +209,10 @@ Value torch_ltc::emitHeaviside(ElementwiseBody &s) {
 }
 
 Value torch_ltc::emitMaximum(ElementwiseBody &s) {
-  return s.maximum(s.arg(0), s.arg(1));
+  return s.laterMaximum(s.arg(0), s.arg(1));
 }
 Value torch_ltc::emitMinimum(ElementwiseBody &s) {
-  return s.minimum(s.arg(0), s.arg(1));
+  return s.laterMinimum(s.arg(0), s.arg(1));
 }
 Value torch_ltc::emitFmax(ElementwiseBody &s) {
   return s.maxNumber(s.arg(0), s.arg(1));
@@ -290,20 +290,31 @@ Value torch_ltc::emitMaskedFill(ElementwiseBody &s) {
   return s.select(s.argTruth(1), s.arg(2), s.arg(0));
 }
 
+/// Of two zeros torch takes a tensor's bound, but not a number's.
+static Value lowerBounded(ElementwiseBody &s, Value x, unsigned bound) {
+  return s.op.isTensor(bound) ? s.laterMaximum(x, s.arg(bound))
+                              : s.atLeast(x, s.arg(bound));
+}
+
+static Value upperBounded(ElementwiseBody &s, Value x, unsigned bound) {
+  return s.op.isTensor(bound) ? s.laterMinimum(x, s.arg(bound))
+                              : s.atMost(x, s.arg(bound));
+}
+
 Value torch_ltc::emitClampMin(ElementwiseBody &s) {
-  return s.maximum(s.arg(0), s.arg(1));
+  return lowerBounded(s, s.arg(0), 1);
 }
 
 Value torch_ltc::emitClampMax(ElementwiseBody &s) {
-  return s.minimum(s.arg(0), s.arg(1));
+  return upperBounded(s, s.arg(0), 1);
 }
 
 /// (self, min, max); NaN stays NaN, and max wins where it is below min.
 Value torch_ltc::emitClamp(ElementwiseBody &s) {
   Value x = s.arg(0);
   if (s.has(1))
-    x = s.maximum(x, s.arg(1));
-  return s.has(2) ? s.minimum(x, s.arg(2)) : x;
+    x = lowerBounded(s, x, 1);
+  return s.has(2) ? upperBounded(s, x, 2) : x;
 }
 
 //===----------------------------------------------------------------------===//

@@ -51,10 +51,14 @@ Value torch_ltc::emitErfinv(ElementwiseBody &s) {
     Value root =
         d.unary<math::SqrtOp>(d.sub(d.square(t), d.mul(ln, d.constant(1 / k))));
     Value y = d.unary<math::SqrtOp>(d.sub(root, t));
+    Value isNearOne = d.compare(Comparison::gt, a, d.constant(0.5));
     constexpr double slopeAtZero = 2 * std::numbers::inv_sqrtpi;
     for (int step = 0; step < 2; ++step) {
       Value slope = d.mul(d.exp(d.neg(d.square(y))), d.constant(slopeAtZero));
-      Value error = d.sub(d.unary<math::ErfOp>(y), a);
+      // Near 1 the complements have the digits.
+      Value error = d.select(isNearOne,
+                             d.sub(d.sub(one, a), d.unary<math::ErfcOp>(y)),
+                             d.sub(d.unary<math::ErfOp>(y), a));
       Value newton = d.div(error, slope);
       y = d.sub(y, d.div(newton, d.add(one, d.mul(y, newton))));
     }

@@ -18,8 +18,6 @@ using namespace mlir::torch_ltc;
   }
 MATH_OP(Exp)
 MATH_OP(Exp2)
-MATH_OP(Log)
-MATH_OP(Log2)
 MATH_OP(Log10)
 MATH_OP(Log1p)
 MATH_OP(Sqrt)
@@ -36,9 +34,17 @@ MATH_OP(Tanh)
 MATH_OP(Asinh)
 MATH_OP(Acosh)
 MATH_OP(Atanh)
-MATH_OP(Erf)
 MATH_OP(Erfc)
 #undef MATH_OP
+
+Value torch_ltc::emitLog(ElementwiseBody &s) { return s.log(s.arg(0)); }
+Value torch_ltc::emitLog2(ElementwiseBody &s) { return s.log2(s.arg(0)); }
+
+// MLIR 22's polynomial gives 0 at -0.
+Value torch_ltc::emitErf(ElementwiseBody &s) {
+  Value x = s.arg(0);
+  return s.copySign(s.unary<math::ErfOp>(x), x);
+}
 
 Value torch_ltc::emitExpm1(ElementwiseBody &s) {
   return s.unary<math::ExpM1Op>(s.arg(0));

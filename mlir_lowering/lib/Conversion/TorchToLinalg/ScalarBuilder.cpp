@@ -235,6 +235,26 @@ Value ScalarBuilder::minimum(Value a, Value b) {
                            : binary<arith::MinSIOp>(a, b);
 }
 
+// The comparison is x86's maxps, what is around it for NaN.
+Value ScalarBuilder::laterMaximum(Value a, Value b) {
+  if (!isFloat())
+    return maximum(a, b);
+  Value larger = select(compare(Comparison::gt, a, b), a, b);
+  return select(isNan(a), a, larger);
+}
+
+Value ScalarBuilder::laterMinimum(Value a, Value b) {
+  if (!isFloat())
+    return minimum(a, b);
+  Value smaller = select(compare(Comparison::lt, a, b), a, b);
+  return select(isNan(a), a, smaller);
+}
+
+Value ScalarBuilder::isDenormalOrLess(Value a) {
+  return compare(Comparison::lt, a,
+                 constant(std::numeric_limits<float>::min()));
+}
+
 Value ScalarBuilder::maxNumber(Value a, Value b) {
   return isFloat() ? binary<arith::MaxNumFOp>(a, b) : maximum(a, b);
 }

@@ -17,6 +17,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 
+#include <numbers>
+
 namespace mlir::torch_ltc {
 
 /// The signless type in which values of `dtype` are stored.
@@ -81,6 +83,13 @@ public:
   /// NaN if one is NaN.
   Value maximum(Value a, Value b);
   Value minimum(Value a, Value b);
+  /// The same as elementwise kernels of torch take them: of two zeros `b`,
+  /// whatever their signs.
+  Value laterMaximum(Value a, Value b);
+  Value laterMinimum(Value a, Value b);
+  /// `a` unless it is beyond the bound: a zero keeps its sign.
+  Value atLeast(Value a, Value bound) { return laterMaximum(bound, a); }
+  Value atMost(Value a, Value bound) { return laterMinimum(bound, a); }
   /// The other one if one is NaN.
   Value maxNumber(Value a, Value b);
   Value minNumber(Value a, Value b);
@@ -104,9 +113,20 @@ public:
     return MathOp::create(builder, loc, a, b);
   }
   Value exp(Value a) { return unary<math::ExpOp>(a); }
-  Value log(Value a) { return unary<math::LogOp>(a); }
+  Value log(Value a) { return logarithm<math::LogOp>(a, std::numbers::ln2); }
+  Value log2(Value a) { return logarithm<math::Log2Op>(a, 1); }
 
 private:
+  /// Of denormal numbers too: MLIR 22's polynomials take the smallest normal
+  /// number for these. `ofTwo` is the logarithm of 2.
+  template <typename LogOp> Value logarithm(Value a, double ofTwo) {
+    if (!dtype.isF32())
+      return unary<LogOp>(a);
+    Value zero = constant(0), isSmall = isDenormalOrLess(a);
+    Value scaled = select(isSmall, mul(a, constant(0x1p24)), a);
+    return sub(unary<LogOp>(scaled), select(isSmall, constant(24 * ofTwo), zero));
+  }
+  Value isDenormalOrLess(Value a);
   Value castFloatToInteger(Value value, IntegerType to);
   Value castToFloat(Value value, Type from, FloatType to);
 };
