@@ -1,4 +1,5 @@
-"""Functions where a plain formula loses the digits of small or large operands."""
+"""Functions where a plain formula loses the digits of small or large operands, and
+reductions where one accumulator loses those of what is added last."""
 
 from __future__ import annotations
 
@@ -49,4 +50,38 @@ def test_relative_error(name: str, dtype: torch.dtype) -> None:
     smallest = torch.finfo(dtype).tiny * 1e3
     torch.testing.assert_close(
         result, expected, rtol=RELATIVE[dtype], atol=smallest, equal_nan=True
+    )
+
+
+#: Reductions of many equal terms: an accumulator that has grown large adds each of
+#: them with the same error.
+REDUCTIONS = {
+    "sum": lambda x: x.sum(),
+    "sum of rows": lambda x: x.sum(1),
+    "sum of columns": lambda x: x.sum(0),
+    "sum of planes": lambda x: x.view(64, -1, x.shape[1]).sum((0, 2)),
+    "mean": lambda x: x.mean(),
+    "mean of columns": lambda x: x.mean(0),
+    "norm": lambda x: x.norm(),
+    "norm of columns": lambda x: x.norm(dim=0),
+    "var": lambda x: (x + torch.arange(2, device=x.device).repeat(x.shape[1] // 2)).var(),
+    "logsumexp": lambda x: x.logsumexp((0, 1)),
+    "mse_loss": lambda x: F.mse_loss(x, torch.zeros_like(x)),
+    "nll_loss": lambda x: F.nll_loss(x, torch.zeros(x.shape[0], dtype=torch.long, device=x.device)),
+    "matrix norm of a product": lambda x: (x * x.sigmoid()).square().sum(),
+}  # fmt: skip
+
+#: (rows, columns): few long rows, many short ones, and sizes that nothing divides.
+SHAPES = [(1 << 13, 1 << 13), (1 << 22, 16), (64 * 1031, 126)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_long_reductions(name: str, shape: tuple[int, int]) -> None:
+    """Of expanded tensors, which need no memory."""
+    term = torch.full((1, 1), 0.1)
+    exact = REDUCTIONS[name](term.double().expand(shape))
+    result = REDUCTIONS[name](term.to("lazy").expand(shape))
+    torch.testing.assert_close(
+        result.cpu().double(), exact, rtol=4e-6, atol=0, check_dtype=False
     )

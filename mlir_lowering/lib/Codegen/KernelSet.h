@@ -20,7 +20,7 @@ namespace mlir::torch_ltc {
 
 /// Part of each kernel's key and of the executable: raise it when the code
 /// generated for the same kernel changes.
-inline constexpr StringLiteral kCodegenVersion = "2";
+inline constexpr StringLiteral kCodegenVersion = "3";
 
 class KernelSet {
 public:

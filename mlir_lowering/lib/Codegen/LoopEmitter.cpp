@@ -29,6 +29,7 @@ void LoopEmitter::emit() {
   createFunction();
   cloneScalarCode();
   createTemporaries();
+  createWideSums();
   createTiles();
   emitIterations();
   freeTemporaries();
@@ -111,40 +112,60 @@ bool LoopEmitter::isKept(unsigned member) {
   });
 }
 
-void LoopEmitter::createTemporaries() {
+/// Memory for a value of a member, by the axes that it isn't reduced over.
+LoopEmitter::Temporary LoopEmitter::createTemporary(unsigned member,
+                                                    Type element) {
   // What fits the stack of a worker thread by far.
   constexpr int64_t mostStackBytes = 16384;
+  Temporary temporary;
+  temporary.strides.assign(schedule.getAxes().size(), 0);
+  int64_t elements = 1;
+  for (unsigned axis : llvm::reverse(schedule.getInnerAxes(member))) {
+    if (schedule.isReduced(member, axis))
+      continue;
+    temporary.strides[axis] = elements;
+    elements *= schedule.getAxes()[axis].size;
+  }
+  MemRefType type = memoryType(RankedTensorType::get({elements}, element));
+  int64_t bytes = elements * type.getElementTypeBitWidth() / 8;
+  IntegerAttr alignment = builder.getI64IntegerAttr(64);
+  if (bytes <= mostStackBytes) {
+    temporary.memory = memref::AllocaOp::create(builder, loc, type, alignment);
+  } else {
+    temporary.memory = memref::AllocOp::create(builder, loc, type, alignment);
+    allocations.push_back(temporary.memory);
+  }
+  return temporary;
+}
+
+void LoopEmitter::createTemporaries() {
   for (unsigned member = 0; member < schedule.getDomain().getMembers().size();
        ++member) {
     if (!schedule.isStored(member) || !isKept(member))
       continue;
-    for (OpResult result : opOf(member)->getResults()) {
-      if (schedule.getResultIndex(result))
-        continue;
-      Temporary temporary;
-      temporary.strides.assign(schedule.getAxes().size(), 0);
-      int64_t elements = 1;
-      for (unsigned axis : llvm::reverse(schedule.getInnerAxes(member))) {
-        if (schedule.isReduced(member, axis))
-          continue;
-        temporary.strides[axis] = elements;
-        elements *= schedule.getAxes()[axis].size;
-      }
-      Type element = getElementTypeOrSelf(result.getType());
-      MemRefType type = memoryType(RankedTensorType::get({elements}, element));
-      int64_t bytes = elements * type.getElementTypeBitWidth() / 8;
-      IntegerAttr alignment = builder.getI64IntegerAttr(64);
-      if (bytes <= mostStackBytes) {
-        temporary.memory =
-            memref::AllocaOp::create(builder, loc, type, alignment);
-      } else {
-        temporary.memory =
-            memref::AllocOp::create(builder, loc, type, alignment);
-        allocations.push_back(temporary.memory);
-      }
-      temporaries[result] = temporary;
-    }
+    for (OpResult result : opOf(member)->getResults())
+      if (!schedule.getResultIndex(result))
+        temporaries[result] =
+            createTemporary(member, getElementTypeOrSelf(result.getType()));
   }
+}
+
+/// Long sums that points update in memory, one term each, are kept in f64
+/// there: parts would take other memory, too.
+void LoopEmitter::createWideSums() {
+  constexpr int64_t fewTerms = 256;
+  for (const Nest &nest : schedule.getNests())
+    for (const Accumulation &accumulation : findAccumulations(nest)) {
+      int64_t terms = 1;
+      for (unsigned axis : nest.axes)
+        if (schedule.isReduced(accumulation.member, axis))
+          terms *= schedule.getAxes()[axis].size;
+      Value result = opOf(accumulation.member)->getResult(0);
+      if (accumulation.isSum && accumulation.startsInMemory &&
+          terms > fewTerms && getElementTypeOrSelf(result.getType()).isF32())
+        wideSums[accumulation.member] =
+            createTemporary(accumulation.member, builder.getF64Type());
+    }
 }
 
 void LoopEmitter::freeTemporaries() {

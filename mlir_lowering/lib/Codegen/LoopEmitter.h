@@ -47,12 +47,19 @@ private:
     unsigned level;
     /// Memory holds the initial value before the nest starts.
     bool startsInMemory;
+    /// A floating-point sum, which is taken in parts: errors then grow with the
+    /// number of levels, not of terms.
+    bool isSum;
     SmallVector<Value> values;
   };
+  /// Most terms that are added one after the other.
+  static constexpr int64_t kSumBlock = 4096;
 
   void createFunction();
   void cloneScalarCode();
+  Temporary createTemporary(unsigned member, Type element);
   void createTemporaries();
+  void createWideSums();
   void freeTemporaries();
   void emitIterations();
   void setOuterIndices(Value iteration);
@@ -70,10 +77,17 @@ private:
   // Nests.
   void emitNest(const Nest &nest);
   void emitInitialValues(const Nest &nest, const Accumulation &accumulation);
+  void emitWideResults(const Nest &nest, const Accumulation &accumulation);
+  void enterKeptLoops(const Nest &nest, unsigned member);
   void emitLevel(const Nest &nest, unsigned level,
                  SmallVectorImpl<Accumulation> &accumulations);
+  void emitBlocks(const Nest &nest, unsigned level, Value low, Value high,
+                  int64_t size, bool isPart,
+                  SmallVectorImpl<Accumulation> &accumulations);
   void emitLoop(const Nest &nest, unsigned level, Value low, Value high,
-                int64_t step, SmallVectorImpl<Accumulation> &accumulations);
+                int64_t step, bool isPart,
+                SmallVectorImpl<Accumulation> &accumulations,
+                function_ref<void()> body);
   void emitPoint(const Nest &nest,
                  SmallVectorImpl<Accumulation> &accumulations);
   void emitInstance(const Nest &nest,
@@ -98,6 +112,10 @@ private:
   Value loadStored(unsigned consumer, OpOperand &operand, OpResult root);
   LinearForm temporaryForm(const Temporary &temporary);
   bool isKept(unsigned member);
+  bool isSum(unsigned member);
+  Value zeroOf(Type type);
+  Value loadWide(unsigned member);
+  void storeWide(unsigned member, Value value);
 
   linalg::GenericOp opOf(unsigned member) const {
     return schedule.getDomain().getMembers()[member].op;
@@ -119,6 +137,7 @@ private:
   IRMapping scalars;              ///< scalar code, at the entry
   DenseMap<Value, Value> buffers; ///< memory of arguments and results
   DenseMap<Value, Temporary> temporaries;
+  DenseMap<unsigned, Temporary> wideSums; ///< f64, by member
   SmallVector<Tile> tiles;
   SmallVector<Value> allocations;
   DenseMap<Value, Value> iterationScalars; ///< values without inner axes

@@ -3,6 +3,7 @@
 #include "LoopEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -28,9 +29,25 @@ LoopEmitter::findAccumulations(const Nest &nest) {
         llvm::any_of(ArrayRef(nest.axes).take_front(level), [&](unsigned axis) {
           return schedule.isReduced(member, axis);
         });
-    result.push_back({member, level, isReducedOutside, {}});
+    result.push_back({member, level, isReducedOutside, isSum(member), {}});
   }
   return result;
+}
+
+/// Whether the member adds each element to one floating-point accumulator.
+bool LoopEmitter::isSum(unsigned member) {
+  linalg::GenericOp op = opOf(member);
+  if (op->getNumResults() != 1)
+    return false;
+  BlockArgument accumulator = op.getRegionOutputArgs()[0];
+  auto add = op.getBody()->getTerminator()->getOperand(0)
+                 .getDefiningOp<arith::AddFOp>();
+  return add && accumulator.hasOneUse() &&
+         llvm::is_contained(add->getOperands(), accumulator);
+}
+
+Value LoopEmitter::zeroOf(Type type) {
+  return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
 }
 
 void LoopEmitter::emitNest(const Nest &nest) {
@@ -41,14 +58,15 @@ void LoopEmitter::emitNest(const Nest &nest) {
     if (accumulation.startsInMemory)
       emitInitialValues(nest, accumulation);
   emitLevel(nest, 0, accumulations);
+  for (const Accumulation &accumulation : accumulations)
+    if (wideSums.contains(accumulation.member))
+      emitWideResults(nest, accumulation);
 }
 
-/// Fills the memory of sums that other loops interrupt.
-void LoopEmitter::emitInitialValues(const Nest &nest,
-                                    const Accumulation &accumulation) {
-  OpBuilder::InsertionGuard guard(builder);
+/// Loops over the axes that the member isn't reduced over.
+void LoopEmitter::enterKeptLoops(const Nest &nest, unsigned member) {
   for (unsigned axis : nest.axes) {
-    if (schedule.isReduced(accumulation.member, axis))
+    if (schedule.isReduced(member, axis))
       continue;
     auto [low, high] = boundsOf(axis);
     auto loop = scf::ForOp::create(builder, loc, low, high, constantIndex(1));
@@ -57,9 +75,42 @@ void LoopEmitter::emitInitialValues(const Nest &nest,
   }
   pointValues.clear();
   loads.clear();
+}
+
+/// Fills the memory of sums that other loops interrupt.
+void LoopEmitter::emitInitialValues(const Nest &nest,
+                                    const Accumulation &accumulation) {
+  OpBuilder::InsertionGuard guard(builder);
   unsigned member = accumulation.member;
+  enterKeptLoops(nest, member);
+  if (wideSums.contains(member))
+    return storeWide(member, initialValue(member, 0));
   for (unsigned r = 0; r < opOf(member)->getNumResults(); ++r)
     storeResult(member, r, initialValue(member, r));
+}
+
+void LoopEmitter::emitWideResults(const Nest &nest,
+                                  const Accumulation &accumulation) {
+  OpBuilder::InsertionGuard guard(builder);
+  unsigned member = accumulation.member;
+  enterKeptLoops(nest, member);
+  Type narrow = getElementTypeOrSelf(opOf(member)->getResult(0).getType());
+  storeResult(
+      member, 0,
+      arith::TruncFOp::create(builder, loc, narrow, loadWide(member)));
+}
+
+Value LoopEmitter::loadWide(unsigned member) {
+  const Temporary &wide = wideSums.at(member);
+  return loadElement(wide.memory, linearIndex(temporaryForm(wide)),
+                     builder.getF64Type());
+}
+
+void LoopEmitter::storeWide(unsigned member, Value value) {
+  const Temporary &wide = wideSums.at(member);
+  if (!value.getType().isF64())
+    value = arith::ExtFOp::create(builder, loc, builder.getF64Type(), value);
+  store(value, wide.memory, temporaryForm(wide));
 }
 
 /// How many points of the loop around the vector loop one body takes: sums
@@ -97,6 +148,11 @@ void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
             initialValue(member, result.getResultNumber()));
         continue;
       }
+      if (wideSums.contains(member)) {
+        accumulation.values.push_back(
+            zeroOf(getElementTypeOrSelf(result.getType())));
+        continue;
+      }
       OpOperand *init =
           opOf(member).getDpsInitOperand(result.getResultNumber());
       accumulation.values.push_back(loadStored(member, *init, result));
@@ -107,14 +163,21 @@ void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
   } else {
     auto [low, high] = boundsOf(nest.axes[level]);
     int64_t step = chooseJam(nest, level, accumulations);
+    int64_t size = schedule.getAxes()[nest.axes[level]].size;
+    auto body = [&] { emitLevel(nest, level + 1, accumulations); };
     if (step == 1) {
-      emitLoop(nest, level, low, high, 1, accumulations);
+      emitBlocks(nest, level, low, high, size, /*isPart=*/false, accumulations);
     } else {
-      int64_t size = schedule.getAxes()[nest.axes[level]].size;
       Value middle = constantIndex(size - size % step);
-      emitLoop(nest, level, low, middle, step, accumulations);
+      emitLoop(nest, level, low, middle, step, /*isPart=*/false, accumulations,
+               [&] {
+                 llvm::SaveAndRestore<int64_t> outerJam(jam, step);
+                 jamAxis = nest.axes[level];
+                 body();
+               });
       if (size % step != 0)
-        emitLoop(nest, level, middle, high, 1, accumulations);
+        emitLoop(nest, level, middle, high, 1, /*isPart=*/false, accumulations,
+                 body);
     }
   }
   for (Accumulation &accumulation : accumulations)
@@ -122,47 +185,78 @@ void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
       finishAccumulation(accumulation);
 }
 
+/// The loop of a level. Where it adds up many terms, it is a loop over blocks of
+/// them, and so on.
+void LoopEmitter::emitBlocks(const Nest &nest, unsigned level, Value low,
+                             Value high, int64_t size, bool isPart,
+                             SmallVectorImpl<Accumulation> &accumulations) {
+  bool isLongSum =
+      size > kSumBlock && llvm::any_of(accumulations, [&](auto &accumulation) {
+        return accumulation.isSum && accumulation.level <= level;
+      });
+  if (!isLongSum)
+    return emitLoop(nest, level, low, high, 1, isPart, accumulations,
+                    [&] { emitLevel(nest, level + 1, accumulations); });
+  int64_t block = kSumBlock;
+  while (size / block > kSumBlock)
+    block *= kSumBlock;
+  emitLoop(nest, level, low, high, block, isPart, accumulations, [&] {
+    Value first = index[nest.axes[level]];
+    Value last =
+        arith::AddIOp::create(builder, loc, first, constantIndex(block));
+    if (size % block != 0)
+      last = arith::MinSIOp::create(builder, loc, last, high);
+    emitBlocks(nest, level, first, last, block, /*isPart=*/true, accumulations);
+  });
+}
+
+/// `isPart`: another loop over the same axis is around it. Sums begin with 0 in
+/// all but the outermost loop that they go through.
 void LoopEmitter::emitLoop(const Nest &nest, unsigned level, Value low,
-                           Value high, int64_t step,
-                           SmallVectorImpl<Accumulation> &accumulations) {
-  SmallVector<Value> carried;
+                           Value high, int64_t step, bool isPart,
+                           SmallVectorImpl<Accumulation> &accumulations,
+                           function_ref<void()> body) {
+  SmallVector<Accumulation *> open;
   for (Accumulation &accumulation : accumulations)
     if (accumulation.level <= level)
-      carried.append(accumulation.values);
+      open.push_back(&accumulation);
+  SmallVector<Value> carried, before;
+  for (Accumulation *accumulation : open) {
+    bool isPartial =
+        accumulation->isSum && (isPart || accumulation->level < level);
+    before.push_back(isPartial ? accumulation->values[0] : Value());
+    if (isPartial)
+      carried.push_back(zeroOf(accumulation->values[0].getType()));
+    else
+      carried.append(accumulation->values);
+  }
   auto loop =
       scf::ForOp::create(builder, loc, low, high, constantIndex(step), carried);
-  unsigned axis = nest.axes[level];
   auto take = [&](ValueRange values) {
-    for (Accumulation &accumulation : accumulations) {
-      if (accumulation.level > level)
-        continue;
-      for (Value &value : accumulation.values) {
+    for (Accumulation *accumulation : open)
+      for (Value &value : accumulation->values) {
         value = values.front();
         values = values.drop_front();
       }
-    }
   };
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
-    index[axis] = loop.getInductionVar();
+    index[nest.axes[level]] = loop.getInductionVar();
     take(loop.getRegionIterArgs());
-    int64_t outerJam = jam;
-    if (step > 1) {
-      jam = step;
-      jamAxis = axis;
-    }
-    emitLevel(nest, level + 1, accumulations);
-    jam = outerJam;
+    body();
     SmallVector<Value> results;
-    for (Accumulation &accumulation : accumulations)
-      if (accumulation.level <= level)
-        results.append(accumulation.values);
+    for (Accumulation *accumulation : open)
+      results.append(accumulation->values);
     // Without carried values the builder has made the terminator.
     if (!results.empty())
       scf::YieldOp::create(builder, loc, results);
   }
   take(loop.getResults());
+  for (auto [accumulation, sum] : llvm::zip_equal(open, before))
+    if (sum)
+      accumulation->values[0] = arith::AddFOp::create(
+          builder, loc, sum, accumulation->values[0]);
 }
 
 /// One body for all points of the unrolled axes and of the jammed loop.
@@ -217,6 +311,13 @@ void LoopEmitter::emitInstance(const Nest &nest,
 void LoopEmitter::finishAccumulation(const Accumulation &accumulation) {
   pointValues.clear();
   loads.clear();
+  unsigned member = accumulation.member;
+  if (wideSums.contains(member)) {
+    Value term = arith::ExtFOp::create(builder, loc, builder.getF64Type(),
+                                       accumulation.values[0]);
+    Value sum = arith::AddFOp::create(builder, loc, loadWide(member), term);
+    return storeWide(member, sum);
+  }
   for (auto [r, value] : llvm::enumerate(accumulation.values))
     storeResult(accumulation.member, r, value);
 }
