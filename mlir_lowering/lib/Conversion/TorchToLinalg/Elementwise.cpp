@@ -26,7 +26,10 @@ std::pair<Value, Type> ElementwiseBody::raw(unsigned position) {
   if (elements[position])
     return {elements[position], type};
   // prim.NumToTensor.Scalar: the number itself, no tensor of one element.
-  return {op.tensorAsNumber(position)->materialize(builder, loc, type), type};
+  if (std::optional<Number> number = op.tensorAsNumber(position))
+    return {number->materialize(builder, loc, type), type};
+  op.contradict();
+  return {ScalarBuilder(builder, loc, type).integer(0), type};
 }
 
 Value ElementwiseBody::arg(unsigned position) {

@@ -115,10 +115,13 @@ Number OpLowering::number(unsigned position) const {
   return makeNumber(original[position], operands[position]);
 }
 
-static int64_t constantInteger(Value value) {
+int64_t OpLowering::constantInteger(Value value) const {
   if (auto boolean = value.getDefiningOp<torch::ConstantBoolOp>())
     return boolean.getValueAttr().getValue();
-  return value.getDefiningOp<torch::ConstantIntOp>().getValueAttr().getInt();
+  if (auto constant = value.getDefiningOp<torch::ConstantIntOp>())
+    return constant.getValueAttr().getInt();
+  isContradictory = true;
+  return 0;
 }
 
 int64_t OpLowering::integer(unsigned position) const {
@@ -126,7 +129,9 @@ int64_t OpLowering::integer(unsigned position) const {
 }
 
 double OpLowering::floating(unsigned position) const {
-  return *number(position).asDouble();
+  std::optional<double> value = number(position).asDouble();
+  isContradictory |= !value;
+  return value.value_or(0);
 }
 
 bool OpLowering::boolean(unsigned position) const {
@@ -134,10 +139,11 @@ bool OpLowering::boolean(unsigned position) const {
 }
 
 StringRef OpLowering::string(unsigned position) const {
-  return element(position)
-      .getDefiningOp<torch::ConstantStrOp>()
-      .getValueAttr()
-      .getValue();
+  if (auto constant =
+          element(position).getDefiningOp<torch::ConstantStrOp>())
+    return constant.getValueAttr().getValue();
+  isContradictory = true;
+  return "";
 }
 
 SmallVector<int64_t> OpLowering::integers(unsigned position) const {
@@ -173,8 +179,16 @@ static int64_t fromFront(int64_t dimension, int64_t rank) {
   return dimension < 0 ? dimension + std::max<int64_t>(rank, 1) : dimension;
 }
 
+int64_t OpLowering::checkedDimension(int64_t dim, int64_t rank) const {
+  dim = fromFront(dim, rank);
+  if (dim >= 0 && dim < std::max<int64_t>(rank, 1))
+    return dim;
+  isContradictory = true;
+  return 0;
+}
+
 int64_t OpLowering::dimension(unsigned position, int64_t rank) const {
-  return fromFront(integer(position), rank);
+  return checkedDimension(integer(position), rank);
 }
 
 SmallVector<int64_t> OpLowering::dimensions(unsigned position,
@@ -186,7 +200,7 @@ SmallVector<int64_t> OpLowering::dimensions(unsigned position,
   else
     dims = integers(position);
   for (int64_t &dim : dims)
-    dim = fromFront(dim, rank);
+    dim = checkedDimension(dim, rank);
   if (dims.empty())
     dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   // A number's one dimension doesn't exist.
@@ -250,14 +264,25 @@ Value OpLowering::checkBounds(Value indices, int64_t lower, int64_t upper) {
                                     builder.getI64IntegerAttr(upper));
 }
 
+LogicalResult OpLowering::failIfContradictory() const {
+  if (!isContradictory && !tensors.isContradictory)
+    return success();
+  return op->emitError() << name << " has arguments or types that contradict "
+                         << "each other" << userLocationSuffix(op->getLoc());
+}
+
 LogicalResult OpLowering::replaceWith(ValueRange results) {
   SmallVector<Value> reshaped;
+  if (failed(failIfContradictory()))
+    return failure();
   for (auto [number, value] : llvm::enumerate(results)) {
     RankedTensorType expected = resultType(number);
     // Nothing is computed for a result without elements, in whatever form.
     if (expected.getNumElements() == 0)
       value = tensors.zeros(expected.getShape(), resultDtype(number));
-    value = tensors.reshape(value, expected.getShape());
+    auto type = cast<RankedTensorType>(value.getType());
+    if (type.getNumElements() == expected.getNumElements())
+      value = tensors.reshape(value, expected.getShape());
     if (value.getType() != expected)
       return op->emitError()
              << "the lowering of " << name << " made a " << value.getType()

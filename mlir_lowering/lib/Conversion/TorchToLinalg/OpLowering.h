@@ -108,6 +108,12 @@ public:
   /// reduced dimension that `keepdim` keeps): they are reshaped.
   LogicalResult replaceWith(ValueRange results);
 
+  /// Arguments or types aren't what the op's schema says. The op is refused in
+  /// the end; until then what is missing is 0.
+  void contradict() const { isContradictory = true; }
+  /// An error if that was said.
+  LogicalResult failIfContradictory() const;
+
   /// Says that this op can't be lowered. `reason` is a clause: "its mask is
   /// a tensor of bools".
   LogicalResult fail(const Twine &reason) const;
@@ -115,8 +121,12 @@ public:
 private:
   Value element(unsigned position) const { return original[position]; }
 
+  int64_t constantInteger(Value value) const;
+  int64_t checkedDimension(int64_t dim, int64_t rank) const;
+
   SmallVector<Value> original;
   SmallVector<Value> operands;
+  mutable bool isContradictory = false;
   StringRef targetName;
   bool numbersAreTensors;
 };

@@ -174,6 +174,9 @@ Value TensorBuilder::reshape(Value tensor, ArrayRef<int64_t> sizes) {
   if (type.getShape() == sizes)
     return tensor;
   auto target = RankedTensorType::get(sizes, type.getElementType());
+  isContradictory |= target.getNumElements() != type.getNumElements();
+  if (isContradictory)
+    return empty(sizes, type.getElementType());
   // Dimensions of size 0 can't be regrouped, and there is nothing to move.
   if (target.getNumElements() == 0)
     return zeros(sizes, type.getElementType());

@@ -78,6 +78,9 @@ public:
 
   OpBuilder &builder;
   Location loc;
+  /// Whether a shape was asked for that the tensor can't have: the op's types
+  /// contradict each other. What was made instead has that shape.
+  bool isContradictory = false;
 };
 
 /// Row-major strides of a tensor of these sizes, in elements.

@@ -157,6 +157,14 @@ struct TorchOpPattern : ConversionPattern {
                            describe(arguments[*position].getType()) +
                            ") isn't a constant of the program (backend "
                            "contract, rule BC6)");
+    auto isUnknown = [](Type type) {
+      auto tensor = dyn_cast<torch::ValueTensorType>(type);
+      return tensor && !tensor.isStatic();
+    };
+    if (llvm::any_of(op->getOperandTypes(), isUnknown) ||
+        llvm::any_of(op->getResultTypes(), isUnknown))
+      return lowering.fail("it has a tensor whose sizes or dtype aren't known "
+                           "(backend contract, rules BC2 and BC3)");
     return entry->lower(lowering);
   }
 
@@ -204,7 +212,7 @@ static void markUnsigned(func::FuncOp function) {
   auto mark = [&](ArrayRef<Type> types, auto set) {
     for (auto [index, type] : llvm::enumerate(types))
       if (auto tensor = dyn_cast<torch::ValueTensorType>(type))
-        if (tensor.getDtype().isUnsignedInteger())
+        if (tensor.getDtype() && tensor.getDtype().isUnsignedInteger())
           set(index);
   };
   UnitAttr unit = UnitAttr::get(function.getContext());
