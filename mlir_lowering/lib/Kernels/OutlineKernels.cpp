@@ -193,8 +193,11 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
   }
 
   /// A chain of insertions into one tensor (a concatenation) is one kernel:
-  /// each alone would copy the whole tensor.
+  /// each alone would copy the whole tensor. LLVM's time grows faster than
+  /// their number.
   void groupInsertions(Block &block) {
+    constexpr unsigned mostInsertions = 16;
+    DenseMap<Attribute, unsigned> sizes;
     int64_t next = 0;
     for (Operation &op : block)
       if (auto group = op.getAttrOfType<IntegerAttr>(kGroupAttr))
@@ -207,8 +210,10 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
       auto previous = insert.getDest().getDefiningOp<tensor::InsertSliceOp>();
       if (previous && previous->hasOneUse())
         group = previous->getAttrOfType<IntegerAttr>(kGroupAttr);
-      insert->setAttr(kGroupAttr,
-                      group ? group : builder.getI64IntegerAttr(next++));
+      if (!group || sizes.lookup(group) >= mostInsertions)
+        group = builder.getI64IntegerAttr(next++);
+      ++sizes[group];
+      insert->setAttr(kGroupAttr, group);
     }
   }
 

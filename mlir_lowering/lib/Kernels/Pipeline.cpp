@@ -15,6 +15,7 @@ void mlir::torch_ltc::buildKernelsPipeline(OpPassManager &manager) {
   manager.addPass(createCombineProducts());
   manager.addPass(createCSEPass()); // joins of the same matrices
   manager.addPass(createNormalizeOps());
+  manager.addPass(createJoinInsertions());
   manager.addPass(createSplitReductions());
   // After duplication every copy has one user, whose group it joins.
   manager.addPass(createDuplicateProducers());

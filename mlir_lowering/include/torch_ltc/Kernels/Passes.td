@@ -37,6 +37,19 @@ def SplitReductions : Pass<"ltc-mlir-split-reductions", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+def JoinInsertions : Pass<"ltc-mlir-join-insertions", "::mlir::ModuleOp"> {
+  let summary = "long chains of insertions become joins";
+  let description = [{
+    A concatenation of many parts, or many writes to one tensor, become
+    `ltc.join` of the ranges that are left of each, where these are contiguous
+    or single indices; other concatenations a tree of short ones. A kernel for
+    the chain would take LLVM more than linear time.
+  }];
+  let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def DuplicateProducers
     : Pass<"ltc-mlir-duplicate-producers", "::mlir::ModuleOp"> {
   let summary = "cheap ops are computed again for each user";

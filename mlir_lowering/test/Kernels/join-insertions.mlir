@@ -1,0 +1,55 @@
+// RUN: ltc-opt %s --ltc-mlir-join-insertions --split-input-file | FileCheck %s
+
+// Rows, some of them written twice: what is left of each, and of the tensor below.
+// CHECK-LABEL: func.func @rows
+// CHECK-DAG: %[[BEFORE:.*]] = tensor.extract_slice %{{.*}}[0] [3] [1] : tensor<36xf32> to tensor<3xf32>
+// CHECK-DAG: %[[AFTER:.*]] = tensor.extract_slice %{{.*}}[30] [6] [1] : tensor<36xf32> to tensor<6xf32>
+// CHECK: ltc.join %[[BEFORE]], %arg1, %arg2, %arg1, %arg1, %arg1, %arg1, %arg1, %arg1, %arg1, %[[AFTER]] : {{.*}} -> tensor<36xf32>
+// CHECK-NOT: tensor.insert_slice
+func.func @rows(%x: tensor<12x3xf32>, %a: tensor<3xf32>, %b: tensor<3xf32>) -> tensor<12x3xf32> {
+  %0 = tensor.insert_slice %a into %x[1, 0] [1, 3] [1, 1] : tensor<3xf32> into tensor<12x3xf32>
+  %1 = tensor.insert_slice %a into %0[2, 0] [1, 3] [1, 1] : tensor<3xf32> into tensor<12x3xf32>
+  %2 = tensor.insert_slice %a into %1[3, 0] [1, 3] [1, 1] : tensor<3xf32> into tensor<12x3xf32>
+  %3 = tensor.insert_slice %a into %2[4, 0] [1, 3] [1, 1] : tensor<3xf32> into tensor<12x3xf32>
+  %4 = tensor.insert_slice %a into %3[5, 0] [1, 3] [1, 1] : tensor<3xf32> into tensor<12x3xf32>
+  %5 = tensor.insert_slice %a into %4[6, 0] [1, 3] [1, 1] : tensor<3xf32> into tensor<12x3xf32>
+  %6 = tensor.insert_slice %a into %5[7, 0] [1, 3] [1, 1] : tensor<3xf32> into tensor<12x3xf32>
+  %7 = tensor.insert_slice %a into %6[8, 0] [1, 3] [1, 1] : tensor<3xf32> into tensor<12x3xf32>
+  %8 = tensor.insert_slice %a into %7[9, 0] [1, 3] [1, 1] : tensor<3xf32> into tensor<12x3xf32>
+  %9 = tensor.insert_slice %b into %8[2, 0] [1, 3] [1, 1] : tensor<3xf32> into tensor<12x3xf32>
+  return %9 : tensor<12x3xf32>
+}
+
+// -----
+
+// A stack along an inner dimension is a transposed join.
+// CHECK-LABEL: func.func @columns
+// CHECK: ltc.join %{{.*}} : {{.*}} -> tensor<27xf32>
+// CHECK: linalg.generic
+// CHECK-SAME: tensor<9x3x1xf32>
+// CHECK-NOT: tensor.insert_slice
+func.func @columns(%a: tensor<3xf32>) -> tensor<3x9xf32> {
+  %x = tensor.empty() : tensor<3x9xf32>
+  %0 = tensor.insert_slice %a into %x[0, 0] [3, 1] [1, 1] : tensor<3xf32> into tensor<3x9xf32>
+  %1 = tensor.insert_slice %a into %0[0, 1] [3, 1] [1, 1] : tensor<3xf32> into tensor<3x9xf32>
+  %2 = tensor.insert_slice %a into %1[0, 2] [3, 1] [1, 1] : tensor<3xf32> into tensor<3x9xf32>
+  %3 = tensor.insert_slice %a into %2[0, 3] [3, 1] [1, 1] : tensor<3xf32> into tensor<3x9xf32>
+  %4 = tensor.insert_slice %a into %3[0, 4] [3, 1] [1, 1] : tensor<3xf32> into tensor<3x9xf32>
+  %5 = tensor.insert_slice %a into %4[0, 5] [3, 1] [1, 1] : tensor<3xf32> into tensor<3x9xf32>
+  %6 = tensor.insert_slice %a into %5[0, 6] [3, 1] [1, 1] : tensor<3xf32> into tensor<3x9xf32>
+  %7 = tensor.insert_slice %a into %6[0, 7] [3, 1] [1, 1] : tensor<3xf32> into tensor<3x9xf32>
+  %8 = tensor.insert_slice %a into %7[0, 8] [3, 1] [1, 1] : tensor<3xf32> into tensor<3x9xf32>
+  return %8 : tensor<3x9xf32>
+}
+
+// -----
+
+// A slice beside an insertion reads what is below it; few insertions stay.
+// CHECK-LABEL: func.func @beside
+// CHECK: tensor.insert_slice
+// CHECK: tensor.extract_slice %arg0[2] [1] [1]
+func.func @beside(%x: tensor<4xf32>, %a: tensor<2xf32>) -> (tensor<4xf32>, tensor<1xf32>) {
+  %0 = tensor.insert_slice %a into %x[0] [2] [1] : tensor<2xf32> into tensor<4xf32>
+  %1 = tensor.extract_slice %0[2] [1] [1] : tensor<4xf32> to tensor<1xf32>
+  return %0, %1 : tensor<4xf32>, tensor<1xf32>
+}
