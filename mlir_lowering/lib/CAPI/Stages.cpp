@@ -47,6 +47,7 @@ static LogicalResult lowerTo(Stage stage, const LtcStageOptions &options,
                                  options.legal_ops + options.legal_op_count);
     if (stage == Stage::Linalg && !options.portable)
       llvm::append_range(torchOptions.legalOps, opsOfRuntime());
+    torchOptions.portable = stage == Stage::Torch && options.portable;
     buildTorchPipeline(passes, torchOptions);
   }
   if (stage == Stage::Linalg) {

@@ -61,6 +61,7 @@ public:
                << "', which the torch dialect doesn't have";
       options.legalOps.insert(name);
     }
+    options.portable = portable;
     RewritePatternSet set(context);
     populateDecompositionPatterns(set, options);
     // split -> list of slices, which meets its ListUnpack here.
@@ -100,6 +101,8 @@ void mlir::torch_ltc::populateDecompositionPatterns(
   populateLossDecompositionPatterns(patterns, options);
   populateNllLossDecompositionPatterns(patterns, options);
   populateNormalizationDecompositionPatterns(patterns, options);
+  if (options.portable)
+    populatePortableDecompositionPatterns(patterns, options);
   populateReductionDecompositionPatterns(patterns, options);
   populateSoftmaxDecompositionPatterns(patterns, options);
 }

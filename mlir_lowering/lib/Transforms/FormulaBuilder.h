@@ -166,6 +166,8 @@ public:
   Value eq(Value a, Value b);
   Value eq(Value a, Number b);
   Value ne(Value a, Number b);
+  Value lt(Value a, Value b);
+  Value le(Value a, Value b);
   Value lt(Value a, Number b);
   Value le(Value a, Number b);
   Value gt(Value a, Number b);

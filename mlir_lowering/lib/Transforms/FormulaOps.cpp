@@ -134,6 +134,12 @@ Value FormulaBuilder::eq(Value a, Number b) {
 Value FormulaBuilder::ne(Value a, Number b) {
   return withNumber<AtenNeTensorOp, AtenNeScalarOp>(a, b, boolDtype());
 }
+Value FormulaBuilder::lt(Value a, Value b) {
+  return binary<AtenLtTensorOp>(a, b, boolDtype());
+}
+Value FormulaBuilder::le(Value a, Value b) {
+  return binary<AtenLeTensorOp>(a, b, boolDtype());
+}
 Value FormulaBuilder::lt(Value a, Number b) {
   return withNumber<AtenLtTensorOp, AtenLtScalarOp>(a, b, boolDtype());
 }

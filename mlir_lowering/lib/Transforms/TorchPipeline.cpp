@@ -23,6 +23,7 @@ void torch_ltc::buildTorchPipeline(OpPassManager &passes,
   DecomposeOpsPassOptions decompose;
   decompose.legalOps.assign(options.legalOps.begin(), options.legalOps.end());
   decompose.legalOps.append(options.targetOps.begin(), options.targetOps.end());
+  decompose.portable = options.portable;
   passes.addNestedPass<func::FuncOp>(createDecomposeOpsPass(decompose));
   passes.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   passes.addNestedPass<func::FuncOp>(createCSEPass());

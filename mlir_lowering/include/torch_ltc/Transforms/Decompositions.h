@@ -18,6 +18,8 @@ namespace mlir::torch_ltc {
 struct DecompositionOptions {
   /// Ops that the target takes whole ("aten._softmax"); they get no pattern.
   llvm::StringSet<> legalOps;
+  /// The target is another compiler: ops that only ours lowers get a pattern.
+  bool portable = false;
 
   /// `name` is an op's full name ("torch.aten._softmax").
   bool isLegal(StringRef name) const {
@@ -44,6 +46,8 @@ void populateNllLossDecompositionPatterns(RewritePatternSet &patterns,
                                           const DecompositionOptions &options);
 void populateNormalizationDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
+void populatePortableDecompositionPatterns(RewritePatternSet &patterns,
+                                           const DecompositionOptions &options);
 void populateReductionDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
 void populateSoftmaxDecompositionPatterns(RewritePatternSet &patterns,

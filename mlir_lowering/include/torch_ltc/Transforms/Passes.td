@@ -17,6 +17,8 @@ def DecomposeOpsPass : Pass<"ltc-mlir-decompose-ops", "::mlir::func::FuncOp"> {
   let options = [
     ListOption<"legalOps", "legal-ops", "std::string",
                "Ops that stay as they are, such as aten._softmax">,
+    Option<"portable", "portable", "bool", /*default=*/"false",
+           "Decompose ops that other compilers don't lower, too">,
   ];
 }
 

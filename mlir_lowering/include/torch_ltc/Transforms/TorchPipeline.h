@@ -15,6 +15,9 @@ struct TorchPipelineOptions {
   /// op table has a lowering to linalg or a library for. They aren't
   /// decomposed.
   std::vector<std::string> targetOps;
+  /// The target is another compiler of the torch dialect: ops that only ours
+  /// lowers are decomposed.
+  bool portable = false;
 };
 
 /// Ops that our own runtime computes whole and others get in parts.
