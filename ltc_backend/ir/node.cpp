@@ -3,6 +3,7 @@
 #include "ir/node.h"
 
 #include "config/config.h"
+#include "source/traced_place.h"
 
 #include <sstream>
 
@@ -93,9 +94,11 @@ void OpNode::renew(torch::lazy::OpList operands,
 }
 
 void OpNode::noteLocation() {
-  bool isWanted = config().source_info.get();
-  sourceLocation = isWanted ? captureLocation() : 0;
-  sourceModule = isWanted ? currentModulePath() : 0;
+  TracedPlace place;
+  if (config().source_info.get())
+    place = tracedPlace();
+  sourceLocation = place.location;
+  sourceModule = place.module;
 }
 
 std::string OpNode::ToString() const {

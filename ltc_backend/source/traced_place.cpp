@@ -1,0 +1,43 @@
+//===- traced_place.cpp - Where an op comes from --------------------------===//
+//
+// Autograd numbers its nodes in the order of the forward ops that they belong
+// to, and makes a node just before it runs the op's kernel: so the first op
+// that is traced after number n was given is that of node n.
+//
+//===----------------------------------------------------------------------===//
+
+#include "source/traced_place.h"
+
+#include <ATen/SequenceNumber.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <unordered_map>
+
+using namespace torch_ltc;
+
+namespace {
+
+// Graphs that are kept for longer than so many nodes lose their places.
+constexpr size_t MaxPlaces = 1 << 17;
+thread_local std::unordered_map<uint64_t, TracedPlace> placeOfNode;
+
+} // namespace
+
+TracedPlace torch_ltc::tracedPlace() {
+  TracedPlace place;
+  bool isKnown = false;
+  if (auto node = torch::autograd::get_current_node()) {
+    auto found = placeOfNode.find(node->sequence_nr());
+    isKnown = found != placeOfNode.end();
+    if (isKnown)
+      place = found->second;
+  }
+  if (!isKnown)
+    place = {captureLocation(), currentModulePath()};
+  if (uint64_t next = at::sequence_number::peek()) {
+    if (placeOfNode.size() >= MaxPlaces)
+      placeOfNode.clear();
+    placeOfNode.emplace(next - 1, place);
+  }
+  return place;
+}
