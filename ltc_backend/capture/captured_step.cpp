@@ -7,8 +7,7 @@
 #include "executor/step_executor.h"
 #include "lowering/external_backend.h"
 
-#include <ATen/FunctionalStorageImpl.h>
-#include <ATen/FunctionalTensorWrapper.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <cstring>
 #include <sstream>
@@ -18,27 +17,22 @@ using namespace torch_ltc;
 
 namespace {
 
-at::Tensor innerOf(const at::Tensor &tensor) {
-  if (!at::functionalization::impl::isFunctionalTensor(tensor))
-    return tensor;
-  at::functionalization::impl::sync(tensor);
-  return at::functionalization::impl::from_functional_tensor(tensor);
-}
-
-/// The value below a tensor's storage where it isn't the tensor's own.
-TensorDataPtr baseOf(const at::Tensor &tensor) {
-  if (!at::functionalization::impl::isFunctionalTensor(tensor))
-    return nullptr;
-  auto *storage = static_cast<at::functionalization::FunctionalStorageImpl *>(
-      tensor.storage().unsafeGetStorageImpl());
-  return tensorDataOf(storage->base());
-}
-
 /// Which backend of the user's compiles programs, 0 for none.
 uint64_t backendGeneration() {
   ExternalBackendPtr backend = selectedBackend();
   return backend ? uint64_t(backend->generation) : 0;
 }
+
+/// The gradient function of what a replay returns, which has no graph.
+struct NoGraph final : torch::autograd::Node {
+  torch::autograd::variable_list
+  apply(torch::autograd::variable_list &&) override {
+    TORCH_CHECK(false, "A tensor that a captured step returned has no graph, "
+                       "because replays don't run autograd; call backward() "
+                       "inside the function, or don't capture it.");
+  }
+  std::string name() const override { return "CapturedStepBackward"; }
+};
 
 std::string text(const torch::lazy::Shape &shape) {
   std::ostringstream stream;
@@ -49,12 +43,15 @@ std::string text(const torch::lazy::Shape &shape) {
 } // namespace
 
 CapturedStep::CapturedStep(const Recording &first, const Recording &second,
+                           const std::vector<at::Tensor> &argumentTensors,
                            std::vector<KnownTensor> known,
                            const std::vector<at::Tensor> &returned,
                            std::vector<at::Tensor> stepCounts)
     : program(second.program), arguments(second.arguments),
       numbers(second.scalars), stepCounts(std::move(stepCounts)),
       backend(backendGeneration()) {
+  for (const at::Tensor &count : this->stepCounts)
+    expectedCounts.push_back(*count.const_data_ptr<float>());
   for (const auto &draw : second.draws)
     draws.push_back(draw.second);
   for (KnownTensor &tensor : known) {
@@ -67,9 +64,9 @@ CapturedStep::CapturedStep(const Recording &first, const Recording &second,
   for (const torch::lazy::Shape &shape : second.resultShapes)
     outputs.emplace_back().shape = shape;
   findOrigins(first, second);
-
   findStates(second);
-  findReturned(second, returned);
+  findWrittenArguments(second, argumentTensors);
+  findReturned(second, argumentTensors, returned);
   for (const OutputPlan &plan : program->outputs)
     if (plan.place == OutputPlace::Donated)
       parameters[plan.parameter].isDonated = true;
@@ -111,25 +108,87 @@ void CapturedStep::findStates(const Recording &second) {
   }
 }
 
+void CapturedStep::findWrittenArguments(
+    const Recording &second, const std::vector<at::Tensor> &tensors) {
+  std::unordered_map<TensorData *, size_t> argumentOfData;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    std::string name = "tensor " + std::to_string(i) + " of the arguments";
+    TORCH_CHECK(tensors[i].sizes() ==
+                        c10::ArrayRef<int64_t>(arguments[i].sizes) &&
+                    tensors[i].scalar_type() == arguments[i].dtype,
+                "it changes the shape of ", name);
+    if (!arguments[i].isLazy)
+      continue;
+    argumentOfData.emplace(tensorDataOf(tensors[i]).get(), i);
+    if (TensorDataPtr base = baseOf(tensors[i]))
+      argumentOfData.emplace(base.get(), i);
+    for (const Slot &slot : slots)
+      TORCH_CHECK(!isSame(arguments[i].data, slot.data->data()), name,
+                  " has the value of ", slot.name,
+                  ", to which the function refers: a replay couldn't tell "
+                  "which of both is meant");
+  }
+  for (size_t i = 0; i < second.roots.size(); ++i) {
+    TensorDataPtr root = second.roots[i].lock();
+    auto found = root ? argumentOfData.find(root.get()) : argumentOfData.end();
+    if (found == argumentOfData.end())
+      continue;
+    Recording::Argument &argument = arguments[found->second];
+    if (!std::exchange(argument.isWritten, true))
+      outputs[second.resultOfRoot[i]].arguments.push_back(found->second);
+  }
+  std::string problem = checkWritten(tensors);
+  TORCH_CHECK(problem.empty(), problem);
+}
+
 void CapturedStep::findReturned(const Recording &second,
+                                const std::vector<at::Tensor> &argumentTensors,
                                 const std::vector<at::Tensor> &returned) {
-  for (const at::Tensor &tensor : returned) {
+  auto placeOf = [](const std::vector<at::Tensor> &tensors,
+                    const at::Tensor &tensor, size_t end) {
+    size_t place = 0;
+    while (place < end && !tensors[place].is_same(tensor))
+      ++place;
+    return place;
+  };
+  for (size_t r = 0; r < returned.size(); ++r) {
+    const at::Tensor &tensor = returned[r];
+    if (size_t i = placeOf(returned, tensor, r); i < r) {
+      returns.push_back({Returned::Again, i, {}, false});
+      continue;
+    }
+    size_t argument = placeOf(argumentTensors, tensor, argumentTensors.size());
+    if (argument < argumentTensors.size()) {
+      returns.push_back({Returned::Argument, argument, {}, false});
+      continue;
+    }
+    auto slot = std::find_if(slots.begin(), slots.end(), [&](const Slot &slot) {
+      return slot.tensor.is_same(tensor);
+    });
+    if (slot != slots.end()) {
+      slot->isRead = true;
+      returns.push_back(
+          {Returned::Known, size_t(slot - slots.begin()), {}, false});
+      continue;
+    }
+    TORCH_CHECK(tensor.device().is_lazy(), "it returns a tensor on the CPU");
     HostDataPtr data = tensorDataOf(tensor)->data();
-    std::pair<int, size_t> place{-1, 0};
-    for (size_t i = 0; i < second.results.size(); ++i)
-      if (second.results[i].lock() == data)
-        place = {0, i};
-    for (size_t i = 0; i < arguments.size() && place.first < 0; ++i)
-      if (arguments[i].isLazy && arguments[i].data.lock() == data)
-        place = {1, i};
-    TORCH_CHECK(place.first >= 0, "it returns a tensor (", text(data->shape()),
+    size_t result = 0;
+    while (result < second.results.size() &&
+           second.results[result].lock() != data)
+      ++result;
+    TORCH_CHECK(result < second.results.size(), "it returns a tensor (",
+                text(data->shape()),
                 ") that the step neither computes nor is given");
-    if (place.first == 0)
-      outputs[place.second].isReturned = true;
-    returns.push_back({place.first == 1,
-                       place.second,
-                       {Strides(tensor.strides()),
-                        tensor.sym_storage_offset().expect_int()}});
+    TORCH_CHECK(tensor.storage().use_count() <= 1,
+                "it returns a view or an alias of another tensor (",
+                text(data->shape()), "): return a copy");
+    outputs[result].isReturned = true;
+    returns.push_back(
+        {Returned::Result,
+         result,
+         {Strides(tensor.strides()), tensor.sym_storage_offset().expect_int()},
+         tensor.requires_grad()});
   }
 }
 
@@ -188,6 +247,32 @@ std::string CapturedStep::checkSlots() {
   return "";
 }
 
+/// Nobody else may see the old value of what the step writes.
+std::string
+CapturedStep::checkWritten(const std::vector<at::Tensor> &tensors) const {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!arguments[i].isWritten)
+      continue;
+    std::string name = "tensor " + std::to_string(i) + " of the arguments";
+    TensorDataPtr base = baseOf(tensors[i]);
+    if (tensors[i].storage().use_count() > 1 ||
+        (base && base->shapeValue().sizes() != tensors[i].sizes()))
+      return name + ", which the step writes, has a view or an alias";
+    for (size_t k = 0; k < tensors.size(); ++k)
+      if (k != i && arguments[k].isLazy &&
+          tensorDataOf(tensors[k])->data() == tensorDataOf(tensors[i])->data())
+        return name + ", which the step writes, is given twice";
+  }
+  return "";
+}
+
+std::string CapturedStep::checkCounts() const {
+  for (size_t i = 0; i < stepCounts.size(); ++i)
+    if (*stepCounts[i].const_data_ptr<float>() != expectedCounts[i])
+      return "an optimizer's step count was changed";
+  return "";
+}
+
 std::string
 CapturedStep::checkArguments(const std::vector<at::Tensor> &tensors) const {
   if (tensors.size() != arguments.size())
@@ -202,10 +287,18 @@ CapturedStep::checkArguments(const std::vector<at::Tensor> &tensors) const {
       return name + " has another dtype";
     if (tensor.sizes() != c10::ArrayRef<int64_t>(recorded.sizes))
       return name + " has another shape";
+    if (tensor.strides() != c10::ArrayRef<int64_t>(recorded.strides))
+      return name + " has other strides";
     if (recorded.isLazy && !tensorDataOf(tensor)->data())
       return name + " isn't computed yet";
+    const at::Tensor &first = tensors[recorded.sameAs];
+    if (recorded.isLazy
+            ? tensorDataOf(first)->data() != tensorDataOf(tensor)->data()
+            : !first.is_same(tensor))
+      return name + " was tensor " + std::to_string(recorded.sameAs) +
+             " too, and is another one";
   }
-  return "";
+  return checkWritten(tensors);
 }
 
 HostDataPtr CapturedStep::valueOfState(size_t result) const {
@@ -270,7 +363,7 @@ HostDataPtr CapturedStep::outputData(Output &output, const OutputPlan &plan,
     return HostData::create(output.shape, step.parameters[plan.parameter],
                             completion);
   HostDataPtr old;
-  if (!output.isReturned && !output.isState)
+  if (!output.isReturned && !output.isState && output.arguments.empty())
     old = output.states.empty() ? output.scratch : output.states[0]->data();
   long holders = 1 + std::max<long>(1, long(output.states.size()));
   BufferPtr buffer;
@@ -280,9 +373,37 @@ HostDataPtr CapturedStep::outputData(Output &output, const OutputPlan &plan,
     buffer = Buffer::deferred(byteSize(output.shape));
   HostDataPtr data =
       HostData::create(output.shape, std::move(buffer), completion);
-  if (output.states.empty() && !output.isReturned)
+  if (output.states.empty() && !output.isReturned && output.arguments.empty())
     output.scratch = data;
   return data;
+}
+
+at::Tensor
+CapturedStep::returnedTensor(const Returned &returned,
+                             const std::vector<at::Tensor> &tensors,
+                             const std::vector<HostDataPtr> &datas,
+                             const std::vector<at::Tensor> &earlier) const {
+  switch (returned.from) {
+  case Returned::Argument:
+    return tensors[returned.index];
+  case Returned::Known:
+    return slots[returned.index].tensor;
+  case Returned::Again:
+    return earlier[returned.index];
+  case Returned::Result:
+    break;
+  }
+  at::Tensor tensor = makeTensor(datas[returned.index]);
+  if (tensor.strides() != returned.geometry.strides ||
+      returned.geometry.offset != 0)
+    setGeometry(tensor, returned.geometry.strides, returned.geometry.offset);
+  tensor = wrapIfOutside(std::move(tensor));
+  if (returned.requiresGrad) {
+    auto node = c10::make_intrusive<NoGraph>();
+    uint32_t place = node->add_input_metadata(tensor);
+    torch::autograd::impl::set_gradient_edge(tensor, {std::move(node), place});
+  }
+  return tensor;
 }
 
 void CapturedStep::addOutputs(const std::vector<at::Tensor> &tensors,
@@ -300,18 +421,15 @@ void CapturedStep::addOutputs(const std::vector<at::Tensor> &tensors,
       slots[slot].expected = datas[i];
       slots[slot].tensor.unsafeGetTensorImpl()->bump_version();
     }
-  }
-  for (const Returned &returned : returns) {
-    if (returned.isArgument) {
-      results.push_back(tensors[returned.index]);
-      continue;
+    for (size_t argument : outputs[i].arguments) {
+      if (TensorDataPtr base = baseOf(tensors[argument]))
+        base->setData(datas[i]);
+      tensorDataOf(tensors[argument])->setData(datas[i]);
+      tensors[argument].unsafeGetTensorImpl()->bump_version();
     }
-    at::Tensor tensor = makeTensor(datas[returned.index]);
-    if (tensor.strides() != returned.geometry.strides ||
-        returned.geometry.offset != 0)
-      setGeometry(tensor, returned.geometry.strides, returned.geometry.offset);
-    results.push_back(wrapIfOutside(std::move(tensor)));
   }
+  for (const Returned &returned : returns)
+    results.push_back(returnedTensor(returned, tensors, datas, results));
   inputs.clear();
 }
 
@@ -323,6 +441,8 @@ std::string CapturedStep::replay(const std::vector<at::Tensor> &tensors,
   std::string failure = checkArguments(tensors);
   if (failure.empty())
     failure = checkSlots();
+  if (failure.empty())
+    failure = checkCounts();
   if (!failure.empty())
     return failure;
   Stopwatch stopwatch;
@@ -337,8 +457,8 @@ std::string CapturedStep::replay(const std::vector<at::Tensor> &tensors,
       step.scalars[scalar].asFloat = values[expression];
     else
       step.scalars[scalar].asInt = int64_t(values[expression]);
-  for (const at::Tensor &count : stepCounts)
-    *count.mutable_data_ptr<float>() += 1;
+  for (size_t i = 0; i < stepCounts.size(); ++i)
+    expectedCounts[i] = *stepCounts[i].mutable_data_ptr<float>() += 1;
   step.program = program;
   step.number = StepExecutor::get().noteReplayedStep();
   count(Counter::replayed_steps);

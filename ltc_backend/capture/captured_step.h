@@ -37,10 +37,11 @@ public:
     std::string name;
   };
 
-  /// `first` and `second`: consecutive steps; `returned`: the tensors that the
-  /// second one returned. Throws c10::Error with a sentence for people if the
-  /// step can't be replayed.
+  /// `first` and `second`: consecutive steps; `arguments`, `returned`: tensors
+  /// that the second one was given and returned. Throws c10::Error with a
+  /// sentence for people if the step can't be replayed.
   CapturedStep(const Recording &first, const Recording &second,
+               const std::vector<at::Tensor> &arguments,
                std::vector<KnownTensor> known,
                const std::vector<at::Tensor> &returned,
                std::vector<at::Tensor> stepCounts);
@@ -80,22 +81,39 @@ private:
     std::vector<size_t> slots; // of the known tensors that show it
     // What shows it: their values, and those below their storages.
     std::vector<TensorDataPtr> states;
+    std::vector<size_t> arguments; // that are overwritten with it
     bool isReturned = false;
     bool isState = false; // read by the next step
     HostDataPtr scratch;  // of results that nobody sees
   };
 
+  struct Returned {
+    enum { Result, Argument, Known, Again } from;
+    size_t index; // of the result, the argument, the slot, the returned tensor
+    Geometry geometry;
+    bool requiresGrad;
+  };
+
   void findOrigins(const Recording &first, const Recording &second);
   void findStates(const Recording &second);
+  void findWrittenArguments(const Recording &second,
+                            const std::vector<at::Tensor> &tensors);
   void findReturned(const Recording &second,
+                    const std::vector<at::Tensor> &argumentTensors,
                     const std::vector<at::Tensor> &returned);
   std::string checkSlots();
   std::string checkArguments(const std::vector<at::Tensor> &tensors) const;
+  std::string checkCounts() const;
+  std::string checkWritten(const std::vector<at::Tensor> &tensors) const;
   void addParameters(const std::vector<at::Tensor> &tensors,
                      ScheduledStep &step);
   HostDataPtr valueOfState(size_t result) const;
   void addOutputs(const std::vector<at::Tensor> &tensors, ScheduledStep &step,
                   std::vector<at::Tensor> &results);
+  at::Tensor returnedTensor(const Returned &returned,
+                            const std::vector<at::Tensor> &tensors,
+                            const std::vector<HostDataPtr> &datas,
+                            const std::vector<at::Tensor> &earlier) const;
   HostDataPtr outputData(Output &output, const OutputPlan &plan,
                          const ScheduledStep &step);
 
@@ -105,15 +123,11 @@ private:
   std::vector<Parameter> parameters;
   std::vector<Output> outputs;
   std::vector<Slot> slots;
-  struct Returned {
-    bool isArgument;
-    size_t index; // of the argument or the result
-    Geometry geometry;
-  };
   std::vector<Returned> returns;
   std::vector<DynamicScalar> numbers;
   std::vector<std::pair<size_t, size_t>> boundScalars;
   std::vector<at::Tensor> stepCounts;
+  std::vector<float> expectedCounts; // what they are after the last step
   uint64_t backend;
   // Of one replay, kept for their memory.
   std::vector<HostDataPtr> inputs;

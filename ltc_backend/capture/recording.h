@@ -9,13 +9,20 @@
 #ifndef TORCH_LTC_CAPTURE_RECORDING_H
 #define TORCH_LTC_CAPTURE_RECORDING_H
 
+#include "capture/cpu_reads.h"
 #include "executor/live_tensors.h"
 #include "executor/program.h"
+#include "shape/strides.h"
 
 #include <functional>
 #include <vector>
 
 namespace torch_ltc {
+
+/// A tensor below its functional wrapper, with all its updates.
+at::Tensor innerOf(const at::Tensor &tensor);
+/// The value below a tensor's storage where it isn't the tensor's own.
+TensorDataPtr baseOf(const at::Tensor &tensor);
 
 /// Draws random numbers again, as the recorded op did: a CPU tensor.
 using Draw = std::function<at::Tensor()>;
@@ -33,10 +40,14 @@ public:
 
   /// Opens; `arguments` are the call's tensors, on device lazy or the CPU.
   explicit Recording(std::vector<at::Tensor> arguments);
+  /// Whether the step read the value of a CPU tensor that is an argument, came
+  /// from one, or was drawn.
+  bool readsCpuValues() const { return cpuReads.found(); }
   ~Recording();
   void close();
 
-  void noteDraw(const HostDataPtr &data, Draw draw);
+  /// `distribution`: "bernoulli(0.5)".
+  void noteDraw(const HostDataPtr &data, Draw draw, std::string distribution);
   void noteUpload(const HostDataPtr &data, const at::Tensor &source);
   void noteRun(const ProgramPtr &program,
                c10::ArrayRef<HostDataPtr> programParameters,
@@ -51,7 +62,11 @@ public:
     c10::TensorImpl *impl = nullptr; // of a CPU tensor
     c10::ScalarType dtype;
     std::vector<int64_t> sizes;
+    Strides strides;
     bool isLazy = false;
+    /// The first argument that has the same data.
+    size_t sameAs = 0;
+    bool isWritten = false; // found by CapturedStep
   };
   struct Upload {
     WeakData data;
@@ -59,6 +74,7 @@ public:
   };
   std::vector<Argument> arguments;
   std::vector<std::pair<WeakData, Draw>> draws;
+  std::vector<std::string> distributions; // of the draws
   std::vector<Upload> uploads;
   int numRuns = 0;
   // Of the last run:
@@ -72,6 +88,7 @@ public:
 private:
   /// Kept open, so that no address is used twice.
   std::vector<at::Tensor> held;
+  CpuReads cpuReads;
 };
 
 } // namespace torch_ltc

@@ -15,6 +15,7 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <sstream>
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -24,19 +25,53 @@ using torch::jit::Stack;
 namespace {
 
 /// Draws numbers and makes them a tensor of device lazy, of the same strides;
-/// an open recording keeps `draw`, which returns a new CPU tensor at each call.
-at::Tensor drawn(Draw draw) {
+/// an open recording keeps `draw`, which returns a new CPU tensor at each call,
+/// and what `distribution` returns, "bernoulli(0.5)".
+template <typename Describe>
+at::Tensor drawn(Draw draw, const Describe &distribution) {
   at::Tensor numbers = draw();
   std::optional<Strides> strides;
   if (!hasPackedStrides(numbers))
     strides = Strides(numbers.strides());
   HostDataPtr data = HostData::takeOver(std::move(numbers));
   if (Recording *recording = Recording::current())
-    recording->noteDraw(data, std::move(draw));
+    recording->noteDraw(data, std::move(draw), distribution());
   at::Tensor result = makeTensor(std::move(data));
   if (strides)
     setGeometry(result, *strides);
   return result;
+}
+
+std::string bernoulliText(double p) {
+  std::ostringstream text;
+  text.precision(17);
+  text << "bernoulli(" << p << ")";
+  return text.str();
+}
+
+/// "aten::randint.low" with its numbers: "randint(0, 6)".
+std::string distributionText(const OpRecord &record, const Stack &arguments) {
+  std::string name = record.name.substr(record.name.find("::") + 2);
+  name = name.substr(0, name.find_first_of("._"));
+  std::ostringstream text;
+  text.precision(17);
+  text << name << "(";
+  const char *separator = "";
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (record.arguments[i].name == "dtype" ||
+        record.arguments[i].name == "layout" ||
+        record.arguments[i].name == "memory_format" ||
+        !(arguments[i].isDouble() || arguments[i].isInt()))
+      continue;
+    text << separator;
+    if (arguments[i].isInt())
+      text << arguments[i].toInt();
+    else
+      text << arguments[i].toDouble();
+    separator = ", ";
+  }
+  text << ")";
+  return text.str();
 }
 
 /// A kernel for ops that read nothing but the sizes and dtype of their tensor.
@@ -56,11 +91,14 @@ public:
     }
     Stack arguments(stack->begin() + int64_t(begin), stack->end());
     stack->resize(begin);
-    at::Tensor result = drawn([op, arguments = std::move(arguments)] {
-      Stack values = arguments;
-      op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &values);
-      return std::move(values.back()).toTensor();
-    });
+    at::Tensor result = drawn(
+        [op, arguments] {
+          Stack values = arguments;
+          op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
+                             &values);
+          return std::move(values.back()).toTensor();
+        },
+        [&] { return distributionText(record, arguments); });
     stack->emplace_back(record.hasTensorArgument ? result
                                                  : wrapIfOutside(result));
   }
@@ -84,10 +122,11 @@ nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
         traceOp("aten::clone", {input}),
         makeTensor(HostData::takeOver(at::ones(input.sizes(), maskOptions)))};
   Strides strides = copyStrides(input, at::MemoryFormat::Preserve);
-  at::Tensor mask =
-      drawn([sizes = input.sizes().vec(), strides, maskOptions, p] {
+  at::Tensor mask = drawn(
+      [sizes = input.sizes().vec(), strides, maskOptions, p] {
         return at::empty_strided(sizes, strides, maskOptions).bernoulli_(1 - p);
-      });
+      },
+      [p] { return bernoulliText(1 - p); });
   double scale = p == 1 ? 0 : 1 / (1 - p);
   // The backward op is the forward computation.
   at::Tensor output =
@@ -105,10 +144,11 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
               dtype);
   auto options = at::TensorOptions().dtype(dtype == at::kDouble ? at::kDouble
                                                                 : at::kFloat);
-  at::Tensor uniform =
-      drawn([sizes = probabilities.sizes().vec(), options, generator] {
+  at::Tensor uniform = drawn(
+      [sizes = probabilities.sizes().vec(), options, generator] {
         return at::empty(sizes, options).uniform_(0, 1, generator);
-      });
+      },
+      [] { return std::string("uniform(0, 1)"); });
   at::Tensor below = traceOp("aten::lt.Tensor", {uniform, probabilities});
   at::Tensor result =
       traceOp("aten::_to_copy", {below, IValue(int64_t(dtype))});
@@ -122,9 +162,12 @@ at::Tensor bernoulliOfNumber(const at::Tensor &self, double p,
                              std::optional<at::Generator> generator) {
   Strides strides = copyStrides(self, at::MemoryFormat::Preserve);
   auto options = at::TensorOptions().dtype(self.scalar_type());
-  return drawn([sizes = self.sizes().vec(), strides, p, generator, options] {
-    return at::empty_strided(sizes, strides, options).bernoulli_(p, generator);
-  });
+  return drawn(
+      [sizes = self.sizes().vec(), strides, p, generator, options] {
+        return at::empty_strided(sizes, strides, options)
+            .bernoulli_(p, generator);
+      },
+      [p] { return bernoulliText(p); });
 }
 
 } // namespace

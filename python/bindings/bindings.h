@@ -21,6 +21,7 @@ void bindPrograms(pybind11::module_ &module);
 void bindBackends(pybind11::module_ &module);
 void bindExecutables(pybind11::module_ &module);
 void bindCapture(pybind11::module_ &module);
+void bindGuards(pybind11::module_ &module);
 
 /// Lets torch.Generator take device lazy.
 void installGenerators();

@@ -16,14 +16,16 @@ using Known = std::vector<std::pair<at::Tensor, std::string>>;
 
 std::shared_ptr<CapturedStep> makeStep(const Recording &first,
                                        const Recording &second,
+                                       const std::vector<at::Tensor> &arguments,
                                        const Known &known,
                                        const std::vector<at::Tensor> &returned,
                                        std::vector<at::Tensor> stepCounts) {
   std::vector<CapturedStep::KnownTensor> tensors;
   for (const auto &[tensor, name] : known)
     tensors.push_back({tensor, name});
-  return std::make_shared<CapturedStep>(first, second, std::move(tensors),
-                                        returned, std::move(stepCounts));
+  return std::make_shared<CapturedStep>(first, second, arguments,
+                                        std::move(tensors), returned,
+                                        std::move(stepCounts));
 }
 
 py::list numbersOf(const std::vector<DynamicScalar> &scalars) {
@@ -50,14 +52,27 @@ void torch_ltc::bindCapture(py::module_ &module) {
                                           ? recording.program->name
                                           : std::string();
                              })
-
+      .def_property_readonly(
+          "draws",
+          [](const Recording &recording) { return recording.draws.size(); })
+      .def("drawn",
+           [](const Recording &recording) {
+             std::vector<std::pair<uintptr_t, std::string>> list;
+             for (size_t i = 0; i < recording.draws.size(); ++i)
+               if (HostDataPtr data = recording.draws[i].first.lock())
+                 list.emplace_back(reinterpret_cast<uintptr_t>(data.get()),
+                                   recording.distributions[i]);
+             return list;
+           })
+      .def_property_readonly("reads_cpu_values", &Recording::readsCpuValues)
       .def_property_readonly("scalars", [](const Recording &recording) {
         return numbersOf(recording.scalars);
       });
   py::class_<CapturedStep, std::shared_ptr<CapturedStep>>(module,
                                                           "CapturedStep")
       .def(py::init(&makeStep), py::arg("first"), py::arg("second"),
-           py::arg("known"), py::arg("returned"), py::arg("step_counts"))
+           py::arg("arguments"), py::arg("known"), py::arg("returned"),
+           py::arg("step_counts"))
       .def("bind_scalar", &CapturedStep::bindScalar, py::arg("scalar"),
            py::arg("expression"))
       .def_property_readonly("program", &CapturedStep::programName)

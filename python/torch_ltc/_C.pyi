@@ -12,7 +12,7 @@ backend.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import torch
 
@@ -97,19 +97,45 @@ class Recording:
     def program(self) -> str:
         """Hash of the last one's program."""
     @property
+    def draws(self) -> int:
+        """How often it drew random numbers."""
+    def drawn(self) -> list[tuple[int, str]]:
+        """`data_key` and distribution ("bernoulli(0.5)") of random numbers that are
+        still in use."""
+    @property
+    def reads_cpu_values(self) -> bool:
+        """Whether it read a number from a CPU tensor among its arguments, from
+        one that was made of them, or from one that was drawn."""
+    @property
     def scalars(self) -> list[float]:
         """Its dynamic scalars."""
 
+def capture_marks() -> tuple[object, object]:
+    """In a node's values: what isn't compared, and what isn't there."""
+
+def tensor_marks(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """requires_grad, version if it is on the CPU, gradient, number of hooks."""
+
+def first_changed(nodes: tuple[Any, ...]) -> int:
+    """The number of the first node (capture_objects.py) that isn't as it was."""
+
+def surroundings() -> bytes:
+    """Modes of PyTorch and options that decide what an op becomes."""
+
+def is_under_a_dispatch_mode() -> bool:
+    """Whether a TorchDispatchMode or a transform of torch.func is active."""
+
 class CapturedStep:
     """A replayable program, from the recordings of two consecutive steps.
-    `known`: tensors, with names, that hold state and constants; `returned`: the
-    second step's tensors; `step_counts`: CPU float32 tensors of rank 0 that
+    `known`: tensors, with names, that hold state and constants; `arguments`,
+    `returned`: the second step's tensors; `step_counts`: CPU float32 tensors of rank 0 that
     each replay increments. Raises RuntimeError with a reason."""
 
     def __init__(
         self,
         first: Recording,
         second: Recording,
+        arguments: Sequence[torch.Tensor],
         known: Sequence[tuple[torch.Tensor, str]],
         returned: Sequence[torch.Tensor],
         step_counts: Sequence[torch.Tensor],
@@ -347,6 +373,8 @@ class TracedProgram:
     def bytecode(self, stage: str, legal_ops: Sequence[str]) -> bytes: ...
     def ir(self) -> str: ...
     def dot(self) -> str: ...
+    def dump(self) -> None:
+        """Writes it to the folder that option `dump` names, once."""
 
 def pending_program(tensors: Sequence[torch.Tensor]) -> TracedProgram:
     """What `sync_tensors` would run."""

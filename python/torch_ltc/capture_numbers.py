@@ -8,7 +8,9 @@ remaining formulas agree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 Hyperparameters = dict[str, float]
@@ -16,39 +18,42 @@ Hyperparameters = dict[str, float]
 Formula = Callable[[Hyperparameters, float], float]
 
 
-def _bias(h: Hyperparameters, t: float, beta: str) -> float:
-    return 1 - h[beta] ** t
+@cache
+def make_formula(text: str) -> Formula:
+    """ "lr / (1 - beta1 ** step)" as a function."""
 
+    def place(match: re.Match[str]) -> str:
+        return "t" if match[0] == "step" else f"h[{match[0]!r}]"
 
-def _adagrad(h: Hyperparameters, t: float) -> float:
-    return h["lr"] / (1 + (t - 1) * h["lr_decay"])
+    return eval(f"lambda h, t: {re.sub('[A-Za-z_][A-Za-z_0-9]*', place, text)}")
 
 
 # As torch 2.13's optimizers compute them, to the last bit.
-_FORMULAS: dict[str, Formula] = {
-    "1-lr*weight_decay": lambda h, t: 1 - h["lr"] * h["weight_decay"],
-    "lr*weight_decay": lambda h, t: h["lr"] * h["weight_decay"],
-    "bias 1": lambda h, t: _bias(h, t, "beta1"),
-    "bias 2": lambda h, t: _bias(h, t, "beta2"),
-    "step size": lambda h, t: h["lr"] / _bias(h, t, "beta1"),
-    "-step size": lambda h, t: (h["lr"] / _bias(h, t, "beta1")) * -1,
-    "root of bias 2": lambda h, t: _bias(h, t, "beta2") ** 0.5,
-    "decayed rate": _adagrad,
-    "-decayed rate": lambda h, t: -h["lr"] / (1 + (t - 1) * h["lr_decay"]),
+FORMULAS: dict[str, Formula] = {
+    text: make_formula(text)
+    for text in (
+        "1 - lr * weight_decay",
+        "lr * weight_decay",
+        "1 - beta1 ** step",
+        "1 - beta2 ** step",
+        "lr / (1 - beta1 ** step)",
+        "lr / (1 - beta1 ** step) * -1",
+        "(1 - beta2 ** step) ** 0.5",
+        "lr / (1 + (step - 1) * lr_decay)",
+        "-lr / (1 + (step - 1) * lr_decay)",
+    )
 }
 
 
-def _of_hyperparameter(name: str) -> Iterator[tuple[str, Formula]]:
-    yield name, lambda h, t: h[name]
-    yield f"-{name}", lambda h, t: -h[name]
-    yield f"1-{name}", lambda h, t: 1 - h[name]
-
-
-class _Expression:
-    """Formulas of one group of one optimizer, or a constant."""
-
-    def __init__(self, source: Any, names: frozenset[str]) -> None:
-        self.source, self.names = source, names
+def formulas_of(names: Iterable[str]) -> dict[str, Formula]:
+    """What is made of single hyperparameters."""
+    texts = [
+        text
+        for name in names
+        if name.isidentifier()
+        for text in (name, f"-{name}", f"1 - {name}")
+    ]
+    return {text: make_formula(text) for text in texts}
 
 
 class Numbers:
@@ -58,10 +63,9 @@ class Numbers:
         self._program = program
         self.recorded = list(scalars)
         self._candidates: list[set[tuple[int, str]]] | None = None
-        self._formulas: dict[str, Formula] = dict(_FORMULAS)
+        self._formulas: dict[str, Formula] = dict(FORMULAS)
         for h, _ in state.hyperparameters():
-            for name in h:
-                self._formulas.update(_of_hyperparameter(name))
+            self._formulas.update(formulas_of(h))
         self._sets: list[list[tuple[int, str]]] = []
         self._bindings: list[tuple[int, int]] = []
 

@@ -1,96 +1,30 @@
-"""What a step function refers to: modules, optimizers, tensors; and whether
-they are still what they were."""
+"""What a captured step depends on beside its arguments, and whether it is still
+what it was: Python objects, optimizers, gradients, modes of PyTorch."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import inspect
+import re
+import sys
 from collections.abc import Iterator
-from itertools import chain
-from operator import is_
 from typing import Any
 
 import torch
+from torch.nn.modules import module as _modules
+from torch.optim import optimizer as _optimizers
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from torch_ltc._backend import bindings
+from torch_ltc.capture_differences import difference, of_gradients
+from torch_ltc.capture_objects import HELD, TENSOR, Names, Node, Objects, Unknown
 
-_DEPTH = 4
-# Options that decide which program a step becomes.
-_OPTIONS = ("detect_nan", "lockstep", "tier", "donation")
-
-
-def _referred(function: Any) -> Iterator[tuple[str, Any]]:
-    """Objects that a function can reach by name: closure, defaults, globals
-    that its code mentions, what it is bound to."""
-    if isinstance(function, functools.partial):
-        yield "function", function.func
-        yield from ((f"argument {i}", v) for i, v in enumerate(function.args))
-        yield from function.keywords.items()
-        return
-    if inspect.ismethod(function):
-        yield "self", function.__self__
-        function = function.__func__
-    if not inspect.isfunction(function):
-        yield from getattr(function, "__dict__", {}).items()
-        call = getattr(type(function), "__call__", None)  # noqa: B004
-        if inspect.isfunction(call):
-            yield "__call__", call
-        return
-    closure = function.__closure__ or ()
-    for name, cell in zip(function.__code__.co_freevars, closure):
-        with contextlib.suppress(ValueError):  # an empty cell
-            yield name, cell.cell_contents
-    yield from (function.__kwdefaults__ or {}).items()
-    yield from ((f"default {i}", v) for i, v in enumerate(function.__defaults__ or ()))
-    for name in function.__code__.co_names:
-        if name in function.__globals__:
-            yield name, function.__globals__[name]
-
-
-class _Finder:
-    def __init__(self) -> None:
-        self.modules: dict[int, tuple[str, torch.nn.Module]] = {}
-        self.optimizers: dict[int, tuple[str, torch.optim.Optimizer]] = {}
-        self.tensors: dict[int, tuple[str, torch.Tensor]] = {}
-        self._seen: set[int] = set()
-
-    def visit(self, name: str, value: Any, depth: int = 0) -> None:
-        if id(value) in self._seen or depth > _DEPTH:
-            return
-        self._seen.add(id(value))
-        if isinstance(value, torch.Tensor):
-            self.tensors[id(value)] = name, value
-        elif isinstance(value, torch.nn.Module):
-            self._visit_module(name, value)
-        elif isinstance(value, torch.optim.Optimizer):
-            self.optimizers[id(value)] = name, value
-        elif isinstance(value, (list, tuple)) and len(value) < 1000:
-            for number, item in enumerate(value):
-                self.visit(f"{name}[{number}]", item, depth + 1)
-        elif isinstance(value, dict) and len(value) < 1000:
-            for key, item in value.items():
-                self.visit(f"{name}[{key!r}]", item, depth + 1)
-        elif inspect.isroutine(value) or isinstance(value, functools.partial):
-            # Library functions lead to all of the library.
-            if not (getattr(value, "__module__", "") or "").startswith("torch"):
-                for inner, item in _referred(value):
-                    self.visit(inner, item, depth + 1)
-        elif not isinstance(value, type) and not inspect.ismodule(value):
-            package = type(value).__module__.split(".")[0]
-            if package in ("torch", "torch_ltc", "builtins"):
-                return
-            for inner, item in getattr(value, "__dict__", {}).items():
-                self.visit(f"{name}.{inner}", item, depth + 1)
-
-    def _visit_module(self, name: str, module: torch.nn.Module) -> None:
-        for path, inner in module.named_modules():
-            where = f"{name}.{path}" if path else name
-            self.modules[id(inner)] = where, inner
-            for attribute, value in inner.__dict__.items():
-                if isinstance(value, torch.Tensor):
-                    self.tensors[id(value)] = f"{where}.{attribute}", value
+# What every module's call and every optimizer's step looks at.
+_HOOKS = [
+    (name, value)
+    for module in (_modules, _optimizers)
+    for name, value in vars(module).items()
+    if name.startswith("_global_") and isinstance(value, dict)
+]
 
 
 class _Group:
@@ -130,27 +64,21 @@ class _Group:
             raise ValueError("parameters of one group have made different steps")
         self.step = values.pop() if values else 0.0
 
-    def flags(self) -> list[Any]:
-        """What isn't a number: changes of it change the program."""
-        return [
-            value
-            for key, value in self.group.items()
-            if key != "params"
-            and (isinstance(value, bool) or not isinstance(value, (int, float, tuple)))
-        ]
-
 
 class State:
-    """The objects of one traced call, to be compared with later."""
+    """Around one traced call, and to be compared with later. `names`: of the code
+    that earlier calls ran, None for a first call, which can't be captured."""
 
-    def __init__(self, function: Any) -> None:
-        finder = _Finder()
-        finder.visit("function", function)
-        for name, value in _referred(function):
-            finder.visit(name, value)
-        self._finder = finder
+    def __init__(self, roots: list[tuple[str, Any]], names: Names | None) -> None:
+        self._roots = [*roots, *_HOOKS]
+        self._names = names
+        self._surroundings = bindings().surroundings()
         self._stepped: list[torch.optim.Optimizer] = []
         self._before: dict[int, list[dict[str, float]]] = {}
+        #: Why the call can't be repeated, although its program can.
+        self.problem = ""
+        self._generator = torch.default_generator.get_state()
+        self.objects = Objects(self._roots, names) if names else None
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -158,9 +86,8 @@ class State:
 
         def note(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
             self._stepped.append(optimizer)
-            self._finder.optimizers.setdefault(id(optimizer), ("optimizer", optimizer))
 
-        for _, optimizer in self._finder.optimizers.values():
+        for _, optimizer in self.objects.optimizers if self.objects else ():
             self._before[id(optimizer)] = self._numbers(optimizer)
         handle = register_optimizer_step_post_hook(note)
         try:
@@ -168,12 +95,16 @@ class State:
         finally:
             handle.remove()
 
+    @property
+    def stepped(self) -> list[torch.optim.Optimizer]:
+        return self._stepped
+
     @staticmethod
     def _numbers(optimizer: torch.optim.Optimizer) -> list[dict[str, float]]:
         return [dict(_Group(optimizer, g).numbers) for g in optimizer.param_groups]
 
-    def finish(self) -> None:
-        """After the call. Raises ValueError if it can't be repeated."""
+    def finish(self, draws: bool, seeds: str) -> None:
+        """After the call. Raises ValueError or Unknown if it can't be repeated."""
         if len(set(map(id, self._stepped))) != len(self._stepped):
             raise ValueError("an optimizer steps more than once in the function")
         for optimizer in self._stepped:
@@ -183,6 +114,16 @@ class State:
                     "a hyperparameter changes inside the function: move "
                     "scheduler.step() behind the captured step"
                 )
+        if bindings().surroundings() != self._surroundings:
+            raise ValueError("the function leaves a mode of PyTorch changed")
+        is_seeded = not torch.equal(
+            self._generator, torch.default_generator.get_state()
+        )
+        if seeds and (draws or is_seeded):
+            raise ValueError(
+                f"the function sets a random generator's state at {seeds}, which a "
+                "replay wouldn't"
+            )
         self._groups = [
             _Group(optimizer, group)
             for optimizer in self._stepped
@@ -190,103 +131,117 @@ class State:
         ]
         for group in self._groups:
             group.read_counts()
-        self._parameters = [p for group in self._groups for p in group.group["params"]]
-        self._gradients = [(p, p.grad) for p in self._parameters if p.grad is not None]
-        self._remember()
+        if self.objects is not None:
+            self._compare_with_now()
 
-    def _remember(self) -> None:
-        modules = [module for _, module in self._finder.modules.values()]
-        self._modules = modules
-        self._training = [module.training for module in modules]
-        self._tables = [
-            table
-            for module in modules
-            for table in (module._parameters, module._buffers, module._modules)
-            if table
-        ]
-        self._contents = list(chain.from_iterable(map(dict.values, self._tables)))
-        self._requires = [p.requires_grad for p in self._parameters]
-        self._optimizer_parts = [
-            part
-            for optimizer in self._stepped
-            for part in (optimizer.state, optimizer.param_groups)
-        ]
-        self._group_sizes = [len(group.group["params"]) for group in self._groups]
-        self._flags = [group.flags() for group in self._groups]
-        self._modes = self._current_modes()
+    def _compare_with_now(self) -> None:
+        now = Objects(self._roots, self._names)
+        if found := difference(self.objects, now):
+            word = re.split(r"[^\w]", found.name.split("[")[0])[-1]
+            self.problem = (
+                f"the function changes {found.name} (at {self._names.where(word)}), "
+                "which a replay wouldn't change"
+            )
 
-    @staticmethod
-    def _current_modes() -> tuple[Any, ...]:
-        return (
-            torch.is_grad_enabled(),
-            torch.get_default_dtype(),
-            torch.is_autocast_enabled("cpu"),
-            torch.is_autocast_enabled("lazy"),
-            torch.get_autocast_dtype("lazy"),
-            *(bindings().config_get(name) for name in _OPTIONS),
-        )
+    def freeze(self) -> None:
+        """When the call is captured: what has to be the same from now on."""
+        leaves = {
+            id(tensor): tensor
+            for tensor in (
+                *(tensor for _, tensor in self.objects.tensors),
+                *(p for group in self._groups for p in group.group["params"]),
+            )
+            if tensor.is_leaf and tensor.requires_grad
+        }
+        self._gradients = {
+            key: (p, p.grad) for key, p in leaves.items() if p.grad is not None
+        }
+        nodes = self._expected(self.objects)
+        earlier = {
+            id(node.owner): node.values[2]
+            for node in self.objects.nodes
+            if node.kind == TENSOR
+        }
+        self.objects.forget_gradients()
+        self._nodes = nodes + tuple(self._held(earlier))
+
+    def _expected(self, objects: Objects) -> tuple[Node, ...]:
+        """With the gradients that this step left where there were any before."""
+        nodes = []
+        for node in objects.nodes:
+            if node.kind == TENSOR and node.values[2] is not None:
+                _, gradient = self._gradients.get(id(node.owner), (None, None))
+                marks = (*node.values[:2], gradient, node.values[3])
+                node = node._replace(values=marks)
+            nodes.append(node)
+        return tuple(nodes)
+
+    def _held(self, earlier: dict[int, torch.Tensor | None]) -> Iterator[Node]:
+        """Gradients are new tensors in each step, if the function sets them to
+        none: nobody may keep one that a replay puts new values behind."""
+        for key, (_, gradient) in self._gradients.items():
+            if earlier.pop(key, None) is not gradient:
+                # Less the argument and this variable, but the node is one more.
+                holders = sys.getrefcount(gradient) - 1
+                yield Node(HELD, gradient, None, (holders,), "")
 
     def changed(self) -> str:
         """What isn't as it was, in words; "" if all is. Reads the
         hyperparameters, which may change."""
-        if [module.training for module in self._modules] != self._training:
-            return "a module's training mode changed"
-        contents = list(chain.from_iterable(map(dict.values, self._tables)))
-        if len(contents) != len(self._contents) or not all(
-            map(is_, contents, self._contents)
-        ):
-            return "a module has another parameter, buffer or child"
-        if [p.requires_grad for p in self._parameters] != self._requires:
-            return "a parameter's requires_grad changed"
-        parts = [
-            part
-            for optimizer in self._stepped
-            for part in (optimizer.state, optimizer.param_groups)
-        ]
-        if not all(map(is_, parts, self._optimizer_parts)):
-            return "an optimizer's state was replaced"
-        sizes = [len(group.group["params"]) for group in self._groups]
-        groups = sum(len(optimizer.param_groups) for optimizer in self._stepped)
-        if sizes != self._group_sizes or groups != len(sizes):
-            return "an optimizer's parameter groups changed"
-        if self._current_modes() != self._modes:
+        backend = bindings()
+        if backend.surroundings() != self._surroundings:
             return "gradient mode, default dtype, autocast or an option changed"
+        number = backend.first_changed(self._nodes)
+        if number >= 0 and (text := self._explain(number)):
+            return text
         for group in self._groups:
             group.read()
-        if [group.flags() for group in self._groups] != self._flags:
-            return "an option of an optimizer changed"
         return ""
+
+    def _explain(self, number: int) -> str:
+        """Looks from Python: an equal object may have taken another's place."""
+        try:
+            now = Objects(self._roots, self._names)
+        except Unknown as problem:
+            return str(problem)
+        if found := difference(self.objects, now):
+            return str(found)
+        # Where there was no gradient before the captured call, none may be now.
+        expected = [
+            new if new.kind != TENSOR else new._replace(values=old.values)
+            for new, old in zip(now.nodes, self._nodes)
+        ]
+        self._nodes = (*expected, *self._nodes[len(expected) :])
+        now.forget_gradients()
+        self.objects = now
+        number = bindings().first_changed(self._nodes)
+        return of_gradients(self._nodes[number]) if number >= 0 else ""
 
     def hyperparameters(self, ahead: int = 0) -> list[tuple[dict[str, float], float]]:
         """Of each group, with the number of its last step plus `ahead`."""
         return [(group.numbers, group.step + ahead) for group in self._groups]
 
-    def known_tensors(
-        self, returned: list[torch.Tensor]
-    ) -> list[tuple[torch.Tensor, str]]:
-        """Lazy tensors that the step may read or write, with names; not those
-        that it returned, which are the caller's."""
+    def known_tensors(self) -> list[tuple[torch.Tensor, str]]:
+        """Lazy tensors that the step may read or write, with names."""
         named: dict[int, tuple[torch.Tensor, str]] = {}
 
         def add(tensor: Any, name: str) -> None:
             if isinstance(tensor, torch.Tensor) and tensor.device.type == "lazy":
                 named.setdefault(id(tensor), (tensor, name))
 
-        for where, module in self._finder.modules.values():
-            for kind in (module._parameters, module._buffers):
-                for key, tensor in kind.items():
-                    add(tensor, f"{where}.{key}")
-        for number, parameter in enumerate(self._parameters):
+        for name, tensor in self.objects.tensors:
+            add(tensor, name)
+        names = {id(tensor): name for name, tensor in self.objects.tensors}
+        for number, parameter in enumerate(
+            p for group in self._groups for p in group.group["params"]
+        ):
             add(parameter, f"parameter {number} of the optimizer")
-        for number, (_, gradient) in enumerate(self._gradients):
-            add(gradient, f"gradient {number}")
+        for parameter, gradient in self._gradients.values():
+            add(gradient, f"the gradient of {names.get(id(parameter), 'a parameter')}")
         for optimizer in self._stepped:
             for number, values in enumerate(optimizer.state.values()):
                 for key, tensor in values.items():
                     add(tensor, f"optimizer state {key!r} of parameter {number}")
-        for name, tensor in self._finder.tensors.values():
-            if all(tensor is not result for result in returned):
-                add(tensor, name)
         return list(named.values())
 
     def step_counts(self) -> list[torch.Tensor]:
@@ -297,6 +252,6 @@ class State:
         """Steps are counted; gradients that were dropped are there again."""
         for group in self._groups:
             group.step += 1
-        for parameter, gradient in self._gradients:
+        for parameter, gradient in self._gradients.values():
             if parameter.grad is not gradient:
                 parameter.grad = gradient

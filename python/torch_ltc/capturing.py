@@ -2,15 +2,18 @@
 
 The first calls run the function and are recorded. When two consecutive calls
 made the same program, later calls check what the program depends on - shapes,
-dtypes, parameter identity, training mode, hyperparameters - and run it: Python
-code of the model, autograd and the tracer don't run.
+dtypes, the Python objects that the function's code reads, hyperparameters - and
+run it: Python code of the model, autograd and the tracer don't run.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
+import inspect
 import logging
-from collections import Counter
+import threading
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -18,12 +21,17 @@ import torch
 
 from torch_ltc import step as _step
 from torch_ltc._backend import bindings
+from torch_ltc.capture_constants import describe_constants
 from torch_ltc.capture_numbers import Numbers
+from torch_ltc.capture_objects import PLAIN, Names, Unknown
 from torch_ltc.capture_state import State
+from torch_ltc.capture_watch import Watch
+from torch_ltc.messages import logger as _log
 from torch_ltc.metrics import metrics as _metrics
 
-_log = logging.getLogger("torch_ltc")
-_PLAIN = (type(None), bool, int, float, complex, str, torch.dtype, torch.device)
+# Arguments that aren't tensors and are compared by identity.
+_OBJECTS = (torch.nn.Module, torch.optim.Optimizer, type)
+_TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 # A function whose traces never agree is traced for good after so many.
 _ATTEMPTS = 8
 _ENTRIES = 64
@@ -37,52 +45,80 @@ def _flatten(value: Any, tensors: list[torch.Tensor]) -> Any:
     """Appends the tensors; the rest, as something that can be compared."""
     if isinstance(value, torch.Tensor):
         tensors.append(value)
-        return torch.Tensor
+        return torch.Tensor if type(value) in _TENSORS else ("=", type(value), value)
     if isinstance(value, (tuple, list)):
         return (type(value), *[_flatten(item, tensors) for item in value])
     if isinstance(value, dict):
         items = [(key, _flatten(item, tensors)) for key, item in value.items()]
-        return (dict, *items)
-    return ("=", type(value), value)  # 1, 1.0 and True are different arguments
+        return (type(value), *items)
+    if type(value) is float:  # 0.0 and -0.0 are different arguments
+        return ("=", repr(value), value)
+    return ("=", type(value), value)  # 1, 1.0 and True are, too
 
 
 def _rebuild(shape: Any, tensors: Any) -> Any:
     """What `_flatten` took apart, with other tensors (an iterator)."""
     if shape is torch.Tensor:
         return next(tensors)
-    if shape[0] != "=":
-        kind, *items = shape
-        if kind is dict:
-            return {key: _rebuild(item, tensors) for key, item in items}
-        values = [_rebuild(item, tensors) for item in items]
-        return kind(*values) if hasattr(kind, "_fields") else kind(values)
-    return shape[2]
+    if shape[0] == "=":
+        return shape[2]
+    kind, *items = shape
+    if issubclass(kind, dict):
+        return kind((key, _rebuild(item, tensors)) for key, item in items)
+    values = [_rebuild(item, tensors) for item in items]
+    return kind(*values) if hasattr(kind, "_fields") else kind(values)
 
 
-def _check_plain(shape: Any, what: str) -> None:
-    """Raises _NotCapturable for leaves that can't be compared or repeated."""
+def _leaves(shape: Any) -> list[Any]:
+    """What isn't a tensor. Raises _NotCapturable for containers that `_rebuild`
+    can't make."""
     if shape is torch.Tensor:
-        return
-    if shape[0] != "=":
-        for item in shape[1:]:
-            _check_plain(item[1] if shape[0] is dict else item, what)
-    elif not isinstance(shape[2], _PLAIN):
-        raise _NotCapturable(
-            f"{what} holds an object of class {shape[1].__name__}; tensors, "
-            "numbers, strings and containers of them are what a captured step "
-            "can be called with and return"
-        )
+        return []
+    if shape[0] == "=":
+        return [shape[2]]
+    kind, *items = shape
+    if kind not in (tuple, list, dict, OrderedDict) and not hasattr(kind, "_fields"):
+        raise _NotCapturable(f"a container of class {kind.__name__} can't be repeated")
+    if issubclass(kind, dict):
+        items = [item for _, item in items]
+    return [leaf for item in items for leaf in _leaves(item)]
+
+
+def _check_leaves(shape: Any, what: str, objects: tuple[type, ...] = ()) -> None:
+    """Raises _NotCapturable for leaves that can't be compared or repeated."""
+    for leaf in _leaves(shape):
+        if type(leaf) not in PLAIN and not isinstance(leaf, objects):
+            raise _NotCapturable(
+                f"{what} holds an object of class {type(leaf).__name__}; tensors, "
+                "numbers, strings and containers of them are what a captured step "
+                "can be called with and return"
+            )
 
 
 class _NotCapturable(Exception):
     pass
 
 
+def _marks(tensors: list[torch.Tensor]) -> list[Any]:
+    """What a call may change of its tensors that isn't their value."""
+    return [
+        (
+            t.requires_grad,
+            id(t.grad) if t.is_leaf and t.requires_grad else 0,
+            0 if t.device.type == "lazy" or t.is_inference() else t._version,
+        )
+        for t in tensors
+    ]
+
+
 class _Trace:
     """One recorded call."""
 
-    def __init__(self, recording: Any, state: State, returned: Any) -> None:
+    def __init__(
+        self, recording: Any, state: State, tensors: list[torch.Tensor], returned: Any
+    ) -> None:
         self.recording, self.state = recording, state
+        self.tensors = tensors
         self.returned_tensors: list[torch.Tensor] = []
         self.returned = _flatten(returned, self.returned_tensors)
         self.scalars = recording.scalars
@@ -91,7 +127,14 @@ class _Trace:
 class _Entry:
     """What is known about calls with equal non-tensor arguments."""
 
-    def __init__(self) -> None:
+    def __init__(self, shape: Any) -> None:
+        self.roots = [
+            (type(leaf).__name__, leaf)
+            for leaf in _leaves(shape)
+            if isinstance(leaf, _OBJECTS)
+        ]
+        #: Of the code that recorded calls ran.
+        self.names: Names | None = None
         self.numbers: Numbers | None = None
         self.step: Any = None
         self.state: State | None = None
@@ -111,8 +154,9 @@ class Captured:
     """
 
     def __init__(self, function: Callable[..., Any], check_every: int) -> None:
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
         self._function = function
+        self._lock = threading.RLock()
         self._check_every = check_every
         self._entries: dict[Any, _Entry] = {}
         # The trace of the last call, if that was traced.
@@ -121,21 +165,57 @@ class Captured:
         self.traces = 0
         self.fallbacks: Counter[str] = Counter()
 
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """A captured method: one captured step for each object."""
+        if instance is None:
+            return self
+        key = f"_captured_{id(self)}"
+        try:
+            return instance.__dict__[key]
+        except KeyError:
+            function = self._function.__get__(instance, owner)
+            bound = Captured(function, self._check_every)
+            if isinstance(instance, type):  # below @classmethod
+                setattr(instance, key, bound)
+            else:
+                instance.__dict__[key] = bound
+            return bound
+        except AttributeError:
+            raise TypeError(
+                f"torch_ltc.capture can't keep a step for an object of class "
+                f"{type(instance).__name__}, which has no __dict__; capture a "
+                "function instead of the method."
+            ) from None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Captured:
+        return Captured(copy.deepcopy(self._function, memo), self._check_every)
+
+    def __reduce__(self) -> Any:
+        return Captured, (self._function, self._check_every)
+
+    @property
+    def constants(self) -> list[str]:
+        """Numbers that the captured programs hold for good, and where they come
+        from; if one of these changes, the function is recorded again."""
+        lines = []
+        for entry in self._entries.values():
+            if entry.step is not None:
+                lines += describe_constants(entry.numbers, entry.state.objects)
+        return lines
+
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        with self._lock:
+            return self._call(arguments, named)
+
+    def _call(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         tensors: list[torch.Tensor] = []
         shape = _flatten((arguments, named) if named else arguments, tensors)
         try:
             entry = self._entries.get(shape)
             if entry is None:
-                _check_plain(shape, "an argument")
-                if len(self._entries) >= _ENTRIES:
-                    raise _NotCapturable(
-                        f"the function was called with {_ENTRIES} different "
-                        "arguments that are no tensors"
-                    )
-                entry = self._entries[shape] = _Entry()
+                entry = self._new_entry(shape)
         except (TypeError, _NotCapturable) as problem:
-            self._note_fallback(str(problem))
+            self._note_fallback(str(problem), logging.WARNING)
             self.traces += 1
             return self._function(*arguments, **named)
         entry.calls += 1
@@ -161,57 +241,121 @@ class Captured:
             entry.forget()
         return self._traced(entry, arguments, named, tensors)
 
-    def _note_fallback(self, reason: str) -> None:
+    def _new_entry(self, shape: Any) -> _Entry:
+        _check_leaves(shape, "an argument", _OBJECTS)
+        if len(self._entries) >= _ENTRIES:
+            raise _NotCapturable(
+                f"the function was called with {_ENTRIES} different "
+                "arguments that are no tensors"
+            )
+        entry = self._entries[shape] = _Entry(shape)
+        return entry
+
+    def _note_fallback(self, reason: str, level: int = logging.INFO) -> None:
         if not self.fallbacks[reason]:
-            _log.info("captured step %s is traced: %s", self._name(), reason)
+            _log.log(level, "captured step %s is traced: %s", self._name(), reason)
         self.fallbacks[reason] += 1
 
     def _name(self) -> str:
         return getattr(self._function, "__qualname__", repr(self._function))
 
-    def _record(self, arguments, named, tensors) -> tuple[Any, _Trace | None]:
+    def _record(
+        self, entry: _Entry, arguments, named, tensors
+    ) -> tuple[Any, _Trace | None]:
         """Runs the function as one step; no trace if it can't be captured."""
+        self._last = None
+        self.traces += 1
         backend = bindings()
-        before = _metrics()
-        recording = backend.Recording(tensors)
-        state = State(self._function)
+        before = _metrics()["fallback_calls"]
+        given = _marks(tensors)
         try:
-            with _step.steps_end_later(), state.watching():
+            if backend.is_under_a_dispatch_mode():
+                raise _NotCapturable("a TorchDispatchMode or a transform is active")
+            state = State([("function", self._function), *entry.roots], entry.names)
+            recording = backend.Recording(tensors)
+        except (_NotCapturable, Unknown) as problem:
+            self._note_fallback(str(problem), logging.WARNING)
+            return self._function(*arguments, **named), None
+        watch = Watch()
+        try:
+            with _step.steps_end_later(), state.watching(), watch:
                 result = self._function(*arguments, **named)
             _step.mark_step()
         finally:
             recording.close()
-        self.traces += 1
-        after = _metrics()
         try:
-            if recording.runs != 1:
-                raise _NotCapturable(
-                    "the function reads values, so that its step isn't one program"
-                    if recording.runs
-                    else "the function computes nothing on device lazy"
-                )
-            if after["fallback_calls"] > before["fallback_calls"]:
-                raise _NotCapturable("an op ran eagerly: torch_ltc.fallbacks()")
-            state.finish()
-            trace = _Trace(recording, state, result)
-            _check_plain(trace.returned, "the result")
-        except (_NotCapturable, ValueError) as problem:
-            self._note_fallback(str(problem))
+            self._check_recording(recording, watch, before)
+            self._check_arguments(arguments, named, tensors, given)
+            state.finish(recording.draws > 0, watch.seeds)
+            trace = _Trace(recording, state, tensors, result)
+            _check_leaves(trace.returned, "the result")
+            self._learn_names(entry, watch, state)
+        except (_NotCapturable, Unknown, ValueError) as problem:
+            self._note_fallback(str(problem), logging.WARNING)
             return result, None
         return result, trace
+
+    @staticmethod
+    def _check_recording(recording: Any, watch: Watch, fallbacks: int) -> None:
+        if recording.runs != 1:
+            raise _NotCapturable(
+                "the function reads values, so that its step isn't one program"
+                if recording.runs
+                else "the function computes nothing on device lazy"
+            )
+        if _metrics()["fallback_calls"] > fallbacks:
+            raise _NotCapturable("an op ran eagerly: torch_ltc.fallbacks()")
+        if watch.problem:
+            raise _NotCapturable(watch.problem)
+        if recording.reads_cpu_values:
+            raise _NotCapturable(
+                "the function reads the value of a CPU tensor that is an argument "
+                "or was drawn; give it a Python number, or a tensor on device lazy"
+            )
+
+    @staticmethod
+    def _check_arguments(arguments, named, tensors, given) -> None:
+        """The call may write its tensors on device lazy, and nothing else."""
+        now: list[torch.Tensor] = []
+        _flatten((arguments, named) if named else arguments, now)
+        if len(now) != len(tensors) or any(a is not b for a, b in zip(now, tensors)):
+            raise _NotCapturable("the function changes a container of its arguments")
+        if _marks(tensors) != given:
+            raise _NotCapturable(
+                "the function writes a tensor of its arguments that is on the CPU, or "
+                "changes its gradient or requires_grad, which a replay wouldn't"
+            )
+
+    @staticmethod
+    def _learn_names(entry: _Entry, watch: Watch, state: State) -> None:
+        """What later calls are compared by: all code that ran in any of them."""
+        entry.roots = [
+            *entry.roots,
+            *(
+                ("optimizer", optimizer)
+                for optimizer in state.stepped
+                if all(optimizer is not root for _, root in entry.roots)
+            ),
+        ]
+        known = entry.names.codes if entry.names else {}
+        if not watch.codes.keys() <= known.keys():
+            entry.names = Names({**watch.codes, **known})
+            state.objects = None  # of fewer names
 
     def _traced(self, entry: _Entry, arguments, named, tensors) -> Any:
         if entry.attempts >= _ATTEMPTS:
             self.traces += 1
             self._last = None
             return self._function(*arguments, **named)
-        result, trace = self._record(arguments, named, tensors)
-        previous, self._last = self._last, trace
+        previous = self._last
+        result, trace = self._record(entry, arguments, named, tensors)
+        self._last = trace
         if trace is None:
             entry.attempts += 1
             entry.numbers = None
         elif (
             previous is not None
+            and trace.state.objects is not None
             and previous.recording.program == trace.recording.program
             and previous.returned == trace.returned
         ):
@@ -219,29 +363,45 @@ class Captured:
                 self._capture(entry, previous, trace)
             except (RuntimeError, ValueError) as problem:
                 entry.attempts += 1
-                self._note_fallback(str(problem).split("\n")[0])
+                reason = str(problem).split("\n")[0]
+                self._note_fallback(reason, logging.WARNING)
         return result
 
     def _capture(self, entry: _Entry, previous: _Trace, trace: _Trace) -> None:
-        numbers = entry.numbers
-        program = trace.recording.program
-        if numbers is None or not numbers.fits(program, trace.state):
-            numbers = Numbers(program, previous.scalars, previous.state)
-        numbers.learn(previous.scalars, previous.state)
-        numbers.learn(trace.scalars, trace.state)
+        numbers = self._numbers(entry, previous, trace)
+        trace.state.freeze()
         step = bindings().CapturedStep(
             previous.recording,
             trace.recording,
-            trace.state.known_tensors(trace.returned_tensors),
+            trace.tensors,
+            trace.state.known_tensors(),
             trace.returned_tensors,
             trace.state.step_counts(),
         )
+        if trace.state.problem:
+            raise ValueError(trace.state.problem)
         for scalar, expression in numbers.bindings():
             step.bind_scalar(scalar, expression)
         entry.numbers, entry.step = numbers, step
         entry.state, entry.returned = trace.state, trace.returned
         entry.attempts = 0
         self._last = None
+
+    @staticmethod
+    def _numbers(entry: _Entry, previous: _Trace, trace: _Trace) -> Numbers:
+        program = trace.recording.program
+        numbers = entry.numbers
+        if numbers is not None and numbers.fits(program, trace.state):
+            try:
+                numbers.learn(previous.scalars, previous.state)
+                numbers.learn(trace.scalars, trace.state)
+                return numbers
+            except ValueError:  # a constant that a guard saw change
+                pass
+        numbers = Numbers(program, previous.scalars, previous.state)
+        numbers.learn(previous.scalars, previous.state)
+        numbers.learn(trace.scalars, trace.state)
+        return numbers
 
     def _checked(self, entry: _Entry, arguments, named, tensors) -> Any:
         """Traces the step and compares it with what would have been replayed."""
@@ -250,7 +410,7 @@ class Captured:
         predicted = numbers.values(entry.state)
         # What the step holds couldn't be donated: another program.
         entry.forget()
-        result, trace = self._record(arguments, named, tensors)
+        result, trace = self._record(entry, arguments, named, tensors)
         problem = ""
         if trace is None:
             problem = "the function can't be captured any more"
@@ -287,4 +447,31 @@ def capture(function: Callable[..., Any] | None = None, *, check_every: int = 0)
     """
     if function is None:
         return functools.partial(capture, check_every=check_every)
+    if isinstance(function, Captured):
+        return function
+    if type(check_every) is not int or check_every < 0:
+        raise ValueError(
+            f"check_every is a number of calls or 0, but got {check_every!r}."
+        )
+    _check_function(function)
     return Captured(function, check_every)
+
+
+def _check_function(function: Any) -> None:
+    inner = function.func if isinstance(function, functools.partial) else function
+    if not inspect.isroutine(inner) and callable(inner) and not isinstance(inner, type):
+        inner = type(inner).__call__
+    for is_kind, kind in (
+        (inspect.isclass, "a class"),
+        (inspect.iscoroutinefunction, "a coroutine function"),
+        (inspect.isasyncgenfunction, "an asynchronous generator function"),
+        (inspect.isgeneratorfunction, "a generator function"),
+        (lambda f: isinstance(f, classmethod), "a classmethod (write @classmethod "
+         "above @capture)"),
+        (lambda f: not callable(f), f"a {type(function).__name__}"),
+    ):  # fmt: skip
+        if is_kind(inner):
+            raise TypeError(
+                "torch_ltc.capture takes a function whose call is a whole step, but "
+                f"got {kind}."
+            )
