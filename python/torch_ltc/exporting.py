@@ -10,6 +10,7 @@ the function, under their names.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -22,7 +23,13 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from torch_ltc._backend import bindings
 from torch_ltc.config import config
-from torch_ltc.messages import what_was_forbidden
+from torch_ltc.export_numbers import (
+    Hyperparameters,
+    counting_on_the_device,
+    draw,
+    evaluate,
+)
+from torch_ltc.messages import logger, what_was_forbidden
 from torch_ltc.program import Program, TensorSpec
 from torch_ltc.step import mark_step, wait_device_ops
 
@@ -61,20 +68,27 @@ class ExportedProgram:
         outputs: list[dict[str, Any]],
         scalars: list[dict[str, Any]],
         values: list[torch.Tensor],
+        hyperparameters: dict[str, float],
     ) -> None:
         self._program = program
         self.dialect = dialect
         self.entry = program.entry
-        #: name, role ("parameter", "buffer", "state", "argument", "constant"),
-        #: shape, dtype of each tensor argument.
+        #: name, role ("parameter", "buffer", "state", "argument", "random",
+        #: "constant"), shape, dtype of each tensor argument; of a random one the
+        #: `distribution` that a run draws it from.
         self.inputs = inputs
         #: The same of each result; role "result" for what the function returns;
         #: `updates`: the number of the input that it is the new value of, or -1.
         self.outputs = outputs
-        #: kind ("int", "float"), value and MLIR type of each number argument.
+        #: kind ("int", "float"), value, MLIR type of each number argument; of a step
+        #: also its role: "hyperparameter" with a `formula` of `hyperparameters`, or
+        #: "constant".
         self.scalars = scalars
+        #: Numbers of the optimizer that `run` takes other values of, by name.
+        self.hyperparameters = hyperparameters
         #: What the inputs were when it was traced.
         self.values = values
+        self._compiled: Any = None
 
     @property
     def text(self) -> str:
@@ -93,12 +107,18 @@ class ExportedProgram:
             "inputs": self.inputs,
             "scalars": self.scalars,
             "outputs": self.outputs,
+            "hyperparameters": [
+                {"name": name, "value": value}
+                for name, value in self.hyperparameters.items()
+            ],
         }
 
-    def run(self, values: list[torch.Tensor] | None = None) -> list[torch.Tensor]:
+    def run(
+        self, values: list[torch.Tensor] | None = None, **hyperparameters: float
+    ) -> list[torch.Tensor]:
         """The outputs, by torch_ltc's compiler, for `values` (default: those
-        that it was traced with) of the inputs. It reads all dialects but
-        StableHLO."""
+        that it was traced with) of the inputs; `hyperparameters`: other values than
+        it was traced with, such as `lr=0.01`. It reads all dialects but StableHLO."""
         from torch_ltc.mlir_module import compile_mlir
 
         if self.dialect == "stablehlo":
@@ -108,20 +128,40 @@ class ExportedProgram:
                 "it in dialect torch, linalg or tosa."
             )
 
-        numbers = [scalar["value"] for scalar in self.scalars]
-        return compile_mlir(self.text)(*(values or self.values), *numbers)
+        numbers = evaluate(self.scalars, self.hyperparameters, hyperparameters)
+        if self._compiled is None:
+            self._compiled = compile_mlir(self.text)
+        # A donated input is written to.
+        tensors = [t.clone() for t in (self.values if values is None else values)]
+        return self._compiled(*tensors, *numbers)
+
+    def next(
+        self, values: list[torch.Tensor], results: list[torch.Tensor]
+    ) -> list[torch.Tensor]:
+        """The inputs of the run after the one of `values` that gave `results`:
+        parameters, buffers and states are updated, random numbers drawn anew from
+        PyTorch's generator; arguments stay as they are."""
+        following = list(values)
+        for result, row in zip(results, self.outputs):
+            if row["updates"] >= 0:
+                following[row["updates"]] = result
+        for number, row in enumerate(self.inputs):
+            if row["role"] == "random":
+                following[number] = draw(row)
+        return following
 
     def save(self, folder: str | os.PathLike[str], values: bool = True) -> Path:
         """Writes program.mlir, program.mlirbc, manifest.json, manifest.pb and,
         with `values`, inputs.pt: what `python -m torch_ltc.replay` reads."""
-        from torch_ltc.manifest import manifest_bytes
+        from torch_ltc.manifest import for_json, manifest_bytes
 
         path = Path(folder)
         try:
             path.mkdir(parents=True, exist_ok=True)
             (path / "program.mlir").write_text(self.text)
             (path / "program.mlirbc").write_bytes(self.bytecode)
-            (path / "manifest.json").write_text(json.dumps(self.manifest(), indent=1))
+            text = json.dumps(for_json(self.manifest()), indent=1, allow_nan=False)
+            (path / "manifest.json").write_text(text)
             (path / "manifest.pb").write_bytes(manifest_bytes(self.manifest()))
             if values:
                 numbers = [scalar["value"] for scalar in self.scalars]
@@ -166,10 +206,16 @@ def export(
     lazy_args, lazy_kwargs = tree_map(_to_lazy, (tuple(args), kwargs))
     for name, tensor in _argument_names(lazy_args, lazy_kwargs):
         named[name] = ("argument", tensor)
-    with _only_tracing("export"), config(source_info=True), torch.no_grad():
+    with (
+        _only_tracing("export"),
+        config(source_info=True),
+        torch.no_grad(),
+        _recording() as recording,
+        Hyperparameters(None) as numbers,
+    ):
         before = _data_keys(named)
         results = function(*lazy_args, **lazy_kwargs)
-        return _exported(dialect, named, results, before)
+        return _exported(dialect, named, results, before, recording, numbers)
 
 
 def export_step(
@@ -187,7 +233,18 @@ def export_step(
     state, and once to be traced; `module` has to be on device lazy. Training
     goes on from there: the traced step runs with the next end of a step.
     Outputs: what `step` returns, then every parameter, buffer and state that it
-    writes, each naming the input that it is the new value of.
+    writes, each naming the input that it is the new value of. Step counts are
+    states, random numbers inputs of role "random", and numbers that depend on the
+    optimizer's hyperparameters have a formula, so that the program can be run for
+    one step after the other:
+
+        values = exported.values
+        for rate in schedule:
+            results = exported.run(values, lr=rate)
+            values = exported.next(values, results)
+
+    What is left are constants, by that role; they are logged as a warning if they
+    are tensors.
     """
     _check_call("export_step", step, args, dialect)
     parameter = next(module.parameters(), None)
@@ -201,13 +258,27 @@ def export_step(
     for _ in range(warmup):
         step(*lazy_args)
     mark_step()
-    named = {**_tensors_of(module), **_states_of(module, optimizer)}
-    for name, tensor in _argument_names(lazy_args, {}):
-        named[name] = ("argument", tensor)
-    with _only_tracing("export_step"), config(auto_step=False, source_info=True):
+    with (
+        counting_on_the_device(optimizer),
+        _only_tracing("export_step"),
+        config(auto_step=False, source_info=True),
+        _recording() as recording,
+        Hyperparameters(optimizer) as numbers,
+    ):
+        named = {**_tensors_of(module), **_states_of(module, optimizer)}
+        for name, tensor in _argument_names(lazy_args, {}):
+            named[name] = ("argument", tensor)
         before = _data_keys(named)
         results = step(*lazy_args)
-        return _exported(dialect, named, results, before)
+        exported = _exported(dialect, named, results, before, recording, numbers)
+    if baked := [row["name"] for row in exported.inputs if row["role"] == "constant"]:
+        logger.warning(
+            "torch_ltc.export_step: %d tensors are constants of the program, because "
+            "they are neither arguments nor the module's nor the optimizer's: %s.",
+            len(baked),
+            ", ".join(baked[:8]),
+        )
+    return exported
 
 
 # -- tracing -------------------------------------------------------------------
@@ -254,11 +325,22 @@ class _only_tracing:  # noqa: N801 (used in `with` only)
             )
 
 
+@contextlib.contextmanager
+def _recording() -> Iterator[Any]:
+    recording = bindings().Recording([])
+    try:
+        yield recording
+    finally:
+        recording.close()
+
+
 def _exported(
     dialect: str,
     named: dict[str, tuple[str, torch.Tensor]],
     results: Any,
     before: dict[str, int],
+    recording: Any,
+    numbers: Hyperparameters,
 ) -> ExportedProgram:
     """`before`: the identities of what `named` held before the function ran."""
     backend = bindings()
@@ -279,15 +361,23 @@ def _exported(
     traced = backend.pending_program([tensor for _, tensor in returned + written])
     program = Program(traced, DIALECTS[dialect])
     keys = {key: name for name, key in before.items() if key}
-    inputs = _input_rows(traced, program, keys, named)
+    inputs = _input_rows(traced, program, keys, named, dict(recording.drawn()))
     places = {row["name"]: number for number, row in enumerate(inputs)}
     outputs = _output_rows(traced, program, returned, written, named, places)
-    scalars = [
-        {"kind": kind, "value": value, "type": SCALAR_TYPES[dialect][kind]}
-        for kind, value in traced.scalars()
-    ]
+    scalars = []
+    for kind, value in traced.scalars():
+        formula = numbers.explain(value)
+        role = "hyperparameter" if formula else "constant"
+        row = {"kind": kind, "value": value, "type": SCALAR_TYPES[dialect][kind]}
+        if numbers.is_known:
+            row |= {"role": role, "formula": formula}
+        scalars.append(row)
+    for row, value in zip(scalars, evaluate(scalars, numbers.values, {})):
+        row["value"] = value
     values = [traced.input_tensor(i) for i in range(len(inputs))]
-    return ExportedProgram(program, dialect, inputs, outputs, scalars, values)
+    return ExportedProgram(
+        program, dialect, inputs, outputs, scalars, values, numbers.values
+    )
 
 
 def _row(name: str, role: str, spec: TensorSpec) -> dict[str, Any]:
@@ -304,12 +394,16 @@ def _input_rows(
     program: Program,
     keys: dict[int, str],
     named: dict[str, tuple[str, torch.Tensor]],
+    drawn: dict[int, str],
 ) -> list[dict[str, Any]]:
+    """`drawn`: distributions of random numbers, by identity."""
     rows = []
     for number, (row, spec) in enumerate(zip(traced.inputs(), program.inputs)):
-        name = keys.get(row["data"])
-        role = named[name][0] if name else "constant"
-        rows.append(_row(name or f"constant{number}", role, spec))
+        name, distribution = keys.get(row["data"]), drawn.get(row["data"], "")
+        role = named[name][0] if name else "random" if distribution else "constant"
+        rows.append(_row(name or f"{role}{number}", role, spec))
+        if role == "random":
+            rows[-1]["distribution"] = distribution
     return rows
 
 

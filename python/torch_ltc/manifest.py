@@ -8,6 +8,7 @@ protobuf only.
 from __future__ import annotations
 
 import json
+import math
 import os
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,7 @@ MESSAGES: dict[str, list[tuple[str, str]]] = {
         ("inputs", "repeated Tensor"),
         ("scalars", "repeated Scalar"),
         ("outputs", "repeated Tensor"),
+        ("hyperparameters", "repeated Hyperparameter"),
     ],
     "Tensor": [
         ("name", "string"),
@@ -36,8 +38,16 @@ MESSAGES: dict[str, list[tuple[str, str]]] = {
         ("dtype", "string"),
         ("updates", "int32"),
         ("also", "repeated string"),
+        ("distribution", "string"),
     ],
-    "Scalar": [("kind", "string"), ("value", "double"), ("type", "string")],
+    "Scalar": [
+        ("kind", "string"),
+        ("value", "double"),
+        ("type", "string"),
+        ("role", "string"),
+        ("formula", "string"),
+    ],
+    "Hyperparameter": [("name", "string"), ("value", "double")],
 }
 
 
@@ -67,7 +77,22 @@ def _message_class() -> Any:
 
 def manifest_bytes(manifest: dict[str, Any]) -> bytes:
     """The manifest as a serialised `torch_ltc.Manifest`."""
-    return json_format.ParseDict(manifest, _message_class()()).SerializeToString()
+    message = json_format.ParseDict(for_json(manifest), _message_class()())
+    return message.SerializeToString()
+
+
+def for_json(manifest: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinities and no NaN: they are texts, as protobuf's JSON has
+    them ("Infinity", "-Infinity", "NaN"), which `float` reads."""
+
+    def row(scalar: dict[str, Any]) -> dict[str, Any]:
+        value = scalar["value"]
+        if math.isfinite(value):
+            return scalar
+        text = "NaN" if math.isnan(value) else "Infinity"
+        return {**scalar, "value": f"-{text}" if value < 0 else text}
+
+    return {**manifest, "scalars": [row(scalar) for scalar in manifest["scalars"]]}
 
 
 def manifest_from_bytes(data: bytes) -> dict[str, Any]:
@@ -79,6 +104,8 @@ def manifest_from_bytes(data: bytes) -> dict[str, Any]:
         preserving_proto_field_name=True,
         always_print_fields_with_no_presence=True,
     )
+    for scalar in result["scalars"]:
+        scalar["value"] = float(scalar["value"])  # "-Infinity" and the like
     for tensor in result["inputs"] + result["outputs"]:
         tensor["shape"] = [int(size) for size in tensor["shape"]]  # JSON: strings
     return result
@@ -102,4 +129,7 @@ def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
             f"'{path}' has version {version}, but this torch_ltc reads version "
             f"{MANIFEST_VERSION}; export the program again."
         )
+    for scalar in manifest["scalars"]:
+        if isinstance(scalar["value"], str):
+            scalar["value"] = float(scalar["value"])
     return manifest

@@ -32,6 +32,16 @@ def _prefer_foreach() -> None:
         module._get_foreach_kernels_supported_devices = supported
 
 
+def _allow_counts_on_the_device() -> None:
+    """Option `capturable`: step counts are tensors of the parameters' device."""
+    for name, module in list(sys.modules.items()):
+        listed = getattr(module, "_get_capturable_supported_devices", None)
+        if name.startswith("torch.optim.") and listed is not None:
+            module._get_capturable_supported_devices = functools.partial(
+                lambda listed, *args, **named: [*listed(*args, **named), "lazy"], listed
+            )
+
+
 def _is_traced(optimizer: torch.optim.Adam) -> bool:
     """Whether the step was one that device lazy has nodes for, and is traced."""
     # GradScaler leaves these for one step.
@@ -68,4 +78,5 @@ def _trace_adam_as_nodes() -> None:
 
 def install() -> None:
     _prefer_foreach()
+    _allow_counts_on_the_device()
     _trace_adam_as_nodes()
