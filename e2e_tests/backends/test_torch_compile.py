@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch_ltc
 from torch import nn
 from torch.nn import functional as F
 from torch_ltc.dynamo_backend import compile_module
@@ -175,3 +176,41 @@ def test_modules_without_ops(case: str) -> None:
     assert program(torch.ones(3))[0].sum() == 3
     with pytest.raises(TypeError, match="takes 1 tensors and 0 numbers, but got 2"):
         program(torch.ones(3), 2)
+
+
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"dropout_p": 0.3}])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_attention(options: dict, dynamic: bool) -> None:
+    attention = torch.nn.functional.scaled_dot_product_attention
+    torch._dynamo.reset()
+
+    def heads(x: torch.Tensor) -> torch.Tensor:
+        return attention(x * 2, x, x, **options)
+
+    compiled = torch.compile(heads, backend="torch_ltc", dynamic=dynamic)
+    results = []
+    for function in (heads, compiled):
+        x = torch.linspace(-1, 1, 80).reshape(1, 2, 5, 8).requires_grad_()
+        torch.manual_seed(4)
+        result = function(x)
+        result.square().sum().backward()
+        results.append([result.detach(), x.grad])
+    if "dropout_p" not in options:  # eager's flash attention draws in its own order
+        torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        assert compiled(torch.ones(1, 2, 5, 8)).shape == (1, 2, 5, 8)
+
+
+def test_compiled_programs_are_dumped(tmp_path) -> None:
+    """A fresh compilation inside of the block, and what was compiled before."""
+    x = torch.randn(2, 8, 6, 6, requires_grad=True)
+    for number in range(3):
+        torch._dynamo.reset()
+        model = torch.nn.Sequential(torch.nn.GroupNorm(4, 8), torch.nn.SiLU())
+        compiled = torch.compile(model, backend="torch_ltc")
+        for again in range(2):
+            folder = tmp_path / f"{number}-{again}"
+            with torch_ltc.debug.dump_to(folder):
+                compiled(x).sum().backward()
+            assert len(list(folder.glob("*/linalg.mlir"))) == 2
+            assert (folder / "index.html").exists()

@@ -253,16 +253,17 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   event.parameters = int64_t(graph->parameters.size());
   event.outputs = int64_t(graph->results.size());
 
-  if (nearest)
-    checkAllowed(Forbidden::recompile,
-                 "A new program would be compiled: " + event.reason);
+  checkAllowed(Forbidden::recompile,
+               "A new program would be compiled: " +
+                   (nearest ? event.reason : "it is the process's first one"));
   at::RecordFunction span(at::RecordScope::FUNCTION);
   if (span.isActive())
     span.before("torch_ltc::compile");
   ProgramPtr program;
+  ExternalBackendPtr backend = selectedBackend();
   try {
     std::string dumpFolder = config().dump.get();
-    if (ExternalBackendPtr backend = selectedBackend()) {
+    if (backend) {
       program = makeExternal(*backend, graph, location, event);
     } else if (config().tier.get() == "interpret") {
       event.origin = "interpreted";
@@ -291,7 +292,12 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   if (config().detect_nan.get())
     program = std::make_shared<CheckedProgram>(program, graph);
   if (config().lockstep.get())
-    program = std::make_shared<LockstepProgram>(program, graph, compileApart);
+    program = std::make_shared<LockstepProgram>(
+        program, graph, [backend](const GraphSnapshot &all) -> ProgramPtr {
+          if (!backend)
+            return compileApart(all);
+          return backend->compile(std::make_shared<const GraphSnapshot>(all));
+        });
   origin = event.origin;
   event.seconds = stopwatch.seconds();
   if (!program->isPlaceholder())
@@ -328,4 +334,23 @@ torch_ltc::ensureDumped(const Program &program, int64_t step,
   path = dumpProgram(folder, graph, program, compilation.texts, event);
   setDumpDirectory(program.name, path);
   return path;
+}
+
+void torch_ltc::ensureTracedDumped(const GraphSnapshot &graph) {
+  std::string folder = config().dump.get();
+  if (folder.empty() || !findDump(folder, graph.name).empty() ||
+      hasDumpFailed(folder, graph.name))
+    return;
+  Compilation compilation;
+  compile(graph, /*withTexts=*/true, compilation);
+  CompiledProgram program(graph, compilation.executable.data,
+                          compilation.executable.size);
+  CompileEvent event;
+  event.program = graph.name;
+  event.ops = int64_t(graph.numOps);
+  event.parameters = int64_t(graph.parameters.size());
+  event.outputs = int64_t(graph.results.size());
+  event.reason = "a graph of torch.compile";
+  describe(program, event);
+  dumpProgram(folder, graph, program, compilation.texts, event);
 }

@@ -22,6 +22,10 @@ std::string ensureDumped(const Program &program, int64_t step,
                          LocationId location,
                          const std::function<GraphSnapshot()> &snapshot);
 
+/// Option `dump` for a graph that runs outside of steps: compiled once more for
+/// its texts, unless it lies there already.
+void ensureTracedDumped(const GraphSnapshot &graph);
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_LOWERING_PROGRAM_MAKER_H

@@ -7,6 +7,7 @@
 #include "executor/pending_graph.h"
 #include "executor/program_cache.h"
 #include "lowering/program_builder.h"
+#include "lowering/program_maker.h"
 #include "memory/host_data.h"
 
 #include <pybind11/stl.h>
@@ -165,6 +166,9 @@ void torch_ltc::bindPrograms(py::module_ &module) {
           NoGil())
       .def(
           "dot", [](const TracedProgram &p) { return graphDot(*p.graph); },
+          NoGil())
+      .def(
+          "dump", [](const TracedProgram &p) { ensureTracedDumped(*p.graph); },
           NoGil());
   module.def("pending_program", &pending, NoGil());
   module.def(

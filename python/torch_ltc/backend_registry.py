@@ -17,6 +17,8 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -59,9 +61,36 @@ _BUILTIN: dict[str, tuple[str, Callable[[Program], Callable[..., Any]]]] = {
 }
 
 
-def _op_names(names: Iterable[str]) -> tuple[str, ...]:
+def _op_names(names: Iterable[str], what: str) -> tuple[str, ...]:
     """ "aten::sort" and "aten.sort" are the same op."""
+    if isinstance(names, str):
+        raise TypeError(f"{what} is a list of ops, [{names!r}], but got a text.")
     return tuple(name.replace("::", ".") for name in names)
+
+
+@cache
+def _traced_ops() -> frozenset[str]:
+    """Ops of programs, with and without their overloads."""
+    torch.empty(0, device="lazy")  # kernels are registered before the first tensor
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    names = set()
+    for name in torch._C._dispatch_get_all_op_names():
+        if name.endswith("out") and name.startswith("aten::"):
+            continue  # programs have the functional form
+        if not name.startswith("aten::") or has_kernel(name, "Lazy"):
+            name = name.replace("::", ".", 1)
+            names |= {name, ".".join(name.split(".")[:2])}
+    return frozenset(names)
+
+
+def _check_names(names: tuple[str, ...], what: str) -> None:
+    for name in names:
+        if name not in _traced_ops():
+            near = get_close_matches(name, sorted(_traced_ops()), 3, 0.7)
+            raise ValueError(
+                f"{what} has '{name}', which no program has"
+                + (f"; did you mean {' or '.join(near)}?" if near else ".")
+            )
 
 
 def register_backend(
@@ -103,8 +132,10 @@ def register_backend(
             f"Backend '{name}' needs a function compile(program), but got a "
             f"{type(compile).__name__}."
         )
+    unsupported = _op_names(unsupported_ops, "unsupported_ops")
+    _check_names(unsupported, "unsupported_ops")
     backend = _Backend(
-        name, compile, stage, _op_names(legal_ops), _op_names(unsupported_ops)
+        name, compile, stage, _op_names(legal_ops, "legal_ops"), unsupported
     )
     bindings().register_backend(
         name,

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_map
 
 from torch_ltc._backend import bindings
@@ -184,7 +185,11 @@ def _compile_sizes(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
     is_tensor = [isinstance(o, torch.Tensor) for o in outputs]
     strides = [o.stride() if isinstance(o, torch.Tensor) else () for o in outputs]
 
+    dumps = bindings().config_get
+
     def run(*args: Any) -> list[Any]:
+        if dumps("dump"):
+            traced.dump()
         values = [*_unboxed(args), *(draw() for draw in draws)]
         inputs = [
             source if isinstance(source, torch.Tensor) else values[source].detach()
@@ -249,6 +254,9 @@ def compile_module(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
     def compiler(graph: fx.GraphModule, inputs: list[Any]) -> Callable:
         return make_boxed_func(_compile_graph(graph, inputs))
 
-    return aot_autograd(fw_compiler=compiler, bw_compiler=compiler)(
-        module, example_inputs
-    )
+    # Attention in parts: its fused CPU ops have no gradient that is traced, and no
+    # dropout.
+    with sdpa_kernel(SDPBackend.MATH):
+        return aot_autograd(fw_compiler=compiler, bw_compiler=compiler)(
+            module, example_inputs
+        )

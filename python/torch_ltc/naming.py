@@ -36,6 +36,8 @@ _named: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 
 
 def _name_once(module: torch.nn.Module, args: Any) -> None:
+    if torch.compiler.is_compiling():
+        return  # TorchDynamo would trace what follows
     if module not in _named:
         name_parameters(module)
         _named.update(module.modules())
