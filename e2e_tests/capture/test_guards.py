@@ -559,7 +559,19 @@ def seeding(run: Run) -> Any:
     return step
 
 
+def counting_in_a_variable(run: Run) -> Any:
+    calls = 0
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        return run.update(run.loss(x) * (1.0 if calls < 7 else 2.0))
+
+    return step
+
+
 REFUSED = {
+    "a variable": (counting_in_a_variable, r"changes calls \(at test_guards.py:\d+\)"),
     "a counter": (counting, r"changes run.box\[0\] \(at test_guards.py:\d+\)"),
     "an attribute": (remembering, r"changes run.last \(at test_guards.py:\d+\)"),
     "a list": (appending, r"changes run.box \(at"),

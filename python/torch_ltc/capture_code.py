@@ -61,6 +61,8 @@ class Reads(NamedTuple):
     #: Attributes that are read or written, and those that are only called.
     attributes: dict[str, int]
     methods: dict[str, int]
+    #: Of enclosing functions.
+    variables: dict[str, int]
     #: The line where an attribute's name isn't in the code, or 0.
     by_name: int
 
@@ -88,6 +90,7 @@ def reads(code: CodeType) -> Reads:
     chains: dict[tuple[str, ...], int] = {}
     attributes: dict[str, int] = {}
     methods: dict[str, int] = {}
+    variables: dict[str, int] = {}
     chain: tuple[str, ...] = ()
     by_name, pending, has_constant = 0, False, False
     for instruction, line in _instructions(code):
@@ -106,7 +109,9 @@ def reads(code: CodeType) -> Reads:
             if name == "__dict__":
                 by_name = by_name or line
             continue
-        if kind in ("STORE_ATTR", "DELETE_ATTR"):
+        if kind in ("LOAD_DEREF", "STORE_DEREF"):
+            variables.setdefault(name, line)
+        elif kind in ("STORE_ATTR", "DELETE_ATTR"):
             attributes.setdefault(name, line)
         elif kind == "LOAD_CONST" and isinstance(name, str) and name.isidentifier():
             attributes.setdefault(name, line)
@@ -118,4 +123,4 @@ def reads(code: CodeType) -> Reads:
         chain = ()
     if code.co_filename.endswith(_HARMLESS):
         by_name = 0
-    return Reads(chains, attributes, methods, by_name)
+    return Reads(chains, attributes, methods, variables, by_name)

@@ -116,7 +116,11 @@ class Names:
         library = ""
         for code, (_, line) in self.codes.items():
             found = reads(code)
-            number = found.attributes.get(name) or found.chains.get((name,))
+            number = (
+                found.attributes.get(name)
+                or found.variables.get(name)
+                or found.chains.get((name,))
+            )
             if number is None:
                 continue
             if not is_torch(code.co_filename) and not is_standard(code.co_filename):
