@@ -49,7 +49,7 @@ CapturedStep::CapturedStep(const Recording &first, const Recording &second,
                            std::vector<at::Tensor> stepCounts)
     : program(second.program), arguments(second.arguments),
       numbers(second.scalars), stepCounts(std::move(stepCounts)),
-      backend(backendGeneration()) {
+      backend(backendGeneration()), environment(second.environment) {
   for (const at::Tensor &count : this->stepCounts)
     expectedCounts.push_back(*count.const_data_ptr<float>());
   for (const auto &draw : second.draws)
@@ -438,6 +438,9 @@ std::string CapturedStep::replay(const std::vector<at::Tensor> &tensors,
                                  std::vector<at::Tensor> &results) {
   if (backendGeneration() != backend)
     return "another backend is selected";
+  std::string state = TraceEnvironment::current().differenceFrom(environment);
+  if (!state.empty())
+    return state + " changed";
   std::string failure = checkArguments(tensors);
   if (failure.empty())
     failure = checkSlots();

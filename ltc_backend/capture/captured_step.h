@@ -129,6 +129,7 @@ private:
   std::vector<at::Tensor> stepCounts;
   std::vector<float> expectedCounts; // what they are after the last step
   uint64_t backend;
+  TraceEnvironment environment;
   // Of one replay, kept for their memory.
   std::vector<HostDataPtr> inputs;
 };

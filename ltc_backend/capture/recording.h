@@ -12,6 +12,7 @@
 #include "capture/cpu_reads.h"
 #include "executor/live_tensors.h"
 #include "executor/program.h"
+#include "ir/trace_environment.h"
 #include "shape/strides.h"
 
 #include <functional>
@@ -72,6 +73,7 @@ public:
     WeakData data;
     c10::TensorImpl *source;
   };
+  const TraceEnvironment environment = TraceEnvironment::current();
   std::vector<Argument> arguments;
   std::vector<std::pair<WeakData, Draw>> draws;
   std::vector<std::string> distributions; // of the draws

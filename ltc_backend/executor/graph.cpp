@@ -117,7 +117,7 @@ private:
 
   void finishOp(const OpNode &node) {
     ++graph.numOps;
-    hash.add(node.attributes()->hash);
+    hash.add(node.signature());
     for (size_t i = 0; i < node.numOperands(); ++i) {
       const GraphNode *operand = asGraphNode(node.operandNode(i).get());
       ResultRef ref{operand->walkPosition, uint32_t(node.operandIndex(i))};

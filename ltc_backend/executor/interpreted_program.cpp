@@ -25,12 +25,15 @@ public:
   ArgumentBuilder(const GraphSnapshot &graph, const SnapshotNode &node,
                   const std::vector<std::vector<at::Tensor>> &values,
                   c10::ArrayRef<DynamicScalar> scalars)
-      : graph(graph), values(values), scalars(scalars),
+      : graph(graph), node(node), values(values), scalars(scalars),
         operand(node.firstOperand), scalar(node.firstScalar) {}
 
   IValue build(const Attribute &attribute, const ArgumentSpec &spec) {
     switch (attribute.tag) {
     case Tag::none:
+      // The default dtype may be another one by now.
+      if (spec.kind == ArgumentKind::DType && !node.record->hasTensorArgument)
+        return int64_t(node.shapes[0].scalar_type());
       return spec.defaultValue && !spec.defaultValue->isNone()
                  ? *spec.defaultValue
                  : IValue();
@@ -76,7 +79,14 @@ public:
 private:
   at::Tensor nextOperand() {
     ResultRef ref = graph.operands[operand++];
-    return values[ref.position][ref.index];
+    const at::Tensor &value = values[ref.position][ref.index];
+    // Integers become numbers of the type that was the default.
+    if ((node.record->dtypeRule == DTypeRule::promote_floatDType ||
+         node.record->dtypeRule == DTypeRule::div_modeDType) &&
+        c10::isFloatingType(node.shapes[0].scalar_type()) &&
+        c10::isIntegralType(value.scalar_type(), /*includeBool=*/true))
+      return value.to(node.shapes[0].scalar_type());
+    return value;
   }
 
   IValue operandList(const Attribute &attribute) {
@@ -103,6 +113,7 @@ private:
   }
 
   const GraphSnapshot &graph;
+  const SnapshotNode &node;
   const std::vector<std::vector<at::Tensor>> &values;
   c10::ArrayRef<DynamicScalar> scalars;
   uint32_t operand, scalar;

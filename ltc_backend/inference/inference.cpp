@@ -3,6 +3,7 @@
 #include "inference/inference.h"
 
 #include "events/op_error.h"
+#include "ir/trace_environment.h"
 #include "shape/shape_inference.h"
 
 using namespace torch_ltc;
@@ -19,6 +20,7 @@ torch::lazy::hash_t callHash(const OpCall &call) {
       state.add(uint64_t(size));
   }
   state.add(uint64_t(call.promoted));
+  state.add(TraceEnvironment::current().hash());
   Hash128 hash = state.finish();
   return torch::lazy::hash_t(hash.high, hash.low);
 }

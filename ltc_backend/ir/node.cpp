@@ -47,12 +47,16 @@ void GraphNode::releaseOperands() {
   operands_ = std::move(queue);
 }
 
+static void addShape(HashState &state, const torch::lazy::Shape &shape) {
+  state.add(uint64_t(shape.scalar_type()) << 8 | uint64_t(shape.dim()));
+  for (int64_t size : shape.sizes())
+    state.add(uint64_t(size));
+}
+
 DataNode::DataNode(HostDataPtr data)
     : GraphNode(dataKind(), data->shape()), dataPtr(std::move(data)) {
   HashState state(1);
-  state.add(uint64_t(dataPtr->shape().scalar_type()));
-  for (int64_t size : dataPtr->shape().sizes())
-    state.add(uint64_t(size));
+  addShape(state, dataPtr->shape());
   dagHash = state.finish();
 }
 
@@ -72,8 +76,13 @@ OpNode::OpNode(const OpRecord &record, torch::lazy::OpList operands,
     : GraphNode(record.opKind, operands, std::move(shapes), shapes.size()),
       opRecord(record), attributeList(std::move(attributes)),
       dynamicScalars(scalars.begin(), scalars.end()) {
+  HashState own(6);
+  own.add(attributeList->hash);
+  for (const torch::lazy::Shape &shape : this->shapes())
+    addShape(own, shape);
+  signatureHash = own.finish();
   HashState state(2);
-  state.add(attributeList->hash);
+  state.add(signatureHash);
   for (const torch::lazy::Value &operand : operands) {
     state.add(asGraphNode(operand.node.get())->dagHashValue());
     state.add(operand.index);

@@ -85,6 +85,9 @@ public:
 
   const OpRecord &record() const { return opRecord; }
   const AttributeListPtr &attributes() const { return attributeList; }
+  /// Covers the op, its arguments but for operands, and what it returns: all
+  /// that a compiler reads of it.
+  const Hash128 &signature() const { return signatureHash; }
   c10::ArrayRef<DynamicScalar> scalars() const { return dynamicScalars; }
   LocationId location() const { return sourceLocation; }
   ModulePathId modulePath() const { return sourceModule; }
@@ -112,6 +115,7 @@ private:
   bool recorded = false;
   const OpRecord &opRecord;
   AttributeListPtr attributeList;
+  Hash128 signatureHash;
   c10::SmallVector<DynamicScalar, 1> dynamicScalars;
   LocationId sourceLocation = 0;
   ModulePathId sourceModule = 0;
