@@ -176,3 +176,80 @@ def test_numpy() -> None:
     lazy = torch.from_numpy(array).to("lazy")
     array[0] = 9
     assert lazy.tolist() == [0.0, 1.0, 2.0], "a later write to the array isn't seen"
+
+
+def through_legacy_file(value, **options):
+    buffer = io.BytesIO()
+    torch.save(value, buffer, _use_new_zipfile_serialization=False)
+    buffer.seek(0)
+    return torch.load(buffer, **options)
+
+
+@pytest.mark.parametrize("source", ["cpu", "lazy"])
+@pytest.mark.parametrize("target", ["cpu", "lazy", None])
+@pytest.mark.parametrize(
+    "dtype", [*DTYPES, torch.complex64, torch.int8, torch.int16], ids=str
+)
+def test_legacy_file(dtype: torch.dtype, target: str | None, source: str) -> None:
+    x = torch.arange(6).reshape(2, 3).to(dtype)
+    loaded = through_legacy_file(x.to(source), map_location=target)
+    assert loaded.device.type == (target or source)
+    assert torch.equal(loaded.cpu(), x)
+
+
+@pytest.mark.parametrize("source", ["cpu", "lazy"])
+def test_legacy_file_with_views_of_one_memory(source: str) -> None:
+    x = torch.arange(12.0).reshape(3, 4).to(source)
+    value = {
+        "x": x,
+        "row": x[1],
+        "t": x.t(),
+        "gaps": x[:, ::2],
+        "other": torch.ones(2, requires_grad=True),
+        "empty": torch.zeros(0, 3).to(source),
+        "parameter": nn.Parameter(torch.full((2,), 3.0).to(source)),
+    }
+    loaded = through_legacy_file(value, map_location="lazy")
+    for name, tensor in value.items():
+        assert loaded[name].device.type == "lazy"
+        assert loaded[name].stride() == tensor.stride()
+        assert torch.equal(loaded[name].cpu(), tensor.cpu())
+    assert loaded["other"].requires_grad and loaded["other"].is_leaf
+    loaded["row"].fill_(-1)
+    assert loaded["x"].cpu()[1].tolist() == [-1.0] * 4
+    assert loaded["t"].cpu()[:, 1].tolist() == [-1.0] * 4
+    assert loaded["gaps"].cpu()[1].tolist() == [-1.0] * 2
+
+
+def test_legacy_file_of_a_model() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    tied = nn.ModuleList([model, model])
+    state = through_legacy_file(tied.state_dict(), map_location="lazy")
+    for name, tensor in tied.state_dict().items():
+        assert torch.equal(state[name].cpu(), tensor)
+    other = nn.ModuleList([nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))] * 2)
+    other.to("lazy").load_state_dict(state)
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(other[0](x.to("lazy")).cpu(), model(x))
+
+
+@pytest.mark.parametrize("device", ["cpu", "lazy"])
+def test_shallow_copies_share_memory(device: str) -> None:
+    x = torch.arange(3.0).to(device)
+    x.note = "kept"
+    y = copy.copy(x)
+    y.add_(1)
+    assert y is not x and y.note == "kept"
+    assert x.cpu().tolist() == [1, 2, 3]
+    parameter = nn.Parameter(x)
+    shared = copy.copy(parameter)
+    assert type(shared) is nn.Parameter and shared.requires_grad
+    with torch.no_grad():
+        shared.mul_(2)
+    assert parameter.tolist() == [2, 4, 6]
+    frozen = copy.copy(nn.Parameter(x, requires_grad=False))
+    assert type(frozen) is nn.Parameter and not frozen.requires_grad
+    leaf = torch.ones(2, device=device, requires_grad=True)
+    assert copy.copy(leaf).requires_grad and copy.copy(leaf).is_leaf
+    model = copy.copy(nn.Linear(2, 2).to(device))
+    assert isinstance(model.weight, nn.Parameter)

@@ -14,6 +14,7 @@ reduction and the functions that rebuild a tensor from a storage are wrapped.
 
 from __future__ import annotations
 
+import copy
 import functools
 import threading
 from collections.abc import Callable
@@ -36,6 +37,16 @@ _PRIORITY = 5
 
 # Set on a storage by torch.load: the lazy tensor that stands for its memory.
 _BASE = "_torch_ltc_base"
+
+
+class _Loading(threading.local):
+    """What the thread's torch.load of a file in the legacy format still has to
+    read: that format has the contents of storages behind all tensors."""
+
+    unread: list[tuple[torch.Tensor, torch.Tensor]] | None = None
+
+
+_loading = _Loading()
 
 
 class _Saving(threading.local):
@@ -93,8 +104,8 @@ def _wrap_reduction(original: Callable) -> Callable:
                 "move them to the CPU first."
             )
         torch.utils.hooks.warn_if_has_hooks(self)
-        copy = _cpu_copy(self).requires_grad_(self.requires_grad)
-        rebuild, arguments = original(copy, protocol)
+        on_cpu = _cpu_copy(self).requires_grad_(self.requires_grad)
+        rebuild, arguments = original(on_cpu, protocol)
         setattr(_untyped(arguments[0]), _TAG, str(self.device))
         return rebuild, arguments
 
@@ -114,6 +125,30 @@ def _wrap_rebuild(original: Callable) -> Callable:
     return rebuild
 
 
+def _to_lazy(tensor: torch.Tensor, location: str) -> torch.Tensor:
+    """A copy, row-major where the tensor is; filled when the file has been read."""
+    moved = tensor.clone().to(location)
+    if _loading.unread is not None:
+        _loading.unread.append((moved, tensor))
+    return moved
+
+
+def _wrap_legacy_load(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def _legacy_load(*args: Any, **kwargs: Any) -> Any:
+        outer, _loading.unread = _loading.unread, []
+        try:
+            result = original(*args, **kwargs)
+            with torch.no_grad():
+                for moved, tensor in _loading.unread:
+                    moved.detach().copy_(tensor)
+            return result
+        finally:
+            _loading.unread = outer
+
+    return _legacy_load
+
+
 def _of_memory(
     storage: torch.UntypedStorage, tensor: torch.Tensor, location: str
 ) -> torch.Tensor:
@@ -122,20 +157,35 @@ def _of_memory(
     base = getattr(storage, _BASE, None)
     if base is None:
         if tensor.nbytes == storage.nbytes() and tensor.storage_offset() == 0:
-            base = tensor.clone().to(location)  # the usual case: no view of it
+            base = _to_lazy(tensor, location)  # the usual case: no view of it
             setattr(storage, _BASE, base)
             return base
         count = storage.nbytes() // tensor.element_size()
-        base = tensor.as_strided((count,), (1,), 0).clone().to(location)
+        base = _to_lazy(tensor.as_strided((count,), (1,), 0), location)
         setattr(storage, _BASE, base)
     if base.dtype != tensor.dtype:
-        return tensor.clone().to(location)
+        return _to_lazy(tensor, location)
     if base.requires_grad:  # a Parameter by now
         base = base.detach()
     if base.is_contiguous() and tensor.is_contiguous():
         flat = base.view(-1).narrow(0, tensor.storage_offset(), tensor.numel())
         return flat.view(tensor.size())
     return base.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+
+
+def _shallow_copy(self: torch.Tensor) -> torch.Tensor:
+    """`copy.copy`, which goes the way of pickle: to a copy of lazy memory."""
+    if self.device.type != "lazy" or type(self) not in (
+        torch.Tensor,
+        torch.nn.Parameter,
+    ):
+        return copy._reconstruct(self, None, *self.__reduce_ex__(4))  # type: ignore[attr-defined]
+    shared = self.detach()
+    if isinstance(self, torch.nn.Parameter):
+        shared = torch.nn.Parameter(shared, self.requires_grad)
+    shared.requires_grad_(self.requires_grad)
+    shared.__dict__.update(self.__dict__)
+    return shared
 
 
 def _tag(storage: Any) -> str | None:
@@ -163,3 +213,7 @@ def install() -> None:
     # no typed storage (uint16, float8, ...) use the second.
     torch._utils._rebuild_tensor = _wrap_rebuild(torch._utils._rebuild_tensor)
     torch._utils._rebuild_tensor_v3 = _wrap_rebuild(torch._utils._rebuild_tensor_v3)
+    torch.serialization._legacy_load = _wrap_legacy_load(
+        torch.serialization._legacy_load
+    )
+    torch.Tensor.__copy__ = _shallow_copy  # type: ignore[attr-defined]
