@@ -318,3 +318,108 @@ def test_torch_compile_on_the_cpu_keeps_the_op() -> None:
 
     compiled = torch.compile(program, backend="aot_eager")
     torch.testing.assert_close(compiled(torch.ones(3)), torch.full((3,), 4.0))
+
+
+@pytest.fixture
+def own_library() -> Iterator[torch.library.Library]:
+    with torch.library._scoped_library("torch_ltc_own", "DEF") as scoped:
+        yield scoped
+
+
+@pytest.mark.parametrize("key", KEYS[:3])
+def test_results_that_are_views_of_arguments(
+    own_library: torch.library.Library, key: str
+) -> None:
+    library = own_library
+    library.define("row(Tensor(a) x, int i) -> Tensor(a)")
+    library.define("same(Tensor(a) x) -> Tensor(a)")
+    library.define("halves(Tensor(a) x) -> (Tensor(a), Tensor(a))")
+    library.impl("row", lambda x, i: x[i], key)
+    library.impl("same", lambda x: x.view(x.shape), key)
+    library.impl("halves", lambda x: (x[:, :1], x[:, 1:]), key)
+    ops = torch.ops.torch_ltc_own
+
+    def program(x: torch.Tensor) -> list:
+        y = x.clone()
+        part = y[1:]
+        views = [ops.row(part, 1), ops.same(y.t()), *ops.halves(y)]
+        for number, view in enumerate(views):
+            view.add_(number + 1)
+        y.mul_(2)
+        return [x, y, part, *views]
+
+    compare(program, torch.arange(12.0).reshape(4, 3))
+
+
+@pytest.mark.parametrize("key", KEYS[1:3])
+def test_a_result_that_is_an_argument(
+    own_library: torch.library.Library, key: str
+) -> None:
+    library = own_library
+    library.define("kept(Tensor x, bool keep) -> Tensor")
+    library.impl("kept", lambda x, keep: x if keep else x + 1, key)
+    op = torch.ops.torch_ltc_own.kept
+
+    def program(x: torch.Tensor) -> list:
+        y = x.clone()
+        z = op(y, True)
+        z.add_(1)
+        return [x, y, z, op(y, False)]
+
+    compare(program, torch.arange(6.0))
+
+
+@pytest.mark.parametrize("key", KEYS[1:3])
+def test_a_kernel_that_writes_through_views_of_its_own(
+    own_library: torch.library.Library, key: str
+) -> None:
+    library = own_library
+    library.define("ringed(Tensor x) -> Tensor")
+
+    def ringed(x: torch.Tensor) -> torch.Tensor:
+        result = torch.zeros_like(x)
+        result[0].copy_(x[0])
+        result.view(-1)[-1] = 7
+        return result
+
+    library.impl("ringed", ringed, key)
+    op = torch.ops.torch_ltc_own.ringed
+    compare(lambda x: [op(x), op(x.t())], torch.arange(12.0).reshape(3, 4))
+
+
+#: PyTorch's primitive ops, those that return views among them.
+PRIMS = {
+    "abs": lambda p, x: p.abs(x),
+    "add": lambda p, x: p.add(x, x),
+    "as_strided": lambda p, x: p.as_strided(x, (2, 2), (4, 1), 1),
+    "broadcast_in_dim": lambda p, x: p.broadcast_in_dim(x, (2, 3, 4), (1, 2)),
+    "cat": lambda p, x: p.cat([x, x], 0),
+    "clone": lambda p, x: p.clone(x),
+    "collapse": lambda p, x: p.collapse(x, 0, 1),
+    "collapse_view": lambda p, x: p.collapse_view(x, 0, 1),
+    "convert_element_type": lambda p, x: p.convert_element_type(x, torch.int64),
+    "copy_strided": lambda p, x: p.copy_strided(x, (1, 3)),
+    "full": lambda p, x: p.full_like(
+        x, 2.0, dtype=x.dtype, device=x.device, requires_grad=False
+    ),
+    "reshape": lambda p, x: p.reshape(x, (2, 6)),
+    "rev": lambda p, x: p.rev(x, (1,)),
+    "split_dim": lambda p, x: p.split_dim(x, 1, 2),
+    "squeeze": lambda p, x: p.squeeze(x[:1], (0,)),
+    "sum": lambda p, x: p.sum(x, (0,)),
+    "transpose": lambda p, x: p.transpose(x, (1, 0)),
+    "view_of": lambda p, x: p.view_of(x),
+    "where": lambda p, x: p.where(x > 2, x, x),
+}
+
+
+@pytest.mark.parametrize("name", PRIMS)
+def test_primitive_ops(name: str) -> None:
+    def program(x: torch.Tensor) -> list:
+        y = x.clone()
+        result = PRIMS[name](torch.ops.prims, y)
+        if result._is_view() or name in ("view_of", "squeeze", "as_strided"):
+            result.reshape(-1)[:1].add_(1)
+        return [y, result]
+
+    compare(program, torch.arange(12.0).reshape(3, 4))

@@ -225,3 +225,23 @@ def test_a_channels_last_model_follows_eager() -> None:
         values, [out.detach(), *(p.grad for p in model.parameters())], strict=True
     ):
         torch.testing.assert_close(tensor.cpu(), value, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("indices", [False, True])
+@pytest.mark.parametrize("channels", [4, 6])
+def test_pooling_of_three_dimensions_keeps_channels_last(
+    channels: int, indices: bool
+) -> None:
+    def memory() -> torch.Tensor:
+        return torch.randn(2, 8, 8, 8, channels)
+
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        volumes = x.permute(0, 4, 1, 2, 3)
+        sources = [volumes, volumes[:, ::2], volumes[0], volumes.contiguous()]
+        results: list[torch.Tensor] = []
+        for source in sources:
+            answer = F.max_pool3d(source, 3, return_indices=indices)
+            results += answer if indices else [answer]
+        return results
+
+    compare(program, memory())

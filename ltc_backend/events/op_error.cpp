@@ -26,6 +26,8 @@ void torch_ltc::rethrowWithOp(const c10::Error &error,
     throw c10::TypeError(here, text);
   if (dynamic_cast<const c10::ValueError *>(&error))
     throw c10::ValueError(here, text);
+  if (dynamic_cast<const c10::LinAlgError *>(&error))
+    throw c10::LinAlgError(here, text);
   if (dynamic_cast<const c10::NotImplementedError *>(&error))
     throw c10::NotImplementedError(here, text);
   throw c10::Error(here, text);

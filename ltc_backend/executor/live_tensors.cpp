@@ -269,6 +269,12 @@ at::Tensor torch_ltc::makeTensor(HostDataPtr data) {
   return makeTensor(TensorData::create(std::move(data)), shape.sizes());
 }
 
+at::Tensor torch_ltc::withValueOf(const at::Tensor &tensor) {
+  TensorDataPtr data = tensorDataOf(tensor);
+  HostDataPtr host = data->data();
+  return host ? makeTensor(std::move(host)) : makeTensor(data->value());
+}
+
 void torch_ltc::setGeometry(const at::Tensor &tensor, at::IntArrayRef strides,
                             int64_t offset) {
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), strides,

@@ -92,6 +92,8 @@ void onFirstTensor(void (*hook)());
 at::Tensor makeTensor(TensorDataPtr data, at::IntArrayRef sizes);
 at::Tensor makeTensor(torch::lazy::Value value);
 at::Tensor makeTensor(HostDataPtr data);
+/// A new one, row-major, with the value of `tensor`.
+at::Tensor withValueOf(const at::Tensor &tensor);
 
 /// What the tensor reports as strides and storage offset; its elements lie
 /// packed (shape/strides.h). `tensor` has no functional wrapper.

@@ -12,6 +12,7 @@
 #include "executor/step_executor.h"
 #include "fallback/sparse_tensors.h"
 #include "ir/op_record.h"
+#include "shape/strides.h"
 #include "source/source_location.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
@@ -131,7 +132,7 @@ private:
       HostDataPtr host = tensorDataOf(part)->data();
       bytes += int64_t(byteSize(host->shape()));
       at::Tensor copy = host->copyToTensor();
-      if (!part.is_contiguous() && part.is_non_overlapping_and_dense())
+      if (!hasPackedStrides(part))
         copy = host->copyToTensor(part.strides());
       parts.push_back(std::move(copy));
     }
@@ -158,15 +159,14 @@ private:
     HostDataPtr host = data->data();
     bytes += int64_t(byteSize(host->shape()));
     // The result's strides may depend on the arguments'.
-    bool isPermuted =
-        !tensor.is_contiguous() && tensor.is_non_overlapping_and_dense();
+    bool isStrided = !hasPackedStrides(tensor);
     if (written) {
       writtenTensors.emplace_back(
-          tensor, isPermuted ? host->copyToTensor(tensor.strides())
-                             : host->copyToTensor());
+          tensor, isStrided ? host->copyToTensor(tensor.strides())
+                            : host->copyToTensor());
       return writtenTensors.back().second;
     }
-    if (isPermuted)
+    if (isStrided)
       return host->copyToTensor(tensor.strides());
     shared.push_back(host->sharedTensor());
     return shared.back();

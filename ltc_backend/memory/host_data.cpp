@@ -107,8 +107,16 @@ at::Tensor HostData::copyToTensor() const {
 
 at::Tensor HostData::copyToTensor(at::IntArrayRef strides) const {
   at::Tensor packed = sharedTensor();
-  return at::empty_strided(packed.sizes(), strides, packed.options())
-      .copy_(packed);
+  at::Tensor result =
+      at::empty_strided(packed.sizes(), strides, packed.options());
+  at::Tensor written = result; // once, where elements repeat
+  for (int64_t dim = 0; dim < packed.dim() && packed.numel(); ++dim)
+    if (strides[size_t(dim)] == 0) {
+      written = written.narrow(dim, 0, 1);
+      packed = packed.narrow(dim, 0, 1);
+    }
+  written.copy_(packed);
+  return result;
 }
 
 torch::lazy::BackendData::Handle HostData::GetHandle() {

@@ -110,6 +110,10 @@ at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
   at::Tensor base = self.is_view() ? at::Tensor(self._base()) : self;
   if (!offset)
     offset = self.sym_storage_offset();
+  if (base.scalar_type() != self.scalar_type()) // real parts, view(dtype)
+    base = base.is_complex() && !self.is_complex()
+               ? at::view_as_real(base)
+               : base.view(self.scalar_type());
   // Our kernel has hidden torch's for this device; it is the same for all.
   torch::jit::Stack stack{base, IValue(size), IValue(stride), IValue(offset)};
   op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, stack);

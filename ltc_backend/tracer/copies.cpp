@@ -9,6 +9,7 @@
 #include "executor/step_executor.h"
 #include "shape/strides.h"
 #include "tracer/argument_walk.h"
+#include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
 #include "tracer/trace.h"
 
@@ -19,14 +20,8 @@ using c10::IValue;
 
 namespace {
 
-at::Tensor shareValue(const at::Tensor &self) {
-  TensorDataPtr data = tensorDataOf(self);
-  HostDataPtr host = data->data();
-  return host ? makeTensor(std::move(host)) : makeTensor(data->value());
-}
-
 at::Tensor alias(const at::Tensor &self) {
-  at::Tensor result = shareValue(self);
+  at::Tensor result = withValueOf(self);
   if (!isPacked(self))
     setGeometry(result, self.strides(), self.storage_offset());
   return result;
@@ -75,7 +70,7 @@ at::Tensor readToCpu(const at::Tensor &self, const std::string &opName) {
 
 at::Tensor castTo(const at::Tensor &self, at::ScalarType dtype) {
   if (self.scalar_type() == dtype)
-    return shareValue(self);
+    return withValueOf(self);
   return traceOp("aten::_to_copy", {self, IValue(int64_t(dtype))});
 }
 
@@ -145,7 +140,7 @@ at::Tensor toCopy(const at::Tensor &self, std::optional<at::ScalarType> dtype,
 
 at::Tensor cloneKernel(const at::Tensor &self,
                        std::optional<at::MemoryFormat> format) {
-  return asCopyOf(shareValue(self), self, format);
+  return asCopyOf(withValueOf(self), self, format);
 }
 
 at::Tensor reshapeAliasCopy(const at::Tensor &self, c10::SymIntArrayRef size,
@@ -164,7 +159,7 @@ at::Tensor &zeroInPlace(at::Tensor &self) { return fillScalar(self, 0); }
 
 /// Old elements first, then zeros, as if the storage had grown.
 at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
-                  std::optional<at::MemoryFormat>) {
+                  std::optional<at::MemoryFormat> format) {
   auto sizes = C10_AS_INTARRAYREF_SLOW(size);
   int64_t have = self.numel(), want = c10::multiply_integers(sizes);
   at::Tensor flat =
@@ -176,8 +171,35 @@ at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
   else if (want < have)
     flat = traceOp("aten::slice_copy.Tensor",
                    {flat, IValue(0), IValue(0), IValue(want), IValue(1)});
-  return traceOp("aten::view_copy", {flat, IValue(sizes)});
+  at::MemoryFormat order = format.value_or(at::MemoryFormat::Contiguous);
+  if (order == at::MemoryFormat::Contiguous)
+    return traceOp("aten::view_copy", {flat, IValue(sizes)});
+  return at::as_strided_copy(flat, sizes, packedStrides(sizes, order));
 }
+
+/// Around `resize_` at Functionalize, which doesn't look at the format (torch
+/// 2.13).
+class ResizeToFormat final : public c10::OperatorKernel {
+public:
+  explicit ResizeToFormat(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    std::optional<at::MemoryFormat> format =
+        stack->back().toOptional<at::MemoryFormat>();
+    previous.callBoxed(op, keys, stack);
+    const at::Tensor &self = stack->back().toTensor();
+    if (!format || !self.device().is_lazy() || self.dim() < 4)
+      return;
+    Strides strides = packedStrides(self.sizes(), *format);
+    if (self.strides() != strides)
+      self.as_strided_(self.sizes(), strides);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
 
 } // namespace
 
@@ -197,4 +219,10 @@ void torch_ltc::registerCopyKernels(torch::Library &library) {
   library.impl("fill_.Scalar", TORCH_FN(fillScalar));
   library.impl("zero_", TORCH_FN(zeroInPlace));
   library.impl("resize", TORCH_FN(resize));
+}
+
+void torch_ltc::registerResizeToFormat() {
+  SilentRegistration silence;
+  registerAround<ResizeToFormat>(findOp({"aten::resize_", ""}),
+                                 c10::DispatchKey::Functionalize);
 }

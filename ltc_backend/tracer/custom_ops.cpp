@@ -1,9 +1,10 @@
-//===- custom_ops.cpp - Ops that others define and that write -------------===//
+//===- custom_ops.cpp - Ops that others define ----------------------------===//
 //
 // Functionalisation refuses ops outside of aten that write to their arguments
-// (torch 2.13). In its place, an op's own kernel for this device, or for all,
-// works on the user's tensors as the user's program does and is traced; one for
-// the CPU alone works on copies, which become the new values.
+// or return views of them, and runs the others below itself, where writes
+// through views reach nothing (torch 2.13). In its place, an op's kernel for
+// all devices works on the user's tensors as the user's program does and is
+// traced; one for the CPU alone works on copies, which become the new values.
 //
 // torch.compile asks whether an op has a kernel at Functionalize, and must not
 // hear of these, which do nothing for other devices
@@ -14,13 +15,8 @@
 #include "tracer/custom_ops.h"
 
 #include "events/op_error.h"
-#include "executor/live_tensors.h"
-#include "fallback/eager_fallback.h"
-#include "tracer/trace.h"
-#include "tracer/wrapped_value.h"
+#include "tracer/writing_call.h"
 
-#include <ATen/FunctionalTensorWrapper.h>
-#include <ATen/Functions.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 
@@ -40,26 +36,6 @@ std::atomic<bool> torch_ltc::hasNewCustomOps = false;
 
 namespace {
 
-/// The same value with each of its tensors exchanged.
-template <typename Function>
-IValue mapTensors(const IValue &value, Function function) {
-  if (value.isTensor())
-    return function(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<Tensor> list;
-    for (const Tensor &tensor : value.toTensorVector())
-      list.push_back(function(tensor));
-    return list;
-  }
-  if (value.isOptionalTensorList()) {
-    c10::List<std::optional<Tensor>> list;
-    for (const std::optional<Tensor> &tensor : value.toOptionalTensorVector())
-      list.push_back(tensor ? std::optional(function(*tensor)) : std::nullopt);
-    return list;
-  }
-  return value;
-}
-
 template <typename Predicate>
 bool anyTensor(c10::ArrayRef<IValue> values, Predicate predicate) {
   bool any = false;
@@ -70,178 +46,6 @@ bool anyTensor(c10::ArrayRef<IValue> values, Predicate predicate) {
     });
   return any;
 }
-
-namespace functional = at::functionalization::impl;
-
-/// Around a lazy tensor, and not around what torch.compile traces with.
-bool isWrapper(const Tensor &tensor) {
-  return tensor.defined() && tensor.device().is_lazy() &&
-         functional::isFunctionalTensor(tensor) &&
-         !functional::from_functional_tensor(tensor).key_set().has(
-             DispatchKey::Python);
-}
-
-bool isWritten(const c10::Argument &argument) {
-  return argument.alias_info() && argument.alias_info()->isWrite();
-}
-
-c10::StorageImpl *storageOf(const Tensor &wrapper) {
-  return wrapper.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
-}
-
-/// A call on CPU copies. Of a tensor that is written to all the memory is
-/// copied, so that arguments share on the CPU what they share here, and have
-/// their strides.
-class WritingCall {
-public:
-  WritingCall(const OperatorHandle &op, Stack &stack)
-      : op(op), stack(stack),
-        begin(stack.size() - op.schema().arguments().size()) {}
-
-  void run() {
-    unwrapArguments();
-    runFallback(op, stack, "a custom op without a kernel for device 'lazy'",
-                [this](const OperatorHandle &, Stack &) { runOnCpu(); });
-    for (const Memory &memory : memories)
-      setValue(memory.whole, memory.value);
-    for (const Place &place : places)
-      finish(place);
-    wrapResults();
-  }
-
-private:
-  /// What an argument that is written to and others are parts of.
-  struct Memory {
-    explicit Memory(const Tensor &wrapper)
-        : whole(wholeMemory(wrapper)), storage(storageOf(wrapper)),
-          // Another tensor may have the same value inside.
-          value(traceOp("aten::clone", {valueOf(whole)})) {}
-
-    Tensor whole;
-    c10::StorageImpl *storage;
-    Tensor value;
-  };
-
-  /// An argument there, the `visit`th tensor in the list of arguments.
-  struct Place {
-    size_t visit;
-    Tensor wrapper;
-    const Memory *memory;
-    bool isWritten;
-    Tensor onCpu;
-  };
-
-  const Memory *memoryOf(const Tensor &wrapper) const {
-    for (const Memory &memory : memories)
-      if (memory.storage == storageOf(wrapper))
-        return &memory;
-    return nullptr;
-  }
-
-  void unwrapArguments() {
-    const auto &arguments = op.schema().arguments();
-    for (size_t i = 0; i < arguments.size(); ++i)
-      if (isWritten(arguments[i]))
-        mapTensors(stack[begin + i], [&](const Tensor &tensor) {
-          if (isWrapper(tensor) && !memoryOf(tensor))
-            memories.emplace_back(tensor);
-          return tensor;
-        });
-    size_t visit = 0;
-    for (size_t i = 0; i < arguments.size(); ++i)
-      stack[begin + i] =
-          mapTensors(stack[begin + i], [&](const Tensor &tensor) {
-            size_t here = visit++;
-            if (!isWrapper(tensor))
-              return tensor;
-            const Memory *memory = memoryOf(tensor);
-            if (!memory)
-              return valueOf(tensor);
-            places.push_back(
-                {here, tensor, memory, isWritten(arguments[i]), Tensor()});
-            return memory->value;
-          });
-  }
-
-  /// The part of the memory's copy that the argument is.
-  Tensor partOf(const Tensor &copy, const Place &place) const {
-    const Tensor &whole = place.memory->whole, &wrapper = place.wrapper;
-    bool isWhole = wrapper.sizes() == whole.sizes() &&
-                   wrapper.strides() == whole.strides();
-    if (!whole.is_non_overlapping_and_dense() || !wrapper.has_storage()) {
-      TORCH_CHECK(isWhole, op.schema().name(),
-                  " would write to a view of a tensor that has gaps between "
-                  "its elements: call it on a clone() of the view.",
-                  opSuffix(op.schema().name()));
-      return copy;
-    }
-    int64_t offset = wrapper.sym_storage_offset().expect_int() -
-                     whole.sym_storage_offset().expect_int();
-    return at::empty({0}, copy.options().dtype(wrapper.scalar_type()))
-        .set_(copy.storage(), offset, wrapper.sizes(), wrapper.strides());
-  }
-
-  void runOnCpu() {
-    size_t visit = 0;
-    auto place = places.begin();
-    for (size_t i = begin; i < stack.size(); ++i)
-      stack[i] = mapTensors(stack[i], [&](const Tensor &tensor) {
-        if (place == places.end() || place->visit != visit++)
-          return tensor;
-        place->onCpu = partOf(tensor, *place);
-        return (place++)->onCpu;
-      });
-    op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), &stack);
-    visit = 0;
-    for (size_t i = begin; i < stack.size(); ++i)
-      stack[i] = mapTensors(stack[i], [&](const Tensor &result) {
-        return separate(result, visit++);
-      });
-  }
-
-  /// An argument that the op returns isn't a new tensor; a view of one is.
-  Tensor separate(const Tensor &result, size_t visit) {
-    for (const Place &place : places) {
-      if (place.onCpu.is_same(result)) {
-        returned.emplace_back(visit, place.wrapper);
-        return Tensor();
-      }
-      if (result.defined() && result.has_storage() &&
-          result.storage().is_alias_of(place.onCpu.storage()))
-        return result.clone();
-    }
-    return result;
-  }
-
-  void finish(const Place &place) const {
-    if (!place.isWritten)
-      return;
-    if (place.onCpu.sizes() != place.wrapper.sizes()) // a resized `out=`
-      setValue(place.wrapper, makeTensor(HostData::copyOf(place.onCpu)));
-    if (!op.hasKernelForDispatchKey(DispatchKey::ADInplaceOrView) &&
-        !place.wrapper.is_inference())
-      place.wrapper.unsafeGetTensorImpl()->bump_version();
-  }
-
-  void wrapResults() {
-    size_t visit = 0;
-    auto argument = returned.begin();
-    for (size_t i = begin; i < stack.size(); ++i)
-      stack[i] = mapTensors(stack[i], [&](const Tensor &result) {
-        if (argument != returned.end() && argument->first == visit++)
-          return (argument++)->second;
-        bool isInside = result.defined() && result.device().is_lazy();
-        return isInside ? functional::to_functional_tensor(result) : result;
-      });
-  }
-
-  const OperatorHandle &op;
-  Stack &stack;
-  size_t begin;
-  std::list<Memory> memories;
-  std::list<Place> places;
-  std::list<std::pair<size_t, Tensor>> returned; // by the result's visit
-};
 
 /// The first of these keys at which the op's author has given a kernel.
 std::optional<DispatchKey>
@@ -268,21 +72,32 @@ void checkGradients(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
       opSuffix(name));
 }
 
+bool hasAliases(const c10::FunctionSchema &schema) {
+  for (const c10::Argument &argument : schema.arguments())
+    if (argument.alias_info())
+      return true;
+  return false;
+}
+
 /// At Functionalize.
-class WritingOp final : public c10::OperatorKernel {
+class CustomOp final : public c10::OperatorKernel {
 public:
-  explicit WritingOp(c10::SafeKernelFunction previous)
+  explicit CustomOp(c10::SafeKernelFunction previous)
       : previous(std::move(previous)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
     auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-    if (!anyTensor(arguments, isWrapper))
+    bool isAliased = hasAliases(op.schema());
+    if (!anyTensor(arguments, isLazyWrapper) ||
+        (!isAliased && op.hasKernelForDispatchKey(DispatchKey::Lazy)))
       return previous.callBoxed(op, keys, stack);
     if (auto key = firstKernel(op, {DispatchKey::Lazy,
                                     DispatchKey::CompositeExplicitAutograd,
                                     DispatchKey::CompositeImplicitAutograd}))
       return op.callBoxedForDispatchKey(*key, *stack);
+    if (!isAliased)
+      return previous.callBoxed(op, keys, stack);
     const std::string &name = op.schema().name();
     TORCH_CHECK_NOT_IMPLEMENTED(
         op.hasComputedKernelForDispatchKey(DispatchKey::CPU), name,
@@ -291,7 +106,8 @@ public:
         opSuffix(name));
     checkGradients(op, arguments);
     at::AutoDispatchBelowAutograd noAutograd;
-    WritingCall(op, *stack).run();
+    runWritingCall(op, *stack,
+                   "a custom op without a kernel for device 'lazy'");
   }
 
 private:
@@ -313,11 +129,23 @@ CustomOps &customOps() {
   return *ops;
 }
 
+/// Hundreds of ops of PyTorch's own without anything for this device.
+bool isOfTorch(const std::string &name) {
+  for (const char *space :
+       {"torch_ltc::", "quantized::", "_quantized::", "mkldnn::", "onednn::",
+        "mkldnn_prepacked::", "sparse::", "xnnpack::", "prepacked::", "c10d::",
+        "_c10d_functional::", "symm_mem::", "inductor::", "profiler::"})
+    if (name.starts_with(space))
+      return true;
+  return false;
+}
+
 /// torch calls it under a lock that registration needs too.
 struct Listener final : c10::OpRegistrationListener {
   void onOperatorRegistered(const OperatorHandle &op) override {
-    if (op.operator_name().name.starts_with("aten::") ||
-        !op.schema().is_mutable())
+    const std::string &name = op.operator_name().name;
+    if (name.starts_with("aten::") ||
+        (!hasAliases(op.schema()) && isOfTorch(name)))
       return;
     CustomOps &ops = customOps();
     std::scoped_lock lock(ops.mutex);
@@ -346,8 +174,8 @@ void registerKernel(const OperatorName &name) {
     return;
   c10::RegistrationHandleRAII handle = dispatcher.registerImpl(
       name, key,
-      c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<WritingOp>(
-          op->getComputedKernelForDispatchKey(key))),
+      c10::KernelFunction::makeFromBoxedFunctor(
+          std::make_unique<CustomOp>(op->getComputedKernelForDispatchKey(key))),
       std::nullopt, nullptr, "registered by torch_ltc");
   CustomOps &ops = customOps();
   std::scoped_lock lock(ops.mutex);

@@ -1,4 +1,4 @@
-//===- custom_ops.h - Ops that others define and that write -----*- C++ -*-===//
+//===- custom_ops.h - Ops that others define --------------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_TRACER_CUSTOM_OPS_H
 #define TORCH_LTC_TRACER_CUSTOM_OPS_H
@@ -13,9 +13,9 @@ namespace torch_ltc {
 /// that exist already, at once.
 void watchCustomOps();
 
-/// Gives a kernel to each op that was defined since the last call and writes to
-/// its arguments. PyTorch says that there is a new op under a lock that
-/// registration needs too, so this waits for the next occasion.
+/// Gives a kernel to each op that was defined since the last call. PyTorch says
+/// that there is a new op under a lock that registration needs too, so this
+/// waits for the next occasion.
 void registerNewCustomOps();
 
 extern std::atomic<bool> hasNewCustomOps;

@@ -13,6 +13,10 @@ namespace torch_ltc {
 /// element for itself and torch has the other.
 std::optional<c10::OperatorHandle> elementwiseInPlace(const OpRecord &record);
 
+/// The op that returns what the in-place op writes, if it takes the same.
+std::optional<c10::OperatorHandle>
+functionalOf(const c10::OperatorHandle &inPlace);
+
 /// Whether `arguments` are tensors of the kind `isOurs` that broadcast to the
 /// first, numbers, and other values, and what the op makes of them fits into
 /// the first one's type.
@@ -25,6 +29,11 @@ bool fitsInPlace(const OpRecord &functional,
 void checkResultFits(const OpRecord &functional,
                      c10::ArrayRef<c10::IValue> arguments,
                      at::ScalarType written);
+
+/// Whether the result's dtype follows from a simple rule and casts to
+/// `written`.
+bool castsTo(const OpRecord &functional, c10::ArrayRef<c10::IValue> arguments,
+             at::ScalarType written);
 
 } // namespace torch_ltc
 

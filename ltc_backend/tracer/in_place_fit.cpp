@@ -38,6 +38,22 @@ torch_ltc::elementwiseInPlace(const OpRecord &record) {
   return std::nullopt;
 }
 
+std::optional<c10::OperatorHandle>
+torch_ltc::functionalOf(const c10::OperatorHandle &inPlace) {
+  const c10::OperatorName &own = inPlace.operator_name();
+  std::string name = own.name.substr(0, own.name.size() - 1);
+  // "pow_.Scalar" writes what "pow.Tensor_Scalar" returns.
+  for (const std::string &overload :
+       {own.overload_name, "Tensor_" + own.overload_name, std::string()}) {
+    auto op = c10::Dispatcher::singleton().findSchema({name, overload});
+    if (op && !op->schema().is_mutable() &&
+        op->schema().returns().size() == 1 &&
+        takeTheSame(op->schema(), inPlace.schema()))
+      return op;
+  }
+  return std::nullopt;
+}
+
 static bool broadcastsTo(at::IntArrayRef from, at::IntArrayRef to) {
   if (from.size() > to.size())
     return false;
@@ -75,6 +91,8 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
     }
   }
   c10::ScalarType type = at::native::result_type(state);
+  if (functional.dtypeRule == DTypeRule::booleanDType)
+    type = c10::ScalarType::Bool;
   if (functional.dtypeRule == DTypeRule::promote_floatDType &&
       c10::isIntegralType(type, /*includeBool=*/true))
     return false;
@@ -115,4 +133,11 @@ void torch_ltc::checkResultFits(const OpRecord &functional,
   std::optional<at::ScalarType> type = resultType(functional, arguments);
   TORCH_CHECK(!type || c10::canCast(*type, written), "result type ", *type,
               " can't be cast to the desired output type ", written);
+}
+
+bool torch_ltc::castsTo(const OpRecord &functional,
+                        c10::ArrayRef<IValue> arguments,
+                        at::ScalarType written) {
+  std::optional<at::ScalarType> type = resultType(functional, arguments);
+  return type && c10::canCast(*type, written);
 }

@@ -81,7 +81,6 @@ bool isTraceableComposite(const std::string &name) {
       "aten::sparse_dim",
       "aten::is_same_size",
       "aten::trace_backward",
-      "aten::_neg_view",
       "aten::rand",
       "aten::randn",
       "aten::_version",
@@ -260,8 +259,10 @@ void registerRemaining() {
   registerScalarKernels(*kernels);
   registerRandomKernels(*kernels);
   registerIndexingKernels(*kernels);
+  registerPoolingBackward(*kernels);
   registerAsStridedKernels(*kernels);
   registerCtcLoss(*kernels);
+  registerReinterpretingViews();
   registerTraced();
   const AtenOps ops = atenOps();
   for (const OperatorHandle &op : ops)
@@ -277,11 +278,11 @@ void registerRemaining() {
   registerLstmCell(*autograd);
   registerCtcLossAutograd(*autograd);
   registerViewCopies(ops);
-  registerOutChecks();
   registerForeachKernels(ops);
   registerAutocastKernels(ops);
   registerSparseFallbacks(ops);
-  registerInPlaceKernels();
+  registerOutKernels(ops);
+  registerInPlaceKernels(ops);
   registerOverlapChecks();
   registerShapesInPlace();
   registerRefusedFallbacks();
@@ -289,6 +290,8 @@ void registerRemaining() {
   registerViewErrors();
   registerAsStridedOfMemory();
   registerViewInverses();
+  registerMathBits();
+  registerResizeToFormat();
   watchCustomOps();
 }
 

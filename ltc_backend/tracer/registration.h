@@ -23,6 +23,7 @@ void registerListKernels(torch::Library &library);
 void registerScalarKernels(torch::Library &library);
 void registerRandomKernels(torch::Library &library);
 void registerIndexingKernels(torch::Library &library);
+void registerPoolingBackward(torch::Library &library);
 void registerAsStridedKernels(torch::Library &library);
 /// At Meta, in front of what is registered there; see meta_shortcuts.cpp.
 void registerMetaShortcuts();
@@ -31,6 +32,11 @@ void registerViewErrors();
 /// At Functionalize, around what is registered there; see view_inverses.cpp.
 void registerAsStridedOfMemory();
 void registerViewInverses();
+/// Of complex tensors; see math_bits.cpp and reinterpreting_views.cpp.
+void registerMathBits();
+void registerReinterpretingViews();
+/// `resize_` to a memory format; see copies.cpp.
+void registerResizeToFormat();
 /// At AutogradLazy.
 void registerAutogradKernels(torch::Library &library);
 void registerForeachKernels(const AtenOps &ops);
@@ -45,9 +51,9 @@ void registerLstmCell(torch::Library &library);
 void registerCtcLoss(torch::Library &library);
 void registerCtcLossAutograd(torch::Library &library);
 void registerViewCopies(const AtenOps &ops);
-void registerOutChecks();
 /// Around what is at Functionalize, that of sparse tensors included.
-void registerInPlaceKernels();
+void registerOutKernels(const AtenOps &ops);
+void registerInPlaceKernels(const AtenOps &ops);
 void registerOverlapChecks();
 void registerShapesInPlace();
 /// At the autocast key of lazy tensors; see autocast.cpp.

@@ -116,8 +116,18 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
                                            c10::ArrayRef<IValue> arguments) {
   noteNewCustomOps();
   ArgumentWalk walk(record, arguments);
-  if (!walk.obstacle().empty())
-    return runEagerly(record, arguments, walk.obstacle());
+  StrideRule rule = record.strideRule;
+  bool isInPlace = std::exchange(inPlaceRecord, nullptr) == &record;
+  if (isInPlace)
+    rule = StrideRule::LikeSelf;
+  if (!walk.obstacle().empty()) {
+    std::vector<at::Tensor> results =
+        runEagerly(record, arguments, walk.obstacle());
+    // Eager knows the strides of all other results.
+    if (rule == StrideRule::View || rule == StrideRule::LikeSelf)
+      setGeometries(rule, record, arguments, results);
+    return results;
+  }
   TracedCall call{.record = record,
                   .words = walk.attributes.words,
                   .operands = walk.operands,
@@ -149,12 +159,8 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
   for (size_t i = 0; i < numResults; ++i)
     if (node->shapes()[i].scalar_type() != c10::ScalarType::Undefined)
       results[i] = makeTensor(torch::lazy::Value(node, i));
-  StrideRule rule = record.strideRule;
-  if (inPlaceRecord == &record) {
-    inPlaceRecord = nullptr;
+  if (isInPlace)
     static_cast<OpNode &>(*node).markInPlace();
-    rule = StrideRule::LikeSelf;
-  }
   if (rule == StrideRule::View ||
       (walk.hasStridedOperand && rule != StrideRule::Contiguous))
     setGeometries(rule, record, arguments, results);

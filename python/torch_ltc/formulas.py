@@ -62,7 +62,7 @@ OWN = {
     "_adaptive_avg_pool3d": "formulas_pooling.adaptive_avg_pool3d",
     "_cdist_forward": "formulas_selection.cdist_forward",
     "_embedding_bag": "formulas_selection.embedding_bag",
-    "_embedding_bag_forward_only": "formulas_selection.embedding_bag",
+    "_embedding_bag_forward_only": "formulas_selection.embedding_bag_forward_only",
     "_pack_padded_sequence": "formulas_packing.pack_padded_sequence",
     "_pdist_forward": "formulas_selection.pdist_forward",
     "_trilinear": "formulas_selection.trilinear",

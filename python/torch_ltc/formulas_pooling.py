@@ -12,6 +12,7 @@ from math import prod
 
 import torch
 from torch import Tensor
+from torch._prims_common import suggest_memory_format
 
 DIMS = 3
 
@@ -186,12 +187,27 @@ def max_pool3d_with_indices(
     )
     values, positions = _max(x, windows)
     # The only one of these that keeps it in eager.
-    last = torch.channels_last_3d
-    keeps = x.dim() == DIMS + 2 and x.is_contiguous(memory_format=last)
-    if keeps and not x.is_contiguous():
-        values = values.contiguous(memory_format=last)
-        positions = positions.contiguous(memory_format=last)
+    if _is_channels_last(x):
+        values, positions = _channels_last(values), _channels_last(positions)
     return values, positions
+
+
+def _batched(x: Tensor) -> Tensor:
+    return x if x.dim() == DIMS + 2 else x.unsqueeze(0)
+
+
+def _is_channels_last(x: Tensor) -> bool:
+    last = torch.channels_last_3d
+    if x.is_contiguous():
+        return False
+    if x.dim() == DIMS + 2:
+        return suggest_memory_format(x) == last
+    return _batched(x).is_contiguous(memory_format=last)
+
+
+def _channels_last(x: Tensor) -> Tensor:
+    last = _batched(x).contiguous(memory_format=torch.channels_last_3d)
+    return last if x.dim() == DIMS + 2 else last.squeeze(0)
 
 
 def adaptive_max_pool3d(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ which PyTorch itself has none."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -183,7 +184,8 @@ def embedding_bag(
     """Rows of `weight` (rows, width), summed, averaged or their maximum by bag.
 
     Also returns each index's bag, the bags' sizes, and what `max_indices` is in
-    PyTorch: for a maximum (bags, width), the row that each number came from.
+    PyTorch: for a maximum (bags, width), the row that each number came from. Eager
+    has no sizes for sums (zeros), and no bags where one kernel adds all rows.
     """
     bags = offsets.numel() - int(include_last_offset)
     place = torch.arange(indices.numel(), dtype=offsets.dtype, device=weight.device)
@@ -206,7 +208,22 @@ def embedding_bag(
     total = total.index_add(0, bag, rows)
     if mode == 1:
         total = total / counts.clamp(min=1).unsqueeze(-1).to(total.dtype)
-    return total, bag, counts, counts
+        return total, bag, counts, counts.clone()
+    if padding_idx < 0 and weight.dtype != torch.float64 and weight.stride(1) == 1:
+        bag = bag.new_empty(0)
+    return total, bag, torch.zeros_like(counts), torch.zeros_like(counts)
+
+
+def embedding_bag_forward_only(
+    weight: Tensor, indices: Tensor, offsets: Tensor, *args: Any, **kwargs: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The sizes of sums have one element for each offset."""
+    total, bag, sizes, chosen = embedding_bag(weight, indices, offsets, *args, **kwargs)
+    mode = args[1] if len(args) > 1 else kwargs.get("mode", 0)
+    if mode == 0:
+        sizes = sizes.new_zeros(offsets.shape)
+        chosen = torch.zeros_like(sizes)
+    return total, bag, sizes, chosen
 
 
 def _with_grid_gradient(result: Tensor, grid: Tensor) -> Tensor:

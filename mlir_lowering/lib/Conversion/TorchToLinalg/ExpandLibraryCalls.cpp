@@ -134,6 +134,12 @@ struct ExpandLibraryCallsPass
   }
 
   void expandHost(ltc::LibraryCallOp call) {
+    OpBuilder builder(call);
+    if (isHostMaskedScatter(call)) {
+      call->replaceAllUsesWith(
+          ValueRange{expandHostMaskedScatter(builder, call)});
+      return call->erase();
+    }
     if (!isHostSort(call)) {
       call.emitError() << call->getAttrOfType<StringAttr>("op").getValue()
                        << " is computed by PyTorch's own kernel and has no "
@@ -142,7 +148,6 @@ struct ExpandLibraryCallsPass
                        << userLocationSuffix(call.getLoc());
       return signalPassFailure();
     }
-    OpBuilder builder(call);
     call->replaceAllUsesWith(expandHostSort(builder, call));
     call->erase();
   }

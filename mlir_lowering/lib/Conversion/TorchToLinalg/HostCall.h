@@ -18,6 +18,10 @@ LogicalResult lowerHostCall(OpLowering &op);
 SmallVector<Value> expandHostSort(OpBuilder &builder, ltc::LibraryCallOp call);
 bool isHostSort(ltc::LibraryCallOp call);
 
+/// The host's masked_scatter, which doesn't refuse a source that is too short.
+Value expandHostMaskedScatter(OpBuilder &builder, ltc::LibraryCallOp call);
+bool isHostMaskedScatter(ltc::LibraryCallOp call);
+
 } // namespace mlir::torch_ltc
 
 #endif // TORCH_LTC_CONVERSION_TORCHTOLINALG_HOSTCALL_H

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AdvancedIndex.h"
+#include "HostCall.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -345,19 +346,19 @@ static LogicalResult lowerIndexPut(OpLowering &op) {
 //===----------------------------------------------------------------------===//
 
 /// The n-th true position gets the n-th element of the source.
-static LogicalResult lowerMaskedScatter(OpLowering &op) {
-  int64_t available = op.tensorType(2).getNumElements();
+static Value scatterMasked(TensorBuilder &tensors, OpBuilder &builder,
+                           Location loc, Value self, Value mask, Value source,
+                           ArrayRef<int64_t> sizes) {
+  int64_t available = cast<RankedTensorType>(source.getType()).getNumElements();
+  Value target = tensors.flatten(tensors.broadcast(self, sizes));
   if (available == 0)
-    return op.replaceWith(op.tensor(0));
-  Value source = op.tensors.flatten(op.tensor(2));
-  Value mask =
-      op.tensors.flatten(op.tensors.broadcast(op.tensor(1), op.resultSizes()));
-  Value target =
-      op.tensors.flatten(op.tensors.broadcast(op.tensor(0), op.resultSizes()));
-  IndexBuilder outer(op.builder, op.loc);
+    return target;
+  source = tensors.flatten(source);
+  mask = tensors.flatten(tensors.broadcast(mask, sizes));
+  IndexBuilder outer(builder, loc);
   auto loop = scf::ForOp::create(
-      op.builder, op.loc, outer.constant(0),
-      outer.constant(op.resultType().getNumElements()), outer.constant(1),
+      builder, loc, outer.constant(0),
+      outer.constant(ShapedType::getNumElements(sizes)), outer.constant(1),
       ValueRange{target, outer.constant(0)},
       [&](OpBuilder &nested, Location loc, Value position, ValueRange carried) {
         IndexBuilder b(nested, loc);
@@ -369,7 +370,31 @@ static LogicalResult lowerMaskedScatter(OpLowering &op) {
         Value written = b.insert(scalar, carried[0], position);
         scf::YieldOp::create(nested, loc, ValueRange{written, count});
       });
-  return op.replaceWith(loop.getResult(0));
+  return loop.getResult(0);
+}
+
+/// A source that may be too short is refused by PyTorch's kernel.
+static LogicalResult lowerMaskedScatter(OpLowering &op) {
+  if (op.tensorType(2).getNumElements() < op.resultType().getNumElements())
+    return lowerHostCall(op);
+  return op.replaceWith(scatterMasked(op.tensors, op.builder, op.loc,
+                                      op.tensor(0), op.tensor(1), op.tensor(2),
+                                      op.resultSizes()));
+}
+
+bool torch_ltc::isHostMaskedScatter(ltc::LibraryCallOp call) {
+  return call->getAttrOfType<StringAttr>("op").getValue() ==
+         "aten::masked_scatter";
+}
+
+Value torch_ltc::expandHostMaskedScatter(OpBuilder &builder,
+                                         ltc::LibraryCallOp call) {
+  TensorBuilder tensors(builder, call.getLoc());
+  auto type = cast<RankedTensorType>(call.getResult(0).getType());
+  Value result =
+      scatterMasked(tensors, builder, call.getLoc(), call.getOperand(0),
+                    call.getOperand(1), call.getOperand(2), type.getShape());
+  return tensors.reshape(result, type.getShape());
 }
 
 void torch_ltc::populateScatterLowerings(LoweringTable &table) {

@@ -1,0 +1,77 @@
+"""Arguments that the usual caller doesn't give: indices of another pooling, results of
+`_embedding_bag` that only its gradient reads."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+from semantics.comparison import compare
+
+aten = torch.ops.aten
+
+
+@pytest.mark.parametrize("rank", [3, 4])
+@pytest.mark.parametrize("case", ["own", "other", "of data", "written", "other window"])
+def test_gradient_at_the_given_indices(case: str, rank: int) -> None:
+    def program(x: torch.Tensor, grad: torch.Tensor, given: torch.Tensor) -> object:
+        indices = F.max_pool2d(x, 2, return_indices=True)[1]
+        window = [2, 2]
+        if case == "other":
+            indices = F.max_pool2d(-x, 2, return_indices=True)[1]
+        elif case == "of data":
+            indices = given
+        elif case == "written":
+            indices.sub_(1).clamp_(min=0)
+        elif case == "other window":
+            # Seen as windows that begin elsewhere.
+            return aten.max_pool2d_with_indices_backward(
+                grad, x, [4, 4], [1, 1], [0, 0], [1, 1], False, indices
+            )
+        return aten.max_pool2d_with_indices_backward(
+            grad, x, window, window, [0, 0], [1, 1], False, indices
+        )
+
+    x, grad = torch.randn(2, 6, 6), torch.randn(2, 3, 3)
+    given = torch.randint(0, 36, (2, 3, 3))
+    if rank == 4:
+        x, grad, given = x[None], grad[None], given[None]
+    compare(program, x, grad, given)
+
+
+def test_gradient_of_adaptive_pooling_at_other_indices() -> None:
+    def program(x: torch.Tensor, grad: torch.Tensor, given: torch.Tensor) -> object:
+        own = F.adaptive_max_pool2d(x, 3, return_indices=True)[1]
+        return [
+            aten.adaptive_max_pool2d_backward(grad, x, indices)
+            for indices in (own, given, own.clone() * 0)
+        ]
+
+    compare(
+        program,
+        torch.randn(2, 2, 7, 6),
+        torch.randn(2, 2, 3, 3),
+        torch.randint(0, 42, (2, 2, 3, 3)),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("mode", [0, 1])
+def test_all_results_of_embedding_bag(mode: int, dtype: torch.dtype) -> None:
+    def program(weight: torch.Tensor, indices: torch.Tensor) -> list[torch.Tensor]:
+        results: list[torch.Tensor] = []
+        for function, last, padding in itertools.product(
+            (torch._embedding_bag, torch._embedding_bag_forward_only),
+            (False, True),
+            (-1, 1),
+        ):
+            ends = [0, 2, 4] if last else [0, 2]
+            offsets = torch.tensor(ends).to(weight.device)
+            results += function(
+                weight, indices, offsets, False, mode, False, None, last, padding
+            )
+        return results
+
+    compare(program, torch.randn(5, 3, dtype=dtype), torch.tensor([0, 1, 2, 1]))

@@ -1,0 +1,282 @@
+"""In-place ops and `out=`: what is written keeps its sizes, dtype, strides and memory,
+or is refused with eager's words."""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Callable
+
+import pytest
+import torch
+from semantics.comparison import assert_same
+
+Tensors = list[torch.Tensor]
+
+
+def called(function: Callable, device: str) -> tuple[object, str, list[str]]:
+    """Result, error with its kind, warnings; without what names device and line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result, error = None, ""
+        try:
+            result = function(device)
+        except Exception as problem:
+            text = str(problem).split(" [aten::")[0].split("\n")[0]
+            error = f"{type(problem).__name__}: {text}"
+    texts = [re.sub(r"\s+", " ", str(w.message))[:80] for w in caught]
+    told = [text for text in texts if "Casting complex" not in text]  # said once
+    return result, error, told
+
+
+def both(function: Callable[[str], object]) -> str:
+    """Compares; returns eager's error."""
+    expected, expected_error, expected_warnings = called(function, "cpu")
+    result, error, told = called(function, "lazy")
+    assert error == expected_error
+    assert told == expected_warnings
+    assert_same(result, expected)
+    return error
+
+
+#: Every in-place method that takes another tensor and nothing else.
+def _binary() -> list[str]:
+    found = []
+    for name in dir(torch.Tensor):
+        if not re.fullmatch(r"[a-z][a-z0-9_]*[a-z0-9]_", name):
+            continue
+        # PyTorch composes `ldexp_` of other ops, which have errors of their own.
+        if name in ("set_", "resize_as_", "rename_", "share_memory_", "ldexp_"):
+            continue
+        try:
+            getattr(torch.ones(2, 3), name)(torch.ones(2, 3))
+        except Exception:
+            continue
+        found.append(name)
+    return found
+
+
+BINARY = _binary()
+
+
+def test_there_are_ops() -> None:
+    assert len(BINARY) > 40
+
+
+#: Sizes of the operand that is written, and of the other.
+SIZES = {
+    "larger": ((1, 3), (4, 3)),
+    "of more dims": ((3,), (2, 3)),
+    "of a number": ((), (3,)),
+    "unfit": ((2, 3), (2, 4)),
+    "smaller": ((2, 3), (3,)),
+    "empty": ((0, 3), (1, 3)),
+}
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("name", BINARY)
+def test_in_place_with_other_sizes(name: str, sizes: tuple) -> None:
+    own, other = sizes
+
+    def program(device: str) -> object:
+        x = torch.ones(own, device=device)
+        getattr(x, name)(torch.full(other, 2.0, device=device))
+        return x
+
+    both(program)
+
+
+DTYPES = (torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.complex64)  # fmt: skip
+
+
+#: Ops that take dtypes which eager's kernels don't have, refuse them late, or word
+#: the refusal in another way.
+LENIENT = (
+    "floor_divide_",
+    "fmod_",
+    "heaviside_",
+    "hypot_",
+    "igamma_",
+    "igammac_",
+    "nextafter_",
+    "pow_",
+    "remainder_",
+    "sub_",
+    "subtract_",
+)
+
+
+@pytest.mark.parametrize("other", DTYPES, ids=str)
+@pytest.mark.parametrize("own", DTYPES, ids=str)
+def test_in_place_with_other_dtypes(own: torch.dtype, other: torch.dtype) -> None:
+    for name in BINARY:
+        if name in LENIENT:
+            continue
+
+        def program(device: str, name: str = name) -> object:
+            x = torch.ones(2, 3, dtype=own, device=device)
+            getattr(x, name)(torch.ones(2, 3, dtype=other, device=device))
+            return x
+
+        both(program)
+
+
+@pytest.mark.parametrize("name", ["add_", "eq_", "pow_", "copysign_", "atan2_"])
+def test_a_refused_write_leaves_all_as_it_was(name: str) -> None:
+    x, y = torch.ones(1, 3, device="lazy"), torch.ones(4, 3, device="lazy")
+    view = x[0]
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        getattr(x, name)(y)
+    view.add_(1)
+    assert_same([x, y], [torch.full((1, 3), 2.0), torch.ones(4, 3)])
+
+
+# -- out= ------------------------------------------------------------------------
+
+
+def _sources(device: str) -> Tensors:
+    return [
+        torch.arange(12.0).reshape(3, 4).to(device) / 7,
+        torch.arange(12.0, 0, -1).reshape(3, 4).to(device) / 5,
+    ]
+
+
+#: op -> its results' dtypes, of sizes 3x4 but for reductions.
+OUT_OPS: dict[str, Callable[..., object]] = {
+    "add": lambda a, b, out: torch.add(a, b, out=out),
+    "neg": lambda a, b, out: torch.neg(a, out=out),
+    "floor": lambda a, b, out: torch.floor(a, out=out),
+    "sigmoid": lambda a, b, out: torch.sigmoid(a, out=out),
+    "eq": lambda a, b, out: torch.eq(a, b, out=out),
+    "where": lambda a, b, out: torch.where(a > b, a, b, out=out),
+    "clamp": lambda a, b, out: torch.clamp(a, 0.2, 0.8, out=out),
+    "sum": lambda a, b, out: torch.sum(a, 0, out=out),
+    "mean": lambda a, b, out: torch.mean(a, 1, out=out),
+    "argmax": lambda a, b, out: torch.argmax(a, 1, out=out),
+    "cumsum": lambda a, b, out: torch.cumsum(a, 1, out=out),
+    "mm": lambda a, b, out: torch.mm(a, b.t(), out=out),
+    "cat": lambda a, b, out: torch.cat([a, b], out=out),
+    "stack": lambda a, b, out: torch.stack([a, b], out=out),
+    "index_select": lambda a, b, out: torch.index_select(
+        a, 0, torch.tensor([2, 0]).to(a.device), out=out
+    ),
+    "gather": lambda a, b, out: torch.gather(
+        a, 1, torch.tensor([[1], [0], [3]]).to(a.device), out=out
+    ),
+    "nonzero": lambda a, b, out: torch.nonzero(a, out=out),
+    "softmax": lambda a, b, out: torch.softmax(a, 1, out=out),
+    "tril": lambda a, b, out: torch.tril(a, out=out),
+    "arange": lambda a, b, out: torch.arange(5, out=out),
+    "linspace": lambda a, b, out: torch.linspace(0, 3, 4, out=out),
+    "eye": lambda a, b, out: torch.eye(3, out=out),
+    "inverse": lambda a, b, out: torch.linalg.inv(
+        a[:, :3] + torch.eye(3).to(a.device), out=out
+    ),
+}
+
+#: (the memory, what of it is `out`)
+DESTINATIONS: dict[str, tuple[Callable, Callable]] = {
+    "row-major": (lambda s, t: torch.zeros(s, dtype=t), lambda m, s: m),
+    "column-major": (
+        lambda s, t: torch.zeros(s[::-1], dtype=t),
+        lambda m, s: m.permute(*reversed(range(m.dim()))),
+    ),
+    "with gaps": (
+        lambda s, t: torch.zeros((*s[:-1], 2 * s[-1] + 1), dtype=t),
+        lambda m, s: m[..., 1::2],
+    ),
+    "without elements": (lambda s, t: torch.zeros(0, dtype=t), lambda m, s: m),
+    "too large": (lambda s, t: torch.zeros(40, dtype=t), lambda m, s: m),
+    "too small": (lambda s, t: torch.zeros(2, dtype=t), lambda m, s: m),
+    "a part": (lambda s, t: torch.zeros(60, dtype=t), lambda m, s: m[3:5]),
+    "a matrix's part": (
+        lambda s, t: torch.zeros(9, 9, dtype=t),
+        lambda m, s: m[1:3, 2:4],
+    ),
+    "float32": (lambda s, t: torch.zeros(s), lambda m, s: m),
+    "float64": (lambda s, t: torch.zeros(s, dtype=torch.float64), lambda m, s: m),
+    "int64": (lambda s, t: torch.zeros(s, dtype=torch.int64), lambda m, s: m),
+    "bool": (lambda s, t: torch.zeros(s, dtype=torch.bool), lambda m, s: m),
+    "complex64": (lambda s, t: torch.zeros(s, dtype=torch.complex64), lambda m, s: m),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OPS)
+@pytest.mark.parametrize("destination", DESTINATIONS)
+def test_out(destination: str, name: str) -> None:
+    op = OUT_OPS[name]
+    right = op(*_sources("cpu"), None)
+    make, part = DESTINATIONS[destination]
+
+    def program(device: str) -> object:
+        memory = make(tuple(right.shape), right.dtype).to(device)
+        out = part(memory, right.shape)
+        result = op(*_sources(device), out)
+        return [out, memory, result is out]
+
+    both(program)
+
+
+def test_out_of_two_results() -> None:
+    def program(device: str) -> object:
+        x = torch.tensor([[3.0, 1, 2], [4, 6, 5]]).to(device)
+        memory = torch.zeros(4, 6, device=device)
+        places = torch.zeros(3, 2, dtype=torch.long, device=device).t()
+        torch.sort(x, 1, out=(memory[1:3, ::2], places))
+        torch.max(x, 0, out=(memory[0, :3], torch.empty(0, dtype=torch.long).to(device)))  # fmt: skip
+        torch.cummax(x, 0, out=(memory[1:3, 1::2], places))
+        return [memory, places]
+
+    both(program)
+
+
+def test_masked_scatter_of_a_short_source() -> None:
+    def program(device: str, count: int, in_place: bool) -> object:
+        x = torch.zeros(2, 3, device=device)
+        mask = torch.tensor([[True, True, False], [True, True, True]]).to(device)
+        source = torch.arange(float(count)).to(device)
+        method = x.masked_scatter_ if in_place else x.masked_scatter
+        return method(mask, source).cpu()
+
+    for count in (0, 1, 4, 5, 6):
+        for in_place in (False, True):
+            error = both_values(
+                functools.partial(program, count=count, in_place=in_place)
+            )
+            assert bool(error) == (count < 5)
+
+
+def both_values(function: Callable[[str], torch.Tensor]) -> str:
+    """Errors of values come with the read: the text is a part of ours."""
+    expected, expected_error, _ = called(function, "cpu")
+    result, error, _ = called(function, "lazy")
+    kind, _, text = expected_error.partition(": ")
+    assert bool(error) == bool(expected_error)
+    assert error.startswith(kind) and text in error
+    assert_same(result, expected)
+    return expected_error
+
+
+def test_errors_of_linear_algebra() -> None:
+    for function in (torch.linalg.inv, torch.linalg.cholesky):
+        with pytest.raises(torch.linalg.LinAlgError):
+            function(torch.zeros(2, 2, device="lazy")).cpu()
+
+
+def test_resize_to_a_memory_format() -> None:
+    def program(device: str) -> object:
+        results = []
+        for count in (120, 500, 7):
+            for sizes, last in (
+                ((2, 3, 4, 5), torch.channels_last),
+                ((1, 2, 3, 4, 5), torch.channels_last_3d),
+                ((2, 3, 4, 5), torch.contiguous_format),
+            ):
+                x = torch.arange(float(count)).to(device)
+                kept = x.resize_(sizes, memory_format=last)
+                results.append(kept if count >= 120 else kept.stride())
+        return results
+
+    both(program)
