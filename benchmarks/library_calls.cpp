@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "executable.pb.h"
+#include "ExecutableBytes.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -136,6 +136,6 @@ int main(int argc, char **argv) {
     addConvolution(builder, kinds.at(kind), values);
   else
     return usage();
-  std::string bytes = builder.message.SerializeAsString();
+  std::string bytes = serializeExecutable(builder.message);
   return std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size();
 }

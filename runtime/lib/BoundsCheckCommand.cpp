@@ -16,14 +16,17 @@ public:
   llvm::Error run(const RunContext &context) override {
     const char *indices = context.resolve(check.indices());
     if (check.nonzero())
-      return runNonzero(indices);
+      return runNonzero(context, indices);
     return check.dtype() == INT32
-               ? run(reinterpret_cast<const int32_t *>(indices))
-               : run(reinterpret_cast<const int64_t *>(indices));
+               ? checkRange(context, reinterpret_cast<const int32_t *>(indices))
+               : checkRange(context,
+                            reinterpret_cast<const int64_t *>(indices));
   }
 
 private:
-  template <typename Index> llvm::Error run(const Index *indices) const {
+  template <typename Index>
+  llvm::Error checkRange(const RunContext &context,
+                         const Index *indices) const {
     // Without an early exit, so that the loop is vectorised.
     bool isWrong = false;
     for (int64_t i = 0; i < check.count(); ++i)
@@ -32,10 +35,11 @@ private:
       return llvm::Error::success();
     for (int64_t i = 0;; ++i)
       if (indices[i] < check.lower() || indices[i] >= check.upper())
-        return outOfRange(indices[i], i);
+        return outOfRange(context, indices[i], i);
   }
 
-  llvm::Error runNonzero(const char *divisors) const {
+  llvm::Error runNonzero(const RunContext &context,
+                         const char *divisors) const {
     bool hasZero = false;
     switch (elementBytes(check.dtype())) {
     case 1:
@@ -53,7 +57,7 @@ private:
     if (!hasZero)
       return llvm::Error::success();
     return failure("ZeroDivisionError: an integer is divided by zero{0}.",
-                   place());
+                   place(context));
   }
 
   template <typename Divisor> bool findZero(const Divisor *divisors) const {
@@ -63,17 +67,19 @@ private:
     return found;
   }
 
-  std::string place() const {
-    if (command.location().empty())
+  std::string place(const RunContext &context) const {
+    const char *line = context.locationOf(command);
+    if (!*line)
       return "; option source_info shows the Python line";
-    return llvm::formatv(" (at {0})", command.location());
+    return llvm::formatv(" (at {0})", line);
   }
 
-  llvm::Error outOfRange(int64_t index, int64_t position) const {
+  llvm::Error outOfRange(const RunContext &context, int64_t index,
+                         int64_t position) const {
     return failure("index {0} (element {1} of {2}) is out of range: it must "
                    "be at least {3} and below {4}{5}.",
                    index, position, check.count(), check.lower(), check.upper(),
-                   place());
+                   place(context));
   }
 
   const Command &command;

@@ -79,11 +79,12 @@ void Cache::rememberInMemory(const std::string &identity, Value value) {
 Cache::Value Cache::findOnDisk(LtcCacheKind kind, llvm::StringRef salt,
                                llvm::StringRef key) {
   std::string name = cacheFileName(kind, salt, key);
-  std::optional<std::string> file = directory->read(name);
-  if (!file)
+  auto file = directory->read(name);
+  if (file && !*file)
     return nullptr;
   llvm::Expected<llvm::StringRef> value =
-      decodeCacheEntry(*file, kind, salt, key);
+      file ? decodeCacheEntry(**file, kind, salt, key)
+           : llvm::Expected<llvm::StringRef>(file.takeError());
   if (value)
     return std::make_shared<const std::string>(value->str());
   directory->remove(name);

@@ -4,16 +4,21 @@
 
 #include "Diagnostics.h"
 
+#include "llvm/Support/FileSystem.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <ctime>
+#include <deque>
 #include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 using namespace torch_ltc::runtime;
@@ -22,7 +27,9 @@ namespace {
 
 constexpr char kSuffix[] = ".ltc";
 constexpr char kTemporaryPrefix[] = "tmp-";
-constexpr time_t kTemporarySeconds = 3600;
+// A program's message stays below 2 GB; key and header are small.
+constexpr off_t kMaxFileBytes = off_t(1) << 31;
+constexpr int kMaxLinks = 40;
 
 std::string systemMessage(int code) {
   return std::generic_category().message(code);
@@ -40,19 +47,96 @@ struct File {
   int descriptor;
 };
 
-/// Entries are machine code, so nobody else may write them.
-llvm::Error checkOwner(const std::string &path) {
-  struct stat status;
-  if (stat(path.c_str(), &status) != 0)
-    return failure("{0}", systemMessage(errno));
+bool isTrustedOwner(const struct stat &status) {
+  return status.st_uid == geteuid() || status.st_uid == 0;
+}
+
+/// A folder on the way to the cache, or the cache itself: where the sticky bit
+/// is set (/tmp), others can add files, but not touch ours.
+llvm::Error checkFolder(const std::string &path, const struct stat &status,
+                        bool isCache) {
   if (!S_ISDIR(status.st_mode))
-    return failure("it is no directory");
-  if (status.st_uid != geteuid() && status.st_uid != 0)
-    return failure("it belongs to another user, who could put code in it");
-  if (status.st_mode & S_IWOTH)
-    return failure("every user may write it, and so could put code in it "
-                   "(chmod o-w helps)");
+    return failure("'{0}' is not a directory", path);
+  if (!isTrustedOwner(status))
+    return failure("'{0}' belongs to another user, who could put code in it",
+                   path);
+  bool isSticky = (status.st_mode & S_ISVTX) && !isCache;
+  if ((status.st_mode & S_IWOTH) && !isSticky)
+    return failure("every user may write '{0}', and so could put code in it "
+                   "(chmod o-w helps)",
+                   path);
+  if ((status.st_mode & S_IWGRP) && !isSticky)
+    return failure("its group may write '{0}', and so could put code in it "
+                   "(chmod g-w helps)",
+                   path);
   return llvm::Error::success();
+}
+
+/// The directory's path without links, if everything on the way is trusted.
+llvm::Expected<std::string> resolveTrusted(const std::string &path) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  fs::path absolute = fs::absolute(path, code).lexically_normal();
+  if (code)
+    return failure("{0}", code.message());
+  std::deque<std::string> rest;
+  auto pushFront = [&](const fs::path &parts) {
+    std::vector<std::string> names;
+    for (const fs::path &part : parts.relative_path())
+      if (!part.empty())
+        names.push_back(part.string());
+    rest.insert(rest.begin(), names.begin(), names.end());
+  };
+  pushFront(absolute);
+  fs::path current = "/";
+  int numLinks = 0;
+  for (;;) {
+    struct stat status;
+    if (lstat(current.c_str(), &status) != 0)
+      return failure("{0}", systemMessage(errno));
+    if (S_ISLNK(status.st_mode)) {
+      if (!isTrustedOwner(status) || ++numLinks > kMaxLinks)
+        return failure("the link '{0}' isn't the user's", current.string());
+      fs::path target = fs::read_symlink(current, code);
+      if (code)
+        return failure("{0}", code.message());
+      current = target.is_absolute() ? fs::path("/") : current.parent_path();
+      pushFront(target);
+      continue;
+    }
+    if (llvm::Error error =
+            checkFolder(current.string(), status, /*isCache=*/rest.empty()))
+      return error;
+    if (rest.empty())
+      return current.string();
+    std::string next = std::move(rest.front());
+    rest.pop_front();
+    if (next == "..") // in a link's target
+      current = current.parent_path();
+    else if (next != ".")
+      current /= next;
+  }
+}
+
+/// An entry that is open. It could be a FIFO, another user's file, or what
+/// another user wrote to before the folder was made safe.
+llvm::Error checkEntry(const struct stat &status) {
+  if (!S_ISREG(status.st_mode))
+    return failure("is not a regular file");
+  if (!isTrustedOwner(status))
+    return failure("belongs to another user");
+  if (status.st_mode & (S_IWGRP | S_IWOTH))
+    return failure("can be written by other users");
+  if (status.st_size > kMaxFileBytes)
+    return failure("has {0} bytes, more than an entry can", status.st_size);
+  return llvm::Error::success();
+}
+
+/// Whether the process that wrote it has ended.
+bool isAbandoned(const std::string &temporary) {
+  File file(::open(temporary.c_str(),
+                   O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return file.descriptor >= 0 && flock(file.descriptor, LOCK_EX | LOCK_NB) == 0;
 }
 
 } // namespace
@@ -60,27 +144,32 @@ llvm::Error checkOwner(const std::string &path) {
 llvm::Expected<std::unique_ptr<CacheDirectory>>
 CacheDirectory::open(const std::string &path, uint64_t maxBytes) {
   std::error_code code;
-  bool existed = std::filesystem::exists(path, code);
-  if (!existed) {
-    std::filesystem::create_directories(path, code);
-    if (code)
-      return failure("{0}", code.message());
-    // Whatever the umask says.
+  if (!std::filesystem::exists(path, code)) {
+    // Whatever the umask says, for the folders on the way as well.
+    if (std::error_code failed = llvm::sys::fs::create_directories(
+            path, /*IgnoreExisting=*/true, llvm::sys::fs::owner_all))
+      return failure("{0}", failed.message());
     chmod(path.c_str(), 0700);
   }
-  if (llvm::Error error = checkOwner(path))
-    return error;
-  std::unique_ptr<CacheDirectory> directory(new CacheDirectory(path, maxBytes));
+  auto resolved = resolveTrusted(path);
+  if (!resolved)
+    return resolved.takeError();
+  std::unique_ptr<CacheDirectory> directory(
+      new CacheDirectory(std::move(*resolved), maxBytes));
   directory->scan();
   return directory;
 }
 
-std::optional<std::string> CacheDirectory::read(const std::string &name) {
-  File file(::open(pathOf(name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+llvm::Expected<std::optional<std::string>>
+CacheDirectory::read(const std::string &name) {
+  // Not blocking: to open a FIFO would wait for who writes it.
+  File file(::open(pathOf(name).c_str(),
+                   O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status;
-  if (file.descriptor < 0 || fstat(file.descriptor, &status) != 0 ||
-      !S_ISREG(status.st_mode))
+  if (file.descriptor < 0 || fstat(file.descriptor, &status) != 0)
     return std::nullopt;
+  if (llvm::Error error = checkEntry(status))
+    return error;
   std::string bytes(status.st_size, '\0');
   size_t done = 0;
   while (done < bytes.size()) {
@@ -108,12 +197,23 @@ void CacheDirectory::remove(const std::string &name) {
   totalBytes -= std::min<uint64_t>(totalBytes, status.st_size);
 }
 
+/// Writes `temporary` and renames it to `file` while it is locked.
 llvm::Error CacheDirectory::writeTemporary(const std::string &temporary,
-                                           llvm::StringRef bytes) const {
-  File file(::open(temporary.c_str(),
-                   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.descriptor < 0)
-    return failure("{0}", systemMessage(errno));
+                                           llvm::StringRef bytes,
+                                           const std::string &name) const {
+  File file(-1);
+  struct stat status = {};
+  // One that isn't locked yet may be taken for a killed process's and removed.
+  while (status.st_nlink == 0) {
+    if (file.descriptor >= 0)
+      ::close(file.descriptor);
+    file.descriptor =
+        ::open(temporary.c_str(),
+               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file.descriptor < 0 || flock(file.descriptor, LOCK_EX) != 0 ||
+        fstat(file.descriptor, &status) != 0)
+      return failure("{0}", systemMessage(errno));
+  }
   while (!bytes.empty()) {
     ssize_t count = ::write(file.descriptor, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR)
@@ -122,10 +222,11 @@ llvm::Error CacheDirectory::writeTemporary(const std::string &temporary,
       return failure("{0}", systemMessage(errno));
     bytes = bytes.drop_front(count);
   }
-  int descriptor = file.descriptor;
-  file.descriptor = -1;
-  // Some file systems report a full disk or quota only here.
-  if (::close(descriptor) != 0)
+  // A duplicate keeps the lock: some file systems report a full disk or quota
+  // only where the file is closed.
+  File lock(fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0));
+  if (::close(std::exchange(file.descriptor, -1)) != 0 ||
+      rename(temporary.c_str(), name.c_str()) != 0)
     return failure("{0}", systemMessage(errno));
   return llvm::Error::success();
 }
@@ -139,17 +240,12 @@ llvm::Error CacheDirectory::write(const std::string &name,
   std::string temporary = pathOf(
       llvm::formatv("{0}{1}-{2}-{3}", kTemporaryPrefix, uint64_t(getpid()),
                     counter++, uint64_t(time(nullptr))));
-  if (llvm::Error error = writeTemporary(temporary, bytes)) {
-    unlink(temporary.c_str());
-    return error;
-  }
   std::string file = pathOf(name);
   struct stat status;
-  uint64_t replaced = stat(file.c_str(), &status) == 0 ? status.st_size : 0;
-  if (rename(temporary.c_str(), file.c_str()) != 0) {
-    int code = errno;
+  uint64_t replaced = lstat(file.c_str(), &status) == 0 ? status.st_size : 0;
+  if (llvm::Error error = writeTemporary(temporary, bytes, file)) {
     unlink(temporary.c_str());
-    return failure("{0}", systemMessage(code));
+    return error;
   }
   bool over;
   {
@@ -172,21 +268,22 @@ void CacheDirectory::scan() {
   };
   std::vector<Entry> entries;
   uint64_t total = 0;
-  time_t now = time(nullptr);
   if (DIR *stream = opendir(path.c_str())) {
     while (const dirent *item = readdir(stream)) {
       llvm::StringRef name(item->d_name);
       std::string file = pathOf(name.str());
       struct stat status;
-      if (stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
+      if (lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
         continue;
-      if (name.starts_with(kTemporaryPrefix) &&
-          now - status.st_mtime > kTemporarySeconds)
-        unlink(file.c_str());
-      else if (name.ends_with(kSuffix)) {
+      if (name.starts_with(kTemporaryPrefix)) {
+        if (isAbandoned(file) && unlink(file.c_str()) == 0)
+          continue;
+      } else if (name.ends_with(kSuffix)) {
         entries.push_back({status.st_mtim, uint64_t(status.st_size), file});
-        total += status.st_size;
+      } else {
+        continue;
       }
+      total += status.st_size;
     }
     closedir(stream);
   }

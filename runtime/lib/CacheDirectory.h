@@ -2,7 +2,12 @@
 //
 // Processes share the directory without locks: a file appears by rename, so a
 // reader sees all of it or nothing, and who removes a file that another has
-// removed already doesn't mind.
+// removed already doesn't mind. A file that is being written is locked (flock),
+// so that one which isn't was left by a process that was killed.
+//
+// Entries are machine code. Nobody but the user and root may be able to write
+// them, replace them, or replace a folder or a link on the way to them:
+// everything on that way is checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +28,14 @@ namespace torch_ltc::runtime {
 class CacheDirectory {
 public:
   /// Creates the directory where missing and removes what exceeds `maxBytes`
-  /// (0: no limit). The error says why it can't be used.
+  /// (0: no limit). The error says why it can't be used or trusted.
   static llvm::Expected<std::unique_ptr<CacheDirectory>>
   open(const std::string &path, uint64_t maxBytes);
 
   /// All bytes of a file, which becomes the most recently used; nothing when
-  /// there is no such file.
-  std::optional<std::string> read(const std::string &name);
+  /// there is no such file. The error says why the file isn't trusted ("can be
+  /// written by other users").
+  llvm::Expected<std::optional<std::string>> read(const std::string &name);
   void remove(const std::string &name);
   /// Writes a file as a whole or not at all; then keeps the size limit.
   llvm::Error write(const std::string &name, llvm::StringRef bytes);
@@ -45,9 +51,10 @@ private:
       : path(std::move(path)), maxBytes(maxBytes) {}
 
   llvm::Error writeTemporary(const std::string &temporary,
-                             llvm::StringRef bytes) const;
+                             llvm::StringRef bytes,
+                             const std::string &file) const;
   /// Counts the files' bytes and removes the least recently used ones beyond
-  /// the limit, and temporaries that crashed processes left. Takes the lock.
+  /// the limit, and temporaries that killed processes left. Takes the lock.
   void scan();
 
   const std::string path;

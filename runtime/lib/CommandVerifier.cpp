@@ -147,9 +147,20 @@ llvm::Error CommandVerifier::verifyCall(const KernelCall &call) {
   if (call.trip_count() < 0 || call.grain() < 0)
     return failure("trip count {0} or grain {1} is negative", call.trip_count(),
                    call.grain());
-  for (const BufferRef &argument : call.arguments())
-    if (llvm::Error error = use("argument", true, argument, 0, 1, Access::Read))
+  const Kernel &kernel = executable.kernels(call.kernel());
+  if (call.trip_count() > kernel.trip_count())
+    return failure("trip count {0} exceeds the kernel's {1}", call.trip_count(),
+                   kernel.trip_count());
+  if (call.arguments_size() != kernel.operands_size())
+    return failure("it has {0} arguments, its kernel takes {1}",
+                   call.arguments_size(), kernel.operands_size());
+  for (int i = 0; i < call.arguments_size(); ++i) {
+    const KernelOperand &operand = kernel.operands(i);
+    if (llvm::Error error =
+            use("argument", true, call.arguments(i), operand.bytes(), 1,
+                operand.written() ? Access::Write : Access::Read))
       return error;
+  }
   return llvm::Error::success();
 }
 

@@ -67,8 +67,11 @@ size_t ltcExecutableNumCommands(LtcExecutable executable) {
 LtcCommandInfo ltcExecutableCommand(LtcExecutable executable, size_t index) {
   const auto &command = executable->loaded->description().commands(int(index));
   return {executable->loaded->commandName(index).c_str(),
-          command.location().c_str(), command.module_path().c_str(),
-          command.result_types().c_str()};
+          command.location().c_str(),
+          command.module_path().c_str(),
+          command.result_types().c_str(),
+          command.nodes().data(),
+          size_t(command.nodes_size())};
 }
 
 LtcStatus ltcExecutableRun(LtcExecutable executable,

@@ -13,6 +13,9 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
+/// What a process can address.
+constexpr uint64_t kMaxArenaBytes = uint64_t(1) << 47;
+
 llvm::Error verifyType(const TensorType &type, const char *what, int index) {
   uint64_t bytes = elementBytes(type.dtype());
   if (!bytes)
@@ -170,6 +173,8 @@ llvm::Error verifyTables(const Executable &executable) {
     return error;
   if (llvm::Error error = verifyKernels(executable))
     return error;
+  if (executable.arena_bytes() > kMaxArenaBytes)
+    return failure("its temporaries need {0} bytes", executable.arena_bytes());
   for (int i = 0; i < executable.buffers_size(); ++i)
     if (llvm::Error error = verifyBuffer(executable, i))
       return error;

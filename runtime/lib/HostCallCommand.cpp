@@ -33,7 +33,7 @@ public:
                         inputs.data(),
                         outputs.size(),
                         outputs.data(),
-                        command.location().c_str()};
+                        context.locationOf(command)};
     LtcStatus status = hostFunction.load()(&host);
     if (!status)
       return llvm::Error::success();

@@ -3,6 +3,7 @@
 #include "LoadedExecutable.h"
 
 #include "Diagnostics.h"
+#include "ExecutableBytes.h"
 #include "ExecutableVerifier.h"
 #include "Parallel.h"
 #include "TargetCpu.h"
@@ -37,6 +38,11 @@ LoadedExecutable::load(const char *data, size_t size) {
                    "executable message. Delete the program cache and compile "
                    "it again.",
                    size);
+  if (message.format_version() == FORMAT_VERSION &&
+      !hasRightChecksum({data, size}))
+    return failure("The compiled program '{0}' is damaged: its checksum is "
+                   "wrong. Delete the program cache and compile it again.",
+                   message.name());
   if (llvm::Error error = verifyExecutable(message))
     return error;
   if (llvm::Error error = checkHostRuns(message.cpu()))
@@ -299,13 +305,14 @@ llvm::Error LoadedExecutable::runCommands(RunState &state, char *scratch,
       arguments.command_event(command, begins,
                               arguments.command_event_user_data);
   };
-  RunContext context{state.buffers, scratch, state.contents};
+  RunContext context{state.buffers, scratch, state.contents, &arguments};
   int numThreadsOfShort = state.numThreads;
   if (state.hasOnlyShortTeams)
     numThreadsOfShort = callerLoad.threadsForShortCommands(
         arguments.caller_clock, arguments.num_threads);
   for (size_t i = 0; i < state.commands.size(); ++i) {
     tell(i, 1);
+    context.index = i;
     std::chrono::steady_clock::time_point start;
     if (nanoseconds)
       start = std::chrono::steady_clock::now();

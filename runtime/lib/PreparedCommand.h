@@ -11,6 +11,8 @@
 #define TORCH_LTC_RUNTIME_PREPAREDCOMMAND_H
 
 #include "Parallel.h"
+#include "torch_ltc-c/runtime.h"
+
 #include "executable.pb.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -33,7 +35,17 @@ struct RunContext {
   /// What each buffer holds, as in `LtcRunArguments::parameter_contents`;
   /// empty: unknown.
   llvm::ArrayRef<uint64_t> contents = {};
+  const LtcRunArguments *arguments = nullptr;
+  /// The command that runs.
+  size_t index = 0;
 
+  /// Its line, for errors.
+  const char *locationOf(const Command &command) const {
+    return arguments && arguments->command_location
+               ? arguments->command_location(
+                     index, arguments->command_location_user_data)
+               : command.location().c_str();
+  }
   char *resolve(const BufferRef &ref) const {
     return buffers[ref.buffer()] + ref.offset();
   }

@@ -1,126 +1,16 @@
 //===- CacheTest.cpp - Programs and kernels in memory and on disk ---------===//
 
-#include "CacheEntry.h"
-#include "torch_ltc-c/runtime.h"
-
-#include <gtest/gtest.h>
+#include "CacheFixture.h"
 
 #include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
-#include <vector>
 
 using namespace torch_ltc::runtime;
-namespace fs = std::filesystem;
-
-namespace {
-
-void collect(const char *message, void *userData) {
-  static_cast<std::vector<std::string> *>(userData)->push_back(message);
-}
-
-/// A cache as users see it, with its warnings.
-class TestCache {
-public:
-  explicit TestCache(const std::string &directory, uint64_t maxBytes = 0,
-                     const std::string &library = "") {
-    LtcCacheOptions options = {};
-    options.directory = directory.c_str();
-    options.max_bytes = maxBytes;
-    options.warn = collect;
-    options.user_data = &warnings;
-    const char *libraries[] = {library.c_str()};
-    options.libraries = libraries;
-    options.num_libraries = library.empty() ? 0 : 1;
-    EXPECT_EQ(ltcCacheCreate(&options, &cache), nullptr);
-  }
-  ~TestCache() { ltcCacheDestroy(cache); }
-
-  void store(const std::string &key, const std::string &value,
-             LtcCacheKind kind = LTC_CACHE_KERNEL) {
-    EXPECT_EQ(ltcCacheStore(cache, kind, key.data(), key.size(), value.data(),
-                            value.size()),
-              nullptr);
-  }
-
-  /// "<miss>" when there is none.
-  std::string lookup(const std::string &key,
-                     LtcCacheKind kind = LTC_CACHE_KERNEL) {
-    LtcBytes value;
-    int found = -1;
-    EXPECT_EQ(
-        ltcCacheLookup(cache, kind, key.data(), key.size(), &value, &found),
-        nullptr);
-    std::string result = found ? std::string(value.data, value.size) : "<miss>";
-    ltcBytesDestroy(value);
-    return result;
-  }
-
-  LtcCacheStatistics statistics() { return ltcCacheGetStatistics(cache); }
-
-  std::vector<std::string> warnings;
-  LtcCache cache;
-};
-
-class CacheTest : public testing::Test {
-protected:
-  void SetUp() override {
-    std::string pattern =
-        (fs::temp_directory_path() / "ltc-cache-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory = pattern;
-  }
-
-  void TearDown() override { fs::remove_all(directory); }
-
-  std::string fileOf(const std::string &key,
-                     LtcCacheKind kind = LTC_CACHE_KERNEL) {
-    return directory + "/" + cacheFileName(kind, ltcCacheSalt(), key);
-  }
-
-  static std::string readFile(const std::string &path) {
-    std::ifstream stream(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
-
-  static void writeFile(const std::string &path, const std::string &bytes) {
-    std::ofstream(path, std::ios::binary) << bytes;
-  }
-
-  size_t numFiles() {
-    size_t count = 0;
-    for (const auto &entry : fs::directory_iterator(directory))
-      count += entry.is_regular_file();
-    return count;
-  }
-
-  /// A file with these bytes is ignored, removed and warned about.
-  void expectRejected(const std::string &bytes, const std::string &reason) {
-    writeFile(fileOf("key"), bytes);
-    TestCache cache(directory);
-    EXPECT_EQ(cache.lookup("key"), "<miss>");
-    ASSERT_EQ(cache.warnings.size(), 1u) << reason;
-    EXPECT_NE(cache.warnings[0].find(reason), std::string::npos)
-        << cache.warnings[0];
-    EXPECT_FALSE(fs::exists(fileOf("key")));
-    EXPECT_EQ(cache.statistics().rejected, 1u);
-    cache.store("key", "rebuilt");
-    TestCache next(directory);
-    EXPECT_EQ(next.lookup("key"), "rebuilt");
-    EXPECT_TRUE(next.warnings.empty());
-  }
-
-  std::string directory;
-};
-
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Hits and misses
@@ -309,8 +199,6 @@ TEST_F(CacheTest, ScansWhenOpened) {
       cache.store("key" + std::to_string(i), std::string(1000, 'v'));
   }
   writeFile(directory + "/tmp-1-0-0", "left by a crash");
-  struct timespec old[2] = {{1, 0}, {1, 0}};
-  utimensat(AT_FDCWD, (directory + "/tmp-1-0-0").c_str(), old, 0);
   writeFile(directory + "/README", "not ours");
   TestCache cache(directory, 5000);
   EXPECT_LE(cache.statistics().disk_bytes, 5000u);
@@ -397,32 +285,6 @@ TEST_F(CacheTest, ThreadsShareACache) {
 //===----------------------------------------------------------------------===//
 // Directories in trouble
 //===----------------------------------------------------------------------===//
-
-/// Warned once, and memory still serves.
-static void expectMemoryServes(TestCache &cache, const std::string &reason) {
-  cache.store("key", "value");
-  cache.store("key2", "value2");
-  EXPECT_EQ(cache.lookup("key"), "value");
-  EXPECT_EQ(cache.lookup("key2"), "value2");
-  ASSERT_EQ(cache.warnings.size(), 1u);
-  EXPECT_NE(cache.warnings[0].find(reason), std::string::npos)
-      << cache.warnings[0];
-}
-
-TEST_F(CacheTest, PathIsAFile) {
-  writeFile(directory + "/file", "");
-  TestCache cache(directory + "/file");
-  expectMemoryServes(cache, "no directory");
-  TestCache below(directory + "/file/below");
-  expectMemoryServes(below, "can't be used");
-}
-
-TEST_F(CacheTest, DirectoryThatAllMayWrite) {
-  ASSERT_EQ(chmod(directory.c_str(), 0777), 0);
-  TestCache cache(directory);
-  expectMemoryServes(cache, "every user may write");
-  EXPECT_EQ(numFiles(), 0u);
-}
 
 TEST_F(CacheTest, UnwritableDirectory) {
   {

@@ -1,5 +1,6 @@
 //===- KernelTest.cpp - Linking and calling kernels -----------------------===//
 
+#include "ExecutableBytes.h"
 #include "HalfConversions.h"
 #include "IRCompiler.h"
 #include "ProgramBuilder.h"
@@ -147,7 +148,7 @@ TEST(Kernel, SeveralThreadsRunOneProgram) {
 }
 
 TEST(Kernel, SeveralThreadsLoadPrograms) {
-  std::string bytes = scaleProgram(100, 0).SerializeAsString();
+  std::string bytes = serializeExecutable(scaleProgram(100, 0));
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)

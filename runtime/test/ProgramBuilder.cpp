@@ -4,6 +4,7 @@
 
 #include "Arena.h"
 #include "DataType.h"
+#include "ExecutableBytes.h"
 
 #include <gtest/gtest.h>
 
@@ -176,8 +177,21 @@ KernelCall *ProgramBuilder::callKernel(uint32_t kernel,
                                        int64_t tripCount, int64_t grain) {
   KernelCall *call = message.add_commands()->mutable_kernel();
   call->set_kernel(kernel);
-  for (uint32_t buffer : buffers)
-    setRef(call->add_arguments(), buffer);
+  Kernel *callee = message.mutable_kernels(kernel);
+  bool isFirst = callee->operands_size() == 0;
+  for (uint32_t index : buffers) {
+    setRef(call->add_arguments(), index);
+    if (!isFirst)
+      continue;
+    const Buffer &buffer = message.buffers(index);
+    KernelOperand *operand = callee->add_operands();
+    operand->set_bytes(buffer.bytes());
+    operand->set_written(
+        buffer.has_arena_offset() ||
+        (buffer.has_output() &&
+         !message.outputs(buffer.output()).has_forwarded_parameter()));
+  }
+  callee->set_trip_count(std::max(callee->trip_count(), tripCount));
   call->set_trip_count(tripCount);
   call->set_grain(grain);
   return call;
@@ -247,7 +261,7 @@ static std::string takeMessage(LtcStatus status) {
 
 LtcExecutable torch_ltc::runtime::test::loadProgram(const Executable &message,
                                                     std::string *error) {
-  std::string bytes = message.SerializeAsString();
+  std::string bytes = serializeExecutable(message);
   LtcExecutable executable = nullptr;
   *error =
       takeMessage(ltcExecutableLoad(bytes.data(), bytes.size(), &executable));

@@ -64,6 +64,9 @@ typedef struct {
   const char *file;
   int line;
   const char *module_path; // "encoder.layer.0.attention"
+  /// The op's number in the trace, from 1: the commands that compute it name it
+  /// (`LtcCommandInfo::nodes`).
+  unsigned node;
 } LtcLocation;
 
 LTC_EXPORT LtcStatus ltcProgramCreate(LtcCompiler compiler, const char *name,

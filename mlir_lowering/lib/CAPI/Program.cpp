@@ -88,7 +88,7 @@ static Location location(LtcProgram program, StringRef opName,
   };
   return makeUserLocation(context, opName, text(location->file),
                           std::max(location->line, 0),
-                          text(location->module_path));
+                          text(location->module_path), location->node);
 }
 
 LtcStatus ltcProgramCreate(LtcCompiler compiler, const char *name,

@@ -3,6 +3,7 @@
 #include "torch_ltc/Codegen/CompileLinalgModule.h"
 
 #include "ExecutableBuilder.h"
+#include "ExecutableBytes.h"
 #include "KernelSet.h"
 
 #include "torch_ltc/Codegen/Passes.h"
@@ -107,5 +108,5 @@ FailureOr<std::string> mlir::torch_ltc::compileLinalgModule(
     options.stageText("llvm", kernels.getTexts().llvm);
     options.stageText("asm", kernels.getTexts().assembly);
   }
-  return executable.SerializeAsString();
+  return runtime::serializeExecutable(executable);
 }

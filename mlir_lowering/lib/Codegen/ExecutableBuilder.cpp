@@ -155,6 +155,7 @@ runtime::Command *ExecutableBuilder::addCommand(Operation *op,
   command->set_location(names.line);
   command->set_module_path(names.modules);
   command->set_result_types(typesOf(op));
+  command->mutable_nodes()->Add(names.nodes.begin(), names.nodes.end());
   return command;
 }
 
@@ -195,6 +196,11 @@ LogicalResult ExecutableBuilder::addCheck(ltc::CheckBoundsOp op) {
   return success();
 }
 
+/// Scalars have 8 bytes.
+static int64_t getOperandBytes(Type type) {
+  return isa<RankedTensorType>(type) ? getTensorBytes(type) : 8;
+}
+
 void ExecutableBuilder::addKernelCall(ltc::KernelCallOp op) {
   runtime::KernelCall *call = addCommand(op, op.getCallee())->mutable_kernel();
   call->set_kernel(kernelOfCall.at(op));
@@ -205,6 +211,17 @@ void ExecutableBuilder::addKernelCall(ltc::KernelCallOp op) {
     setPart(call->add_arguments(), operand);
   for (Value result : op.getOutputs())
     setPart(call->add_arguments(), result);
+  runtime::Kernel *kernel = executable.mutable_kernels(call->kernel());
+  kernel->set_trip_count(trips.count);
+  if (kernel->operands_size()) // of an earlier call
+    return;
+  for (Value operand : op.getArguments())
+    kernel->add_operands()->set_bytes(getOperandBytes(operand.getType()));
+  for (Value result : op.getOutputs()) {
+    runtime::KernelOperand *operand = kernel->add_operands();
+    operand->set_bytes(getTensorBytes(result.getType()));
+    operand->set_written(true);
+  }
 }
 
 /// Copies the parts that weren't written in place.

@@ -20,11 +20,14 @@ static std::string joined(const llvm::SetVector<StringRef> &names,
 
 SourceNames mlir::torch_ltc::getSourceNames(Location location) {
   llvm::SetVector<StringRef> names, modules;
+  llvm::SmallSetVector<unsigned, 4> nodes;
   SourceNames result;
   location->walk([&](Location part) {
     if (auto name = dyn_cast<NameLoc>(part)) {
       StringRef text = name.getName().getValue();
-      if (!isOpName(text))
+      if (std::optional<unsigned> node = getNodeNumber(text))
+        nodes.insert(*node);
+      else if (!isOpName(text))
         modules.insert(text);
       else if (text.consume_front("torch."))
         names.insert(text);
@@ -38,5 +41,6 @@ SourceNames mlir::torch_ltc::getSourceNames(Location location) {
   // More than this many names tell nobody anything.
   result.ops = joined(names, 8);
   result.modules = joined(modules, 3);
+  result.nodes.assign(nodes.begin(), nodes.end());
   return result;
 }

@@ -9,12 +9,14 @@ using namespace mlir;
 
 Location torch_ltc::makeUserLocation(MLIRContext *context, StringRef opName,
                                      StringRef file, unsigned line,
-                                     StringRef modulePath) {
+                                     StringRef modulePath, unsigned node) {
   Location loc = UnknownLoc::get(context);
   if (!file.empty())
     loc = FileLineColLoc::get(context, file, line, 0);
   if (!modulePath.empty())
     loc = NameLoc::get(StringAttr::get(context, modulePath), loc);
+  if (node)
+    loc = NameLoc::get(StringAttr::get(context, "#" + Twine(node)), loc);
   if (!opName.empty())
     loc = NameLoc::get(StringAttr::get(context, opName), loc);
   return loc;
@@ -22,13 +24,21 @@ Location torch_ltc::makeUserLocation(MLIRContext *context, StringRef opName,
 
 bool torch_ltc::isOpName(StringRef name) { return name.starts_with("torch."); }
 
+std::optional<unsigned> torch_ltc::getNodeNumber(StringRef name) {
+  unsigned number;
+  if (!name.consume_front("#") || name.getAsInteger(10, number))
+    return std::nullopt;
+  return number;
+}
+
 std::string torch_ltc::describeUserLocation(Location loc) {
   std::string file, module;
   // Fused locations (of ops made from several) hold several positions: the
   // first one is as good as the others.
   loc->walk([&](Location part) {
-    if (auto name = dyn_cast<NameLoc>(part);
-        name && module.empty() && !isOpName(name.getName()))
+    if (auto name = dyn_cast<NameLoc>(part); name && module.empty() &&
+                                             !isOpName(name.getName()) &&
+                                             !getNodeNumber(name.getName()))
       module = name.getName().str();
     auto position = dyn_cast<FileLineColLoc>(part);
     if (!position)

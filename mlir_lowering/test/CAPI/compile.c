@@ -31,7 +31,7 @@ static LtcProgram makeStep(LtcCompiler compiler) {
   LtcValue softmaxOperands[] = {weight, ltcProgramConstantInt(program, -1),
                                 ltcProgramConstantBool(program, 0)};
   LtcValue softmax, scaled, result;
-  LtcLocation here = {"train.py", 12, "encoder.0"};
+  LtcLocation here = {"train.py", 12, "encoder.0", 0};
   check(ltcProgramAppend(program, "aten._softmax", softmaxOperands, 3,
                          &kMatrix, 1, &here, &softmax));
   LtcValue mulOperands[] = {softmax, rate};
@@ -93,7 +93,7 @@ static void compileForeignOp(LtcCompiler compiler) {
   LtcBytes executable;
   printError(ltcProgramCompile(program, NULL, &executable, NULL));
   LtcValue input = ltcProgramAddTensorParameter(program, kMatrix, NULL, 0);
-  LtcLocation here = {"train.py", 14, NULL};
+  LtcLocation here = {"train.py", 14, NULL, 0};
   LtcValue result;
   check(ltcProgramAppend(program, "mylib.scale", &input, 1, &kMatrix, 1, &here,
                          &result));
@@ -114,7 +114,7 @@ static LtcBytes compileMany(LtcCompiler compiler, int threads, size_t *kernels) 
     LtcValue operands[] = {
         ltcProgramAddTensorParameter(program, type, NULL, 0),
         ltcProgramConstantInt(program, i % 2), ltcProgramConstantBool(program, 0)};
-    LtcLocation here = {"train.py", (int)i, NULL};
+    LtcLocation here = {"train.py", (int)i, NULL, 0};
     check(ltcProgramAppend(program, "aten._softmax", operands, 3, &type, 1, &here,
                            &results[i]));
   }

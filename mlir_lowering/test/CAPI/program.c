@@ -37,7 +37,7 @@ static void printStep(LtcCompiler compiler) {
   LtcValue mask = ltcProgramAddTensorParameter(
       program, matrix(LTC_DTYPE_BOOL), NULL, 0);
   LtcValue rate = ltcProgramAddFloatParameter(program);
-  LtcLocation here = {"train.py", 12, "encoder.0"};
+  LtcLocation here = {"train.py", 12, "encoder.0", 0};
 
   LtcValue one = ltcProgramConstantInt(program, 1);
   LtcValue other =
@@ -95,7 +95,7 @@ static void printErrors(LtcCompiler compiler) {
   check(ltcProgramCreate(compiler, "wrong", &program));
   LtcTensorType f32 = matrix(LTC_DTYPE_FLOAT32);
   LtcValue input = ltcProgramAddTensorParameter(program, f32, NULL, 0);
-  LtcLocation here = {"train.py", 14, NULL};
+  LtcLocation here = {"train.py", 14, NULL, 0};
   LtcValue operands[] = {input, input, input};
   LtcValue result;
   expectError(ltcProgramAppend(program, "aten.add.Tensor", operands, 3, &f32,

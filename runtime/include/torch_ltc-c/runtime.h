@@ -78,6 +78,8 @@ typedef struct {
   const char *location;     // "train.py:31"
   const char *module_path;  // "encoder.layer.0"
   const char *result_types; // "f32[4,5]"
+  const uint32_t *nodes;    // the traced ops that it computes
+  size_t num_nodes;
 } LtcCommandInfo;
 LTC_EXPORT LtcCommandInfo ltcExecutableCommand(LtcExecutable executable,
                                                size_t index);
@@ -107,6 +109,11 @@ typedef struct {
   /// each command; not after one that failed.
   void (*command_event)(size_t index, int begins, void *user_data);
   void *command_event_user_data;
+  /// Optional: called for an error or a call of the host, with a command's
+  /// number: the user's line of this run ("train.py:31"), or "". Without it,
+  /// the line that was compiled counts.
+  const char *(*command_location)(size_t index, void *user_data);
+  void *command_location_user_data;
   /// Optional: after an error, 1 if the donated parameters are as they were
   /// before the run, 0 if some may have been overwritten.
   int *parameters_intact;

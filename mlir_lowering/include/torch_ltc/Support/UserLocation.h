@@ -1,8 +1,8 @@
 //===- UserLocation.h - The user's line that an op comes from ---*- C++ -*-===//
 //
 // Ops carry what the user wrote as an MLIR location: the name of the torch op
-// around the module path around file and line, each part only where it is
-// known. Decomposition and lowering keep it.
+// around its number in the trace ("#42") around the module path around file and
+// line, each part only where it is known. Decomposition and lowering keep it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,17 +10,21 @@
 #define TORCH_LTC_SUPPORT_USERLOCATION_H
 
 #include "mlir/IR/Location.h"
+#include <optional>
 #include <string>
 
 namespace mlir::torch_ltc {
 
 /// `opName` ("torch.aten.add.Tensor"), `file` and `modulePath` may be empty,
-/// `line` 0.
+/// `line` and `node` 0.
 Location makeUserLocation(MLIRContext *context, StringRef opName,
-                          StringRef file, unsigned line, StringRef modulePath);
+                          StringRef file, unsigned line, StringRef modulePath,
+                          unsigned node = 0);
 
 /// Whether a `NameLoc`'s name is that of an op, not of a module.
 bool isOpName(StringRef name);
+/// The number of an op in the trace that a `NameLoc`'s name stands for.
+std::optional<unsigned> getNodeNumber(StringRef name);
 
 /// "train.py:12 in encoder.layer.0", or an empty text where nothing is known.
 std::string describeUserLocation(Location loc);
