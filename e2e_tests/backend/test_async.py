@@ -63,7 +63,70 @@ def test_a_read_of_an_old_value_tells_the_error() -> None:
     torch_ltc.wait_device_ops()
 
 
-def test_without_async_the_caller_runs_the_step() -> None:
+def failing_update(table: torch.Tensor) -> None:
+    """An update in place that can't be computed."""
+    table.add_(torch.ones(4, 2).to("lazy")[torch.tensor([9]).to("lazy")])
+    torch_ltc.mark_step()
+
+
+def test_unrelated_values_do_not_raise_the_error_of_a_step() -> None:
+    table = torch.ones(4, 2, device="lazy")
+    other = torch.ones(4, device="lazy")
+    torch_ltc.mark_step()
+    failing_update(table)
+    other.add_(1)
+    assert other.tolist() == [2.0] * 4
+    assert (torch.ones(3, device="lazy") * 5).sum().item() == 15
+    torch_ltc.mark_step(wait=True)
+    with pytest.raises(RuntimeError, match=r"out of range.* It was noticed when"):
+        table.cpu()
+    assert torch.equal(table.cpu(), torch.ones(4, 2))
+
+
+def test_what_follows_from_an_old_value_raises_the_error_once() -> None:
+    table = torch.ones(4, 2, device="lazy")
+    torch_ltc.mark_step()
+    failing_update(table)
+    for _ in range(3):
+        table.mul_(2)
+        total = table.sum()
+        torch_ltc.mark_step()
+    with pytest.raises(RuntimeError, match=r"out of range.* It was noticed when"):
+        total.item()
+    assert total.item() == 8 * 8
+    assert torch.equal(table.cpu(), torch.full((4, 2), 8.0))
+
+
+def test_steps_that_failed_before_an_error_was_raised_are_known() -> None:
+    table = torch.ones(4, 2, device="lazy")
+    torch_ltc.mark_step()
+    picked = table[torch.tensor([9]).to("lazy")]
+    torch_ltc.mark_step()
+    for _ in range(3):
+        failing_update(table)
+    with pytest.raises(RuntimeError, match="out of range"):
+        picked.cpu()
+    assert torch.equal(table.cpu(), torch.ones(4, 2))
+    torch_ltc.wait_device_ops()
+    # A later one is news.
+    failing_update(table)
+    with pytest.raises(RuntimeError, match="out of range"):
+        torch_ltc.wait_device_ops()
+    assert torch.equal(table.cpu(), torch.ones(4, 2))
+
+
+def test_an_error_that_nobody_read_is_logged_at_the_end() -> None:
+    result = run_python(
+        "import torch, torch_ltc\n"
+        "table = torch.ones(4, 2, device='lazy')\n"
+        "torch_ltc.mark_step()\n"
+        "table.add_(torch.ones(4, 2).to('lazy')[torch.tensor([9]).to('lazy')])\n"
+        "torch_ltc.mark_step()\n"
+    )
+    assert "out of range" in result.stderr
+
+
+def test_without_async_the_caller_waits_for_the_step() -> None:
     with torch_ltc.config(async_execution=False):
         x = torch.ones(3, device="lazy") * 4
         torch_ltc.mark_step()

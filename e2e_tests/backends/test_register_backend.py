@@ -216,6 +216,103 @@ def test_an_error_of_compile_is_shown_as_its_own() -> None:
     assert "frame #" not in text, "no C++ backtrace"
 
 
+def trained(steps: int, weight: torch.Tensor) -> list[torch.Tensor]:
+    optimizer = torch.optim.SGD([weight], lr=0.5)
+    losses = []
+    for _ in range(steps):
+        weight.grad = None
+        loss = (weight * 2).square().sum()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return losses
+
+
+@pytest.mark.parametrize("failing_call", [1, 2, 3])
+def test_after_an_error_all_else_goes_on(failing_call: int) -> None:
+    """Weights keep their last value, what is unrelated can be read."""
+    calls = []
+
+    def compile(program: Program):
+        run = relay(program)
+
+        def sometimes(*arguments):
+            calls.append(0)
+            if len(calls) >= failing_call:
+                raise KeyError("trouble")
+            return run(*arguments)
+
+        return sometimes
+
+    torch_ltc.register_backend("sometimes", compile)
+    weight = torch.nn.Parameter(torch.ones(3).to("lazy"))
+    torch_ltc.mark_step()
+    with torch_ltc.use_backend("sometimes"):
+        losses = trained(5, weight)
+        text = refusal(lambda: [loss.item() for loss in losses])
+    assert "trouble" in text
+    for i in range(2):
+        assert torch.ones(4, device="lazy").mul(1.5 + i).sum().item() == 6 + 4 * i
+    expected = torch.nn.Parameter(torch.ones(3))
+    trained(failing_call - 1, expected)
+    torch.testing.assert_close(weight.detach().cpu(), expected.detach())
+    trained(2, weight)
+    trained(2, expected)
+    torch.testing.assert_close(weight.detach().cpu(), expected.detach())
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda: torch_ltc.use_backend(None),
+        lambda: torch_ltc.unregister_backend("never"),
+        lambda: setattr(torch_ltc.config, "backend", ""),
+    ],
+    ids=["use_backend", "unregister_backend", "config"],
+)
+def test_a_backend_that_cannot_compile_can_be_left(leave: Callable) -> None:
+    def compile(program: Program):
+        raise NotImplementedError("no products")
+
+    torch_ltc.register_backend("never", compile)
+    weight = torch.nn.Parameter(torch.ones(3).to("lazy"))
+    torch_ltc.mark_step()
+    torch_ltc.use_backend("never")
+    assert "no products" in refusal(lambda: trained(1, weight))
+    leave()
+    assert torch_ltc.config.backend == ""
+    expected = torch.nn.Parameter(torch.ones(3))
+    trained(1, expected)
+    # Left pending by what failed; our own compiler runs it.
+    torch.testing.assert_close(weight.detach().cpu(), expected.detach())
+
+
+def test_the_end_of_a_block_raises_what_was_not_raised_yet() -> None:
+    def compile(program: Program):
+        raise NotImplementedError("no sines")
+
+    torch_ltc.register_backend("never", compile)
+
+    def block() -> None:
+        nonlocal y
+        with torch_ltc.use_backend("never"):
+            y = torch.ones(3).to("lazy").sin()
+
+    y = None
+    assert "no sines" in refusal(block)
+    assert torch_ltc.config.backend == ""
+    torch.testing.assert_close(y.cpu(), torch.ones(3).sin())
+
+    def twice() -> None:
+        nonlocal y
+        with torch_ltc.use_backend("never"):
+            y = torch.ones(3).to("lazy").sin().sin()
+            assert "no sines" in refusal(torch_ltc.mark_step)
+
+    twice()  # its end doesn't raise the same once more
+    torch.testing.assert_close(y.cpu(), torch.ones(3).sin().sin())
+
+
 def test_unsupported_ops_run_eagerly() -> None:
     torch_ltc.register_backend("less", relay, unsupported_ops=["aten::cos"])
     torch_ltc.reset_metrics()

@@ -441,6 +441,9 @@ std::string CapturedStep::replay(const std::vector<at::Tensor> &tensors,
   std::string state = TraceEnvironment::current().differenceFrom(environment);
   if (!state.empty())
     return state + " changed";
+  checkMaySchedule();
+  waitForRoomInQueue();
+  std::lock_guard<TraceLock> lock(traceLock);
   std::string failure = checkArguments(tensors);
   if (failure.empty())
     failure = checkSlots();

@@ -7,6 +7,7 @@
 #include "executor/step_executor.h"
 #include "executor/step_queue.h"
 #include "lowering/background_compiler.h"
+#include "lowering/interruptible_work.h"
 #include "tracer/registration.h"
 
 #include "torch_ltc-c/runtime.h"
@@ -63,4 +64,5 @@ void torch_ltc::shutDown() {
     return;
   shutDownStepQueue();
   shutDownBackgroundCompiler();
+  waitForInterruptedWork();
 }

@@ -22,6 +22,10 @@ const torch::lazy::BackendDevice &lazyDevice();
 inline constexpr c10::DeviceType autocastDevice = c10::DeviceType::HPU;
 inline constexpr c10::DispatchKey autocastKey = c10::DispatchKey::AutocastHPU;
 
+/// Of all lazy tensors, in front of all other keys; see tracer/locked_ops.cpp.
+inline constexpr c10::DispatchKey lockKey =
+    c10::DispatchKey::TESTING_ONLY_GenericWrapper;
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_DEVICE_LAZY_DEVICE_H

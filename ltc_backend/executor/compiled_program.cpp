@@ -5,6 +5,7 @@
 
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 using namespace torch_ltc;
@@ -47,12 +48,42 @@ LtcDType torch_ltc::toLtcDType(c10::ScalarType type) {
 
 namespace {
 
+/// The line of the first op of a command that has one, "" if none has.
+std::string lineOf(const LtcCommandInfo &command,
+                   c10::ArrayRef<LocationId> locations) {
+  for (size_t i = 0; i < command.num_nodes; ++i) {
+    size_t node = command.nodes[i] - 1; // they count from 1
+    if (node < locations.size() && locations[node])
+      return shortText(locations[node]);
+  }
+  return "";
+}
+
+/// "body.0+body.1"
+std::string modulesOf(const LtcCommandInfo &command,
+                      c10::ArrayRef<ModulePathId> modulePaths) {
+  constexpr size_t mostPaths = 3;
+  std::vector<ModulePathId> found;
+  for (size_t i = 0; i < command.num_nodes; ++i) {
+    size_t node = command.nodes[i] - 1;
+    if (node < modulePaths.size() && modulePaths[node] &&
+        std::find(found.begin(), found.end(), modulePaths[node]) == found.end())
+      found.push_back(modulePaths[node]);
+  }
+  std::string text;
+  for (size_t i = 0; i < std::min(found.size(), mostPaths); ++i)
+    text += (i ? "+" : "") + modulePathText(found[i]);
+  return found.size() > mostPaths ? text + "+..." : text;
+}
+
 /// Shows each command to torch.profiler:
 /// "torch_ltc::aten.tanh f32[4,5] (body.1)".
 class CommandSpans {
 public:
-  CommandSpans(LtcExecutable executable, LtcRunArguments &arguments)
-      : executable(executable) {
+  CommandSpans(LtcExecutable executable,
+               c10::ArrayRef<ModulePathId> modulePaths,
+               LtcRunArguments &arguments)
+      : executable(executable), modulePaths(modulePaths) {
     arguments.command_event = event;
     arguments.command_event_user_data = this;
   }
@@ -70,13 +101,38 @@ private:
     std::string text = std::string("torch_ltc::") + info.name;
     if (*info.result_types)
       text += std::string(" ") + info.result_types;
-    if (*info.module_path)
-      text += std::string(" (") + info.module_path + ")";
+    std::string modules = modulesOf(info, spans.modulePaths);
+    if (!modules.empty())
+      text += " (" + modules + ")";
     spans.span->before(std::move(text));
   }
 
   LtcExecutable executable;
+  c10::ArrayRef<ModulePathId> modulePaths;
   std::optional<at::RecordFunction> span;
+};
+
+/// Tells a run the lines on which this step's ops were traced.
+class CommandLines {
+public:
+  CommandLines(LtcExecutable executable, c10::ArrayRef<LocationId> locations,
+               LtcRunArguments &arguments)
+      : executable(executable), locations(locations) {
+    arguments.command_location = find;
+    arguments.command_location_user_data = this;
+  }
+
+private:
+  static const char *find(size_t index, void *self) {
+    auto &lines = *static_cast<CommandLines *>(self);
+    lines.line =
+        lineOf(ltcExecutableCommand(lines.executable, index), lines.locations);
+    return lines.line.c_str();
+  }
+
+  LtcExecutable executable;
+  c10::ArrayRef<LocationId> locations;
+  std::string line;
 };
 
 bool fits(const LtcTensorInfo &info, const torch::lazy::Shape &shape) {
@@ -97,6 +153,10 @@ CompiledProgram::CompiledProgram(const GraphSnapshot &graph, const char *bytes,
   }
   name = graph.name;
   numOps = graph.numOps;
+  for (const SnapshotNode &node : graph.nodes) {
+    locations.push_back(node.location);
+    modulePaths.push_back(node.modulePath);
+  }
   for (size_t i = 0; i < graph.results.size(); ++i) {
     LtcOutputInfo info = ltcExecutableOutput(executable, i);
     OutputPlan plan;
@@ -157,9 +217,13 @@ void CompiledProgram::run(c10::ArrayRef<void *> parameters,
     arguments.parameter_contents = conditions.parameterContents.data();
   int parametersIntact = 0;
   arguments.parameters_intact = &parametersIntact;
+  CommandLines lines(executable,
+                     conditions.locations.empty() ? locations
+                                                  : conditions.locations,
+                     arguments);
   std::optional<CommandSpans> spans;
   if (at::hasCallbacks())
-    spans.emplace(executable, arguments);
+    spans.emplace(executable, modulePaths, arguments);
   try {
     throwIfFailed(ltcExecutableRun(executable, &arguments));
   } catch (const std::runtime_error &error) {
@@ -181,8 +245,8 @@ std::vector<ProgramCommand> CompiledProgram::commands() const {
     ProgramCommand command;
     LtcCommandInfo info = ltcExecutableCommand(executable, i);
     command.name = info.name;
-    command.location = info.location;
-    command.modulePath = info.module_path;
+    command.location = lineOf(info, locations);
+    command.modulePath = modulesOf(info, modulePaths);
     command.resultTypes = info.result_types;
     command.calls = profiledCalls;
     if (i < nanoseconds.size())

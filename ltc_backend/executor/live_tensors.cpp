@@ -21,7 +21,9 @@ using torch::lazy::Value;
 namespace {
 
 std::atomic<int64_t> liveTensors{0};
+std::atomic<int> tracingThreads{0}; // ever
 void (*firstTensorHook)() = nullptr;
+void (*secondThreadHook)() = nullptr;
 
 bool callFirstTensorHook() {
   if (firstTensorHook)
@@ -41,24 +43,23 @@ template <typename T, typename Base> T *castTo(Base *object) {
                                                 : nullptr;
 }
 
-/// Sets of threads that have ended while they had pending tensors.
-struct Orphans {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<LiveSet>> sets;
-};
-
-Orphans &orphans() {
-  static auto *instance = new Orphans;
-  return *instance;
+/// Sets of threads that have ended while they had pending tensors. Guarded by
+/// the trace lock.
+std::vector<std::shared_ptr<LiveSet>> &orphans() {
+  static auto *sets = new std::vector<std::shared_ptr<LiveSet>>;
+  return *sets;
 }
 
 struct ThreadSet {
   std::shared_ptr<LiveSet> set = std::make_shared<LiveSet>();
+  ThreadSet() {
+    if (tracingThreads.fetch_add(1) == 1 && secondThreadHook)
+      secondThreadHook();
+  }
   ~ThreadSet() {
-    if (set->numPending() == 0)
-      return;
-    std::lock_guard<std::mutex> lock(orphans().mutex);
-    orphans().sets.push_back(set);
+    std::lock_guard<TraceLock> lock(traceLock);
+    if (set->numPending())
+      orphans().push_back(set);
   }
 };
 
@@ -93,7 +94,7 @@ TensorData::TensorData(HostDataPtr data, std::shared_ptr<LiveSet> set)
 TensorDataPtr TensorData::create(Value value) {
   auto data =
       std::make_shared<TensorData>(std::move(value), LiveSet::ofThisThread());
-  std::lock_guard<std::mutex> lock(data->liveSet->mutex);
+  std::lock_guard<TraceLock> lock(traceLock);
   if (isGraph(data->ir_value))
     data->liveSet->link(*data);
   return data;
@@ -105,13 +106,13 @@ TensorDataPtr TensorData::create(HostDataPtr data) {
 
 TensorData::~TensorData() {
   liveTensors.fetch_sub(1, std::memory_order_relaxed);
-  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  std::lock_guard<TraceLock> lock(traceLock);
   if (isLinked)
     liveSet->unlink(*this);
 }
 
 Value TensorData::value() {
-  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  std::lock_guard<TraceLock> lock(traceLock);
   if (!ir_value.node && handle)
     ir_value = torch::lazy::NodePtr(
         std::make_shared<DataNode>(std::static_pointer_cast<HostData>(handle)));
@@ -120,7 +121,7 @@ Value TensorData::value() {
 
 void TensorData::setValue(Value value) {
   Value old; // destroyed outside the lock: may be a deep graph
-  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  std::lock_guard<TraceLock> lock(traceLock);
   old = std::move(ir_value);
   ir_value = std::move(value);
   handle = nullptr;
@@ -133,7 +134,7 @@ void TensorData::setValue(Value value) {
 
 void TensorData::setData(HostDataPtr data) {
   Value old;
-  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  std::lock_guard<TraceLock> lock(traceLock);
   old = std::move(ir_value);
   ir_value = Value();
   handle = std::move(data);
@@ -141,8 +142,14 @@ void TensorData::setData(HostDataPtr data) {
     liveSet->unlink(*this);
 }
 
+void TensorData::setData(const Value &computed, HostDataPtr data) {
+  std::lock_guard<TraceLock> lock(traceLock);
+  if (ir_value.node == computed.node && ir_value.index == computed.index)
+    setData(std::move(data));
+}
+
 HostDataPtr TensorData::data() {
-  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  std::lock_guard<TraceLock> lock(traceLock);
   if (handle)
     return std::static_pointer_cast<HostData>(handle);
   if (ir_value.node && !isGraph(ir_value))
@@ -151,12 +158,12 @@ HostDataPtr TensorData::data() {
 }
 
 bool TensorData::isPending() {
-  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  std::lock_guard<TraceLock> lock(traceLock);
   return isGraph(ir_value);
 }
 
 torch::lazy::Shape TensorData::shapeValue() {
-  std::lock_guard<std::mutex> lock(liveSet->mutex);
+  std::lock_guard<TraceLock> lock(traceLock);
   return ir_value.node ? ir_value.shape() : handle->shape();
 }
 
@@ -182,7 +189,6 @@ void LiveSet::unlink(TensorData &data) {
 }
 
 void LiveSet::collect(std::vector<TensorDataPtr> &result) {
-  std::lock_guard<std::mutex> lock(mutex);
   result.reserve(result.size() + count);
   for (TensorData *data = first; data; data = data->next)
     if (TensorDataPtr alive = data->weak_from_this().lock())
@@ -191,11 +197,9 @@ void LiveSet::collect(std::vector<TensorDataPtr> &result) {
 
 std::vector<TensorDataPtr> LiveSet::pending() {
   std::vector<TensorDataPtr> result;
+  std::lock_guard<TraceLock> lock(traceLock);
   std::vector<std::shared_ptr<LiveSet>> adopted;
-  {
-    std::lock_guard<std::mutex> lock(orphans().mutex);
-    adopted.swap(orphans().sets);
-  }
+  adopted.swap(orphans());
   for (const std::shared_ptr<LiveSet> &set : adopted)
     set->collect(result);
   collect(result);
@@ -209,7 +213,7 @@ std::vector<TensorDataPtr> LiveSet::pending() {
 }
 
 size_t LiveSet::numPending() {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<TraceLock> lock(traceLock);
   return count;
 }
 
@@ -223,6 +227,7 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
   c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
   at::Tensor unwrapped;
   if (tensor.key_set().has(c10::DispatchKey::Functionalize)) {
+    std::lock_guard<TraceLock> lock(traceLock);
     at::functionalization::impl::sync(tensor);
     unwrapped = at::functionalization::impl::from_functional_tensor(tensor);
     impl = unwrapped.unsafeGetTensorImpl();
@@ -237,6 +242,7 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
 }
 
 void torch_ltc::onFirstTensor(void (*hook)()) { firstTensorHook = hook; }
+void torch_ltc::onSecondThread(void (*hook)()) { secondThreadHook = hook; }
 
 at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
   [[maybe_unused]] static const bool isFirst = callFirstTensorHook();
@@ -255,6 +261,7 @@ at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
   impl->set_custom_sizes_strides(c10::TensorImpl::SizesStridesPolicy::Default);
   impl->set_sizes_contiguous(sizes);
   DispatchKeys::add(*impl, autocastKey);
+  DispatchKeys::add(*impl, lockKey);
   return tensor;
 }
 

@@ -16,7 +16,6 @@
 #include <torch/csrc/lazy/core/tensor.h>
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace torch_ltc {
@@ -26,8 +25,8 @@ class TensorData;
 using TensorDataPtr = std::shared_ptr<TensorData>;
 
 /// State of a lazy tensor: a pending graph (`ir_value`), or data (`handle`).
-/// The base class's fields are guarded by the set's mutex, since a tensor may
-/// be read by another thread than the one that made it.
+/// The base class's fields are guarded by the trace lock, since a tensor may be
+/// used by other threads than the one that made it.
 class TensorData final : public torch::lazy::LazyTensor::Data,
                          public std::enable_shared_from_this<TensorData> {
 public:
@@ -44,6 +43,8 @@ public:
   /// functionalisation).
   void setValue(torch::lazy::Value value);
   void setData(HostDataPtr data);
+  /// The same if the value is still this graph.
+  void setData(const torch::lazy::Value &computed, HostDataPtr data);
   /// The data, null while the value is a graph.
   HostDataPtr data();
   bool isPending();
@@ -66,8 +67,6 @@ public:
   std::vector<TensorDataPtr> pending();
   size_t numPending();
 
-  std::mutex mutex;
-
 private:
   friend class TensorData;
   void link(TensorData &data);
@@ -87,6 +86,8 @@ TensorDataPtr tensorDataOf(const at::Tensor &tensor);
 
 /// `hook` is called once, before the first lazy tensor is made.
 void onFirstTensor(void (*hook)());
+/// `hook` is called once, when a second thread makes a lazy tensor.
+void onSecondThread(void (*hook)());
 
 /// A lazy tensor, without a functional wrapper.
 at::Tensor makeTensor(TensorDataPtr data, at::IntArrayRef sizes);

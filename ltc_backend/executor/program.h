@@ -45,6 +45,8 @@ struct RunConditions {
   std::optional<clockid_t> caller;
   /// Of each parameter (Buffer::contents), or empty.
   c10::ArrayRef<uint64_t> parameterContents = {};
+  /// Of the graph's nodes, as this run traced them; empty: unknown.
+  c10::ArrayRef<LocationId> locations = {};
 };
 
 class Program {
@@ -91,6 +93,10 @@ public:
 private:
   void checkSignature(const GraphSnapshot &graph) const;
   LtcExecutable executable = nullptr;
+  /// Of the graph's nodes, as this process traced them first: an executable
+  /// from the disk was compiled by another one.
+  std::vector<LocationId> locations;
+  std::vector<ModulePathId> modulePaths;
   mutable std::mutex profileMutex;
   int64_t profiledCalls = 0;
   std::vector<int64_t> nanoseconds;

@@ -27,7 +27,7 @@ struct Cache {
   std::deque<KeptProgram> kept; // newest last
   // Compilation is serialised: two threads that train the same model meet the
   // same new program at the same time.
-  std::mutex making;
+  std::timed_mutex making;
 
   ProgramPtr lookup(const Hash128 &hash) {
     std::lock_guard<std::mutex> lock(mutex);
@@ -57,18 +57,19 @@ Cache &cache() {
 
 } // namespace
 
+ProgramPtr torch_ltc::findProgram(const Hash128 &hash) {
+  return cache().lookup(hash);
+}
+
 ProgramPtr torch_ltc::findOrMakeProgram(const Hash128 &hash,
                                         const std::function<ProgramPtr()> &make,
                                         bool &wasInMemory) {
   wasInMemory = true;
   if (ProgramPtr program = cache().lookup(hash))
     return program;
-  std::unique_lock<std::mutex> lock(cache().making, std::defer_lock);
-  {
-    // Whoever makes a program may need Python's lock, which we may hold.
-    BlockingScope blocking;
-    lock.lock();
-  }
+  BlockingScope unlocked;
+  std::unique_lock<std::timed_mutex> lock(cache().making, std::defer_lock);
+  lockOrInterrupt(lock);
   if (ProgramPtr program = cache().lookup(hash))
     return program;
   wasInMemory = false;

@@ -9,6 +9,9 @@
 
 namespace torch_ltc {
 
+/// The program for `hash`, null if memory doesn't have it.
+ProgramPtr findProgram(const Hash128 &hash);
+
 /// The program for `hash`, by `make` if memory doesn't have it. Threads that
 /// need the same new program wait for one of them to make it.
 ProgramPtr findOrMakeProgram(const Hash128 &hash,

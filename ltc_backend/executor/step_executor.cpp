@@ -103,7 +103,8 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
   state.add(config().detect_nan.get());
   state.add(config().lockstep.get());
   // Those name the op's line: the one that traced it now.
-  if (config().detect_nan.get() || config().lockstep.get())
+  if (config().detect_nan.get() || config().lockstep.get() ||
+      config().tier.get() == "interpret")
     for (const GraphNode *node : graph.nodes)
       state.add(node->isData() ? 0
                                : static_cast<const OpNode *>(node)->location());
@@ -113,8 +114,7 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
 }
 
 HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
-                       const torch::lazy::Shape &shape,
-                       const ScheduledStep &step) {
+                       const torch::lazy::Shape &shape, ScheduledStep &step) {
   const OutputPlan &plan = program.outputs[index];
   if (plan.place == OutputPlace::Forwarded)
     return graph.parameters[plan.parameter];
@@ -126,9 +126,12 @@ HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
   const HostData &old = *graph.parameters[*plan.updatedParameter];
   const GraphNode *node = graph.nodes[graph.results[index].position];
   // A new tensor of a step that failed has no old value.
-  bool keepsOld = !node->isData() &&
-                  static_cast<const OpNode *>(node)->isInPlace() &&
-                  canKeepOldValue(old.producer());
+  const CompletionPtr &producer = old.producer();
+  bool hasFailed = producer && producer->isDone() && producer->wait();
+  bool keepsOld = !node->isData() && !hasFailed &&
+                  static_cast<const OpNode *>(node)->isInPlace();
+  if (keepsOld && producer)
+    step.oldValues.push_back(producer);
   HostDataPtr data = HostData::create(
       shape, buffer, keepsOld ? step.updatesCompletion : step.completion);
   data->setName(old.name());
@@ -158,6 +161,99 @@ undonated(const Program &program, const Graph &graph,
   return found;
 }
 
+struct ChosenProgram {
+  ProgramPtr program;
+  std::vector<bool> donatable;
+  LocationId location = 0; // of a program that wasn't in memory
+  std::string origin = "memory";
+};
+
+/// What options want to see of the step before it runs.
+void writeDumps(const ChosenProgram &chosen, const Graph &graph,
+                const Hash128 &hash) {
+  auto snapshot = [&] {
+    return takeSnapshot(graph, hash.text(), chosen.donatable);
+  };
+  if (!config().dump.get().empty()) {
+    std::string folder = ensureDumped(*chosen.program, stepCounter.load(),
+                                      chosen.location, snapshot);
+    if (config().dump_inputs.get() && !folder.empty())
+      saveInputs(folder, graph);
+  }
+  if (std::string file = config().save_tensors_file.get(); !file.empty())
+    saveGraph(file, config().save_tensors_format.get(), snapshot());
+}
+
+/// Whether it may run as it is. What a capture records is what it will replay.
+bool mayUse(const Program &program) {
+  return !program.isPlaceholder() ||
+         (!Recording::current() && config().tier.get() != "compile");
+}
+
+ProgramPtr compileNow(const Hash128 &hash, const ProgramPtr &placeholder) {
+  placeholder->requestCompilation();
+  waitForBackgroundCompilations();
+  ProgramPtr program = findProgram(hash);
+  return program ? program : placeholder;
+}
+
+/// The program of `graph`, with the trace lock held since it was decided what
+/// it may overwrite. A compilation, and the wait for room in the queue, release
+/// the lock; what another thread got hold of meanwhile isn't overwritten.
+ChosenProgram chooseProgram(const Graph &graph, const Roots &roots,
+                            bool mayDonate) {
+  ChosenProgram chosen;
+  auto findDonatableNow = [&] {
+    return mayDonate ? findDonatable(graph, roots.values)
+                     : std::vector<bool>(graph.parameters.size(), false);
+  };
+  bool isWatched =
+      !config().dump.get().empty() || !config().save_tensors_file.get().empty();
+  chosen.donatable = findDonatableNow();
+  for (;;) {
+    chosen.origin = "memory";
+    chosen.location = 0;
+    Hash128 hash = programHash(graph, chosen.donatable);
+    chosen.program = findProgram(hash);
+    bool mayRun = chosen.program && mayUse(*chosen.program);
+    if (mayRun && !isWatched && !isQueueFull()) {
+      count(Counter::program_memory_hits);
+      chosen.program->noteReuse();
+      return chosen;
+    }
+    bool wasInMemory = true;
+    GraphSnapshot snapshot;
+    if (!chosen.program)
+      snapshot = takeSnapshot(graph, hash.text(), chosen.donatable);
+    auto make = [&] {
+      chosen.location = captureLocation();
+      return makeProgram(std::move(snapshot), hash, stepCounter.load(),
+                         chosen.location, chosen.origin);
+    };
+    {
+      BlockingScope unlocked;
+      if (!chosen.program)
+        chosen.program = findOrMakeProgram(hash, make, wasInMemory);
+      if (!mayUse(*chosen.program))
+        chosen.program = compileNow(hash, chosen.program);
+      writeDumps(chosen, graph, hash);
+      waitForRoomInQueue();
+    }
+    std::vector<bool> donatable = findDonatableNow();
+    bool isUnchanged = true;
+    for (size_t i = 0; i < donatable.size(); ++i)
+      isUnchanged &= donatable[i] || !chosen.donatable[i];
+    if (isUnchanged) {
+      if (wasInMemory) {
+        count(Counter::program_memory_hits);
+        chosen.program->noteReuse();
+      }
+      return chosen;
+    }
+    chosen.donatable.assign(donatable.size(), false);
+  }
+}
+
 } // namespace
 
 StepExecutor &StepExecutor::get() {
@@ -169,55 +265,22 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
                        bool full, bool wait) {
   Stopwatch stopwatch;
   tracedSinceStep = full ? 0 : tracedSinceStep;
+  std::unique_lock<TraceLock> lock(traceLock);
   Roots roots(std::move(candidates));
   StepGraph stepGraph(roots.outputs, full);
   if (roots.values.empty())
     return;
-  checkMayWait(); // before tensors are told to wait for the step
+  checkMaySchedule(); // before tensors are told to wait for the step
   at::RecordFunction span(at::RecordScope::FUNCTION);
   if (span.isActive())
     span.before(std::string("torch_ltc::schedule for ") +
                 triggerName(int(trigger)));
 
   Graph &graph = stepGraph.get();
-  std::vector<bool> donatable(graph.parameters.size(), false);
-  if (full && trigger != Trigger::Cut && config().donation.get() &&
-      !config().detect_nan.get() && !config().lockstep.get())
-    donatable = findDonatable(graph, roots.values);
-  Hash128 hash = programHash(graph, donatable);
-  LocationId location = 0;
-  std::string origin = "memory";
-  bool wasInMemory = true;
-  ProgramPtr program = findOrMakeProgram(
-      hash,
-      [&] {
-        location = captureLocation();
-        return makeProgram(takeSnapshot(graph, hash.text(), donatable), hash,
-                           stepCounter.load(), location, origin);
-      },
-      wasInMemory);
-  // What a capture records is what it will replay.
-  if (program->isPlaceholder() &&
-      (Recording::current() || config().tier.get() == "compile")) {
-    program->requestCompilation();
-    waitForBackgroundCompilations();
-    program = findOrMakeProgram(hash, [&] { return program; }, wasInMemory);
-  }
-  if (wasInMemory) {
-    count(Counter::program_memory_hits);
-    program->noteReuse();
-  }
-  if (!config().dump.get().empty()) {
-    std::string folder =
-        ensureDumped(*program, stepCounter.load(), location, [&] {
-          return takeSnapshot(graph, hash.text(), donatable);
-        });
-    if (config().dump_inputs.get() && !folder.empty())
-      saveInputs(folder, graph);
-  }
-  if (std::string file = config().save_tensors_file.get(); !file.empty())
-    saveGraph(file, config().save_tensors_format.get(),
-              takeSnapshot(graph, hash.text(), donatable));
+  bool mayDonate = full && trigger != Trigger::Cut && config().donation.get() &&
+                   !config().detect_nan.get() && !config().lockstep.get();
+  ChosenProgram chosen = chooseProgram(graph, roots, mayDonate);
+  const ProgramPtr &program = chosen.program;
 
   ScheduledStep step;
   std::vector<HostDataPtr> results;
@@ -238,29 +301,34 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
       step.inputs.push_back(parameter->producer());
   }
   for (size_t i = 0; i < roots.tensors.size(); ++i)
-    roots.tensors[i]->setData(results[graph.resultOfRoot[i]]);
+    roots.tensors[i]->setData(roots.values[i], results[graph.resultOfRoot[i]]);
   nameData();
-  if (!wasInMemory && !program->isPlaceholder()) {
-    auto names = undonated(*program, graph, donatable, results);
-    explainUndonated(names, location);
+  if (chosen.origin != "memory" && !program->isPlaceholder()) {
+    auto names = undonated(*program, graph, chosen.donatable, results);
+    explainUndonated(names, chosen.location);
     setUndonated(program->name, std::move(names));
   }
   if (Recording *recording = Recording::current())
     recording->noteRun(program, graph.parameters, results, roots.tensors,
                        graph.resultOfRoot, graph.scalars);
 
+  if (config().source_info.get())
+    for (const GraphNode *node : graph.nodes)
+      step.nodeLocations.push_back(
+          node->isData() ? 0 : static_cast<const OpNode *>(node)->location());
   step.scalars = std::move(graph.scalars);
   step.program = program;
   step.number = stepCounter.load();
-  step.location = shortText(location ? location : captureLocationIfWanted());
+  step.location =
+      shortText(chosen.location ? chosen.location : captureLocationIfWanted());
   recordTime(Timer::trace_to_schedule, stopwatch.seconds());
   CompletionPtr completion = step.completion;
-  logAndSchedule(std::move(step), origin, triggerName(int(trigger)),
+  logAndSchedule(std::move(step), chosen.origin, triggerName(int(trigger)),
                  stopwatch.seconds());
-  if (wait) {
-    const std::string &error = completion->wait();
-    TORCH_CHECK(error.empty(), error);
-  }
+  lock.unlock();
+  if (wait)
+    if (const StepErrorPtr &error = completion->wait())
+      TORCH_CHECK(false, error->raise());
 }
 
 void StepExecutor::markStep(bool wait) {
@@ -309,6 +377,24 @@ void StepExecutor::syncTensors(c10::ArrayRef<at::Tensor> tensors, bool wait) {
         host->wait();
 }
 
+/// Throws what became of the step that computes it.
+static void waitForValue(TensorData &tensor, const std::string &opName) {
+  HostDataPtr data = tensor.data();
+  TORCH_CHECK(data, "A tensor was overwritten while ", opName,
+              " read it: another thread writes to it.");
+  if (!data->producer())
+    return;
+  if (!data->isReady())
+    checkMayWait();
+  if (const StepErrorPtr &error = data->producer()->wait())
+    TORCH_CHECK(false, error->raise(), " The value was read by ", opName,
+                messageSuffix(captureLocation()), ".");
+  // What is read may be what it was before a step that failed.
+  if (StepErrorPtr error = data->producer()->oldValuesError())
+    TORCH_CHECK(false, error->raise(), " It was noticed when ", opName,
+                " read a value", messageSuffix(captureLocation()), ".");
+}
+
 int64_t StepExecutor::materialise(c10::ArrayRef<at::Tensor> tensors,
                                   const std::string &opName) {
   std::vector<TensorDataPtr> wanted;
@@ -337,19 +423,8 @@ int64_t StepExecutor::materialise(c10::ArrayRef<at::Tensor> tensors,
         all.push_back(data);
     run(std::move(all), Trigger::Sync, /*full=*/true, /*wait=*/false);
   }
-  try {
-    for (const TensorDataPtr &data : wanted)
-      data->data()->wait();
-  } catch (const c10::Error &error) {
-    noteErrorIsTold(error.what_without_backtrace());
-    TORCH_CHECK(false, error.what_without_backtrace(),
-                " The value was read by ", opName,
-                messageSuffix(captureLocation()), ".");
-  }
-  // What was read is right, but may be what it was before a step that failed.
-  if (std::string error = takeScheduledError(); !error.empty())
-    TORCH_CHECK(false, error, " It was noticed when ", opName, " read a value",
-                messageSuffix(captureLocation()), ".");
+  for (const TensorDataPtr &data : wanted)
+    waitForValue(*data, opName);
   if (!isPending)
     return 0;
   row.op = opName;
@@ -379,8 +454,8 @@ void StepExecutor::noteTracedOp() {
 }
 
 void StepExecutor::waitForAll() {
-  std::string error = waitForScheduledSteps();
-  TORCH_CHECK(error.empty(), error);
+  if (StepErrorPtr error = waitForScheduledSteps())
+    TORCH_CHECK(false, error->raise());
 }
 
 int64_t StepExecutor::numTracedOps() const { return tracedSinceStep; }

@@ -26,39 +26,45 @@ namespace {
 
 class Queue {
 public:
-  void push(ScheduledStep step) {
+  void checkNotForked() const {
     TORCH_CHECK(!isForked,
                 "Device 'lazy' can't be used in a process forked "
                 "from one that used it: its worker thread is missing here; "
                 "start processes with the 'spawn' method instead.");
-    size_t limit =
-        size_t(std::max<int64_t>(1, config().max_steps_in_flight.get()));
+  }
+
+  void push(ScheduledStep step) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!worker.joinable())
+        worker = std::thread([this] { work(); });
+      ++inFlight;
+      steps.push_back(std::move(step));
+    }
+    changed.notify_all();
+  }
+
+  bool isFull() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return isFullLocked();
+  }
+
+  void waitForRoom() {
     BlockingScope blocking;
     std::unique_lock<std::mutex> lock(mutex);
-    if (!worker.joinable())
-      worker = std::thread([this] { work(); });
-    changed.wait(lock, [&] { return inFlight < limit; });
-    ++inFlight;
-    steps.push_back(std::move(step));
-    lock.unlock();
-    changed.notify_all();
+    waitOrInterrupt(changed, lock, [&] { return !isFullLocked(); });
   }
 
   void drain() {
     BlockingScope blocking;
     std::unique_lock<std::mutex> lock(mutex);
-    changed.wait(lock, [&] { return inFlight == 0; });
+    waitOrInterrupt(changed, lock, [&] { return inFlight == 0; });
   }
 
-  std::string takeError() {
+  StepErrorPtr takeError() {
     std::lock_guard<std::mutex> lock(mutex);
-    return std::exchange(firstError, "");
-  }
-
-  void dropError(const std::string &error) {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (firstError == error)
-      firstError.clear();
+    StepErrorPtr error = std::exchange(firstError, nullptr);
+    return error && !error->wasRaised() ? error : nullptr;
   }
 
   void shutDown() {
@@ -76,15 +82,17 @@ public:
   void run(ScheduledStep step) {
     CompletionPtr completion = step.completion;
     CompletionPtr updatesCompletion = step.updatesCompletion;
-    bool areParametersIntact = false;
-    std::string error = runAndLog(std::move(step), areParametersIntact);
-    if (!error.empty()) {
+    Outcome outcome = runAndLog(std::move(step));
+    if (outcome.error) {
       std::lock_guard<std::mutex> lock(mutex);
-      if (firstError.empty())
-        firstError = error;
+      if (!firstError || firstError->wasRaised())
+        firstError = outcome.error;
     }
-    updatesCompletion->finish(areParametersIntact ? "" : error);
-    completion->finish(std::move(error));
+    if (outcome.error && outcome.areParametersIntact)
+      updatesCompletion->finish(nullptr, outcome.error);
+    else
+      updatesCompletion->finish(outcome.error, outcome.staleInput);
+    completion->finish(outcome.error, outcome.staleInput);
     giveBackIdleLibraries();
   }
 
@@ -93,9 +101,23 @@ public:
   void noteFork() {
     isForked = true;
     new (&worker) std::thread;
+    new (&traceLock) TraceLock; // its owner may not exist either
   }
 
 private:
+  struct Outcome {
+    StepErrorPtr error;
+    /// Whether what donated parameters hold is still the old values.
+    bool areParametersIntact = true;
+    /// Why an input is an old value.
+    StepErrorPtr staleInput;
+  };
+
+  bool isFullLocked() const {
+    return int64_t(inFlight) >=
+           std::max<int64_t>(1, config().max_steps_in_flight.get());
+  }
+
   void work() {
     std::unique_lock<std::mutex> lock(mutex);
     for (;;) {
@@ -114,29 +136,40 @@ private:
 
   /// The step ends with the call: its buffers go back before anybody is told,
   /// as a waiting thread may allocate at once.
-  std::string runAndLog(ScheduledStep step, bool &areParametersIntact) {
+  Outcome runAndLog(ScheduledStep step) {
     Stopwatch stopwatch;
-    std::string error = execute(step, areParametersIntact);
+    Outcome outcome = checkInputs(step);
+    if (!outcome.error)
+      if (std::string text = execute(step, outcome.areParametersIntact);
+          !text.empty())
+        outcome.error = std::make_shared<StepError>(
+            describe(step, text), step.sequence, step.sequenceNumber);
+    if (outcome.error)
+      for (const CompletionPtr &old : step.oldValues)
+        outcome.areParametersIntact &= !old->wait();
     double seconds = stopwatch.seconds();
     recordTime(Timer::execute, seconds);
     finishStepEvent(step.event, seconds);
-    if (!error.empty() && areParametersIntact)
+    if (outcome.error && outcome.areParametersIntact)
       keepOldValues(step);
-    return error;
+    return outcome;
   }
 
-  std::string execute(ScheduledStep &step, bool &areParametersIntact) {
-    std::string inputError;
-    areParametersIntact = true;
-    for (const CompletionPtr &input : step.inputs)
-      if (const std::string &error = input->wait(); !error.empty()) {
-        // Updates fail only where old values were overwritten.
-        areParametersIntact &= !input->isOfUpdates();
-        if (inputError.empty())
-          inputError = error;
+  static Outcome checkInputs(const ScheduledStep &step) {
+    Outcome outcome;
+    for (const CompletionPtr &input : step.inputs) {
+      if (const StepErrorPtr &error = input->wait()) {
+        if (!outcome.error)
+          outcome.error = error;
+      } else if (!outcome.staleInput) {
+        outcome.staleInput = input->oldValuesError();
       }
-    if (!inputError.empty())
-      return inputError;
+    }
+    return outcome;
+  }
+
+  /// Returns what went wrong, "" if nothing did.
+  static std::string execute(ScheduledStep &step, bool &areParametersIntact) {
     std::vector<void *> parameters, outputs;
     std::vector<uint64_t> contents;
     for (const BufferPtr &buffer : step.parameters) {
@@ -144,6 +177,7 @@ private:
       contents.push_back(buffer->contents());
     }
     RunConditions conditions = step.conditions;
+    conditions.locations = step.nodeLocations;
     if (config().keep_weights.get())
       conditions.parameterContents = contents;
     try {
@@ -155,9 +189,9 @@ private:
         outputs.push_back(buffer.data());
       }
     } catch (const c10::Error &error) {
-      return describe(step, error.what_without_backtrace());
+      return error.what_without_backtrace();
     }
-    areParametersIntact = false;
+    areParametersIntact = step.program->numDonated == 0;
     std::optional<at::ThreadLocalStateGuard> watched;
     if (step.threadState)
       watched.emplace(*step.threadState);
@@ -169,12 +203,12 @@ private:
       step.program->run(parameters, step.scalars, outputs, conditions);
       return "";
     } catch (const RunError &error) {
-      areParametersIntact = error.parametersIntact;
-      return describe(step, error.what());
+      areParametersIntact |= error.parametersIntact;
+      return error.what();
     } catch (const c10::Error &error) {
-      return describe(step, error.what_without_backtrace());
+      return error.what_without_backtrace();
     } catch (const std::exception &error) {
-      return describe(step, error.what());
+      return error.what();
     }
   }
 
@@ -211,7 +245,7 @@ private:
   size_t inFlight = 0;
   bool isEnding = false;
   std::atomic<bool> isForked{false};
-  std::string firstError;
+  StepErrorPtr firstError; // that may not have been raised yet
   std::thread worker;
 };
 
@@ -226,40 +260,47 @@ Queue &queue() {
 
 } // namespace
 
-void torch_ltc::scheduleStep(ScheduledStep step) {
+void torch_ltc::checkMaySchedule() {
   checkMayWait();
+  queue().checkNotForked();
+}
+
+bool torch_ltc::isQueueFull() { return queue().isFull(); }
+
+void torch_ltc::waitForRoomInQueue() { queue().waitForRoom(); }
+
+void torch_ltc::scheduleStep(ScheduledStep step) {
+  thread_local auto sequence = std::make_shared<StepSequence>();
+  step.sequence = sequence;
+  step.sequenceNumber = ++sequence->scheduled;
   // torch's setting is per thread: that of the thread which asks counts.
   int64_t threads = config().num_threads.get();
   step.conditions.threads = int(threads ? threads : at::get_num_threads());
   if (at::hasCallbacks())
     step.threadState.emplace();
-  if (config().async_execution.get()) {
-    ltcReleaseCallerThreads(step.conditions.threads);
-    clockid_t clock;
-    if (!pthread_getcpuclockid(pthread_self(), &clock))
-      step.conditions.caller = clock;
-    queue().push(std::move(step));
-    return;
-  }
-  // Earlier steps may still be in the queue if the option has just changed.
-  queue().drain();
-  queue().run(std::move(step));
+  ltcReleaseCallerThreads(step.conditions.threads);
+  bool isAsync = config().async_execution.get();
+  clockid_t clock;
+  if (isAsync && !pthread_getcpuclockid(pthread_self(), &clock))
+    step.conditions.caller = clock;
+  CompletionPtr completion = step.completion;
+  queue().push(std::move(step));
+  if (!isAsync)
+    completion->wait();
 }
 
-std::string torch_ltc::waitForScheduledSteps() {
+StepErrorPtr torch_ltc::waitForScheduledSteps() {
   checkMayWait();
   queue().drain();
   return queue().takeError();
-}
-
-std::string torch_ltc::takeScheduledError() { return queue().takeError(); }
-
-void torch_ltc::noteErrorIsTold(const std::string &error) {
-  queue().dropError(error);
 }
 
 bool torch_ltc::canKeepOldValue(const CompletionPtr &producer) {
   return !producer || producer->isOfUpdates() || producer->hasSucceeded();
 }
 
-void torch_ltc::shutDownStepQueue() { queue().shutDown(); }
+void torch_ltc::shutDownStepQueue() {
+  queue().shutDown();
+  if (StepErrorPtr error = queue().takeError())
+    log(LogLevel::Warning, error->raise());
+}

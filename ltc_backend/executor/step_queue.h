@@ -3,6 +3,13 @@
 // One worker thread runs the steps of all threads in the order in which they
 // were scheduled. So a step may overwrite a buffer that earlier steps read.
 //
+// A step that fails has an error. Reading one of its results raises it each
+// time. A tensor that the step was to write in place keeps its old value; the
+// first read of it, or of what later steps make of it, raises the error
+// once. What has nothing to do with the step stays readable. Errors of steps
+// that a thread had scheduled before one of its errors was raised count as
+// known (memory/completion.h).
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef TORCH_LTC_EXECUTOR_STEP_QUEUE_H
@@ -35,30 +42,42 @@ struct ScheduledStep {
   int64_t number = 0;
   uint64_t event = 0; // in the step log
   std::string location;
+  /// Steps that make the values which updates replace: after an error these
+  /// stand again, unless one of those steps failed as well.
+  std::vector<CompletionPtr> oldValues;
+  /// Of the graph's nodes, with option source_info.
+  std::vector<LocationId> nodeLocations;
   /// Of the thread that scheduled it, while torch's profiler watches: the
   /// worker's spans belong to the same profile.
   std::optional<at::ThreadLocalState> threadState;
+  /// The scheduling thread's steps, and which of them it is.
+  std::shared_ptr<StepSequence> sequence;
+  uint64_t sequenceNumber = 0;
 };
 
-/// Schedules a step; waits while too many are waiting or running. Runs it at
-/// once on the calling thread if option async_execution is off.
+/// Throws where steps can't be scheduled: in a step, in a forked process.
+void checkMaySchedule();
+/// Whether as many steps are waiting or running as option max_steps_in_flight
+/// allows.
+bool isQueueFull();
+/// Waits while it is. Without the trace lock: steps are scheduled with it.
+void waitForRoomInQueue();
+/// Schedules a step. With the trace lock held since its inputs and the buffers
+/// that it overwrites were decided on. Returns when it has run if option
+/// async_execution is off (the lock is released meanwhile).
 void scheduleStep(ScheduledStep step);
 
 /// Waits until everything scheduled has run. Returns the first error that
-/// nobody has read since the last call, "" if there is none.
-std::string waitForScheduledSteps();
-
-/// The first error that nobody has read, as above, of what has run so far.
-std::string takeScheduledError();
-/// Drops that error if it is this one: it was told.
-void noteErrorIsTold(const std::string &error);
+/// hasn't been raised, null if there is none.
+StepErrorPtr waitForScheduledSteps();
 
 /// Whether a new value that replaces one from `producer` (null: not from a
 /// step) belongs to a step's updates: the old value must be whole if the step
 /// fails.
 bool canKeepOldValue(const CompletionPtr &producer);
 
-/// Runs what is scheduled, then ends the worker.
+/// Runs what is scheduled, then ends the worker. Logs an error that hasn't
+/// been raised.
 void shutDownStepQueue();
 
 } // namespace torch_ltc

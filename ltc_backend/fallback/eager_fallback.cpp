@@ -12,6 +12,7 @@
 #include "executor/step_executor.h"
 #include "fallback/sparse_tensors.h"
 #include "ir/op_record.h"
+#include "memory/blocking.h"
 #include "shape/strides.h"
 #include "source/source_location.h"
 
@@ -314,6 +315,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
       if (isWritten(schema.arguments()[i]) == pass)
         stack[begin + i] = arguments.convert(stack[begin + i], pass);
   try {
+    BlockingScope unlocked; // other threads trace meanwhile
     runOnCpu(op, stack);
   } catch (const c10::Error &error) {
     rethrowWithOp(error, row.op);

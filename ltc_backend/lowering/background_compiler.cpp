@@ -34,7 +34,7 @@ public:
   void drain() {
     BlockingScope blocking; // jobs may log, which takes Python's lock
     std::unique_lock<std::mutex> lock(mutex);
-    changed.wait(lock, [&] { return jobs.empty() && !isBusy; });
+    waitOrInterrupt(changed, lock, [&] { return jobs.empty() && !isBusy; });
   }
 
   void shutDown() {

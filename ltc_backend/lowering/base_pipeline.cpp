@@ -48,6 +48,9 @@ void TracedComputation::compile() {
 std::vector<BackendDataPtr>
 TracedComputation::execute(c10::ArrayRef<BackendDataPtr> arguments) const {
   Stopwatch stopwatch;
+  checkMaySchedule();
+  waitForRoomInQueue();
+  std::unique_lock<TraceLock> lock(traceLock);
   ScheduledStep step;
   step.program = program;
   step.number = StepExecutor::get().stepNumber();
@@ -78,8 +81,9 @@ TracedComputation::execute(c10::ArrayRef<BackendDataPtr> arguments) const {
   }
   CompletionPtr completion = step.completion;
   logAndSchedule(std::move(step), "memory", "sync", stopwatch.seconds());
-  const std::string &error = completion->wait();
-  TORCH_CHECK(error.empty(), error);
+  lock.unlock();
+  if (const StepErrorPtr &error = completion->wait())
+    TORCH_CHECK(false, error->raise());
   return results;
 }
 

@@ -68,7 +68,8 @@ private:
     modulePath = modulePathText(node.modulePath);
     location = {file.empty() ? nullptr : file.c_str(),
                 locationOf(node.location).line,
-                modulePath.empty() ? nullptr : modulePath.c_str()};
+                modulePath.empty() ? nullptr : modulePath.c_str(),
+                unsigned(position) + 1};
 
     std::vector<LtcValue> operands;
     AttributeReader reader(node.attributes->words);

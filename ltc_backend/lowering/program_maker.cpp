@@ -15,6 +15,7 @@
 #include "lowering/disk_cache.h"
 #include "lowering/dump.h"
 #include "lowering/external_backend.h"
+#include "lowering/interruptible_work.h"
 #include "lowering/library_pages.h"
 #include "lowering/placeholder_program.h"
 #include "lowering/program_builder.h"
@@ -37,6 +38,7 @@ struct Compilation {
   Compilation(const Compilation &) = delete;
   ~Compilation() { ltcBytesDestroy(executable); }
 };
+using CompilationPtr = std::shared_ptr<Compilation>;
 
 /// A stage may come in several pieces (one for each kernel).
 void collectStage(const char *stage, const char *text, size_t size,
@@ -59,13 +61,15 @@ void refuseListedOps(const GraphSnapshot &graph) {
                                messageSuffix(node.location));
 }
 
-void compile(const GraphSnapshot &graph, bool withTexts, Compilation &result) {
+/// Fills `result` as far as it gets.
+void compile(const GraphSnapshot &graph, bool withTexts,
+             const CompilationPtr &result) {
   refuseListedOps(graph);
   if (withTexts)
-    result.texts.emplace_back("torch-raw", stageText(graph, "torch-raw"));
+    result->texts.emplace_back("torch-raw", stageText(graph, "torch-raw"));
   const CompilerLibrary &library = compilerLibrary();
-  ProgramHandle program(library, entryName(graph));
-  buildProgram(library, program.get(), graph);
+  auto program = std::make_shared<ProgramHandle>(library, entryName(graph));
+  buildProgram(library, program->get(), graph);
   LtcCompileOptions options{};
   options.verify = config().verify.get();
   options.threads = at::get_num_threads();
@@ -73,10 +77,14 @@ void compile(const GraphSnapshot &graph, bool withTexts, Compilation &result) {
       config().dump_locations.get() && config().source_info.get();
   if (withTexts) {
     options.stage_text = collectStage;
-    options.stage_user_data = &result.texts;
+    options.stage_user_data = &result->texts;
   }
-  throwIfFailed(library.ltcProgramCompile(
-      program.get(), &options, &result.executable, &result.statistics));
+  auto status = std::make_shared<LtcStatus>(nullptr);
+  runInterruptibly([&library, program, options, result, status] {
+    *status = library.ltcProgramCompile(
+        program->get(), &options, &result->executable, &result->statistics);
+  });
+  throwIfFailed(*status);
 }
 
 void describe(const CompiledProgram &program, CompileEvent &event) {
@@ -108,7 +116,7 @@ ProgramPtr loadFromDisk(const GraphSnapshot &graph, const Hash128 &hash,
 ProgramPtr compileNew(const GraphSnapshot &graph, const Hash128 &hash,
                       const std::string &dumpFolder, CompileEvent &event) {
   Stopwatch stopwatch;
-  Compilation compilation;
+  auto compilation = std::make_shared<Compilation>();
   {
     ProgressLine progress(
         "Compiling the program of step " + std::to_string(event.step) +
@@ -118,11 +126,11 @@ ProgramPtr compileNew(const GraphSnapshot &graph, const Hash128 &hash,
     compile(graph, !dumpFolder.empty(), compilation);
   }
   auto program = std::make_shared<CompiledProgram>(
-      graph, compilation.executable.data, compilation.executable.size);
+      graph, compilation->executable.data, compilation->executable.size);
   if (config().cache.get())
-    storeProgram(hash, compilation.executable.data,
-                 compilation.executable.size);
-  const LtcCompileStatistics &statistics = compilation.statistics;
+    storeProgram(hash, compilation->executable.data,
+                 compilation->executable.size);
+  const LtcCompileStatistics &statistics = compilation->statistics;
   event.origin = "compiled";
   event.torchSeconds = statistics.torch_seconds;
   event.linalgSeconds = statistics.linalg_seconds;
@@ -139,7 +147,7 @@ ProgramPtr compileNew(const GraphSnapshot &graph, const Hash128 &hash,
   noteCompilationSeconds(graph.numOps, event.seconds);
   if (!dumpFolder.empty())
     event.dumpDirectory =
-        dumpProgram(dumpFolder, graph, *program, compilation.texts, event);
+        dumpProgram(dumpFolder, graph, *program, compilation->texts, event);
   return program;
 }
 
@@ -208,10 +216,10 @@ ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
 
 /// For option lockstep: a graph that is no step's.
 ProgramPtr compileApart(const GraphSnapshot &graph) {
-  Compilation compilation;
+  auto compilation = std::make_shared<Compilation>();
   compile(graph, /*withTexts=*/false, compilation);
-  return std::make_shared<CompiledProgram>(graph, compilation.executable.data,
-                                           compilation.executable.size);
+  return std::make_shared<CompiledProgram>(graph, compilation->executable.data,
+                                           compilation->executable.size);
 }
 
 /// What a backend of the user's can't compile isn't hidden by interpreting it.
@@ -228,7 +236,11 @@ ProgramPtr makeExternal(const ExternalBackend &backend,
   }
   program->name = graph->name;
   program->numOps = graph->numOps;
-  program->outputs.resize(graph->results.size());
+  for (ResultRef result : graph->results) {
+    OutputPlan plan;
+    plan.updatedParameter = updatedParameter(*graph, result);
+    program->outputs.push_back(plan);
+  }
   event.origin = "compiled";
   event.seconds = stopwatch.seconds();
   count(Counter::compilations);
@@ -322,7 +334,7 @@ torch_ltc::ensureDumped(const Program &program, int64_t step,
   event.step = step;
   event.location = shortText(location ? location : captureLocation());
   event.ops = int64_t(graph.numOps);
-  Compilation compilation;
+  auto compilation = std::make_shared<Compilation>();
   try {
     compile(graph, /*withTexts=*/true, compilation);
   } catch (const std::runtime_error &error) {
@@ -331,7 +343,7 @@ torch_ltc::ensureDumped(const Program &program, int64_t step,
         "The dump of program " + graph.name.substr(0, 12) +
             " ends before the failing stage: " + error.what());
   }
-  path = dumpProgram(folder, graph, program, compilation.texts, event);
+  path = dumpProgram(folder, graph, program, compilation->texts, event);
   setDumpDirectory(program.name, path);
   return path;
 }

@@ -1,8 +1,13 @@
-//===- blocking.h - Waiting without the caller's language lock --*- C++ -*-===//
+//===- blocking.h - Waiting without locks -----------------------*- C++ -*-===//
 //
-// A step may run Python code on the worker thread (a backend written in
-// Python), which needs Python's lock. A thread that waits for a step may hold
-// it: torch's own `Tensor.item()` does. So every wait lets go of it.
+// Two locks may be held by a thread that is about to wait for another one: the
+// language's (Python's), which torch's own `Tensor.item()` keeps, and the trace
+// lock. What it waits for may need either: a step may run Python code on the
+// worker thread (a backend written in Python), and another thread's destructor
+// of a tensor takes the trace lock. So every wait releases both.
+//
+// The trace lock may be held while Python's is taken, but never waited for with
+// Python's held, so the two can't deadlock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,35 +15,130 @@
 #define TORCH_LTC_MEMORY_BLOCKING_H
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <pthread.h>
+#include <utility>
 
 namespace torch_ltc {
 
-/// `release` lets go of the calling thread's lock, if it has it, and returns
+/// `release` releases the calling thread's lock, if it has it, and returns
 /// what `acquire` needs to take it again; null if there was nothing to do.
+/// `checkSignals` takes the lock for itself and throws what a signal's handler
+/// has raised (KeyboardInterrupt).
 struct LanguageLock {
   void *(*release)();
   void (*acquire)(void *state);
+  void (*checkSignals)();
 };
 
 inline std::atomic<const LanguageLock *> languageLock{nullptr};
 
-/// Lives around a wait; made before the mutex of the wait is locked.
-class BlockingScope {
+/// While it lives the calling thread doesn't hold the language's lock.
+class LanguageLockRelease {
 public:
-  BlockingScope() : lock(languageLock.load(std::memory_order_acquire)) {
+  LanguageLockRelease() : lock(languageLock.load(std::memory_order_acquire)) {
     state = lock ? lock->release() : nullptr;
   }
-  ~BlockingScope() {
+  ~LanguageLockRelease() {
     if (state)
       lock->acquire(state);
   }
-  BlockingScope(const BlockingScope &) = delete;
-  BlockingScope &operator=(const BlockingScope &) = delete;
+  LanguageLockRelease(const LanguageLockRelease &) = delete;
+  LanguageLockRelease &operator=(const LanguageLockRelease &) = delete;
 
 private:
   const LanguageLock *lock;
   void *state;
 };
+
+/// Guards what threads share of lazy tensors: their values, the decision which
+/// buffers a step may overwrite, and the order of steps. Recursive.
+class TraceLock {
+public:
+  void lock() {
+    pthread_t self = pthread_self();
+    if (owner.load(std::memory_order_relaxed) != self)
+      lockFirst(self);
+    ++depth;
+  }
+  void unlock() {
+    if (--depth)
+      return;
+    owner.store(pthread_t(), std::memory_order_relaxed);
+    mutex.unlock();
+  }
+
+  /// Releases it however often the calling thread holds it; returns how often.
+  int release() {
+    if (owner.load(std::memory_order_relaxed) != pthread_self())
+      return 0;
+    int held = std::exchange(depth, 0);
+    owner.store(pthread_t(), std::memory_order_relaxed);
+    mutex.unlock();
+    return held;
+  }
+  void acquire(int held) {
+    if (!held)
+      return;
+    lock();
+    depth = held;
+  }
+
+private:
+  void lockFirst(pthread_t self) {
+    if (!mutex.try_lock()) {
+      LanguageLockRelease withoutLanguageLock;
+      mutex.lock();
+    }
+    owner.store(self, std::memory_order_relaxed);
+  }
+
+  std::mutex mutex;
+  std::atomic<pthread_t> owner{};
+  int depth = 0; // the owner's
+};
+
+inline TraceLock traceLock;
+
+/// Lives around a wait; made before the mutex of the wait is locked.
+class BlockingScope {
+public:
+  BlockingScope() : held(traceLock.release()) {}
+  ~BlockingScope() { traceLock.acquire(held); }
+  BlockingScope(const BlockingScope &) = delete;
+  BlockingScope &operator=(const BlockingScope &) = delete;
+
+private:
+  LanguageLockRelease withoutLanguageLock; // taken again last
+  int held;
+};
+
+// Waits inside of a BlockingScope that throw what a signal's handler raises
+// meanwhile.
+
+inline constexpr std::chrono::milliseconds untilSignalsAreChecked{20};
+
+inline void checkSignals() {
+  if (const LanguageLock *lock = languageLock.load(std::memory_order_acquire))
+    lock->checkSignals();
+}
+
+template <typename Predicate>
+void waitOrInterrupt(std::condition_variable &condition,
+                     std::unique_lock<std::mutex> &lock, Predicate isDone) {
+  while (!condition.wait_for(lock, untilSignalsAreChecked, isDone)) {
+    lock.unlock();
+    checkSignals();
+    lock.lock();
+  }
+}
+
+inline void lockOrInterrupt(std::unique_lock<std::timed_mutex> &lock) {
+  while (!lock.try_lock_for(untilSignalsAreChecked))
+    checkSignals();
+}
 
 } // namespace torch_ltc
 

@@ -7,11 +7,43 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
 
 namespace torch_ltc {
+
+/// The steps that one thread has scheduled, by number.
+struct StepSequence {
+  std::atomic<uint64_t> scheduled{0};
+  /// Errors of steps up to this one are known to the user: one of them was
+  /// raised after they had been scheduled.
+  std::atomic<uint64_t> raised{0};
+};
+
+/// Why a step failed.
+class StepError {
+public:
+  StepError(std::string sentence, std::shared_ptr<StepSequence> sequence,
+            uint64_t number)
+      : sentence(std::move(sentence)), sequence(std::move(sequence)),
+        number(number) {}
+
+  bool wasRaised() const { return number <= sequence->raised.load(); }
+  /// The sentence, for whoever is about to raise it.
+  const std::string &raise() const {
+    sequence->raised.store(sequence->scheduled.load());
+    return sentence;
+  }
+
+private:
+  const std::string sentence;
+  const std::shared_ptr<StepSequence> sequence;
+  const uint64_t number;
+};
+
+using StepErrorPtr = std::shared_ptr<const StepError>;
 
 /// Set once by the thread that runs a step, waited for by everybody who reads
 /// one of its results.
@@ -25,26 +57,34 @@ public:
   /// ones and so no error.
   bool isOfUpdates() const { return of == Of::Updates; }
 
-  void finish(std::string errorText) {
+  /// `failure`: there are no values. `stale`: there are, but the step, or one
+  /// whose values it read, failed and left old values.
+  void finish(StepErrorPtr failure, StepErrorPtr stale) {
     {
       std::lock_guard<std::mutex> lock(mutex);
-      error = std::move(errorText);
+      failureOfStep = std::move(failure);
+      causeOfOldValues = std::move(stale);
       done.store(true, std::memory_order_release);
     }
     condition.notify_all();
   }
 
-  bool hasSucceeded() const { return isDone() && error.empty(); }
+  bool hasSucceeded() const { return isDone() && !failureOfStep; }
   bool isDone() const { return done.load(std::memory_order_acquire); }
 
-  /// Returns the error's sentence, "" for success.
-  const std::string &wait() {
+  /// Null for success.
+  const StepErrorPtr &wait() {
     if (!isDone()) {
       BlockingScope blocking;
       std::unique_lock<std::mutex> lock(mutex);
-      condition.wait(lock, [this] { return done.load(); });
+      waitOrInterrupt(condition, lock, [this] { return done.load(); });
     }
-    return error;
+    return failureOfStep;
+  }
+  /// After `wait`: why the values are old ones, unless the user knows.
+  StepErrorPtr oldValuesError() const {
+    return causeOfOldValues && !causeOfOldValues->wasRaised() ? causeOfOldValues
+                                                              : nullptr;
   }
 
 private:
@@ -52,7 +92,7 @@ private:
   std::atomic<bool> done{false};
   std::mutex mutex;
   std::condition_variable condition;
-  std::string error;
+  StepErrorPtr failureOfStep, causeOfOldValues;
 };
 
 using CompletionPtr = std::shared_ptr<Completion>;

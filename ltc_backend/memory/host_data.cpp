@@ -79,8 +79,8 @@ void HostData::wait() const {
     return;
   if (!producerPtr->isDone())
     checkMayWait();
-  const std::string &error = producerPtr->wait();
-  TORCH_CHECK(error.empty(), error);
+  if (const StepErrorPtr &error = producerPtr->wait())
+    TORCH_CHECK(false, error->raise());
 }
 
 at::Tensor HostData::sharedTensor() const {
@@ -88,10 +88,11 @@ at::Tensor HostData::sharedTensor() const {
   TORCH_CHECK(bufferPtr, "A lazy tensor has no value yet.");
   auto options =
       at::TensorOptions().dtype(shape().scalar_type()).device(c10::kCPU);
-  BufferPtr keep = bufferPtr;
+  // The data, not only its buffer: else a step could be given the buffer to
+  // overwrite while another thread reads the tensor.
   return at::from_blob(
       bufferPtr->data(), shape().sizes(),
-      [keep](void *) mutable { keep.reset(); }, options);
+      [keep = shared_from_this()](void *) mutable { keep.reset(); }, options);
 }
 
 at::Tensor HostData::copyToTensor() const {

@@ -24,7 +24,8 @@ namespace torch_ltc {
 class HostData;
 using HostDataPtr = std::shared_ptr<HostData>;
 
-class HostData final : public torch::lazy::BackendData {
+class HostData final : public torch::lazy::BackendData,
+                       public std::enable_shared_from_this<HostData> {
 public:
   /// Data that a step will write; `producer` finishes when it has.
   static HostDataPtr create(torch::lazy::Shape shape, BufferPtr buffer,

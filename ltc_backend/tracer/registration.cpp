@@ -316,6 +316,7 @@ void torch_ltc::registerFirstKernels() {
        {"aten::_to_copy", "aten::empty.memory_format", "aten::empty_strided",
         "aten::lift", "aten::lift_fresh"})
     registerUnderModes(torch::jit::parseName(name));
+  registerLockKey();
   onFirstTensor(registerKernels);
 }
 

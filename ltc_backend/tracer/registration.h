@@ -16,6 +16,9 @@ void registerFirstKernels();
 /// nothing.
 void registerKernels();
 
+/// What lets ops of several threads take turns; see locked_ops.cpp.
+void registerLockKey();
+
 // The hand-written kernels by concern.
 void registerCopyKernels(torch::Library &library);
 void registerFactoryKernels(torch::Library &library);

@@ -4,13 +4,14 @@
 #include "traced_program.h"
 
 #include "lowering/external_backend.h"
-#include "memory/blocking.h"
+#include "memory/language_lock.h"
 
 #include <ATen/Functions.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <stdexcept>
+#include <unistd.h>
 
 namespace py = pybind11;
 using namespace torch_ltc;
@@ -30,12 +31,15 @@ SharedObject share(py::object object) {
 }
 
 /// Calls Python; its exception becomes a sentence (the adapter of
-/// torch_ltc.backend_registry has written it).
+/// torch_ltc.backend_registry has written it), unless it is one that no program
+/// is to catch, such as KeyboardInterrupt.
 template <typename Function> auto callPython(Function function) {
   py::gil_scoped_acquire gil;
   try {
     return function();
   } catch (py::error_already_set &error) {
+    if (!error.matches(PyExc_Exception))
+      throw;
     std::string text = py::str(error.value()).cast<std::string>();
     throw std::runtime_error(text.empty() ? std::string(error.what()) : text);
   }
@@ -118,12 +122,20 @@ void *releaseGil() {
 void acquireGil(void *state) {
   PyEval_RestoreThread(static_cast<PyThreadState *>(state));
 }
+/// Python runs handlers on the main thread only.
+void raiseOfSignals() {
+  if (gettid() != getpid() || !Py_IsInitialized())
+    return;
+  py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0)
+    throw py::error_already_set();
+}
 
 } // namespace
 
 void torch_ltc::bindBackends(py::module_ &module) {
-  static const LanguageLock lock{releaseGil, acquireGil};
-  languageLock.store(&lock, std::memory_order_release);
+  static const LanguageLock lock{releaseGil, acquireGil, raiseOfSignals};
+  setLanguageLock(lock);
   module.def("register_backend", &registerBackend);
   module.def("remove_backend", &removeExternalBackend,
              py::call_guard<py::gil_scoped_release>());

@@ -171,6 +171,24 @@ py::dict memoryStats() {
   return result;
 }
 
+int raiseNow(void *exception) {
+  auto *value = static_cast<PyObject *>(exception);
+  PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(value)), value);
+  Py_DECREF(value);
+  return -1;
+}
+
+/// What the log hook lets through is a signal handler's (KeyboardInterrupt),
+/// which Python has called inside of the hook. C++ can't be left in the middle
+/// of a step, so it is raised when the main thread is back in Python.
+void raiseInPython(py::error_already_set &error) {
+  PyObject *value = error.value().inc_ref().ptr();
+  if (gettid() != getpid() || Py_AddPendingCall(raiseNow, value) != 0) {
+    Py_DECREF(value);
+    error.discard_as_unraisable("torch_ltc's log hook");
+  }
+}
+
 void setHook(const py::object &hook) {
   if (hook.is_none()) {
     py::gil_scoped_release noGil;
@@ -192,7 +210,7 @@ void setHook(const py::object &hook) {
     try {
       (*function)(int(level), sentence);
     } catch (py::error_already_set &error) {
-      error.discard_as_unraisable("torch_ltc's log hook");
+      raiseInPython(error);
     }
   });
 }

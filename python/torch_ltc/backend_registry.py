@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import os
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ import torch
 
 from torch_ltc._backend import bindings
 from torch_ltc.config import config
+from torch_ltc.messages import logger
 from torch_ltc.program import MODULE_STAGES, Program
 from torch_ltc.step import mark_step
 
@@ -169,7 +171,9 @@ class use_backend:  # noqa: N801 (it is used as a function and in `with`)
     """Selects the compiler of programs from now on, or for a `with` block.
 
     `name`: a registered or installed backend; None: torch_ltc's own compiler.
-    What was traced before is ended as a step of the earlier one.
+    What was traced before is ended as a step of the earlier one. If that one
+    can't compile it, this raises why, unless that was raised before; the new
+    compiler then runs what is pending.
     """
 
     def __init__(self, name: str | None) -> None:
@@ -180,9 +184,15 @@ class use_backend:  # noqa: N801 (it is used as a function and in `with`)
 
     def _switch(self, name: str) -> None:
         if config.backend != name:
+            was_raised = config.backend in _failures.raised
             try:
                 mark_step()
+            except RuntimeError as error:
+                if not was_raised:
+                    raise
+                logger.warning("%s It is left to the next compiler.", error)
             finally:
+                _failures.raised.discard(name)
                 config.backend = name
 
     def __enter__(self) -> use_backend:
@@ -220,10 +230,21 @@ def find_installed(name: str) -> None:
 # -- what the backend's programs call ----------------------------------------
 
 
+class _Failures(threading.local):
+    """Backends that have raised, since they were selected, that they can't compile
+    a program: its tensors stay pending, so that they meet it again."""
+
+    def __init__(self) -> None:
+        self.raised: set[str] = set()
+
+
+_failures = _Failures()
+
+
 def _compile(backend: _Backend, traced: Any) -> Callable[..., None]:
     program = Program(traced, backend.stage, backend.legal_ops)
-    _check_ops(backend, program)
     try:
+        _check_ops(backend, program)
         function = backend.compile(program)
         if not callable(function):
             raise TypeError(
@@ -232,6 +253,7 @@ def _compile(backend: _Backend, traced: Any) -> Callable[..., None]:
             )
         return _Runner(backend, program, function)
     except (Exception, SystemExit) as error:
+        _failures.raised.add(backend.name)
         raise _failure(backend, program, "failed to compile", error) from error
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import logging
+import signal
+import traceback
+from typing import Any
 
 logger = logging.getLogger("torch_ltc")
 
@@ -14,12 +19,31 @@ def what_was_forbidden(error: BaseException | None) -> str:
     return what if guard and isinstance(error, RuntimeError) else ""
 
 
+def _is_of_signal_handler(error: BaseException) -> bool:
+    """Whether a signal's handler raised it: Python calls those anywhere."""
+    codes = set()
+    for number in signal.valid_signals():
+        handler: Any = signal.getsignal(number)
+        if not callable(handler):
+            continue
+        if isinstance(handler, functools.partial):
+            handler = handler.func
+        if not inspect.isroutine(handler):
+            handler = type(handler).__call__
+        codes.add(getattr(handler, "__code__", None))
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code in codes for frame, _ in frames)
+
+
 def log_hook(level: int, sentence: str) -> None:
     """Called by the bindings from any thread, with the GIL held. An exception
-    of a handler must not travel into C++."""
+    of a logging handler must not travel into C++; the bindings raise one of a
+    signal's handler, such as KeyboardInterrupt, as soon as Python goes on."""
     try:
         logger.log(level, sentence)
-    except Exception:
+    except Exception as error:
+        if _is_of_signal_handler(error):
+            raise
         logging.lastResort.handle(
             logger.makeRecord("torch_ltc", level, "", 0, sentence, (), None)
         )
