@@ -5,7 +5,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <mutex>
@@ -124,6 +123,12 @@ Buffer::Buffer(void *memory, size_t bytes, std::unique_ptr<Owner> owner)
 void Buffer::noteWrite() {
   static std::atomic<uint64_t> last{0};
   contentsNumber = ++last;
+}
+
+bool Buffer::claimAddress(const void *holder) {
+  const void *first = nullptr;
+  return addressHolder.compare_exchange_strong(first, holder) ||
+         first == holder;
 }
 
 BufferPtr Buffer::allocate(size_t bytes) {

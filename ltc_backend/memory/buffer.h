@@ -9,6 +9,7 @@
 #ifndef TORCH_LTC_MEMORY_BUFFER_H
 #define TORCH_LTC_MEMORY_BUFFER_H
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,11 @@ public:
   uint64_t contents() const { return contentsNumber; }
   void noteWrite();
 
+  /// Whether `holder`, a functional storage, may report this memory's address
+  /// as its own: the first one that asks. Storages share a buffer because
+  /// values are immutable; a program that compares addresses must not see it.
+  bool claimAddress(const void *holder);
+
   void *data() const { return memory; }
   size_t size() const { return bytes; }
 
@@ -54,6 +60,7 @@ private:
   void *memory; // null: deferred
   size_t bytes;
   uint64_t contentsNumber;
+  std::atomic<const void *> addressHolder{nullptr};
   std::unique_ptr<Owner> owner; // null: the pool's
 };
 

@@ -12,6 +12,7 @@
 namespace torch_ltc {
 
 void bindDevice(pybind11::module_ &module);
+void bindMemory(pybind11::module_ &module);
 void bindOptimizers(pybind11::module_ &module);
 void bindConfig(pybind11::module_ &module);
 void bindMetrics(pybind11::module_ &module);

@@ -3,7 +3,6 @@
 #include "bindings.h"
 
 #include "device/initialize.h"
-#include "executor/live_tensors.h"
 #include "executor/program_cache.h"
 #include "executor/step_executor.h"
 #include "lowering/background_compiler.h"
@@ -13,9 +12,6 @@
 
 #include "torch_ltc-c/runtime.h"
 
-#include <ATen/FunctionalStorageImpl.h>
-#include <ATen/FunctionalTensorWrapper.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
@@ -44,30 +40,6 @@ std::string loadCompiler() {
   } catch (const std::runtime_error &error) {
     TORCH_CHECK(false, error.what());
   }
-}
-
-/// Null for a tensor without a functional wrapper, which has no views.
-at::functionalization::FunctionalStorageImpl *
-memoryOf(const at::Tensor &tensor) {
-  if (!at::functionalization::impl::isFunctionalTensor(tensor))
-    return nullptr;
-  return static_cast<at::functionalization::FunctionalStorageImpl *>(
-      tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
-}
-
-/// What a tensor and its views see parts of, as a CPU tensor; nothing if its
-/// elements aren't all of its memory.
-std::optional<at::Tensor> readMemory(const at::Tensor &tensor) {
-  at::AutoDispatchBelowAutograd noAutograd;
-  auto *memory = memoryOf(tensor);
-  if (!memory)
-    return std::nullopt;
-  memory->apply_updates();
-  const at::Tensor &base = memory->base();
-  if (!base.is_non_overlapping_and_dense() || base.storage_offset() != 0)
-    return std::nullopt;
-  StepExecutor::get().materialise(base, "aten::_to_copy");
-  return tensorDataOf(base)->data()->copyToTensor(base.strides());
 }
 
 } // namespace
@@ -112,10 +84,6 @@ void torch_ltc::bindDevice(py::module_ &module) {
         StepExecutor::get().syncTensors(tensors, wait);
       },
       py::arg("tensors"), py::arg("wait") = true, NoGil());
-  module.def("memory_id", [](const at::Tensor &tensor) {
-    return reinterpret_cast<intptr_t>(memoryOf(tensor));
-  });
-  module.def("read_memory", &readMemory, NoGil());
   module.def("clear_autocast_cache", &clearAutocastCache);
   module.def("pending_ops", [] { return StepExecutor::get().numTracedOps(); });
 }

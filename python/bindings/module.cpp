@@ -33,6 +33,7 @@ PYBIND11_MODULE(_C, module) {
   pybind11::register_local_exception_translator(&translateTorchError);
   module.doc() = "Bindings of ltc_backend; see _C.pyi.";
   torch_ltc::bindDevice(module);
+  torch_ltc::bindMemory(module);
   torch_ltc::bindOptimizers(module);
   torch_ltc::bindConfig(module);
   torch_ltc::bindMetrics(module);

@@ -76,6 +76,22 @@ def read_memory(tensor: torch.Tensor) -> torch.Tensor | None:
     """A CPU copy of the memory that a tensor and its views share; None if its
     elements aren't all of it."""
 
+def read_storage(storage: torch.UntypedStorage) -> torch.Tensor:
+    """The same, of a lazy tensor's storage; raises where the other has None."""
+
+def storage_address(storage: torch.UntypedStorage) -> int:
+    """Where the values of a lazy tensor's storage are, computed; another one for
+    each storage, 0 for one without elements. Valid until the next write or end of
+    a step."""
+
+def host_view(tensor: torch.Tensor) -> torch.Tensor | None:
+    """A CPU tensor on the memory of a lazy tensor's value as it is now, which no
+    step overwrites as long as it lives; nobody may write to it. None if the memory
+    isn't in the order that the tensor's strides say."""
+
+def mark_read_only(capsule: object) -> None:
+    """Sets the flag of a DLPack capsule of version 1 that nobody has used."""
+
 def clear_autocast_cache() -> None:
     """Forgets the casts of parameters that `torch.autocast("lazy")` made."""
 

@@ -1,21 +1,47 @@
-"""Storages of traced values.
+"""Storages of lazy tensors: one for each memory that a tensor and its views share.
 
-Below functionalisation, where a `TorchDispatchMode` sees them, lazy tensors are values
-without a storage, and PyTorch (2.13) reads a null pointer when it is asked for.
+Their addresses are those of the values in host memory, so programs that find shared
+tensors by `data_ptr()` (safetensors, transformers, accelerate) find them. An address
+is good for reading until the next write to the tensor or the next end of a step: the
+value may lie elsewhere then. Elements are in row-major order, whatever the strides.
+
+PyTorch (2.13) takes the null pointer in the storage of a lazy tensor for an error, and
+below functionalisation, where a `TorchDispatchMode` sees values without a storage, it
+follows one.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from torch_ltc._backend import bindings
 
-def _wrap(original: Any) -> Any:
+#: Methods that write a storage, or hand its memory to others.
+_REFUSED = (
+    "__setitem__",
+    "_share_fd_cpu_",
+    "_share_filename_cpu_",
+    "byteswap",
+    "copy_",
+    "fill_",
+    "pin_memory",
+    "resize_",
+    "share_memory_",
+)
+
+
+def _is_of_device(tensor: torch.Tensor) -> bool:
+    return not tensor.is_cpu and tensor.device.type == "lazy"
+
+
+def _wrap_untyped_storage(original: Callable) -> Callable:
     @functools.wraps(original)
     def untyped_storage(self: torch.Tensor) -> torch.UntypedStorage:
-        if self.device.type == "lazy" and not torch._is_functional_tensor(self):
+        if _is_of_device(self) and not torch._is_functional_tensor(self):
             keys, of = torch._C._dispatch_keys(self), torch._C.DispatchKey
             # Fake tensors have a storage, and a key of their own.
             if keys.has(of.Lazy) and not keys.has(of.Python):
@@ -28,5 +54,71 @@ def _wrap(original: Any) -> Any:
     return untyped_storage
 
 
+def _wrap_tensor_address(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def data_ptr(self: torch.Tensor) -> int:
+        if not _is_of_device(self) or not torch._is_functional_tensor(self):
+            return original(self)
+        if self.numel() == 0:
+            return 0
+        start = bindings().storage_address(self.untyped_storage())
+        return start + self.storage_offset() * self.element_size()
+
+    return data_ptr
+
+
+def _wrap_storage_address(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def data_ptr(self: torch.UntypedStorage) -> int:
+        if self.device.type != "lazy":
+            return original(self)
+        return bindings().storage_address(self)
+
+    return data_ptr
+
+
+def _wrap_reading(original: Callable) -> Callable:
+    """`original` of a copy on the CPU."""
+
+    @functools.wraps(original)
+    def read(self: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
+        if self.device.type == "lazy":
+            self = bindings().read_storage(self).untyped_storage()
+        return original(self, *args, **kwargs)
+
+    return read
+
+
+def _wrap_refused(name: str, original: Callable) -> Callable:
+    @functools.wraps(original)
+    def refuse(self: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
+        if self.device.type == "lazy":
+            raise RuntimeError(
+                f"UntypedStorage.{name} isn't there for a tensor on device 'lazy', "
+                "whose storage can't be written, resized or shared with other "
+                "processes: write to the tensor, or share a copy (x.cpu())."
+            )
+        return original(self, *args, **kwargs)
+
+    return refuse
+
+
+def _wrap_is_shared(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def is_shared(self: torch.UntypedStorage) -> bool:
+        return self.device.type != "lazy" and original(self)
+
+    return is_shared
+
+
 def install() -> None:
-    torch.Tensor.untyped_storage = _wrap(torch.Tensor.untyped_storage)  # type: ignore[method-assign]
+    tensor: Any = torch.Tensor
+    tensor.untyped_storage = _wrap_untyped_storage(tensor.untyped_storage)
+    tensor.data_ptr = _wrap_tensor_address(tensor.data_ptr)
+    storage: Any = torch.UntypedStorage
+    storage.data_ptr = _wrap_storage_address(storage.data_ptr)
+    storage.is_shared = _wrap_is_shared(storage.is_shared)
+    for name in ("__getitem__", "clone", "cpu", "tolist"):
+        setattr(storage, name, _wrap_reading(getattr(storage, name)))
+    for name in _REFUSED:
+        setattr(storage, name, _wrap_refused(name, getattr(storage, name)))

@@ -1,0 +1,134 @@
+"""Storages of lazy tensors: what finds shared tensors by addresses finds them."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+import torch
+import torch_ltc
+from torch import nn
+
+VIEWS = {
+    "a row": lambda x: x[1],
+    "a slice": lambda x: x[1:, ::2],
+    "a transpose": lambda x: x.t(),
+    "a reshape": lambda x: x.view(-1),
+    "detach": lambda x: x.detach(),
+    "another dtype": lambda x: x.view(torch.int32),
+    "a view of a view": lambda x: x.view(-1)[3:].view(3, 3)[2],
+}
+COPIES = {
+    "clone": lambda x: x.clone(),
+    "a sum": lambda x: x + 0,
+    "to": lambda x: x.to("lazy", copy=True),
+    "contiguous of a transpose": lambda x: x.t().contiguous(),
+    "a twin": lambda x: torch.ones_like(x),
+}
+DTYPES = (torch.float32, torch.float64, torch.int32, torch.bfloat16)
+
+
+def distance(view: torch.Tensor, base: torch.Tensor) -> int:
+    return view.data_ptr() - base.data_ptr()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_have_their_bases_storage(name: str, dtype: torch.dtype) -> None:
+    if name == "another dtype" and dtype.itemsize != 4:
+        pytest.skip("int32 is a view of four bytes")
+    base = {d: torch.ones(3, 4, dtype=dtype, device=d) for d in ("lazy", "cpu")}
+    view = {d: VIEWS[name](x) for d, x in base.items()}
+    storages = [t["lazy"].untyped_storage() for t in (base, view)]
+    assert storages[0].data_ptr() == storages[1].data_ptr() != 0
+    assert storages[0]._cdata == storages[1]._cdata
+    assert storages[0].nbytes() == base["cpu"].untyped_storage().nbytes()
+    assert distance(view["lazy"], base["lazy"]) == distance(view["cpu"], base["cpu"])
+    base["lazy"].add_(1)  # a pending write
+    assert storages[0].data_ptr() == view["lazy"].untyped_storage().data_ptr()
+
+
+@pytest.mark.parametrize("name", COPIES)
+@pytest.mark.parametrize("first", ["base", "copy"])
+def test_other_tensors_have_other_addresses(name: str, first: str) -> None:
+    """Equal values are one buffer until somebody compares their addresses."""
+    base = torch.ones(3, 3, device="lazy")
+    torch_ltc.mark_step()
+    copy = COPIES[name](base)
+    torch_ltc.mark_step()
+    tensors = (base, copy) if first == "base" else (copy, base)
+    a, b = (tensor.data_ptr() for tensor in tensors)
+    assert a and b and a != b
+    assert [tensor.data_ptr() for tensor in tensors] == [a, b], "they stay"
+    assert base.tolist() == copy.tolist() == [[1.0] * 3] * 3
+
+
+def test_the_address_is_the_values() -> None:
+    x = torch.arange(6.0, device="lazy")
+    y = x.clone()
+    x.mul_(2)
+
+    def read(tensor: torch.Tensor) -> list[float]:
+        return (ctypes.c_float * tensor.numel()).from_address(tensor.data_ptr())[:]
+
+    assert read(x) == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    assert read(x[4:]) == [8.0, 10.0]
+    assert read(y) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_empty_tensors_have_no_address() -> None:
+    for device in ("cpu", "lazy"):
+        empty = torch.empty(0, 3, device=device)
+        assert empty.data_ptr() == empty.untyped_storage().data_ptr() == 0
+
+
+def test_the_address_of_computed_values_cuts_nothing() -> None:
+    model = nn.Linear(3, 2).to("lazy")
+    torch_ltc.mark_step()
+    pending = model.weight.detach() * 2
+    torch_ltc.reset_metrics()
+    assert len({p.data_ptr() for p in model.parameters()}) == 2
+    assert torch_ltc.metrics()["implicit_syncs"] == 0
+    assert pending.data_ptr()
+    (row,) = torch_ltc.syncs()
+    assert "data_ptr" in row["op"] and "test_storages.py" in row["location"]
+
+
+def test_training_keeps_addresses_and_values() -> None:
+    """A step overwrites parameters where they are, and asking doesn't hold them."""
+    parameter = nn.Parameter(torch.ones(100, device="lazy"))
+    optimizer = torch.optim.SGD([parameter], lr=0.5)
+    addresses = []
+    for _ in range(4):
+        parameter.grad = torch.ones(100, device="lazy")
+        optimizer.step()
+        addresses.append(parameter.data_ptr())
+    assert len(set(addresses[1:])) == 1
+    assert parameter.tolist() == [-1.0] * 100
+
+
+def test_storages_are_read_like_the_cpus() -> None:
+    x = torch.arange(5, dtype=torch.int16)
+    ours, eagers = x.to("lazy").untyped_storage(), x.untyped_storage()
+    assert ours.tolist() == eagers.tolist() == list(ours)
+    assert bytes(ours) == bytes(eagers) and ours[2] == eagers[2]
+    assert ours.cpu().device.type == ours.clone().device.type == "cpu"
+    assert len(ours) == len(eagers) and ours.device.type == "lazy"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.untyped_storage().resize_(3),
+        lambda x: x.untyped_storage().fill_(0),
+        lambda x: x.untyped_storage().copy_(torch.ones(3).untyped_storage()),
+        lambda x: x.untyped_storage().__setitem__(0, 1),
+        lambda x: x.share_memory_(),
+        lambda x: nn.Linear(2, 2).to("lazy").share_memory(),
+    ],
+)
+def test_what_storages_do_not_do(call) -> None:
+    x = torch.ones(3, device="lazy")
+    with pytest.raises(RuntimeError, match=r"lazy.*x\.cpu"):
+        call(x)
+    assert not x.is_shared() and x.tolist() == [1.0] * 3

@@ -1,0 +1,133 @@
+//===- memory_bindings.cpp - Host memory behind lazy tensors --------------===//
+
+#include "bindings.h"
+
+#include "executor/live_tensors.h"
+#include "executor/step_executor.h"
+
+#include <ATen/FunctionalStorageImpl.h>
+#include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/Functions.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/dlpack.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+namespace py = pybind11;
+using namespace torch_ltc;
+using at::functionalization::FunctionalStorageImpl;
+
+namespace {
+
+/// Null for a tensor without a functional wrapper, which has no views.
+FunctionalStorageImpl *memoryOf(const at::Tensor &tensor) {
+  if (!at::functionalization::impl::isFunctionalTensor(tensor))
+    return nullptr;
+  return static_cast<FunctionalStorageImpl *>(
+      tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+}
+
+FunctionalStorageImpl *memoryOf(const c10::Storage &storage) {
+  auto *memory =
+      dynamic_cast<FunctionalStorageImpl *>(storage.unsafeGetStorageImpl());
+  TORCH_CHECK(memory, "A traced value on device 'lazy' has no storage: move "
+                      "the tensor with .to('cpu') first.");
+  return memory;
+}
+
+/// The lazy tensor that is all of the memory, with its value computed.
+const at::Tensor &computedBase(FunctionalStorageImpl &memory,
+                               const std::string &reader) {
+  memory.apply_updates();
+  const at::Tensor &base = memory.base();
+  StepExecutor::get().materialise(base, reader);
+  return base;
+}
+
+bool isWholeMemory(const at::Tensor &base) {
+  return base.is_non_overlapping_and_dense() && base.storage_offset() == 0;
+}
+
+/// What a tensor and its views see parts of, as a CPU tensor; nothing if its
+/// elements aren't all of its memory.
+std::optional<at::Tensor> readBase(FunctionalStorageImpl *memory) {
+  at::AutoDispatchBelowAutograd noAutograd;
+  if (!memory)
+    return std::nullopt;
+  memory->apply_updates();
+  if (!isWholeMemory(memory->base()))
+    return std::nullopt;
+  const at::Tensor &base = computedBase(*memory, "aten::_to_copy");
+  return tensorDataOf(base)->data()->copyToTensor(base.strides());
+}
+
+/// The address of a storage's values, which no other storage has: one that
+/// shares the buffer of an equal value gets a copy.
+uintptr_t addressOf(const c10::Storage &storage) {
+  FunctionalStorageImpl *memory = memoryOf(storage);
+  at::AutoDispatchBelowAutograd noAutograd;
+  TensorDataPtr data = tensorDataOf(computedBase(*memory, "data_ptr()"));
+  HostDataPtr host = data->data();
+  if (byteSize(host->shape()) == 0)
+    return 0;
+  if (!host->buffer()->claimAddress(memory)) {
+    HostDataPtr copy = HostData::copyOf(host->sharedTensor());
+    copy->setName(host->name());
+    copy->buffer()->claimAddress(memory);
+    data->setData(copy);
+    host = copy;
+  }
+  return reinterpret_cast<uintptr_t>(host->buffer()->data());
+}
+
+/// A CPU tensor on the memory of the tensor's value, which nothing overwrites
+/// as long as it lives; nothing if that memory isn't in the order that the
+/// tensor's strides say.
+std::optional<at::Tensor> hostView(const at::Tensor &tensor) {
+  at::AutoDispatchBelowAutograd noAutograd;
+  FunctionalStorageImpl *memory = memoryOf(tensor);
+  if (!memory)
+    return std::nullopt;
+  const at::Tensor &base = computedBase(*memory, "__dlpack__()");
+  if (!isPacked(base) || base.scalar_type() != tensor.scalar_type())
+    return std::nullopt;
+  HostDataPtr host = tensorDataOf(base)->data();
+  // Holding the data, not its buffer only, is what forbids a step to reuse it.
+  at::Tensor whole = at::from_blob(
+      host->buffer()->data(), host->shape().sizes(),
+      [host](void *) mutable { host.reset(); },
+      at::TensorOptions().dtype(host->shape().scalar_type()));
+  return whole.as_strided(tensor.sizes(), tensor.strides(),
+                          tensor.storage_offset());
+}
+
+void markReadOnly(const py::capsule &capsule) {
+  static_cast<DLManagedTensorVersioned *>(
+      PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"))
+      ->flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
+}
+
+} // namespace
+
+void torch_ltc::bindMemory(py::module_ &module) {
+  using NoGil = py::call_guard<py::gil_scoped_release>;
+  module.def("memory_id", [](const at::Tensor &tensor) {
+    return reinterpret_cast<intptr_t>(memoryOf(tensor));
+  });
+  module.def(
+      "read_memory",
+      [](const at::Tensor &tensor) { return readBase(memoryOf(tensor)); },
+      NoGil());
+  module.def(
+      "read_storage",
+      [](const c10::Storage &storage) {
+        std::optional<at::Tensor> copy = readBase(memoryOf(storage));
+        TORCH_CHECK(copy, "The memory of a lazy tensor whose elements overlap "
+                          "can't be read as a storage: read the tensor.");
+        return *copy;
+      },
+      NoGil());
+  module.def("storage_address", &addressOf, NoGil());
+  module.def("host_view", &hostView, NoGil());
+  module.def("mark_read_only", &markReadOnly);
+}
