@@ -25,6 +25,7 @@
 #include "lowering/external_backend.h"
 #include "tracer/boxed_kernels.h"
 #include "tracer/custom_ops.h"
+#include "tracer/fused_optimizers.h"
 #include "tracer/trace.h"
 
 #include <unordered_set>
@@ -279,6 +280,7 @@ void registerRemaining() {
   registerCtcLossAutograd(*autograd);
   registerViewCopies(ops);
   registerForeachKernels(ops);
+  registerFusedOptimizers();
   registerAutocastKernels(ops);
   registerSparseFallbacks(ops);
   registerOutKernels(ops);

@@ -33,8 +33,8 @@ struct Names {
            *foreach = name("foreach"), *step = name("step"),
            *expAvg = name("exp_avg"), *expAvgSq = name("exp_avg_sq");
   /// Of forms that take torch's own way.
-  PyObject *special[5] = {name("amsgrad"), name("maximize"), name("capturable"),
-                          name("differentiable"), name("fused")};
+  PyObject *special[4] = {name("amsgrad"), name("maximize"), name("capturable"),
+                          name("differentiable")};
 
   static const Names &get() {
     static const Names names;

@@ -18,18 +18,46 @@ from torch.utils import _foreach_utils
 from torch_ltc._backend import bindings
 
 
-def _prefer_foreach() -> None:
+def _list_device() -> None:
     """Optimizers and gradient clipping take their `foreach` form by default, as
     on other devices than the CPU: a step is a dozen calls from Python, not a
-    dozen for each parameter."""
-    listed = _foreach_utils._get_foreach_kernels_supported_devices
-
-    def supported() -> list[str]:
-        return [*listed(), "lazy"]
-
+    dozen for each parameter. `fused=True` is there as on the CPU."""
     # torch.optim deletes its own attribute `optimizer`.
-    for module in (_foreach_utils, sys.modules["torch.optim.optimizer"]):
-        module._get_foreach_kernels_supported_devices = supported
+    modules = (_foreach_utils, sys.modules["torch.optim.optimizer"])
+    for kind in ("foreach", "fused"):
+        name = f"_get_{kind}_kernels_supported_devices"
+        listed = getattr(_foreach_utils, name)
+
+        def supported(listed: Callable[[], list[str]] = listed) -> list[str]:
+            return [*listed(), "lazy"]
+
+        for module in modules:
+            setattr(module, name, supported)
+
+
+def _make_state(optimizer: torch.optim.Adam) -> None:
+    """With the counts of steps on the CPU for `fused=True`, too."""
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            fused, group["fused"] = group.get("fused"), None
+            try:
+                optimizer._init_group(group, [], [], [], [], [], [])
+            finally:
+                group["fused"] = fused
+
+
+def _move_counts(optimizer: torch.optim.Adam, device: str) -> bool:
+    """Counts of steps of `fused=True`, which torch puts beside the parameters;
+    whether any was elsewhere."""
+    moved = False
+    for group in optimizer.param_groups:
+        for parameter in group["params"] if group.get("fused") else ():
+            state = optimizer.state.get(parameter, {})
+            count = state.get("step")
+            if parameter.device.type == "lazy" and isinstance(count, torch.Tensor):
+                moved |= count.device.type != device
+                state["step"] = count.to(device)
+    return moved
 
 
 def _allow_counts_on_the_device() -> None:
@@ -47,13 +75,14 @@ def _is_traced(optimizer: torch.optim.Adam) -> bool:
     # GradScaler leaves these for one step.
     for name in ("grad_scale", "found_inf"):
         if getattr(optimizer, name, None) is not None:
+            _move_counts(optimizer, "lazy")  # whether they grow isn't known here
             return False
     adam_step = bindings().adam_step
     traced = adam_step(optimizer.param_groups, optimizer.state)
     if traced is None:
-        with torch.no_grad():
-            for group in optimizer.param_groups:
-                optimizer._init_group(group, [], [], [], [], [], [])
+        _make_state(optimizer)
+        traced = adam_step(optimizer.param_groups, optimizer.state)
+    if traced is False and _move_counts(optimizer, "cpu"):  # of a loaded state
         traced = adam_step(optimizer.param_groups, optimizer.state)
     return bool(traced)
 
@@ -77,6 +106,6 @@ def _trace_adam_as_nodes() -> None:
 
 
 def install() -> None:
-    _prefer_foreach()
+    _list_device()
     _allow_counts_on_the_device()
     _trace_adam_as_nodes()
