@@ -6,14 +6,23 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 
 def run_python(
-    program: str, timeout: float = 300, check: bool = True, **environment: str
+    program: str,
+    timeout: float = 300,
+    check: bool = True,
+    file: Path | None = None,
+    **environment: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program's text. A value of None-like "" is set, not removed."""
+    """Runs a program's text. A value of None-like "" is set, not removed. `file`:
+    where the text is written first, for programs whose processes import it."""
+    text = textwrap.dedent(program)
+    if file:
+        file.write_text(text)
     result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
+        [sys.executable, str(file)] if file else [sys.executable, "-c", text],
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -57,11 +57,27 @@ std::vector<std::string> split(const std::string &text, char separator) {
   return parts;
 }
 
-std::string join(const std::vector<std::string> &parts) {
+/// Stands for any number among an option's choices.
+constexpr const char *anyNumber = "<number>";
+
+std::string listed(const std::vector<std::string> &choices) {
   std::string text;
-  for (const std::string &part : parts)
-    text += (text.empty() ? "" : ", ") + part;
+  for (const std::string &choice : choices)
+    text += (text.empty() ? "" : ", ") + (choice.empty() ? "an empty text"
+                                          : choice == anyNumber
+                                              ? "a number that isn't negative"
+                                              : choice);
   return text;
+}
+
+bool isChosen(const std::string &choice, const std::string &text) {
+  if (choice != anyNumber)
+    return choice == text;
+  double number = -1;
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() &&
+         number >= 0;
 }
 
 const char *typeName(const OptionValue &value) {
@@ -101,8 +117,9 @@ void checkAllowed(const Row &row, const OptionValue &value) {
   std::vector<std::string> choices = split(row.choices, '|');
   const std::string *text = std::get_if<std::string>(&value);
   if (text && !choices.empty() &&
-      std::find(choices.begin(), choices.end(), *text) == choices.end())
-    throw std::invalid_argument("one of " + join(choices));
+      std::none_of(choices.begin(), choices.end(),
+                   [&](const std::string &c) { return isChosen(c, *text); }))
+    throw std::invalid_argument("one of " + listed(choices));
 }
 
 void readEnvironment(Config &config, Row &row) {
@@ -184,13 +201,16 @@ void torch_ltc::setOption(const std::string &name, const OptionValue &given) {
   std::lock_guard<std::mutex> lock(tableMutex);
   Row &row = find(name);
   try {
-    const std::string *text = std::get_if<std::string>(&given);
-    OptionValue value = text ? parse(row, *text) : given;
-    if (value.index() != row.defaultValue.index())
+    if (given.index() != row.defaultValue.index())
       throw std::invalid_argument(std::string("of type ") +
                                   typeName(row.defaultValue));
-    checkAllowed(row, value);
-    row.set(values, value);
+    checkAllowed(row, given);
+    // What is in the programs' key is read when the backend is initialised.
+    if (row.inCacheKey && given != row.get(values))
+      throw std::invalid_argument(std::string("set by the variable ") +
+                                  row.environment +
+                                  " before torch is imported");
+    row.set(values, given);
   } catch (const std::invalid_argument &expected) {
     throw std::invalid_argument("Option '" + name + "' must be " +
                                 expected.what() + ".");

@@ -1,12 +1,17 @@
-//===- device_guard.cpp - The device of a thread --------------------------===//
+//===- device_guard.cpp - The device and stream of a thread ---------------===//
 //
 // torch's guard (2.13) says "lazy" where tensors are on "lazy:0", so that
 // `x.to("lazy")` would copy what is there already, and an in-place write to the
-// result would miss `x`. There is one device; ours names it.
+// result would miss `x`. There is one device; ours names it. There is one
+// stream, too: steps run in order.
 //
 //===----------------------------------------------------------------------===//
 
+#include "executor/step_executor.h"
+
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+
+using torch_ltc::StepExecutor;
 
 namespace {
 
@@ -23,6 +28,22 @@ struct LazyGuard final : c10::impl::DeviceGuardImplInterface {
   }
   c10::Stream exchangeStream(c10::Stream stream) const override {
     return getStream(stream.device());
+  }
+  c10::Stream getNewStream(c10::Device device, int) const override {
+    return getStream(device);
+  }
+  /// Whoever asks again and again until it is true mustn't wait for a step
+  /// that nobody ends.
+  bool queryStream(const c10::Stream &stream) const override {
+    synchronizeStream(stream);
+    return true;
+  }
+  void synchronizeStream(const c10::Stream &) const override {
+    StepExecutor::get().markStep(/*wait=*/true);
+    StepExecutor::get().waitForAll();
+  }
+  void synchronizeDevice(c10::DeviceIndex) const override {
+    synchronizeStream(getStream(getDevice()));
   }
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
 };

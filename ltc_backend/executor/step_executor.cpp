@@ -23,6 +23,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/record_function.h>
+#include <torch/csrc/lazy/core/metrics.h>
 
 #include <chrono>
 
@@ -184,6 +185,12 @@ void writeDumps(const ChosenProgram &chosen, const Graph &graph,
     saveGraph(file, config().save_tensors_format.get(), snapshot());
 }
 
+void noteMemoryHit(Program &program) {
+  count(Counter::program_memory_hits);
+  TORCH_LAZY_COUNTER("CachedCompile", 1);
+  program.noteReuse();
+}
+
 /// Whether it may run as it is. What a capture records is what it will replay.
 bool mayUse(const Program &program) {
   return !program.isPlaceholder() ||
@@ -217,8 +224,7 @@ ChosenProgram chooseProgram(const Graph &graph, const Roots &roots,
     chosen.program = findProgram(hash);
     bool mayRun = chosen.program && mayUse(*chosen.program);
     if (mayRun && !isWatched && !isQueueFull()) {
-      count(Counter::program_memory_hits);
-      chosen.program->noteReuse();
+      noteMemoryHit(*chosen.program);
       return chosen;
     }
     bool wasInMemory = true;
@@ -244,10 +250,10 @@ ChosenProgram chooseProgram(const Graph &graph, const Roots &roots,
     for (size_t i = 0; i < donatable.size(); ++i)
       isUnchanged &= donatable[i] || !chosen.donatable[i];
     if (isUnchanged) {
-      if (wasInMemory) {
-        count(Counter::program_memory_hits);
-        chosen.program->noteReuse();
-      }
+      if (wasInMemory)
+        noteMemoryHit(*chosen.program);
+      else
+        TORCH_LAZY_COUNTER("UncachedCompile", 1);
       return chosen;
     }
     chosen.donatable.assign(donatable.size(), false);

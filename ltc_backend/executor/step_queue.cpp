@@ -26,13 +26,6 @@ namespace {
 
 class Queue {
 public:
-  void checkNotForked() const {
-    TORCH_CHECK(!isForked,
-                "Device 'lazy' can't be used in a process forked "
-                "from one that used it: its worker thread is missing here; "
-                "start processes with the 'spawn' method instead.");
-  }
-
   void push(ScheduledStep step) {
     {
       std::lock_guard<std::mutex> lock(mutex);
@@ -99,7 +92,7 @@ public:
   /// After a fork the worker doesn't exist in the child; joining or
   /// destroying its handle would end the process.
   void noteFork() {
-    isForked = true;
+    isWorkerMissing = true;
     new (&worker) std::thread;
     new (&traceLock) TraceLock; // its owner may not exist either
   }
@@ -244,7 +237,6 @@ private:
   std::deque<ScheduledStep> steps;
   size_t inFlight = 0;
   bool isEnding = false;
-  std::atomic<bool> isForked{false};
   StepErrorPtr firstError; // that may not have been raised yet
   std::thread worker;
 };
@@ -262,7 +254,6 @@ Queue &queue() {
 
 void torch_ltc::checkMaySchedule() {
   checkMayWait();
-  queue().checkNotForked();
 }
 
 bool torch_ltc::isQueueFull() { return queue().isFull(); }

@@ -7,6 +7,7 @@
 #include "events/guards.h"
 #include "events/ledger.h"
 #include "events/metrics.h"
+#include "events/op_counters.h"
 #include "events/op_error.h"
 #include "executor/live_tensors.h"
 #include "executor/step_executor.h"
@@ -332,6 +333,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   row.seconds = stopwatch.seconds();
   explainFallback(row, fallbackLedger().add(row));
   count(Counter::fallback_calls);
+  countEagerOp(row.op);
   recordTime(Timer::fallback, row.seconds);
 }
 

@@ -1,13 +1,19 @@
-//===- running_step.h - Whether this thread runs a step ---------*- C++ -*-===//
+//===- running_step.h - Whether a thread may wait for a step ----*- C++ -*-===//
 
 #ifndef TORCH_LTC_MEMORY_RUNNING_STEP_H
 #define TORCH_LTC_MEMORY_RUNNING_STEP_H
 
 #include <c10/util/Exception.h>
 
+#include <atomic>
+
 namespace torch_ltc {
 
 inline thread_local bool isRunningStep = false;
+
+/// In a process that was forked from one that had run steps: its threads
+/// aren't there.
+inline std::atomic<bool> isWorkerMissing{false};
 
 /// Lives while the thread runs a step. What runs in it (a registered backend's
 /// function, a custom op's kernel) would wait for itself if it waited for
@@ -21,6 +27,10 @@ public:
 };
 
 inline void checkMayWait() {
+  TORCH_CHECK(!isWorkerMissing,
+              "Device 'lazy' can't be used in a process forked from one that "
+              "used it: its worker thread is missing here; start processes "
+              "with the 'spawn' method, or give them CPU tensors (x.cpu()).");
   TORCH_CHECK(!isRunningStep,
               "Device 'lazy' can't be used by what runs in one of its steps (a "
               "registered backend's function, a custom op's kernel): use the "

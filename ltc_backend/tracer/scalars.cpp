@@ -1,4 +1,4 @@
-//===- scalars.cpp - Reading one number -----------------------------------===//
+//===- scalars.cpp - Reading one number or bool ---------------------------===//
 
 #include "executor/live_tensors.h"
 #include "executor/step_executor.h"
@@ -15,8 +15,26 @@ at::Scalar localScalarDense(const at::Tensor &self) {
   return tensorDataOf(self)->data()->sharedTensor().item();
 }
 
+at::Tensor isAllTrue(const at::Tensor &self) { return at::all(self); }
+at::Tensor isAnyTrue(const at::Tensor &self) { return at::any(self); }
+
+/// A read: the answer is a Python bool.
+bool equal(const at::Tensor &self, const at::Tensor &other) {
+  TORCH_CHECK(self.device() == other.device(),
+              "Cannot compare two tensors on different devices. Got: ",
+              self.device(), " and ", other.device());
+  if (self.sizes() != other.sizes())
+    return false;
+  StepExecutor::get().materialise({self, other}, "aten::equal");
+  return at::equal(tensorDataOf(self)->data()->sharedTensor(),
+                   tensorDataOf(other)->data()->sharedTensor());
+}
+
 } // namespace
 
 void torch_ltc::registerScalarKernels(torch::Library &library) {
   library.impl("_local_scalar_dense", TORCH_FN(localScalarDense));
+  library.impl("_is_all_true", TORCH_FN(isAllTrue));
+  library.impl("_is_any_true", TORCH_FN(isAnyTrue));
+  library.impl("equal", TORCH_FN(equal));
 }

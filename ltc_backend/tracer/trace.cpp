@@ -3,6 +3,7 @@
 #include "tracer/trace.h"
 
 #include "events/metrics.h"
+#include "events/op_counters.h"
 #include "events/op_error.h"
 #include "executor/live_tensors.h"
 #include "executor/repeated_trace.h"
@@ -137,6 +138,7 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
   torch::lazy::NodePtr node;
   if (!isIntegerConvolutionForBackend(record, walk.promoted))
     node = trace.follow(call);
+  bool isReused = node != nullptr;
   if (!node) {
     AttributeListPtr attributes = internAttributes(record.id, call.words);
     std::vector<torch::lazy::Shape> shapes =
@@ -165,6 +167,7 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
       (walk.hasStridedOperand && rule != StrideRule::Contiguous))
     setGeometries(rule, record, arguments, results);
   count(Counter::traced_ops);
+  countTracedOp(record, isReused);
   StepExecutor::get().noteTracedOp();
   return results;
 }

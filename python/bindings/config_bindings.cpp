@@ -38,8 +38,13 @@ py::list options() {
 OptionValue toOptionValue(const py::object &value) {
   if (py::isinstance<py::bool_>(value))
     return value.cast<bool>();
-  if (py::isinstance<py::int_>(value))
-    return value.cast<int64_t>();
+  if (py::isinstance<py::int_>(value)) {
+    int overflow = 0;
+    int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+    if (overflow)
+      throw py::value_error("An option is an int of 64 bits at most.");
+    return number;
+  }
   if (py::isinstance<py::str>(value))
     return value.cast<std::string>();
   throw py::value_error("An option is a bool, an int or a str, not a " +

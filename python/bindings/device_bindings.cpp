@@ -7,6 +7,7 @@
 #include "executor/step_executor.h"
 #include "lowering/background_compiler.h"
 #include "lowering/compiler_library.h"
+#include "memory/running_step.h"
 #include "tracer/autocast.h"
 #include "tracer/custom_ops.h"
 
@@ -56,6 +57,7 @@ void torch_ltc::bindDevice(py::module_ &module) {
         py::cpp_function([] { shutDown(); }, NoGil()));
   });
   module.def("is_initialized", &isInitialized);
+  module.def("is_in_bad_fork", [] { return isWorkerMissing.load(); });
   module.def("build_info", &buildInfo);
   module.def("load_compiler", &loadCompiler, NoGil());
   module.def("register_new_custom_ops", &registerNewCustomOps);

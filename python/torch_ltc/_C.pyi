@@ -27,6 +27,8 @@ def initialize() -> None:
     kept until there is one) and its default used."""
 
 def is_initialized() -> bool: ...
+def is_in_bad_fork() -> bool:
+    """Whether the process was forked from one that had run steps."""
 
 class BuildInfo(TypedDict):
     version: str  # of torch_ltc

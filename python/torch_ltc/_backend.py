@@ -70,11 +70,14 @@ def _load() -> str:
 def _connect() -> None:
     """Python-side registrations, after the C++ ones."""
     from torch_ltc import (
+        accelerator,
         autocast,
         custom_ops,
         device_module,
         device_names,
         formulas,
+        interchange,
+        lazy_computation,
         modules,
         naming,
         nested_tensors,
@@ -90,6 +93,7 @@ def _connect() -> None:
     device_module.install()
     device_names.install()
     autocast.install()
+    accelerator.install()
     modules.install()
     nested_tensors.install()
     formulas.install()
@@ -100,6 +104,8 @@ def _connect() -> None:
     serialization.install()
     tied_parameters.install()
     storages.install()
+    interchange.install()
+    lazy_computation.install()
     transforms.install()
     bindings().set_backend_finder(_find_backend)
     naming.refresh()

@@ -216,6 +216,11 @@ def lockstep(tolerance: float | None = None) -> Iterator[None]:
 
 def _program(target: int | str) -> str:
     """The hash of a step's or of an abbreviated program."""
+    if isinstance(target, bool) or not isinstance(target, (int, str)):
+        raise TypeError(
+            "A step's number or the beginning of a program's hash was expected, but "
+            f"got {target!r:.60}."
+        )
     backend = bindings()
     if isinstance(target, str):
         known = [entry["program"] for entry in backend.compile_log()]

@@ -144,7 +144,7 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 
 
 def _is_in_bad_fork() -> bool:
-    return False
+    return is_available() and _backend.bindings().is_in_bad_fork()
 
 
 # -- random numbers --------------------------------------------------------

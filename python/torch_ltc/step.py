@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 import torch._lazy
+import torch._lazy.config
 import torch._lazy.ts_backend
 from torch._lazy.closure import add_step_closure as _torch_add_step_closure
 from torch._lazy.closure import run_step_closures
@@ -17,6 +18,8 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from torch_ltc import optimizers
 from torch_ltc._backend import bindings
+from torch_ltc.argument_checks import check_bool, check_callable, check_device
+from torch_ltc.config import config
 
 
 class _Ends(threading.local):
@@ -33,6 +36,8 @@ def mark_step(device: str = "", wait: bool = False) -> None:
     Needed only where no optimizer steps, such as an evaluation loop.
     `wait=True` returns when the results are there.
     """
+    check_device("mark_step", device)
+    check_bool("mark_step", "wait", wait)
     if _ends.later:
         return
     bindings().mark_step(str(device), wait)
@@ -42,6 +47,10 @@ def mark_step(device: str = "", wait: bool = False) -> None:
 def wait_device_ops(devices: Any = None) -> None:
     """Waits until everything scheduled has run; raises a step's error.
     `devices` is accepted for `torch._lazy`'s sake: there is one queue."""
+    for device in (
+        [devices] if isinstance(devices, (str, torch.device)) else devices or ()
+    ):
+        check_device("wait_device_ops", device)
     bindings().wait_device_ops()
 
 
@@ -53,15 +62,23 @@ def wait_for_compilations() -> None:
 
 def sync(tensors: Any, devices: Any = None, wait: bool = True) -> None:
     """Computes exactly these tensors (any nesting) in one program."""
-    flat = [t for t in tree_flatten(tensors)[0] if _is_lazy(t)]
+    check_bool("sync", "wait", wait)
+    flat = tree_flatten(tensors)[0]
+    for value in flat:
+        if value is not None and not isinstance(value, torch.Tensor):
+            raise TypeError(
+                "torch_ltc.sync takes tensors, in any nesting of lists, tuples and "
+                f"dicts, but got {value!r:.60}."
+            )
+    flat = [tensor for tensor in flat if _is_lazy(tensor)]
     if flat:
         bindings().sync_tensors(flat, wait)
 
 
 def to_cpu(tensors: Any, devices: Any = None) -> Any:
     """CPU copies of lazy tensors (any nesting) with a single sync."""
-    sync(tensors)
     flat, spec = tree_flatten(tensors)
+    sync([value for value in flat if _is_lazy(value)])
     return tree_unflatten([t.cpu() if _is_lazy(t) else t for t in flat], spec)
 
 
@@ -71,6 +88,13 @@ def add_step_closure(
     """Runs `closure(*args)` after the next end of step, when the tensors among
     `args` can be read without cutting the graph; `run_async` does it in a
     thread of its own, in order."""
+    check_callable("add_step_closure", "closure", closure)
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(
+            "torch_ltc.add_step_closure: args is a tuple of the closure's arguments, "
+            f"but got {args!r:.60}."
+        )
+    check_bool("add_step_closure", "run_async", run_async)
     _torch_add_step_closure(closure, args, run_async)
 
 
@@ -100,14 +124,21 @@ def _after_optimizer_step(optimizer, args, kwargs) -> None:
                 return
 
 
-def _refuse_torchscript_backend() -> None:
-    # torch 2.13 lets a second backend overwrite the first one's kernels and
-    # then throws from the dispatcher.
-    raise RuntimeError(
-        "torch._lazy.ts_backend.init() can't be called: torch_ltc is this "
-        "process's lazy backend already; start Python with "
-        "TORCH_DEVICE_BACKEND_AUTOLOAD=0 to use the TorchScript backend."
-    )
+def _keep_this_backend() -> None:
+    """`torch._lazy.ts_backend.init()`: a process has one backend, and its device
+    is initialised. torch 2.13's own would overwrite the kernels and throw."""
+
+
+def _get_force_fallback() -> str:
+    return config.force_fallback
+
+
+def _set_force_fallback(configval: str) -> None:
+    config.force_fallback = configval
+
+
+def _set_reuse_ir(val: bool) -> None:
+    config.reuse_traces = val
 
 
 def install() -> None:
@@ -119,4 +150,7 @@ def install() -> None:
     torch._lazy.wait_device_ops = wait_device_ops
     torch._lazy.sync_multi = sync
     torch._lazy.to_cpu = to_cpu
-    torch._lazy.ts_backend.init = _refuse_torchscript_backend
+    torch._lazy.ts_backend.init = _keep_this_backend
+    torch._lazy.config.get_force_fallback = _get_force_fallback
+    torch._lazy.config.set_force_fallback = _set_force_fallback
+    torch._lazy.config.set_reuse_ir = _set_reuse_ir

@@ -1,0 +1,81 @@
+"""torch.accelerator in programs that use device lazy."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_ltc
+from subprocesses import run_python
+
+WAYS = {
+    "a tensor": "x = torch.ones(2, device='lazy')",
+    "the default device": "torch.set_default_device('lazy')",
+    "the option": "torch_ltc.config.accelerator = True",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_who_uses_the_device_has_an_accelerator(way: str) -> None:
+    program = f"""
+import torch, torch_ltc
+print(torch.accelerator.current_accelerator(), torch.accelerator.is_available())
+{WAYS[way]}
+print(torch.accelerator.current_accelerator(), torch.accelerator.device_count())
+"""
+    assert run_python(program).stdout.split() == ["None", "False", "lazy", "1"]
+
+
+def test_the_environment() -> None:
+    program = "import torch; print(torch.accelerator.current_accelerator())"
+    assert run_python(program, TORCH_LTC_ACCELERATOR="1").stdout.strip() == "lazy"
+
+
+@pytest.fixture
+def tensor() -> torch.Tensor:
+    return torch.ones(3, device="lazy") + 1
+
+
+def test_its_functions(tensor: torch.Tensor) -> None:
+    accelerator = torch.accelerator
+    assert accelerator.current_accelerator(check_available=True).type == "lazy"
+    assert accelerator.current_device_index() == 0
+    accelerator.set_device_index("lazy:0")
+    with accelerator.device_index(0):
+        pass
+    assert torch.float32 in accelerator.get_device_capability()["supported_dtypes"]
+    torch.ones(1000, device="lazy").sum().item()
+    assert 0 < accelerator.memory_allocated() <= accelerator.max_memory_allocated()
+    assert accelerator.memory_reserved() >= accelerator.memory_allocated()
+    free, total = accelerator.get_memory_info()
+    assert 0 < free <= total
+    accelerator.reset_peak_memory_stats()
+    accelerator.empty_cache()
+    assert tensor.tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda: torch.accelerator.synchronize(),
+        lambda: torch.accelerator.synchronize("lazy"),
+        lambda: torch.accelerator.current_stream().synchronize(),
+    ],
+)
+def test_waiting_computes(wait, tensor: torch.Tensor) -> None:
+    wait()
+    before = torch_ltc.metrics()["executions"]
+    assert tensor.tolist() == [2.0] * 3
+    assert torch_ltc.metrics()["executions"] == before
+
+
+@pytest.mark.parametrize("device", [1, "lazy:1", "cuda"])
+def test_other_devices(device, tensor: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match="lazy"):
+        torch.accelerator.set_device_index(
+            torch.device(device, 0) if device == "cuda" else device
+        )
+
+
+def test_host_memory_needs_no_pinning(tensor: torch.Tensor) -> None:
+    x = torch.ones(2)
+    assert x.pin_memory() is x

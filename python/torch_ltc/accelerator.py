@@ -1,0 +1,124 @@
+"""`torch.accelerator` is device lazy in a program that uses it.
+
+PyTorch (2.13) lists in C++ which devices can be the accelerator; `torch.accelerator` is
+Python over functions of `torch._C`, which are replaced. A CUDA device (or another one of
+that list) stays the accelerator where there is one. Otherwise it is device lazy once the
+program has made a lazy tensor or the device the default one, or from the start with
+option `accelerator`: installing the package alone moves no program to the device.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torch_ltc import device_module
+from torch_ltc._backend import bindings
+
+_original: Callable[[], torch.device | None] = torch._C._accelerator_getAccelerator
+_is_used = False
+
+
+def _is_lazy_the_accelerator() -> bool:
+    global _is_used
+    if _original() is not None:
+        return False
+    backend = bindings()
+    _is_used = (
+        _is_used
+        or backend.config_get("accelerator")
+        or backend.memory_stats()["live_tensors"] > 0
+        or torch.get_default_device().type == "lazy"
+    )
+    return _is_used
+
+
+def _current() -> torch.device | None:
+    return torch.device("lazy") if _is_lazy_the_accelerator() else _original()
+
+
+def _select(index: int) -> int:
+    device_module.set_device(index)
+    return 0
+
+
+def _stream(index: int) -> torch.Stream:
+    device_module.set_device(index)
+    return torch.Stream(device="lazy:0")
+
+
+def _capability(index: int) -> dict[str, Any]:
+    device_module.set_device(index)
+    integers = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32}
+    floats = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+    return {"supported_dtypes": {*integers, torch.int64, *floats}}
+
+
+def _statistics(index: int) -> dict[str, Any]:
+    stats = device_module.memory_stats(index)
+    current, peak = stats["allocated_bytes"], stats["peak_allocated_bytes"]
+    kept = current + stats["cached_bytes"]
+    return {
+        "allocated_bytes": {"all": {"current": current, "peak": peak}},
+        "reserved_bytes": {"all": {"current": kept, "peak": max(kept, peak)}},
+    }
+
+
+def _memory(index: int) -> tuple[int, int]:
+    """Free and all, of the machine."""
+    device_module.set_device(index)
+    page = os.sysconf("SC_PAGE_SIZE")
+    return page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
+
+
+#: Of `torch._C`, without "_accelerator_".
+_REPLACED: dict[str, Callable[..., Any]] = {
+    "emptyCache": device_module.empty_cache,
+    "emptyHostCache": lambda: None,
+    "exchangeDevice": _select,
+    "getDeviceCapability": _capability,
+    "getDeviceIndex": device_module.current_device,
+    "getDeviceStats": _statistics,
+    "getMemoryInfo": _memory,
+    "getStream": _stream,
+    "isAllocatorInitialized": lambda: True,
+    "maybeExchangeDevice": _select,
+    "resetAccumulatedStats": device_module.set_device,
+    "resetPeakStats": device_module.reset_peak_memory_stats,
+    "setDeviceIndex": device_module.set_device,
+    "setStream": lambda stream: device_module.set_device(stream.device_index),
+    "synchronizeDevice": device_module.synchronize,
+}
+
+
+def _wrap(original: Callable, ours: Callable) -> Callable:
+    @functools.wraps(original)
+    def function(*args: Any) -> Any:
+        return ours(*args) if _is_lazy_the_accelerator() else original(*args)
+
+    return function
+
+
+def _wrap_pin_memory(original: Callable) -> Callable:
+    """Host memory is the device's: nothing has to be pinned for a copy to it, which
+    a DataLoader with `pin_memory=True` asks for where there is an accelerator."""
+
+    @functools.wraps(original)
+    def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+        if device is None and self.is_cpu and _is_lazy_the_accelerator():
+            return self
+        return original(self) if device is None else original(self, device)
+
+    return pin_memory
+
+
+def install() -> None:
+    torch._C._accelerator_getAccelerator = _current
+    torch.Tensor.pin_memory = _wrap_pin_memory(torch.Tensor.pin_memory)  # type: ignore
+    for name, ours in _REPLACED.items():
+        name = f"_accelerator_{name}"
+        setattr(torch._C, name, _wrap(getattr(torch._C, name), ours))

@@ -1,0 +1,38 @@
+"""One sentence for an argument that a public function can't take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def check_bool(function: str, name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(
+            f"torch_ltc.{function}: {name} is True or False, but got {value!r:.60}."
+        )
+
+
+def check_callable(function: str, name: str, value: Any) -> None:
+    if not callable(value):
+        raise TypeError(
+            f"torch_ltc.{function}: {name} is a function, but got {value!r:.60}."
+        )
+
+
+def check_device(function: str, device: Any) -> None:
+    """ "" and None stand for the device that there is."""
+    if device is None or (isinstance(device, str) and device == ""):
+        return
+    if not isinstance(device, (str, torch.device)):
+        raise TypeError(
+            f"torch_ltc.{function}: a device is 'lazy' or torch.device('lazy'), but "
+            f"got {device!r:.60}."
+        )
+    # Compared as text: torch's parser has an error of several lines.
+    if str(device) not in ("lazy", "lazy:0"):
+        raise ValueError(
+            f"torch_ltc.{function}: there is one device, 'lazy:0', but got "
+            f"'{device!s:.60}'."
+        )
