@@ -49,7 +49,9 @@ class _Attention(nn.Module):
 
 
 class _Loss(nn.Module):
-    def __init__(self, loss: Callable[..., torch.Tensor], targets: torch.Tensor) -> None:
+    def __init__(
+        self, loss: Callable[..., torch.Tensor], targets: torch.Tensor
+    ) -> None:
         super().__init__()
         self.layer, self.loss = nn.Linear(6, 4), loss
         self.register_buffer("targets", targets)

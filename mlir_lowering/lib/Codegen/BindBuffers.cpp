@@ -23,10 +23,10 @@ MemRefType memrefOf(Type type) {
   return MemRefType::get({}, type); // a scalar parameter
 }
 
-/// Writes the results to the memory that follows the operands. First as tensors:
-/// MLIR 22 eliminates empty tensors in favour of a destination, and only for a
-/// tensor it sees that another result, which began in the same empty tensor,
-/// lies there too and is yet to be read.
+/// Writes the results to the memory that follows the operands. First as
+/// tensors: MLIR 22 eliminates empty tensors in favour of a destination, and
+/// only for a tensor it sees that another result, which began in the same empty
+/// tensor, lies there too and is yet to be read.
 void putInDestinations(OpBuilder &builder, func::ReturnOp terminator,
                        ArrayRef<BlockArgument> memory) {
   Location loc = terminator.getLoc();

@@ -40,7 +40,9 @@ bool LoopEmitter::isSum(unsigned member) {
   if (op->getNumResults() != 1)
     return false;
   BlockArgument accumulator = op.getRegionOutputArgs()[0];
-  auto add = op.getBody()->getTerminator()->getOperand(0)
+  auto add = op.getBody()
+                 ->getTerminator()
+                 ->getOperand(0)
                  .getDefiningOp<arith::AddFOp>();
   return add && accumulator.hasOneUse() &&
          llvm::is_contained(add->getOperands(), accumulator);
@@ -95,9 +97,8 @@ void LoopEmitter::emitWideResults(const Nest &nest,
   unsigned member = accumulation.member;
   enterKeptLoops(nest, member);
   Type narrow = getElementTypeOrSelf(opOf(member)->getResult(0).getType());
-  storeResult(
-      member, 0,
-      arith::TruncFOp::create(builder, loc, narrow, loadWide(member)));
+  storeResult(member, 0,
+              arith::TruncFOp::create(builder, loc, narrow, loadWide(member)));
 }
 
 Value LoopEmitter::loadWide(unsigned member) {
@@ -185,8 +186,8 @@ void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
       finishAccumulation(accumulation);
 }
 
-/// The loop of a level. Where it adds up many terms, it is a loop over blocks of
-/// them, and so on.
+/// The loop of a level. Where it adds up many terms, it is a loop over blocks
+/// of them, and so on.
 void LoopEmitter::emitBlocks(const Nest &nest, unsigned level, Value low,
                              Value high, int64_t size, bool isPart,
                              SmallVectorImpl<Accumulation> &accumulations) {
@@ -255,8 +256,8 @@ void LoopEmitter::emitLoop(const Nest &nest, unsigned level, Value low,
   take(loop.getResults());
   for (auto [accumulation, sum] : llvm::zip_equal(open, before))
     if (sum)
-      accumulation->values[0] = arith::AddFOp::create(
-          builder, loc, sum, accumulation->values[0]);
+      accumulation->values[0] =
+          arith::AddFOp::create(builder, loc, sum, accumulation->values[0]);
 }
 
 /// One body for all points of the unrolled axes and of the jammed loop.

@@ -90,9 +90,9 @@ bool isStatic(tensor::InsertSliceOp insert) {
 std::optional<int64_t> contiguousOffset(tensor::InsertSliceOp insert) {
   int64_t offset = 0;
   bool whole = false;
-  for (auto [first, size, stride, full] :
-       llvm::zip_equal(insert.getStaticOffsets(), insert.getStaticSizes(),
-                       insert.getStaticStrides(), insert.getType().getShape())) {
+  for (auto [first, size, stride, full] : llvm::zip_equal(
+           insert.getStaticOffsets(), insert.getStaticSizes(),
+           insert.getStaticStrides(), insert.getType().getShape())) {
     if ((size > 1 && stride != 1) || (whole && size != full))
       return std::nullopt;
     whole |= size > 1;
@@ -131,8 +131,8 @@ public:
       return joined;
     std::optional<unsigned> dim = insertedDimension(chain.front());
     bool isCommon = dim && llvm::all_of(chain, [&](auto insert) {
-      return insertedDimension(insert) == dim;
-    });
+                      return insertedDimension(insert) == dim;
+                    });
     if (!isCommon)
       return {};
     if (Value joined = joinIndices(*dim))
@@ -159,9 +159,8 @@ private:
 
   /// [outer, indices, inner] as a join of [outer, inner] tensors.
   Value joinIndices(unsigned dim) {
-    bool areSingle = llvm::all_of(chain, [&](auto insert) {
-      return insert.getStaticSizes()[dim] == 1;
-    });
+    bool areSingle = llvm::all_of(
+        chain, [&](auto insert) { return insert.getStaticSizes()[dim] == 1; });
     if (!areSingle)
       return {};
     int64_t count = type.getDimSize(dim), outer = 1, inner = 1;
@@ -200,10 +199,10 @@ private:
     while (parts.size() > 1) {
       SmallVector<Value> joined;
       for (size_t i = 0; i < parts.size(); i += kMostInsertions)
-        joined.push_back(insertAll(
-            ArrayRef(parts).slice(
-                i, std::min(kMostInsertions, parts.size() - i)),
-            dim));
+        joined.push_back(
+            insertAll(ArrayRef(parts).slice(
+                          i, std::min(kMostInsertions, parts.size() - i)),
+                      dim));
       parts = std::move(joined);
     }
     return parts[0];
@@ -270,11 +269,11 @@ private:
     Operation *def = source.getDefiningOp();
     if (!def || !isa<linalg::FillOp, tensor::EmptyOp>(def))
       return {};
-    Value range = tensor::EmptyOp::create(builder, loc, size,
-                                          type.getElementType());
+    Value range =
+        tensor::EmptyOp::create(builder, loc, size, type.getElementType());
     if (auto fill = dyn_cast<linalg::FillOp>(def))
-      range =
-          linalg::FillOp::create(builder, loc, fill.value(), range).getResult(0);
+      range = linalg::FillOp::create(builder, loc, fill.value(), range)
+                  .getResult(0);
     return range;
   }
 
@@ -336,7 +335,8 @@ private:
 
 /// A slice of a tensor with an insertion beside it: a slice of what is below.
 void bypassInsertions(tensor::ExtractSliceOp slice) {
-  while (auto insert = slice.getSource().getDefiningOp<tensor::InsertSliceOp>()) {
+  while (auto insert =
+             slice.getSource().getDefiningOp<tensor::InsertSliceOp>()) {
     bool isDisjoint = false;
     auto end = [](int64_t first, int64_t size, int64_t stride) {
       return first + (size - 1) * stride + 1;

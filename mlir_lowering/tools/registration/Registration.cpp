@@ -66,13 +66,17 @@ llvm::ArrayRef<StageStep> torch_ltc::stageSteps() {
       "ltc-mlir-verify-backend-contract", "ltc-mlir-export-operators"};
   static const StringRef toLinalg[] = {"ltc-mlir-convert-torch-to-linalg",
                                        "ltc-mlir-expand-library-calls"};
-  static const StringRef toKernels[] = {
-      "ltc-mlir-select-library-calls", "ltc-mlir-combine-products",
-      "ltc-mlir-normalize-ops",        "ltc-mlir-join-insertions",
-      "ltc-mlir-split-reductions",     "ltc-mlir-duplicate-producers",
-      "ltc-mlir-group-ops",            "ltc-mlir-recompute-values",
-      "ltc-mlir-group-program",        "ltc-mlir-outline-kernels",
-      "ltc-mlir-deduplicate-kernels"};
+  static const StringRef toKernels[] = {"ltc-mlir-select-library-calls",
+                                        "ltc-mlir-combine-products",
+                                        "ltc-mlir-normalize-ops",
+                                        "ltc-mlir-join-insertions",
+                                        "ltc-mlir-split-reductions",
+                                        "ltc-mlir-duplicate-producers",
+                                        "ltc-mlir-group-ops",
+                                        "ltc-mlir-recompute-values",
+                                        "ltc-mlir-group-program",
+                                        "ltc-mlir-outline-kernels",
+                                        "ltc-mlir-deduplicate-kernels"};
   static const StringRef toLlvm[] = {
       "ltc-mlir-lower-to-loops", "ltc-mlir-bind-buffers",
       "ltc-mlir-lower-copies", "ltc-mlir-expand-math"};

@@ -83,8 +83,7 @@ Value torch_ltc::emitHardtanh(ElementwiseBody &s) {
 /// (grad_output, self, min_val, max_val)
 Value torch_ltc::emitHardtanhBackward(ElementwiseBody &s) {
   Value x = s.arg(1);
-  Value inside =
-      s.logicalAnd(greater(s, x, s.arg(2)), less(s, x, s.arg(3)));
+  Value inside = s.logicalAnd(greater(s, x, s.arg(2)), less(s, x, s.arg(3)));
   return s.select(inside, s.arg(0), s.integer(0));
 }
 
@@ -135,8 +134,7 @@ Value torch_ltc::emitHardshrink(ElementwiseBody &s) {
 /// (grad, self, lambda)
 Value torch_ltc::emitHardshrinkBackward(ElementwiseBody &s) {
   Value x = s.arg(1), lambda = s.arg(2);
-  Value isLarge =
-      s.logicalOr(less(s, x, s.neg(lambda)), greater(s, x, lambda));
+  Value isLarge = s.logicalOr(less(s, x, s.neg(lambda)), greater(s, x, lambda));
   return s.select(isLarge, s.arg(0), s.constant(0));
 }
 
@@ -303,8 +301,8 @@ static Value normalCdf(ElementwiseBody &s, Value x) {
 Value torch_ltc::emitGelu(ElementwiseBody &s) {
   Value x = s.arg(0);
   if (s.op.string(1) != "tanh") {
-    // Eager's kernels overflow where 2 x does, but of float64; except of float16
-    // their error function has no value at infinities.
+    // Eager's kernels overflow where 2 x does, but of float64; except of
+    // float16 their error function has no value at infinities.
     Value twice = twiceNormalCdf(s, x), half = s.constant(0.5);
     if (!s.dtype.isF32())
       return s.mul(s.mul(x, half), twice);

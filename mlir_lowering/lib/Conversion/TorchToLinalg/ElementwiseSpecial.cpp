@@ -56,9 +56,9 @@ Value torch_ltc::emitErfinv(ElementwiseBody &s) {
     for (int step = 0; step < 2; ++step) {
       Value slope = d.mul(d.exp(d.neg(d.square(y))), d.constant(slopeAtZero));
       // Near 1 the complements have the digits.
-      Value error = d.select(isNearOne,
-                             d.sub(d.sub(one, a), d.unary<math::ErfcOp>(y)),
-                             d.sub(d.unary<math::ErfOp>(y), a));
+      Value error =
+          d.select(isNearOne, d.sub(d.sub(one, a), d.unary<math::ErfcOp>(y)),
+                   d.sub(d.unary<math::ErfOp>(y), a));
       Value newton = d.div(error, slope);
       y = d.sub(y, d.div(newton, d.add(one, d.mul(y, newton))));
     }

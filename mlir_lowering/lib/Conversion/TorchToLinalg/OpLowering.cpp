@@ -139,8 +139,7 @@ bool OpLowering::boolean(unsigned position) const {
 }
 
 StringRef OpLowering::string(unsigned position) const {
-  if (auto constant =
-          element(position).getDefiningOp<torch::ConstantStrOp>())
+  if (auto constant = element(position).getDefiningOp<torch::ConstantStrOp>())
     return constant.getValueAttr().getValue();
   isContradictory = true;
   return "";

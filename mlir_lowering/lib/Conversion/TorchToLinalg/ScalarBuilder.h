@@ -124,7 +124,8 @@ private:
       return unary<LogOp>(a);
     Value zero = constant(0), isSmall = isDenormalOrLess(a);
     Value scaled = select(isSmall, mul(a, constant(0x1p24)), a);
-    return sub(unary<LogOp>(scaled), select(isSmall, constant(24 * ofTwo), zero));
+    return sub(unary<LogOp>(scaled),
+               select(isSmall, constant(24 * ofTwo), zero));
   }
   Value isDenormalOrLess(Value a);
   Value castFloatToInteger(Value value, IntegerType to);
