@@ -117,3 +117,13 @@ def test_dropout_does_not_recompile() -> None:
         torch_ltc.wait_device_ops()
     programs = [entry["program"] for entry in torch_ltc.step_log()[-3:]]
     assert len(set(programs)) == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.float32, torch.bool])
+def test_bernoulli_is_drawn_in_the_type_of_out(dtype: torch.dtype) -> None:
+    def run(device: str) -> torch.Tensor:
+        torch.manual_seed(5)
+        out = torch.empty(20, dtype=dtype, device=device)
+        return torch.bernoulli(torch.full((20,), 0.5, device=device), out=out).cpu()
+
+    assert torch.equal(run("lazy"), run("cpu"))

@@ -8,7 +8,6 @@ from subprocesses import run_python
 from torch import nn
 
 SENTENCES = {
-    "quantize_per_tensor": lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
     "nested": lambda x: torch.nested.nested_tensor([x[0], x[1]]),
     "nested on the device": lambda x: torch.nested.nested_tensor(
         [torch.ones(2), torch.ones(3)], device="lazy"
@@ -42,22 +41,6 @@ def test_one_sentence(make) -> None:
     assert (x + 1).sum().isfinite().item()  # nothing is lost
 
 
-EARLY = """
-import torch, warnings
-import torch_ltc
-warnings.simplefilter("ignore")
-for make in (
-    lambda: torch.empty(3, device="lazy", dtype=torch.qint8),
-):
-    try:
-        make()
-    except NotImplementedError as error:
-        assert str(error).startswith("Device 'lazy' has no "), error
-    else:
-        raise AssertionError("not refused")
-"""
-
-
 SPARSE_FIRST = """
 import torch, warnings
 import torch_ltc
@@ -87,10 +70,6 @@ def test_nested_tensors_of_the_cpu_stay(layout: torch.layout) -> None:
 def test_the_sentence_names_the_line() -> None:
     with pytest.raises(NotImplementedError, match=r"pad_seq.*refused_layouts\.py:\d+"):
         torch.nested.nested_tensor([torch.ones(2)], device="lazy")
-
-
-def test_before_there_is_a_lazy_tensor() -> None:
-    run_python(EARLY)
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -213,11 +213,6 @@ def test_data_pointer_is_refused() -> None:
         torch.ones(3, device="lazy").numpy()
 
 
-def test_quantised_is_refused() -> None:
-    with pytest.raises(NotImplementedError, match="quantised"):
-        torch.quantize_per_tensor(torch.ones(2, device="lazy"), 0.1, 0, torch.qint8)
-
-
 def test_out_of_memory_is_an_exception() -> None:
     with pytest.raises(RuntimeError):
         torch.empty(1 << 60, device="lazy").fill_(1).sum().item()
@@ -249,3 +244,38 @@ def test_a_traced_value_has_no_storage() -> None:
         x.exp()
     assert ".to(" in message(caught)
     assert x.exp().tolist() == torch.ones(3).exp().tolist()
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda: torch.empty(3, device="meta").to("lazy"),
+        lambda: torch.zeros(3, device="lazy").copy_(torch.empty(3, device="meta")),
+        lambda: nn.Linear(3, 4, device="meta").to("lazy"),
+    ],
+)
+def test_meta_tensors_have_nothing_to_copy(move) -> None:
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+        move()
+
+
+MIXED = {
+    "elementwise": lambda a, b: a + b,
+    "product": lambda a, b: a @ b,
+    "list": lambda a, b: torch.cat([a, b]),
+    "no row": lambda a, b: torch.linalg.solve(a, b),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_tensors_of_two_devices(name: str) -> None:
+    a, b = torch.eye(2, device="lazy"), torch.eye(2)
+    with pytest.raises(
+        RuntimeError, match="Expected all tensors to be on the same device"
+    ):
+        MIXED[name](a, b)
+    with pytest.raises(
+        RuntimeError, match="Expected all tensors to be on the same device"
+    ):
+        MIXED[name](b, a)
+    assert (a + torch.tensor(1.0)).sum().item() == 6  # numbers may be there

@@ -228,3 +228,27 @@ def test_functionalize_of_the_cpu_is_as_it_was() -> None:
 
     x = dense("cpu", 2, 3)
     torch.testing.assert_close(torch.func.functionalize(function)(x), function(x))
+
+
+GRADIENTS = {
+    "to_dense": lambda a: a.to_dense(),
+    "sum": torch.sparse.sum,
+    "coalesced": lambda a: (a + a).coalesce().to_dense(),
+    "product": lambda a: torch.sparse.mm(a, torch.eye(2, dtype=a.dtype).to(a.device)),
+}
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradcheck(name: str, masked: bool) -> None:
+    """It writes into what an op of a sparse tensor returns."""
+
+    def run(device: str) -> bool | str:
+        x = torch.tensor([[1.0, 0.5], [2.0, 3.0]], dtype=torch.float64, device=device)
+        x = x.to_sparse().requires_grad_()
+        try:
+            return torch.autograd.gradcheck(GRADIENTS[name], (x,), masked=masked)
+        except ValueError as error:
+            return str(error)
+
+    assert run("lazy") == run("cpu")

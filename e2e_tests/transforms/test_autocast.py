@@ -135,6 +135,14 @@ def test_a_parameter_is_cast_once() -> None:
     assert weight.grad.dtype == torch.float32
 
 
+def test_the_device_may_have_its_index() -> None:
+    x = matrix("lazy")
+    with torch.autocast("lazy:0", dtype=BF16):
+        assert torch.is_autocast_enabled("lazy:0")
+        assert (x @ x).dtype == BF16
+    assert (x @ x).dtype == torch.float32
+
+
 def test_checkpoint_keeps_autocast() -> None:
     from torch.utils.checkpoint import checkpoint
 

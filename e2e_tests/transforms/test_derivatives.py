@@ -276,3 +276,26 @@ def test_custom_op_of_the_python_api() -> None:
         return [inputs.grad]
 
     compare(program, x34())
+
+
+@pytest.mark.parametrize("name", ["mul", "div", "add", "matmul"])
+def test_tangents_that_are_zero(name: str) -> None:
+    """A factor without a tangent has one without memory."""
+    function = {
+        "mul": lambda x: x * 1j,
+        "div": lambda x: x / torch.full_like(x, 2j, dtype=torch.complex64),
+        "add": lambda x: x + torch.ones_like(x, dtype=torch.complex64),
+        "matmul": lambda x: x.to(torch.complex64) @ torch.eye(2, device=x.device) * 1j,
+    }[name]
+
+    def run(device: str) -> torch.Tensor:
+        x = torch.tensor([0.5, 2.0], device=device)
+        return torch.func.jvp(function, (x,), (torch.ones_like(x),))[1].cpu()
+
+    try:
+        expected = run("cpu")
+    except RuntimeError as error:
+        with pytest.raises(type(error)):
+            run("lazy")
+    else:
+        torch.testing.assert_close(run("lazy"), expected)

@@ -11,6 +11,7 @@
 #include "events/op_error.h"
 #include "executor/live_tensors.h"
 #include "executor/step_executor.h"
+#include "fallback/quantized_tensors.h"
 #include "fallback/sparse_tensors.h"
 #include "ir/op_record.h"
 #include "memory/blocking.h"
@@ -20,6 +21,7 @@
 #include <ATen/FunctionalTensorWrapper.h>
 
 #include <algorithm>
+#include <cstring>
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -39,6 +41,8 @@ bool isWritten(const c10::Argument &argument) {
 void collectLazy(const IValue &value, std::vector<at::Tensor> &tensors) {
   auto add = [&](const at::Tensor &tensor) {
     if (!tensor.defined() || !tensor.device().is_lazy())
+      return;
+    if (isQuantized(tensor)) // its memory is there
       return;
     if (!isSparse(tensor))
       return tensors.push_back(tensor);
@@ -93,6 +97,9 @@ public:
     for (const SparseArgument &argument : sparse)
       if (argument.copy.is_same(result))
         return argument.original;
+    for (const auto &[original, alias] : quantized)
+      if (alias.is_same(result))
+        return original;
     return at::Tensor();
   }
 
@@ -115,9 +122,13 @@ public:
     for (const SparseArgument &argument : sparse)
       if (argument.written)
         storeSparse(argument.original, argument.copy, argument.parts);
+    for (const auto &[original, alias] : quantized)
+      storeQuantized(original, alias);
   }
 
-  bool hasSparse() const { return !sparse.empty(); }
+  /// Those have no functional wrappers, and their ops come here without
+  /// functionalisation.
+  bool hasOtherLayouts() const { return !sparse.empty() || !quantized.empty(); }
 
 private:
   struct SparseArgument {
@@ -149,9 +160,20 @@ private:
     return sparse.back().copy;
   }
 
+  at::Tensor quantizedToCpu(const at::Tensor &tensor) {
+    if (!tensor.device().is_lazy())
+      return tensor;
+    for (const auto &[original, alias] : quantized)
+      if (original.is_same(tensor))
+        return alias;
+    return quantized.emplace_back(tensor, cpuQuantized(tensor)).second;
+  }
+
   at::Tensor toCpu(const at::Tensor &tensor, bool written) {
     if (isSparse(tensor))
       return sparseToCpu(tensor, written);
+    if (isQuantized(tensor))
+      return quantizedToCpu(tensor);
     TensorDataPtr data = tensorDataOf(tensor);
     if (!data)
       return tensor;
@@ -177,6 +199,7 @@ private:
   std::vector<std::pair<at::Tensor, at::Tensor>> writtenTensors;
   std::vector<at::Tensor> shared;
   std::vector<SparseArgument> sparse;
+  std::vector<std::pair<at::Tensor, at::Tensor>> quantized;
 };
 
 at::Tensor tensorToLazy(at::Tensor result, const CpuArguments &arguments,
@@ -190,6 +213,10 @@ at::Tensor tensorToLazy(at::Tensor result, const CpuArguments &arguments,
     return result;
   if (isSparse(result))
     return lazySparse(result);
+  if (isQuantized(result))
+    return lazyQuantized(result);
+  if (result._is_zerotensor()) // has no memory
+    result = at::zeros(result.sizes(), result.options());
   bool shares = arguments.sharesMemory(result);
   std::optional<Strides> strides;
   if (!hasPackedStrides(result))
@@ -231,8 +258,7 @@ void checkLayout(const IValue &result, const std::string &opName) {
   if (!result.isTensor() || !result.toTensor().defined())
     return;
   const at::Tensor &tensor = result.toTensor();
-  const char *layout = tensor.is_quantized()             ? "quantised"
-                       : tensor.is_nested()              ? "nested"
+  const char *layout = tensor.is_nested()                ? "nested"
                        : tensor.layout() == c10::kMkldnn ? "oneDNN"
                                                          : nullptr;
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -242,12 +268,25 @@ void checkLayout(const IValue &result, const std::string &opName) {
       opSuffix(opName));
 }
 
-bool isSparseValue(const IValue &value) {
-  return value.isTensor() && isSparse(value.toTensor());
+bool isOfOtherLayout(const IValue &value) {
+  return value.isTensor() &&
+         (isSparse(value.toTensor()) || isQuantized(value.toTensor()));
 }
 
-/// Beside a sparse tensor of this device; but for numbers, and for copies from
-/// device to device.
+/// Ops that take tensors of the CPU beside those of any device: indices,
+/// lengths, and what is private to PyTorch's own composites.
+bool takesCpuTensors(const std::string &opName) {
+  if (!opName.starts_with("aten::"))
+    return true;
+  for (const char *name :
+       {"index", "_index", "_unsafe_index", "_pack", "_pad_packed", "_ctc_loss",
+        "_copy_from", "_nested", "_jagged", "_padded", "_fused", "_foreach"})
+    if (opName.compare(6, std::strlen(name), name) == 0)
+      return true;
+  return false;
+}
+
+/// But for numbers.
 void checkSameDevice(const c10::OperatorHandle &op,
                      const torch::jit::Stack &stack) {
   size_t count = op.schema().arguments().size();
@@ -261,11 +300,10 @@ void checkSameDevice(const c10::OperatorHandle &op,
     lazy |= tensor.device().is_lazy();
     other |= !tensor.device().is_lazy() && tensor.dim() > 0;
   }
-  TORCH_CHECK(!lazy || !other, nameOf(op),
-              " expects all tensors to be on the same device, but found some "
-              "on device 'lazy' and some on another: move them with "
-              ".to('lazy').",
-              opSuffix(nameOf(op)));
+  TORCH_CHECK(!lazy || !other,
+              "Expected all tensors to be on the same device, but found at "
+              "least two devices, lazy:0 and cpu! Move the arguments of ",
+              nameOf(op), " with .to('lazy').", opSuffix(nameOf(op)));
 }
 
 void checkHasCpuKernel(const c10::OperatorHandle &op) {
@@ -282,7 +320,7 @@ void runDense(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
 }
 
 /// The arguments' layouts say which kernel it is.
-void runSparse(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
+void runByLayout(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
   c10::impl::ExcludeDispatchKeyGuard guard(
       c10::autograd_dispatch_keyset_with_ADInplaceOrView |
       c10::DispatchKeySet(c10::DispatchKey::Functionalize));
@@ -325,7 +363,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   for (size_t i = begin; i < stack.size(); ++i)
     checkLayout(stack[i], row.op);
   arguments.storeWritten();
-  bool outside = lazyTensors.empty();
+  bool outside = lazyTensors.empty() || arguments.hasOtherLayouts();
   for (size_t i = begin; i < stack.size(); ++i)
     stack[i] = valueToLazy(std::move(stack[i]), arguments, outside);
 
@@ -366,8 +404,10 @@ void torch_ltc::runFallback(const c10::OperatorHandle &op,
                             torch::jit::Stack &stack, const std::string &reason,
                             const RunOnCpu &runOnCpu) {
   size_t begin = stack.size() - op.schema().arguments().size();
-  if (std::any_of(stack.begin() + begin, stack.end(), isSparseValue))
-    return run(op, stack, reason, &runSparse);
+  if (std::any_of(stack.begin() + begin, stack.end(), isOfOtherLayout))
+    return run(op, stack, reason, &runByLayout);
+  if (!takesCpuTensors(op.operator_name().name))
+    checkSameDevice(op, stack);
   checkHasCpuKernel(op);
   run(op, stack, reason, runOnCpu);
 }
@@ -375,7 +415,12 @@ void torch_ltc::runFallback(const c10::OperatorHandle &op,
 void torch_ltc::runSparseFallback(const c10::OperatorHandle &op,
                                   torch::jit::Stack &stack) {
   checkSameDevice(op, stack);
-  run(op, stack, "of a sparse tensor", &runSparse);
+  run(op, stack, "of a sparse tensor", &runByLayout);
+}
+
+void torch_ltc::runQuantizedFallback(const c10::OperatorHandle &op,
+                                     torch::jit::Stack &stack) {
+  run(op, stack, "of a quantised tensor", &runByLayout);
 }
 
 void torch_ltc::fallbackKernel(const c10::OperatorHandle &op,

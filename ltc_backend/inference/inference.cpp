@@ -3,6 +3,7 @@
 #include "inference/inference.h"
 
 #include "events/op_error.h"
+#include "inference/eager_check.h"
 #include "ir/trace_environment.h"
 #include "shape/shape_inference.h"
 
@@ -47,6 +48,7 @@ std::vector<Shape> torch_ltc::inferShapes(const OpCall &call) {
   c10::SmallVector<ResultShape, 3> results;
   try {
     inferResults(call, results);
+    checkAgainstEager(call, results);
   } catch (const c10::Error &error) {
     rethrowWithOp(error, call.record.name);
   }

@@ -31,19 +31,11 @@ bool torch_ltc::isSupportedDType(ScalarType type) {
   }
 }
 
-/// Dtypes with which even PyTorch's CPU kernels do little: what they do, they
-/// do.
-static bool isBareUnsigned(ScalarType type) {
-  return type == ScalarType::UInt16 || type == ScalarType::UInt32 ||
-         type == ScalarType::UInt64;
-}
-
-void torch_ltc::checkDType(ScalarType type, const std::string &opName) {
-  TORCH_CHECK(isSupportedDType(type), "Device 'lazy' doesn't compute with ",
-              "dtype ", c10::toString(type),
-              ": move the tensors to the CPU for this part, or use another "
-              "dtype.",
-              opSuffix(opName));
+std::string torch_ltc::dtypeObstacle(ScalarType type) {
+  if (isSupportedDType(type))
+    return "";
+  return c10::isComplexType(type) ? "complex numbers"
+                                  : c10::str("dtype ", c10::toString(type));
 }
 
 void torch_ltc::checkLazyDevice(c10::Device device) {
@@ -83,11 +75,8 @@ void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
     return attributes.string(value.toStringRef());
   case ArgumentKind::DType: {
     auto type = ScalarType(value.toInt());
-    if (c10::isComplexType(type))
-      return giveUp("complex numbers");
-    if (isBareUnsigned(type))
-      return giveUp("unsigned integers of this width");
-    checkDType(type, record.name);
+    if (!isSupportedDType(type))
+      return giveUp(dtypeObstacle(type));
     attributes.header(Tag::dtype);
     return attributes.word(int64_t(type));
   }
@@ -97,11 +86,8 @@ void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
 }
 
 void ArgumentWalk::addOperand(const at::Tensor &tensor) {
-  if (tensor.is_complex())
-    return giveUp("complex numbers");
-  if (isBareUnsigned(tensor.scalar_type()))
-    return giveUp("unsigned integers of this width");
-  checkDType(tensor.scalar_type(), record.name);
+  if (!isSupportedDType(tensor.scalar_type()))
+    return giveUp(dtypeObstacle(tensor.scalar_type()));
   hasStridedOperand |= !hasPackedStrides(tensor);
   operands.push_back(tensorDataOf(tensor)->value());
 }
@@ -122,11 +108,8 @@ void ArgumentWalk::visitTensor(const ArgumentSpec &spec,
 
 void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
   ScalarType type = tensor.scalar_type();
-  if (c10::isComplexType(type))
-    return giveUp("a complex number");
-  if (isBareUnsigned(type))
-    return giveUp("unsigned integers of this width");
-  checkDType(type, record.name);
+  if (!isSupportedDType(type))
+    return giveUp(dtypeObstacle(type));
   bool isFloat = c10::isFloatingType(type);
   // Wrapped numbers take part in promotion with the default dtype.
   ScalarType own = type;
@@ -206,6 +189,8 @@ void ArgumentWalk::visitOptionalTensorList(const ArgumentSpec &,
 void ArgumentWalk::visitScalar(const ArgumentSpec &spec, const IValue &value) {
   if (value.isComplexDouble())
     return giveUp("a complex number");
+  if (value.isUnsigned() && !value.isInt())
+    return giveUp("a number above the largest int64");
   if (isPromotedNumber(spec.name))
     typeState =
         at::native::update_result_type_state(value.toScalar(), typeState);
@@ -284,10 +269,11 @@ int64_t ArgumentWalk::normalisedDim(const ArgumentSpec &spec,
 
 void ArgumentWalk::refuseCpuTensor(const ArgumentSpec &spec,
                                    const at::Tensor &tensor) const {
-  TORCH_CHECK(false, record.name, " got a tensor on '", tensor.device(),
-              "' (argument '", spec.name, "', ", tensor.scalar_type(), " ",
-              tensor.sizes(),
-              ") together with tensors on 'lazy': move it with .to('lazy') "
-              "first.",
+  TORCH_CHECK(false,
+              "Expected all tensors to be on the same device, but found at "
+              "least two devices, lazy:0 and ",
+              tensor.device(), "! Argument '", spec.name, "' of ", record.name,
+              " (", tensor.scalar_type(), " ", tensor.sizes(),
+              ") isn't on 'lazy': move it with .to('lazy') first.",
               opSuffix(record.name));
 }

@@ -62,8 +62,8 @@ private:
 
 /// Whether programs can hold tensors of this type.
 bool isSupportedDType(c10::ScalarType type);
-/// Throws one sentence if they can't.
-void checkDType(c10::ScalarType type, const std::string &opName);
+/// Why an op of that type runs eagerly, "" if programs can hold it.
+std::string dtypeObstacle(c10::ScalarType type);
 /// Throws one sentence for a lazy device that doesn't exist.
 void checkLazyDevice(c10::Device device);
 

@@ -5,6 +5,7 @@
 #include "tracer/memory_overlap.h"
 #include "tracer/registration.h"
 
+#include <ATen/Context.h>
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
 #include <ATen/ops/_native_batch_norm_legit.h>
@@ -170,6 +171,23 @@ at::Tensor dense(const at::Tensor &self) {
              : self.clone(at::MemoryFormat::Preserve);
 }
 
+/// `put` and `put_`, of which eager's kernel has no order of writes.
+class AlertedPut final : public c10::OperatorKernel {
+public:
+  explicit AlertedPut(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    if (!stack->back().toBool()) // accumulate
+      at::globalContext().alertNotDeterministic("put_");
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
 /// Functionalisation (torch 2.13) asserts when a CPU tensor is written with a
 /// lazy one. The lazy one is read first, differentiably.
 void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
@@ -297,6 +315,9 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
         std::tuple("aten::index_fill", "int_Tensor", &dense),
         std::tuple("aten::put", "", &dense)})
     registerAround<WithSelf>(findOp({name, overload}), key, layout);
+  SilentRegistration silence; // `put` has two
+  for (const char *name : {"aten::put", "aten::put_"})
+    registerAround<AlertedPut>(findOp({name, ""}), key);
   library.impl("copy_",
                torch::CppFunction::makeFromBoxedFunction<&copyInPlace>());
 }

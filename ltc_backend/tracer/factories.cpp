@@ -11,19 +11,53 @@
 #include "tracer/registration.h"
 #include "tracer/trace.h"
 
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
+
+#include <limits>
 
 using namespace torch_ltc;
 using c10::IValue;
 
 namespace {
 
+/// What eager fills new memory with in deterministic mode.
+at::Scalar deterministicFill(at::ScalarType dtype) {
+  switch (dtype) {
+  case at::ScalarType::Byte:
+    return int64_t(std::numeric_limits<uint8_t>::max());
+  case at::ScalarType::Char:
+    return int64_t(std::numeric_limits<int8_t>::max());
+  case at::ScalarType::Short:
+    return int64_t(std::numeric_limits<int16_t>::max());
+  case at::ScalarType::Int:
+    return int64_t(std::numeric_limits<int32_t>::max());
+  case at::ScalarType::Long:
+    return std::numeric_limits<int64_t>::max();
+  case at::ScalarType::Bool:
+    return true;
+  default:
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
+bool isMemoryFilled() {
+  const at::Context &context = at::globalContext();
+  return context.deterministicAlgorithms() &&
+         context.deterministicFillUninitializedMemory();
+}
+
 at::Tensor emptyTensor(at::IntArrayRef sizes, at::ScalarType dtype) {
   at::detail::check_size_nonnegative(sizes);
+  auto options = at::TensorOptions().dtype(dtype);
   if (!isSupportedDType(dtype))
-    return makeTensor(
-        HostData::copyOf(at::zeros(sizes, at::TensorOptions().dtype(dtype))));
+    return makeTensor(HostData::copyOf(isMemoryFilled()
+                                           ? at::empty(sizes, options)
+                                           : at::zeros(sizes, options)));
+  if (isMemoryFilled())
+    return traceOp("aten::full", {IValue(sizes), deterministicFill(dtype),
+                                  IValue(int64_t(dtype))});
   return traceOp("aten::zeros", {IValue(sizes), IValue(int64_t(dtype))});
 }
 

@@ -137,6 +137,12 @@ public:
 
 private:
   void check(const at::Tensor &output, c10::ArrayRef<IValue> arguments) const {
+    // PyTorch knows these words and adds to them what to do.
+    for (size_t i : read)
+      TORCH_CHECK_NOT_IMPLEMENTED(!arguments[i].isTensor() ||
+                                      !arguments[i].toTensor().defined() ||
+                                      !arguments[i].toTensor().is_meta(),
+                                  "Cannot copy out of meta tensor; no data!");
     // Eager adds to an element once for each of its places.
     if (row.once || (accumulate && arguments[*accumulate].toBool()))
       checkWrittenOnce(output, row.op);

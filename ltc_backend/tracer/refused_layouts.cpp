@@ -1,7 +1,7 @@
 //===- refused_layouts.cpp - Tensors that device lazy doesn't have --------===//
 //
-// Every op that meets or would make a quantised or nested tensor of
-// this device says so in one sentence; torch's own lists all kernels instead.
+// Every op that meets or would make a nested tensor of this device says so in
+// one sentence; torch's own lists all kernels instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,7 @@ struct Layout {
   const char *name;
 };
 
-const Layout layouts[] = {{DispatchKey::QuantizedLazy, "quantised"},
-                          {DispatchKey::NestedTensorLazy, "nested"}};
+const Layout layouts[] = {{DispatchKey::NestedTensorLazy, "nested"}};
 
 /// Ops that get there by their options alone (torch 2.13): without a lazy
 /// tensor and below those that torch composes.

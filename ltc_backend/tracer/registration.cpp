@@ -64,7 +64,6 @@ private:
 bool isTraceableComposite(const std::string &name) {
   static const std::unordered_set<std::string> names = {
       "aten::_foreach_add",
-      "aten::_convolution",
       "aten::embedding_backward",
       "aten::isclose",
       "aten::is_pinned",
@@ -261,6 +260,8 @@ void registerRemaining() {
   registerRandomKernels(*kernels);
   registerIndexingKernels(*kernels);
   registerPoolingBackward(*kernels);
+  registerConvolutionKernels(*kernels);
+  registerHistogramKernels(*kernels);
   registerAsStridedKernels(*kernels);
   registerCtcLoss(*kernels);
   registerReinterpretingViews();
@@ -283,6 +284,7 @@ void registerRemaining() {
   registerFusedOptimizers();
   registerAutocastKernels(ops);
   registerSparseFallbacks(ops);
+  registerQuantizedFallbacks(ops);
   registerOutKernels(ops);
   registerInPlaceKernels(ops);
   registerOverlapChecks();
@@ -305,6 +307,7 @@ void torch_ltc::registerFirstKernels() {
   registerCopyKernels(*kernels);
   registerFactoryKernels(*kernels);
   registerSparseLayouts();
+  registerQuantizedFactories();
   registerRefusedLayouts();
   for (const char *name : byDevice) {
     auto op = torch::jit::parseName("aten::" + std::string(name));

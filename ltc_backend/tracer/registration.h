@@ -27,6 +27,8 @@ void registerScalarKernels(torch::Library &library);
 void registerRandomKernels(torch::Library &library);
 void registerIndexingKernels(torch::Library &library);
 void registerPoolingBackward(torch::Library &library);
+void registerConvolutionKernels(torch::Library &library);
+void registerHistogramKernels(torch::Library &library);
 void registerAsStridedKernels(torch::Library &library);
 /// At Meta, in front of what is registered there; see meta_shortcuts.cpp.
 void registerMetaShortcuts();
@@ -64,8 +66,11 @@ void registerAutocastKernels(const AtenOps &ops);
 /// Of sparse tensors: what makes and moves them, and all other ops.
 void registerSparseLayouts();
 void registerSparseFallbacks(const AtenOps &ops);
-/// Of tensors that the device doesn't have (quantised, nested): what makes
-/// them, and all that may meet them.
+/// Of quantised tensors: what makes and moves them, and all other ops.
+void registerQuantizedFactories();
+void registerQuantizedFallbacks(const AtenOps &ops);
+/// Of tensors that the device doesn't have (nested): what makes them, and all
+/// that may meet them.
 void registerRefusedLayouts();
 void registerRefusedFallbacks();
 /// Of an op that may return a first tensor of the device; see

@@ -7,6 +7,7 @@
 
 #include "executor/step_executor.h"
 #include "fallback/eager_fallback.h"
+#include "fallback/quantized_tensors.h"
 #include "fallback/sparse_tensors.h"
 #include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
@@ -157,14 +158,15 @@ struct UnwrapSparse final : Around {
     for (size_t i = stack->size() - op.schema().returns().size();
          i < stack->size(); ++i) {
       IValue &result = (*stack)[i];
-      if (isLazy(result) && result.toTensor().layout() != c10::kStrided)
+      if (isLazy(result) && (result.toTensor().layout() != c10::kStrided ||
+                             result.toTensor().is_quantized()))
         unwrap(result);
     }
   }
 };
 
-/// At Functionalize, in-place ops of a sparse tensor with a dense one, which
-/// functionalisation takes for a mistake.
+/// At Functionalize, in-place ops of a sparse or quantised tensor with a dense
+/// one, which functionalisation takes for a mistake.
 struct WriteSparse final : Around {
   using Around::Around;
 
@@ -172,7 +174,8 @@ struct WriteSparse final : Around {
                   Stack *stack) {
     size_t begin = stack->size() - op.schema().arguments().size();
     const IValue &self = (*stack)[begin];
-    if (!isLazy(self) || !isSparse(self.toTensor()))
+    if (!isLazy(self) ||
+        !(isSparse(self.toTensor()) || isQuantized(self.toTensor())))
       return previous.callBoxed(op, keys, stack);
     for (size_t i = begin; i < stack->size(); ++i)
       unwrap((*stack)[i]);
@@ -215,20 +218,35 @@ void registerResults() {
         "aten::sparse_compressed_tensor.comp_plain_value",
         "aten::sparse_compressed_tensor.comp_plain_value_size"})
     registerAround<KeepWrapped>(findOp(torch::jit::parseName(name)), key);
-  for (const char *name :
-       {"aten::_to_sparse", "aten::_to_sparse.sparse_dim",
-        "aten::_to_sparse_csr", "aten::_to_sparse_csc", "aten::_to_sparse_bsr",
-        "aten::_to_sparse_bsc", "aten::sparse_mask",
-        "aten::_sparse_mask_projection", "aten::sparse_sampled_addmm",
+  for (const char *name : {"aten::_to_sparse",
+                           "aten::_to_sparse.sparse_dim",
+                           "aten::_to_sparse_csr",
+                           "aten::_to_sparse_csc",
+                           "aten::_to_sparse_bsr",
+                           "aten::_to_sparse_bsc",
+                           "aten::sparse_mask",
+                           "aten::_sparse_mask_projection",
+                           "aten::sparse_sampled_addmm",
 
-        "aten::_sparse_sum_backward", "aten::_sparse_mm_reduce_impl_backward",
-        "aten::_sparse_log_softmax_backward_data",
-        "aten::_sparse_softmax_backward_data", "aten::_spdiags",
-        "aten::index_select", "aten::mul.Tensor", "aten::div.Tensor",
-        "aten::div.Tensor_mode"})
+                           "aten::_sparse_sum_backward",
+                           "aten::_sparse_mm_reduce_impl_backward",
+                           "aten::_sparse_log_softmax_backward_data",
+                           "aten::_sparse_softmax_backward_data",
+                           "aten::_spdiags",
+                           "aten::quantize_per_tensor",
+                           "aten::quantize_per_tensor.tensor_qparams",
+                           "aten::quantize_per_tensor.tensors",
+                           "aten::quantize_per_channel",
+                           "aten::quantize_per_tensor_dynamic",
+                           "aten::_make_per_tensor_quantized_tensor",
+                           "aten::_make_per_channel_quantized_tensor",
+                           "aten::index_select",
+                           "aten::mul.Tensor",
+                           "aten::div.Tensor",
+                           "aten::div.Tensor_mode"})
     registerAround<UnwrapSparse>(findOp(torch::jit::parseName(name)), key);
-  for (const char *name :
-       {"aten::mul_.Tensor", "aten::div_.Tensor", "aten::div_.Tensor_mode"})
+  for (const char *name : {"aten::copy_", "aten::mul_.Tensor",
+                           "aten::div_.Tensor", "aten::div_.Tensor_mode"})
     registerAround<WriteSparse>(findOp(torch::jit::parseName(name)), key);
 }
 

@@ -2,6 +2,7 @@
 
 #include "tracer/trace.h"
 
+#include "events/guards.h"
 #include "events/metrics.h"
 #include "events/op_counters.h"
 #include "events/op_error.h"
@@ -50,7 +51,6 @@ std::vector<torch::lazy::Shape> shapesOf(const OpRecord &record,
 void checkResult(const OpRecord &record, const torch::lazy::Shape &shape) {
   if (shape.scalar_type() == c10::ScalarType::Undefined)
     return;
-  checkDType(shape.scalar_type(), record.name);
   int64_t bytes = int64_t(c10::elementSize(shape.scalar_type()));
   constexpr int64_t addressable = int64_t(1) << 47;
   for (int64_t size : shape.sizes())
@@ -141,11 +141,22 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
   bool isReused = node != nullptr;
   if (!node) {
     AttributeListPtr attributes = internAttributes(record.id, call.words);
-    std::vector<torch::lazy::Shape> shapes =
-        shapesOf(record, arguments, walk, attributes);
+    std::vector<torch::lazy::Shape> shapes;
+    try {
+      shapes = shapesOf(record, arguments, walk, attributes);
+    } catch (const c10::Error &) {
+      // Either eager refuses them too, in words of its own, or it takes more
+      // than our rules do.
+      if (isForbidden(Forbidden::fallback))
+        throw;
+      return runEagerly(record, arguments,
+                        "arguments of these sizes or dtypes");
+    }
     for (const torch::lazy::Shape &shape : shapes)
-      if (c10::isComplexType(shape.scalar_type()))
-        return runEagerly(record, arguments, "complex numbers");
+      if (shape.scalar_type() != c10::ScalarType::Undefined &&
+          !isSupportedDType(shape.scalar_type()))
+        return runEagerly(record, arguments,
+                          dtypeObstacle(shape.scalar_type()));
     if (isIntegerConvolutionForBackend(record, shapes[0].scalar_type()))
       return runEagerly(record, arguments, "a convolution of integers");
     checkDivisor(record, arguments, shapes[0]);

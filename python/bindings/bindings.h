@@ -21,6 +21,7 @@ void bindModuleScopes(pybind11::module_ &module);
 void bindPrograms(pybind11::module_ &module);
 void bindBackends(pybind11::module_ &module);
 void bindExecutables(pybind11::module_ &module);
+void bindFallback(pybind11::module_ &module);
 void bindCapture(pybind11::module_ &module);
 void bindGuards(pybind11::module_ &module);
 

@@ -42,6 +42,7 @@ PYBIND11_MODULE(_C, module) {
   torch_ltc::bindPrograms(module);
   torch_ltc::bindBackends(module);
   torch_ltc::bindExecutables(module);
+  torch_ltc::bindFallback(module);
   torch_ltc::bindCapture(module);
   torch_ltc::bindGuards(module);
   torch_ltc::installFrameCapture();

@@ -100,6 +100,10 @@ def clear_autocast_cache() -> None:
 def pending_ops() -> int:
     """Traced and not yet scheduled ops of the calling thread's live tensors."""
 
+def call_eagerly(name: str, reason: str, *args: Any, **kwargs: Any) -> Any:
+    """Runs an op ("aten::add.Tensor") as a fallback, below autograd and
+    functionalisation: its lazy tensors have no functional wrappers."""
+
 # -- captured steps ----------------------------------------------------------
 
 class Recording:

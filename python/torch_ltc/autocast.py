@@ -19,6 +19,9 @@ from torch_ltc._backend import bindings
 #: The device whose autocast state is that of "lazy".
 _STAND_IN = "hpu"
 
+#: What users call it.
+_NAMES = ("lazy", "lazy:0")
+
 _BY_DEVICE = (
     "get_autocast_dtype",
     "is_autocast_enabled",
@@ -30,9 +33,9 @@ _BY_DEVICE = (
 def _of_lazy(original: Callable) -> Callable:
     @functools.wraps(original)
     def function(*args: Any, **kwargs: Any) -> Any:
-        if args and args[0] == "lazy":
+        if args and args[0] in _NAMES:
             args = (_STAND_IN, *args[1:])
-        elif kwargs.get("device_type") == "lazy":
+        elif kwargs.get("device_type") in _NAMES:
             kwargs["device_type"] = _STAND_IN
         return original(*args, **kwargs)
 

@@ -8,12 +8,17 @@ formula's too, and once more below it, for `out=` variants and inference mode.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_flatten, tree_map
+
+from torch_ltc._backend import bindings
 
 #: Overloads of `torch.ops.aten` (torch 2.13). Each one's formula consists of
 #: functional ops and views; the OpInfo sweep compares them with eager.
@@ -114,6 +119,73 @@ def _own(path: str) -> Callable:
     return formula
 
 
+_UNFIT = "arguments of these sizes or dtypes"
+_MAX_ELEMENTS = 4096
+_taken: dict[tuple, bool] = {}
+
+
+def _stand_in(value: Any) -> Any:
+    """On the CPU, of the same size and dtype; the first index is in range."""
+    if isinstance(value, torch.Tensor) and value.device.type == "lazy":
+        is_index = not value.is_floating_point() and value.dtype != torch.bool
+        make = torch.zeros if is_index else torch.ones
+        return make(value.shape, dtype=value.dtype, device="cpu")
+    return torch.device("cpu") if isinstance(value, torch.device) else value
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return (tuple(value.shape), value.dtype, value.device.type)
+    return (type(value), repr(value))
+
+
+def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether eager's kernel takes these sizes, dtypes and numbers, which formulas
+    check less than it does: a small call of a new kind is tried."""
+    leaves, spec = tree_flatten((args, kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    if sum(tensor.numel() for tensor in tensors) > _MAX_ELEMENTS:
+        return True
+    key = (op, spec, *map(_kind, leaves))
+    if key not in _taken:
+        if len(_taken) > _MAX_ELEMENTS:
+            _taken.clear()
+        try:
+            # Not the user's call, whatever the thread's modes.
+            with _disable_current_modes(), torch._C._AutoDispatchBelowAutograd():
+                stand_ins = tree_map(_stand_in, (args, kwargs))
+                op(*stand_ins[0], **stand_ins[1])
+            _taken[key] = True
+        except Exception:
+            _taken[key] = False
+    return _taken[key]
+
+
+def _above(op: Any, formula: Callable) -> Callable:
+    """What a formula can't compute goes the way of ops without one: PyTorch's
+    kernels, which the formula stands before, have eager's results and words."""
+    keys = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)  # fmt: skip
+    key = next(key for key in keys if op.has_kernel_for_dispatch_key(key))
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        if _is_taken(op, args, kwargs):
+            with contextlib.suppress(Exception):
+                return formula(*args, **kwargs)
+        return op._op_dk(key, *args, **kwargs)
+
+    return kernel
+
+
+def _below(op: Any, formula: Callable, draws: bool = False) -> Callable:
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        if draws or _is_taken(op, args, kwargs):
+            with contextlib.suppress(Exception):
+                return formula(*args, **kwargs)
+        return bindings().call_eagerly(op.name(), _UNFIT, *args, **kwargs)
+
+    return kernel
+
+
 def install() -> None:
     library = torch.library.Library("aten", "IMPL")
     formulas = {name: _formula(overload(name)) for name in OPS}
@@ -123,10 +195,10 @@ def install() -> None:
         warnings.filterwarnings("ignore", message="Warning only once for all oper")
         warnings.filterwarnings("ignore", message=".*previously registered kernel")
         for name, formula in formulas.items():
-            library.impl(name, formula, "AutogradLazy")
-            library.impl(name, formula, "Lazy")
+            library.impl(name, _above(overload(name), formula), "AutogradLazy")
+            library.impl(name, _below(overload(name), formula), "Lazy")
         for name, path in OWN_BELOW.items():
-            library.impl(name, _own(path), "Lazy")
+            library.impl(name, _below(overload(name), _own(path), draws=True), "Lazy")
         packing = _own("formulas_packing.pack_functional")
         library.impl("_pack_padded_sequence", packing, "Functionalize")
     _libraries.append(library)

@@ -96,3 +96,36 @@ void torch_ltc::checkNonNegative(SizesRef sizes) {
     TORCH_CHECK(size >= 0, "Trying to create tensor with negative dimension ",
                 size, ": ", sizes);
 }
+
+void torch_ltc::checkSizes(const Arguments &arguments, size_t i,
+                           SizesRef sizes) {
+  TORCH_CHECK(!arguments.has(i) || arguments.sizes(i) == sizes, "expected ",
+              arguments.name(i), " of size ", sizes, ", but got ",
+              arguments.has(i) ? arguments.sizes(i) : SizesRef());
+}
+
+void torch_ltc::checkSameDType(const Arguments &arguments,
+                               std::initializer_list<size_t> tensors) {
+  std::optional<size_t> first;
+  for (size_t i : tensors) {
+    if (!arguments.has(i))
+      continue;
+    size_t other = first.value_or(i);
+    TORCH_CHECK(arguments.dtype(other) == arguments.dtype(i), "expected ",
+                arguments.name(other), " and ", arguments.name(i),
+                " to have the same dtype, but got: ",
+                c10::toString(arguments.dtype(other)),
+                " != ", c10::toString(arguments.dtype(i)));
+    first = other;
+  }
+}
+
+void torch_ltc::checkFloating(const Arguments &arguments,
+                              std::initializer_list<size_t> tensors) {
+  checkSameDType(arguments, tensors);
+  for (size_t i : tensors)
+    TORCH_CHECK(!arguments.has(i) || c10::isFloatingType(arguments.dtype(i)),
+                "expected ", arguments.name(i),
+                " of a floating-point type, but got ",
+                c10::toString(arguments.dtype(i)));
+}

@@ -13,6 +13,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -92,6 +93,18 @@ void checkExpandable(SizesRef sizes, SizesRef target);
 
 /// Throws unless all sizes are non-negative.
 void checkNonNegative(SizesRef sizes);
+
+// The lowerings rely on what follows. A call that a rule throws for runs
+// eagerly (tracer/trace.cpp): eager has a result for it, or the error's words.
+
+/// Throws unless tensor `i`, if there is one, has exactly these sizes.
+void checkSizes(const Arguments &arguments, size_t i, SizesRef sizes);
+/// Throws unless those of the tensors that there are have one dtype.
+void checkSameDType(const Arguments &arguments,
+                    std::initializer_list<size_t> tensors);
+/// The same, and it is a floating-point type.
+void checkFloating(const Arguments &arguments,
+                   std::initializer_list<size_t> tensors);
 
 } // namespace torch_ltc
 

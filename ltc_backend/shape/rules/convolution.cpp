@@ -17,10 +17,10 @@ struct ConvolutionParameters {
 
   ConvolutionParameters(const Arguments &arguments, size_t first,
                         size_t numDims)
-      : stride(arguments.integers(first, numDims)),
-        padding(arguments.integers(first + 1, numDims)),
-        dilation(arguments.integers(first + 2, numDims)),
-        outputPadding(arguments.integers(first + 4, numDims)),
+      : stride(arguments.integers(first)),
+        padding(arguments.integers(first + 1)),
+        dilation(arguments.integers(first + 2)),
+        outputPadding(arguments.integers(first + 4)),
         transposed(arguments.flag(first + 3)),
         groups(arguments.integer(first + 5)) {
     check(stride, numDims, 1, "non-positive stride is not supported");
@@ -78,47 +78,46 @@ int64_t outputExtent(SizesRef input, SizesRef weight, size_t i,
   return (input[i + 2] + padding - reach) / parameters.stride[i] + 1;
 }
 
-} // namespace
-
-bool shape_rules::convolution(const Arguments &arguments, ScalarType dtype,
-                              ResultShapes &results) {
-  SizesRef input = arguments.sizes(0), weight = arguments.sizes(1);
+/// Sizes of the result for arguments from position `input` on, whose parameters
+/// begin at `first`.
+Sizes outputSizes(const Arguments &arguments, size_t inputAt, size_t first) {
+  SizesRef input = arguments.sizes(inputAt);
+  SizesRef weight = arguments.sizes(inputAt + 1);
   TORCH_CHECK(weight.size() >= 3, "weight should have at least three "
                                   "dimensions");
   TORCH_CHECK(input.size() == weight.size(), "Expected ", weight.size(),
               "-dimensional input for ", weight.size(), "-dimensional weight ",
               weight, ", but got ", input.size(), "-dimensional input of size ",
               input, " instead");
+  // PyTorch's kernels have answers of their own for these.
+  TORCH_CHECK(numElements(weight) != 0, "a weight without elements: ", weight);
   size_t numDims = weight.size() - 2;
-  ConvolutionParameters parameters(arguments, 3, numDims);
+  ConvolutionParameters parameters(arguments, first, numDims);
   checkChannels(input, weight, parameters);
-  TORCH_CHECK(dtype == arguments.dtype(1), "Input type (", c10::toString(dtype),
-              ") and weight type (", c10::toString(arguments.dtype(1)),
-              ") should be the same");
-
-  int64_t channels =
-      parameters.transposed ? weight[1] * parameters.groups : weight[0];
-  if (arguments.has(2)) {
-    SizesRef bias = arguments.sizes(2);
-    TORCH_CHECK(bias.size() == 1 && bias[0] == channels,
-                "Given weight of size ", weight,
-                ", expected bias to be 1-dimensional with ", channels,
-                " elements, but got bias of size ", bias, " instead");
-    TORCH_CHECK(dtype == arguments.dtype(2), "Input type (",
-                c10::toString(dtype), ") and bias type (",
-                c10::toString(arguments.dtype(2)), ") should be the same");
-  }
-
-  Sizes &sizes = addResult(results, dtype, {input[0], channels}).sizes;
+  Sizes sizes{input[0], parameters.transposed ? weight[1] * parameters.groups
+                                              : weight[0]};
   for (size_t i = 0; i < numDims; ++i)
     sizes.push_back(outputExtent(input, weight, i, parameters));
+  return sizes;
+}
+
+} // namespace
+
+bool shape_rules::convolution(const Arguments &arguments, ScalarType dtype,
+                              ResultShapes &results) {
+  Sizes sizes = outputSizes(arguments, 0, 3);
+  checkSizes(arguments, 2, {sizes[1]});
+  checkSameDType(arguments, {0, 1, 2});
+  addResult(results, dtype, sizes);
   return true;
 }
 
 bool shape_rules::convolution_backward(const Arguments &arguments,
                                        ScalarType dtype,
                                        ResultShapes &results) {
-  Sizes channels{arguments.rank(0) > 1 ? arguments.sizes(0)[1] : 0};
+  checkFloating(arguments, {0, 1, 2});
+  checkSizes(arguments, 0, outputSizes(arguments, 1, 4));
+  Sizes channels{arguments.sizes(0)[1]};
   SizesRef sizes[] = {arguments.sizes(1), arguments.sizes(2), channels};
   c10::ArrayRef<c10::IValue> mask = arguments[arguments.size() - 1].toListRef();
   for (size_t i = 0; i < 3; ++i) {

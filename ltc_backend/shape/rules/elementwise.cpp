@@ -25,16 +25,23 @@ bool shape_rules::broadcast(const Arguments &arguments, ScalarType dtype,
   return sizes;
 }
 
-// Ops that are strange or undefined for some dtypes: there the Meta kernel
-// finds PyTorch's own words.
+// Ops that are strange or undefined for some dtypes. Their Meta kernels take
+// more than the ones that compute.
+static void checkFloatingResult(const Arguments &arguments, ScalarType dtype) {
+  TORCH_CHECK(c10::isFloatingType(dtype), arguments.opName(), " of dtype ",
+              c10::toString(dtype));
+}
+
 bool shape_rules::floating_self(const Arguments &arguments, ScalarType dtype,
                                 ResultShapes &results) {
-  return c10::isFloatingType(dtype) && self(arguments, dtype, results);
+  checkFloatingResult(arguments, dtype);
+  return self(arguments, dtype, results);
 }
 
 bool shape_rules::floating_broadcast(const Arguments &arguments,
                                      ScalarType dtype, ResultShapes &results) {
-  return c10::isFloatingType(dtype) && broadcast(arguments, dtype, results);
+  checkFloatingResult(arguments, dtype);
+  return broadcast(arguments, dtype, results);
 }
 
 bool shape_rules::numeric_self(const Arguments &arguments, ScalarType dtype,
@@ -90,8 +97,8 @@ bool shape_rules::shift(const Arguments &arguments, ScalarType dtype,
 bool shape_rules::same_dtype_broadcast(const Arguments &arguments,
                                        ScalarType dtype,
                                        ResultShapes &results) {
-  return arguments.dtype(0) == arguments.dtype(1) &&
-         broadcast(arguments, dtype, results);
+  checkSameDType(arguments, {0, 1});
+  return broadcast(arguments, dtype, results);
 }
 
 // Both results look like the operands together.
@@ -218,7 +225,8 @@ bool shape_rules::glu_backward(const Arguments &arguments, ScalarType,
                                ResultShapes &results) {
   Sizes half(arguments.sizes(1));
   half[gluDim(arguments, 1, 2)] /= 2;
-  broadcastInto(half, arguments.sizes(0));
+  checkSizes(arguments, 0, half);
+  checkFloating(arguments, {0, 1});
   addResult(results, arguments.dtype(1), arguments.sizes(1));
   return true;
 }

@@ -33,7 +33,14 @@ bool shape_rules::embedding_backward(const Arguments &arguments,
                                      ScalarType dtype, ResultShapes &results) {
   checkIndices(arguments.dtype(1));
   SizesRef gradient = arguments.sizes(0);
-  int64_t columns = gradient.empty() ? 1 : gradient.back();
+  TORCH_CHECK(!gradient.empty() &&
+                  gradient.slice(0, gradient.size() - 1) == arguments.sizes(1),
+              "a gradient of size ", gradient, " for indices of size ",
+              arguments.sizes(1));
+  TORCH_CHECK(c10::isFloatingType(dtype), "a gradient of dtype ",
+              c10::toString(dtype));
+  TORCH_CHECK(arguments.integer(2) >= 0, "negative number of embeddings");
+  int64_t columns = gradient.back();
   addResult(results, dtype, {arguments.integer(2), columns});
   return true;
 }

@@ -116,9 +116,9 @@ bool shape_rules::index_add(const Arguments &arguments, ScalarType dtype,
   TORCH_CHECK_INDEX(
       count == extent, arguments.opName(), "(): Number of indices (", count,
       ") should be equal to source.size(dim): (", extent, "), for dim: ", dim);
-  bool matches = source.size() == self.size() || self.empty() || source.empty();
+  bool matches = source.size() == self.size();
   for (int64_t i = 0; matches && i < int64_t(source.size()); ++i)
-    matches = i == dim || self.empty() || source[i] == self[i];
+    matches = i == dim || source[i] == self[i];
   TORCH_CHECK(matches, arguments.opName(),
               "(): Source/destination tensor must have same slice shapes. "
               "Destination slice shape: ",

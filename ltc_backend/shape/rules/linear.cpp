@@ -7,14 +7,6 @@ using at::ScalarType;
 
 namespace {
 
-void checkSameDType(const Arguments &arguments, size_t a, size_t b) {
-  TORCH_CHECK(
-      arguments.dtype(a) == arguments.dtype(b), "expected ", arguments.name(a),
-      " and ", arguments.name(b),
-      " to have the same dtype, but got: ", c10::toString(arguments.dtype(a)),
-      " != ", c10::toString(arguments.dtype(b)));
-}
-
 /// Rows and columns of the product of the matrices `a` and `b`.
 Sizes productSizes(const Arguments &arguments, size_t a, size_t b) {
   TORCH_CHECK(arguments.rank(a) == 2, arguments.name(a),
@@ -25,7 +17,7 @@ Sizes productSizes(const Arguments &arguments, size_t a, size_t b) {
   TORCH_CHECK(left[1] == right[0],
               "mat1 and mat2 shapes cannot be multiplied (", left[0], "x",
               left[1], " and ", right[0], "x", right[1], ")");
-  checkSameDType(arguments, a, b);
+  checkSameDType(arguments, {a, b});
   return {left[0], right[1]};
 }
 
@@ -38,14 +30,14 @@ Sizes batchProductSizes(const Arguments &arguments, size_t a, size_t b) {
               "[",
               left[0], ", ", left[2], "] but got: [", right[0], ", ", right[1],
               "].");
-  checkSameDType(arguments, a, b);
+  checkSameDType(arguments, {a, b});
   return {left[0], left[1], right[2]};
 }
 
 /// Adds a result that argument 0 is added to.
 bool addSum(const Arguments &arguments, ScalarType dtype, SizesRef sizes,
             ResultShapes &results) {
-  checkSameDType(arguments, 0, 1);
+  checkSameDType(arguments, {0, 1});
   checkExpandable(arguments.sizes(0), sizes);
   addResult(results, dtype, sizes);
   return true;
@@ -93,7 +85,7 @@ bool shape_rules::mv(const Arguments &arguments, ScalarType dtype,
               "size mismatch, got input (", arguments.sizes(0)[0], "), mat (",
               matrix[0], "x", matrix[1], "), vec (", arguments.sizes(vec)[0],
               ")");
-  checkSameDType(arguments, mat, vec);
+  checkSameDType(arguments, {mat, vec});
   if (mat == 1)
     return addSum(arguments, dtype, {matrix[0]}, results);
   addResult(results, dtype, {matrix[0]});
@@ -139,11 +131,11 @@ bool shape_rules::linear(const Arguments &arguments, ScalarType dtype,
   TORCH_CHECK(input.back() == weight[1],
               "linear(): input and weight.T shapes cannot be multiplied (",
               input, " and ", weight[1], "x", weight[0], ")");
-  checkSameDType(arguments, 0, 1);
+  checkSameDType(arguments, {0, 1});
   Sizes &sizes = addResult(results, dtype, input).sizes;
   sizes.back() = weight[0];
   if (arguments.has(2)) {
-    checkSameDType(arguments, 0, 2);
+    checkSameDType(arguments, {0, 2});
     checkExpandable(arguments.sizes(2), sizes);
   }
   return true;

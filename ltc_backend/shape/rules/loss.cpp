@@ -10,7 +10,22 @@ using at::ScalarType;
 namespace {
 
 bool reduces(const Arguments &arguments) {
-  return arguments.integer(*arguments.find("reduction")) != at::Reduction::None;
+  int64_t reduction = arguments.integer(*arguments.find("reduction"));
+  TORCH_CHECK(reduction >= 0 && reduction < at::Reduction::END,
+              "unknown reduction ", reduction);
+  return reduction != at::Reduction::None;
+}
+
+/// The gradient of a loss of these sizes, if it isn't reduced.
+void checkGradient(const Arguments &arguments, SizesRef unreduced) {
+  checkSizes(arguments, 0, reduces(arguments) ? SizesRef() : unreduced);
+  checkFloating(arguments, {0, 1});
+}
+
+void checkTarget(ScalarType dtype) {
+  TORCH_CHECK(dtype == ScalarType::Long || dtype == ScalarType::Byte,
+              "expected target dtype to be Long or Byte, but got ",
+              c10::toString(dtype));
 }
 
 void checkWeight(const Arguments &arguments, size_t weight, int64_t classes) {
@@ -19,6 +34,7 @@ void checkWeight(const Arguments &arguments, size_t weight, int64_t classes) {
               "weight tensor should be defined either for all ", classes,
               " classes or no classes but got weight tensor of shape: ",
               arguments.has(weight) ? arguments.sizes(weight) : SizesRef());
+  checkFloating(arguments, {weight - 2, weight});
 }
 
 /// nll_loss: [N, C] or [C] with targets [N] or [].
@@ -34,6 +50,7 @@ void checkNll(const Arguments &arguments, size_t self) {
   // torch indexes the target's dim 0 where it keeps the batch.
   TORCH_CHECK_INDEX(input.size() == 1 || !target.empty(),
                     "Dimension specified as 0 but tensor has no dimensions");
+  checkTarget(arguments.dtype(self + 1));
   checkWeight(arguments, self + 2, input.back());
 }
 
@@ -51,6 +68,7 @@ void checkNll2d(const Arguments &arguments, size_t self) {
   TORCH_CHECK(input[0] == target[0] && input[2] == target[1] &&
                   input[3] == target[2],
               "size mismatch (got input: ", input, ", target: ", target, ")");
+  checkTarget(arguments.dtype(self + 1));
   checkWeight(arguments, self + 2, input[1]);
 }
 
@@ -65,6 +83,14 @@ bool addLoss(const Arguments &arguments, ScalarType dtype, SizesRef unreduced,
 // Losses of pairs of elements; operands broadcast.
 bool shape_rules::loss(const Arguments &arguments, ScalarType dtype,
                        ResultShapes &results) {
+  TORCH_CHECK(c10::isFloatingType(arguments.dtype(0)) &&
+                  c10::isFloatingType(arguments.dtype(1)),
+              arguments.opName(), " of integers");
+  // Its kernel computes in the input's own memory.
+  if (arguments.opName() == "soft_margin_loss") {
+    checkSizes(arguments, 1, arguments.sizes(0));
+    checkSameDType(arguments, {0, 1});
+  }
   broadcast(arguments, dtype, results);
   if (reduces(arguments))
     results[0].sizes.clear();
@@ -75,6 +101,10 @@ bool shape_rules::loss(const Arguments &arguments, ScalarType dtype,
 // gradient's size.
 bool shape_rules::loss_backward(const Arguments &arguments, ScalarType dtype,
                                 ResultShapes &results) {
+  reduces(arguments);
+  checkFloating(arguments, {0, 1, 2});
+  if (arguments.opName() == "binary_cross_entropy_backward")
+    checkSizes(arguments, 2, arguments.sizes(1));
   return broadcast(arguments, dtype, results);
 }
 
@@ -84,9 +114,13 @@ bool shape_rules::cross_entropy(const Arguments &arguments, ScalarType dtype,
   TORCH_CHECK(self == target, "Using a target size (", target,
               ") that is different to the input size (", self,
               ") is not supported. Please ensure they have the same size.");
+  checkFloating(arguments, {0, 1, 2});
   Sizes unreduced(self);
-  if (arguments.has(2))
+  if (arguments.has(2)) {
     broadcastInto(unreduced, arguments.sizes(2));
+    TORCH_CHECK(SizesRef(unreduced) == self, "weight of size ",
+                arguments.sizes(2), " for input of size ", self);
+  }
   return addLoss(arguments, dtype, unreduced, results);
 }
 
@@ -103,6 +137,9 @@ bool shape_rules::nll_loss(const Arguments &arguments, ScalarType dtype,
 bool shape_rules::nll_loss_backward(const Arguments &arguments,
                                     ScalarType dtype, ResultShapes &results) {
   checkNll(arguments, 1);
+  SizesRef input = arguments.sizes(1);
+  checkGradient(arguments, input.size() == 2 ? input.slice(0, 1) : SizesRef());
+  checkSizes(arguments, 6, {});
   addResult(results, dtype, arguments.sizes(1));
   return true;
 }
@@ -118,6 +155,8 @@ bool shape_rules::nll_loss2d(const Arguments &arguments, ScalarType dtype,
 bool shape_rules::nll_loss2d_backward(const Arguments &arguments,
                                       ScalarType dtype, ResultShapes &results) {
   checkNll2d(arguments, 1);
+  checkGradient(arguments, arguments.sizes(2));
+  checkSizes(arguments, 6, {});
   addResult(results, dtype, arguments.sizes(1));
   return true;
 }

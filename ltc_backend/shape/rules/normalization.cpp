@@ -50,6 +50,21 @@ Sizes statisticsSizes(SizesRef input, size_t numKept) {
   return result;
 }
 
+/// Input and factors have one floating-point type, or the factors float32 and
+/// the input a smaller one.
+void checkDTypes(const Arguments &arguments, size_t input,
+                 std::initializer_list<size_t> factors) {
+  checkFloating(arguments, {input});
+  checkFloating(arguments, factors);
+  ScalarType dtype = arguments.dtype(input);
+  bool isSmall = dtype == ScalarType::Half || dtype == ScalarType::BFloat16;
+  for (size_t i : factors)
+    TORCH_CHECK(!arguments.has(i) || arguments.dtype(i) == dtype ||
+                    (isSmall && arguments.dtype(i) == ScalarType::Float),
+                "expected ", arguments.name(i), " of dtype ",
+                c10::toString(dtype));
+}
+
 int64_t checkBatchNorm(const Arguments &arguments,
                        std::initializer_list<size_t> parameters, size_t input) {
   SizesRef sizes = arguments.sizes(input);
@@ -58,10 +73,12 @@ int64_t checkBatchNorm(const Arguments &arguments,
               "dimensions, but got input of size ",
               sizes);
   for (size_t i : parameters)
-    TORCH_CHECK(
-        !arguments.has(i) || numElements(arguments.sizes(i)) == sizes[1],
-        arguments.name(i), " should contain ", sizes[1], " elements not ",
-        arguments.has(i) ? numElements(arguments.sizes(i)) : 0);
+    TORCH_CHECK(!arguments.has(i) || (arguments.rank(i) == 1 &&
+                                      arguments.sizes(i)[0] == sizes[1]),
+                arguments.name(i), " should contain ", sizes[1],
+                " elements not ",
+                arguments.has(i) ? numElements(arguments.sizes(i)) : 0);
+  checkDTypes(arguments, input, parameters);
   return sizes[1];
 }
 
@@ -82,6 +99,7 @@ bool shape_rules::layer_norm(const Arguments &arguments, ScalarType dtype,
                              ResultShapes &results) {
   Sizes normalized = arguments.integers(1);
   size_t numKept = checkNormalizedShape(arguments, 0, normalized, {2, 3});
+  checkDTypes(arguments, 0, {2, 3});
   Sizes statistics = statisticsSizes(arguments.sizes(0), numKept);
   ScalarType statisticsType = statisticsDType(arguments, dtype, {2, 3});
   addResult(results, dtype, arguments.sizes(0));
@@ -93,7 +111,13 @@ bool shape_rules::layer_norm(const Arguments &arguments, ScalarType dtype,
 bool shape_rules::layer_norm_backward(const Arguments &arguments,
                                       ScalarType dtype, ResultShapes &results) {
   Sizes normalized = arguments.integers(2);
-  checkNormalizedShape(arguments, 1, normalized, {5, 6});
+  size_t numKept = checkNormalizedShape(arguments, 1, normalized, {5, 6});
+  checkDTypes(arguments, 1, {5, 6});
+  checkSameDType(arguments, {0, 1});
+  checkSizes(arguments, 0, arguments.sizes(1));
+  for (size_t statistic : {3, 4})
+    checkSizes(arguments, statistic,
+               statisticsSizes(arguments.sizes(1), numKept));
   addMasked(arguments, 0, dtype, arguments.sizes(1), results);
   ScalarType weightType = arguments.has(5) ? arguments.dtype(5) : dtype;
   addMasked(arguments, 1, weightType, normalized, results, arguments.has(5));
@@ -165,6 +189,11 @@ bool shape_rules::batch_norm_functional(const Arguments &arguments,
 bool shape_rules::batch_norm_backward(const Arguments &arguments,
                                       ScalarType dtype, ResultShapes &results) {
   Sizes channels{checkBatchNorm(arguments, {2, 3, 4}, 1)};
+  checkSizes(arguments, 0, arguments.sizes(1));
+  checkSameDType(arguments, {0, 1});
+  if (arguments.flag(7))
+    for (size_t saved : {5, 6})
+      checkSizes(arguments, saved, channels);
   ScalarType weightType = arguments.has(2) ? arguments.dtype(2) : dtype;
   addMasked(arguments, 0, arguments.dtype(1), arguments.sizes(1), results);
   addMasked(arguments, 1, weightType, channels, results);
@@ -197,6 +226,7 @@ struct GroupNormSizes {
 bool shape_rules::group_norm(const Arguments &arguments, ScalarType dtype,
                              ResultShapes &results) {
   GroupNormSizes sizes(arguments, 0, 3);
+  checkDTypes(arguments, 0, {1, 2});
   for (size_t i : {1, 2})
     TORCH_CHECK(!arguments.has(i) || (arguments.rank(i) == 1 &&
                                       arguments.sizes(i)[0] == sizes.c),
@@ -216,6 +246,12 @@ bool shape_rules::group_norm(const Arguments &arguments, ScalarType dtype,
 bool shape_rules::group_norm_backward(const Arguments &arguments,
                                       ScalarType dtype, ResultShapes &results) {
   GroupNormSizes sizes(arguments, 1, 5);
+  checkDTypes(arguments, 1, {4});
+  checkSameDType(arguments, {0, 1});
+  checkSizes(arguments, 0, arguments.sizes(1));
+  for (size_t statistic : {2, 3})
+    checkSizes(arguments, statistic, {sizes.n, sizes.groups});
+  checkSizes(arguments, 4, {sizes.c});
   ScalarType weightType = arguments.has(4) ? arguments.dtype(4) : dtype;
   addMasked(arguments, 0, arguments.dtype(1), arguments.sizes(1), results);
   addMasked(arguments, 1, weightType, {sizes.c}, results);

@@ -170,6 +170,15 @@ bool shape_rules::adaptive_pool2d_backward(const Arguments &arguments,
   TORCH_CHECK(
       (self.size() == 3 || self.size() == 4) && gradient.size() == self.size(),
       arguments.opName(), "(): Expected 3D or 4D tensor, but got ", self);
+  checkFloating(arguments, {0});
+  TORCH_CHECK(gradient.slice(0, gradient.size() - 2) ==
+                  self.slice(0, self.size() - 2),
+              "a gradient of size ", gradient, " for input of size ", self);
+  if (arguments.size() > 2) { // where the maxima are
+    checkSizes(arguments, 2, gradient);
+    TORCH_CHECK(arguments.dtype(2) == ScalarType::Long, "indices of dtype ",
+                c10::toString(arguments.dtype(2)));
+  }
   addResult(results, dtype, self);
   return true;
 }

@@ -131,6 +131,12 @@ bool shape_rules::reduction_pair(const Arguments &arguments, ScalarType dtype,
 bool shape_rules::scan(const Arguments &arguments, ScalarType dtype,
                        ResultShapes &results) {
   wrappedDim(arguments);
+  if (arguments[1].isTensor()) { // gradients of softmax
+    checkSizes(arguments, 1, arguments.sizes(0));
+    checkFloating(arguments, {0, 1});
+    TORCH_CHECK(arguments.dtype(0) == dtype, "expected ", arguments.name(0),
+                " of dtype ", c10::toString(dtype));
+  }
   return self(arguments, dtype, results);
 }
 

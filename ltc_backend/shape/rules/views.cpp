@@ -195,6 +195,7 @@ Sizes stridedSizes(const Arguments &arguments, size_t size) {
 /// The result is `self` with `src` written over a part of it.
 bool addScattered(const Arguments &arguments, ScalarType dtype, SizesRef part,
                   ResultShapes &results) {
+  checkSameDType(arguments, {0, 1});
   TORCH_CHECK(arguments.sizes(1) == part,
               "expected src to have a size equal to the slice of self. src "
               "size = ",
@@ -249,6 +250,7 @@ bool shape_rules::slice_scatter(const Arguments &arguments, ScalarType dtype,
   Sizes part = sliceSizes(arguments.sizes(0), arguments.integer(2),
                           arguments.optionalInteger(3),
                           arguments.optionalInteger(4), arguments.integer(5));
+  checkSameDType(arguments, {0, 1});
   // Unlike its siblings, slice_scatter broadcasts.
   checkExpandable(arguments.sizes(1), part);
   return self(arguments, dtype, results);
@@ -267,11 +269,10 @@ bool shape_rules::as_strided_scatter(const Arguments &arguments,
   return addScattered(arguments, dtype, stridedSizes(arguments, 2), results);
 }
 
-bool shape_rules::unfold(const Arguments &arguments, ScalarType dtype,
-                         ResultShapes &results) {
-  Sizes sizes(arguments.sizes(0));
-  int64_t dim = dimFromFront(arguments.integer(1), sizes.size());
-  int64_t size = arguments.integer(2), step = arguments.integer(3);
+static Sizes unfoldedSizes(SizesRef self, int64_t dim, int64_t size,
+                           int64_t step) {
+  Sizes sizes(self);
+  dim = dimFromFront(dim, sizes.size());
   int64_t extent = sizes.empty() ? 1 : sizes[dim];
   TORCH_CHECK(size >= 0, "size is ", size, " but must be >= 0");
   TORCH_CHECK(size <= extent, "maximum size for tensor at dimension ", dim,
@@ -280,8 +281,30 @@ bool shape_rules::unfold(const Arguments &arguments, ScalarType dtype,
   if (!sizes.empty())
     sizes[dim] = (extent - size) / step + 1;
   sizes.push_back(size);
-  addResult(results, dtype, sizes);
+  return sizes;
+}
+
+bool shape_rules::unfold(const Arguments &arguments, ScalarType dtype,
+                         ResultShapes &results) {
+  addResult(results, dtype,
+            unfoldedSizes(arguments.sizes(0), arguments.integer(1),
+                          arguments.integer(2), arguments.integer(3)));
   return true;
+}
+
+/// The sizes of the view that an op is the gradient of.
+static Sizes viewedSizes(const Arguments &arguments, SizesRef input) {
+  std::string op = arguments.opName();
+  if (op == "select_backward")
+    return selectSizes(input, arguments.integer(2), arguments.integer(3));
+  if (op == "slice_backward")
+    return sliceSizes(input, arguments.integer(2), arguments.integer(3),
+                      arguments.integer(4), arguments.integer(5));
+  if (op == "diagonal_backward")
+    return diagonalSizes(input, arguments.integer(2), arguments.integer(3),
+                         arguments.integer(4));
+  return unfoldedSizes(input, arguments.integer(2), arguments.integer(3),
+                       arguments.integer(4));
 }
 
 // Gradients of views are as large as what was viewed.
@@ -289,6 +312,7 @@ bool shape_rules::input_sizes(const Arguments &arguments, ScalarType dtype,
                               ResultShapes &results) {
   Sizes sizes = arguments.integers(1);
   checkNonNegative(sizes);
+  checkSizes(arguments, 0, viewedSizes(arguments, sizes));
   addResult(results, dtype, sizes);
   return true;
 }

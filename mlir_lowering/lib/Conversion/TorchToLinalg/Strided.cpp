@@ -110,14 +110,14 @@ static LogicalResult lowerUnfoldBackward(OpLowering &op) {
 /// flip(self, dims)
 static LogicalResult lowerFlip(OpLowering &op) {
   ArrayRef<int64_t> sizes = op.sizes(0);
+  if (sizes.empty() || op.tensorType(0).getNumElements() == 0)
+    return op.replaceWith(op.tensor(0));
   StridedView view{SmallVector<int64_t>(sizes), rowMajorStrides(sizes), 0};
   for (int64_t dim : op.integers(1)) {
     dim += dim < 0 ? op.rank(0) : 0;
     view.offset += (sizes[dim] - 1) * view.strides[dim];
     view.strides[dim] = -view.strides[dim];
   }
-  if (op.tensorType(0).getNumElements() == 0)
-    return op.replaceWith(op.tensor(0));
   return op.replaceWith(readView(op, op.tensor(0), view));
 }
 

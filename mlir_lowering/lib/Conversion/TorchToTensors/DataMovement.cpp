@@ -55,7 +55,7 @@ static LogicalResult lowerRepeat(TensorLowering &op) {
 
 /// flip(self, dims)
 static LogicalResult lowerFlip(TensorLowering &op) {
-  if (op.isEmptyList(1))
+  if (op.isEmptyList(1) || op.rank(0) == 0)
     return op.replaceWith(op.tensor(0));
   return op.replaceWith(
       op.target.reverse(op.tensor(0), op.dimensions(1, op.rank(0))));

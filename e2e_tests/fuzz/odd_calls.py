@@ -1,0 +1,250 @@
+"""Calls with odd arguments on device `lazy` against eager, in a process that may crash:
+
+    python -m fuzz.odd_calls --each 20 [--ops 'nll|softmax'] [--seed 0]
+
+Draws `--each` calls of every recorded op. A crash, a result that differs, an error
+where eager has a result and a result where eager has an error are failures; an error of
+another class or in other words is counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import json
+import random
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from fuzz.odd_arguments import odd_call
+from fuzz.recorded_calls import Call, recorded_calls
+from torch.utils._pytree import tree_flatten, tree_map
+
+#: Ops whose calls have no one answer: why.
+LEFT_OUT = {
+    r"^(new_)?empty|^resize|^_efficientzerotensor": "uninitialised memory",
+    r"^(native_batch_norm|_native_batch_norm_legit)": "writes what its schema says it reads",
+    r"^(lift|record_stream|set_|_fused_|_foreach_)": "not for a user's call",
+    # Eager reads behind the end of these operands, or crashes.
+    r"^(embedding|nll_loss|fractional|adaptive_max|max_unpool|native_\w+|_embedding_bag|"
+    r"grid_sampler|_pack|batch_norm|avg_pool|max_pool|_?adaptive)\w*_backward": "out of bounds in eager",
+}  # fmt: skip
+_SUFFIX = re.compile(r" ?\[\w+::\S+ on device 'lazy'[^\]]*\]")
+_TOLERANCE = {
+    torch.float64: 1e-8, torch.float32: 1e-4, torch.float16: 1e-2,
+    torch.bfloat16: 5e-2, torch.complex64: 1e-4, torch.complex128: 1e-8,
+}  # fmt: skip
+
+
+@dataclass
+class Outcome:
+    """`kind`: "" (agrees), wrong, refused, accepted, class, words, crash."""
+
+    call: str
+    kind: str
+    detail: str = ""
+
+    @property
+    def fails(self) -> bool:
+        return self.kind in ("wrong", "refused", "accepted", "crash")
+
+
+def _moved(value: Any, device: str) -> Any:
+    copies: dict[int, torch.Tensor] = {}
+
+    def move(leaf: Any) -> Any:
+        if isinstance(leaf, torch.device):
+            return torch.device(device)
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        if id(leaf) not in copies:
+            # `clone` keeps strides, but for those with gaps.
+            copies[id(leaf)] = leaf.clone().to(device)
+        return copies[id(leaf)]
+
+    return tree_map(move, value)
+
+
+def run(call: Call, device: str) -> list[Any]:
+    args, kwargs = _moved((call.args, call.kwargs), device)
+    if any(a.name == "device" for a in call.op._schema.arguments):
+        kwargs["device"] = torch.device(device)
+    torch.manual_seed(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = call.op(*args, **kwargs)
+    written = (args, kwargs) if call.op._schema.is_mutable else ()
+    # Errors of values come when they are read.
+    return [
+        leaf.cpu() if isinstance(leaf, torch.Tensor) else leaf
+        for leaf in tree_flatten((result, written))[0]
+    ]
+
+
+def difference(results: list[Any], expected: list[Any]) -> str:
+    for number, (result, wanted) in enumerate(zip(results, expected, strict=True)):
+        if not isinstance(wanted, torch.Tensor):
+            continue
+        if (result.dtype, result.shape) != (wanted.dtype, wanted.shape):
+            return f"result {number} is {_text(result)} instead of {_text(wanted)}"
+        tolerance = _TOLERANCE.get(wanted.dtype, 0)
+        finite = wanted[torch.isfinite(wanted)] if tolerance else wanted
+        scale = float(finite.abs().max()) if tolerance and finite.numel() else 0.0
+        with contextlib.suppress(AssertionError):
+            torch.testing.assert_close(
+                result,
+                wanted,
+                rtol=tolerance,
+                atol=tolerance * min(max(scale, 1e-3), 1e30),
+                equal_nan=True,
+            )
+            continue
+        return f"result {number} differs: {_text(result)} instead of {_text(wanted)}"
+    return ""
+
+
+def words(error: Exception) -> str:
+    """Without the op and line that errors of device `lazy` end with."""
+    return _SUFFIX.sub("", str(error).split("\nException raised from")[0]).strip()
+
+
+def compare(call: Call) -> Outcome:
+    text = describe(call)
+    expected, eager = _attempt(call, "cpu")
+    results, lazy = _attempt(call, "lazy")
+    if lazy is not None:
+        settle()
+    if eager is None and lazy is None:
+        detail = difference(results, expected)
+        return Outcome(text, "wrong" if detail else "", detail)
+    if eager is None or lazy is None:
+        kind, error = ("refused", lazy) if eager is None else ("accepted", eager)
+        return Outcome(text, kind, f"{type(error).__name__}: {words(error)[:200]}")
+    detail = f"{type(lazy).__name__}: {words(lazy)[:150]} | eager: {type(eager).__name__}: {words(eager)[:150]}"  # fmt: skip
+    if type(lazy) is not type(eager):
+        return Outcome(text, "class", detail)
+    same = words(eager).split("\n")[0] in words(lazy)
+    return Outcome(text, "" if same else "words", detail)
+
+
+def _attempt(call: Call, device: str) -> tuple[list[Any], Exception | None]:
+    try:
+        return run(call, device), None
+    except Exception as error:
+        return [], error
+
+
+def settle() -> None:
+    import torch_ltc
+
+    for action in (torch_ltc.mark_step, torch_ltc.wait_device_ops):
+        with contextlib.suppress(Exception):
+            action()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        values = f"={value.tolist()}" if value.numel() <= 6 else ""
+        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}{values}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_text, value))}]"
+    return repr(value)
+
+
+def describe(call: Call) -> str:
+    given = [_text(a) for a in call.args]
+    given += [f"{name}={_text(value)}" for name, value in call.kwargs.items()]
+    return f"{call.name}({', '.join(given)})"
+
+
+def drawn(name: str, number: int, seed: int) -> Call:
+    calls = recorded_calls()[name]
+    return odd_call(
+        calls[number % len(calls)], random.Random(f"{seed}:{name}:{number}")
+    )
+
+
+def names(pattern: str = "") -> list[str]:
+    """Ops of the recorded calls whose names have the pattern."""
+    return [
+        name
+        for name in recorded_calls()
+        if re.search(pattern, name) and not any(re.search(p, name) for p in LEFT_OUT)
+    ]
+
+
+def _worker(options: argparse.Namespace) -> None:
+    """A line of JSON before and after each call, which may be the last."""
+    import torch_ltc
+
+    torch.set_num_threads(1)
+    todo = [(n, k) for n in names(options.ops) for k in range(options.each)]
+    random.Random(options.seed).shuffle(todo)
+    for place in range(options.start, min(options.calls or len(todo), len(todo))):
+        call = drawn(*todo[place], options.seed)
+        print(json.dumps({"place": place, "call": describe(call)}), flush=True)
+        outcome = compare(call)
+        print(json.dumps({"place": place, **vars(outcome)}), flush=True)
+        if place % 200 == 199:
+            torch_ltc.reset_metrics()
+
+
+def sweep(arguments: list[str]) -> Iterator[Outcome]:
+    """A process that ends early is the outcome of the call that it was at."""
+    start = 0
+    while True:
+        command = [sys.executable, "-m", "fuzz.odd_calls", *arguments, "--worker"]
+        begun = None
+        with subprocess.Popen(
+            [*command, "--start", str(start)], stdout=subprocess.PIPE, text=True
+        ) as process:
+            for line in process.stdout or ():
+                if not line.startswith('{"place"'):
+                    continue
+                row = json.loads(line)
+                start = row.pop("place") + 1
+                begun = row["call"] if "kind" not in row else None
+                if begun is None:
+                    yield Outcome(**row)
+        if begun is None:
+            if process.returncode:
+                raise RuntimeError(f"the worker ended with {process.returncode}")
+            return
+        yield Outcome(begun, "crash", f"the process ended with {process.returncode}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m fuzz.odd_calls")
+    parser.add_argument("--ops", default="", help="a pattern of their names")
+    parser.add_argument("--each", type=int, default=20, help="calls of each op")
+    parser.add_argument("--calls", type=int, default=0, help="of all, at most")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--start", type=int, default=0, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = _options()
+    if options.worker:
+        _worker(options)
+        return
+    counts: collections.Counter[str] = collections.Counter()
+    for outcome in sweep(sys.argv[1:]):
+        counts[outcome.kind or "agrees"] += 1
+        if outcome.kind:
+            print(f"{outcome.kind}: {outcome.call}: {outcome.detail}", flush=True)
+    print(dict(counts))
+    failures = sum(counts[kind] for kind in ("wrong", "refused", "accepted", "crash"))
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
