@@ -31,6 +31,8 @@ class RunArguments(ctypes.Structure):
         ("command_nanoseconds", ctypes.c_void_p),
         ("command_event", ctypes.c_void_p),
         ("command_event_user_data", ctypes.c_void_p),
+        ("command_location", ctypes.c_void_p),
+        ("command_location_user_data", ctypes.c_void_p),
         ("parameters_intact", ctypes.c_void_p),
         ("parameter_contents", ctypes.c_void_p),
     ]

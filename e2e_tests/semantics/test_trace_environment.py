@@ -48,11 +48,11 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-@pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("dtypes", [(F32, F64, F32), (F64, F32, F64)], ids=str)
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_default_dtype(program: Callable, dtypes: tuple, interpret: bool) -> None:
-    with torch_ltc.config(interpret=interpret):
+def test_default_dtype(program: Callable, dtypes: tuple, tier: str) -> None:
+    with torch_ltc.config(tier=tier):
         for dtype in dtypes:
             with default_dtype(dtype):
                 assert_same(program("lazy"), program("cpu"))
@@ -60,7 +60,7 @@ def test_default_dtype(program: Callable, dtypes: tuple, interpret: bool) -> Non
 
 def test_default_dtype_that_changes_before_the_step_runs() -> None:
     """The interpreter runs behind the thread that traces."""
-    with torch_ltc.config(interpret=True), default_dtype(F64):
+    with torch_ltc.config(tier="interpret"), default_dtype(F64):
         lazy = [torch.arange(1, 5, device="lazy").sqrt(), torch.eye(2).to("lazy")]
         lazy.append(torch.linspace(0, 1, 3, device="lazy"))
         torch_ltc.mark_step()

@@ -252,9 +252,7 @@ Queue &queue() {
 
 } // namespace
 
-void torch_ltc::checkMaySchedule() {
-  checkMayWait();
-}
+void torch_ltc::checkMaySchedule() { checkMayWait(); }
 
 bool torch_ltc::isQueueFull() { return queue().isFull(); }
 

@@ -353,10 +353,10 @@ void torch_ltc::ensureTracedDumped(const GraphSnapshot &graph) {
   if (folder.empty() || !findDump(folder, graph.name).empty() ||
       hasDumpFailed(folder, graph.name))
     return;
-  Compilation compilation;
+  auto compilation = std::make_shared<Compilation>();
   compile(graph, /*withTexts=*/true, compilation);
-  CompiledProgram program(graph, compilation.executable.data,
-                          compilation.executable.size);
+  CompiledProgram program(graph, compilation->executable.data,
+                          compilation->executable.size);
   CompileEvent event;
   event.program = graph.name;
   event.ops = int64_t(graph.numOps);
@@ -364,5 +364,5 @@ void torch_ltc::ensureTracedDumped(const GraphSnapshot &graph) {
   event.outputs = int64_t(graph.results.size());
   event.reason = "a graph of torch.compile";
   describe(program, event);
-  dumpProgram(folder, graph, program, compilation.texts, event);
+  dumpProgram(folder, graph, program, compilation->texts, event);
 }

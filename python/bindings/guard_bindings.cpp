@@ -239,7 +239,7 @@ py::bytes surroundings() {
   const Config &options = config();
   add(options.detect_nan.get());
   add(options.lockstep.get());
-  add(options.interpret.get());
+  text += options.tier.get();
   add(options.donation.get());
   text += options.force_fallback.get();
   return py::bytes(text);

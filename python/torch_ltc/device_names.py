@@ -1,7 +1,9 @@
 """What PyTorch (2.13) decides by the name of a device, and lazy isn't one it knows.
 
 `Tensor.new` of a sparse tensor, which torch.optim.SparseAdam calls, and the dtype
-that the chunked `linear_cross_entropy` adds in, which is the CPU's here.
+that the chunked `linear_cross_entropy` adds in, which is the CPU's here. `new` and
+`new_tensor` ask a tensor's dispatch keys for its device, and lazy tensors have one
+that stands for none (tracer/locked_ops.cpp): a CPU tensor makes the new one.
 """
 
 from __future__ import annotations
@@ -16,8 +18,12 @@ from torch.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOpti
 def _wrap_new(new: Any) -> Any:
     @functools.wraps(new)
     def wrapped(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        if self.device.type != "lazy" or self.layout != torch.sparse_coo:
+        if self.device.type != "lazy":
             return new(self, *args, **kwargs)
+        if self.layout != torch.sparse_coo:
+            if args and isinstance(args[0], torch.Tensor) and len(args) == 1:
+                return args[0].detach()
+            return new(_on_cpu(self), *args, **kwargs).to(self.device)
         # What the caller has is a sparse tensor already: no word about checks.
         options = {
             "dtype": self.dtype,
@@ -29,6 +35,34 @@ def _wrap_new(new: Any) -> Any:
         if isinstance(args[0], int):
             args = (args,)
         return torch.sparse_coo_tensor(*args, **options | kwargs)
+
+    return wrapped
+
+
+def _on_cpu(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty(0, dtype=tensor.dtype, device="cpu")
+
+
+def _wrap_new_tensor(new_tensor: Any) -> Any:
+    @functools.wraps(new_tensor)
+    def wrapped(
+        self: torch.Tensor,
+        data: Any,
+        *,
+        dtype: torch.dtype | None = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        **kwargs: Any,
+    ) -> torch.Tensor:
+        options = {"dtype": dtype, "requires_grad": requires_grad}
+        if self.device.type != "lazy":
+            return new_tensor(self, data, device=device, **options, **kwargs)
+        place = self.device if device is None else device
+        if isinstance(data, torch.Tensor):
+            made = data.detach().to(place, dtype or self.dtype, copy=True)
+        else:
+            made = new_tensor(_on_cpu(self), data, dtype=dtype, **kwargs).to(place)
+        return made.requires_grad_(requires_grad)
 
     return wrapped
 
@@ -50,3 +84,4 @@ def install() -> None:
     options = LinearCrossEntropyOptions
     options._adjust = _wrap_adjust(options._adjust)  # type: ignore[method-assign]
     torch.Tensor.new = _wrap_new(torch.Tensor.new)  # type: ignore[method-assign]
+    torch.Tensor.new_tensor = _wrap_new_tensor(torch.Tensor.new_tensor)

@@ -17,10 +17,10 @@ struct ConvolutionParameters {
 
   ConvolutionParameters(const Arguments &arguments, size_t first,
                         size_t numDims)
-      : stride(arguments.integers(first)),
-        padding(arguments.integers(first + 1)),
-        dilation(arguments.integers(first + 2)),
-        outputPadding(arguments.integers(first + 4)),
+      : stride(arguments.integers(first, numDims)),
+        padding(arguments.integers(first + 1, numDims)),
+        dilation(arguments.integers(first + 2, numDims)),
+        outputPadding(arguments.integers(first + 4, numDims)),
         transposed(arguments.flag(first + 3)),
         groups(arguments.integer(first + 5)) {
     check(stride, numDims, 1, "non-positive stride is not supported");

@@ -86,12 +86,14 @@ bool shape_rules::loss(const Arguments &arguments, ScalarType dtype,
   TORCH_CHECK(c10::isFloatingType(arguments.dtype(0)) &&
                   c10::isFloatingType(arguments.dtype(1)),
               arguments.opName(), " of integers");
-  // Its kernel computes in the input's own memory.
+  broadcast(arguments, dtype, results);
+  // Its kernel computes in memory of the input's size.
   if (arguments.opName() == "soft_margin_loss") {
-    checkSizes(arguments, 1, arguments.sizes(0));
+    TORCH_CHECK(SizesRef(results[0].sizes) == arguments.sizes(0),
+                "output with shape ", arguments.sizes(0),
+                " doesn't match the broadcast shape ", results[0].sizes);
     checkSameDType(arguments, {0, 1});
   }
-  broadcast(arguments, dtype, results);
   if (reduces(arguments))
     results[0].sizes.clear();
   return true;
