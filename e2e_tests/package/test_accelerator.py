@@ -79,3 +79,17 @@ def test_other_devices(device, tensor: torch.Tensor) -> None:
 def test_host_memory_needs_no_pinning(tensor: torch.Tensor) -> None:
     x = torch.ones(2)
     assert x.pin_memory() is x
+
+
+def test_torch_compile_of_cpu_tensors_where_lazy_is_the_accelerator() -> None:
+    """Its guards ask for the accelerator's stream."""
+    program = """
+        import torch
+        kept = torch.ones(2, device="lazy")
+        assert torch.accelerator.current_accelerator().type == "lazy"
+        compiled = torch.compile(lambda x: x.sin() + 1, backend="eager")
+        x = torch.randn(3)
+        assert torch.equal(compiled(x), x.sin() + 1)
+        assert torch.equal(compiled(torch.ones(5)), torch.ones(5).sin() + 1)
+    """
+    run_python(program)

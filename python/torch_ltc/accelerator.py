@@ -116,7 +116,24 @@ def _wrap_pin_memory(original: Callable) -> Callable:
     return pin_memory
 
 
+def _hide_from_dynamo() -> None:
+    """TorchDynamo's guards call what stands for C functions here, and it would
+    compile that with guards of its own, without end."""
+    from torch._C._dynamo import eval_frame
+
+    skip = eval_frame._FrameExecStrategy(
+        eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT
+    )
+    places = [_is_lazy_the_accelerator, _current, _select, _stream, _capability]
+    places += [_wrap(_current, _current), _wrap_pin_memory(_current)]
+    places += [*_REPLACED.values(), _statistics, _memory]
+    for place in places:
+        if hasattr(place, "__code__"):
+            eval_frame.set_code_exec_strategy(place.__code__, skip)
+
+
 def install() -> None:
+    _hide_from_dynamo()
     torch._C._accelerator_getAccelerator = _current
     torch.Tensor.pin_memory = _wrap_pin_memory(torch.Tensor.pin_memory)  # type: ignore
     for name, ours in _REPLACED.items():
