@@ -122,7 +122,7 @@ def _hide_from_dynamo() -> None:
     from torch._C._dynamo import eval_frame
 
     skip = eval_frame._FrameExecStrategy(
-        eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT
+        eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP
     )
     places = [_is_lazy_the_accelerator, _current, _select, _stream, _capability]
     places += [_wrap(_current, _current), _wrap_pin_memory(_current)]
