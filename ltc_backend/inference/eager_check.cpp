@@ -20,9 +20,9 @@ constexpr size_t kMaxKnownCalls = 1 << 15;
 
 /// Ops whose kernels look at values that have to fit together.
 bool readsValues(const std::string &opName) {
-  for (const char *name : {"aten::_ctc_loss", "aten::segment_reduce",
-                           "aten::_segment_reduce", "aten::_chunk_cat",
-                           "aten::masked_scatter"})
+  for (const char *name :
+       {"aten::_ctc_loss", "aten::segment_reduce", "aten::_segment_reduce",
+        "aten::_chunk_cat", "aten::masked_scatter"})
     if (opName.starts_with(name))
       return true;
   return false;

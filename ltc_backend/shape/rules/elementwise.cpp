@@ -35,8 +35,8 @@ static void checkFloatingResult(const Arguments &arguments, ScalarType dtype) {
 bool shape_rules::floating_self(const Arguments &arguments, ScalarType dtype,
                                 ResultShapes &results) {
   // These two compute some integers; the Meta kernel knows which.
-  if (!c10::isFloatingType(dtype) && (arguments.opName() == "hardtanh" ||
-                                      arguments.opName() == "threshold"))
+  if (!c10::isFloatingType(dtype) &&
+      (arguments.opName() == "hardtanh" || arguments.opName() == "threshold"))
     return false;
   checkFloatingResult(arguments, dtype);
   return self(arguments, dtype, results);
