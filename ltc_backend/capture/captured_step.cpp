@@ -6,6 +6,7 @@
 #include "events/step_log.h"
 #include "executor/step_executor.h"
 #include "lowering/external_backend.h"
+#include "memory/running_step.h"
 
 #include <torch/csrc/autograd/variable.h>
 
@@ -441,7 +442,7 @@ std::string CapturedStep::replay(const std::vector<at::Tensor> &tensors,
   std::string state = TraceEnvironment::current().differenceFrom(environment);
   if (!state.empty())
     return state + " changed";
-  checkMaySchedule();
+  checkMayWait();
   waitForRoomInQueue();
   std::lock_guard<TraceLock> lock(traceLock);
   std::string failure = checkArguments(tensors);

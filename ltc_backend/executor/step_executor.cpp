@@ -276,7 +276,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   StepGraph stepGraph(roots.outputs, full);
   if (roots.values.empty())
     return;
-  checkMaySchedule(); // before tensors are told to wait for the step
+  checkMayWait(); // before tensors are told to wait for the step
   at::RecordFunction span(at::RecordScope::FUNCTION);
   if (span.isActive())
     span.before(std::string("torch_ltc::schedule for ") +

@@ -252,8 +252,6 @@ Queue &queue() {
 
 } // namespace
 
-void torch_ltc::checkMaySchedule() { checkMayWait(); }
-
 bool torch_ltc::isQueueFull() { return queue().isFull(); }
 
 void torch_ltc::waitForRoomInQueue() { queue().waitForRoom(); }

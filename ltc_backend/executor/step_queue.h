@@ -55,8 +55,6 @@ struct ScheduledStep {
   uint64_t sequenceNumber = 0;
 };
 
-/// Throws where steps can't be scheduled: in a step, in a forked process.
-void checkMaySchedule();
 /// Whether as many steps are waiting or running as option max_steps_in_flight
 /// allows.
 bool isQueueFull();

@@ -6,6 +6,7 @@
 #include "executor/program_cache.h"
 #include "executor/step_executor.h"
 #include "lowering/program_maker.h"
+#include "memory/running_step.h"
 
 using namespace torch_ltc;
 using torch::lazy::BackendDataPtr;
@@ -48,7 +49,7 @@ void TracedComputation::compile() {
 std::vector<BackendDataPtr>
 TracedComputation::execute(c10::ArrayRef<BackendDataPtr> arguments) const {
   Stopwatch stopwatch;
-  checkMaySchedule();
+  checkMayWait();
   waitForRoomInQueue();
   std::unique_lock<TraceLock> lock(traceLock);
   ScheduledStep step;
