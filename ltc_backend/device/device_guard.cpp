@@ -32,6 +32,19 @@ struct LazyGuard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream getNewStream(c10::Device device, int) const override {
     return getStream(device);
   }
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
+    return getStream(device);
+  }
+  // Events order streams, and there is one.
+  void record(void **, const c10::Stream &, c10::DeviceIndex,
+              c10::EventFlag) const override {}
+  void block(void *, const c10::Stream &) const override {}
+  bool queryEvent(void *) const override {
+    return queryStream(getStream(getDevice()));
+  }
+  void synchronizeEvent(void *) const override {
+    synchronizeStream(getStream(getDevice()));
+  }
   /// Whoever asks again and again until it is true mustn't wait for a step
   /// that nobody ends.
   bool queryStream(const c10::Stream &stream) const override {

@@ -2,6 +2,8 @@
 
 #include "executor/host_calls.h"
 
+#include "distributed/collective_ops.h"
+
 #include "torch_ltc-c/runtime.h"
 
 #include <ATen/Functions.h>
@@ -159,6 +161,13 @@ void run(const LtcHostCall &call) {
   torch::jit::Stack stack;
   for (const c10::Argument &argument : op.schema().arguments())
     stack.push_back(reader.next(argument));
+  if (std::string_view(call.op) == "torch_ltc::collective") {
+    torch_ltc::runCollective(stack[0].toTensor(), stack[1].toTensor(),
+                             stack[2].toStringView(), stack[3].toInt(),
+                             stack[4].toIntVector(), tensorOf(call.outputs[0]),
+                             tensorOf(call.outputs[1]));
+    return;
+  }
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   size_t number = 0;
   for (const IValue &value : stack) {

@@ -50,6 +50,15 @@ std::vector<std::shared_ptr<LiveSet>> &orphans() {
   return *sets;
 }
 
+/// Tensors that were written again moved to the end of the list; a stable order
+/// of the outputs keeps the graph's hash the same from step to step.
+void sortByAge(std::vector<TensorDataPtr> &tensors) {
+  std::sort(tensors.begin(), tensors.end(),
+            [](const TensorDataPtr &a, const TensorDataPtr &b) {
+              return a->unique_id < b->unique_id;
+            });
+}
+
 struct ThreadSet {
   std::shared_ptr<LiveSet> set = std::make_shared<LiveSet>();
   ThreadSet() {
@@ -62,6 +71,12 @@ struct ThreadSet {
       orphans().push_back(set);
   }
 };
+
+/// Guarded by the trace lock.
+TensorDataPtr &effects() {
+  static auto *tensor = new TensorDataPtr;
+  return *tensor;
+}
 
 /// Access to the protected constructor: `LTCTensorImpl` copies the LazyTensor
 /// it is given, so that anything but a temporary costs an allocation.
@@ -203,18 +218,30 @@ std::vector<TensorDataPtr> LiveSet::pending() {
   for (const std::shared_ptr<LiveSet> &set : adopted)
     set->collect(result);
   collect(result);
-  // Tensors that were written again moved to the end of the list; a stable
-  // order of the outputs keeps the graph's hash the same from step to step.
-  std::sort(result.begin(), result.end(),
-            [](const TensorDataPtr &a, const TensorDataPtr &b) {
-              return a->unique_id < b->unique_id;
-            });
+  sortByAge(result);
   return result;
 }
 
 size_t LiveSet::numPending() {
   std::lock_guard<TraceLock> lock(traceLock);
   return count;
+}
+
+void torch_ltc::setEffects(TensorDataPtr tensor) {
+  std::lock_guard<TraceLock> lock(traceLock);
+  effects() = std::move(tensor);
+}
+
+void torch_ltc::addTraceOfEffects(std::vector<TensorDataPtr> &tensors) {
+  std::lock_guard<TraceLock> lock(traceLock);
+  const TensorDataPtr &effect = effects();
+  if (!effect || !effect->isPending() || tensors.empty() ||
+      std::find(tensors.begin(), tensors.end(), effect) != tensors.end())
+    return;
+  for (TensorDataPtr &tensor : effect->traceSet().pending())
+    if (std::find(tensors.begin(), tensors.end(), tensor) == tensors.end())
+      tensors.push_back(std::move(tensor));
+  sortByAge(tensors);
 }
 
 int64_t torch_ltc::numLiveTensors() {

@@ -50,6 +50,9 @@ public:
   bool isPending();
   torch::lazy::Shape shapeValue();
 
+  /// Of the thread that made it.
+  LiveSet &traceSet() { return *liveSet; }
+
 private:
   friend class LiveSet;
   std::shared_ptr<LiveSet> liveSet;
@@ -76,6 +79,14 @@ private:
   TensorData *first = nullptr, *last = nullptr;
   size_t count = 0;
 };
+
+/// `tensor` is the end of what a trace does beside computing values (the chain
+/// of collectives): it must happen once.
+void setEffects(TensorDataPtr tensor);
+/// Completes `tensors`, of which the graph is about to run: if effects are
+/// pending in a trace, all of that trace runs now, so that no other graph has
+/// their nodes afterwards.
+void addTraceOfEffects(std::vector<TensorDataPtr> &tensors);
 
 /// Number of lazy tensors in the process.
 int64_t numLiveTensors();

@@ -272,6 +272,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   Stopwatch stopwatch;
   tracedSinceStep = full ? 0 : tracedSinceStep;
   std::unique_lock<TraceLock> lock(traceLock);
+  addTraceOfEffects(candidates);
   Roots roots(std::move(candidates));
   StepGraph stepGraph(roots.outputs, full);
   if (roots.values.empty())

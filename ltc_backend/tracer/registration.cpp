@@ -20,6 +20,7 @@
 
 #include "tracer/registration.h"
 
+#include "distributed/registration.h"
 #include "executor/live_tensors.h"
 #include "fallback/eager_fallback.h"
 #include "lowering/external_backend.h"
@@ -296,6 +297,7 @@ void registerRemaining() {
   registerViewInverses();
   registerMathBits();
   registerResizeToFormat();
+  registerCollectives();
   watchCustomOps();
 }
 

@@ -33,6 +33,7 @@ FAMILIES = (
     "loss",
     "random",
     "constructor",
+    "distributed",
 )
 OPS_PER_CHUNK = 40
 

@@ -75,6 +75,7 @@ def _connect() -> None:
         custom_ops,
         device_module,
         device_names,
+        distributed,
         formulas,
         interchange,
         lazy_computation,
@@ -92,6 +93,7 @@ def _connect() -> None:
 
     device_module.install()
     device_names.install()
+    distributed.install()
     autocast.install()
     accelerator.install()
     modules.install()

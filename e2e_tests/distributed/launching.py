@@ -1,0 +1,41 @@
+"""Functions that run in several processes, which form a process group."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def run_ranks(worker: Callable[..., None], ranks: int, *arguments, **options) -> None:
+    """Calls `worker(rank, *arguments)` in `ranks` processes that have joined a group.
+    `options` are those of `init_process_group`. An error of one is raised here."""
+    with tempfile.TemporaryDirectory() as folder:
+        mp.start_processes(
+            _join,
+            (worker, ranks, str(Path(folder) / "store"), arguments, options),
+            nprocs=ranks,
+            start_method="spawn",
+        )
+
+
+def _join(rank: int, worker, ranks: int, store: str, arguments, options) -> None:
+    torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    options = {
+        "backend": "gloo",
+        "timeout": datetime.timedelta(seconds=60),
+        **options,
+    }
+    dist.init_process_group(
+        init_method=f"file://{store}", rank=rank, world_size=ranks, **options
+    )
+    torch.manual_seed(rank)
+    worker(rank, *arguments)
+    dist.destroy_process_group()

@@ -1,0 +1,145 @@
+//===- backend_call.cpp - Calls of a group's CPU backend ------------------===//
+
+#include "distributed/backend_call.h"
+
+#include "distributed/groups.h"
+
+#include <ATen/Functions.h>
+
+#include <unordered_map>
+
+using namespace torch_ltc;
+using at::Tensor;
+
+namespace {
+
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+using Tensors = std::vector<Tensor>;
+
+struct Operands {
+  c10d::Backend &backend;
+  at::IntArrayRef numbers;
+  Tensor input, output;
+
+  std::chrono::milliseconds timeout() const {
+    return std::chrono::milliseconds(numbers[0]);
+  }
+  c10d::ReduceOp reduction() const {
+    return c10d::ReduceOp(c10d::ReduceOp::RedOpType(numbers[1]));
+  }
+  /// One part for each rank.
+  Tensors parts(const Tensor &tensor) const {
+    if (!tensor.numel()) // of no elements, or not this rank's
+      return Tensors(size_t(backend.getSize()), tensor);
+    return tensor.view({backend.getSize(), -1}).unbind();
+  }
+  bool isRoot(int64_t root) const { return backend.getRank() == root; }
+};
+
+WorkPtr allReduce(const Operands &o) {
+  c10d::AllreduceOptions options;
+  options.timeout = o.timeout();
+  options.reduceOp = o.reduction();
+  Tensors tensors = {o.output.copy_(o.input)};
+  return o.backend.allreduce(tensors, options);
+}
+
+WorkPtr reduce(const Operands &o) {
+  c10d::ReduceOptions options;
+  options.timeout = o.timeout();
+  options.reduceOp = o.reduction();
+  options.rootRank = o.numbers[2];
+  Tensors tensors = {o.output.copy_(o.input)};
+  return o.backend.reduce(tensors, options);
+}
+
+WorkPtr broadcast(const Operands &o) {
+  c10d::BroadcastOptions options;
+  options.timeout = o.timeout();
+  options.rootRank = o.numbers[1];
+  Tensors tensors = {o.isRoot(options.rootRank) ? o.output.copy_(o.input)
+                                                : o.output};
+  return o.backend.broadcast(tensors, options);
+}
+
+WorkPtr allGather(const Operands &o) {
+  c10d::AllgatherOptions options;
+  options.timeout = o.timeout();
+  Tensors inputs = {o.input};
+  std::vector<Tensors> outputs = {o.parts(o.output)};
+  return o.backend.allgather(outputs, inputs, options);
+}
+
+WorkPtr gather(const Operands &o) {
+  c10d::GatherOptions options;
+  options.timeout = o.timeout();
+  options.rootRank = o.numbers[1];
+  Tensors inputs = {o.input};
+  std::vector<Tensors> outputs;
+  if (o.isRoot(options.rootRank))
+    outputs.push_back(o.parts(o.output));
+  return o.backend.gather(outputs, inputs, options);
+}
+
+WorkPtr scatter(const Operands &o) {
+  c10d::ScatterOptions options;
+  options.timeout = o.timeout();
+  options.rootRank = o.numbers[1];
+  Tensors outputs = {o.output};
+  std::vector<Tensors> inputs;
+  if (o.isRoot(options.rootRank))
+    inputs.push_back(o.parts(o.input));
+  return o.backend.scatter(outputs, inputs, options);
+}
+
+WorkPtr reduceScatter(const Operands &o) {
+  c10d::ReduceScatterOptions options;
+  options.timeout = o.timeout();
+  options.reduceOp = o.reduction();
+  Tensor output = o.output, input = o.input;
+  return o.backend._reduce_scatter_base(output, input, options);
+}
+
+WorkPtr allToAll(const Operands &o) {
+  c10d::AllToAllOptions options;
+  options.timeout = o.timeout();
+  size_t ranks = size_t(o.backend.getSize());
+  std::vector<int64_t> outputSplits = o.numbers.slice(1, ranks).vec();
+  std::vector<int64_t> inputSplits = o.numbers.slice(1 + ranks, ranks).vec();
+  Tensor output = o.output, input = o.input;
+  return o.backend.alltoall_base(output, input, outputSplits, inputSplits,
+                                 options);
+}
+
+WorkPtr sendTo(const Operands &o) {
+  Tensors tensors = {o.input};
+  return o.backend.send(tensors, int(o.numbers[1]), int(o.numbers[2]));
+}
+
+WorkPtr receiveFrom(const Operands &o) {
+  Tensors tensors = {o.output};
+  return o.backend.recv(tensors, int(o.numbers[1]), int(o.numbers[2]));
+}
+
+WorkPtr receiveAny(const Operands &o) {
+  Tensors tensors = {o.output};
+  return o.backend.recvAnysource(tensors, int(o.numbers[1]));
+}
+
+} // namespace
+
+WorkPtr torch_ltc::begin(const BackendCall &call, const Tensor &input,
+                         const Tensor &output) {
+  using Function = WorkPtr (*)(const Operands &);
+  static const std::unordered_map<std::string_view, Function> functions = {
+      {"all_reduce", allReduce},  {"reduce", reduce},
+      {"broadcast", broadcast},   {"all_gather", allGather},
+      {"gather", gather},         {"scatter", scatter},
+      {"all_to_all", allToAll},   {"reduce_scatter", reduceScatter},
+      {"send", sendTo},           {"receive", receiveFrom},
+      {"receive_any", receiveAny}};
+  ProcessGroupPtr group = groupOfNumber(call.group);
+  return functions.at(call.kind)({*group->getBackend(c10::DeviceType::Lazy),
+                                  call.numbers, input.reshape({-1}),
+                                  output.view({-1})});
+}

@@ -1,0 +1,50 @@
+//===- backend_call.h - Calls of a group's CPU backend ----------*- C++ -*-===//
+//
+// A collective as programs have it: one packed tensor in, one out. Lists of
+// tensors lie one after the other in it.
+//
+//   kind            numbers after the timeout      input        output
+//   all_reduce      reduction                      n            n
+//   reduce          reduction, root                n            n
+//   broadcast       root                           n            n
+//   all_gather                                     n            ranks * n
+//   gather          root                           n            ranks * n, or 0
+//   scatter         root                           ranks * n, or n       n
+//   reduce_scatter  reduction                      ranks * n    n
+//   all_to_all      output splits, input splits    sum of splits, likewise
+//   send            rank, tag                      n            0
+//   receive         rank, tag                      n            n
+//   receive_any     tag                            n            n
+//   await                                          order'       0
+//
+// An input that isn't read (of `receive`, or of `scatter` unless at the root)
+// tells the dtype. `await` waits for a collective that was started. The first
+// number is the timeout in milliseconds, -1 for the group's.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_DISTRIBUTED_BACKEND_CALL_H
+#define TORCH_LTC_DISTRIBUTED_BACKEND_CALL_H
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <string_view>
+
+namespace torch_ltc {
+
+struct BackendCall {
+  std::string_view kind;
+  int64_t group;
+  at::IntArrayRef numbers;
+};
+
+/// Begins it. Both tensors are the backend's until the work is done. `output`
+/// need not be initialised.
+c10::intrusive_ptr<c10d::Work> begin(const BackendCall &call,
+                                     const at::Tensor &input,
+                                     const at::Tensor &output);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_DISTRIBUTED_BACKEND_CALL_H

@@ -1,0 +1,33 @@
+//===- c10d_calls.h - Calls of torch.distributed's ops ----------*- C++ -*-===//
+
+#ifndef TORCH_LTC_DISTRIBUTED_C10D_CALLS_H
+#define TORCH_LTC_DISTRIBUTED_C10D_CALLS_H
+
+#include "distributed/traced_collective.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <optional>
+
+namespace torch_ltc {
+
+/// A part of a call: one collective and the tensors, as users hold them, that
+/// lie one after the other in its output.
+struct CallPart {
+  Collective collective;
+  std::vector<at::Tensor> outputs;
+};
+
+struct C10dCall {
+  std::vector<CallPart> parts;
+  bool isAsync = true;
+};
+
+/// What "c10d::<name>" is asked to do by `arguments`. Nothing if that isn't
+/// plain: eager either refuses it in words of its own or does something rare.
+std::optional<C10dCall> readCall(const std::string &name,
+                                 c10::ArrayRef<c10::IValue> arguments);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_DISTRIBUTED_C10D_CALLS_H

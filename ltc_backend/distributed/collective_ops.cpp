@@ -1,0 +1,235 @@
+//===- collective_ops.cpp - Collectives as ops of programs ----------------===//
+
+#include "distributed/collective_ops.h"
+
+#include "config/config.h"
+#include "distributed/backend_call.h"
+#include "distributed/groups.h"
+
+#include <ATen/Functions.h>
+#include <torch/library.h>
+
+#include <map>
+#include <mutex>
+
+using namespace torch_ltc;
+using at::IntArrayRef;
+using at::Tensor;
+
+namespace {
+
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+struct Begun {
+  WorkPtr work;
+  Tensor input; // if the backend still reads it
+  Tensor output;
+  std::string name;
+};
+
+/// The collectives of this process, by number.
+class Collectives {
+public:
+  int64_t last() {
+    std::scoped_lock lock(mutex);
+    return lastNumber;
+  }
+
+  /// Whether `number` is new: only the first run of a collective counts.
+  bool take(int64_t number) {
+    std::scoped_lock lock(mutex);
+    if (number <= lastNumber)
+      return false;
+    lastNumber = number;
+    return true;
+  }
+
+  void add(int64_t number, Begun collective) {
+    std::scoped_lock lock(mutex);
+    begun.emplace(number, std::move(collective));
+  }
+
+  std::optional<Begun> remove(int64_t number) {
+    std::scoped_lock lock(mutex);
+    auto found = begun.find(number);
+    if (found == begun.end())
+      return std::nullopt;
+    Begun collective = std::move(found->second);
+    begun.erase(found);
+    return collective;
+  }
+
+  /// Those options run a step twice, and the second time only looks.
+  void keep(int64_t number, const Tensor &output) {
+    if (!config().lockstep.get() && !config().detect_nan.get())
+      return;
+    std::scoped_lock lock(mutex);
+    outputs.insert_or_assign(number, output.clone());
+    constexpr size_t mostKept = 1024;
+    while (outputs.size() > mostKept)
+      outputs.erase(outputs.begin());
+  }
+
+  Tensor kept(int64_t number) {
+    std::scoped_lock lock(mutex);
+    auto found = outputs.find(number);
+    TORCH_CHECK(found != outputs.end(), "the collective with number ", number,
+                " of this process has run, and its result isn't kept");
+    return found->second;
+  }
+
+  void setSource(int64_t number, int rank) {
+    std::scoped_lock lock(mutex);
+    sources[number] = rank;
+  }
+
+  int source(int64_t number) {
+    std::scoped_lock lock(mutex);
+    auto found = sources.find(number);
+    return found == sources.end() ? -1 : found->second;
+  }
+
+private:
+  std::mutex mutex;
+  int64_t lastNumber = 0;
+  std::map<int64_t, Begun> begun;
+  std::map<int64_t, Tensor> outputs;
+  std::map<int64_t, int> sources; // of receive_any
+};
+
+Collectives &collectives() {
+  static auto *instance = new Collectives;
+  return *instance;
+}
+
+/// "all_reduce of rank 1 of 4"
+std::string nameOf(const BackendCall &call) {
+  ProcessGroupPtr group = groupOfNumber(call.group);
+  return c10::str(call.kind, " of rank ", group->getRank(), " of ",
+                  group->getSize());
+}
+
+void finish(int64_t number, const Begun &collective) {
+  try {
+    collective.work->wait();
+  } catch (const c10::Error &error) {
+    TORCH_CHECK(false, collective.name,
+                " failed: ", error.what_without_backtrace());
+  } catch (const std::exception &error) {
+    TORCH_CHECK(false, collective.name, " failed: ", error.what());
+  }
+  if (collective.name.starts_with("receive_any"))
+    collectives().setSource(number, collective.work->sourceRank());
+}
+
+/// Whether the backend reads the input after `begin` has returned.
+bool readsInputLater(std::string_view kind) {
+  return kind != "all_reduce" && kind != "reduce" && kind != "broadcast";
+}
+
+std::tuple<Tensor, Tensor> collective(const Tensor &order, const Tensor &input,
+                                      c10::string_view kind, int64_t group,
+                                      IntArrayRef numbers, IntArrayRef size) {
+  Tensor newOrder = at::empty_like(order);
+  Tensor output = at::empty(size, input.options());
+  runCollective(order, input, kind, group, numbers, newOrder, output);
+  return {newOrder, output};
+}
+
+Tensor collectiveStart(const Tensor &order, const Tensor &input,
+                       c10::string_view kind, int64_t group,
+                       IntArrayRef numbers, IntArrayRef size) {
+  int64_t number = order.item<int64_t>() + 1;
+  if (collectives().take(number)) {
+    BackendCall call{kind, group, numbers};
+    Begun begun;
+    begun.name = nameOf(call);
+    begun.output = at::empty(size, input.options());
+    // The program's memory is another value's when the command has ended.
+    begun.input = readsInputLater(kind) ? input.clone() : input;
+    begun.work = begin(call, begun.input, begun.output);
+    if (!readsInputLater(kind))
+      begun.input = Tensor();
+    collectives().add(number, std::move(begun));
+  }
+  return at::full_like(order, number);
+}
+
+Tensor collectiveWait(const Tensor &, const Tensor &started, IntArrayRef,
+                      int64_t) {
+  int64_t number = started.item<int64_t>();
+  std::optional<Begun> begun = collectives().remove(number);
+  if (!begun)
+    return collectives().kept(number).clone();
+  finish(number, *begun);
+  collectives().keep(number, begun->output);
+  return begun->output;
+}
+
+std::tuple<Tensor, Tensor> collectiveMeta(const Tensor &order,
+                                          const Tensor &input, c10::string_view,
+                                          int64_t, IntArrayRef,
+                                          IntArrayRef size) {
+  return {at::empty_like(order), at::empty(size, input.options())};
+}
+
+Tensor collectiveStartMeta(const Tensor &order, const Tensor &,
+                           c10::string_view, int64_t, IntArrayRef,
+                           IntArrayRef) {
+  return at::empty_like(order);
+}
+
+Tensor collectiveWaitMeta(const Tensor &order, const Tensor &, IntArrayRef size,
+                          int64_t dtype) {
+  return at::empty(size, order.options().dtype(at::ScalarType(dtype)));
+}
+
+TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
+  library.def("collective(Tensor order, Tensor input, str kind, int group, "
+              "int[] numbers, int[] size) -> (Tensor, Tensor)");
+  library.def("collective_start(Tensor order, Tensor input, str kind, int "
+              "group, int[] numbers, int[] size) -> Tensor");
+  library.def("collective_wait(Tensor order, Tensor started, int[] size, int "
+              "dtype) -> Tensor");
+  auto onCpu = c10::DispatchKey::CPU, onMeta = c10::DispatchKey::Meta;
+  library.impl("collective", torch::dispatch(onCpu, TORCH_FN(collective)));
+  library.impl("collective_start",
+               torch::dispatch(onCpu, TORCH_FN(collectiveStart)));
+  library.impl("collective_wait",
+               torch::dispatch(onCpu, TORCH_FN(collectiveWait)));
+  library.impl("collective", torch::dispatch(onMeta, TORCH_FN(collectiveMeta)));
+  library.impl("collective_start",
+               torch::dispatch(onMeta, TORCH_FN(collectiveStartMeta)));
+  library.impl("collective_wait",
+               torch::dispatch(onMeta, TORCH_FN(collectiveWaitMeta)));
+}
+
+} // namespace
+
+int64_t torch_ltc::lastCollective() { return collectives().last(); }
+
+int torch_ltc::sourceOfCollective(int64_t number) {
+  return collectives().source(number);
+}
+
+void torch_ltc::runCollective(const Tensor &order, const Tensor &input,
+                              std::string_view kind, int64_t group,
+                              IntArrayRef numbers, const Tensor &newOrder,
+                              const Tensor &output) {
+  int64_t number = order.item<int64_t>() + 1;
+  newOrder.fill_(number);
+  if (!collectives().take(number)) {
+    output.copy_(collectives().kept(number));
+    return;
+  }
+  if (kind == "await") {
+    int64_t awaited = input.item<int64_t>();
+    if (std::optional<Begun> begun = collectives().remove(awaited))
+      finish(awaited, *begun);
+    return;
+  }
+  BackendCall call{kind, group, numbers};
+  Begun begun{begin(call, input, output), input, output, nameOf(call)};
+  finish(number, begun);
+  collectives().keep(number, output);
+}

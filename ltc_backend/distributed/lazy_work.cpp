@@ -1,0 +1,58 @@
+//===- lazy_work.cpp - What a traced collective returns -------------------===//
+
+#include "distributed/lazy_work.h"
+
+#include "distributed/traced_collective.h"
+
+#include <ATen/core/ivalue.h>
+
+using namespace torch_ltc;
+
+LazyWork::LazyWork(std::vector<at::Tensor> outputs,
+                   std::function<void()> finish, std::function<int()> source)
+    : outputs(std::move(outputs)), finishOnce(std::move(finish)),
+      source(std::move(source)) {}
+
+LazyWork::~LazyWork() = default;
+
+void LazyWork::synchronize() {
+  if (auto finish = std::exchange(finishOnce, nullptr))
+    finish();
+}
+
+bool LazyWork::wait(std::chrono::milliseconds) {
+  synchronize();
+  return true;
+}
+
+void LazyWork::blockCurrentStream() { synchronize(); }
+
+bool LazyWork::isCompleted() {
+  synchronize();
+  runTracedCollectives("Work.is_completed");
+  return true;
+}
+
+bool LazyWork::isSuccess() const { return true; }
+
+std::exception_ptr LazyWork::exception() const { return nullptr; }
+
+int LazyWork::sourceRank() const {
+  TORCH_CHECK(source, "sourceRank() may only be called on work objects that "
+                      "correspond to a recv or recv-from-any call.");
+  return source();
+}
+
+std::vector<at::Tensor> LazyWork::result() {
+  synchronize();
+  return outputs;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> LazyWork::getFuture() {
+  synchronize();
+  auto future = c10::make_intrusive<c10::ivalue::Future>(
+      c10::ListType::create(c10::TensorType::get()),
+      std::vector<c10::Device>{{c10::DeviceType::Lazy, 0}});
+  future->markCompleted(c10::IValue(outputs));
+  return future;
+}

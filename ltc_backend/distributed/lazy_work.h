@@ -1,0 +1,45 @@
+//===- lazy_work.h - What a traced collective returns -----------*- C++ -*-===//
+//
+// Waiting for it traces what whoever reads the outputs waits for: the calling
+// thread goes on.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_DISTRIBUTED_LAZY_WORK_H
+#define TORCH_LTC_DISTRIBUTED_LAZY_WORK_H
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <functional>
+
+namespace torch_ltc {
+
+class LazyWork final : public c10d::Work {
+public:
+  /// `finish` gives `outputs` their values. `source` finds the rank that sent
+  /// them.
+  LazyWork(std::vector<at::Tensor> outputs, std::function<void()> finish,
+           std::function<int()> source = nullptr);
+  ~LazyWork() override;
+
+  /// Computes the outputs: whoever asks again and again until it is true
+  /// mustn't wait for a step that nobody ends.
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  std::exception_ptr exception() const override;
+  int sourceRank() const override;
+  std::vector<at::Tensor> result() override;
+  void synchronize() override;
+  bool wait(std::chrono::milliseconds timeout) override;
+  void blockCurrentStream() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+private:
+  std::vector<at::Tensor> outputs;
+  std::function<void()> finishOnce;
+  std::function<int()> source;
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_DISTRIBUTED_LAZY_WORK_H

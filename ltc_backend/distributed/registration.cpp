@@ -1,0 +1,237 @@
+//===- registration.cpp - Kernels for torch.distributed's ops -------------===//
+//
+// "c10d::..." ops write to tensors without saying so in their schemas, and
+// return a Work. Those of "_c10d_functional" call them on new tensors and keep
+// the Work by storage until `wait_tensor`, which works on the user's tensors as
+// it stands.
+//
+//===----------------------------------------------------------------------===//
+
+#include "distributed/registration.h"
+
+#include "distributed/c10d_calls.h"
+#include "distributed/collective_ops.h"
+#include "distributed/lazy_work.h"
+#include "executor/live_tensors.h"
+#include "tracer/boxed_kernels.h"
+#include "tracer/wrapped_value.h"
+#include "tracer/writing_call.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/Functions.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+using namespace torch_ltc;
+using at::Tensor;
+using c10::DispatchKey;
+using c10::DispatchKeySet;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace functional = at::functionalization::impl;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+void appendTensors(const IValue &value, Tensors &tensors) {
+  if (value.isTensor())
+    tensors.push_back(value.toTensor());
+  else if (value.isList())
+    for (const IValue &element : value.toListRef())
+      appendTensors(element, tensors);
+}
+
+bool isOfLazyTensors(c10::ArrayRef<IValue> arguments) {
+  Tensors tensors;
+  for (const IValue &argument : arguments)
+    appendTensors(argument, tensors);
+  return std::any_of(tensors.begin(), tensors.end(), isLazyWrapper);
+}
+
+/// Gives each output its part of `value`.
+void assign(const Tensors &outputs, const Tensor &value) {
+  if (outputs.size() == 1)
+    return writeResult(outputs[0], value);
+  Tensor whole = functional::to_functional_tensor(value);
+  int64_t begin = 0;
+  for (const Tensor &output : outputs) {
+    Tensor part = whole.narrow(0, begin, output.numel()).view(output.sizes());
+    writeResult(output, valueOf(part));
+    begin += output.numel();
+  }
+}
+
+/// Without outputs nobody's reading waits for it: the chain of collectives
+/// does.
+void waitInOrder(const CallPart &part, const StartedCollective &started) {
+  traceCollective({"await",
+                   part.collective.group,
+                   {-1},
+                   functional::to_functional_tensor(started.started),
+                   {0}});
+}
+
+WorkPtr start(std::vector<CallPart> parts) {
+  Tensors outputs;
+  std::vector<StartedCollective> started;
+  std::function<int()> source;
+  for (CallPart &part : parts) {
+    outputs.insert(outputs.end(), part.outputs.begin(), part.outputs.end());
+    started.push_back(traceStart(part.collective));
+    part.collective.input = Tensor();
+    if (part.collective.kind == "receive_any")
+      source = [number = started.back().started] {
+        runTracedCollectives("Work._source_rank");
+        int64_t value =
+            functional::to_functional_tensor(number).item<int64_t>();
+        return sourceOfCollective(value);
+      };
+  }
+  auto finish = [parts = std::move(parts), started = std::move(started)] {
+    at::AutoDispatchBelowADInplaceOrView below;
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (parts[i].outputs.empty())
+        waitInOrder(parts[i], started[i]);
+      else
+        assign(parts[i].outputs, traceWait(started[i]));
+  };
+  return c10::make_intrusive<LazyWork>(std::move(outputs), std::move(finish),
+                                       std::move(source));
+}
+
+WorkPtr run(const C10dCall &call) {
+  Tensors outputs;
+  for (const CallPart &part : call.parts) {
+    assign(part.outputs, traceCollective(part.collective));
+    outputs.insert(outputs.end(), part.outputs.begin(), part.outputs.end());
+  }
+  return c10::make_intrusive<LazyWork>(std::move(outputs), nullptr);
+}
+
+/// The same argument with copies on the CPU.
+IValue onCpu(const IValue &value) {
+  if (value.isTensor())
+    return value.toTensor().defined() ? value.toTensor().cpu()
+                                      : value.toTensor();
+  if (!value.isList() || value.isIntList())
+    return value;
+  if (value.isTensorList()) {
+    c10::List<Tensor> list;
+    for (const Tensor &tensor : value.toTensorVector())
+      list.push_back(tensor.cpu());
+    return list;
+  }
+  c10::impl::GenericList list(value.toList().elementType());
+  for (const IValue &element : value.toListRef())
+    list.push_back(onCpu(element));
+  return list;
+}
+
+/// With eager's kernel, now: for arguments that it may refuse.
+WorkPtr runEagerly(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
+  runTracedCollectives(op.schema().name());
+  Stack stack;
+  for (const IValue &argument : arguments)
+    stack.push_back(onCpu(argument));
+  Tensors outputs, values;
+  appendTensors(arguments[0], outputs);
+  appendTensors(stack[0], values);
+  op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), &stack);
+  if (stack.empty()) // monitored_barrier_
+    return nullptr;
+  try {
+    stack.back().toCustomClass<c10d::Work>()->wait();
+  } catch (...) { // whoever waits hears of it
+    return c10::make_intrusive<LazyWork>(
+        std::move(outputs),
+        [error = std::current_exception()] { std::rethrow_exception(error); });
+  }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    outputs[i].copy_(values[i]);
+  return c10::make_intrusive<LazyWork>(std::move(outputs), nullptr);
+}
+
+/// At Functionalize.
+class LazyCollective final : public c10::OperatorKernel {
+public:
+  explicit LazyCollective(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
+    size_t numArguments = op.schema().arguments().size();
+    std::vector<IValue> arguments =
+        torch::jit::last(*stack, numArguments).vec();
+    if (!isOfLazyTensors(arguments))
+      return previous.callBoxed(op, keys, stack);
+    at::AutoDispatchBelowADInplaceOrView below;
+    auto call = readCall(op.schema().name(), arguments);
+    WorkPtr work = !call           ? runEagerly(op, arguments)
+                   : call->isAsync ? start(std::move(call->parts))
+                                   : run(*call);
+    torch::jit::drop(*stack, numArguments);
+    for (const c10::Argument &result : op.schema().returns())
+      stack->push_back(result.type()->kind() == c10::TypeKind::ClassType
+                           ? IValue(work)
+                           : arguments[0]);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+/// At Functionalize: torch's own kernel, on the user's tensors.
+class FunctionalCollective final : public c10::OperatorKernel {
+public:
+  explicit FunctionalCollective(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
+    if (!isOfLazyTensors(
+            torch::jit::last(*stack, op.schema().arguments().size())))
+      return previous.callBoxed(op, keys, stack);
+    at::AutoDispatchBelowADInplaceOrView below;
+    op.callBoxedForDispatchKey(DispatchKey::CompositeExplicitAutograd, *stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+/// At CPU. Such a collective blocks the thread, and other ranks may need for it
+/// what this one has traced.
+class CpuCollective final : public c10::OperatorKernel {
+public:
+  explicit CpuCollective(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
+    runTracedCollectives(op.schema().name());
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+} // namespace
+
+void torch_ltc::registerCollectives() {
+  SilentRegistration silent;
+  auto &dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {
+    auto op = dispatcher.findSchema(name);
+    if (!op)
+      continue;
+    if (name.name.starts_with("_c10d_functional::") &&
+        op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd))
+      registerAround<FunctionalCollective>(*op, DispatchKey::Functionalize);
+    if (!name.name.starts_with("c10d::") ||
+        !op->hasKernelForDispatchKey(DispatchKey::CPU))
+      continue;
+    registerAround<LazyCollective>(*op, DispatchKey::Functionalize);
+    registerAround<CpuCollective>(*op, DispatchKey::CPU);
+  }
+}

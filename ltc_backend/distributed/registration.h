@@ -1,0 +1,14 @@
+//===- registration.h - Kernels for torch.distributed's ops -----*- C++ -*-===//
+
+#ifndef TORCH_LTC_DISTRIBUTED_REGISTRATION_H
+#define TORCH_LTC_DISTRIBUTED_REGISTRATION_H
+
+namespace torch_ltc {
+
+/// At Functionalize, for lazy tensors; and at CPU, in front of what is there:
+/// the order of collectives is the program's, whatever their tensors' devices.
+void registerCollectives();
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_DISTRIBUTED_REGISTRATION_H

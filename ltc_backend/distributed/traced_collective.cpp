@@ -1,0 +1,116 @@
+//===- traced_collective.cpp - Collectives in the trace -------------------===//
+
+#include "distributed/traced_collective.h"
+
+#include "distributed/collective_ops.h"
+#include "executor/live_tensors.h"
+#include "executor/step_executor.h"
+#include "fallback/eager_fallback.h"
+#include "lowering/external_backend.h"
+#include "tracer/trace.h"
+#include "tracer/wrapped_value.h"
+
+#include <ATen/Functions.h>
+
+using namespace torch_ltc;
+using at::Tensor;
+using c10::IValue;
+
+namespace {
+
+/// The end of the chain of collectives (collective_ops.h): one tensor, whose
+/// value each of them replaces. Guarded by the trace lock.
+class Order {
+public:
+  /// Its value, pending in no other thread's trace.
+  const Tensor &current() {
+    const auto &set = LiveSet::ofThisThread();
+    if (tensor.defined() && owner == set && !hasFailed())
+      return tensor;
+    run("a collective of another thread");
+    Tensor number = at::full({1}, lastCollective(), at::kLong);
+    tensor = makeTensor(HostData::takeOver(std::move(number)));
+    owner = set;
+    setEffects(tensorDataOf(tensor));
+    return tensor;
+  }
+
+  void advance(const Tensor &next) {
+    tensorDataOf(tensor)->setValue(tensorDataOf(next)->value());
+  }
+
+  void run(const std::string &reader) {
+    if (tensor.defined() && !hasFailed())
+      StepExecutor::get().materialise(tensor, reader);
+  }
+
+private:
+  /// After an error the chain begins anew behind what has run.
+  bool hasFailed() const {
+    HostDataPtr data = tensorDataOf(tensor)->data();
+    return data && data->producer() && data->producer()->isDone() &&
+           !data->producer()->hasSucceeded();
+  }
+
+  Tensor tensor;
+  std::shared_ptr<LiveSet> owner;
+};
+
+Order &order() {
+  static auto *instance = new Order;
+  return *instance;
+}
+
+std::vector<Tensor> trace(const std::string &name,
+                          c10::ArrayRef<IValue> arguments) {
+  BelowFunctionalization below;
+  const OpRecord &record = getOpRecord(name);
+  const char *reason = isFallbackForced(record.name) ? "forced"
+                       : isRefusedByBackend(record.emitName)
+                           ? "not supported by the selected backend"
+                           : nullptr;
+  if (!reason)
+    return traceOp(record, arguments);
+  torch::jit::Stack stack(arguments.begin(), arguments.end());
+  runFallback(*record.handle, stack, reason);
+  std::vector<Tensor> results;
+  for (const IValue &value : stack)
+    results.push_back(value.toTensor());
+  return results;
+}
+
+std::vector<IValue> argumentsOf(const Collective &collective) {
+  return {order().current(),  valueOf(collective.input),
+          collective.kind,    groupNumber(collective.group),
+          collective.numbers, collective.size};
+}
+
+} // namespace
+
+Tensor torch_ltc::traceCollective(const Collective &collective) {
+  std::unique_lock<TraceLock> lock(traceLock);
+  std::vector<Tensor> results =
+      trace("torch_ltc::collective", argumentsOf(collective));
+  order().advance(results[0]);
+  return results[1];
+}
+
+StartedCollective torch_ltc::traceStart(const Collective &collective) {
+  std::unique_lock<TraceLock> lock(traceLock);
+  std::vector<Tensor> results =
+      trace("torch_ltc::collective_start", argumentsOf(collective));
+  order().advance(results[0]);
+  return {results[0], collective.size, collective.input.scalar_type()};
+}
+
+Tensor torch_ltc::traceWait(const StartedCollective &collective) {
+  std::unique_lock<TraceLock> lock(traceLock);
+  return trace("torch_ltc::collective_wait",
+               {order().current(), collective.started, collective.size,
+                int64_t(collective.dtype)})[0];
+}
+
+void torch_ltc::runTracedCollectives(const std::string &reader) {
+  std::unique_lock<TraceLock> lock(traceLock);
+  order().run(reader);
+}

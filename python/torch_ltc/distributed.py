@@ -1,0 +1,75 @@
+"""Device "lazy" for torch.distributed: the process groups that serve "cpu" serve it.
+
+Its tensors lie in host memory, and collectives on them are ops of the trace, which
+call a group's CPU backend when the step runs (`ltc_backend/distributed`). So there is
+no backend of ours, and any name for one that works on "cpu" works here:
+`init_process_group()`, `"gloo"`, `"cpu:gloo,lazy:gloo"`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+_DEVICE = "lazy"
+
+
+def install() -> None:
+    if not dist.is_available():
+        return
+    backend = dist.Backend
+    backend.default_device_backend_map.setdefault(_DEVICE, backend.GLOO)
+    for devices in backend.backend_capability.values():
+        if "cpu" in devices and _DEVICE not in devices:
+            devices.append(_DEVICE)
+    config = dist.distributed_c10d.BackendConfig
+    config.__init__ = _serve_lazy(config.__init__)
+    dist.GradBucket.gradients = _gradients_of_parameters(dist.GradBucket.gradients)
+    DistributedDataParallel._check_comm_hook = _take_bfloat16(
+        DistributedDataParallel._check_comm_hook
+    )
+
+
+def _serve_lazy(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def init(self, backend: str) -> None:
+        original(self, backend)
+        # Without a name the group is for the machine's accelerator, or for "cpu".
+        if backend == dist.Backend.UNDEFINED and "cpu" in self.device_backend_map:
+            self.device_backend_map.setdefault(_DEVICE, self.device_backend_map["cpu"])
+
+    return init
+
+
+def _take_bfloat16(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def _check_comm_hook(self, hook: Callable) -> None:
+        if self.device_type == _DEVICE and callable(hook):
+            # torch (2.13) knows by its name that a hook needs a GPU's backend.
+            unnamed = functools.partial(hook)
+            unnamed.__name__ = "hook"
+            hook = unnamed
+        original(self, hook)
+
+    return _check_comm_hook
+
+
+def _gradients_of_parameters(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def gradients(self) -> list[torch.Tensor]:
+        buffer = self.buffer()
+        if buffer.device.type != _DEVICE:
+            return original(self)
+        # torch (2.13) remembers where the sizes of each parameter's value were.
+        parts, begin = [], 0
+        for parameter in self.parameters():
+            part = buffer.narrow(0, begin, parameter.numel())
+            parts.append(part.view(parameter.shape))
+            begin += parameter.numel()
+        return parts
+
+    return gradients
