@@ -1,0 +1,162 @@
+"""Training with DistributedDataParallel on a device, and what compares two devices. Run
+by each rank of test_data_parallel.py."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Branches(nn.Module):
+    """Which branch is used depends on the step: the other has no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 8)
+        self.branches = nn.ModuleList(nn.Linear(8, 3) for _ in range(2))
+        self.step = 0
+
+    def forward(self, x):
+        self.step += 1
+        return self.branches[self.step % 2](self.first(x).relu())
+
+
+def _perceptron() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 3))
+
+
+def _normalised() -> nn.Module:
+    # A bias in front of the normalisation would have noise as its gradient.
+    first = nn.Linear(6, 16, bias=False)
+    return nn.Sequential(first, nn.BatchNorm1d(16), nn.Linear(16, 3))
+
+
+def _batches(steps: int, device: str, size: int = 4):
+    generator = torch.Generator().manual_seed(dist.get_rank())
+    for _ in range(steps):
+        x = torch.randn(size, 6, generator=generator)
+        y = torch.randint(3, (size,), generator=generator)
+        yield x.to(device), y.to(device)
+
+
+def _train(
+    model: nn.Module,
+    device: str,
+    steps: int = 4,
+    hook=None,
+    clip: bool = False,
+    autocast: bool = False,
+    accumulate: int = 1,
+    **options,
+):
+    torch.manual_seed(7)  # PowerSGD's start
+    ddp = DistributedDataParallel(model.to(device), bucket_cap_mb=0.001, **options)
+    if hook:
+        ddp.register_comm_hook(*hook())
+    optimizer = torch.optim.AdamW(ddp.parameters(), lr=0.01)
+    losses = []
+    for step, (x, y) in enumerate(_batches(steps, device)):
+        is_last = (step + 1) % accumulate == 0
+        with ddp.no_sync() if not is_last else torch.enable_grad():
+            with torch.autocast(device, torch.bfloat16, enabled=autocast):
+                loss = nn.functional.cross_entropy(ddp(x), y)
+            loss.backward()
+        if clip:
+            nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
+        if is_last:
+            optimizer.step()
+            optimizer.zero_grad()
+        losses.append(loss.detach())
+    return [
+        torch.stack(losses).cpu(),
+        *(p.detach().cpu() for p in ddp.state_dict().values()),
+    ]
+
+
+def _power_sgd():
+    state = powerSGD_hook.PowerSGDState(
+        None, matrix_approximation_rank=2, start_powerSGD_iter=2, min_compression_rate=1
+    )
+    return state, powerSGD_hook.powerSGD_hook
+
+
+def _bfloat16_hook():
+    """Under a name for which eager doesn't ask for a GPU."""
+    return None, lambda state, bucket: default_hooks.bf16_compress_hook(state, bucket)
+
+
+def _python_hook():
+    def halve(group, bucket):
+        future = dist.all_reduce(bucket.buffer(), async_op=True).get_future()
+        return future.then(lambda done: done.value()[0] / dist.get_world_size())
+
+    return None, halve
+
+
+CASES = {
+    "plain": (_perceptron, {}),
+    "bucket views": (_perceptron, {"gradient_as_bucket_view": True}),
+    "static graph": (_perceptron, {"static_graph": True}),
+    "unused parameters": (Branches, {"find_unused_parameters": True}),
+    "buffers": (_normalised, {}),
+    "accumulation": (_perceptron, {"accumulate": 2}),
+    "clipped": (_perceptron, {"clip": True}),
+    "autocast": (_perceptron, {"autocast": True}),
+    "bf16 hook": (_perceptron, {"hook": _bfloat16_hook}),
+    "fp16 hook": (
+        _perceptron,
+        {"hook": lambda: (None, default_hooks.fp16_compress_hook)},
+    ),
+    "PowerSGD": (_perceptron, {"hook": _power_sgd}),
+    "hook in Python": (_perceptron, {"hook": _python_hook}),
+}
+
+
+def compare(rank: int, tier: str) -> None:
+    import torch_ltc
+
+    torch_ltc.config.tier = tier
+    for name, (make, options) in CASES.items():
+        torch.manual_seed(1)
+        model = make()
+        expected = _train(copy.deepcopy(model), "cpu", **options)
+        trained = _train(model, "lazy", **options)
+        rounded = {"autocast": 3e-2, "bf16 hook": 1e-3, "fp16 hook": 1e-3}.get(name, 0)
+        for ours, eager in zip(trained, expected, strict=True):
+            torch.testing.assert_close(
+                ours,
+                eager,
+                rtol=1e-5 + rounded,
+                atol=1e-6 + rounded,
+                msg=lambda text, name=name: f"{name}: {text}",
+            )
+
+
+def count_programs(rank: int) -> None:
+    """After two steps each is the same program, and nothing cuts it."""
+    import torch_ltc
+    from counting import sync_names
+
+    for options in ({}, {"gradient_as_bucket_view": True}, {"static_graph": True}):
+        model = DistributedDataParallel(
+            _perceptron().to("lazy"), bucket_cap_mb=0.0005, **options
+        )
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+        batches = list(_batches(8, "lazy"))
+        for step, (x, y) in enumerate(batches):
+            if step == 4:
+                torch_ltc.wait_device_ops()
+                torch_ltc.reset_metrics()
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        torch_ltc.wait_device_ops()
+        counts = torch_ltc.metrics()
+        assert counts["executions"] == counts["program_memory_hits"] == 4, options
+        assert not torch_ltc.fallbacks(), options
+        assert not sync_names(), (options, sync_names())

@@ -1,0 +1,17 @@
+"""DistributedDataParallel on device lazy: losses and parameters are eager's, a step is
+one program, and gradients are reduced without a cut."""
+
+from __future__ import annotations
+
+import pytest
+from distributed.data_parallel_cases import compare, count_programs
+from distributed.launching import run_ranks
+
+
+@pytest.mark.parametrize("ranks, tier", [(2, "compile"), (2, "auto"), (4, "interpret")])
+def test_training(ranks, tier):
+    run_ranks(compare, ranks, tier)
+
+
+def test_a_step_is_one_program():
+    run_ranks(count_programs, 2)
