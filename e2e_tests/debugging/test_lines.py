@@ -64,7 +64,7 @@ def test_two_lines_of_one_program() -> None:
     with torch_ltc.config(source_info=True):
         texts = []
         for choice in range(2):
-            with pytest.raises(RuntimeError, match="out of range") as caught:
+            with pytest.raises(IndexError, match="out of range") as caught:
                 if choice:
                     (table.index_select(0, index) * 2).cpu()
                 else:

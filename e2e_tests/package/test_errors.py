@@ -112,38 +112,75 @@ def test_index_beyond_the_end(pending) -> None:
 
 
 def read_wrong_rows(table: torch.Tensor) -> torch.Tensor:
-    index = torch.tensor([0, 7], device="lazy")
+    index = torch.tensor([0, 7], device=table.device)
     return nn.functional.embedding(index, table)
 
 
+#: Ops that find a wrong index when they run: eager's class of the error differs.
 INDEXING = {
     "embedding": read_wrong_rows,
-    "index_select": lambda t: t.index_select(0, torch.tensor([-1], device="lazy")),
-    "index.Tensor": lambda t: t[torch.tensor([1, -4], device="lazy")],
-    "gather": lambda t: t.gather(1, torch.full((3, 1), 2, device="lazy")),
-    "scatter": lambda t: t.scatter(0, torch.full((1, 2), 3, device="lazy"), 1.0),
-    "index_add": lambda t: t.index_add(0, torch.tensor([3], device="lazy"), t[:1]),
-    "index_put": lambda t: t.index_put(
-        (torch.tensor([3], device="lazy"),), torch.zeros((), device="lazy")
+    "index_select": lambda t: t.index_select(0, torch.tensor([-1], device=t.device)),
+    "index.Tensor": lambda t: t[torch.tensor([1, -4], device=t.device)],
+    "gather": lambda t: t.gather(1, torch.full((3, 1), 2, device=t.device)),
+    "scatter": lambda t: t.scatter(0, torch.full((1, 2), 3, device=t.device), 1.0),
+    "scatter_reduce": lambda t: t.scatter_reduce(
+        0, torch.full((1, 2), 3, device=t.device), t[:1], "amax"
     ),
+    "index_add": lambda t: t.index_add(0, torch.tensor([3], device=t.device), t[:1]),
+    "index_copy": lambda t: t.index_copy(0, torch.tensor([3], device=t.device), t[:1]),
+    "index_fill": lambda t: t.index_fill(0, torch.tensor([3], device=t.device), 0),
+    "index_put": lambda t: t.index_put(
+        (torch.tensor([3], device=t.device),), torch.zeros((), device=t.device)
+    ),
+    "put": lambda t: t.put(torch.tensor([6], device=t.device), t[0, :1]),
     "nll_loss": lambda t: nn.functional.cross_entropy(
-        t, torch.tensor([0, 2, 1], device="lazy")
+        t, torch.tensor([0, 2, 1], device=t.device)
     ),
 }
 
 
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("op", INDEXING)
-def test_index_out_of_range(op: str) -> None:
-    """Found when the step runs: still an exception, not a wrong number."""
+def test_index_out_of_range(op: str, tier: str) -> None:
+    """Found when the step runs: eager's error all the same, not a wrong number."""
+    with pytest.raises((IndexError, RuntimeError)) as eager:
+        INDEXING[op](torch.ones(3, 2))
     table = torch.ones(3, 2, device="lazy")
     torch_ltc.mark_step()
-    with torch_ltc.config(source_info=True), pytest.raises(RuntimeError) as caught:
+    options = {"source_info": True, "tier": tier}
+    with torch_ltc.config(**options), pytest.raises(eager.type) as caught:
         INDEXING[op](table).sum().item()
     text = message(caught)
     assert op in text
-    assert "out of range: it must be at least" in text
+    assert message(eager) in text
+    assert ("out of range: it must be at least" in text) == (tier == "compile")
     assert "test_errors.py" in text
     assert table.sum().item() == 6
+
+
+#: Values that eager refuses when the op is called.
+VALUES = {
+    "masked_scatter": lambda d: torch.zeros(3, device=d).masked_scatter(
+        torch.ones(3, dtype=torch.bool, device=d), torch.ones(2, device=d)
+    ),
+    "normal of a tensor": lambda d: torch.normal(0.0, torch.tensor([-1.0], device=d)),
+    "normal of tensors": lambda d: torch.normal(
+        torch.zeros(2, device=d), torch.tensor([1.0, torch.nan], device=d)
+    ),
+    "a distribution": lambda d: torch.distributions.Normal(
+        torch.zeros(1, device=d), torch.tensor([-1.0], device=d), validate_args=False
+    ).sample(),
+    "histc": lambda d: torch.histc(torch.tensor([1.0, torch.inf], device=d)),
+}
+
+
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
+@pytest.mark.parametrize("name", VALUES)
+def test_wrong_values_are_errors_when_they_are_read(name: str, tier: str) -> None:
+    with pytest.raises(RuntimeError) as eager:
+        VALUES[name]("cpu")
+    with torch_ltc.config(tier=tier), pytest.raises(eager.type):
+        VALUES[name]("lazy").cpu()
 
 
 def test_ignored_targets_may_be_out_of_range() -> None:
@@ -173,7 +210,7 @@ def test_a_step_with_a_wrong_index_leaves_the_model_as_it_was() -> None:
         step([1, 2], 0).item()
     before = {name: value.cpu() for name, value in model.state_dict().items()}
     for words, target in (([1, 5], 0), ([1, 2], 3)):
-        with pytest.raises(RuntimeError, match="out of range"):
+        with pytest.raises(IndexError, match="out of range"):
             step(words, target).item()
         for name, value in model.state_dict().items():
             assert torch.equal(value.cpu(), before[name]), name

@@ -1,7 +1,7 @@
 //===- compiled_program.cpp - A program in the runtime --------------------===//
 
 #include "config/config.h"
-#include "executor/program.h"
+#include "executor/interpreted_program.h"
 
 #include <ATen/record_function.h>
 
@@ -49,26 +49,31 @@ LtcDType torch_ltc::toLtcDType(c10::ScalarType type) {
 namespace {
 
 /// The line of the first op of a command that has one, "" if none has.
-std::string lineOf(const LtcCommandInfo &command,
-                   c10::ArrayRef<LocationId> locations) {
+/// `locations`: of this run, or empty.
+std::string lineOf(const LtcCommandInfo &command, const GraphSnapshot &graph,
+                   c10::ArrayRef<LocationId> locations = {}) {
   for (size_t i = 0; i < command.num_nodes; ++i) {
     size_t node = command.nodes[i] - 1; // they count from 1
-    if (node < locations.size() && locations[node])
-      return shortText(locations[node]);
+    if (node >= graph.nodes.size())
+      continue;
+    if (LocationId location =
+            locations.empty() ? graph.nodes[node].location : locations[node])
+      return shortText(location);
   }
   return "";
 }
 
 /// "body.0+body.1"
 std::string modulesOf(const LtcCommandInfo &command,
-                      c10::ArrayRef<ModulePathId> modulePaths) {
+                      const GraphSnapshot &graph) {
   constexpr size_t mostPaths = 3;
   std::vector<ModulePathId> found;
   for (size_t i = 0; i < command.num_nodes; ++i) {
     size_t node = command.nodes[i] - 1;
-    if (node < modulePaths.size() && modulePaths[node] &&
-        std::find(found.begin(), found.end(), modulePaths[node]) == found.end())
-      found.push_back(modulePaths[node]);
+    ModulePathId path =
+        node < graph.nodes.size() ? graph.nodes[node].modulePath : 0;
+    if (path && std::find(found.begin(), found.end(), path) == found.end())
+      found.push_back(path);
   }
   std::string text;
   for (size_t i = 0; i < std::min(found.size(), mostPaths); ++i)
@@ -80,10 +85,9 @@ std::string modulesOf(const LtcCommandInfo &command,
 /// "torch_ltc::aten.tanh f32[4,5] (body.1)".
 class CommandSpans {
 public:
-  CommandSpans(LtcExecutable executable,
-               c10::ArrayRef<ModulePathId> modulePaths,
+  CommandSpans(LtcExecutable executable, const GraphSnapshot &graph,
                LtcRunArguments &arguments)
-      : executable(executable), modulePaths(modulePaths) {
+      : executable(executable), graph(graph) {
     arguments.command_event = event;
     arguments.command_event_user_data = this;
   }
@@ -101,23 +105,23 @@ private:
     std::string text = std::string("torch_ltc::") + info.name;
     if (*info.result_types)
       text += std::string(" ") + info.result_types;
-    std::string modules = modulesOf(info, spans.modulePaths);
+    std::string modules = modulesOf(info, spans.graph);
     if (!modules.empty())
       text += " (" + modules + ")";
     spans.span->before(std::move(text));
   }
 
   LtcExecutable executable;
-  c10::ArrayRef<ModulePathId> modulePaths;
+  const GraphSnapshot &graph;
   std::optional<at::RecordFunction> span;
 };
 
 /// Tells a run the lines on which this step's ops were traced.
 class CommandLines {
 public:
-  CommandLines(LtcExecutable executable, c10::ArrayRef<LocationId> locations,
-               LtcRunArguments &arguments)
-      : executable(executable), locations(locations) {
+  CommandLines(LtcExecutable executable, const GraphSnapshot &graph,
+               c10::ArrayRef<LocationId> locations, LtcRunArguments &arguments)
+      : executable(executable), graph(graph), locations(locations) {
     arguments.command_location = find;
     arguments.command_location_user_data = this;
   }
@@ -125,12 +129,13 @@ public:
 private:
   static const char *find(size_t index, void *self) {
     auto &lines = *static_cast<CommandLines *>(self);
-    lines.line =
-        lineOf(ltcExecutableCommand(lines.executable, index), lines.locations);
+    lines.line = lineOf(ltcExecutableCommand(lines.executable, index),
+                        lines.graph, lines.locations);
     return lines.line.c_str();
   }
 
   LtcExecutable executable;
+  const GraphSnapshot &graph;
   c10::ArrayRef<LocationId> locations;
   std::string line;
 };
@@ -140,24 +145,35 @@ bool fits(const LtcTensorInfo &info, const torch::lazy::Shape &shape) {
          c10::ArrayRef<int64_t>(info.sizes, info.rank) == shape.sizes();
 }
 
+/// Throws what eager's kernels raise for the values of a run, if they do; with
+/// what the runtime says of it.
+void raiseAsEager(const GraphSnapshotPtr &graph,
+                  c10::ArrayRef<void *> parameters,
+                  c10::ArrayRef<DynamicScalar> scalars,
+                  const RunConditions &conditions, const std::string &cause) {
+  try {
+    InterpretedProgram(graph).evaluate(parameters, scalars, conditions);
+  } catch (const RunError &error) {
+    throw RunError(std::string(error.what()) + ". " + cause,
+                   /*parametersIntact=*/true, error.kind);
+  }
+}
+
 } // namespace
 
-CompiledProgram::CompiledProgram(const GraphSnapshot &graph, const char *bytes,
-                                 size_t size) {
+CompiledProgram::CompiledProgram(GraphSnapshotPtr snapshot, const char *bytes,
+                                 size_t size)
+    : graph(std::move(snapshot)) {
   throwIfFailed(ltcExecutableLoad(bytes, size, &executable));
   try {
-    checkSignature(graph);
+    checkSignature();
   } catch (...) {
     ltcExecutableDestroy(executable);
     throw;
   }
-  name = graph.name;
-  numOps = graph.numOps;
-  for (const SnapshotNode &node : graph.nodes) {
-    locations.push_back(node.location);
-    modulePaths.push_back(node.modulePath);
-  }
-  for (size_t i = 0; i < graph.results.size(); ++i) {
+  name = graph->name;
+  numOps = graph->numOps;
+  for (size_t i = 0; i < graph->results.size(); ++i) {
     LtcOutputInfo info = ltcExecutableOutput(executable, i);
     OutputPlan plan;
     plan.parameter = info.parameter;
@@ -174,19 +190,19 @@ CompiledProgram::CompiledProgram(const GraphSnapshot &graph, const char *bytes,
 
 CompiledProgram::~CompiledProgram() { ltcExecutableDestroy(executable); }
 
-void CompiledProgram::checkSignature(const GraphSnapshot &graph) const {
+void CompiledProgram::checkSignature() const {
   bool matches =
-      ltcExecutableNumParameters(executable) == graph.parameters.size() &&
-      ltcExecutableNumScalars(executable) == graph.scalarIsFloat.size() &&
-      ltcExecutableNumOutputs(executable) == graph.results.size();
-  for (size_t i = 0; matches && i < graph.parameters.size(); ++i)
+      ltcExecutableNumParameters(executable) == graph->parameters.size() &&
+      ltcExecutableNumScalars(executable) == graph->scalarIsFloat.size() &&
+      ltcExecutableNumOutputs(executable) == graph->results.size();
+  for (size_t i = 0; matches && i < graph->parameters.size(); ++i)
     matches =
-        fits(ltcExecutableParameter(executable, i), graph.parameters[i].shape);
-  for (size_t i = 0; matches && i < graph.results.size(); ++i) {
+        fits(ltcExecutableParameter(executable, i), graph->parameters[i].shape);
+  for (size_t i = 0; matches && i < graph->results.size(); ++i) {
     LtcOutputInfo info = ltcExecutableOutput(executable, i);
-    matches = fits(info.type, graph.shape(graph.results[i]));
+    matches = fits(info.type, graph->shape(graph->results[i]));
     if (info.place == LTC_OUTPUT_DONATED)
-      matches = matches && graph.parameters[info.parameter].donatable;
+      matches = matches && graph->parameters[info.parameter].donatable;
   }
   if (!matches)
     throw std::runtime_error("The executable's parameters and results aren't "
@@ -217,16 +233,15 @@ void CompiledProgram::run(c10::ArrayRef<void *> parameters,
     arguments.parameter_contents = conditions.parameterContents.data();
   int parametersIntact = 0;
   arguments.parameters_intact = &parametersIntact;
-  CommandLines lines(executable,
-                     conditions.locations.empty() ? locations
-                                                  : conditions.locations,
-                     arguments);
+  CommandLines lines(executable, *graph, conditions.locations, arguments);
   std::optional<CommandSpans> spans;
   if (at::hasCallbacks())
-    spans.emplace(executable, modulePaths, arguments);
+    spans.emplace(executable, *graph, arguments);
   try {
     throwIfFailed(ltcExecutableRun(executable, &arguments));
   } catch (const std::runtime_error &error) {
+    if (parametersIntact)
+      raiseAsEager(graph, parameters, scalars, conditions, error.what());
     throw RunError(error.what(), parametersIntact != 0);
   }
   if (times.empty())
@@ -245,8 +260,8 @@ std::vector<ProgramCommand> CompiledProgram::commands() const {
     ProgramCommand command;
     LtcCommandInfo info = ltcExecutableCommand(executable, i);
     command.name = info.name;
-    command.location = lineOf(info, locations);
-    command.modulePath = modulesOf(info, modulePaths);
+    command.location = lineOf(info, *graph);
+    command.modulePath = modulesOf(info, *graph);
     command.resultTypes = info.result_types;
     command.calls = profiledCalls;
     if (i < nanoseconds.size())

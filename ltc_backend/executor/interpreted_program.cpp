@@ -166,10 +166,12 @@ bool isNumberOfRun(Tag tag) {
          tag == Tag::numberTensor;
 }
 
-RunError errorOf(const SnapshotNode &node, const c10::Error &error) {
+RunError errorOf(const SnapshotNode &node, LocationId location,
+                 const c10::Error &error) {
   return RunError(node.record->name + ": " + error.what_without_backtrace() +
-                      messageSuffix(node.location),
-                  /*parametersIntact=*/true);
+                      (location ? messageSuffix(location)
+                                : "; option source_info shows the Python line"),
+                  /*parametersIntact=*/true, kindOf(error));
 }
 
 } // namespace
@@ -231,7 +233,7 @@ torch_ltc::interpretNode(const GraphSnapshot &graph, size_t position,
     node.record->handle->redispatchBoxed(
         c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   } catch (const c10::Error &error) {
-    throw errorOf(node, error);
+    throw errorOf(node, node.location, error);
   }
   std::vector<at::Tensor> results;
   for (const IValue &value : stack)
@@ -260,7 +262,8 @@ std::vector<std::vector<at::Tensor>> torch_ltc::interpretGraph(
 
 void InterpretedProgram::call(size_t position,
                               std::vector<std::vector<at::Tensor>> &values,
-                              c10::ArrayRef<DynamicScalar> scalars) const {
+                              c10::ArrayRef<DynamicScalar> scalars,
+                              LocationId location) const {
   const SnapshotNode &node = graph->nodes[position];
   const PreparedCall &prepared = *calls[position];
   if (prepared.readsMemory) {
@@ -276,7 +279,7 @@ void InterpretedProgram::call(size_t position,
     prepared.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
                                 &stack);
   } catch (const c10::Error &error) {
-    throw errorOf(node, error);
+    throw errorOf(node, location, error);
   }
   for (const IValue &value : stack)
     appendResults(value, values[position]);
@@ -285,11 +288,10 @@ void InterpretedProgram::call(size_t position,
     values[unused].clear();
 }
 
-void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
+std::vector<std::vector<at::Tensor>>
+InterpretedProgram::evaluate(c10::ArrayRef<void *> parameters,
                              c10::ArrayRef<DynamicScalar> scalars,
-                             c10::ArrayRef<void *> outputPointers,
-                             const RunConditions &conditions) {
-  auto begin = std::chrono::steady_clock::now();
+                             const RunConditions &conditions) const {
   // torch's setting is per thread, and steps have a thread of their own.
   if (at::get_num_threads() != conditions.threads)
     at::set_num_threads(conditions.threads);
@@ -298,12 +300,25 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
   for (size_t i = 0; i < graph->nodes.size(); ++i) {
     const SnapshotNode &node = graph->nodes[i];
     if (node.record)
-      call(i, values, scalars);
+      call(i, values, scalars,
+           conditions.locations.empty() ? node.location
+                                        : conditions.locations[i]);
     else
       values[i].push_back(at::from_blob(parameters[node.parameter],
                                         node.shapes[0].sizes(),
                                         optionsOf(node.shapes[0])));
   }
+  return values;
+}
+
+void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
+                             c10::ArrayRef<DynamicScalar> scalars,
+                             c10::ArrayRef<void *> outputPointers,
+                             const RunConditions &conditions) {
+  auto begin = std::chrono::steady_clock::now();
+  std::vector<std::vector<at::Tensor>> values =
+      evaluate(parameters, scalars, conditions);
+  at::AutoDispatchBelowAutograd noAutograd;
   for (size_t i = 0; i < graph->results.size(); ++i) {
     ResultRef ref = graph->results[i];
     const torch::lazy::Shape &shape = graph->shape(ref);

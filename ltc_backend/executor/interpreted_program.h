@@ -38,13 +38,19 @@ public:
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
            const RunConditions &conditions) override;
 
+  /// The values of the graph's results, by node.
+  std::vector<std::vector<at::Tensor>>
+  evaluate(c10::ArrayRef<void *> parameters,
+           c10::ArrayRef<DynamicScalar> scalars,
+           const RunConditions &conditions) const;
+
 protected:
   /// That all runs took so far.
   double seconds() const { return secondsRun.load(); }
 
 private:
   void call(size_t position, std::vector<std::vector<at::Tensor>> &values,
-            c10::ArrayRef<DynamicScalar> scalars) const;
+            c10::ArrayRef<DynamicScalar> scalars, LocationId location) const;
   GraphSnapshotPtr graph;
   std::vector<std::unique_ptr<PreparedCall>> calls; // null: data
   std::atomic<double> secondsRun{0};

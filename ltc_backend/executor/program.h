@@ -3,6 +3,7 @@
 #ifndef TORCH_LTC_EXECUTOR_PROGRAM_H
 #define TORCH_LTC_EXECUTOR_PROGRAM_H
 
+#include "events/error_kind.h"
 #include "executor/graph.h"
 
 #include "torch_ltc-c/runtime.h"
@@ -80,7 +81,7 @@ using ProgramPtr = std::shared_ptr<Program>;
 class CompiledProgram final : public Program {
 public:
   /// Loads `bytes`; throws std::runtime_error if they don't fit `graph`.
-  CompiledProgram(const GraphSnapshot &graph, const char *bytes, size_t size);
+  CompiledProgram(GraphSnapshotPtr graph, const char *bytes, size_t size);
   ~CompiledProgram() override;
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
@@ -91,12 +92,11 @@ public:
   size_t numCommands() const;
 
 private:
-  void checkSignature(const GraphSnapshot &graph) const;
+  void checkSignature() const;
   LtcExecutable executable = nullptr;
-  /// Of the graph's nodes, as this process traced them first: an executable
-  /// from the disk was compiled by another one.
-  std::vector<LocationId> locations;
-  std::vector<ModulePathId> modulePaths;
+  /// As this process traced it first: an executable from the disk was compiled
+  /// by another one, which had other Python lines.
+  GraphSnapshotPtr graph;
   mutable std::mutex profileMutex;
   int64_t profiledCalls = 0;
   std::vector<int64_t> nanoseconds;
@@ -166,10 +166,13 @@ void throwIfFailed(LtcStatus status);
 
 /// A run that ended with an error.
 struct RunError : std::runtime_error {
-  RunError(const std::string &message, bool parametersIntact)
-      : std::runtime_error(message), parametersIntact(parametersIntact) {}
+  RunError(const std::string &message, bool parametersIntact,
+           ErrorKind kind = ErrorKind::Runtime)
+      : std::runtime_error(message), parametersIntact(parametersIntact),
+        kind(kind) {}
   /// Nothing was written over a donated parameter yet.
   bool parametersIntact;
+  ErrorKind kind;
 };
 
 LtcDType toLtcDType(c10::ScalarType type);

@@ -335,7 +335,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   lock.unlock();
   if (wait)
     if (const StepErrorPtr &error = completion->wait())
-      TORCH_CHECK(false, error->raise());
+      error->raise();
 }
 
 void StepExecutor::markStep(bool wait) {
@@ -394,12 +394,12 @@ static void waitForValue(TensorData &tensor, const std::string &opName) {
   if (!data->isReady())
     checkMayWait();
   if (const StepErrorPtr &error = data->producer()->wait())
-    TORCH_CHECK(false, error->raise(), " The value was read by ", opName,
-                messageSuffix(captureLocation()), ".");
+    error->raise(" The value was read by " + opName +
+                 messageSuffix(captureLocation()) + ".");
   // What is read may be what it was before a step that failed.
   if (StepErrorPtr error = data->producer()->oldValuesError())
-    TORCH_CHECK(false, error->raise(), " It was noticed when ", opName,
-                " read a value", messageSuffix(captureLocation()), ".");
+    error->raise(" It was noticed when " + opName + " read a value" +
+                 messageSuffix(captureLocation()) + ".");
 }
 
 int64_t StepExecutor::materialise(c10::ArrayRef<at::Tensor> tensors,
@@ -462,7 +462,7 @@ void StepExecutor::noteTracedOp() {
 
 void StepExecutor::waitForAll() {
   if (StepErrorPtr error = waitForScheduledSteps())
-    TORCH_CHECK(false, error->raise());
+    error->raise();
 }
 
 int64_t StepExecutor::numTracedOps() const { return tracedSinceStep; }

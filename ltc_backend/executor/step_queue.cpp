@@ -133,10 +133,10 @@ private:
     Stopwatch stopwatch;
     Outcome outcome = checkInputs(step);
     if (!outcome.error)
-      if (std::string text = execute(step, outcome.areParametersIntact);
-          !text.empty())
+      if (auto failure = execute(step, outcome.areParametersIntact))
         outcome.error = std::make_shared<StepError>(
-            describe(step, text), step.sequence, step.sequenceNumber);
+            failure->kind, describe(step, failure->text), step.sequence,
+            step.sequenceNumber);
     if (outcome.error)
       for (const CompletionPtr &old : step.oldValues)
         outcome.areParametersIntact &= !old->wait();
@@ -161,8 +161,13 @@ private:
     return outcome;
   }
 
-  /// Returns what went wrong, "" if nothing did.
-  static std::string execute(ScheduledStep &step, bool &areParametersIntact) {
+  struct Failure {
+    ErrorKind kind;
+    std::string text;
+  };
+
+  static std::optional<Failure> execute(ScheduledStep &step,
+                                        bool &areParametersIntact) {
     std::vector<void *> parameters, outputs;
     std::vector<uint64_t> contents;
     for (const BufferPtr &buffer : step.parameters) {
@@ -182,7 +187,7 @@ private:
         outputs.push_back(buffer.data());
       }
     } catch (const c10::Error &error) {
-      return error.what_without_backtrace();
+      return Failure{kindOf(error), error.what_without_backtrace()};
     }
     areParametersIntact = step.program->numDonated == 0;
     std::optional<at::ThreadLocalStateGuard> watched;
@@ -194,14 +199,14 @@ private:
     RunningStepScope running;
     try {
       step.program->run(parameters, step.scalars, outputs, conditions);
-      return "";
+      return std::nullopt;
     } catch (const RunError &error) {
       areParametersIntact |= error.parametersIntact;
-      return error.what();
+      return Failure{error.kind, error.what()};
     } catch (const c10::Error &error) {
-      return error.what_without_backtrace();
+      return Failure{kindOf(error), error.what_without_backtrace()};
     } catch (const std::exception &error) {
-      return error.what();
+      return Failure{ErrorKind::Runtime, error.what()};
     }
   }
 
@@ -289,5 +294,5 @@ bool torch_ltc::canKeepOldValue(const CompletionPtr &producer) {
 void torch_ltc::shutDownStepQueue() {
   queue().shutDown();
   if (StepErrorPtr error = queue().takeError())
-    log(LogLevel::Warning, error->raise());
+    log(LogLevel::Warning, error->report());
 }

@@ -93,7 +93,7 @@ void describe(const CompiledProgram &program, CompileEvent &event) {
   event.arenaBytes = program.arenaBytes();
 }
 
-ProgramPtr loadFromDisk(const GraphSnapshot &graph, const Hash128 &hash,
+ProgramPtr loadFromDisk(const GraphSnapshotPtr &graph, const Hash128 &hash,
                         CompileEvent &event) {
   std::optional<std::string> bytes = lookupProgram(hash);
   if (!bytes)
@@ -113,7 +113,7 @@ ProgramPtr loadFromDisk(const GraphSnapshot &graph, const Hash128 &hash,
   }
 }
 
-ProgramPtr compileNew(const GraphSnapshot &graph, const Hash128 &hash,
+ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
                       const std::string &dumpFolder, CompileEvent &event) {
   Stopwatch stopwatch;
   auto compilation = std::make_shared<Compilation>();
@@ -123,7 +123,7 @@ ProgramPtr compileNew(const GraphSnapshot &graph, const Hash128 &hash,
         (event.location.empty() ? "" : " (at " + event.location + ")") + ", " +
         std::to_string(event.ops) + " ops, has taken a second so far" +
         (config().cache.get() ? "; the disk cache keeps the result." : "."));
-    compile(graph, !dumpFolder.empty(), compilation);
+    compile(*graph, !dumpFolder.empty(), compilation);
   }
   auto program = std::make_shared<CompiledProgram>(
       graph, compilation->executable.data, compilation->executable.size);
@@ -144,10 +144,10 @@ ProgramPtr compileNew(const GraphSnapshot &graph, const Hash128 &hash,
   count(Counter::kernel_cache_hits, event.kernels - event.kernelsCompiled);
   event.seconds = stopwatch.seconds();
   recordTime(Timer::compile, event.seconds);
-  noteCompilationSeconds(graph.numOps, event.seconds);
+  noteCompilationSeconds(graph->numOps, event.seconds);
   if (!dumpFolder.empty())
     event.dumpDirectory =
-        dumpProgram(dumpFolder, graph, *program, compilation->texts, event);
+        dumpProgram(dumpFolder, *graph, *program, compilation->texts, event);
   return program;
 }
 
@@ -200,7 +200,7 @@ ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
       CompileEvent compiled = event;
       ProgramPtr program;
       try {
-        program = compileNew(*graph, hash, /*dumpFolder=*/"", compiled);
+        program = compileNew(graph, hash, /*dumpFolder=*/"", compiled);
       } catch (const std::exception &error) {
         // Whoever would want the error raised has gone on.
         count(Counter::compile_failures);
@@ -218,8 +218,9 @@ ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
 ProgramPtr compileApart(const GraphSnapshot &graph) {
   auto compilation = std::make_shared<Compilation>();
   compile(graph, /*withTexts=*/false, compilation);
-  return std::make_shared<CompiledProgram>(graph, compilation->executable.data,
-                                           compilation->executable.size);
+  return std::make_shared<CompiledProgram>(
+      std::make_shared<const GraphSnapshot>(graph),
+      compilation->executable.data, compilation->executable.size);
 }
 
 /// What a backend of the user's can't compile isn't hidden by interpreting it.
@@ -287,14 +288,14 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
         event.dumpDirectory = findDump(dumpFolder, graph->name);
       if (config().cache.get() &&
           (dumpFolder.empty() || !event.dumpDirectory.empty()))
-        program = loadFromDisk(*graph, hash, event);
+        program = loadFromDisk(graph, hash, event);
       if (!program && mayCompileLater()) {
         program = makePlaceholder(graph, hash, location, event);
         event.origin = "interpreted";
         event.reason += " (until its program is compiled)";
       }
       if (!program)
-        program = compileNew(*graph, hash, dumpFolder, event);
+        program = compileNew(graph, hash, dumpFolder, event);
     }
   } catch (const std::runtime_error &error) {
     count(Counter::compile_failures);
@@ -355,7 +356,8 @@ void torch_ltc::ensureTracedDumped(const GraphSnapshot &graph) {
     return;
   auto compilation = std::make_shared<Compilation>();
   compile(graph, /*withTexts=*/true, compilation);
-  CompiledProgram program(graph, compilation->executable.data,
+  CompiledProgram program(std::make_shared<const GraphSnapshot>(graph),
+                          compilation->executable.data,
                           compilation->executable.size);
   CompileEvent event;
   event.program = graph.name;

@@ -3,6 +3,7 @@
 #ifndef TORCH_LTC_MEMORY_COMPLETION_H
 #define TORCH_LTC_MEMORY_COMPLETION_H
 
+#include "events/error_kind.h"
 #include "memory/blocking.h"
 
 #include <atomic>
@@ -25,19 +26,23 @@ struct StepSequence {
 /// Why a step failed.
 class StepError {
 public:
-  StepError(std::string sentence, std::shared_ptr<StepSequence> sequence,
-            uint64_t number)
-      : sentence(std::move(sentence)), sequence(std::move(sequence)),
-        number(number) {}
+  StepError(ErrorKind kind, std::string sentence,
+            std::shared_ptr<StepSequence> sequence, uint64_t number)
+      : kind(kind), sentence(std::move(sentence)),
+        sequence(std::move(sequence)), number(number) {}
 
   bool wasRaised() const { return number <= sequence->raised.load(); }
-  /// The sentence, for whoever is about to raise it.
-  const std::string &raise() const {
+  /// The sentence, for whoever is about to report it.
+  const std::string &report() const {
     sequence->raised.store(sequence->scheduled.load());
     return sentence;
   }
+  [[noreturn]] void raise(const std::string &occasion = "") const {
+    throwError(kind, report() + occasion);
+  }
 
 private:
+  const ErrorKind kind;
   const std::string sentence;
   const std::shared_ptr<StepSequence> sequence;
   const uint64_t number;

@@ -80,7 +80,7 @@ void HostData::wait() const {
   if (!producerPtr->isDone())
     checkMayWait();
   if (const StepErrorPtr &error = producerPtr->wait())
-    TORCH_CHECK(false, error->raise());
+    error->raise();
 }
 
 at::Tensor HostData::sharedTensor() const {

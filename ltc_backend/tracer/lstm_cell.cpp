@@ -129,7 +129,8 @@ std::tuple<Tensor, Tensor> lstmCell(const Tensor &input, at::TensorList hx,
       (dtype == at::ScalarType::Float || dtype == at::ScalarType::Double) &&
       hx.size() == 2 && input.dim() == 2 && hx[0].dim() == 2 &&
       hx[0].sizes() == hx[1].sizes() && hx[0].size(0) == input.size(0) &&
-      weightIh.dim() == 2 && weightIh.size(0) == 4 * hx[0].size(1);
+      weightIh.dim() == 2 && weightIh.size(0) == 4 * hx[0].size(1) &&
+      weightIh.size(1) == input.size(1);
   for (const Tensor &tensor : {input, weightIh, weightHh})
     plain = plain && isPlainOperand(tensor, dtype);
   for (const Tensor &state : hx)

@@ -70,6 +70,7 @@ const Row outOps[] = {
     {"aten::addmv.out", Overlap::Part},
     {"aten::addr.out", Overlap::Part},
     {"aten::baddbmm.out", Overlap::Part},
+    {"aten::bernoulli.out", Overlap::None},
     {"aten::cat.out", Overlap::Whole},
     {"aten::cumprod.out", Overlap::Part},
     {"aten::cumsum.out", Overlap::Part},

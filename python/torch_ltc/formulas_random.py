@@ -21,7 +21,7 @@ def normal_of_tensors(
 ) -> Tensor:
     sizes = torch.broadcast_shapes(mean.shape, std.shape)
     drawn = _standard_normal(mean.new_zeros(sizes), generator)
-    return (drawn * std).to(mean.dtype) + mean
+    return (drawn * _checked_deviation(std)).to(mean.dtype) + mean
 
 
 def normal_around(
@@ -34,7 +34,8 @@ def normal_around(
 def normal_scaled(
     mean: float, std: Tensor, *, generator: Generator | None = None
 ) -> Tensor:
-    return _standard_normal(torch.empty_like(std), generator) * std + mean
+    drawn = _standard_normal(torch.empty_like(std), generator)
+    return drawn * _checked_deviation(std) + mean
 
 
 def normal_of_numbers(
@@ -74,12 +75,16 @@ def _check_multinomial(x: Tensor, num_samples: int, replacement: bool) -> None:
     )
 
 
-def _zero_if_valid(x: Tensor) -> Tensor:
-    """Zero; the program ends with an error, an index out of range, if `x` has
-    something else than probabilities. Eager raises its error at the call."""
-    is_valid = ((x >= 0) & (x < float("inf"))).all() & (x.sum(-1) > 0).all()
-    position = torch.where(is_valid, 0, 1).reshape(1)
-    return torch.zeros(1, dtype=torch.int64, device=x.device).gather(0, position)
+def _zero_if(is_valid: Tensor) -> Tensor:
+    """Zero; the program ends with an error, an index out of range, if not all of
+    `is_valid` is true. Eager raises its error at the call."""
+    position = torch.where(is_valid.all(), 0, 1).reshape(1)
+    zero = torch.zeros(1, dtype=torch.int64, device=position.device)
+    return zero.gather(0, position)
+
+
+def _checked_deviation(std: Tensor) -> Tensor:
+    return std + _zero_if(std >= 0).reshape(()).to(std.dtype)
 
 
 def multinomial(
@@ -92,7 +97,7 @@ def multinomial(
     """Eager's numbers: the largest of weighted exponentials, or with replacement
     one uniform double a sample in the sums of probabilities."""
     _check_multinomial(x, num_samples, replacement)
-    zero = _zero_if_valid(x)
+    zero = _zero_if(((x >= 0) & (x < float("inf"))).all() & (x.sum(-1) > 0))
     if not replacement or num_samples == 1:
         drawn = aten.exponential(torch.empty_like(x), 1.0, generator=generator)
         weights = x / drawn
