@@ -1,6 +1,6 @@
 """Compares programs by seed, in a process that may crash:
 
-    python -m fuzz --seeds 0-9999 [--results results.json] [--shrink]
+    python -m fuzz --seeds 0-9999 [--loops] [--results results.json] [--shrink]
 
 Prints what fails and, at the end, how many agree. Run it in `e2e_tests/`.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz")
     parser.add_argument("--seeds", required=True, help="first-last")
+    parser.add_argument("--loops", action="store_true", help="training loops, not ops")
     parser.add_argument("--results", type=Path, help="a JSON file")
     parser.add_argument("--shrink", action="store_true", help="print short programs")
     parser.add_argument("--text", action="store_true", help="print the programs only")
@@ -30,11 +31,18 @@ def _span(text: str) -> tuple[int, int]:
     return int(first), int(last or first)
 
 
-def _worker(first: int, last: int) -> None:
+def _drawer(loops: bool):
+    from fuzz.drawing import draw
+    from fuzz.loops import draw_loop
+
+    return draw_loop if loops else draw
+
+
+def _worker(first: int, last: int, loops: bool) -> None:
     """One line of JSON before and one after each program."""
     from fuzz.comparison import difference
-    from fuzz.drawing import draw
 
+    draw = _drawer(loops)
     for seed in range(first, last + 1):
         print(json.dumps({"seed": seed}), flush=True)
         program = draw(seed)
@@ -43,10 +51,11 @@ def _worker(first: int, last: int) -> None:
         print(json.dumps({"seed": seed, "found": found, "ops": ops}), flush=True)
 
 
-def _sweep(first: int, last: int):
+def _sweep(first: int, last: int, loops: bool):
     """Results by seed; a process that crashes is its seed's result."""
     while first <= last:
         command = [sys.executable, "-m", "fuzz", "--worker", "--seeds", f"{first}-{last}"]  # fmt: skip
+        command += ["--loops"] if loops else []
         begun = None
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             for text in process.stdout or ():
@@ -70,13 +79,13 @@ def main() -> None:
     options = _arguments()
     first, last = _span(options.seeds)
     if options.worker:
-        _worker(first, last)
+        _worker(first, last, options.loops)
         return
     if options.text or options.shrink:
-        _show(first, last, options.shrink)
+        _show(first, last, options.shrink, options.loops)
         return
     agreed, ops, failed, begun = 0, {}, {}, time.monotonic()
-    for row in _sweep(first, last):
+    for row in _sweep(first, last, options.loops):
         for name in row["ops"]:
             ops[name] = ops.get(name, 0) + 1
         if row["found"]:
@@ -97,9 +106,8 @@ def main() -> None:
     sys.exit(1 if failed else 0)
 
 
-def _show(first: int, last: int, short: bool) -> None:
+def _show(first: int, last: int, short: bool, loops: bool) -> None:
     from fuzz.comparison import difference
-    from fuzz.drawing import draw
     from fuzz.program import Program
     from fuzz.shrinking import shrink
 
@@ -109,6 +117,7 @@ def _show(first: int, last: int, short: bool) -> None:
         except Exception:  # a line that eager refuses without those before it
             return False
 
+    draw = _drawer(loops)
     for seed in range(first, last + 1):
         program = draw(seed)
         if short:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch_ltc
+from fuzz.loop_modules import loop_scope
 
 Values = list[tuple[str, torch.Tensor]]
 
@@ -59,6 +60,8 @@ class Program:
     #: A step ends after so many ops, wherever that is, also in the middle of a
     #: backward pass; 0: where lines say so.
     longest_step: int = 0
+    #: Option `tier`; "": as it is.
+    tier: str = ""
 
     def text(self) -> str:
         return "\n".join(line.text for line in self.lines)
@@ -68,10 +71,11 @@ class Program:
         seen: Values = []
         scope = scope_of(
             device, lambda n, t: seen.append((n, t.detach().cpu().clone()))
-        )
+        ) | loop_scope(seen)
         torch.manual_seed(self.seed)
         longest = self.longest_step or torch_ltc.config.max_trace_ops
-        with torch_ltc.config(max_trace_ops=longest):
+        tier = self.tier or torch_ltc.config.tier
+        with torch_ltc.config(max_trace_ops=longest, tier=tier):
             exec(compile(self.text(), f"<program {self.seed}>", "exec"), scope)
             torch_ltc.mark_step()
         left = [(n, t) for n, t in scope.items() if isinstance(t, torch.Tensor)]

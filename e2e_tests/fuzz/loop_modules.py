@@ -1,0 +1,147 @@
+"""What lines of training loops call: modules that containers can hold, moves of state,
+and what is left of a model and its optimizer."""
+
+from __future__ import annotations
+
+import copy
+import io
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class First(nn.Module):
+    """The first of a recurrent layer's results."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)[0]
+
+
+class Attend(nn.Module):
+    """Self-attention of sequences (batch, length, features)."""
+
+    def __init__(self, features: int, heads: int, causal: bool) -> None:
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.project = nn.Linear(features, 3 * features)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.project(x).unflatten(-1, (3, self.heads, -1)).unbind(2)
+        seen = F.scaled_dot_product_attention(
+            q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=self.causal
+        )  # fmt: skip
+        return seen.transpose(1, 2).flatten(2)
+
+
+class Counting(nn.Module):
+    """Buffers that forward writes: in place, by index, and a new tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("means", torch.zeros(3))
+        self.register_buffer("last", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            with torch.no_grad():
+                self.calls += 1
+                self.means = self.means.roll(1)
+                self.means[0] = x.mean()
+                self.last.copy_(x.detach().amax())
+        return x * (1 + 0.01 * self.means.mean())
+
+
+class Residual(nn.Module):
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x
+        for layer in self.layers:
+            y = layer(y)
+        return x + y
+
+
+class Mean(nn.Module):
+    """Of a sequence."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mean(1)
+
+
+def through_file(value: Any) -> Any:
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file)
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
+    """What it returns or raises, from a thread of its own."""
+    outcome: dict[str, Any] = {}
+
+    def run() -> None:
+        try:
+            outcome["value"] = work()
+        except Exception as error:
+            outcome["error"] = error
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["value"]
+
+
+def follow(average: nn.Module, model: nn.Module, share: float) -> None:
+    with torch.no_grad():
+        for kept, new in zip(average.parameters(), model.parameters()):
+            kept.lerp_(new, share)
+        for kept, new in zip(average.buffers(), model.buffers()):
+            kept.copy_(new)
+
+
+def evaluate(model: nn.Module, x: torch.Tensor, inference: bool) -> torch.Tensor:
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode() if inference else torch.no_grad():
+        result = model(x)
+    model.train(was_training)
+    return result
+
+
+def state_of(*objects: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters with their gradients, buffers, and states of optimizers."""
+    for each in objects:
+        if isinstance(each, nn.Module):
+            yield from each.state_dict().items()
+            for name, parameter in each.named_parameters():
+                if parameter.grad is not None:
+                    yield name + ".grad", parameter.grad
+        else:
+            for number, state in each.state_dict()["state"].items():
+                for name, value in state.items():
+                    if isinstance(value, torch.Tensor):
+                        yield f"{number}.{name}", value
+
+
+def loop_scope(seen: list[tuple[str, torch.Tensor]]) -> dict[str, Any]:
+    def report(*objects: Any) -> None:
+        seen.extend((n, t.detach().cpu().clone()) for n, t in state_of(*objects))
+
+    own = (First, Attend, Counting, Residual, Mean, through_file, in_thread, follow)
+    return {
+        "nn": nn, "F": F, "copy": copy, "optim": torch.optim, "report": report,
+        "evaluate": evaluate, **{each.__name__: each for each in own},
+    }  # fmt: skip

@@ -1,0 +1,39 @@
+"""A sample of random training loops, and those that failed once."""
+
+from __future__ import annotations
+
+import pytest
+from fuzz.comparison import difference
+from fuzz.loops import draw_loop
+from fuzz.program import Line, Program
+
+SEEDS, EACH, FULL = 24, 6, 400
+
+
+def _agree(first: int, count: int) -> None:
+    found = {seed: difference(draw_loop(seed)) for seed in range(first, first + count)}
+    failed = {seed: text for seed, text in found.items() if text}
+    assert not failed, f"python -m fuzz --loops --shrink --seeds {min(failed)}: {failed}"  # fmt: skip
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, EACH))
+def test_sample(first: int) -> None:
+    _agree(first, EACH)
+
+
+@pytest.mark.parametrize("first", range(100, 100 + FULL, 100))
+def test_full(first: int, request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--full"):
+        pytest.skip("with --full")
+    _agree(first, 100)
+
+
+def test_a_seed_is_a_loop() -> None:
+    assert draw_loop(3).text() == draw_loop(3).text()
+    assert draw_loop(3).text() != draw_loop(4).text()
+
+
+def test_a_difference_is_found() -> None:
+    """The device's own name is the one thing that loops may show different."""
+    text = "x = torch.ones(2, device=device) * (device == 'cpu')"
+    assert difference(Program(0, [Line(text)])).startswith("x (torch.float32")
