@@ -86,6 +86,24 @@ OWN = {
     "upsample_bilinear2d": "formulas_interpolation.upsample_bilinear2d",
 }
 
+#: Linear in the first operand; eager saves no values for their gradients.
+LINEAR = (
+    "_upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d",
+    "_upsample_nearest_exact3d",
+    "col2im",
+    "im2col",
+    "upsample_bicubic2d",
+    "upsample_bilinear2d",
+    "upsample_linear1d",
+    "upsample_nearest1d",
+    "upsample_nearest3d",
+    "upsample_trilinear3d",
+)
+
+#: Values and positions, which eager saves.
+MAXIMUM = ("adaptive_max_pool3d", "max_pool3d_with_indices")
+
 #: Below autograd only: PyTorch's gradient isn't the formula's.
 OWN_BELOW = {
     "multinomial": "formulas_random.multinomial",
@@ -176,6 +194,20 @@ def _above(op: Any, formula: Callable) -> Callable:
     return kernel
 
 
+def _with_gradient(name: str, formula: Callable) -> Callable:
+    """`formula` with what eager saves for its gradient."""
+    if name not in LINEAR and name not in MAXIMUM:
+        return formula
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        from torch_ltc.formulas_gradients import linear, maximum
+
+        wrap = linear if name in LINEAR else maximum
+        return wrap(formula)(*args, **kwargs)
+
+    return call
+
+
 def _below(op: Any, formula: Callable, draws: bool = False) -> Callable:
     def kernel(*args: Any, **kwargs: Any) -> Any:
         if draws or _is_taken(op, args, kwargs):
@@ -195,7 +227,8 @@ def install() -> None:
         warnings.filterwarnings("ignore", message="Warning only once for all oper")
         warnings.filterwarnings("ignore", message=".*previously registered kernel")
         for name, formula in formulas.items():
-            library.impl(name, _above(overload(name), formula), "AutogradLazy")
+            above = _above(overload(name), _with_gradient(name, formula))
+            library.impl(name, above, "AutogradLazy")
             library.impl(name, _below(overload(name), formula), "Lazy")
         for name, path in OWN_BELOW.items():
             library.impl(name, _below(overload(name), _own(path), draws=True), "Lazy")
