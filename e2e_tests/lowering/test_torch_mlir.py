@@ -42,6 +42,32 @@ def test_training_steps(name: str, parser: str, tmp_path: Path) -> None:
     accept(parser, tmp_path, least=2)
 
 
+@pytest.mark.parametrize("name", tasks.NAMES)
+def test_programs_of_a_backend_lower(name: str, parser: str, tmp_path: Path) -> None:
+    """What a registered backend gets has nothing that torch-mlir doesn't lower, though
+    our own torch stage may (GAPS)."""
+    texts: list[str] = []
+
+    def compile(program):
+        texts.append(program.text)
+        return torch_ltc.compile_mlir(program.text)
+
+    torch_ltc.register_backend("other", compile, stage="torch")
+    try:
+        torch_ltc.use_backend("other")
+        train(tasks.TASKS["test"][name], "adamw", "lazy", steps=2)
+        torch_ltc.wait_device_ops()
+    finally:
+        torch_ltc.use_backend(None)
+        torch_ltc.unregister_backend("other")
+    assert len(texts) > 1
+    for number, text in enumerate(texts):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "torch.mlir").write_text(text)
+    lower(parser, tmp_path, gaps=[])
+
+
 # What torch-mlir 20261001 has no linalg for, and the models that train with it.
 GAPS = {
     "torch.aten.avg_pool2d_backward": {"lenet"},

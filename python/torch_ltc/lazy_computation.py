@@ -39,6 +39,7 @@ class _Graph:
         return compile_mlir(Program(self.traced).bytecode)
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        inputs = [value.cpu() for value in inputs]
         parameters = [row["parameter"] for row in self.traced.outputs()]
         results: list[torch.Tensor] = []
         if any(parameter < 0 for parameter in parameters):
@@ -99,7 +100,7 @@ def get_graph_hash(tensors: Sequence[torch.Tensor]) -> bytes:
 def run_cached_graph(
     graph_hash: bytes, graph_inputs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """Runs a graph on CPU tensors, in the order of its data nodes: a CPU tensor
+    """Runs a graph on tensors, in the order of its data nodes: a CPU tensor
     for each of the tensors that it was asked for, without repetitions."""
     if graph_hash not in _graphs:
         raise RuntimeError(
