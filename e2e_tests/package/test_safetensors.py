@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 import torch_ltc
+from safetensors import safe_open
 from safetensors import torch as safetensors
+from subprocesses import run_python
 from torch import nn
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 
@@ -116,3 +118,39 @@ def test_pretrained(name: str, shard: str | None, tmp_path: Path) -> None:
     assert output is loaded.get_input_embeddings().weight
     for a, b in zip(model.parameters(), loaded.parameters(), strict=True):
         assert torch.equal(a.cpu(), b.cpu())
+
+
+@pytest.mark.parametrize("device", ["lazy", "lazy:0", torch.device("lazy")])
+def test_files_are_read_to_the_device(device, tmp_path) -> None:
+    values = {
+        "a": torch.arange(6.0).reshape(2, 3),
+        "b": torch.ones(2, dtype=torch.bfloat16),
+    }
+    safetensors.save_file(values, tmp_path / "file")
+    loaded = safetensors.load_file(tmp_path / "file", device=str(device))
+    with safe_open(tmp_path / "file", "pt", device=device) as file:
+        read = {name: file.get_tensor(name) for name in values}
+        part = file.get_slice("a")
+        assert part.get_shape() == [2, 3]
+        row = part[1:]
+    for tensors in (loaded, read):
+        for name, value in values.items():
+            assert tensors[name].device.type == "lazy"
+            torch.testing.assert_close(tensors[name].cpu(), value)
+    assert row.device.type == "lazy" and row.tolist() == [[3.0, 4.0, 5.0]]
+
+
+@pytest.mark.parametrize("first", ["safetensors.torch", "torch"])
+def test_the_library_may_be_imported_first(first: str, tmp_path) -> None:
+    path = tmp_path / "file"
+    safetensors.save_file({"a": torch.ones(2)}, path)
+    run_python(
+        f"import {first}, torch\n"
+        "from safetensors.torch import load_file, load_model, save_model\n"
+        f"assert load_file({str(path)!r}, device='lazy')['a'].tolist() == [1.0, 1.0]\n"
+        f"assert load_file({str(path)!r})['a'].device.type == 'cpu'\n"
+        "model = torch.nn.Linear(2, 2).to('lazy')\n"
+        f"save_model(model, {str(path)!r})\n"
+        f"load_model(model, {str(path)!r}, device='lazy')\n"
+        "assert model.weight.device.type == 'lazy'\n"
+    )

@@ -77,11 +77,13 @@ def _connect() -> None:
         device_names,
         distributed,
         formulas,
+        higher_order,
         interchange,
         lazy_computation,
         modules,
         naming,
         nested_tensors,
+        safetensors_files,
         saved_tensors,
         scripted,
         serialization,
@@ -100,10 +102,12 @@ def _connect() -> None:
     nested_tensors.install()
     formulas.install()
     saved_tensors.install()
+    higher_order.install()
     scripted.install()
     custom_ops.install()
     step.install()
     serialization.install()
+    safetensors_files.install()
     tied_parameters.install()
     storages.install()
     interchange.install()

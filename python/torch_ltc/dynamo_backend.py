@@ -13,12 +13,14 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._ops import HigherOrderOperator
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_map
 
 from torch_ltc._backend import bindings
 from torch_ltc.debug import no_fallback, no_sync
 from torch_ltc.dynamo_parts import in_parts
+from torch_ltc.higher_order import UNROLLED, plain_kernel
 from torch_ltc.messages import logger, what_was_forbidden
 from torch_ltc.mlir_module import compile_mlir
 from torch_ltc.program import Program
@@ -35,6 +37,14 @@ _DRAWN = {
     "aten.randint.default",
     "aten.randint.low",
 }
+
+
+class _NotCompiled(Exception):
+    """An op that runs eagerly between programs, and why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason  # the interpreter adds to the message
 
 
 class _Tracer(fx.Interpreter):
@@ -58,6 +68,8 @@ class _Tracer(fx.Interpreter):
             return self._dropout(*args)
         if str(target) in _DRAWN:
             return self._draw(target, args, kwargs)
+        if isinstance(target, HigherOrderOperator):
+            return self._higher_order(target, args, kwargs)
         tags = getattr(target, "tags", ())
         if torch.Tag.nondeterministic_seeded in tags:
             raise NotImplementedError(
@@ -65,6 +77,21 @@ class _Tracer(fx.Interpreter):
                 f"{target}; run it outside of the compiled function."
             )
         return super().call_function(target, args, kwargs)
+
+    def _higher_order(self, target: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+        kernel = plain_kernel(target)
+        if target.name() not in UNROLLED or kernel is None:
+            raise _NotCompiled(f"{target} decides by values what runs")
+
+        def traced(value: Any) -> Any:
+            if not isinstance(value, fx.GraphModule):
+                return value
+            inner = _Tracer(value)
+            inner.drawn = self.drawn
+            return inner.run
+
+        args, kwargs = tree_map(traced, (args, kwargs))
+        return kernel(*args, **kwargs)
 
     def get_attr(self, target: str, args: Any, kwargs: Any) -> Any:
         value = super().get_attr(target, args, kwargs)
@@ -168,6 +195,9 @@ def _compile_sizes(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
             # The stand-ins have no values: what needs some can't be traced.
             with torch.no_grad(), no_fallback(), no_sync():
                 outputs = list(tracer.run(*lazy))
+        except _NotCompiled as error:
+            assert tracer.node
+            return _around(module, tracer.node, error.reason)
         except RuntimeError as error:
             reason = what_was_forbidden(error)
             if reason and tracer.node and tracer.node.op == "call_function":
@@ -248,6 +278,11 @@ def _places(traced: Any, lazy: list[Any], tracer: _Tracer) -> list[Any]:
 
 def compile_module(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
     """Entry point `torch_ltc` of group `torch_dynamo_backends`."""
+    if any(
+        isinstance(v, torch.Tensor) and v.device.type == "lazy" for v in example_inputs
+    ):
+        return module  # traced as the function itself is
+
     from functorch.compile import make_boxed_func
     from torch._dynamo.backends.common import aot_autograd
 

@@ -1,0 +1,102 @@
+"""Higher-order ops of lazy tensors, and of CPU tensors under torch.compile: results and gradients of eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch._higher_order_ops import associative_scan, scan, while_loop
+from torch._higher_order_ops.map import map as mapped
+from torch.utils._pytree import tree_leaves
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def _cond(x: torch.Tensor) -> Any:
+    return torch.cond(x.sum() > 2, lambda a: a * a, lambda a: a - 1, (x,))
+
+
+def _nested_cond(x: torch.Tensor) -> Any:
+    def outer(a: torch.Tensor) -> torch.Tensor:
+        return torch.cond(a.max() > 100, lambda b: b.exp(), lambda b: b.sin(), (a,))
+
+    return torch.cond(x.sum() < 0, lambda a: -a, outer, (x + 1,)) * 2
+
+
+def _while(x: torch.Tensor) -> Any:
+    def more(i: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (i < 5) & (y.sum() < 1e6)
+
+    start = torch.zeros((), dtype=torch.int64, device=x.device)
+    return while_loop(more, lambda i, y: (i + 1, y * 3), (start, x))
+
+
+def _scan(x: torch.Tensor) -> Any:
+    return scan(lambda c, row: (c + row, c * row), torch.zeros_like(x[0]), x)
+
+
+def _associative(x: torch.Tensor) -> Any:
+    return associative_scan(torch.mul, x, 0, combine_mode="generic")
+
+
+def _map(x: torch.Tensor) -> Any:
+    return mapped(lambda row, y: row.sin() * y, x, torch.full_like(x[0], 2.0))
+
+
+WITH_GRADIENT = {
+    "cond": _cond,
+    "nested cond": _nested_cond,
+    "scan": _scan,
+    "associative_scan": _associative,
+    "map": _map,
+}
+ALL = {**WITH_GRADIENT, "while_loop": _while}
+
+
+def _input(device: str, requires_grad: bool = False) -> torch.Tensor:
+    x = torch.arange(1.0, 13.0).reshape(4, 3) / 7
+    return x.to(device).requires_grad_(requires_grad)
+
+
+def _compare(actual: Any, expected: Any) -> None:
+    for a, e in zip(tree_leaves(actual), tree_leaves(expected), strict=True):
+        torch.testing.assert_close(a.cpu(), e, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("program", ALL.values(), ids=ALL)
+def test_called_eagerly(program: Callable) -> None:
+    actual = program(_input("lazy"))
+    assert all(leaf.device.type == "lazy" for leaf in tree_leaves(actual))
+    _compare(actual, program(_input("cpu")))
+
+
+@pytest.mark.parametrize("program", WITH_GRADIENT.values(), ids=WITH_GRADIENT)
+def test_gradients(program: Callable) -> None:
+    gradients = {}
+    for device in ("cpu", "lazy"):
+        x = _input(device, requires_grad=True)
+        outputs = [leaf for leaf in tree_leaves(program(x)) if leaf.requires_grad]
+        sum(leaf.sum() for leaf in outputs).backward()
+        gradients[device] = x.grad
+    _compare(gradients["lazy"], gradients["cpu"])
+
+
+@pytest.mark.parametrize("device", ["cpu"])
+@pytest.mark.parametrize("program", ALL.values(), ids=ALL)
+def test_compiled(program: Callable, device: str) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(program, backend="torch_ltc", fullgraph=True)
+    _compare(compiled(_input(device)), program(_input("cpu")))
+    torch._dynamo.reset()
+
+
+def test_the_other_branch_later() -> None:
+    """The condition isn't part of the program."""
+    torch._dynamo.reset()
+    compiled = torch.compile(_cond, backend="torch_ltc", fullgraph=True)
+    for x in (torch.ones(3), torch.zeros(3), torch.ones(3) * 4):
+        _compare(compiled(x), _cond(x))
+        _compare(_cond(x.to("lazy")), _cond(x))
+    torch._dynamo.reset()

@@ -1,0 +1,107 @@
+"""`device="lazy"` of the safetensors library, which knows torch's own devices by name.
+
+The library may be imported before torch or after it, or never: its `safe_open` is replaced
+when it is there.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.util
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+
+
+class _LazyPart:
+    """A slice of a tensor in a file."""
+
+    def __init__(self, part: Any) -> None:
+        self._part = part
+
+    def __getitem__(self, index: Any) -> torch.Tensor:
+        return self._part[index].to("lazy")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._part, name)
+
+
+class _LazyFile:
+    """An open file whose tensors are moved to device lazy as they are read."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __enter__(self) -> _LazyFile:
+        self._file.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> Any:
+        return self._file.__exit__(*error)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def get_tensor(self, name: str) -> torch.Tensor:
+        return self._file.get_tensor(name).to("lazy")
+
+    def get_tensors(self, *names: Any) -> dict[str, torch.Tensor]:
+        tensors = self._file.get_tensors(*names)
+        return {name: tensor.to("lazy") for name, tensor in tensors.items()}
+
+    def get_slice(self, name: str) -> _LazyPart:
+        return _LazyPart(self._file.get_slice(name))
+
+
+def _wrap_open(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original, updated=())
+    def safe_open(
+        filename: Any, framework: Any, device: Any = "cpu", **kwargs: Any
+    ) -> Any:
+        is_name = isinstance(device, (str, torch.device))
+        if not is_name or str(device).partition(":")[0] != "lazy":
+            return original(filename, framework, device=device, **kwargs)
+        if torch.device(device).index not in (None, 0):
+            raise RuntimeError(
+                f"There is one lazy device, 'lazy:0', but got '{device}'."
+            )
+        return _LazyFile(original(filename, framework, device="cpu", **kwargs))
+
+    return safe_open
+
+
+def _replace(module: ModuleType) -> None:
+    original = module.safe_open
+    replaced = _wrap_open(original)
+    for other in (module, sys.modules.get("safetensors.torch")):
+        if other is not None and getattr(other, "safe_open", None) is original:
+            other.safe_open = replaced  # type: ignore[attr-defined]
+
+
+class _WhenImported(importlib.abc.MetaPathFinder):
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name != "safetensors":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            _replace(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def install() -> None:
+    if "safetensors" in sys.modules:
+        _replace(sys.modules["safetensors"])
+    else:
+        sys.meta_path.insert(0, _WhenImported())
