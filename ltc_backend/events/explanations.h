@@ -1,7 +1,7 @@
 //===- explanations.h - Events as sentences, as they happen -----*- C++ -*-===//
 //
 // Rate-limited: the first event of an op and line is information, the 10th,
-// 100th, ... is a warning, since by then it is part of a loop.
+// 100th, ... is a warning, since by then it is part of a loop. Reads warn once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,10 @@
 
 namespace torch_ltc {
 
+/// A read with a step's ops before and after it. Counts those of each line
+/// itself.
+void explainSync(const LedgerRow &event);
 /// `calls`: of this op and line so far.
-void explainSync(const LedgerRow &event, int64_t calls);
 void explainFallback(const LedgerRow &event, int64_t calls);
 /// Parameters of a new program that aren't overwritten in place, and why.
 void explainUndonated(

@@ -3,6 +3,7 @@
 #include "executor/host_calls.h"
 
 #include "distributed/collective_ops.h"
+#include "executor/worker_state.h"
 
 #include "torch_ltc-c/runtime.h"
 
@@ -155,6 +156,7 @@ void store(const at::Tensor &value, const LtcHostTensor &destination) {
 }
 
 void run(const LtcHostCall &call) {
+  torch_ltc::WorkerStateGuard state;
   at::AutoDispatchBelowAutograd noAutograd;
   c10::OperatorHandle op = findOp(call.op);
   ArgumentReader reader(call);

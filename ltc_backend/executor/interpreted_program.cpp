@@ -2,6 +2,8 @@
 
 #include "executor/interpreted_program.h"
 
+#include "executor/worker_state.h"
+
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -316,6 +318,7 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
                              c10::ArrayRef<void *> outputPointers,
                              const RunConditions &conditions) {
   auto begin = std::chrono::steady_clock::now();
+  WorkerStateGuard state;
   std::vector<std::vector<at::Tensor>> values =
       evaluate(parameters, scalars, conditions);
   at::AutoDispatchBelowAutograd noAutograd;

@@ -37,6 +37,7 @@ public:
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
            const RunConditions &conditions) override;
+  bool mayRunInCaller() const override { return true; }
 
   /// The values of the graph's results, by node.
   std::vector<std::vector<at::Tensor>>

@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -62,11 +63,16 @@ public:
                    const RunConditions &conditions) = 0;
   virtual std::vector<ProgramCommand> commands() const { return {}; }
   virtual int64_t arenaBytes() const { return 0; }
+  /// Whether the thread that waits for a result may run it: nothing in it
+  /// depends on the thread.
+  virtual bool mayRunInCaller() const { return false; }
 
   std::string name; // hash, hexadecimal
   std::vector<OutputPlan> outputs;
   size_t numOps = 0;
   size_t numDonated = 0;
+  /// What its last run took, in seconds; negative before one has ended.
+  std::atomic<double> lastSeconds{-1};
 
   /// Whether it runs in the place of a program that isn't compiled yet.
   virtual bool isPlaceholder() const { return false; }
@@ -88,6 +94,7 @@ public:
            const RunConditions &conditions) override;
   std::vector<ProgramCommand> commands() const override;
   int64_t arenaBytes() const override;
+  bool mayRunInCaller() const override { return true; }
   size_t numKernels() const;
   size_t numCommands() const;
 

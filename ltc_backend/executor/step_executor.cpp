@@ -35,6 +35,8 @@ namespace {
 std::atomic<int64_t> stepCounter{0};
 std::atomic<int64_t> foreignTensors{0};
 thread_local int64_t tracedSinceStep = 0;
+/// The last implicit sync since the step began.
+thread_local std::optional<LedgerRow> lastRead;
 
 const char *triggerName(int trigger) {
   static const char *const names[] = {"mark_step", "sync", "cut"};
@@ -326,6 +328,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   step.scalars = std::move(graph.scalars);
   step.program = program;
   step.number = stepCounter.load();
+  step.isAwaited = wait || trigger == Trigger::Sync;
   step.location =
       shortText(chosen.location ? chosen.location : captureLocationIfWanted());
   recordTime(Timer::trace_to_schedule, stopwatch.seconds());
@@ -341,6 +344,10 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
 void StepExecutor::markStep(bool wait) {
   stepCounter.fetch_add(1);
   count(Counter::steps);
+  // One at the end of what was traced would have been the end of a step anyway.
+  if (std::optional<LedgerRow> read = std::exchange(lastRead, std::nullopt))
+    if (tracedSinceStep > 0)
+      explainSync(*read);
   run(LiveSet::ofThisThread()->pending(), Trigger::MarkStep, /*full=*/true,
       wait);
 }
@@ -438,9 +445,10 @@ int64_t StepExecutor::materialise(c10::ArrayRef<at::Tensor> tensors,
   row.location = shortText(captureLocation());
   row.calls = 1;
   row.seconds = stopwatch.seconds();
-  explainSync(row, syncLog().add(row));
+  syncLog().add(row);
+  lastRead = std::move(row);
   count(Counter::implicit_syncs);
-  recordTime(Timer::sync, row.seconds);
+  recordTime(Timer::sync, lastRead->seconds);
   return 1;
 }
 

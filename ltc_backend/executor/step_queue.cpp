@@ -6,6 +6,7 @@
 #include "events/log.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
+#include "executor/worker_state.h"
 #include "lowering/library_pages.h"
 #include "memory/running_step.h"
 
@@ -24,6 +25,20 @@ using namespace torch_ltc;
 
 namespace {
 
+/// A run that takes longer hardly notices another thread, and Ctrl-C would have
+/// to wait for it.
+constexpr double kMostSecondsInCaller = 3e-4;
+
+bool isShort(const Program &program) {
+  double seconds = program.lastSeconds.load(std::memory_order_relaxed);
+  return seconds >= 0 && seconds <= kMostSecondsInCaller;
+}
+
+thread_local bool isWorker = false;
+
+/// Set before the first step that a caller may run.
+const at::ThreadLocalState *workerState = nullptr;
+
 class Queue {
 public:
   void push(ScheduledStep step) {
@@ -34,7 +49,24 @@ public:
       ++inFlight;
       steps.push_back(std::move(step));
     }
-    changed.notify_all();
+    arrived.notify_one();
+  }
+
+  /// Runs the step on the calling thread if nothing is before it.
+  bool runIfIdle(ScheduledStep &step) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (inFlight)
+        return false;
+      ++inFlight;
+      isCallerRunning = true;
+    }
+    {
+      TraceLockRelease released;
+      run(std::move(step));
+    }
+    arrived.notify_one();
+    return true;
   }
 
   bool isFull() {
@@ -65,7 +97,7 @@ public:
       std::lock_guard<std::mutex> lock(mutex);
       isEnding = true;
     }
-    changed.notify_all();
+    arrived.notify_one();
     if (worker.joinable())
       worker.join();
     std::lock_guard<std::mutex> lock(mutex);
@@ -76,16 +108,20 @@ public:
     CompletionPtr completion = step.completion;
     CompletionPtr updatesCompletion = step.updatesCompletion;
     Outcome outcome = runAndLog(std::move(step));
-    if (outcome.error) {
+    {
+      // Who waits finds the queue as it is without this step.
       std::lock_guard<std::mutex> lock(mutex);
-      if (!firstError || firstError->wasRaised())
+      if (outcome.error && (!firstError || firstError->wasRaised()))
         firstError = outcome.error;
+      if (outcome.error && outcome.areParametersIntact)
+        updatesCompletion->finish(nullptr, outcome.error);
+      else
+        updatesCompletion->finish(outcome.error, outcome.staleInput);
+      completion->finish(outcome.error, outcome.staleInput);
+      --inFlight;
+      isCallerRunning = false;
     }
-    if (outcome.error && outcome.areParametersIntact)
-      updatesCompletion->finish(nullptr, outcome.error);
-    else
-      updatesCompletion->finish(outcome.error, outcome.staleInput);
-    completion->finish(outcome.error, outcome.staleInput);
+    changed.notify_all();
     giveBackIdleLibraries();
   }
 
@@ -112,9 +148,12 @@ private:
   }
 
   void work() {
+    noteWorkerState();
     std::unique_lock<std::mutex> lock(mutex);
     for (;;) {
-      changed.wait(lock, [&] { return isEnding || !steps.empty(); });
+      arrived.wait(lock, [&] {
+        return !isCallerRunning && (isEnding || !steps.empty());
+      });
       if (steps.empty())
         return;
       ScheduledStep step = std::move(steps.front());
@@ -122,8 +161,6 @@ private:
       lock.unlock();
       run(std::move(step));
       lock.lock();
-      --inFlight;
-      changed.notify_all();
     }
   }
 
@@ -141,6 +178,7 @@ private:
       for (const CompletionPtr &old : step.oldValues)
         outcome.areParametersIntact &= !old->wait();
     double seconds = stopwatch.seconds();
+    step.program->lastSeconds = seconds;
     recordTime(Timer::execute, seconds);
     finishStepEvent(step.event, seconds);
     if (outcome.error && outcome.areParametersIntact)
@@ -238,9 +276,11 @@ private:
   }
 
   std::mutex mutex;
-  std::condition_variable changed;
+  std::condition_variable arrived; // the worker waits for it
+  std::condition_variable changed; // everybody else
   std::deque<ScheduledStep> steps;
   size_t inFlight = 0;
+  bool isCallerRunning = false; // then the worker doesn't
   bool isEnding = false;
   StepErrorPtr firstError; // that may not have been raised yet
   std::thread worker;
@@ -257,6 +297,16 @@ Queue &queue() {
 
 } // namespace
 
+void torch_ltc::noteWorkerState() {
+  isWorker = true;
+  workerState = new at::ThreadLocalState;
+}
+
+WorkerStateGuard::WorkerStateGuard() {
+  if (!isWorker && workerState)
+    guard.emplace(*workerState);
+}
+
 bool torch_ltc::isQueueFull() { return queue().isFull(); }
 
 void torch_ltc::waitForRoomInQueue() { queue().waitForRoom(); }
@@ -270,6 +320,9 @@ void torch_ltc::scheduleStep(ScheduledStep step) {
   step.conditions.threads = int(threads ? threads : at::get_num_threads());
   if (at::hasCallbacks())
     step.threadState.emplace();
+  else if (step.isAwaited && !threads && isShort(*step.program) &&
+           step.program->mayRunInCaller() && queue().runIfIdle(step))
+    return;
   ltcReleaseCallerThreads(step.conditions.threads);
   bool isAsync = config().async_execution.get();
   clockid_t clock;

@@ -1,7 +1,9 @@
 //===- step_queue.h - Scheduled steps, first in first out -------*- C++ -*-===//
 //
 // One worker thread runs the steps of all threads in the order in which they
-// were scheduled. So a step may overwrite a buffer that earlier steps read.
+// were scheduled. So a step may overwrite a buffer that earlier steps read. A
+// thread that waits for a short step runs it itself if the queue is empty: to
+// wake the worker and to be woken takes longer than a small program.
 //
 // A step that fails has an error. Reading one of its results raises it each
 // time. A tensor that the step was to write in place keeps its old value; the
@@ -47,6 +49,8 @@ struct ScheduledStep {
   std::vector<CompletionPtr> oldValues;
   /// Of the graph's nodes, with option source_info.
   std::vector<LocationId> nodeLocations;
+  /// The thread that schedules it waits for its results next.
+  bool isAwaited = false;
   /// Of the thread that scheduled it, while torch's profiler watches: the
   /// worker's spans belong to the same profile.
   std::optional<at::ThreadLocalState> threadState;
@@ -62,7 +66,8 @@ bool isQueueFull();
 void waitForRoomInQueue();
 /// Schedules a step. With the trace lock held since its inputs and the buffers
 /// that it overwrites were decided on. Returns when it has run if option
-/// async_execution is off (the lock is released meanwhile).
+/// async_execution is off, or if it is awaited, short, and nothing is before
+/// it: then the calling thread runs it (the lock is released meanwhile).
 void scheduleStep(ScheduledStep step);
 
 /// Waits until everything scheduled has run. Returns the first error that

@@ -102,17 +102,28 @@ private:
 
 inline TraceLock traceLock;
 
+/// While it lives the calling thread doesn't hold the trace lock.
+class TraceLockRelease {
+public:
+  TraceLockRelease() : held(traceLock.release()) {}
+  ~TraceLockRelease() { traceLock.acquire(held); }
+  TraceLockRelease(const TraceLockRelease &) = delete;
+  TraceLockRelease &operator=(const TraceLockRelease &) = delete;
+
+private:
+  int held;
+};
+
 /// Lives around a wait; made before the mutex of the wait is locked.
 class BlockingScope {
 public:
-  BlockingScope() : held(traceLock.release()) {}
-  ~BlockingScope() { traceLock.acquire(held); }
+  BlockingScope() = default;
   BlockingScope(const BlockingScope &) = delete;
   BlockingScope &operator=(const BlockingScope &) = delete;
 
 private:
   LanguageLockRelease withoutLanguageLock; // taken again last
-  int held;
+  TraceLockRelease withoutTraceLock;
 };
 
 // Waits inside of a BlockingScope that throw what a signal's handler raises

@@ -105,7 +105,7 @@ bool isPlain(const Tensor &tensor, at::ScalarType dtype) {
 bool isPlainLayer(const Tensor &input, const Tensor &weight,
                   const OptionalTensor &bias) {
   at::ScalarType dtype = input.scalar_type();
-  return at::isFloatingType(dtype) && input.dim() >= 2 && weight.dim() == 2 &&
+  return at::isFloatingType(dtype) && input.dim() >= 1 && weight.dim() == 2 &&
          input.size(-1) == weight.size(1) && isPlain(input, dtype) &&
          isPlain(weight, dtype) &&
          (!exists(bias) || (isPlain(*bias, dtype) && bias->dim() == 1 &&
