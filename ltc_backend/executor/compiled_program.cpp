@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 #include "executor/interpreted_program.h"
+#include "executor/worker_state.h"
 
 #include <ATen/record_function.h>
 
@@ -152,6 +153,7 @@ void raiseAsEager(const GraphSnapshotPtr &graph,
                   c10::ArrayRef<DynamicScalar> scalars,
                   const RunConditions &conditions, const std::string &cause) {
   try {
+    WorkerStateGuard state;
     InterpretedProgram(graph).evaluate(parameters, scalars, conditions);
   } catch (const RunError &error) {
     throw RunError(std::string(error.what()) + ". " + cause,

@@ -2,6 +2,7 @@
 
 #include "executor/live_tensors.h"
 #include "executor/step_executor.h"
+#include "tracer/assumed_truths.h"
 #include "tracer/registration.h"
 
 #include <ATen/Functions.h>
@@ -11,11 +12,17 @@ using namespace torch_ltc;
 namespace {
 
 at::Scalar localScalarDense(const at::Tensor &self) {
+  if (assumeTrue(self))
+    return true;
   StepExecutor::get().materialise(self, "aten::_local_scalar_dense");
   return tensorDataOf(self)->data()->sharedTensor().item();
 }
 
-at::Tensor isAllTrue(const at::Tensor &self) { return at::all(self); }
+at::Tensor isAllTrue(const at::Tensor &self) {
+  at::Tensor result = at::all(self);
+  noteAllTrue(result);
+  return result;
+}
 at::Tensor isAnyTrue(const at::Tensor &self) { return at::any(self); }
 
 /// A read: the answer is a Python bool.

@@ -8,6 +8,7 @@
 #include "lowering/background_compiler.h"
 #include "lowering/compiler_library.h"
 #include "memory/running_step.h"
+#include "tracer/assumed_truths.h"
 #include "tracer/autocast.h"
 #include "tracer/custom_ops.h"
 
@@ -86,6 +87,11 @@ void torch_ltc::bindDevice(py::module_ &module) {
         StepExecutor::get().syncTensors(tensors, wait);
       },
       py::arg("tensors"), py::arg("wait") = true, NoGil());
+  py::class_<AssumedTruth, std::shared_ptr<AssumedTruth>>(module,
+                                                          "AssumedTruth")
+      .def("value", &AssumedTruth::value);
+  module.def("begin_assuming", &beginAssuming);
+  module.def("end_assuming", &endAssuming);
   module.def("clear_autocast_cache", &clearAutocastCache);
   module.def("pending_ops", [] { return StepExecutor::get().numTracedOps(); });
 }

@@ -65,6 +65,18 @@ def wait_for_compilations() -> None:
 def sync_tensors(tensors: Sequence[torch.Tensor], wait: bool = True) -> None:
     """One program for exactly these tensors. Not counted as implicit."""
 
+class AssumedTruth:
+    """A bool that a check read before it was computed."""
+
+    def value(self) -> bool | None:
+        """None while no step has computed it."""
+
+def begin_assuming() -> None:
+    """From now on this thread takes results of `torch._is_all_true` to be true."""
+
+def end_assuming() -> list[AssumedTruth]:
+    """Until now; what was assumed."""
+
 def adam_step(param_groups: list[dict], state: dict) -> bool | None:
     """Counts and traces a step of torch.optim.Adam or AdamW, one node a
     parameter. False, with nothing changed, for what torch's own way is for:
@@ -188,6 +200,7 @@ def config_options() -> list[Option]:
     """Rows in the table's order. The Python layer relies on these names:
 
     auto_step bool True           a step ends at optimizer.step()
+    defer_checks bool True        checks of torch.distributions are traced
     async_execution bool True     steps run on the worker thread
     donation bool True            buffers of dead parameters are reused
     max_trace_ops int             the graph is cut, with a message, beyond it

@@ -76,6 +76,7 @@ def _connect() -> None:
         device_module,
         device_names,
         distributed,
+        distribution_checks,
         formulas,
         higher_order,
         interchange,
@@ -106,6 +107,7 @@ def _connect() -> None:
     scripted.install()
     custom_ops.install()
     step.install()
+    distribution_checks.install()
     serialization.install()
     safetensors_files.install()
     tied_parameters.install()

@@ -23,6 +23,7 @@ class Config:
 
     # For editors and type checkers; a test compares it with the C++ table.
     auto_step: bool
+    defer_checks: bool
     accelerator: bool
     async_execution: bool
     max_steps_in_flight: int

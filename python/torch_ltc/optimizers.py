@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode, _pop_mode_temporarily
 from torch.utils import _foreach_utils
 
 from torch_ltc._backend import bindings
@@ -105,7 +106,52 @@ def _trace_adam_as_nodes() -> None:
     torch.optim.Adam.step = step  # type: ignore[method-assign]
 
 
+class _TracedAlphas(TorchFunctionMode):
+    """`q.add_(d, alpha=a)` with a lazy number doesn't read it: PyTorch would, to pass
+    it on as a Python number."""
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: tuple = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        alpha = kwargs.get("alpha") if kwargs else None
+        if (
+            function is torch.Tensor.add_
+            and isinstance(alpha, torch.Tensor)
+            and alpha.device.type == "lazy"
+        ):
+            tensor, other = args
+            return tensor.add_(other * alpha)
+        return function(*args, **(kwargs or {}))
+
+
+def _trace_numbers_of_lbfgs() -> None:
+    """Its two-loop recursion has two such numbers for each remembered direction."""
+    by_torch = torch.optim.LBFGS.step
+    if hasattr(by_torch, "hooked"):
+        return
+
+    @functools.wraps(by_torch)
+    def step(self: torch.optim.LBFGS, closure: Callable[[], Any]) -> Any:
+        parameters = self.param_groups[0]["params"]
+        if not parameters or parameters[0].device.type != "lazy":
+            return by_torch(self, closure)
+
+        def without_mode() -> Any:
+            with _pop_mode_temporarily():
+                return closure()
+
+        with _TracedAlphas():
+            return by_torch(self, without_mode)
+
+    torch.optim.LBFGS.step = step  # type: ignore[method-assign]
+
+
 def install() -> None:
     _list_device()
     _allow_counts_on_the_device()
     _trace_adam_as_nodes()
+    _trace_numbers_of_lbfgs()

@@ -16,7 +16,7 @@ from torch._lazy.closure import run_step_closures
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from torch_ltc import optimizers
+from torch_ltc import distribution_checks, optimizers
 from torch_ltc._backend import bindings
 from torch_ltc.argument_checks import check_bool, check_callable, check_device
 from torch_ltc.config import config
@@ -42,6 +42,7 @@ def mark_step(device: str = "", wait: bool = False) -> None:
         return
     bindings().mark_step(str(device), wait)
     run_step_closures()
+    distribution_checks.settle()
 
 
 def wait_device_ops(devices: Any = None) -> None:
@@ -52,6 +53,7 @@ def wait_device_ops(devices: Any = None) -> None:
     ):
         check_device("wait_device_ops", device)
     bindings().wait_device_ops()
+    distribution_checks.settle()
 
 
 def wait_for_compilations() -> None:

@@ -1,0 +1,162 @@
+"""How many values a step of common programs reads before it ends, and how many ops run
+eagerly: none, where a table in docs/frameworks.md has no reason for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch_ltc
+from torch import nn
+from torch.nn import functional
+from torch.optim import swa_utils
+
+X = torch.rand(6, 4, generator=torch.Generator().manual_seed(0))
+Y = torch.arange(6) % 3
+
+Step = Callable[[], object]
+
+
+def training(
+    before: Callable[[nn.Module], object] = lambda model: None,
+    after: Callable[[nn.Module, torch.Tensor], object] = lambda model, loss: None,
+    loss_of: Callable[..., torch.Tensor] = functional.cross_entropy,
+    optimizer: Callable = lambda parameters: torch.optim.SGD(parameters, 0.01),
+) -> Step:
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)).to("lazy")
+    opt, x, y = optimizer(model.parameters()), X.to("lazy"), Y.to("lazy")
+
+    def step() -> None:
+        opt.zero_grad()
+        loss = loss_of(model(x), y)
+        loss.backward()
+        before(model)
+        opt.step()
+        after(model, loss)
+
+    return step
+
+
+def averaging(**arguments) -> Step:
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8)).to("lazy")
+    averaged = swa_utils.AveragedModel(model, **arguments)
+    opt, x = torch.optim.SGD(model.parameters(), 0.01), X.to("lazy")
+
+    def step() -> None:
+        opt.zero_grad()
+        model(x).square().mean().backward()
+        opt.step()
+        averaged.update_parameters(model)
+
+    return step
+
+
+def scaled() -> Step:
+    scaler = torch.amp.GradScaler("lazy")
+    model = nn.Linear(4, 3).to("lazy")
+    opt, x = torch.optim.SGD(model.parameters(), 0.01), X.to("lazy")
+
+    def step() -> None:
+        opt.zero_grad()
+        scaler.scale(model(x).square().mean()).backward()
+        scaler.unscale_(opt)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(opt)
+        scaler.update()
+
+    return step
+
+
+def lbfgs() -> Step:
+    model = nn.Linear(4, 3).to("lazy")
+    x, y = X.to("lazy"), Y.to("lazy")
+    opt = torch.optim.LBFGS(model.parameters(), max_iter=4)
+
+    def closure() -> torch.Tensor:
+        opt.zero_grad()
+        loss = functional.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    return lambda: opt.step(closure)
+
+
+def accumulated() -> Callable[[nn.Module, torch.Tensor], None]:
+    total = [torch.zeros((), device="lazy")]
+
+    def add(model: nn.Module, loss: torch.Tensor) -> None:
+        wrong = torch.isnan(loss) | torch.isinf(loss)
+        total[0] = total[0] + torch.where(wrong, total[0], loss.detach())
+
+    return add
+
+
+def zeroed(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    logits = logits.clone()
+    logits[logits < 0] = 0.0
+    return logits.mean()
+
+
+def ignoring(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return functional.cross_entropy(logits, y.masked_fill(y == 1, -100))
+
+
+def clip(**arguments) -> Callable[[nn.Module], object]:
+    return lambda model: nn.utils.clip_grad_norm_(model.parameters(), 1.0, **arguments)
+
+
+def by(name: str, **arguments) -> Step:
+    return training(
+        optimizer=lambda p: getattr(torch.optim, name)(p, lr=0.01, **arguments)
+    )
+
+
+# The program, and reads of values that weren't computed in a step of it.
+PROGRAMS: dict[str, tuple[Callable[[], Step], int]] = {
+    **{
+        name: (lambda name=name: by(name), 0)
+        for name in ("SGD", "Adam", "AdamW", "Adadelta", "Adagrad", "Adamax", "NAdam")
+    },
+    "RAdam": (lambda: by("RAdam"), 0),
+    "RMSprop": (lambda: by("RMSprop", momentum=0.9, centered=True), 0),
+    "Rprop": (lambda: by("Rprop"), 0),
+    "clipped by norm": (lambda: training(clip()), 0),
+    "clipped by largest": (lambda: training(clip(norm_type=float("inf"))), 0),
+    "clipped, or an error": (lambda: training(clip(error_if_nonfinite=True)), 1),
+    "scaled gradients": (scaled, 1),
+    "loss read": (lambda: training(after=lambda model, loss: loss.item()), 0),
+    "loss printed": (lambda: training(after=lambda model, loss: f"{loss:.3f}"), 0),
+    "weight printed": (lambda: training(after=lambda m, loss: str(m[0].weight)), 0),
+    "loss accumulated": (lambda: training(after=accumulated()), 0),
+    "ignored classes": (lambda: training(loss_of=ignoring), 0),
+    "written by mask": (lambda: training(loss_of=zeroed), 0),
+    "weights compared": (
+        lambda: training(after=lambda m, loss: torch.equal(m[0].bias, m[0].bias)),
+        0,
+    ),
+    "averaged": (averaging, 0),
+    "averaged with buffers": (lambda: averaging(use_buffers=True), 0),
+    "moving average": (
+        lambda: averaging(multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.9)),
+        0,
+    ),
+    "LBFGS": (lbfgs, 20),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_reads_of_a_step(name: str) -> None:
+    make, most = PROGRAMS[name]
+    torch.manual_seed(0)
+    step = make()
+    for _ in range(3):
+        step()
+        torch_ltc.mark_step()
+    torch_ltc.reset_metrics()
+    for _ in range(2):
+        step()
+        torch_ltc.mark_step()
+    assert torch_ltc.metrics()["implicit_syncs"] <= 2 * most, torch_ltc.syncs()
+    if name != "scaled gradients":
+        assert torch_ltc.metrics()["fallback_calls"] == 0, torch_ltc.fallbacks()
