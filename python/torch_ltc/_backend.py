@@ -81,6 +81,7 @@ def _connect() -> None:
         higher_order,
         interchange,
         lazy_computation,
+        lightning_accelerator,
         modules,
         naming,
         nested_tensors,
@@ -114,6 +115,7 @@ def _connect() -> None:
     storages.install()
     interchange.install()
     lazy_computation.install()
+    lightning_accelerator.install()
     transforms.install()
     bindings().set_backend_finder(_find_backend)
     naming.refresh()

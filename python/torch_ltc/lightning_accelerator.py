@@ -1,0 +1,155 @@
+"""`Trainer(accelerator="lazy")` and `Fabric(accelerator="lazy")` of Lightning.
+
+Lightning 2.6 finds accelerators in its own modules only, takes the CPU as the device of
+every accelerator that it doesn't know, and autocast of CUDA. So when one of its modules
+named below is imported, the accelerator is registered in it, and its connector chooses
+the device by the accelerator. Programs that don't import Lightning aren't affected.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+
+_NAME = "lazy"
+
+
+def _make_accelerator(base: type) -> type:
+    class LazyAccelerator(base):
+        """Device lazy of torch_ltc: one device."""
+
+        def setup_device(self, device: torch.device) -> None:
+            if device.type != _NAME:
+                raise ValueError(f"Device should be lazy, got {device} instead.")
+
+        def teardown(self) -> None:
+            torch.lazy.synchronize()
+
+        def get_device_stats(self, device: Any) -> dict[str, Any]:
+            return torch.lazy.memory_stats()
+
+        @staticmethod
+        def parse_devices(devices: int | str | list[int]) -> int:
+            if devices not in (1, -1, "1", "-1", "auto", [0], "0,"):
+                raise ValueError(
+                    "There is one device lazy: devices is 1 or 'auto', but got "
+                    f"{devices!r}."
+                )
+            return 1
+
+        @staticmethod
+        def get_parallel_devices(devices: int) -> list[torch.device]:
+            return [torch.device(_NAME)] * devices
+
+        @staticmethod
+        def auto_device_count() -> int:
+            return 1
+
+        @staticmethod
+        def is_available() -> bool:
+            return True
+
+        @staticmethod
+        def name() -> str:
+            return _NAME
+
+    return LazyAccelerator
+
+
+def _register(module: ModuleType) -> None:
+    accelerator = _make_accelerator(module.Accelerator)
+    module.LazyAccelerator = accelerator
+    registry = getattr(module, "AcceleratorRegistry", None)
+    if registry is None:
+        registry = module.ACCELERATOR_REGISTRY
+    registry.register(_NAME, accelerator, description="device lazy of torch_ltc")
+
+
+def _is_on_lazy(connector: Any) -> bool:
+    return getattr(connector.accelerator, "name", str)() == _NAME
+
+
+def _connect(module: ModuleType) -> None:
+    """Of a module with the class that reads the arguments of Trainer or Fabric."""
+    connector = getattr(module, "_AcceleratorConnector", None) or module._Connector
+    choose_strategy = connector._choose_strategy
+    make_precision = connector._check_and_init_precision
+    choose_auto = connector._choose_auto_accelerator
+
+    @functools.wraps(choose_strategy)
+    def strategy_of_device(self: Any) -> Any:
+        if _is_on_lazy(self) and self._num_nodes_flag == 1:
+            return module.SingleDeviceStrategy(device=torch.device(_NAME))
+        return choose_strategy(self)
+
+    @functools.wraps(make_precision)
+    def precision_of_device(self: Any) -> Any:
+        precision = make_precision(self)
+        if _is_on_lazy(self) and isinstance(precision, module.MixedPrecision):
+            precision.device = _NAME
+            if precision.scaler is not None:
+                precision.scaler = torch.amp.GradScaler(_NAME)
+        return precision
+
+    @functools.wraps(choose_auto)
+    def accelerator_of_torch() -> str:
+        name = choose_auto()
+        current = torch.accelerator.current_accelerator()
+        return _NAME if name == "cpu" and current and current.type == _NAME else name
+
+    connector._choose_strategy = strategy_of_device
+    connector._check_and_init_precision = precision_of_device
+    connector._choose_auto_accelerator = staticmethod(accelerator_of_torch)
+
+
+_HOOKS: dict[str, Callable[[ModuleType], None]] = {}
+for _pytorch, _fabric in (
+    ("lightning.pytorch", "lightning.fabric"),
+    ("pytorch_lightning", "lightning_fabric"),
+):
+    _HOOKS[f"{_pytorch}.accelerators"] = _HOOKS[f"{_fabric}.accelerators"] = _register
+    _HOOKS[f"{_pytorch}.trainer.connectors.accelerator_connector"] = _connect
+    _HOOKS[f"{_fabric}.connector"] = _connect
+
+
+class _Loader(importlib.abc.Loader):
+    """Loads a module as its own loader does, then calls the hook."""
+
+    def __init__(self, loader: Any, hook: Callable[[ModuleType], None]) -> None:
+        self.loader, self.hook = loader, hook
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+        self.hook(module)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        hook = _HOOKS.get(name)
+        if hook is None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec and spec.loader:
+            spec.loader = _Loader(spec.loader, hook)
+        return spec
+
+
+def install() -> None:
+    """Also in a program that imported Lightning before the device was loaded."""
+    sys.meta_path.insert(0, _Finder())
+    for name, hook in _HOOKS.items():
+        if name in sys.modules:
+            hook(sys.modules[name])
