@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import language
+import learning
 import reinforcement
 import science
+import sequences
 import vision
 
 SCRIPTS = {
@@ -25,5 +27,20 @@ SCRIPTS = {
         science.molecules,
         science.gaussian_process,
         science.matrix_factorization,
+        science.hamiltonian_monte_carlo,
+        science.neural_differential_equation,
+        sequences.character_network,
+        sequences.translation,
+        sequences.masked_language_model,
+        sequences.low_rank_adaptation,
+        sequences.tagging,
+        learning.adversarial,
+        learning.contrastive,
+        learning.triplets,
+        learning.distillation,
+        learning.meta_learning,
+        learning.ensemble,
+        learning.averaged_weights,
+        learning.tabular,
     )
 }

@@ -147,3 +147,57 @@ def matrix_factorization(device: str) -> Iterator[float]:
         loss.backward()
         optimizer.step()
         yield loss.item()
+
+
+def hamiltonian_monte_carlo(device: str) -> Iterator[float]:
+    """Samples of a logistic regression: leapfrog steps, accepted by a read value."""
+    x = torch.randn(128, 6)
+    y = (x.sum(1) > 0).float().to(device)
+    x = x.to(device)
+    place = torch.zeros(6, device=device)
+
+    def energy(weights: Tensor) -> Tensor:
+        logits = x @ weights
+        prior = 0.5 * weights.square().sum()
+        return F.binary_cross_entropy_with_logits(logits, y, reduction="sum") + prior
+
+    def slope(weights: Tensor) -> Tensor:
+        weights = weights.detach().requires_grad_()
+        return torch.autograd.grad(energy(weights), weights)[0]
+
+    for _ in range(60):
+        speed = torch.randn(6, device=device)
+        new, moving = place, speed
+        for _ in range(5):
+            moving = moving - 0.05 * slope(new)
+            new = new + 0.1 * moving
+            moving = moving - 0.05 * slope(new)
+        before = energy(place) + 0.5 * speed.square().sum()
+        after = energy(new) + 0.5 * moving.square().sum()
+        if torch.rand(()) < (before - after).exp().item():
+            place = new
+        yield energy(place).item()
+
+
+def neural_differential_equation(device: str) -> Iterator[float]:
+    """A spiral, integrated by fixed Runge-Kutta steps through a network."""
+    field = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 2)).to(device)
+    optimizer = torch.optim.RMSprop(field.parameters(), lr=1e-3)
+    times = torch.linspace(0, 4, 16)
+    radius = torch.exp(-0.2 * times)
+    wanted = torch.stack([radius * times.cos(), radius * times.sin()], 1).to(device)
+    step = float(times[1])
+    for _ in range(80):
+        optimizer.zero_grad()
+        place, path = wanted[:1], [wanted[:1]]
+        for _ in range(15):
+            k1 = field(place**3)
+            k2 = field((place + 0.5 * step * k1) ** 3)
+            k3 = field((place + 0.5 * step * k2) ** 3)
+            k4 = field((place + step * k3) ** 3)
+            place = place + step / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+            path.append(place)
+        loss = (torch.cat(path) - wanted).abs().mean()
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
