@@ -33,7 +33,7 @@ endif()
 
 get_filename_component(ONEDNN_LIBRARY_DIR ${ONEDNN_LIBRARY} DIRECTORY)
 if(NOT TARGET OneDNN::OneDNN)
-  add_library(OneDNN::OneDNN SHARED IMPORTED)
+  add_library(OneDNN::OneDNN SHARED IMPORTED GLOBAL)
   set_target_properties(OneDNN::OneDNN PROPERTIES
     IMPORTED_LOCATION ${ONEDNN_LIBRARY}
     IMPORTED_SONAME libdnnl.so.3

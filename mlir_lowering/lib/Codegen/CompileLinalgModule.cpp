@@ -10,9 +10,6 @@
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
 
-#include "mlir/InitAllDialects.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 
 #include "llvm/Config/llvm-config.h"
 
@@ -57,13 +54,6 @@ LogicalResult lowerToKernels(ModuleOp module,
 }
 
 } // namespace
-
-void mlir::torch_ltc::registerCodegenDialects(DialectRegistry &registry) {
-  registry.insert<ltc::LtcDialect>();
-  registerAllDialects(registry);
-  registerBuiltinDialectTranslation(registry);
-  registerLLVMDialectTranslation(registry);
-}
 
 FailureOr<std::string> mlir::torch_ltc::compileLinalgModule(
     ModuleOp module, const LinalgCompileOptions &options,
