@@ -323,7 +323,7 @@ void torch_ltc::scheduleStep(ScheduledStep step) {
   else if (step.isAwaited && !threads && isShort(*step.program) &&
            step.program->mayRunInCaller() && queue().runIfIdle(step))
     return;
-  ltcReleaseCallerThreads(step.conditions.threads);
+  ltcPrepareThreads(step.conditions.threads);
   bool isAsync = config().async_execution.get();
   clockid_t clock;
   if (isAsync && !pthread_getcpuclockid(pthread_self(), &clock))

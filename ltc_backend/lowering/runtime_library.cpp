@@ -58,11 +58,11 @@ void ltcBytesDestroy(LtcBytes bytes) {
 }
 
 // Asked for before each step, of which some need no runtime.
-void ltcReleaseCallerThreads(int threads) {
+void ltcPrepareThreads(int threads) {
   if (!isLoaded.load(std::memory_order_relaxed))
     return;
   static const auto real =
-      find("ltcReleaseCallerThreads", &ltcReleaseCallerThreads);
+      find("ltcPrepareThreads", &ltcPrepareThreads);
   real(threads);
 }
 

@@ -4,6 +4,7 @@
 #include "Diagnostics.h"
 #include "KeptWeight.h"
 #include "LoadedExecutable.h"
+#include "ProcessorContention.h"
 #include "torch_ltc-c/runtime.h"
 
 #include <omp.h>
@@ -79,7 +80,8 @@ LtcStatus ltcExecutableRun(LtcExecutable executable,
   return guarded([&] { return executable->loaded->run(*arguments); });
 }
 
-void ltcReleaseCallerThreads(int num_threads) {
+void ltcPrepareThreads(int num_threads) {
+  ProcessorContention::get().beforeRun(num_threads);
   // As libgomp counts (GCC 12): both teams' threads without their leaders, and
   // one for the process.
   if (num_threads > 1 && 2 * (num_threads - 1) + 1 > omp_get_num_procs())

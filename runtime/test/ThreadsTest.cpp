@@ -35,9 +35,9 @@ TEST(ThreadsTest, TooManyForTheProcessorsAreReleased) {
   size_t before = numThreads();
   ASSERT_EQ(useThreads(processors), processors);
   ASSERT_EQ(numThreads(), before + size_t(processors) - 1);
-  ltcReleaseCallerThreads(1); // executables run on one: nobody is in the way
+  ltcPrepareThreads(1); // executables run on one: nobody is in the way
   EXPECT_EQ(numThreads(), before + size_t(processors) - 1);
-  ltcReleaseCallerThreads(processors);
+  ltcPrepareThreads(processors);
   // A thread that was joined is listed until the kernel has taken it away.
   for (int i = 0; i < 200 && numThreads() != before; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -223,12 +223,16 @@ LTC_EXPORT LtcCacheStatistics ltcCacheGetStatistics(LtcCache cache);
 /// features as one string: part of every key.
 LTC_EXPORT const char *ltcCacheSalt(void);
 
-/// Ends the OpenMP threads that wait for the calling thread, if together with
-/// as many for the thread that runs executables (`num_threads`, with it) the
-/// process has more than processors: libgomp then lets all of them sleep after
-/// each parallel command, and to wake one takes longer than most commands. The
-/// calling thread gets new ones when it next needs them.
-LTC_EXPORT void ltcReleaseCallerThreads(int num_threads);
+/// To be called by the thread that hands over a step, which will run with
+/// `num_threads` OpenMP threads. libgomp's threads spin while they wait, unless
+/// the process has more of them than processors: then all sleep after each
+/// parallel command, and to wake one takes longer than most commands.
+/// So this ends the OpenMP threads that wait for the calling thread, if together
+/// with the step's they are more than the processors; it gets new ones when it
+/// next needs them. Where other processes use the same processors, it makes all
+/// threads sleep, since a spinning thread takes away the time of the one that
+/// it waits for (lib/ProcessorContention.h).
+LTC_EXPORT void ltcPrepareThreads(int num_threads);
 
 /// Host CPU name and LLVM feature string in use. `TORCH_LTC_CPU` of the
 /// configuration table overrides them through `ltcSetTargetCpu` before the

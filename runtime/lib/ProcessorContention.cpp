@@ -1,0 +1,165 @@
+//===- ProcessorContention.cpp - Other processes on our processors --------===//
+
+#include "ProcessorContention.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <fstream>
+#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string>
+#include <sys/resource.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+using namespace torch_ltc::runtime;
+
+namespace {
+
+// The system counts in ticks of 10 ms.
+constexpr int64_t kSampleInterval = 250'000'000; // ns
+/// The share of a processor that others may take before a team of all
+/// processors is said to be disturbed. Services in the background stay below.
+constexpr double kToleratedLoad = 0.25;
+constexpr int kQuietSamplesBeforeEnd = 4;
+
+int64_t steadyNanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+double seconds(const timeval &time) { return time.tv_sec + time.tv_usec * 1e-6; }
+
+/// Busy time in clock ticks of the processors in `allowed`, from the lines
+/// "cpuN user nice system idle iowait irq softirq steal ..." of /proc/stat.
+std::optional<double> busyTicks(const cpu_set_t &allowed) {
+  std::ifstream file("/proc/stat");
+  std::string word;
+  double busy = 0;
+  bool any = false;
+  while (file >> word) {
+    if (word.rfind("cpu", 0) != 0)
+      break;
+    std::string numbers;
+    std::getline(file, numbers);
+    if (word == "cpu" || !CPU_ISSET(std::stoi(word.substr(3)), &allowed))
+      continue;
+    unsigned long long user, nice, system, idle, ioWait, irq, softIrq, steal;
+    if (sscanf(numbers.c_str(), "%llu %llu %llu %llu %llu %llu %llu %llu", &user,
+               &nice, &system, &idle, &ioWait, &irq, &softIrq, &steal) != 8)
+      return std::nullopt;
+    busy += double(user + nice + system + irq + softIrq + steal);
+    any = true;
+  }
+  return any ? std::optional(busy) : std::nullopt;
+}
+
+} // namespace
+
+std::optional<ProcessorTimes> torch_ltc::runtime::readProcessorTimes() {
+  cpu_set_t allowed;
+  rusage usage;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) ||
+      getrusage(RUSAGE_SELF, &usage))
+    return std::nullopt;
+  std::optional<double> ticks = busyTicks(allowed);
+  if (!ticks)
+    return std::nullopt;
+  ProcessorTimes times;
+  times.wall = double(steadyNanoseconds()) * 1e-9;
+  times.all = *ticks / double(sysconf(_SC_CLK_TCK));
+  times.own = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  return times;
+}
+
+bool ContentionEstimate::add(const ProcessorTimes &now, int numThreads) {
+  std::optional<ProcessorTimes> before = std::exchange(last, now);
+  if (!before || now.wall <= before->wall)
+    return isContended;
+  double others = ((now.all - before->all) - (now.own - before->own)) /
+                  (now.wall - before->wall);
+  if (others > numProcessors - numThreads + kToleratedLoad) {
+    isContended = true;
+    numQuietSamples = 0;
+  } else if (isContended && ++numQuietSamples == kQuietSamplesBeforeEnd) {
+    isContended = false;
+    numQuietSamples = 0;
+  }
+  return isContended;
+}
+
+//===----------------------------------------------------------------------===//
+// ParkedTeam
+//===----------------------------------------------------------------------===//
+
+/// An OpenMP team of sleeping threads, as many as there are processors.
+class torch_ltc::runtime::ParkedTeam {
+public:
+  explicit ParkedTeam(int numThreads)
+      : thread([this, numThreads] { park(numThreads); }) {}
+
+  ~ParkedTeam() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      isReleased = true;
+    }
+    released.notify_one();
+    thread.join();
+  }
+
+private:
+  void park(int numThreads) {
+#pragma omp parallel num_threads(numThreads)
+    {
+      // The team exists from now on; its members wait for more to do.
+    }
+    std::unique_lock<std::mutex> lock(mutex);
+    released.wait(lock, [&] { return isReleased; });
+    // libgomp ends the members with their master.
+  }
+
+  std::mutex mutex;
+  std::condition_variable released;
+  bool isReleased = false;
+  std::thread thread;
+};
+
+//===----------------------------------------------------------------------===//
+// ProcessorContention
+//===----------------------------------------------------------------------===//
+
+ProcessorContention::ProcessorContention() : estimate(omp_get_num_procs()) {}
+
+ProcessorContention::~ProcessorContention() = default;
+
+ProcessorContention &ProcessorContention::get() {
+  // Never destroyed, as exit() may have ended the parked team before. A child
+  // of fork() has neither the team nor, perhaps, the mutex's owner.
+  static ProcessorContention *instance = new ProcessorContention;
+  static int handler = pthread_atfork(
+      nullptr, nullptr, [] { instance = new ProcessorContention; });
+  (void)handler;
+  return *instance;
+}
+
+void ProcessorContention::beforeRun(int numThreads) {
+  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+  if (!lock || numThreads < 2)
+    return;
+  int64_t now = steadyNanoseconds();
+  if (now < nextSample)
+    return;
+  nextSample = now + kSampleInterval;
+  std::optional<ProcessorTimes> times = readProcessorTimes();
+  if (!times)
+    return;
+  bool isContended = estimate.add(*times, numThreads);
+  if (isContended && !parked)
+    parked = std::make_unique<ParkedTeam>(omp_get_num_procs() + 1);
+  else if (!isContended)
+    parked.reset();
+}

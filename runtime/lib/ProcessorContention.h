@@ -1,0 +1,77 @@
+//===- ProcessorContention.h - Other processes on our processors ----------===//
+//
+// The members of an OpenMP team spin while they wait for each other: for some
+// milliseconds with libgomp's default policy (GCC 12), unless the process has
+// more OpenMP threads than processors, when they sleep almost at once. Spinning
+// is right where the team has its processors for itself, as a sleeping member
+// takes longer to wake than most commands run. Where another process (a
+// DataLoader's worker, another job) runs on one of them, a spinning member uses
+// up the time slice that its team needs: steps then take ten times as long.
+//
+// libgomp reads its policy once, before this library is loaded. So while there
+// is contention, a parked team of idle threads takes the count of threads above
+// the count of processors.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_RUNTIME_PROCESSORCONTENTION_H
+#define TORCH_LTC_RUNTIME_PROCESSORCONTENTION_H
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace torch_ltc::runtime {
+
+/// CPU seconds since some moment in the past.
+struct ProcessorTimes {
+  double wall = 0; // elapsed seconds
+  double all = 0;  // of all processes, on the processors we may use
+  double own = 0;  // of this process
+};
+
+/// Reads them; nothing where the system doesn't tell (no Linux /proc/stat).
+std::optional<ProcessorTimes> readProcessorTimes();
+
+/// Decides from samples whether other processes contend for the processors
+/// that a team of `numThreads` needs.
+class ContentionEstimate {
+public:
+  explicit ContentionEstimate(int numProcessors)
+      : numProcessors(numProcessors) {}
+
+  /// Adds the sample that ends now. Returns whether there is contention.
+  bool add(const ProcessorTimes &now, int numThreads);
+
+private:
+  const int numProcessors;
+  std::optional<ProcessorTimes> last;
+  bool isContended = false;
+  int numQuietSamples = 0;
+};
+
+class ParkedTeam;
+
+/// Of the process. Thread-safe.
+class ProcessorContention {
+public:
+  static ProcessorContention &get();
+
+  /// To be called before a run with a team of `numThreads`; takes a sample at
+  /// most every 250 ms and otherwise a clock's reading.
+  void beforeRun(int numThreads);
+
+private:
+  ProcessorContention();
+  ~ProcessorContention();
+
+  std::mutex mutex;
+  std::unique_ptr<ParkedTeam> parked;
+  ContentionEstimate estimate;
+  int64_t nextSample = 0; // steady clock, ns
+};
+
+} // namespace torch_ltc::runtime
+
+#endif // TORCH_LTC_RUNTIME_PROCESSORCONTENTION_H
