@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
@@ -23,18 +24,33 @@ LIBRARY_RPATH = ":".join(
     [
         "$ORIGIN",
         "$ORIGIN/../../torch/lib",
-        "$ORIGIN/../../../..",  # oneDNN's, in <prefix>/lib,
-        "$ORIGIN/../../../../../lib",  # where site-packages are in <prefix>/lib64,
-        "$ORIGIN/../../lib",  # and as `pip install --target` puts it
-        "/usr/lib/llvm-22/lib",  # libMLIR of Debian's libmlir-22
     ]
 )
+#: `wheel-libraries` are packaging/'s: compiler and runtime with LLVM inside.
+TARGETS = ["wheel-libraries", "torch_ltc_backend", "_C", "other-bindings"]
 MODULE_RPATH = "$ORIGIN/lib:$ORIGIN/../torch/lib"
 
 
 def torch_folder():
     # Without importing torch, which would load this very backend.
     return importlib.util.find_spec("torch").submodule_search_locations[0]
+
+
+def other_bindings():
+    """The modules of further Pythons, which './dev release' asks CMake for."""
+    return sorted((BUILD / "wheel").glob("_C.cpython-*.so"))
+
+
+class TagOfAllBindings(bdist_wheel):
+    """One wheel serves each Python that there is a module for."""
+
+    def get_tag(self):
+        python, abi, platform = super().get_tag()
+        others = [path.name.split("-")[1] for path in other_bindings()]
+        if others:
+            python = ".".join(sorted({python, *(f"cp{number}" for number in others)}))
+            abi = "none"
+        return python, abi, platform
 
 
 class BuildWithCMake(build_ext):
@@ -52,7 +68,8 @@ class BuildWithCMake(build_ext):
             f"-DCMAKE_PREFIX_PATH={';'.join(prefixes)}",
         ]  # fmt: skip
         subprocess.run(configure, check=True, env=environment)
-        subprocess.run(["cmake", "--build", str(BUILD)], check=True, env=environment)
+        build = ["cmake", "--build", str(BUILD), "--target", *TARGETS]
+        subprocess.run(build, check=True, env=environment)
         self.collect(Path(self.build_lib) / "torch_ltc")
 
     def collect(self, package):
@@ -64,11 +81,13 @@ class BuildWithCMake(build_ext):
                 "CMake built no torch_ltc/_C module: is TORCH_LTC_BUILD_BACKEND on?"
             )
         (package / "lib").mkdir(parents=True, exist_ok=True)
-        wanted = [(modules[0], package, MODULE_RPATH)]
-        wanted += [
-            (library, package / "lib", LIBRARY_RPATH)
-            for library in sorted((built / "lib").glob("lib*.so*"))
+        modules += other_bindings()
+        wanted = [(module, package, MODULE_RPATH) for module in modules]
+        libraries = [
+            built / "lib" / "libtorch_ltc_backend.so",
+            *sorted((BUILD / "wheel" / "lib").glob("lib*.so*")),
         ]
+        wanted += [(library, package / "lib", LIBRARY_RPATH) for library in libraries]
         for library, folder, rpath in wanted:
             target = shutil.copy2(library, folder)
             subprocess.run(["strip", "--strip-unneeded", target], check=True)
@@ -84,7 +103,7 @@ class BuildWithCMake(build_ext):
 setup(
     # No sources: the extension only makes the wheel a platform's.
     ext_modules=[Extension("torch_ltc._C", sources=[])],
-    cmdclass={"build_ext": BuildWithCMake},
+    cmdclass={"build_ext": BuildWithCMake, "bdist_wheel": TagOfAllBindings},
     # CMake owns build/ itself.
     options={"build": {"build_base": "build/setuptools"}},
 )

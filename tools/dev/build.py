@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import environment
@@ -130,6 +131,21 @@ def build() -> None:
         _compile_python()
 
 
+#: Libraries that come with the packages the wheel depends on.
+OTHER_WHEELS_LIBRARIES = ("libtorch*.so", "libc10.so", "libgomp.so.1")
+
+
+def _repair(made: Path, variables: Mapping[str, str]) -> None:
+    """Puts the remaining libraries of the system (protobuf's) into the wheel, and
+    tags it with the oldest glibc that it runs on."""
+    command = [
+        str(PYTHON), "-m", "auditwheel", "repair", "--strip", "-w", "dist",
+        *(f"--exclude={name}" for name in OTHER_WHEELS_LIBRARIES), str(made),
+    ]  # fmt: skip
+    run_logged("repair", command, "the log says what auditwheel found", variables)
+    made.unlink()
+
+
 def wheel() -> Path:
     """A wheel in dist/."""
     build()
@@ -145,6 +161,7 @@ def wheel() -> Path:
             "--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", ".",
         ]  # fmt: skip
         run_logged("wheel", command, "the log says what setup.py did", variables)
+        _repair(next(folder.glob("torch_ltc-*.whl")), variables)
 
     if not list(folder.glob("torch_ltc-*.whl")):
         forget("wheel")
