@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 import torch
 import torch_ltc
@@ -83,8 +81,10 @@ def test_environment_that_does_not_parse(variable: str, value: str) -> None:
     program = "import torch; print(torch.ones(2, device='lazy').sum().item())"
     result = run_python(program, **{variable: value})
     assert result.stdout.strip() == "2.0", "the default is used"
-    (line,) = result.stderr.strip().splitlines()
-    assert variable in line and value in line
+    # A busy machine adds a line when a compilation takes long.
+    lines = result.stderr.strip().splitlines()
+    (line,) = [line for line in lines if variable in line]
+    assert value in line
 
 
 def test_automatic_step_can_be_switched_off() -> None:
@@ -120,13 +120,19 @@ def test_save_tensors_file(tmp_path) -> None:
         assert sign in path.read_text()
 
 
-def test_messages_go_to_logging(caplog) -> None:
-    with (
-        caplog.at_level(logging.WARNING, "torch_ltc"),
-        torch_ltc.config(max_trace_ops=20),
-    ):
-        y = torch.zeros(2, device="lazy")
-        for _ in range(50):
-            y = y + 1
-        y.tolist()
-    assert any("max_trace_ops" in record.message for record in caplog.records)
+def test_messages_go_to_logging() -> None:
+    # In a process of its own: a message that is logged once may have been.
+    program = """
+        import logging, torch, torch_ltc
+        messages = []
+        handler = logging.Handler()
+        handler.emit = lambda record: messages.append(record.getMessage())
+        logging.getLogger("torch_ltc").addHandler(handler)
+        with torch_ltc.config(max_trace_ops=20):
+            y = torch.zeros(2, device="lazy")
+            for _ in range(50):
+                y = y + 1
+            y.tolist()
+        print(sum("max_trace_ops" in message for message in messages))
+    """
+    assert run_python(program).stdout == "1\n"

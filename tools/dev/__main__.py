@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import checks
 import completion
 import environment
+import release
 from environment import PYTHON
 from steps import ROOT, StepFailed, exclusive, say
 
@@ -29,7 +30,9 @@ Usage: ./dev COMMAND [ARGUMENTS]
   bench [ARGS]       training steps of lazy and its peers
   python ARGS        the environment's Python with the package in it
   lint [--fix]       formatting, Python checks, house rules
-  wheel              a wheel in dist/
+  wheel              a wheel in dist/ that needs nothing but torch
+  release            a wheel for several Pythons, tried in minimal Debian root
+                     file systems (needs root and debootstrap)
   doctor             what is installed and whether it fits together
   setup              only system packages and virtual environment
   peers              environments of other projects that tests use where they
@@ -95,6 +98,11 @@ def _wheel(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _release(arguments: Sequence[str]) -> int:
+    release.release()
+    return 0
+
+
 def _help(arguments: Sequence[str]) -> int:
     names = ", ".join(suite.name for suite in checks.SUITES)
     peers = ", ".join(peer.name for peer in environment.PEERS)
@@ -114,6 +122,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "python": _python,
     "lint": _lint,
     "wheel": _wheel,
+    "release": _release,
     "doctor": lambda arguments: _python(["-m", "torch_ltc.doctor", *arguments]),
     "setup": _setup,
     "peers": _peers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import environment
@@ -146,13 +146,18 @@ def _repair(made: Path, variables: Mapping[str, str]) -> None:
     made.unlink()
 
 
-def wheel() -> Path:
-    """A wheel in dist/."""
+def wheel(python_headers: Sequence[Path] = ()) -> Path:
+    """A wheel in dist/, with modules also for the Pythons of these headers."""
     build()
+    headers = ";".join(str(path) for path in python_headers)
+    configure = [*configure_command(), f"-DTORCH_LTC_PYTHON_HEADERS={headers}"]
     folder = ROOT / "dist"
     variables = environment.environment() | NO_AUTOLOAD
 
     def make() -> None:
+        run_logged("wheel-configure", configure, "see what CMake misses", variables)
+        for old in (BUILD / "wheel").glob("_C*.so"):
+            old.unlink()
         folder.mkdir(exist_ok=True)
         for old in folder.glob("torch_ltc-*.whl"):
             old.unlink()
@@ -170,7 +175,8 @@ def wheel() -> Path:
         for pattern in ("*.py*", "*.proto", "*.so", "lib/*.so*")
         for path in sorted(PACKAGE.glob(pattern))
     ]
-    once("wheel", [ROOT / "setup.py", ROOT / "pyproject.toml", *contents], make)
+    inputs = [ROOT / "setup.py", ROOT / "pyproject.toml", headers, *contents]
+    once("wheel", inputs, make)
     made = sorted(folder.glob("torch_ltc-*.whl"))
     print(made[0].relative_to(ROOT))
     sys.stdout.flush()
