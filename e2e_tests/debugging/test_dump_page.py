@@ -13,7 +13,7 @@ import torch
 import torch_ltc
 from torch import nn
 from torch_ltc import dump_page, replay
-from torch_ltc.dump_reading import Buffer, KernelsStage, pack, peak, read_dump
+from torch_ltc.dump_reading import Plan, read_dump
 from torch_ltc.graph_drawing import lay_out, read_dot
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,20 +99,48 @@ def test_a_page_shows_the_step(dumps: Path) -> None:
     dump = read_dump(folder)
     lines = {line for command in dump.commands for line in command.lines}
     assert any(line.startswith("test_dump_page.py:") for line in lines)
-    assert all(
-        buffer.bytes > 0 and buffer.first <= buffer.last for buffer in dump.buffers
-    )
+    assert all(buffer.first <= buffer.last for buffer in dump.plan.buffers)
     assert "ltc-opt" in (folder / "README").read_text()
 
 
-def test_packed_buffers_do_not_overlap() -> None:
-    buffers = [Buffer(str(i), 1 + i * 7 % 5, i % 4, i % 4 + i % 3) for i in range(30)]
-    placed = pack(buffers)
-    for a, at in placed:
-        for b, bt in placed:
-            together = a.first <= b.last and b.first <= a.last
-            if a is not b and together:
-                assert at + a.bytes <= bt or bt + b.bytes <= at
+PLACE = re.compile(r"#ltc.place<arena (\d+).*?bytes = (\d+), live = (\d+) to (\d+)>")
+
+
+def test_the_drawn_arena_is_the_compiler_s(dumps: Path) -> None:
+    assert any(read_dump(folder).plan.arena_bytes for folder in programs(dumps))
+    for folder in programs(dumps):
+        plan = read_dump(folder).plan
+        drawn = [(b, offset) for b, offset in plan.offsets() if b.place == "arena"]
+        written = {tuple(map(int, m)) for m in PLACE.findall(text_of(folder))}
+        assert written == {(at, b.bytes, b.first, b.last) for b, at in drawn}
+        assert f"torch_ltc.arena_bytes = {plan.arena_bytes} " in text_of(folder)
+        assert str(plan.arena_bytes) in (folder / "summary.txt").read_text()
+        for a, at in drawn:
+            assert at + a.bytes <= plan.arena_bytes
+            for b, bt in drawn:
+                together = a.first <= b.last and b.first <= a.last
+                if a is not b and together:
+                    assert at + a.bytes <= bt or bt + b.bytes <= at
+
+
+def text_of(folder: Path) -> str:
+    return (folder / "kernels.mlir").read_text()
+
+
+def test_rectangles_are_buffers_at_their_offsets(dumps: Path) -> None:
+    folder = max(programs(dumps), key=lambda p: len((p / "ir.txt").read_text()))
+    page = (folder / "index.html").read_text()
+    rows = re.findall(
+        r'<rect x="[\d.]+" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', page
+    )
+    placed = read_dump(folder).plan.offsets()
+    assert len(rows) == len(placed) > 1
+    top = max(offset + buffer.bytes for buffer, offset in placed)
+    for (y, height), (buffer, offset) in zip(rows, placed):
+        bottom = (320 - float(y) - float(height)) / 320 * top
+        assert bottom == pytest.approx(offset, abs=top / 1000)
+        if buffer.bytes > top / 100:
+            assert float(height) / 320 * top == pytest.approx(buffer.bytes, rel=0.05)
 
 
 def test_the_commands_of_the_readme_work(dumps: Path) -> None:
@@ -170,29 +198,45 @@ def test_the_drawing_has_every_op_apart_from_the_others(dumps: Path) -> None:
     assert torch_ltc.debug.dump(-1, stage="svg").startswith("<svg")
 
 
-KERNELS = """
-  func.func @step(%arg0: tensor<8xi64>, %arg1: tensor<2x3xf32>) -> tensor<6x3xf32> {
-    %0 = ltc.check_bounds %arg0 in[0, 9) : tensor<8xi64> loc(#loc1)
-    %1 = ltc.kernel_call @k(%0, %arg1) : (tensor<8xi64>, tensor<2x3xf32>) -> tensor<4x3xf32> loc(#loc2)
-    %2 = ltc.join %arg1, %1 : (tensor<2x3xf32>, tensor<4x3xf32>) -> tensor<6x3xf32> loc(#loc2)
-    return %2 : tensor<6x3xf32>
-  }
-  func.func private @k()
-#loc1 = loc("a/train.py":3:0)
-#loc2 = loc("torch.aten.add"("a/train.py":4:0))
-"""
-
-
 def test_joins_and_checks_are_commands() -> None:
-    stage = KernelsStage(KERNELS)
-    assert [c.name for c in stage.commands] == ["check_bounds", "k", "join"]
-    assert [c.lines for c in stage.commands] == [
-        {"train.py:3"}, {"train.py:4"}, {"train.py:4"}
-    ]  # fmt: skip
-    assert stage.commands[1].operands == ["%arg0", "%arg1"], "a check is no copy"
-    assert {b.name: b.bytes for b in stage.buffers.values()} == {"%1": 48, "%2": 72}
-    assert stage.returned == ["%2"]
-    assert peak(list(stage.buffers.values()))[0] == 2
+    table, weight = torch.randn(9, 16).to("lazy"), torch.randn(16, 16).to("lazy")
+    ids = torch.tensor([1, 8, 3], device="lazy")
+    kept = [(table[ids].tanh() @ weight), (table.sin() @ weight)]
+    torch_ltc.mark_step(wait=True)
+    plan = Plan(torch_ltc.debug.dump(-1, "plan"))
+    kinds = [command.op for command in plan.commands]
+    assert {"check_bounds", "join", "matmul", "kernel_call"} <= set(kinds)
+    check = plan.commands[kinds.index("check_bounds")]
+    (place,) = {plan.buffers[index].place for index in check.operands}
+    assert place == "parameter" and not check.results, "a check is no copy"
+    join = plan.commands[kinds.index("join")]
+    assert set(join.operands) == set(join.results), "parts are written in the whole"
+    assert join.bytes == plan.buffers[join.results[0]].bytes == 12 * 16 * 4
+    assert len(kept) == 2
+
+
+def test_memory_is_the_plan_s() -> None:
+    x = torch.randn(64, 64).to("lazy")
+    with torch_ltc.config(source_info=True):
+        result = ((x @ x).exp() @ (x @ x.t())).sum(0)
+        torch_ltc.mark_step(wait=True)
+    memory, plan = torch_ltc.debug.memory(-1), torch_ltc.debug.plan(-1)
+    new = [row for row in plan["buffers"] if row["place"] in ("arena", "output")]
+    alive = [row for row in new if row["first"] <= memory["command"] <= row["last"]]
+    assert memory["peak_bytes"] == sum(row["bytes"] for row in alive)
+    assert sum(memory["lines"].values()) == memory["peak_bytes"]
+    assert all(line.startswith("test_dump_page.py:") for line in memory["lines"])
+    arena = sum(row["bytes"] for row in alive if row["place"] == "arena")
+    assert 0 < arena <= plan["arena_bytes"]
+    assert result.shape == (64,)
+
+
+def test_a_plan_of_constants_has_no_commands() -> None:
+    x = torch.full((5,), 2.0, device="lazy")
+    y = torch.tensor([1, 2, 3], device="lazy")
+    torch_ltc.mark_step(wait=True)
+    assert x.shape == (5,) and y.shape == (3,)
+    assert torch_ltc.debug.memory(-1)["peak_bytes"] >= 0
 
 
 def test_replay_of_an_exported_program_gives_its_outputs(tmp_path: Path) -> None:

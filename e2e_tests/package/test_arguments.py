@@ -23,6 +23,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
     "dump": (debug.dump, (2.5, None, torch.ones(2), [3], [])),
     "commands": (debug.commands, (2.5, None, [], 10**9)),
     "memory": (debug.memory, (2.5, None, "no such program")),
+    "plan": (debug.plan, (2.5, None, "no such program")),
     "lockstep": (lambda v: debug.lockstep(v).__enter__(), ("abc", -1, float("nan"))),
     "dump_to": (lambda v: debug.dump_to(v).__enter__(), (3, None, "/dev/null/folder")),
     "set_device": (torch.lazy.set_device, (1, "cuda", "lazy:2")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,26 @@ def test_last_step_and_program(stage: str) -> None:
     assert debug.dump(step["program"][:16], stage=stage) == text
     assert debug.dump(step["step"], stage=stage) == text
     assert y.shape == (3, 4)
+
+
+def test_the_documentation_lists_every_stage() -> None:
+    root = Path(__file__).resolve().parents[2]
+    text = (root / "docs" / "architecture.md").read_text()
+    table = text.partition("## Stages")[2].partition("## ")[0]
+    for stage, file, _ in torch_ltc._backend.bindings().STAGES:
+        assert f"`{stage}`" in table, stage
+        assert stage in ("tosa", "stablehlo") or f"`{file}`" in table, file
+
+
+def test_kernels_show_the_buffer_plan() -> None:
+    x = torch.randn(64, 64).to("lazy")
+    y = (x @ x).exp() @ x
+    text = debug.dump(y, stage="kernels")
+    assert "#ltc.place<arena 0, bytes = 16384" in text and "#ltc.schedule<" in text
+    plan = json.loads(debug.dump(y, stage="plan"))
+    (arena,) = [row for row in plan["buffers"] if row["place"] == "arena"]
+    assert (arena["offset"], arena["bytes"]) == (0, 16384) == (0, plan["arena_bytes"])
+    assert [row["op"] for row in plan["commands"]].count("matmul") == 2
 
 
 def test_several_tensors_are_one_program() -> None:

@@ -28,8 +28,13 @@ void writeFile(const fs::path &path, const std::string &text) {
     throw std::runtime_error("can't write " + path.string());
 }
 
-const char *extensionOf(const std::string &stage) {
-  return stage == "llvm" ? ".ll" : stage == "asm" ? ".s" : ".mlir";
+const char *fileOf(const std::string &stage) {
+#define LTC_STAGE(name, file, text)                                            \
+  if (stage == name)                                                           \
+    return file;
+#include "torch_ltc-c/stages.def"
+#undef LTC_STAGE
+  throw std::runtime_error("a dump has no file for stage " + stage);
 }
 
 std::string tensorTable(const GraphSnapshot &graph, const Program &program) {
@@ -144,7 +149,7 @@ std::string torch_ltc::dumpProgram(const std::string &folder,
     writeFile(path / "ir.txt", graphText(graph));
     writeFile(path / "graph.dot", graphDot(graph));
     for (const auto &[stage, text] : texts)
-      writeFile(path / (stage + extensionOf(stage)), text);
+      writeFile(path / fileOf(stage), text);
     writeFile(path / "tensors.txt", tensorTable(graph, program));
     writeFile(path / "summary.txt", summary(event));
     rememberDump(folder + "\n" + graph.name, path);

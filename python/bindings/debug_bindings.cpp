@@ -66,6 +66,12 @@ py::list programCommands(const std::string &name) {
 
 void torch_ltc::bindDebug(py::module_ &module) {
   using NoGil = py::call_guard<py::gil_scoped_release>;
+  py::list stages;
+#define LTC_STAGE(name, file, text)                                            \
+  stages.append(py::make_tuple(name, file, text));
+#include "torch_ltc-c/stages.def"
+#undef LTC_STAGE
+  module.attr("STAGES") = py::tuple(stages);
   module.def(
       "tensor_text",
       [](const std::vector<at::Tensor> &tensors, const std::string &stage) {

@@ -328,10 +328,12 @@ def step_log() -> list[StepEntry]:
 
 # -- what a program looks like ---------------------------------------------
 
+#: Name, file in a dump folder, and what it is, of each stage.
+STAGES: tuple[tuple[str, str, str], ...]
+
 def tensor_text(tensors: Sequence[torch.Tensor], stage: str) -> str:
-    """The pending graph of the tensors at stage "ir", "torch-raw", "torch",
-    "linalg", "kernels" or "llvm", without running it. A tensor with no
-    pending graph is a parameter that is returned."""
+    """The pending graph of the tensors at a stage, without running it. A tensor
+    with no pending graph is a parameter that is returned."""
 
 def program_text(program: str, stage: str) -> str:
     """The same for a program of `compile_log` (one of the last

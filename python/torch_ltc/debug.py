@@ -9,6 +9,7 @@ with torch_ltc.debug.dump_to("dumps"):               # a folder a program
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ import torch
 from torch_ltc._backend import bindings
 from torch_ltc.config import config
 from torch_ltc.dump_page import write_pages
-from torch_ltc.dump_reading import KernelsStage, peak
+from torch_ltc.dump_reading import Plan, stage_files
 from torch_ltc.graph_drawing import svg
 from torch_ltc.naming import name_parameters
 
@@ -39,39 +40,35 @@ __all__ = [
     "no_fallback",
     "no_recompile",
     "no_sync",
+    "plan",
 ]
 
-#: ir: traced nodes; torch-raw: torch dialect as traced; torch: at the backend
-#: contract; linalg: on tensors; kernels: command list; llvm: IR per kernel; asm:
-#: of this machine's CPU. For other compilers, not on the way to host code: tosa,
-#: stablehlo.
-STAGES = (
-    "ir",
-    "torch-raw",
-    "torch",
-    "linalg",
-    "tosa",
-    "stablehlo",
-    "kernels",
-    "llvm",
-    "asm",
-)
 #: The traced graph for Graphviz, and as a picture.
 DRAWINGS = ("dot", "svg")
+#: The stages that have a text, in the order in which a program takes them; tosa and
+#: stablehlo are for other compilers.
+STAGES: tuple[str, ...]
+
+
+def __getattr__(name: str) -> Any:
+    """`STAGES`, whose list is the compiler's."""
+    if name != "STAGES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return tuple(stage for stage in stage_files() if stage != "plan")
 
 
 def dump(
     target: torch.Tensor | Sequence[torch.Tensor] | int | str, stage: str = "torch"
 ) -> str:
-    """Text of a program at `stage`: one of `STAGES`, or the traced graph as a
-    drawing: "dot" for Graphviz, or "svg".
+    """Text of a program at `stage`: one of `STAGES`, its "plan" as JSON (see
+    `plan`), or the traced graph as a drawing: "dot" for Graphviz, or "svg".
 
     `target`: lazy tensors, whose pending graph is shown without being run; a
     step number of `torch_ltc.step_log()` (-1 is the last one); or a program's
     hash (its beginning is enough) from `torch_ltc.compile_log()`.
     """
-    if stage not in (*STAGES, *DRAWINGS):
-        names = ", ".join((*STAGES, *DRAWINGS))
+    if stage not in (*stage_files(), *DRAWINGS):
+        names = ", ".join((*stage_files(), *DRAWINGS))
         raise ValueError(f"Unknown stage '{stage}': it is one of {names}.")
     if isinstance(target, (int, str)):
         program = _program(target)
@@ -113,6 +110,13 @@ def commands(target: int | str = -1) -> list[dict[str, Any]]:
     return bindings().program_commands(_program(target))
 
 
+def plan(target: int | str = -1) -> dict[str, Any]:
+    """A step's commands with their operands and results, and the buffers that
+    these lie in: place, bytes, offset in the arena, first and last command. It is
+    what the compiler planned for the program, not made again from its text."""
+    return json.loads(bindings().program_text(_program(target), "plan"))
+
+
 def memory(target: int | str = -1) -> dict[str, Any]:
     """What a step's memory is at its peak: `peak_bytes` of temporaries and new
     results, `command` at which they are all alive, `lines` (bytes by the Python
@@ -121,14 +125,14 @@ def memory(target: int | str = -1) -> dict[str, Any]:
 
     Lines are known of steps that were traced with config `source_info`."""
     program = _program(target)
-    stage = KernelsStage(bindings().program_text(program, "kernels"))
-    tensors = bindings().program_tensors(program)
-    donated = [row["donated"] for row in tensors if row["role"] == "output"]
-    command, alive = peak(stage.new_buffers(donated))
+    plan = Plan(bindings().program_text(program, "plan"))
+    command, alive = plan.peak()
     lines: Counter[str] = Counter()
     for buffer in alive:
-        known = sorted(stage.commands[buffer.first].lines)
+        maker = plan.maker(buffer)
+        known = sorted(maker.lines) if maker else []
         lines[known[0] if known else "unknown"] += buffer.bytes
+    tensors = bindings().program_tensors(program)
     return {
         "peak_bytes": sum(buffer.bytes for buffer in alive),
         "command": command,

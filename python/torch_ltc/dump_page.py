@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from torch_ltc.dump_reading import STAGE_FILES, Command, Dump, Op, pack, peak, read_dump
+from torch_ltc.dump_reading import Command, Dump, Op, read_dump, stage_files
 from torch_ltc.graph_drawing import svg
 from torch_ltc.report import bytes_text, seconds_text
 
@@ -51,7 +51,8 @@ Each file is the whole program at one stage:
   torch-raw.mlir   torch dialect as traced
   torch.mlir       at the backend contract: what other compilers can take
   linalg.mlir      linalg on tensors
-  kernels.mlir     kernels and command list
+  kernels.mlir     commands, kernels and the plan of buffers
+  plan.json        commands and buffers for tools
   llvm.ll          LLVM IR of each kernel
   asm.s            assembly of each kernel, for this machine's CPU
   graph.dot        the traced graph for Graphviz; graph.svg: drawn
@@ -205,7 +206,6 @@ def _computes(command: Command) -> str:
 
 
 def _command_rows(dump: Dump, timed: list[dict[str, Any]]) -> str:
-    sizes = {buffer.name: buffer.bytes for buffer in dump.buffers}
     times = [seconds_text(seconds) for seconds in _seconds(timed)]
     rows = [
         _row(
@@ -215,7 +215,7 @@ def _command_rows(dump: Dump, timed: list[dict[str, Any]]) -> str:
             f'<span class="code">{_escape(", ".join(command.types))}</span>',
             _escape(", ".join(command.modules)),
             " ".join(_line_link(line) for line in sorted(command.lines)),
-            bytes_text(sum(sizes.get(result, 0) for result in command.results)),
+            bytes_text(command.bytes),
             anchor=f"command-{command.number}",
             numeric=(0, 2, 6),
         )
@@ -290,13 +290,22 @@ def _lines(dump: Dump) -> str:
 # -- buffers -----------------------------------------------------------------------
 
 
+def _command_link(dump: Dump, number: int, content: str) -> str:
+    """`content`, as a link if there is such a command: what is copied to results
+    at the end is none of the list."""
+    if number >= len(dump.commands):
+        return content
+    return f'<a href="#command-{number}">{content}</a>'
+
+
 def _buffers(dump: Dump) -> str:
-    """Lifetimes from left to right, packed from the bottom up."""
-    if not dump.new_buffers:
+    """Lifetimes from left to right; from the bottom up the arena as it is planned,
+    and the results above it."""
+    placed = dump.plan.offsets()
+    if not placed:
         return "<p>No buffers between commands.</p>"
-    placed = pack(dump.new_buffers)
     top = max(offset + buffer.bytes for buffer, offset in placed) or 1
-    width, height, left, columns = 1100, 320, 10, max(1, len(dump.commands))
+    width, height, left, columns = 1100, 320, 10, len(dump.commands) + 1
     step = (width - left) / columns
     shapes = []
     for number, (buffer, offset) in enumerate(placed):
@@ -304,12 +313,16 @@ def _buffers(dump: Dump) -> str:
         w = max(2.0, (buffer.last - buffer.first + 1) * step - 1)
         h = max(1.5, buffer.bytes / top * height)
         y = height - (offset / top * height) - h
-        title = f"{buffer.name}: {bytes_text(buffer.bytes)}, commands {buffer.first} to {buffer.last}"
-        shapes.append(
-            f'<a href="#command-{buffer.first}"><rect x="{x:.1f}" y="{y:.1f}" '
-            f'width="{w:.1f}" height="{h:.1f}" fill="{COLOURS[number % len(COLOURS)]}" '
-            f'stroke="#fff"><title>{_escape(title)}</title></rect></a>'
+        title = (
+            f"{buffer.name}: {bytes_text(buffer.bytes)}, commands {buffer.first} to "
+            f"{buffer.last}"
         )
+        rectangle = (
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" '
+            f'fill="{COLOURS[number % len(COLOURS)]}" stroke="#fff">'
+            f"<title>{_escape(title)}</title></rect>"
+        )
+        shapes.append(_command_link(dump, buffer.first, rectangle))
         if w > 60 and h > 14:
             label = f"{buffer.name} {bytes_text(buffer.bytes)}"
             shapes.append(
@@ -318,34 +331,40 @@ def _buffers(dump: Dump) -> str:
     axis = (
         f'<line x1="{left}" y1="{height}" x2="{width}" y2="{height}" stroke="#57606a"/>'
         f'<text x="{left}" y="{height + 16}">command 0</text><text x="{width}" '
-        f'y="{height + 16}" text-anchor="end">command {columns - 1}</text>'
+        f'y="{height + 16}" text-anchor="end">end</text>'
     )
-    arena = int(dump.summary.get("arena bytes", "0") or 0)
+    arena = dump.plan.arena_bytes
+    line = height - arena / top * height
+    axis += (
+        f'<line x1="{left}" y1="{line:.1f}" x2="{width}" y2="{line:.1f}" '
+        'stroke="#57606a" stroke-dasharray="4"/>'
+    )
     return (
         f'<svg viewBox="0 0 {width + 10} {height + 24}" width="100%" role="img" '
         f'aria-label="Buffers over time">{"".join(shapes)}{axis}</svg>'
-        f'<p class="dim">Each rectangle is a value between commands: as wide as it '
-        f"lives, as high as it is large; packed as drawn they need {bytes_text(top)}, "
-        f"new results among them; what overwrites a parameter isn't drawn. The "
-        f"program's arena of temporaries has {bytes_text(arena)}.</p>" + _peak(dump)
+        f'<p class="dim">Each rectangle is a buffer: as wide as it lives, as high as '
+        f"it is large. Below the dashed line is the arena of temporaries "
+        f"({bytes_text(arena)}), each at its offset in it; above it new results. "
+        "What overwrites a parameter isn't drawn.</p>" + _peak(dump)
     )
 
 
 def _peak(dump: Dump) -> str:
     """What is alive where most is."""
-    number, alive = peak(dump.new_buffers)
+    number, alive = dump.plan.peak()
     sizes: Counter[str] = Counter()
     for buffer in alive:
-        command = dump.commands[buffer.first]
-        line = min(command.lines, default="")
-        sizes[_line_link(line) or _escape(command.computes)] += buffer.bytes
+        maker = dump.plan.maker(buffer)
+        line = min(maker.lines, default="") if maker else ""
+        computes = maker.computes if maker else "copied to a result"
+        sizes[_line_link(line) or _escape(computes)] += buffer.bytes
     rows = [
         _row(line, bytes_text(size), numeric=(1,))
         for line, size in sizes.most_common(10)
     ]
     return (
-        f'<p>Most, {bytes_text(sum(sizes.values()))}, is alive at <a href="#command-'
-        f'{number}">command {number}</a>. The largest makers:</p>'
+        f"<p>Most, {bytes_text(sum(sizes.values()))}, is alive at "
+        f"{_command_link(dump, number, f'command {number}')}. The largest makers:</p>"
         + _table(["made by", "bytes"], rows, numeric=(1,))
     )
 
@@ -358,7 +377,7 @@ SHOWN = 300_000
 
 
 def _stage(dump: Dump, stage: str) -> str:
-    text, file = dump.text(stage), STAGE_FILES[stage]
+    text, file = dump.text(stage), stage_files()[stage]
     cut = (
         f'<p class="dim">The first of {bytes_text(len(text))}; '
         f'<a href="{file}">all of it</a>.</p>'
@@ -374,7 +393,7 @@ def _stage(dump: Dump, stage: str) -> str:
 def page(dump: Dump, timed: list[dict[str, Any]] | None = None) -> str:
     """The page of one program as HTML."""
     name = dump.summary.get("program", "?")[:12]
-    stages = "".join(_stage(dump, stage) for stage in STAGE_FILES if dump.text(stage))
+    stages = "".join(_stage(dump, stage) for stage in stage_files() if dump.text(stage))
     tensors = _table(
         ["role", "", "shape", "bytes", "donated", "name"],
         [_row(*map(_escape, row), numeric=(1, 3)) for row in dump.tensors],

@@ -138,8 +138,8 @@ LTC_EXPORT LtcStatus ltcProgramSetOutputs(LtcProgram program,
 //===----------------------------------------------------------------------===//
 
 /// Called with the text of each stage as it is reached ("torch", "linalg",
-/// "kernels", "llvm", "asm") when `LtcCompileOptions.stage_text` is set. `text`
-/// is valid during the call only.
+/// "kernels", "plan", "llvm", "asm") when `LtcCompileOptions.stage_text` is
+/// set. `text` is valid during the call only.
 typedef void (*LtcStageCallback)(const char *stage, const char *text,
                                  size_t size, void *user_data);
 
@@ -167,15 +167,10 @@ LTC_EXPORT LtcStatus ltcProgramCompile(LtcProgram program,
                                        LtcBytes *executable,
                                        LtcCompileStatistics *statistics);
 
-/// Text of the program after lowering a copy of it up to `stage` ("torch":
-/// decomposed, at the backend contract; "torch-raw": as built).
-LTC_EXPORT LtcStatus ltcProgramStageText(LtcProgram program, const char *stage,
-                                         int print_locations, LtcBytes *text);
-
 typedef struct {
-  /// "torch-raw", "torch", "linalg", "tosa", "stablehlo", "kernels", "llvm" or
-  /// "asm". On "tosa" and "stablehlo" scalar parameters are tensors of rank 0:
-  /// i64, and f32 (tosa, which has no f64) or f64.
+  /// A name of stages.def, but not "ir". On "tosa" and "stablehlo" scalar
+  /// parameters are tensors of rank 0: i64, and f32 (tosa, which has no f64) or
+  /// f64.
   const char *stage;
   /// Ops ("aten.addmm") that stay whole although the compiler would decompose
   /// them; for other compilers than ours, on stages "torch" and "linalg".

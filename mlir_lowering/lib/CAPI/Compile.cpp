@@ -1,8 +1,7 @@
 //===- Compile.cpp - Stages and compilation of a program ------------------===//
 
-#include "ProgramStorage.h"
+#include "ProgramCompiler.h"
 #include "torch_ltc-c/runtime.h"
-#include "torch_ltc/Codegen/CompileLinalgModule.h"
 #include "torch_ltc/Conversion/TorchToLinalg/Passes.h"
 #include "torch_ltc/Conversion/TorchToTosa/Passes.h"
 #include "torch_ltc/Dialect/Stablehlo/StablehloDialect.h"
@@ -23,7 +22,7 @@ using namespace mlir::torch_ltc;
 // Texts
 //===----------------------------------------------------------------------===//
 
-static std::string printAsIs(ModuleOp module, bool printLocations) {
+std::string torch_ltc::printModule(ModuleOp module, bool printLocations) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   OpPrintingFlags flags;
@@ -41,47 +40,9 @@ OwningOpRef<ModuleOp> torch_ltc::exportTorchModule(ModuleOp module) {
   return copy;
 }
 
-std::string torch_ltc::printTorchModule(ModuleOp module, bool printLocations) {
-  return printAsIs(*exportTorchModule(module), printLocations);
-}
-
 //===----------------------------------------------------------------------===//
 // Lowering
 //===----------------------------------------------------------------------===//
-
-namespace {
-using StageText = std::function<void(StringRef stage, StringRef text)>;
-
-/// Lowers one module, stage by stage.
-class ProgramCompiler {
-public:
-  ProgramCompiler(LtcCompiler compiler, ModuleOp module, StageText stageText,
-                  bool printLocations, bool verify, int threads = 1)
-      : compiler(compiler), module(module), stageText(std::move(stageText)),
-        printLocations(printLocations), verify(verify),
-        threads(std::max(threads, 1)) {}
-
-  LogicalResult lowerToContract();
-  LogicalResult lowerToLinalg();
-  FailureOr<std::string> compile(StringRef programName);
-  /// From the tosa stage on.
-  FailureOr<std::string> compileTosa(StringRef programName);
-  /// From the linalg stage on.
-  FailureOr<std::string> compileLinalg(StringRef programName);
-
-  LtcCompileStatistics statistics = {};
-
-private:
-  LogicalResult run(void (*build)(OpPassManager &), double &seconds);
-
-  LtcCompiler compiler;
-  ModuleOp module;
-  StageText stageText;
-  bool printLocations;
-  bool verify;
-  unsigned threads;
-};
-} // namespace
 
 LogicalResult ProgramCompiler::run(void (*build)(OpPassManager &),
                                    double &seconds) {
@@ -109,20 +70,18 @@ LogicalResult ProgramCompiler::lowerToContract() {
       statistics.ops += llvm::range_size(function.getOps());
   });
   if (stageText)
-    stageText("torch", printTorchModule(module, printLocations));
+    stageText("torch", printModule(*exportTorchModule(module), printLocations));
   return success();
 }
 
 LogicalResult ProgramCompiler::lowerToLinalg() {
   auto build = [](OpPassManager &passes) {
-    passes.addPass(createConvertTorchToLinalgPass());
-    passes.addPass(createCanonicalizerPass());
-    passes.addPass(createCSEPass());
+    buildTorchToLinalgPipeline(passes);
   };
   if (failed(run(build, statistics.linalg_seconds)))
     return failure();
   if (stageText)
-    stageText("linalg", printAsIs(module, printLocations));
+    stageText("linalg", printModule(module, printLocations));
   return success();
 }
 
@@ -156,7 +115,7 @@ FailureOr<std::string> ProgramCompiler::compileTosa(StringRef programName) {
   if (failed(run(buildTosaToLinalgPipeline, statistics.linalg_seconds)))
     return failure();
   if (stageText)
-    stageText("linalg", printAsIs(module, printLocations));
+    stageText("linalg", printModule(module, printLocations));
   return compileLinalg(programName);
 }
 
@@ -183,9 +142,8 @@ static LogicalResult verifySignature(ModuleOp module) {
   return success();
 }
 
-FailureOr<std::string> ProgramCompiler::compileLinalg(StringRef programName) {
-  if (failed(verifySignature(module)))
-    return failure();
+LinalgCompileOptions
+ProgramCompiler::codegenOptions(StringRef programName) const {
   LinalgCompileOptions options;
   // The host's CPU, or the one that the configuration chose.
   options.cpu = {ltcTargetCpuName(), ltcTargetCpuFeatures()};
@@ -194,6 +152,19 @@ FailureOr<std::string> ProgramCompiler::compileLinalg(StringRef programName) {
   options.threads = threads;
   options.printLocations = printLocations;
   options.stageText = stageText;
+  return options;
+}
+
+LogicalResult ProgramCompiler::lowerToKernels(StringRef programName) {
+  if (failed(lowerToContract()) || failed(lowerToLinalg()))
+    return failure();
+  return torch_ltc::lowerToKernels(module, codegenOptions(programName));
+}
+
+FailureOr<std::string> ProgramCompiler::compileLinalg(StringRef programName) {
+  if (failed(verifySignature(module)))
+    return failure();
+  LinalgCompileOptions options = codegenOptions(programName);
   LinalgCompileStatistics rest;
   FailureOr<std::string> executable = compileLinalgModule(
       module, options, kernelCache(compiler->kernelCache), rest);
@@ -217,7 +188,8 @@ LtcStatus torch_ltc::checkFinished(LtcProgram program) {
   return nullptr;
 }
 
-static StageText stageTextOf(const LtcCompileOptions *options) {
+static ProgramCompiler::StageText
+stageTextOf(const LtcCompileOptions *options) {
   if (!options || !options->stage_text)
     return {};
   return [options](StringRef stage, StringRef text) {
@@ -298,48 +270,5 @@ LtcStatus ltcModuleCompile(LtcCompiler compiler, const char *module,
   *executable = ltcBytesCreate(bytes->data(), bytes->size());
   if (statistics)
     *statistics = lowering.statistics;
-  return nullptr;
-}
-
-LtcStatus ltcProgramStageText(LtcProgram program, const char *stage,
-                              int print_locations, LtcBytes *text) {
-  if (LtcStatus error = checkFinished(program))
-    return error;
-  StringRef wanted(stage);
-  // No stages of our own way: made apart from it.
-  if (llvm::is_contained({"tosa", "stablehlo"}, wanted)) {
-    LtcStageOptions options = {};
-    options.stage = stage;
-    options.print_locations = print_locations;
-    return ltcProgramStage(program, &options, text);
-  }
-  if (!llvm::is_contained(
-          {"torch-raw", "torch", "linalg", "kernels", "llvm", "asm"}, wanted))
-    return makeStatus("unknown stage '" + wanted +
-                      "': the stages are torch-raw, torch, linalg, tosa, "
-                      "stablehlo, kernels, llvm and asm");
-  std::string found;
-  OwningOpRef<ModuleOp> module = program->module->clone();
-  DiagnosticCollector diagnostics(program->context());
-  auto keep = [&](StringRef name, StringRef stageText) {
-    if (name == wanted)
-      found = stageText.str();
-  };
-  ProgramCompiler compiler(program->compiler, *module, keep,
-                           print_locations != 0, /*verify=*/false);
-  LogicalResult result = success();
-  if (wanted == "torch-raw")
-    found = printTorchModule(*module, print_locations != 0);
-  else if (wanted == "torch")
-    result = compiler.lowerToContract();
-  else if (wanted == "linalg")
-    result = success(succeeded(compiler.lowerToContract()) &&
-                     succeeded(compiler.lowerToLinalg()));
-  else
-    result = compiler.compile(program->function.getName());
-  if (failed(result))
-    return makeStatus(diagnostics.text("the program does not reach the stage " +
-                                       wanted.str()));
-  *text = ltcBytesCreate(found.data(), found.size());
   return nullptr;
 }

@@ -1,8 +1,8 @@
 //===- Program.cpp - Building a program in the torch dialect --------------===//
 
 #include "ProgramStorage.h"
+#include "torch_ltc/Dialect/Ltc/Attributes.h"
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
-#include "torch_ltc/Kernels/BufferPlan.h"
 #include "torch_ltc/Support/UserLocation.h"
 
 #include "mlir/IR/Verifier.h"

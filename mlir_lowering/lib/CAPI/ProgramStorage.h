@@ -96,9 +96,7 @@ LtcStatus checkFinished(LtcProgram program);
 /// `torch.operator`.
 OwningOpRef<ModuleOp> exportTorchModule(ModuleOp module);
 
-/// The module's text as torch-mlir reads it: ops that its dialect doesn't have
-/// are written as `torch.operator`.
-std::string printTorchModule(ModuleOp module, bool printLocations);
+std::string printModule(ModuleOp module, bool printLocations);
 
 } // namespace mlir::torch_ltc
 

@@ -1,99 +1,115 @@
-//===- Stages.cpp - A program for other compilers -------------------------===//
+//===- Stages.cpp - A program at one of its stages ------------------------===//
 
-#include "ProgramStorage.h"
+#include "ProgramCompiler.h"
 #include "torch_ltc/Conversion/TorchToLinalg/Passes.h"
 #include "torch_ltc/Conversion/TorchToStablehlo/Passes.h"
 #include "torch_ltc/Conversion/TorchToTosa/Passes.h"
-#include "torch_ltc/Transforms/Passes.h"
 #include "torch_ltc/Transforms/TorchPipeline.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-namespace {
-enum class Stage { TorchRaw, Torch, Linalg, Tosa, Stablehlo };
-} // namespace
-
-static std::optional<Stage> findStage(StringRef name) {
-  if (name == "torch-raw")
-    return Stage::TorchRaw;
-  if (name == "torch")
-    return Stage::Torch;
-  if (name == "linalg")
-    return Stage::Linalg;
-  if (name == "tosa")
-    return Stage::Tosa;
-  if (name == "stablehlo")
-    return Stage::Stablehlo;
-  return std::nullopt;
+/// All but "ir", which is made of the traced graph.
+static ArrayRef<StringRef> stageNames() {
+  static const StringRef names[] = {
+#define LTC_STAGE(name, file, text) name,
+#include "torch_ltc-c/stages.def"
+#undef LTC_STAGE
+  };
+  return ArrayRef(names).drop_front();
 }
 
-static LogicalResult lowerTo(Stage stage, const LtcStageOptions &options,
-                             ModuleOp module) {
-  PassManager passes(module.getContext(), module.getOperationName());
-  // Ours is verified by tests; the ops of dialects that others read as well.
-  passes.enableVerifier(stage == Stage::Tosa || stage == Stage::Stablehlo);
-  if (stage == Stage::Tosa) {
-    buildTorchToTosaPipeline(passes);
-  } else if (stage == Stage::Stablehlo) {
-    buildTorchToStablehloPipeline(passes);
-  } else if (stage != Stage::TorchRaw) {
-    TorchPipelineOptions torchOptions;
-    torchOptions.legalOps.assign(options.legal_ops,
-                                 options.legal_ops + options.legal_op_count);
-    if (stage == Stage::Linalg && !options.portable)
-      llvm::append_range(torchOptions.legalOps, opsOfRuntime());
-    torchOptions.portable = stage == Stage::Torch && options.portable;
-    buildTorchPipeline(passes, torchOptions);
-  }
-  if (stage == Stage::Linalg) {
-    passes.addPass(createConvertTorchToLinalgPass());
-    if (options.portable)
-      passes.addNestedPass<func::FuncOp>(createExpandLibraryCallsPass());
-    passes.addPass(createCanonicalizerPass());
-    passes.addPass(createCSEPass());
-  }
-  return passes.run(module);
+/// Stages of our own compiler that have only a text.
+static bool isTextOnly(StringRef stage) {
+  return llvm::is_contained({"kernels", "plan", "llvm", "asm"}, stage);
+}
+
+static void buildPipeline(StringRef stage, const LtcStageOptions &options,
+                          OpPassManager &passes) {
+  if (stage == "tosa")
+    return buildTorchToTosaPipeline(passes);
+  if (stage == "stablehlo")
+    return buildTorchToStablehloPipeline(passes);
+  if (stage == "torch-raw")
+    return;
+  TorchPipelineOptions torchOptions;
+  torchOptions.legalOps.assign(options.legal_ops,
+                               options.legal_ops + options.legal_op_count);
+  if (stage == "linalg" && !options.portable)
+    llvm::append_range(torchOptions.legalOps, opsOfRuntime());
+  torchOptions.portable = stage == "torch" && options.portable;
+  buildTorchPipeline(passes, torchOptions);
+  if (stage == "linalg")
+    buildTorchToLinalgPipeline(passes, options.portable);
 }
 
 static LogicalResult write(ModuleOp module, const LtcStageOptions &options,
                            std::string &result) {
+  if (!options.bytecode) {
+    result = printModule(module, options.print_locations);
+    return success();
+  }
   llvm::raw_string_ostream stream(result);
-  if (options.bytecode)
-    return writeBytecodeToFile(module, stream);
-  OpPrintingFlags flags;
-  if (options.print_locations)
-    flags.enableDebugInfo();
-  module.print(stream, flags);
-  return success();
+  return writeBytecodeToFile(module, stream);
+}
+
+/// Text or bytecode of a stage that other compilers read too.
+static LogicalResult writeModule(ModuleOp module,
+                                 const LtcStageOptions &options,
+                                 std::string &result) {
+  StringRef stage = options.stage;
+  PassManager passes(module.getContext(), module.getOperationName());
+  // Ours is verified by tests; the ops of dialects that others read as well.
+  passes.enableVerifier(stage == "tosa" || stage == "stablehlo");
+  buildPipeline(stage, options, passes);
+  if (failed(passes.run(module)))
+    return failure();
+  if (stage == "torch-raw" || stage == "torch")
+    return write(*exportTorchModule(module), options, result);
+  return write(module, options, result);
+}
+
+/// What compiling the program says at this stage.
+static LogicalResult writeText(LtcProgram program, ModuleOp module,
+                               const LtcStageOptions &options,
+                               std::string &result) {
+  StringRef wanted = options.stage;
+  auto keep = [&](StringRef stage, StringRef text) {
+    if (stage == wanted)
+      result = text.str();
+  };
+  ProgramCompiler compiler(program->compiler, module, keep,
+                           options.print_locations, /*verify=*/false);
+  StringRef name = program->function.getName();
+  if (wanted == "kernels" || wanted == "plan")
+    return compiler.lowerToKernels(name);
+  return compiler.compile(name);
 }
 
 LtcStatus ltcProgramStage(LtcProgram program, const LtcStageOptions *options,
                           LtcBytes *result) {
-  std::optional<Stage> stage = findStage(options->stage);
-  if (!stage) {
-    if (options->bytecode || options->legal_op_count)
-      return makeStatus(Twine("stage '") + options->stage +
-                        "' is available as text of our own compiler only");
-    return ltcProgramStageText(program, options->stage,
-                               options->print_locations, result);
-  }
+  StringRef stage = options->stage;
+  if (!llvm::is_contained(stageNames(), stage))
+    return makeStatus(Twine("unknown stage '") + stage + "': the stages are " +
+                      llvm::join(stageNames(), ", "));
+  bool textOnly = isTextOnly(stage);
+  if (textOnly && (options->bytecode || options->legal_op_count))
+    return makeStatus(Twine("stage '") + stage +
+                      "' is available as text of our own compiler only");
   if (LtcStatus error = checkFinished(program))
     return error;
   DiagnosticCollector diagnostics(program->context());
   OwningOpRef<ModuleOp> module = program->module->clone();
   std::string written;
-  if (failed(lowerTo(*stage, *options, *module)))
+  LogicalResult reached = textOnly
+                              ? writeText(program, *module, *options, written)
+                              : writeModule(*module, *options, written);
+  if (failed(reached))
     return makeStatus(diagnostics.text(
-        Twine("the program does not reach the stage ") + options->stage));
-  if (*stage == Stage::TorchRaw || *stage == Stage::Torch)
-    module = exportTorchModule(*module);
-  if (failed(write(*module, *options, written)))
-    return makeStatus(diagnostics.text("the module cannot be written"));
+        Twine("the program does not reach the stage ") + stage));
   *result = ltcBytesCreate(written.data(), written.size());
   return nullptr;
 }

@@ -5,11 +5,11 @@
 #include "ExecutableBuilder.h"
 #include "ExecutableBytes.h"
 #include "KernelSet.h"
+#include "PlanText.h"
 
 #include "torch_ltc/Codegen/Passes.h"
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
-
 
 #include "llvm/Config/llvm-config.h"
 
@@ -42,43 +42,44 @@ std::string printModule(ModuleOp module, bool locations) {
   return text;
 }
 
-LogicalResult lowerToKernels(ModuleOp module,
-                             const LinalgCompileOptions &options) {
+} // namespace
+
+FailureOr<BufferPlan>
+mlir::torch_ltc::lowerToKernels(ModuleOp module,
+                                const LinalgCompileOptions &options) {
   PassManager manager(module.getContext(), ModuleOp::getOperationName());
   manager.enableVerifier(options.verify);
   if (options.reference)
     buildReferencePipeline(manager);
   else
     buildKernelsPipeline(manager);
-  return manager.run(module);
+  FailureOr<func::FuncOp> program = findProgram(module);
+  if (failed(program) || failed(manager.run(module)))
+    return failure();
+  FailureOr<BufferPlan> plan = BufferPlan::read(*program);
+  if (options.stageText && succeeded(plan)) {
+    options.stageText("kernels", printModule(module, options.printLocations));
+    options.stageText("plan", planText(*program, *plan));
+  }
+  return plan;
 }
-
-} // namespace
 
 FailureOr<std::string> mlir::torch_ltc::compileLinalgModule(
     ModuleOp module, const LinalgCompileOptions &options,
     const KernelObjectCache &cache, LinalgCompileStatistics &statistics) {
   SecondsTimer kernelsTimer;
-  FailureOr<func::FuncOp> program = findProgram(module);
-  if (failed(program) || failed(lowerToKernels(module, options)))
-    return failure();
-  FailureOr<BufferPlan> plan = BufferPlan::compute(*program);
+  FailureOr<BufferPlan> plan = lowerToKernels(module, options);
   if (failed(plan))
     return failure();
   statistics.kernelsSeconds = kernelsTimer.elapsed();
-  if (options.stageText)
-    options.stageText("kernels", printModule(module, options.printLocations));
 
   SecondsTimer llvmTimer;
+  func::FuncOp program = *findProgram(module);
   runtime::Executable executable;
   KernelSet kernels(module, options, cache, executable);
   DenseMap<Operation *, unsigned> kernelOfCall;
-  for (auto call : program->getBody().getOps<ltc::KernelCallOp>()) {
-    auto aliases = plan->aliases.find(call);
-    kernelOfCall[call] = kernels.add(call, aliases == plan->aliases.end()
-                                               ? ArrayRef<int64_t>()
-                                               : ArrayRef(aliases->second));
-  }
+  for (auto call : program.getBody().getOps<ltc::KernelCallOp>())
+    kernelOfCall[call] = kernels.add(call);
   if (failed(kernels.compile()))
     return failure();
   statistics.kernels = executable.kernels_size();
@@ -90,7 +91,7 @@ FailureOr<std::string> mlir::torch_ltc::compileLinalgModule(
   executable.set_cpu(kernels.getCpu().name + " " + kernels.getCpu().features);
   executable.set_name(options.programName);
   if (failed(
-          ExecutableBuilder(*program, *plan, kernelOfCall, executable).build()))
+          ExecutableBuilder(program, *plan, kernelOfCall, executable).build()))
     return failure();
   statistics.llvmSeconds = llvmTimer.elapsed();
   statistics.commands = executable.commands_size();

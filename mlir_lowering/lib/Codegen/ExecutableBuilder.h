@@ -26,25 +26,31 @@ public:
 
   LogicalResult build();
 
+  // For what becomes a command (Commands.cpp).
+
+  /// Named after the ATen ops that it computes, where they are known, and
+  /// `sizes`.
+  runtime::Command *addCommand(Operation *op, StringRef sizes = "");
+  BufferPart partOf(Value value) const { return plan.parts.at(value); }
+  void setPart(runtime::BufferRef *reference, Value value);
+  LogicalResult setType(runtime::TensorType *message, Type type,
+                        bool isUnsigned, Location loc);
+  static FailureOr<runtime::DType> getDType(Type type, Location loc,
+                                            bool isUnsigned = false);
+  func::FuncOp kernelOf(ltc::KernelCallOp call) const {
+    return symbols.lookup<func::FuncOp>(call.getCallee());
+  }
+  unsigned indexOfKernel(ltc::KernelCallOp call) const {
+    return kernelOfCall.at(call);
+  }
+  runtime::Executable &getExecutable() { return executable; }
+
 private:
   LogicalResult addParameters();
   void addBuffers();
   LogicalResult addConstants();
   LogicalResult addCommands();
   LogicalResult addOutputs();
-  void addKernelCall(ltc::KernelCallOp call);
-  void addJoin(ltc::JoinOp join);
-  LogicalResult addCheck(ltc::CheckBoundsOp check);
-  LogicalResult addMatmul(ltc::LibraryCallOp call);
-  LogicalResult addAttention(ltc::LibraryCallOp call);
-  LogicalResult addConvolution(ltc::LibraryCallOp call);
-  LogicalResult addHostCall(ltc::LibraryCallOp call);
-  /// Named after the ATen ops that it computes, where they are known.
-  runtime::Command *addCommand(Operation *op, StringRef fallbackName,
-                               StringRef sizes = "");
-  void setPart(runtime::BufferRef *reference, Value value);
-  LogicalResult setType(runtime::TensorType *message, Type type,
-                        Attribute isUnsigned, Location loc);
 
   func::FuncOp program;
   const BufferPlan &plan;

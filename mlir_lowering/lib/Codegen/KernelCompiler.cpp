@@ -161,7 +161,7 @@ FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
     body->setAttr(kAliasesAttr, DenseI64ArrayAttr::get(context, aliases));
   module->push_back(body);
   PassManager &manager =
-      KernelSchedule::compute(body) ? loopsManager : bufferizationManager;
+      isScheduled(body) ? loopsManager : bufferizationManager;
   if (failed(manager.run(*module)))
     return failure();
 

@@ -20,7 +20,10 @@ KernelSet::KernelSet(ModuleOp module, const LinalgCompileOptions &options,
     : symbols(module), options(options), cache(cache), executable(executable),
       compiler(module.getContext(), options.cpu, options.verify) {}
 
-unsigned KernelSet::add(ltc::KernelCallOp call, ArrayRef<int64_t> aliases) {
+unsigned KernelSet::add(ltc::KernelCallOp call) {
+  auto attribute = call->getAttrOfType<DenseI64ArrayAttr>(kAliasesAttr);
+  ArrayRef<int64_t> aliases =
+      attribute ? attribute.asArrayRef() : ArrayRef<int64_t>();
   std::string name = call.getCallee().str();
   if (!aliases.empty()) {
     name += "_over";

@@ -30,7 +30,7 @@ public:
 
   /// Index in `Executable.kernels` of the kernel that `call` needs; its object
   /// is there after `compile`.
-  unsigned add(ltc::KernelCallOp call, ArrayRef<int64_t> aliases);
+  unsigned add(ltc::KernelCallOp call);
 
   /// Compiles what the cache doesn't have. On failure errors were emitted.
   LogicalResult compile();

@@ -14,12 +14,11 @@ class LowerToLoops : public impl::LowerToLoopsBase<LowerToLoops> {
   void runOnOperation() override {
     for (auto kernel :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-      if (kernel.isDeclaration() ||
-          llvm::none_of(kernel.getResultTypes(), llvm::IsaPred<TensorType>))
+      if (!isScheduled(kernel))
         continue;
-      std::optional<KernelSchedule> schedule = KernelSchedule::compute(kernel);
-      if (!schedule)
-        continue;
+      FailureOr<KernelSchedule> schedule = KernelSchedule::read(kernel);
+      if (failed(schedule))
+        return signalPassFailure();
       auto aliases = kernel->getAttrOfType<DenseI64ArrayAttr>(kAliasesAttr);
       LoopEmitter(kernel, *schedule,
                   aliases ? aliases.asArrayRef() : ArrayRef<int64_t>())

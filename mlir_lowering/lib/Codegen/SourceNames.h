@@ -10,17 +10,17 @@
 
 namespace mlir::torch_ltc {
 
+/// All in the order in which the location names them.
 struct SourceNames {
-  std::string ops;     ///< "aten.add+aten.relu"; empty if unknown
-  std::string line;    ///< "train.py:31"; empty if unknown
-  std::string modules; ///< "body.0+body.1"; empty if unknown
-  /// Numbers of the traced ops, in no order.
-  llvm::SmallVector<unsigned> nodes;
+  SmallVector<StringRef> ops;     ///< "aten.add"
+  SmallVector<std::string> lines; ///< "train.py:31"
+  SmallVector<StringRef> modules; ///< "body.0"
+  SmallVector<unsigned> nodes;    ///< numbers of the traced ops
 };
 
 /// Collects the names ("aten.add" as a NameLoc), the module paths (other
-/// NameLocs), the ops' numbers and the first file and line in a location and
-/// all that it was fused from.
+/// NameLocs), the ops' numbers, and the files and lines in a location and all
+/// that it was fused from.
 SourceNames getSourceNames(Location location);
 
 } // namespace mlir::torch_ltc

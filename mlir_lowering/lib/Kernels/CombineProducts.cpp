@@ -29,30 +29,30 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// A library call that multiplies two matrices.
+/// A product of two matrices.
 struct Product {
-  mutable ltc::LibraryCallOp call; // ops' accessors aren't const
+  mutable ltc::MatmulOp call; // ops' accessors aren't const
 
-  Value a() const { return call.getArguments()[0]; }
-  Value b() const { return call.getArguments()[1]; }
+  Value a() const { return call.getA(); }
+  Value b() const { return call.getB(); }
   RankedTensorType type() const {
-    return cast<RankedTensorType>(call.getOutputs()[0].getType());
+    return cast<RankedTensorType>(call.getC().getType());
   }
   int64_t rows() const { return type().getDimSize(0); }
   int64_t columns() const { return type().getDimSize(1); }
   int64_t depth() const {
     return cast<RankedTensorType>(a().getType())
-        .getDimSize(call.isTransposeA() ? 0 : 1);
+        .getDimSize(call.getTransposeA() ? 0 : 1);
   }
 };
 
 std::optional<Product> asProduct(Operation *op) {
-  auto call = dyn_cast_or_null<ltc::LibraryCallOp>(op);
+  auto call = dyn_cast_or_null<ltc::MatmulOp>(op);
   auto isMatrix = [](Value value) {
     return cast<RankedTensorType>(value.getType()).getRank() == 2;
   };
-  if (!call || !call.isMatmul() || call.getArguments().size() != 2 ||
-      !llvm::all_of(call.getArguments(), isMatrix))
+  if (!call || call.getBias() || !isMatrix(call.getA()) ||
+      !isMatrix(call.getB()))
     return std::nullopt;
   return Product{call};
 }
@@ -117,12 +117,10 @@ Value joinRows(OpBuilder &builder, Location loc, ArrayRef<Value> parts) {
   return ltc::JoinOp::create(builder, loc, joined, parts);
 }
 
-Value multiply(OpBuilder &builder, ltc::LibraryCallOp like, Type type, Value a,
-               Value b) {
-  auto call = cast<ltc::LibraryCallOp>(builder.clone(*like));
-  call->setOperands({a, b});
-  call.getResult(0).setType(type);
-  return call.getResult(0);
+Value multiply(OpBuilder &builder, Location loc, ltc::MatmulOp like, Type type,
+               Value a, Value b) {
+  return ltc::MatmulOp::create(builder, loc, type, a, b, /*bias=*/Value(),
+                               like.getTransposeA(), like.getTransposeB());
 }
 
 //===----------------------------------------------------------------------===//
@@ -181,8 +179,8 @@ Sum collectSum(Operation *root) {
 /// adding another result does.
 bool isJoinable(Value term) {
   auto product = asProduct(term.getDefiningOp());
-  if (!product || !term.hasOneUse() || !product->call.isTransposeA() ||
-      product->call.isTransposeB())
+  if (!product || !term.hasOneUse() || !product->call.getTransposeA() ||
+      product->call.getTransposeB())
     return false;
   int64_t m = product->rows(), n = product->columns();
   return product->depth() * (m + n) <= 4 * m * n;
@@ -225,8 +223,7 @@ void combineSum(Operation *root) {
   Value left = joinRows(builder, loc, lefts);
   Value right = joinRows(builder, loc, rights);
   Value result =
-      multiply(builder, products[0].call, products[0].type(), left, right);
-  result.getDefiningOp()->setLoc(loc);
+      multiply(builder, loc, products[0].call, products[0].type(), left, right);
   for (Value term : rest) {
     Operation *addition = builder.clone(*root);
     addition->setOperand(0, result);
@@ -270,13 +267,13 @@ std::map<int, Products> splitByDependence(Block &block, Products &products) {
         most = std::max(most, waits.lookup(def) + int(members.contains(def)));
     waits[&op] = most;
     if (members.contains(&op))
-      result[most].push_back(Product{cast<ltc::LibraryCallOp>(op)});
+      result[most].push_back(Product{cast<ltc::MatmulOp>(op)});
   }
   return result;
 }
 
 void combineRows(Products &products) {
-  ltc::LibraryCallOp last = products.back().call;
+  ltc::MatmulOp last = products.back().call;
   OpBuilder builder(last);
   SmallVector<Value> lefts;
   SmallVector<Location> locations;
@@ -291,8 +288,7 @@ void combineRows(Products &products) {
   auto type = RankedTensorType::get({rows, columns},
                                     products[0].type().getElementType());
   Value joined = joinRows(builder, loc, lefts);
-  Value whole = multiply(builder, last, type, joined, products[0].b());
-  whole.getDefiningOp()->setLoc(loc);
+  Value whole = multiply(builder, loc, last, type, joined, products[0].b());
   int64_t row = 0;
   for (Product &product : products) {
     auto index = [&](int64_t value) {
@@ -304,7 +300,7 @@ void combineRows(Products &products) {
         SmallVector<OpFoldResult>{index(product.rows()), index(columns)},
         SmallVector<OpFoldResult>{index(1), index(1)});
     row += product.rows();
-    product.call.getResult(0).replaceAllUsesWith(part);
+    product.call.getC().replaceAllUsesWith(part);
   }
   for (Product &product : products)
     product.call.erase();
@@ -321,8 +317,8 @@ LogicalResult combineProductsWithOneMatrix(Block &block) {
   llvm::MapVector<std::pair<Value, unsigned>, Products> byMatrix;
   for (Operation &op : block)
     if (auto product = asProduct(&op))
-      if (!product->call.isTransposeA() && isSmall(*product))
-        byMatrix[{product->b(), unsigned(product->call.isTransposeB())}]
+      if (!product->call.getTransposeA() && isSmall(*product))
+        byMatrix[{product->b(), unsigned(product->call.getTransposeB())}]
             .push_back(*product);
   for (auto &[matrix, products] : byMatrix) {
     if (products.size() < 2)

@@ -24,9 +24,13 @@ void mlir::torch_ltc::buildKernelsPipeline(OpPassManager &manager) {
   manager.addPass(createGroupOps()); // again if groups were dissolved
   manager.addPass(createOutlineKernels());
   manager.addPass(createDeduplicateKernels());
+  manager.addPass(createScheduleKernels());
+  manager.addPass(createPlanBuffers());
 }
 
 void mlir::torch_ltc::buildReferencePipeline(OpPassManager &manager) {
   manager.addPass(createGroupProgram());
   manager.addPass(createOutlineKernels());
+  manager.addPass(createScheduleKernels());
+  manager.addPass(createPlanBuffers());
 }

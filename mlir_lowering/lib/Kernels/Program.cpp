@@ -26,14 +26,22 @@ FailureOr<func::FuncOp> mlir::torch_ltc::findProgram(ModuleOp module) {
     return module.emitError("the module has no public function");
   if (!program.getBody().hasOneBlock())
     return program.emitError("a program is one block without branches");
+  for (unsigned i = 0; i < program.getNumResults(); ++i) {
+    Attribute updates = program.getResultAttr(i, kUpdatesAttr);
+    auto argument = dyn_cast_or_null<IntegerAttr>(updates);
+    if (updates && (!argument || argument.getInt() < 0 ||
+                    argument.getInt() >= program.getNumArguments()))
+      return program.emitError("result ")
+             << i << " updates argument " << updates << " of "
+             << program.getNumArguments();
+  }
   return program;
 }
 
 static bool isTensor(Type type) { return isa<RankedTensorType>(type); }
 
 OpRole mlir::torch_ltc::getRole(Operation *op) {
-  if (isa<ltc::KernelCallOp, ltc::LibraryCallOp, ltc::JoinOp,
-          ltc::CheckBoundsOp>(op))
+  if (isa_and_present<ltc::LtcDialect>(op->getDialect()))
     return OpRole::Call;
   if (isReshape(op))
     return OpRole::View;
@@ -88,6 +96,22 @@ int64_t torch_ltc::getSliceOffset(tensor::ExtractSliceOp slice) {
                                             slice.getSourceType().getShape()))
     offset = offset * full + start;
   return offset;
+}
+
+std::pair<Value, int64_t> torch_ltc::lookThroughViews(Value value) {
+  int64_t offset = 0;
+  while (Operation *def = value.getDefiningOp()) {
+    if (getRole(def) != OpRole::View && !isa<ltc::CheckBoundsOp>(def))
+      break;
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(def)) {
+      int64_t elements = slice.getResultType().getNumElements();
+      int64_t width = getTensorBytes(slice.getResultType()) /
+                      std::max<int64_t>(1, elements);
+      offset += getSliceOffset(slice) * width;
+    }
+    value = def->getOperand(0);
+  }
+  return {value, offset};
 }
 
 int64_t torch_ltc::getTensorBytes(Type type) {

@@ -8,7 +8,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "torch_ltc/Kernels/BufferPlan.h"
 #include "torch_ltc/Kernels/FusionDomain.h"
 #include "torch_ltc/Kernels/KernelSchedule.h"
 #include "torch_ltc/Kernels/Passes.h"

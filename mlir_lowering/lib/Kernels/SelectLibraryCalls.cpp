@@ -1,5 +1,6 @@
 //===- SelectLibraryCalls.cpp - Matrix products become library calls ------===//
 
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
 
@@ -135,17 +136,9 @@ void selectMatmul(linalg::LinalgOp op) {
   MatrixOperand b = lookThroughRearrangements({right, *rightExchanged});
 
   OpBuilder builder(op);
-  SmallVector<NamedAttribute> flags;
-  if (a.transposed)
-    flags.push_back(builder.getNamedAttr("transpose_a", builder.getUnitAttr()));
-  if (b.transposed)
-    flags.push_back(builder.getNamedAttr("transpose_b", builder.getUnitAttr()));
-  auto call = ltc::LibraryCallOp::create(
-      builder, op.getLoc(), TypeRange(type),
-      builder.getStringAttr(ltc::kMatmulName), ValueRange{a.value, b.value});
-  call->setAttrs(llvm::to_vector(llvm::concat<const NamedAttribute>(
-      call->getAttrs(), ArrayRef<NamedAttribute>(flags))));
-  Value product = call.getResult(0);
+  Value product =
+      ltc::MatmulOp::create(builder, op.getLoc(), type, a.value, b.value,
+                            /*bias=*/Value(), a.transposed, b.transposed);
   if (!isZeroFill(init))
     product = addInitialValue(builder, op.getLoc(), product, init);
   op->getResult(0).replaceAllUsesWith(product);
@@ -162,23 +155,15 @@ void absorbTranspose(Operation *op) {
   if (!source || source->second.getNumDims() != 2 ||
       source->second.getNumResults() != 2 || source->second.isIdentity())
     return;
-  auto product = source->first.getDefiningOp<ltc::LibraryCallOp>();
-  if (!product || !product.isMatmul() || !product->hasOneUse() ||
-      product.getArguments().size() != 2)
+  auto product = source->first.getDefiningOp<ltc::MatmulOp>();
+  if (!product || !product->hasOneUse() || product.getBias())
     return;
   OpBuilder builder(op);
-  auto transposed = cast<ltc::LibraryCallOp>(builder.clone(*product));
-  transposed->setOperands(
-      {product.getArguments()[1], product.getArguments()[0]});
-  transposed.getResult(0).setType(op->getResult(0).getType());
-  auto setFlag = [&](StringRef name, bool isSet) {
-    transposed->removeAttr(name);
-    if (isSet)
-      transposed->setAttr(name, builder.getUnitAttr());
-  };
-  setFlag("transpose_a", !product.isTransposeB());
-  setFlag("transpose_b", !product.isTransposeA());
-  op->getResult(0).replaceAllUsesWith(transposed.getResult(0));
+  auto transposed = ltc::MatmulOp::create(
+      builder, product.getLoc(), op->getResult(0).getType(), product.getB(),
+      product.getA(), /*bias=*/Value(), !product.getTransposeB(),
+      !product.getTransposeA());
+  op->getResult(0).replaceAllUsesWith(transposed);
   op->erase();
   product.erase();
 }

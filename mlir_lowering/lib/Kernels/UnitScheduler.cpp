@@ -3,7 +3,6 @@
 #include "UnitScheduler.h"
 
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
-#include "torch_ltc/Kernels/BufferPlan.h"
 #include "torch_ltc/Kernels/Program.h"
 
 using namespace mlir;

@@ -1,7 +1,6 @@
 //===- WriteOver.cpp - When a kernel may update an argument in place ------===//
 
-#include "torch_ltc/Kernels/BufferPlan.h"
-#include "torch_ltc/Kernels/KernelSchedule.h"
+#include "WriteOver.h"
 #include "torch_ltc/Kernels/Program.h"
 
 using namespace mlir;
@@ -21,13 +20,13 @@ static bool isReadAnywhere(func::FuncOp kernel, Value argument) {
   return found;
 }
 
-const std::optional<KernelSchedule> &
-WriteOverAnalysis::getSchedule(func::FuncOp kernel) {
-  auto &schedule = schedules[kernel];
-  if (!schedule)
-    schedule = std::make_unique<std::optional<KernelSchedule>>(
-        KernelSchedule::compute(kernel));
-  return *schedule;
+const KernelSchedule *WriteOverAnalysis::getSchedule(func::FuncOp kernel) {
+  auto [entry, isNew] = schedules.try_emplace(kernel);
+  if (isNew && isScheduled(kernel))
+    if (FailureOr<KernelSchedule> schedule = KernelSchedule::read(kernel);
+        succeeded(schedule))
+      entry->second = std::make_unique<KernelSchedule>(std::move(*schedule));
+  return entry->second.get();
 }
 
 bool WriteOverAnalysis::canWriteOver(func::FuncOp kernel, unsigned argument,
@@ -41,7 +40,7 @@ bool WriteOverAnalysis::canWriteOver(func::FuncOp kernel, unsigned argument,
       readType.getNumElements() != writtenType.getNumElements() ||
       isReadAnywhere(kernel, read))
     return false;
-  const std::optional<KernelSchedule> &schedule = getSchedule(kernel);
+  const KernelSchedule *schedule = getSchedule(kernel);
   if (!schedule)
     return false;
   unsigned writer = *schedule->getProducer(written);

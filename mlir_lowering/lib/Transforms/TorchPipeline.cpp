@@ -4,7 +4,6 @@
 #include "torch_ltc/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -31,11 +30,4 @@ void torch_ltc::buildTorchPipeline(OpPassManager &passes,
   contract.legalOps.assign(options.legalOps.begin(), options.legalOps.end());
   contract.targetOps.assign(options.targetOps.begin(), options.targetOps.end());
   passes.addPass(createVerifyBackendContractPass(contract));
-}
-
-void torch_ltc::registerTorchPipeline() {
-  PassPipelineRegistration<>(
-      "ltc-torch-to-contract",
-      "Bring a traced program in the torch dialect to the backend contract",
-      [](OpPassManager &passes) { buildTorchPipeline(passes); });
 }

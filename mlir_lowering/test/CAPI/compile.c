@@ -69,10 +69,12 @@ static void runStep(LtcBytes bytes) {
 static void compileStep(LtcCompiler compiler) {
   LtcProgram program = makeStep(compiler);
   LtcBytes text;
-  check(ltcProgramStageText(program, "torch", 1, &text));
+  LtcStageOptions torch = {.stage = "torch", .print_locations = 1};
+  check(ltcProgramStage(program, &torch, &text));
   printf("%s", text.data);
   ltcBytesDestroy(text);
-  check(ltcProgramStageText(program, "linalg", 0, &text));
+  LtcStageOptions linalg = {.stage = "linalg"};
+  check(ltcProgramStage(program, &linalg, &text));
   printf("linalg has %s\n", strstr(text.data, "linalg.generic") ? "linalg" : "no linalg");
   ltcBytesDestroy(text);
 

@@ -83,10 +83,12 @@ static void printStep(LtcCompiler compiler) {
   const int64_t updated[] = {-1, -1, 0, -1, -1, -1};
   check(ltcProgramSetOutputs(program, outputs, updated, 6));
   LtcBytes text;
-  check(ltcProgramStageText(program, "torch-raw", 0, &text));
+  LtcStageOptions raw = {.stage = "torch-raw"};
+  check(ltcProgramStage(program, &raw, &text));
   fputs(text.data, stdout);
   ltcBytesDestroy(text);
-  expectError(ltcProgramStageText(program, "machine code", 0, &text));
+  LtcStageOptions unknown = {.stage = "machine code"};
+  expectError(ltcProgramStage(program, &unknown, &text));
   ltcProgramDestroy(program);
 }
 

@@ -7,16 +7,16 @@
 // CHECK-SAME: %[[A0:.*]]: tensor<4x32xf32>, %[[A1:.*]]: tensor<8x32xf32>, %[[B0:.*]]: tensor<4x16xf32>, %[[B1:.*]]: tensor<8x16xf32>, %[[C:.*]]: tensor<32x16xf32>
 // CHECK: %[[A:.*]] = ltc.join %[[A0]], %[[A1]] : (tensor<4x32xf32>, tensor<8x32xf32>) -> tensor<12x32xf32>
 // CHECK: %[[B:.*]] = ltc.join %[[B0]], %[[B1]]
-// CHECK: %[[P:.*]] = ltc.library_call "matmul"(%[[A]], %[[B]]) {transpose_a}
+// CHECK: %[[P:.*]] = ltc.matmul %[[A]], %[[B]] {transpose_a}
 // CHECK: %[[R:.*]] = linalg.generic {{.*}} ins(%[[P]], %[[C]]
 // CHECK-NOT: linalg.generic
 // CHECK: return %[[R]]
 func.func @sum(%a0: tensor<4x32xf32>, %a1: tensor<8x32xf32>,
                %b0: tensor<4x16xf32>, %b1: tensor<8x16xf32>,
                %c: tensor<32x16xf32>) -> tensor<32x16xf32> {
-  %p0 = ltc.library_call "matmul"(%a0, %b0) {transpose_a}
+  %p0 = ltc.matmul %a0, %b0 {transpose_a}
       : (tensor<4x32xf32>, tensor<4x16xf32>) -> tensor<32x16xf32>
-  %p1 = ltc.library_call "matmul"(%a1, %b1) {transpose_a}
+  %p1 = ltc.matmul %a1, %b1 {transpose_a}
       : (tensor<8x32xf32>, tensor<8x16xf32>) -> tensor<32x16xf32>
   %e = tensor.empty() : tensor<32x16xf32>
   %s0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
@@ -42,7 +42,7 @@ func.func @sum(%a0: tensor<4x32xf32>, %a1: tensor<8x32xf32>,
 // CHECK: %[[RANGE:.*]] = tensor.extract_slice %[[ALL]][32] [64] [1]
 // CHECK: %[[ROWS:.*]] = tensor.expand_shape %[[RANGE]]
 // CHECK-NOT: ltc.join
-// CHECK: %[[P:.*]] = ltc.library_call "matmul"(%[[ROWS]], %arg1)
+// CHECK: %[[P:.*]] = ltc.matmul %[[ROWS]], %arg1
 // CHECK-DAG: tensor.extract_slice %[[P]][0, 0] [4, 16]
 // CHECK-DAG: tensor.extract_slice %[[P]][4, 0] [4, 16]
 func.func @slices(%x: tensor<3x4x8xf32>, %w: tensor<8x16xf32>)
@@ -51,9 +51,9 @@ func.func @slices(%x: tensor<3x4x8xf32>, %w: tensor<8x16xf32>)
       : tensor<3x4x8xf32> to tensor<4x8xf32>
   %x2 = tensor.extract_slice %x[2, 0, 0] [1, 4, 8] [1, 1, 1]
       : tensor<3x4x8xf32> to tensor<4x8xf32>
-  %p1 = ltc.library_call "matmul"(%x1, %w)
+  %p1 = ltc.matmul %x1, %w
       : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-  %p2 = ltc.library_call "matmul"(%x2, %w)
+  %p2 = ltc.matmul %x2, %w
       : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
   return %p1, %p2 : tensor<4x16xf32>, tensor<4x16xf32>
 }
@@ -65,19 +65,19 @@ func.func @slices(%x: tensor<3x4x8xf32>, %w: tensor<8x16xf32>)
 // CHECK-LABEL: @recurrent
 // CHECK: %[[LATE:.*]] = ltc.join %arg2
 // CHECK: %[[J:.*]] = ltc.join %arg0, %[[LATE]]
-// CHECK: %[[P:.*]] = ltc.library_call "matmul"(%[[J]], %arg1)
+// CHECK: %[[P:.*]] = ltc.matmul %[[J]], %arg1
 // CHECK: %[[H1:.*]] = tensor.extract_slice %[[P]][0, 0] [4, 16]
 // CHECK: %[[OTHER:.*]] = tensor.extract_slice %[[P]][4, 0] [4, 16]
-// CHECK: %[[H2:.*]] = ltc.library_call "matmul"(%[[H1]], %arg1)
+// CHECK: %[[H2:.*]] = ltc.matmul %[[H1]], %arg1
 // CHECK: return %[[H2]], %[[OTHER]]
 func.func @recurrent(%h0: tensor<4x16xf32>, %w: tensor<16x16xf32>, %z: tensor<4x16xf32>)
     -> (tensor<4x16xf32>, tensor<4x16xf32>) {
-  %h1 = ltc.library_call "matmul"(%h0, %w)
+  %h1 = ltc.matmul %h0, %w
       : (tensor<4x16xf32>, tensor<16x16xf32>) -> tensor<4x16xf32>
-  %h2 = ltc.library_call "matmul"(%h1, %w)
+  %h2 = ltc.matmul %h1, %w
       : (tensor<4x16xf32>, tensor<16x16xf32>) -> tensor<4x16xf32>
   %late = ltc.join %z : (tensor<4x16xf32>) -> tensor<4x16xf32>
-  %other = ltc.library_call "matmul"(%late, %w)
+  %other = ltc.matmul %late, %w
       : (tensor<4x16xf32>, tensor<16x16xf32>) -> tensor<4x16xf32>
   return %h2, %other : tensor<4x16xf32>, tensor<4x16xf32>
 }

@@ -6,8 +6,8 @@
 
 // Rows: an elementwise op, its row sums and what uses them are one group.
 // CHECK-LABEL: func.func @rows
-// CHECK-COUNT-3: ltc.group = 0
-// CHECK-NOT: ltc.group = 1
+// CHECK-COUNT-3: torch_ltc.group = 0
+// CHECK-NOT: torch_ltc.group = 1
 func.func @rows(%x: tensor<512x256xf32>) -> tensor<512x256xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<512x256xf32>
@@ -41,8 +41,8 @@ func.func @rows(%x: tensor<512x256xf32>) -> tensor<512x256xf32> {
 #row = affine_map<(i, j) -> (i)>
 #col = affine_map<(i, j) -> (j)>
 // CHECK-LABEL: func.func @rowsAndColumns
-// CHECK: ltc.group = 0
-// CHECK: ltc.group = 1
+// CHECK: torch_ltc.group = 0
+// CHECK: torch_ltc.group = 1
 func.func @rowsAndColumns(%x: tensor<512x256xf32>) -> (tensor<512xf32>, tensor<256xf32>) {
   %zero = arith.constant 0.0 : f32
   %er = tensor.empty() : tensor<512xf32>
@@ -70,8 +70,8 @@ func.func @rowsAndColumns(%x: tensor<512x256xf32>) -> (tensor<512xf32>, tensor<2
 #one = affine_map<(i) -> (i)>
 #id = affine_map<(i, j) -> (i, j)>
 // CHECK-LABEL: func.func @merge
-// CHECK-COUNT-4: ltc.group = 1
-// CHECK-NOT: ltc.group = 0
+// CHECK-COUNT-4: torch_ltc.group = 1
+// CHECK-NOT: torch_ltc.group = 0
 func.func @merge(%x: tensor<4096xf32>, %y: tensor<4096xf32>) -> tensor<64x64xf32> {
   %e = tensor.empty() : tensor<4096xf32>
   %e2 = tensor.empty() : tensor<64x64xf32>

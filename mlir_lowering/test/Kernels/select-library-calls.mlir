@@ -3,7 +3,7 @@
 // A transposed operand becomes a flag, the zero fill disappears.
 // CHECK-LABEL: func.func @transposed
 // CHECK-SAME: (%[[X:.+]]: tensor<4x8xf32>, %[[W:.+]]: tensor<16x8xf32>)
-// CHECK-NEXT: %[[C:.+]] = ltc.library_call "matmul"(%[[X]], %[[W]]) {transpose_b}
+// CHECK-NEXT: %[[C:.+]] = ltc.matmul %[[X]], %[[W]] {transpose_b}
 // CHECK-NEXT: return %[[C]]
 func.func @transposed(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>) -> tensor<4x16xf32> {
   %zero = arith.constant 0.0 : f32
@@ -22,7 +22,7 @@ func.func @transposed(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>) -> tensor<4x16x
 #out = affine_map<(b, i, j) -> (b, i, j)>
 // CHECK-LABEL: func.func @broadcast
 // CHECK-SAME: (%[[X:.+]]: tensor<2x4x8xf32>, %[[W:.+]]: tensor<16x8xf32>)
-// CHECK-NEXT: ltc.library_call "matmul"(%[[X]], %[[W]]) {transpose_b} : (tensor<2x4x8xf32>, tensor<16x8xf32>) -> tensor<2x4x16xf32>
+// CHECK-NEXT: ltc.matmul %[[X]], %[[W]] {transpose_b} : (tensor<2x4x8xf32>, tensor<16x8xf32>) -> tensor<2x4x16xf32>
 func.func @broadcast(%x: tensor<2x4x8xf32>, %w: tensor<16x8xf32>) -> tensor<2x4x16xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<2x4x16xf32>
@@ -42,7 +42,7 @@ func.func @broadcast(%x: tensor<2x4x8xf32>, %w: tensor<16x8xf32>) -> tensor<2x4x
 // Another initial value is added afterwards.
 // CHECK-LABEL: func.func @accumulate
 // CHECK-SAME: %[[INIT:[^,]+]]: tensor<4x16xi64>)
-// CHECK: %[[C:.+]] = ltc.library_call "matmul"
+// CHECK: %[[C:.+]] = ltc.matmul
 // CHECK: linalg.generic {{.*}} ins(%[[C]], %[[INIT]]
 // CHECK: arith.addi
 func.func @accumulate(%x: tensor<4x8xi64>, %w: tensor<8x16xi64>, %init: tensor<4x16xi64>) -> tensor<4x16xi64> {

@@ -2,7 +2,7 @@
 
 // CHECK-LABEL: func.func @forward
 // CHECK-SAME: %[[Q:.+]]: tensor<1x4x300x8xf32>, %[[K:.+]]: tensor<1x4x400x8xf32>, %[[V:.+]]: tensor<1x4x400x6xf32>
-// CHECK: ltc.library_call "attention"(%[[Q]], %[[K]], %[[V]]) {causal}
+// CHECK: ltc.attention %[[Q]], %[[K]], %[[V]] {causal}
 // CHECK-SAME: -> (tensor<1x4x300x6xf32>, tensor<1x4x300xf32>)
 func.func @forward(%q: !torch.vtensor<[1,4,300,8],f32>, %k: !torch.vtensor<[1,4,400,8],f32>, %v: !torch.vtensor<[1,4,400,6],f32>) -> (!torch.vtensor<[1,4,300,6],f32>, !torch.vtensor<[1,4,300],f32>) {
   %none = torch.constant.none
@@ -15,7 +15,7 @@ func.func @forward(%q: !torch.vtensor<[1,4,300,8],f32>, %k: !torch.vtensor<[1,4,
 
 // CHECK-LABEL: func.func @backward
 // CHECK-SAME: %[[G:.+]]: tensor<1x4x300x8xf32>, %[[Q:.+]]: tensor<1x4x300x8xf32>, %[[K:.+]]: tensor<1x4x300x8xf32>, %[[S:.+]]: tensor<1x4x300xf32>, %[[M:.+]]: tensor<1x1x1x300xf32>
-// CHECK: ltc.library_call "attention_backward"(%[[G]], %[[Q]], %[[K]], %[[K]], %[[Q]], %[[S]], %[[M]]) :
+// CHECK: ltc.attention_backward %[[G]], %[[Q]], %[[K]], %[[K]], %[[Q]], %[[S]] mask %[[M]] :
 // CHECK-SAME: -> (tensor<1x4x300x8xf32>, tensor<1x4x300x8xf32>, tensor<1x4x300x8xf32>)
 func.func @backward(%g: !torch.vtensor<[1,4,300,8],f32>, %q: !torch.vtensor<[1,4,300,8],f32>, %k: !torch.vtensor<[1,4,300,8],f32>, %s: !torch.vtensor<[1,4,300],f32>, %m: !torch.vtensor<[1,1,1,300],f32>) -> (!torch.vtensor<[1,4,300,8],f32>, !torch.vtensor<[1,4,300,8],f32>, !torch.vtensor<[1,4,300,8],f32>) {
   %false = torch.constant.bool false

@@ -2,7 +2,7 @@
 
 // CHECK-LABEL: func.func @forward
 // CHECK-SAME: %[[X:.+]]: tensor<2x4x8x8xf32>, %[[W:.+]]: tensor<6x2x3x3xf32>, %[[B:.+]]: tensor<6xf32>
-// CHECK: ltc.library_call "convolution_forward"(%[[X]], %[[W]], %[[B]])
+// CHECK: ltc.convolution %[[X]], %[[W]] bias %[[B]]
 // CHECK-SAME: dilation = array<i64: 1, 1>, groups = 2 : i64, padding = array<i64: 1, 1>, stride = array<i64: 2, 2>
 // CHECK-SAME: -> tensor<2x6x4x4xf32>
 func.func @forward(%x: !torch.vtensor<[2,4,8,8],f32>, %w: !torch.vtensor<[6,2,3,3],f32>, %b: !torch.vtensor<[6],f32>) -> !torch.vtensor<[2,6,4,4],f32> {
@@ -23,7 +23,7 @@ func.func @forward(%x: !torch.vtensor<[2,4,8,8],f32>, %w: !torch.vtensor<[6,2,3,
 
 // CHECK-LABEL: func.func @transposed
 // CHECK-SAME: %[[X:.+]]: tensor<1x6x4xf32>, %[[W:.+]]: tensor<6x2x3xf32>, %[[B:.+]]: tensor<2xf32>
-// CHECK: %[[Y:.+]] = ltc.library_call "convolution_backward_input"(%[[X]], %[[W]])
+// CHECK: %[[Y:.+]] = ltc.convolution_backward_input %[[X]], %[[W]]
 // CHECK-SAME: -> tensor<1x2x9xf32>
 // CHECK: linalg.generic {{.*}} ins(%[[Y]],
 // CHECK: arith.addf
@@ -46,7 +46,7 @@ func.func @transposed(%x: !torch.vtensor<[1,6,4],f32>, %w: !torch.vtensor<[6,2,3
 // CHECK-LABEL: func.func @backward
 // CHECK-SAME: %[[G:.+]]: tensor<2x6x4x4xf32>, %[[X:.+]]: tensor<2x4x8x8xf32>, %[[W:.+]]: tensor<6x2x3x3xf32>
 // CHECK-NOT: convolution_backward_input
-// CHECK: %[[GW:.+]] = ltc.library_call "convolution_backward_weight"(%[[G]], %[[X]])
+// CHECK: %[[GW:.+]] = ltc.convolution_backward_weight %[[G]], %[[X]]
 // CHECK: %[[GB:.+]] = linalg.generic {{.*}}iterator_types = ["reduction", "parallel", "reduction", "reduction"]{{.*}} ins(%[[G]] :
 // CHECK: return %[[GW]], %[[GB]]
 func.func @backward(%g: !torch.vtensor<[2,6,4,4],f32>, %x: !torch.vtensor<[2,4,8,8],f32>, %w: !torch.vtensor<[6,2,3,3],f32>) -> (!torch.vtensor<[6,2,3,3],f32>, !torch.vtensor<[6],f32>) {

@@ -5,8 +5,8 @@
 // CHECK-DAG: #[[ID:.+]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-DAG: #[[ROW:.+]] = affine_map<(d0, d1) -> (0, d1)>
 // CHECK-LABEL: func.func @broadcast
-// CHECK-SAME: %[[A:.+]]: tensor<2x3xf32> {ltc.name = "x"}, %[[B:.+]]: tensor<1x3xf32>
-func.func @broadcast(%a: !torch.vtensor<[2,3],f32> {ltc.name = "x"},
+// CHECK-SAME: %[[A:.+]]: tensor<2x3xf32> {torch_ltc.name = "x"}, %[[B:.+]]: tensor<1x3xf32>
+func.func @broadcast(%a: !torch.vtensor<[2,3],f32> {torch_ltc.name = "x"},
                      %b: !torch.vtensor<[1,3],f32>) -> !torch.vtensor<[2,3],f32> {
   %one = torch.constant.int 1
   // CHECK: linalg.generic {indexing_maps = [#[[ID]], #[[ROW]], #[[ID]]], iterator_types = ["parallel", "parallel"]}

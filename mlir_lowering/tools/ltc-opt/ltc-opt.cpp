@@ -15,32 +15,28 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// The way of a step. LLVM's own help, with some thousand options of MLIR's
-/// passes, is --help-hidden.
+/// The stages of a program. LLVM's own help, with some thousand options of
+/// MLIR's passes, is --help-hidden.
 static void printHelp(llvm::raw_ostream &stream) {
   stream
       << "OVERVIEW: torch_ltc's compiler, pass by pass: reads a module, runs "
          "passes, prints it\n\n"
          "USAGE: ltc-opt file.mlir [passes and pipelines, in order] [-o "
          "file]\n\n"
-         "The way of a step: stages are those of torch_ltc.debug.dump and of "
-         "dump folders.\n"
-         "A pipeline goes from one to the next; its passes can be run one by "
-         "one.\n";
-  for (const StageStep &step : stageSteps()) {
-    stream << "\n  " << step.from << " -> " << step.to << ":  --"
-           << step.pipeline << "\n";
-    for (llvm::StringRef name : step.passes) {
+         "Stages are those of torch_ltc.debug.dump and of dump folders. A "
+         "pipeline goes from\n"
+         "one to the next; its passes can be run one by one.\n";
+  for (const StagePipeline &pipeline : stagePipelines()) {
+    stream << "\n  " << pipeline.from << " -> " << pipeline.to << ":  --"
+           << pipeline.name << "  (" << pipeline.summary << ")\n";
+    for (const std::string &name : pipeline.passNames()) {
       const PassInfo *pass = PassInfo::lookup(name);
       stream << "      --" << llvm::left_justify(name, 36)
              << (pass ? pass->getPassDescription() : "") << "\n";
     }
   }
   stream
-      << "\n      --ltc-kernels-to-llvm-by-bufferization does it for kernels "
-         "that\n      --ltc-mlir-lower-to-loops leaves (scatters, insertions, "
-         "pads)\n"
-         "\nOften used with it:\n"
+      << "\nOften used with it:\n"
          "  --canonicalize --cse               MLIR's clean-up\n"
          "  --mlir-print-ir-after-all          the module after each pass\n"
          "  --mlir-print-debuginfo             Python lines and module paths\n"

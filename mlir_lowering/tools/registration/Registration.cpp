@@ -16,7 +16,7 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
-#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -29,69 +29,79 @@ void torch_ltc::registerToolDialects(DialectRegistry &registry) {
                   torch::TorchDialect>();
 }
 
+static void buildContractPipeline(OpPassManager &passes) {
+  buildTorchPipeline(passes);
+}
+
+static void buildExportPipeline(OpPassManager &passes) {
+  passes.addPass(createExportOperatorsPass());
+}
+
 static void buildLinalgPipeline(OpPassManager &passes) {
-  passes.addPass(createConvertTorchToLinalgPass());
-  passes.addPass(createCanonicalizerPass());
-  passes.addPass(createCSEPass());
+  buildTorchToLinalgPipeline(passes);
+}
+
+static void buildPortableLinalgPipeline(OpPassManager &passes) {
+  buildTorchToLinalgPipeline(passes, /*portable=*/true);
+}
+
+llvm::ArrayRef<StagePipeline> torch_ltc::stagePipelines() {
+  static const StagePipeline pipelines[] = {
+      {"torch-raw", "torch", "ltc-torch-to-contract", "to the backend contract",
+       buildContractPipeline},
+      {"torch", "torch", "ltc-torch-to-operators",
+       "for torch-mlir: ops that it doesn't have are torch.operator",
+       buildExportPipeline},
+      {"torch", "linalg", "ltc-torch-to-linalg", "linalg on tensors",
+       buildLinalgPipeline},
+      {"torch", "linalg", "ltc-torch-to-portable-linalg",
+       "without library and host calls", buildPortableLinalgPipeline},
+      {"linalg", "kernels", "ltc-linalg-to-kernels",
+       "commands, scheduled kernels and the buffer plan", buildKernelsPipeline},
+      {"linalg", "kernels", "ltc-linalg-to-reference",
+       "one kernel without library calls, for tests", buildReferencePipeline},
+      {"kernels", "llvm", "ltc-kernels-to-llvm", "of kernels with a schedule",
+       buildLoopsPipeline},
+      {"kernels", "llvm", "ltc-kernels-to-llvm-by-bufferization",
+       "of other kernels (scatters, insertions, pads)",
+       buildBufferizationPipeline},
+      {"torch-raw", "tosa", "ltc-torch-to-tosa", "for other compilers",
+       buildTorchToTosaPipeline},
+      {"tosa", "linalg", "ltc-tosa-to-linalg", "linalg on tensors",
+       buildTosaToLinalgPipeline},
+      {"torch-raw", "stablehlo", "ltc-torch-to-stablehlo",
+       "for other compilers", buildTorchToStablehloPipeline},
+  };
+  return pipelines;
+}
+
+llvm::SmallVector<std::string> StagePipeline::passNames() const {
+  OpPassManager passes(ModuleOp::getOperationName());
+  build(passes);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  passes.printAsTextualPipeline(stream);
+  llvm::SmallVector<std::string> names;
+  static constexpr StringRef prefix = "ltc-mlir-";
+  for (StringRef rest(text); !rest.empty();) {
+    rest = rest.drop_front(std::min(rest.find(prefix), rest.size()));
+    StringRef name =
+        rest.take_while([](char c) { return llvm::isAlpha(c) || c == '-'; });
+    if (!name.empty() && !llvm::is_contained(names, name))
+      names.push_back(name.str());
+    rest = rest.drop_front(name.size());
+  }
+  return names;
 }
 
 void torch_ltc::registerToolPasses() {
   registerAllPasses();
   registerTorchToLinalgPasses();
   registerTorchToStablehloPasses();
-  registerTorchToStablehloPipeline();
   registerTorchToTosaPasses();
-  registerTorchToTosaPipelines();
   registerLtcTransformsPasses();
-  registerTorchPipeline();
   registerLtcKernelsPasses();
   registerLtcCodegenPasses();
-  PassPipelineRegistration<>("ltc-torch-to-linalg",
-                             "from the torch stage to the linalg stage",
-                             buildLinalgPipeline);
-  PassPipelineRegistration<>("ltc-linalg-to-kernels",
-                             "from the linalg stage to the kernels stage",
-                             buildKernelsPipeline);
-  PassPipelineRegistration<>("ltc-kernels-to-llvm",
-                             "from scheduled kernels to the LLVM dialect",
-                             buildLoopsPipeline);
-  PassPipelineRegistration<>("ltc-kernels-to-llvm-by-bufferization",
-                             "from other kernels to the LLVM dialect",
-                             buildBufferizationPipeline);
-}
-
-llvm::ArrayRef<StageStep> torch_ltc::stageSteps() {
-  static const StringRef toTorch[] = {
-      "ltc-mlir-import-operators", "ltc-mlir-decompose-ops",
-      "ltc-mlir-verify-backend-contract", "ltc-mlir-export-operators"};
-  static const StringRef toLinalg[] = {"ltc-mlir-convert-torch-to-linalg",
-                                       "ltc-mlir-expand-library-calls"};
-  static const StringRef toKernels[] = {"ltc-mlir-select-library-calls",
-                                        "ltc-mlir-combine-products",
-                                        "ltc-mlir-normalize-ops",
-                                        "ltc-mlir-join-insertions",
-                                        "ltc-mlir-split-reductions",
-                                        "ltc-mlir-duplicate-producers",
-                                        "ltc-mlir-group-ops",
-                                        "ltc-mlir-recompute-values",
-                                        "ltc-mlir-group-program",
-                                        "ltc-mlir-outline-kernels",
-                                        "ltc-mlir-deduplicate-kernels"};
-  static const StringRef toLlvm[] = {
-      "ltc-mlir-lower-to-loops", "ltc-mlir-bind-buffers",
-      "ltc-mlir-lower-copies", "ltc-mlir-expand-math"};
-  static const StringRef toTosa[] = {"ltc-mlir-convert-torch-to-tosa"};
-  static const StringRef fromTosa[] = {"ltc-mlir-convert-tosa-extremes"};
-  static const StringRef toStablehlo[] = {
-      "ltc-mlir-convert-torch-to-stablehlo"};
-  static const StageStep steps[] = {
-      {"torch-raw", "torch", "ltc-torch-to-contract", toTorch},
-      {"torch", "linalg", "ltc-torch-to-linalg", toLinalg},
-      {"linalg", "kernels", "ltc-linalg-to-kernels", toKernels},
-      {"kernels", "llvm", "ltc-kernels-to-llvm", toLlvm},
-      {"torch-raw", "tosa", "ltc-torch-to-tosa", toTosa},
-      {"tosa", "linalg", "ltc-tosa-to-linalg", fromTosa},
-      {"torch-raw", "stablehlo", "ltc-torch-to-stablehlo", toStablehlo},
-  };
-  return steps;
+  for (const StagePipeline &pipeline : stagePipelines())
+    PassPipelineRegistration<>(pipeline.name, pipeline.summary, pipeline.build);
 }

@@ -4,6 +4,7 @@
 #define TORCH_LTC_TOOLS_REGISTRATION_H
 
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -12,18 +13,22 @@ namespace mlir::torch_ltc {
 /// MLIR's dialects and the project's.
 void registerToolDialects(DialectRegistry &registry);
 
-/// MLIR's passes, the project's, and its pipelines.
+/// MLIR's passes, the project's, and the pipelines below.
 void registerToolPasses();
 
-/// One leg of the way of a step.
-struct StageStep {
-  llvm::StringRef from, to; ///< stages, as in dump folders
-  llvm::StringRef pipeline;
-  llvm::ArrayRef<llvm::StringRef> passes; ///< the project's, in their order
+/// A pipeline between two stages.
+struct StagePipeline {
+  llvm::StringRef from, to; ///< names of stages.def
+  llvm::StringRef name;
+  llvm::StringRef summary;
+  void (*build)(OpPassManager &);
+
+  /// The project's passes in it, in their order.
+  llvm::SmallVector<std::string> passNames() const;
 };
 
-/// From "torch-raw" to "llvm", then the ways by other dialects.
-llvm::ArrayRef<StageStep> stageSteps();
+/// From "torch-raw" to "llvm", then those by other dialects.
+llvm::ArrayRef<StagePipeline> stagePipelines();
 
 } // namespace mlir::torch_ltc
 

@@ -8,6 +8,7 @@
 #define TORCH_LTC_CODEGEN_COMPILELINALGMODULE_H
 
 #include "torch_ltc/Codegen/KernelCompiler.h"
+#include "torch_ltc/Kernels/BufferPlan.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -29,9 +30,9 @@ struct LinalgCompileOptions {
   /// Compile without library calls, fusion or scheduling, as one kernel made
   /// by upstream passes: what tests compare with.
   bool reference = false;
-  /// Called with the text of the stages "kernels" and "llvm". When set, the
-  /// executable also stores each kernel's source, and kernels are compiled
-  /// even if they are in the cache (their LLVM IR would be missing).
+  /// Called with the text of the stages "kernels", "plan", "llvm" and "asm".
+  /// When set, kernels are compiled even if they are in the cache (their LLVM
+  /// IR would be missing).
   std::function<void(StringRef stage, StringRef text)> stageText;
 };
 
@@ -52,6 +53,11 @@ struct LinalgCompileStatistics {
 /// Dialects, interfaces and translations that the kernels and llvm stages
 /// need.
 void registerCodegenDialects(DialectRegistry &registry);
+
+/// Lowers the module to the kernels stage: commands with a buffer plan, and
+/// kernels with schedules. On failure errors were emitted.
+FailureOr<BufferPlan> lowerToKernels(ModuleOp module,
+                                     const LinalgCompileOptions &options);
 
 /// Compiles the module's one public function, which is at the linalg stage
 /// (static-shape tensors; f64 and i64 scalar parameters), to a serialised

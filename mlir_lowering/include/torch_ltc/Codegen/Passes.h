@@ -16,18 +16,14 @@
 
 namespace mlir::torch_ltc {
 
-/// On kernels that write results over operands: for each result the operand's
-/// number or -1 (array<i64>).
-inline constexpr llvm::StringLiteral kAliasesAttr = "ltc.aliases";
-
 #define GEN_PASS_DECL
 #include "torch_ltc/Codegen/Passes.h.inc"
 
 /// From kernels on tensors to the LLVM dialect. Each kernel becomes an
 /// `llvm.func @name` of one pointer for each operand and result, and the
 /// first and last iteration as i64. The first pipeline is for kernels that
-/// `KernelSchedule` can schedule, the other for all others (scatters,
-/// insertions), which are one iteration.
+/// have a schedule, the other for all others (scatters, insertions), which are
+/// one iteration.
 void buildLoopsPipeline(OpPassManager &manager);
 void buildBufferizationPipeline(OpPassManager &manager);
 

@@ -8,7 +8,7 @@ include "mlir/Pass/PassBase.td"
 def LowerToLoops : Pass<"ltc-mlir-lower-to-loops", "::mlir::ModuleOp"> {
   let summary = "kernels of fused linalg.generic become loops over memory";
   let description = [{
-    Each kernel that `KernelSchedule` can schedule becomes a function of one
+    Each kernel that has a schedule (`torch_ltc.schedule`) becomes a function of one
     one-dimensional memref for each operand and result and the range
     [begin, end) of its parallel iterations. Other kernels stay.
   }];

@@ -1,7 +1,8 @@
 //===- KernelSchedule.h - How a kernel's loops run --------------*- C++ -*-===//
 //
-// Decides, for a kernel of fused ops (FusionDomain.h), which loops there are
-// and what runs in which:
+// Which loops a kernel of fused ops (FusionDomain.h) has and what runs in
+// which. `ltc-mlir-schedule-kernels` decides that and writes it down as an
+// attribute of the kernel (`#ltc.schedule`); others read it:
 //
 // * the factors become axes: ordered as memory is (outermost first) and merged
 //   where every access is linear over both;
@@ -22,6 +23,7 @@
 #ifndef TORCH_LTC_KERNELS_KERNELSCHEDULE_H
 #define TORCH_LTC_KERNELS_KERNELSCHEDULE_H
 
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
 #include "torch_ltc/Kernels/FusionDomain.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -46,8 +48,9 @@ struct Nest {
 
 class KernelSchedule {
 public:
-  /// nullopt if the kernel has other ops than a domain can hold.
-  static std::optional<KernelSchedule> compute(func::FuncOp kernel);
+  /// The schedule that `ltc-mlir-schedule-kernels` chose for a kernel that
+  /// `isScheduled`. Emits an error if it doesn't fit the kernel's ops.
+  static FailureOr<KernelSchedule> read(func::FuncOp kernel);
 
   const FusionDomain &getDomain() const { return domain; }
   ArrayRef<Axis> getAxes() const { return axes; }
@@ -58,7 +61,7 @@ public:
   /// The axis that is cut into blocks; each iteration takes one.
   std::optional<unsigned> getSplitAxis() const { return splitAxis; }
   int64_t getBlockSize() const { return blockSize; }
-  int64_t getNumBlocks() const { return numBlocks; }
+  int64_t getNumBlocks() const;
   /// The axis along which transposed operands are contiguous. Each iteration
   /// then takes a tile of kTileSize x kTileSize points of it and of the split
   /// axis, for which these operands are first transposed into small buffers.
@@ -66,7 +69,6 @@ public:
   static constexpr int64_t kTileSize = 32;
   /// Whether a member's operand is transposed in that way.
   bool isTransposed(const LinearForm &access) const;
-  int64_t getTripCount() const { return tripCount; }
 
   /// Reshapes undone: an argument, a member's result, or a uniform tensor.
   static Value getRoot(Value value);
@@ -95,42 +97,28 @@ public:
   forEachRead(const Nest &nest,
               function_ref<void(unsigned member, OpOperand &)> callback) const;
 
-  /// Iterations that are worth a thread of their own.
-  int64_t getGrain() const;
-
-private:
+protected:
   explicit KernelSchedule(func::FuncOp kernel) : kernel(kernel) {}
+  /// False if the kernel has other ops than a domain can hold.
   bool collectMembers();
   bool collectResults();
-  void orderAxes();
-  void mergeAxes();
-  bool canMerge(const Axis &outer, const Axis &inner) const;
-  void chooseIterations();
-  unsigned getInnermostAxis() const;
-  bool isWindow(unsigned axis) const;
-  std::optional<unsigned> findTransposedAxis() const;
   void findInnerAxes();
-  void chooseStored();
-  bool buildNests();
-  int64_t costOf(unsigned member) const;
-  SmallVector<int64_t> findChainCosts() const;
-  bool isReduction(unsigned member) const;
-  int64_t getInnerVolume(unsigned member) const;
-  void findDemands(unsigned member, SmallVectorImpl<unsigned> &demands) const;
-  void chooseUnrolled(Nest &nest) const;
 
   func::FuncOp kernel;
   FusionDomain domain;
   SmallVector<Axis> axes;
   SmallVector<unsigned> outerAxes;
   std::optional<unsigned> splitAxis;
-  int64_t blockSize = 0, numBlocks = 1, tripCount = 1;
+  int64_t blockSize = 0;
   std::optional<unsigned> tileAxis;
   DenseMap<Value, unsigned> producers;
   DenseMap<Value, unsigned> results;
   SmallVector<SmallVector<unsigned>> innerAxes; ///< by member
   SmallVector<bool> stored;                     ///< by member
   SmallVector<Nest> nests;
+
+private:
+  bool adopt(ltc::ScheduleAttr attribute);
 };
 
 /// Rough number of vector instructions that an op takes for a vector of
@@ -143,7 +131,11 @@ struct TripCount {
   int64_t grain = 0; ///< fewest iterations worth a thread; 0: never split
 };
 
+/// One iteration, if the kernel isn't scheduled.
 TripCount getTripCount(func::FuncOp kernel);
+
+/// Whether the kernel's loops are scheduled; others are bufferized.
+bool isScheduled(func::FuncOp kernel);
 
 } // namespace mlir::torch_ltc
 

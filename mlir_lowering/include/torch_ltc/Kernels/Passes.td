@@ -7,7 +7,7 @@ include "mlir/Pass/PassBase.td"
 
 def SelectLibraryCalls
     : Pass<"ltc-mlir-select-library-calls", "::mlir::ModuleOp"> {
-  let summary = "matrix products become ltc.library_call";
+  let summary = "matrix products become ltc.matmul";
   let description = [{
     `linalg.matmul` and `linalg.batch_matmul` become library calls. Operands
     that are transposes of the last two dimensions become flags, operands
@@ -109,6 +109,28 @@ def OutlineKernels : Pass<"ltc-mlir-outline-kernels", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect",
                            "::mlir::linalg::LinalgDialect"];
+}
+
+def ScheduleKernels : Pass<"ltc-mlir-schedule-kernels", "::mlir::ModuleOp"> {
+  let summary = "kernels get the order, tiling and nests of their loops";
+  let description = [{
+    Gives each kernel that is a `FusionDomain` the attribute
+    `torch_ltc.schedule` (`#ltc.schedule`), which everything after it reads.
+    Other kernels (scatters, insertions) stay without: they are bufferized.
+  }];
+  let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect"];
+}
+
+def PlanBuffers : Pass<"ltc-mlir-plan-buffers", "::mlir::ModuleOp"> {
+  let summary = "results get a place in the arena, an output or a parameter";
+  let description = [{
+    Gives each command `torch_ltc.places` (`#ltc.place` of each result), kernel
+    calls that write over an operand `torch_ltc.aliases`, each result of the
+    program `torch_ltc.place` and the program `torch_ltc.arena_bytes`. Kernels
+    have to be scheduled: only a schedule says whether a result may be written
+    over an operand.
+  }];
+  let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect"];
 }
 
 def GroupProgram : Pass<"ltc-mlir-group-program", "::mlir::ModuleOp"> {

@@ -8,23 +8,14 @@
 #ifndef TORCH_LTC_KERNELS_PROGRAM_H
 #define TORCH_LTC_KERNELS_PROGRAM_H
 
+#include "torch_ltc/Dialect/Ltc/Attributes.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::torch_ltc {
-
-/// Groups that the outliner turns into kernels: an i64 on ops of the program.
-inline constexpr llvm::StringLiteral kGroupAttr = "ltc.group";
-
-/// An op's place in its group, an i64: the order in which the ops were found to
-/// fit one domain. In another order they may not. Goes with the outliner.
-inline constexpr llvm::StringLiteral kGroupOrderAttr = "ltc.group_order";
-
-/// Copies of ops that are to run again in another group: an i64, equal for
-/// those of one group. Goes with GroupOps.
-inline constexpr llvm::StringLiteral kRecomputedAttr = "ltc.recomputed";
 
 /// The one public function with a body; emits an error if there is none or
 /// more than one.
@@ -34,7 +25,7 @@ FailureOr<func::FuncOp> findProgram(ModuleOp module);
 enum class OpRole {
   Compute, ///< becomes (part of) a kernel
   View,    ///< same bytes under another shape or offset: stays
-  Call,    ///< kernel or library call, or join: stays
+  Call,    ///< a command (ltc dialect): stays
   Clone,   ///< cheap: cloned into each kernel that uses it
   Constant ///< non-splat tensor constant: stays, becomes data
 };
@@ -51,6 +42,10 @@ bool isContiguousSlice(tensor::ExtractSliceOp slice);
 
 /// Elements before the first element of a contiguous slice.
 int64_t getSliceOffset(tensor::ExtractSliceOp slice);
+
+/// The value whose memory `value` lies in, and the bytes of it before: views
+/// and bounds checks undone.
+std::pair<Value, int64_t> lookThroughViews(Value value);
 
 /// Bytes of a contiguous tensor; booleans take a byte each.
 int64_t getTensorBytes(Type type);

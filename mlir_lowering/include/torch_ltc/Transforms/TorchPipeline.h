@@ -28,9 +28,6 @@ std::vector<std::string> opsOfRuntime();
 void buildTorchPipeline(OpPassManager &passes,
                         const TorchPipelineOptions &options = {});
 
-/// As `ltc-torch-to-contract`, for the test driver.
-void registerTorchPipeline();
-
 } // namespace mlir::torch_ltc
 
 #endif // TORCH_LTC_TRANSFORMS_TORCHPIPELINE_H

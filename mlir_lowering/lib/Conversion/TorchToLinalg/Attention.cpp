@@ -1,4 +1,4 @@
-//===- Attention.cpp - Attention to ltc.library_call ----------------------===//
+//===- Attention.cpp - Attention to ltc.attention -------------------------===//
 //
 // For our own runtime, whose command never stores the scores. Everybody else
 // gets the ops' decomposition.
@@ -11,8 +11,10 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Tensors, a mask that may be none, and whether it is causal.
-static LogicalResult callLibrary(OpLowering &op, StringRef function) {
+/// Tensors, a mask that may be none, and whether it is causal: the operands of
+/// both ops in the library call's order.
+template <typename AttentionOp>
+static LogicalResult lowerAttention(OpLowering &op) {
   unsigned numTensors = op.getNumOperands() - 2;
   SmallVector<Value> operands;
   for (unsigned i = 0; i < numTensors; ++i)
@@ -22,26 +24,14 @@ static LogicalResult callLibrary(OpLowering &op, StringRef function) {
   SmallVector<Type> results;
   for (unsigned i = 0; i < op.op->getNumResults(); ++i)
     results.push_back(op.resultType(i));
-  auto call =
-      ltc::LibraryCallOp::create(op.builder, op.loc, results,
-                                 op.builder.getStringAttr(function), operands);
-  if (op.boolean(numTensors + 1))
-    call->setAttr("causal", op.builder.getUnitAttr());
-  return op.replaceWith(call.getResults());
-}
-
-/// attention(query, key, value, mask, is_causal)
-static LogicalResult lowerAttention(OpLowering &op) {
-  return callLibrary(op, ltc::kAttentionName);
-}
-
-/// attention_backward(grad_output, query, key, value, output, log_sum, mask,
-/// is_causal)
-static LogicalResult lowerAttentionBackward(OpLowering &op) {
-  return callLibrary(op, ltc::kAttentionBackwardName);
+  auto call = AttentionOp::create(op.builder, op.loc, results, operands,
+                                  typename AttentionOp::Properties());
+  call.setCausal(op.boolean(numTensors + 1));
+  return op.replaceWith(call->getResults());
 }
 
 void torch_ltc::populateAttentionLowerings(LoweringTable &table) {
-  table.add("torch_ltc.attention", lowerAttention);
-  table.add("torch_ltc.attention_backward", lowerAttentionBackward);
+  table.add("torch_ltc.attention", lowerAttention<ltc::AttentionOp>);
+  table.add("torch_ltc.attention_backward",
+            lowerAttention<ltc::AttentionBackwardOp>);
 }

@@ -60,7 +60,8 @@ static LogicalResult lowerLiteral(OpLowering &op) {
 
 /// start + index * step. torch computes floats in float64 and rounds, integers
 /// in int64.
-static LogicalResult makeRange(OpLowering &op, Number start, Number step) {
+static LogicalResult makeRange(OpLowering &op, NumberOperand start,
+                               NumberOperand step) {
   Type dtype = op.resultDtype();
   MLIRContext *context = op.builder.getContext();
   Type compute = isa<FloatType>(dtype)
@@ -82,7 +83,7 @@ static LogicalResult makeRange(OpLowering &op, Number start, Number step) {
   return op.replaceWith(result);
 }
 
-static Number constantNumber(OpLowering &op, int64_t value) {
+static NumberOperand constantNumber(OpLowering &op, int64_t value) {
   Type dtype =
       IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
   return {dtype, op.builder.getI64IntegerAttr(value), {}};

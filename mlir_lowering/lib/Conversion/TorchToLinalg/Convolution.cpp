@@ -1,9 +1,10 @@
-//===- Convolution.cpp - Convolutions to ltc.library_call -----------------===//
+//===- Convolution.cpp - Convolutions to library calls --------------------===//
 //
-// The library has three functions on the tensors of one forward convolution:
-// input [n, c, ...], weight [o, c / groups, ...], output [n, o, ...]. A
-// transposed convolution is the gradient of such a convolution with respect to
-// its input: its own input plays the part of the output.
+// There are three calls (ltc.convolution and its gradients) on the tensors of
+// one forward convolution: input [n, c, ...], weight [o, c / groups, ...],
+// output [n, o, ...]. A transposed convolution is the gradient of such a
+// convolution with respect to its input: its own input plays the part of the
+// output.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,10 @@ struct ConvolutionArguments {
 };
 } // namespace
 
-static Value callLibrary(OpLowering &op, StringRef function,
-                         ValueRange operands, ArrayRef<int64_t> resultSizes,
+/// `operands` in the order of `ConvolutionOp`'s.
+template <typename ConvolutionOp>
+static Value callLibrary(OpLowering &op, ValueRange operands,
+                         ArrayRef<int64_t> resultSizes,
                          const ConvolutionArguments &arguments) {
   Type type = RankedTensorType::get(
       resultSizes,
@@ -40,14 +43,15 @@ static Value callLibrary(OpLowering &op, StringRef function,
   for (Value operand : operands)
     if (cast<RankedTensorType>(operand.getType()).getNumElements() == 0)
       return op.tensors.zeros(resultSizes, op.dtype(0));
-  auto call = ltc::LibraryCallOp::create(
-      op.builder, op.loc, type, op.builder.getStringAttr(function), operands);
+  typename ConvolutionOp::Properties properties;
   Builder &b = op.builder;
-  call->setAttr("stride", b.getDenseI64ArrayAttr(arguments.stride));
-  call->setAttr("padding", b.getDenseI64ArrayAttr(arguments.padding));
-  call->setAttr("dilation", b.getDenseI64ArrayAttr(arguments.dilation));
-  call->setAttr("groups", b.getI64IntegerAttr(arguments.groups));
-  return call.getResult(0);
+  properties.setStride(b.getDenseI64ArrayAttr(arguments.stride));
+  properties.setPadding(b.getDenseI64ArrayAttr(arguments.padding));
+  properties.setDilation(b.getDenseI64ArrayAttr(arguments.dilation));
+  properties.setGroups(b.getI64IntegerAttr(arguments.groups));
+  return ConvolutionOp::create(op.builder, op.loc, TypeRange(type), operands,
+                               properties)
+      ->getResult(0);
 }
 
 /// Result + bias along dimension 1.
@@ -82,8 +86,8 @@ static LogicalResult lowerConvolution(OpLowering &op) {
   Value input = op.tensor(0), weight = op.tensor(1);
   bool hasBias = !op.isNone(2);
   if (arguments.transposed) {
-    Value result = callLibrary(op, ltc::kConvolutionBackwardInputName,
-                               {input, weight}, op.resultSizes(), arguments);
+    Value result = callLibrary<ltc::ConvolutionBackwardInputOp>(
+        op, {input, weight}, op.resultSizes(), arguments);
     if (hasBias)
       result = addBias(op, result, op.tensor(2), op.resultDtype());
     return op.replaceWith(result);
@@ -91,8 +95,8 @@ static LogicalResult lowerConvolution(OpLowering &op) {
   SmallVector<Value> operands{input, weight};
   if (hasBias)
     operands.push_back(op.tensor(2));
-  return op.replaceWith(callLibrary(op, ltc::kConvolutionForwardName, operands,
-                                    op.resultSizes(), arguments));
+  return op.replaceWith(callLibrary<ltc::ConvolutionOp>(
+      op, operands, op.resultSizes(), arguments));
 }
 
 /// Sum of the gradient over all dimensions but 1.
@@ -130,13 +134,11 @@ static LogicalResult lowerConvolutionBackward(OpLowering &op) {
       continue;
     }
     if (i == 0)
-      results.push_back(callLibrary(op, ltc::kConvolutionBackwardInputName,
-                                    {gradient, weight}, op.resultSizes(0),
-                                    arguments));
+      results.push_back(callLibrary<ltc::ConvolutionBackwardInputOp>(
+          op, {gradient, weight}, op.resultSizes(0), arguments));
     if (i == 1)
-      results.push_back(callLibrary(op, ltc::kConvolutionBackwardWeightName,
-                                    {gradient, input}, op.resultSizes(1),
-                                    arguments));
+      results.push_back(callLibrary<ltc::ConvolutionBackwardWeightOp>(
+          op, {gradient, input}, op.resultSizes(1), arguments));
     if (i == 2)
       results.push_back(biasGradient(op, gradient, op.dtype(0)));
   }

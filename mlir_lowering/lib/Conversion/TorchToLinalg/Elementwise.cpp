@@ -7,7 +7,6 @@
 
 #include "ElementwiseScalar.h"
 
-#include "torch_ltc/Dialect/Ltc/CheckedDivisors.h"
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
 
 using namespace mlir;
@@ -19,14 +18,14 @@ using namespace mlir::torch_ltc;
 
 std::pair<Value, Type> ElementwiseBody::raw(unsigned position) {
   if (!op.isTensor(position)) {
-    Number number = op.number(position);
+    NumberOperand number = op.number(position);
     return {number.materialize(builder, loc, number.dtype), number.dtype};
   }
   Type type = op.dtype(position);
   if (elements[position])
     return {elements[position], type};
   // prim.NumToTensor.Scalar: the number itself, no tensor of one element.
-  if (std::optional<Number> number = op.tensorAsNumber(position))
+  if (std::optional<NumberOperand> number = op.tensorAsNumber(position))
     return {number->materialize(builder, loc, type), type};
   op.contradict();
   return {ScalarBuilder(builder, loc, type).integer(0), type};
@@ -35,7 +34,7 @@ std::pair<Value, Type> ElementwiseBody::raw(unsigned position) {
 Value ElementwiseBody::arg(unsigned position) {
   // Constants are made in the dtype wanted: no cast to look at.
   if (!op.isTensor(position) && exactScalars) {
-    Number number = op.number(position);
+    NumberOperand number = op.number(position);
     return number.materialize(builder, loc, dtype);
   }
   auto [value, type] = raw(position);
@@ -55,7 +54,7 @@ Value ElementwiseBody::argTruth(unsigned position) {
 std::optional<double> ElementwiseBody::known(unsigned position) const {
   if (!op.isTensor(position))
     return op.number(position).asDouble();
-  if (std::optional<Number> number = op.tensorAsNumber(position))
+  if (std::optional<NumberOperand> number = op.tensorAsNumber(position))
     return number->asDouble();
   return std::nullopt;
 }
@@ -127,11 +126,9 @@ static Value checkDivisor(OpLowering &op, Value divisor) {
   auto type = cast<RankedTensorType>(divisor.getType());
   if (type.getNumElements() == 0)
     return divisor;
-  auto check = ltc::CheckBoundsOp::create(op.builder, op.loc, type, divisor,
-                                          op.builder.getI64IntegerAttr(0),
-                                          op.builder.getI64IntegerAttr(0));
-  check->setAttr(ltc::kNonzeroAttr, op.builder.getUnitAttr());
-  return check;
+  return ltc::CheckBoundsOp::create(op.builder, op.loc, type, divisor,
+                                    /*lower=*/0, /*upper=*/0,
+                                    /*nonzero=*/true);
 }
 
 static bool dividesIntegers(OpLowering &op, Type common) {

@@ -37,18 +37,18 @@ namespace {
 
 class Expansion {
 public:
-  explicit Expansion(ltc::LibraryCallOp call)
+  explicit Expansion(ltc::ConvolutionOpInterface call)
       : b(call), tensors(b, call.getLoc()), call(call),
-        element(typeOf(call.getOperand(0)).getElementType()),
+        element(typeOf(call.getInput()).getElementType()),
         sum(element.getIntOrFloatBitWidth() < 32 ? b.getF32Type() : element),
-        spatial(typeOf(call.getOperand(0)).getRank() - 2),
-        groups(call.getGroups()), stride(call.getList("stride")),
-        padding(call.getList("padding")), dilation(call.getList("dilation")) {}
+        spatial(typeOf(call.getInput()).getRank() - 2),
+        groups(call.getGroups()), stride(call.getStride()),
+        padding(call.getPadding()), dilation(call.getDilation()) {}
 
   SmallVector<Value> run() {
-    if (call.getName() == ltc::kConvolutionForwardName)
+    if (isa<ltc::ConvolutionOp>(call))
       return {forward()};
-    if (call.getName() == ltc::kConvolutionBackwardInputName)
+    if (isa<ltc::ConvolutionBackwardInputOp>(call))
       return {backwardInput()};
     return backwardWeight();
   }
@@ -103,13 +103,11 @@ private:
   Value backwardInput();
   SmallVector<Value> backwardWeight();
 
-  ArrayRef<int64_t> resultSizes(unsigned i = 0) {
-    return typeOf(call.getResult(i)).getShape();
-  }
+  ArrayRef<int64_t> sizesOf(Value value) { return typeOf(value).getShape(); }
 
   OpBuilder b;
   TensorBuilder tensors;
-  ltc::LibraryCallOp call;
+  ltc::ConvolutionOpInterface call;
   Type element, sum;
   int64_t spatial, groups;
   ArrayRef<int64_t> stride, padding, dilation;
@@ -123,17 +121,14 @@ struct ExpandLibraryCallsPass
       check.replaceAllUsesWith(check.getIndices());
       check.erase();
     });
-    getOperation()->walk([&](ltc::LibraryCallOp call) {
-      if (call.isHost())
-        return expandHost(call);
-      if (!call.isConvolution())
-        return;
+    getOperation()->walk([](ltc::ConvolutionOpInterface call) {
       call->replaceAllUsesWith(Expansion(call).run());
       call->erase();
     });
+    getOperation()->walk([&](ltc::HostCallOp call) { expandHost(call); });
   }
 
-  void expandHost(ltc::LibraryCallOp call) {
+  void expandHost(ltc::HostCallOp call) {
     OpBuilder builder(call);
     if (isHostMaskedScatter(call)) {
       call->replaceAllUsesWith(
@@ -141,7 +136,7 @@ struct ExpandLibraryCallsPass
       return call->erase();
     }
     if (!isHostSort(call)) {
-      call.emitError() << call->getAttrOfType<StringAttr>("op").getValue()
+      call.emitError() << call.getCallee()
                        << " is computed by PyTorch's own kernel and has no "
                           "form in linalg; declare it unsupported so that it "
                           "runs by fallback"
@@ -227,19 +222,19 @@ Value Expansion::reverseTaps(Value weight) {
 }
 
 Value Expansion::forward() {
-  SmallVector<int64_t> sizes(resultSizes());
+  SmallVector<int64_t> sizes(sizesOf(call.getOutput()));
   SmallVector<int64_t> splitSizes(sizes);
   splitSizes[1] /= groups;
   splitSizes.insert(splitSizes.begin() + 1, groups);
-  Value result = sumOfProducts(splitSizes, padInput(call.getOperand(0)),
-                               split(call.getOperand(1), 0), inputMap(stride),
+  Value result = sumOfProducts(splitSizes, padInput(call.getInput()),
+                               split(call.getWeight(), 0), inputMap(stride),
                                weightMap(), outputMap());
   result = tensors.reshape(result, sizes);
-  if (call.getNumOperands() < 3)
+  if (!call.getBias())
     return result;
   SmallVector<int64_t> biasSizes(spatial + 1, 1);
   biasSizes[0] = sizes[1];
-  Value bias = tensors.reshape(call.getOperand(2), biasSizes);
+  Value bias = tensors.reshape(call.getBias(), biasSizes);
   return tensors.elementwise(
       sizes, {element}, {result, bias},
       [&](OpBuilder &nested, Location loc, ValueRange values) {
@@ -249,16 +244,16 @@ Value Expansion::forward() {
 }
 
 SmallVector<Value> Expansion::backwardWeight() {
-  Value gradient = call.getOperand(0);
-  SmallVector<int64_t> sizes(resultSizes());
+  Value gradient = call.getOutput();
+  SmallVector<int64_t> sizes(sizesOf(call.getWeight()));
   SmallVector<int64_t> splitSizes(sizes);
   splitSizes[0] /= groups;
   splitSizes.insert(splitSizes.begin(), groups);
-  Value result = sumOfProducts(splitSizes, split(gradient, 1),
-                               padInput(call.getOperand(1)), outputMap(),
-                               inputMap(stride), weightMap());
+  Value result =
+      sumOfProducts(splitSizes, split(gradient, 1), padInput(call.getInput()),
+                    outputMap(), inputMap(stride), weightMap());
   SmallVector<Value> results{tensors.reshape(result, sizes)};
-  if (call.getNumResults() < 2)
+  if (!call.getBias())
     return results;
   SmallVector<int64_t> dims{0};
   llvm::append_range(dims, llvm::seq<int64_t>(2, 2 + spatial));
@@ -274,8 +269,8 @@ SmallVector<Value> Expansion::backwardWeight() {
 }
 
 Value Expansion::backwardInput() {
-  SmallVector<int64_t> sizes(resultSizes());
-  ArrayRef<int64_t> taps = typeOf(call.getOperand(1)).getShape().drop_front(2);
+  SmallVector<int64_t> sizes(sizesOf(call.getInput()));
+  ArrayRef<int64_t> taps = sizesOf(call.getWeight()).drop_front(2);
   SmallVector<int64_t> low, spread, ones(spatial, 1);
   for (int64_t i = 0; i < spatial; ++i) {
     int64_t reach = dilation[i] * (taps[i] - 1);
@@ -283,10 +278,10 @@ Value Expansion::backwardInput() {
     spread.push_back(sizes[2 + i] + reach);
   }
   // [n, g, o, ...], read at x + k * dilation.
-  Value gradient = place(split(call.getOperand(0), 1), low, stride, spread);
+  Value gradient = place(split(call.getOutput(), 1), low, stride, spread);
   AffineMap gradientMap = map(
       {n(), g(), o()}, [&](int64_t i) { return x(i) + k(i) * dilation[i]; });
-  Value weight = split(reverseTaps(call.getOperand(1)), 0);
+  Value weight = split(reverseTaps(call.getWeight()), 0);
   SmallVector<int64_t> splitSizes(sizes);
   splitSizes[1] /= groups;
   splitSizes.insert(splitSizes.begin() + 1, groups);

@@ -70,12 +70,10 @@ LogicalResult torch_ltc::lowerHostCall(OpLowering &op) {
   }
   Builder &b = op.builder;
   auto [library, name] = StringRef(op.name).split('.');
-  auto call = ltc::LibraryCallOp::create(
-      op.builder, op.loc, results, b.getStringAttr(ltc::kHostName), tensors);
-  call->setAttr("op", b.getStringAttr(library + "::" + name));
-  call->setAttr("arguments", b.getArrayAttr(arguments));
-  call->setAttr("results", b.getArrayAttr(dtypes));
-  return op.replaceWith(call.getResults());
+  auto call = ltc::HostCallOp::create(
+      op.builder, op.loc, results, (library + "::" + name).str(), tensors,
+      b.getArrayAttr(arguments), b.getArrayAttr(dtypes));
+  return op.replaceWith(call.getOutputs());
 }
 
 void torch_ltc::populateHostLowerings(LoweringTable &table) {

@@ -9,18 +9,18 @@
 
 namespace mlir::torch_ltc {
 
-/// Replaces the op by `ltc.library_call "host"`: a command of the program, for
-/// which PyTorch's kernel is called. For ops whose kernel is as good as ours
-/// would be, or whose result depends on the order in which it goes about it.
+/// Replaces the op by `ltc.host_call`: a command of the program, for which
+/// PyTorch's kernel is called. For ops whose kernel is as good as ours would
+/// be, or whose result depends on the order in which it goes about it.
 LogicalResult lowerHostCall(OpLowering &op);
 
 /// The host's sort or topk in linalg and scf; equal elements stay in order.
-SmallVector<Value> expandHostSort(OpBuilder &builder, ltc::LibraryCallOp call);
-bool isHostSort(ltc::LibraryCallOp call);
+SmallVector<Value> expandHostSort(OpBuilder &builder, ltc::HostCallOp call);
+bool isHostSort(ltc::HostCallOp call);
 
 /// The host's masked_scatter, which doesn't refuse a source that is too short.
-Value expandHostMaskedScatter(OpBuilder &builder, ltc::LibraryCallOp call);
-bool isHostMaskedScatter(ltc::LibraryCallOp call);
+Value expandHostMaskedScatter(OpBuilder &builder, ltc::HostCallOp call);
+bool isHostMaskedScatter(ltc::HostCallOp call);
 
 } // namespace mlir::torch_ltc
 

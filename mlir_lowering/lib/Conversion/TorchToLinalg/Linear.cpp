@@ -64,7 +64,7 @@ static LogicalResult lowerDot(OpLowering &op) {
 /// 0 torch ignores self, even its NaNs.
 static LogicalResult lowerAddProduct(OpLowering &op, Value product) {
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
-  Number beta = op.number(3), alpha = op.number(4);
+  NumberOperand beta = op.number(3), alpha = op.number(4);
   bool ignoreSelf = beta.asDouble() == 0.0;
   SmallVector<Value> inputs{product};
   if (!ignoreSelf)

@@ -15,7 +15,8 @@ using namespace mlir::torch_ltc;
 // Numbers
 //===----------------------------------------------------------------------===//
 
-Value Number::materialize(OpBuilder &builder, Location loc, Type to) const {
+Value NumberOperand::materialize(OpBuilder &builder, Location loc,
+                                 Type to) const {
   ScalarBuilder scalars(builder, loc, to);
   if (auto integer = dyn_cast_or_null<IntegerAttr>(constant))
     return isBool(dtype) ? scalars.constant(integer.getValue().isZero() ? 0 : 1)
@@ -25,7 +26,7 @@ Value Number::materialize(OpBuilder &builder, Location loc, Type to) const {
   return scalars.convert(value, dtype, to);
 }
 
-std::optional<double> Number::asDouble() const {
+std::optional<double> NumberOperand::asDouble() const {
   if (auto integer = dyn_cast_or_null<IntegerAttr>(constant))
     return isBool(dtype) ? !integer.getValue().isZero()
                          : static_cast<double>(integer.getInt());
@@ -43,8 +44,8 @@ static Type numberDtype(Type type) {
   return Float64Type::get(context);
 }
 
-static Number makeNumber(Value original, Value converted) {
-  Number number{numberDtype(original.getType()), {}, {}};
+static NumberOperand makeNumber(Value original, Value converted) {
+  NumberOperand number{numberDtype(original.getType()), {}, {}};
   Operation *definition = original.getDefiningOp();
   if (auto constant = dyn_cast_or_null<torch::ConstantIntOp>(definition))
     number.constant = constant.getValueAttr();
@@ -94,7 +95,8 @@ Type OpLowering::dtype(unsigned position) const {
   return cast<torch::ValueTensorType>(original[position].getType()).getDtype();
 }
 
-std::optional<Number> OpLowering::tensorAsNumber(unsigned position) const {
+std::optional<NumberOperand>
+OpLowering::tensorAsNumber(unsigned position) const {
   auto source =
       original[position].getDefiningOp<torch::PrimNumToTensorScalarOp>();
   if (!source)
@@ -111,7 +113,7 @@ std::optional<Number> OpLowering::tensorAsNumber(unsigned position) const {
   return makeNumber(number, converted);
 }
 
-Number OpLowering::number(unsigned position) const {
+NumberOperand OpLowering::number(unsigned position) const {
   return makeNumber(original[position], operands[position]);
 }
 

@@ -21,7 +21,7 @@ namespace mlir::torch_ltc {
 
 /// A Python number that an op takes: known now, or a scalar parameter of the
 /// program.
-struct Number {
+struct NumberOperand {
   /// si64, f64 or i1.
   Type dtype;
   /// IntegerAttr or FloatAttr; null for a scalar parameter.
@@ -67,10 +67,10 @@ public:
   /// Element type with its signedness.
   Type dtype(unsigned position) const;
   /// The number that a tensor operand was made from (prim.NumToTensor.Scalar).
-  std::optional<Number> tensorAsNumber(unsigned position) const;
+  std::optional<NumberOperand> tensorAsNumber(unsigned position) const;
 
   /// A number (not a tensor, not none).
-  Number number(unsigned position) const;
+  NumberOperand number(unsigned position) const;
 
   /// Constants; the conversion checked that they are.
   int64_t integer(unsigned position) const;

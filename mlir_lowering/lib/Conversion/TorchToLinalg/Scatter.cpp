@@ -94,7 +94,7 @@ static LogicalResult lowerScatterSource(OpLowering &op) {
 }
 
 static LogicalResult lowerScatterValue(OpLowering &op) {
-  Number value = op.number(3);
+  NumberOperand value = op.number(3);
   Value result = scatterAlong(op, op.tensor(0), op.resultDtype(),
                               combineReplace, [&](IndexBuilder &b, ValueRange) {
                                 return value.materialize(b.builder, b.loc,
@@ -223,7 +223,7 @@ scatterSlices(OpLowering &op, ArrayRef<int64_t> sizes, int64_t lower,
 
 /// index_add(self, dim, index, source, alpha)
 static LogicalResult lowerIndexAdd(OpLowering &op) {
-  Number alpha = op.number(4);
+  NumberOperand alpha = op.number(4);
   Value result = scatterSlices(
       op, op.sizes(3), /*lower=*/0, op.tensor(0), op.resultDtype(), combineAdd,
       [&](IndexBuilder &b, ValueRange position) {
@@ -382,13 +382,12 @@ static LogicalResult lowerMaskedScatter(OpLowering &op) {
                                       op.resultSizes()));
 }
 
-bool torch_ltc::isHostMaskedScatter(ltc::LibraryCallOp call) {
-  return call->getAttrOfType<StringAttr>("op").getValue() ==
-         "aten::masked_scatter";
+bool torch_ltc::isHostMaskedScatter(ltc::HostCallOp call) {
+  return call.getCallee() == "aten::masked_scatter";
 }
 
 Value torch_ltc::expandHostMaskedScatter(OpBuilder &builder,
-                                         ltc::LibraryCallOp call) {
+                                         ltc::HostCallOp call) {
   TensorBuilder tensors(builder, call.getLoc());
   auto type = cast<RankedTensorType>(call.getResult(0).getType());
   Value result =

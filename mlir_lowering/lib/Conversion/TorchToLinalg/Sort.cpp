@@ -176,19 +176,15 @@ static LogicalResult lowerStableSort(OpLowering &op) {
   return op.replaceWith({values, positions});
 }
 
-static StringRef hostOpOf(ltc::LibraryCallOp call) {
-  return call->getAttrOfType<StringAttr>("op").getValue();
-}
-
-bool torch_ltc::isHostSort(ltc::LibraryCallOp call) {
-  StringRef name = hostOpOf(call);
+bool torch_ltc::isHostSort(ltc::HostCallOp call) {
+  StringRef name = call.getCallee();
   return name == "aten::sort" || name == "aten::sort.stable" ||
          name == "aten::topk";
 }
 
 SmallVector<Value> torch_ltc::expandHostSort(OpBuilder &builder,
-                                             ltc::LibraryCallOp call) {
-  auto arguments = call->getAttrOfType<ArrayAttr>("arguments");
+                                             ltc::HostCallOp call) {
+  ArrayAttr arguments = call.getArguments();
   auto integer = [&](unsigned position) {
     return cast<IntegerAttr>(arguments[position]).getInt();
   };
@@ -196,9 +192,9 @@ SmallVector<Value> torch_ltc::expandHostSort(OpBuilder &builder,
     return cast<BoolAttr>(arguments[position]).getValue();
   };
   SortArguments sort;
-  if (hostOpOf(call) == "aten::topk")
+  if (call.getCallee() == "aten::topk")
     sort = {integer(2), flag(3), integer(1)};
-  else if (hostOpOf(call) == "aten::sort.stable")
+  else if (call.getCallee() == "aten::sort.stable")
     sort = {integer(2), flag(3), std::nullopt};
   else
     sort = {integer(1), flag(2), std::nullopt};

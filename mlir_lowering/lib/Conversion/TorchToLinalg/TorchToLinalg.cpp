@@ -8,6 +8,7 @@
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
 
 #include "mlir/Dialect/Func/Transforms/FuncConversions.h"
+#include "mlir/Transforms/Passes.h"
 
 namespace mlir::torch_ltc {
 #define GEN_PASS_DEF_CONVERTTORCHTOLINALGPASS
@@ -217,10 +218,10 @@ static void markUnsigned(func::FuncOp function) {
   };
   UnitAttr unit = UnitAttr::get(function.getContext());
   mark(function.getArgumentTypes(), [&](unsigned index) {
-    function.setArgAttr(index, ltc::kUnsignedAttr, unit);
+    function.setArgAttr(index, kUnsignedAttr, unit);
   });
   mark(function.getResultTypes(), [&](unsigned index) {
-    function.setResultAttr(index, ltc::kUnsignedAttr, unit);
+    function.setResultAttr(index, kUnsignedAttr, unit);
   });
 }
 
@@ -266,3 +267,12 @@ struct ConvertTorchToLinalgPass
   }
 };
 } // namespace
+
+void torch_ltc::buildTorchToLinalgPipeline(OpPassManager &passes,
+                                           bool portable) {
+  passes.addPass(createConvertTorchToLinalgPass());
+  if (portable)
+    passes.addNestedPass<func::FuncOp>(createExpandLibraryCallsPass());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+}

@@ -54,9 +54,3 @@ void torch_ltc::buildTorchToStablehloPipeline(OpPassManager &passes) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
 }
-
-void torch_ltc::registerTorchToStablehloPipeline() {
-  PassPipelineRegistration<>("ltc-torch-to-stablehlo",
-                             "from a traced program to the stablehlo stage",
-                             buildTorchToStablehloPipeline);
-}

@@ -64,12 +64,3 @@ void torch_ltc::buildTosaToLinalgPipeline(OpPassManager &passes) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
 }
-
-void torch_ltc::registerTorchToTosaPipelines() {
-  PassPipelineRegistration<>("ltc-torch-to-tosa",
-                             "from a traced program to the tosa stage",
-                             buildTorchToTosaPipeline);
-  PassPipelineRegistration<>("ltc-tosa-to-linalg",
-                             "from the tosa stage to the linalg stage",
-                             buildTosaToLinalgPipeline);
-}

@@ -1,7 +1,6 @@
-//===- LtcDialect.cpp - Calls of kernels and library functions ------------===//
+//===- LtcDialect.cpp - Commands of a program -----------------------------===//
 
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
-#include "torch_ltc/Dialect/Ltc/CheckedDivisors.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/Matchers.h"
@@ -16,6 +15,7 @@ using namespace mlir::torch_ltc::ltc;
 #include "torch_ltc/Dialect/Ltc/LtcOps.cpp.inc"
 
 void LtcDialect::initialize() {
+  registerAttributes();
   addOperations<
 #define GET_OP_LIST
 #include "torch_ltc/Dialect/Ltc/LtcOps.cpp.inc"
@@ -57,7 +57,7 @@ KernelCallOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
 
 LogicalResult CheckBoundsOp::verify() {
   auto type = cast<RankedTensorType>(getIndices().getType());
-  if ((*this)->hasAttr(kNonzeroAttr))
+  if (getNonzero())
     return type.getElementType().isInteger()
                ? success()
                : emitOpError("checks divisors that are integers, got ") << type;
@@ -69,7 +69,7 @@ LogicalResult CheckBoundsOp::verify() {
 
 /// Constants and positions that loops count are known to be in range now.
 OpFoldResult CheckBoundsOp::fold(FoldAdaptor adaptor) {
-  bool nonzero = (*this)->hasAttr(kNonzeroAttr);
+  bool nonzero = getNonzero();
   auto isInside = [&](const APInt &value) {
     if (nonzero)
       return !value.isZero();

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/DialectConversion.h"
 
 namespace mlir::torch_ltc {
@@ -28,6 +29,10 @@ void populateTorchToLinalgTypes(TypeConverter &converter);
 /// The pattern that lowers every op of the torch dialect.
 void populateTorchToLinalgPatterns(RewritePatternSet &patterns,
                                    const TypeConverter &converter);
+
+/// From the torch stage to the linalg stage. `portable`: without library and
+/// host calls, for other compilers.
+void buildTorchToLinalgPipeline(OpPassManager &passes, bool portable = false);
 
 } // namespace mlir::torch_ltc
 

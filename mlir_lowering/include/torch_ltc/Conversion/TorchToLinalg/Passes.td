@@ -11,7 +11,8 @@ def ConvertTorchToLinalgPass
   let description = [{
     Functions on `!torch.vtensor` become functions on static-shape builtin
     tensors; `!torch.int` and `!torch.float` parameters become i64 and f64.
-    Convolutions become `ltc.library_call`.
+    Convolutions and long attention become library calls, ops that PyTorch's own
+    kernels compute become `ltc.host_call`.
 
     An op that has no lowering is an error that names the op and the user's
     line; all of them are reported, not only the first.
@@ -32,8 +33,8 @@ def ExpandLibraryCallsPass
     : Pass<"ltc-mlir-expand-library-calls", "::mlir::func::FuncOp"> {
   let summary = "convolutions of the library as linalg";
   let description = [{
-    For compilers that don't have our library: each `ltc.library_call` of a
-    convolution becomes `tensor.insert_slice` into zeros and one
+    For compilers that don't have our library: `ltc.convolution` and
+    its gradients become `tensor.insert_slice` into zeros and one
     `linalg.generic`. Sums of 16-bit floats are made in f32. `ltc.check_bounds`
     is left out: an index out of range isn't refused then.
   }];

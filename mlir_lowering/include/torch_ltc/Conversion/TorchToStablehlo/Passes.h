@@ -24,9 +24,6 @@ std::vector<std::string> torchToStablehloLegalOps();
 /// From a traced program to the stablehlo stage.
 void buildTorchToStablehloPipeline(OpPassManager &passes);
 
-/// The same as `ltc-torch-to-stablehlo`, for the test driver.
-void registerTorchToStablehloPipeline();
-
 } // namespace mlir::torch_ltc
 
 #endif // TORCH_LTC_CONVERSION_TORCHTOSTABLEHLO_PASSES_H

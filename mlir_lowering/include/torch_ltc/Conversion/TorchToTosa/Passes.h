@@ -28,9 +28,6 @@ void buildTorchToTosaPipeline(OpPassManager &passes);
 /// From the tosa stage to linalg on tensors, by MLIR's own passes.
 void buildTosaToLinalgPipeline(OpPassManager &passes);
 
-/// Both, as `ltc-torch-to-tosa` and `ltc-tosa-to-linalg`, for the test driver.
-void registerTorchToTosaPipelines();
-
 } // namespace mlir::torch_ltc
 
 #endif // TORCH_LTC_CONVERSION_TORCHTOTOSA_PASSES_H

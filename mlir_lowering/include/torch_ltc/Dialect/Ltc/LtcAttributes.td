@@ -1,0 +1,126 @@
+//===- LtcAttributes.td - How kernels run, where results lie -*- tablegen -*-===//
+
+#ifndef TORCH_LTC_DIALECT_LTC_LTCATTRIBUTES_TD
+#define TORCH_LTC_DIALECT_LTC_LTCATTRIBUTES_TD
+
+include "torch_ltc/Dialect/Ltc/LtcBase.td"
+
+include "mlir/IR/AttrTypeBase.td"
+
+class Ltc_Attr<string name, string attrMnemonic> : AttrDef<Ltc_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+/// `[a, b]`; may be empty.
+class Ltc_List<string element> : ArrayRefParameter<element> {
+  let parser = "parseList<" # element # ">($_parser)";
+  let printer = "printList($_printer, $_self)";
+}
+
+//===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
+
+def Ltc_AxisAttr : Ltc_Attr<"Axis", "axis"> {
+  let summary = "adjacent factors of a fusion domain that are one loop";
+  let parameters = (ins Ltc_List<"unsigned">:$factors, "int64_t":$size);
+  let assemblyFormat = "`<` $factors `:` $size `>`";
+}
+
+def Ltc_NestAttr : Ltc_Attr<"Nest", "nest"> {
+  let summary = "loops and the members whose results they store";
+  let parameters = (ins Ltc_List<"unsigned">:$axes,
+                        Ltc_List<"unsigned">:$unrolled,
+                        Ltc_List<"unsigned">:$members);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Ltc_ScheduleAttr : Ltc_Attr<"Schedule", "schedule"> {
+  let summary = "how the loops of a kernel run";
+  let description = [{
+    What `ltc-mlir-schedule-kernels` decided for a kernel and everything after
+    it reads. Axes are numbered as in `axes`, members (the kernel's
+    `linalg.generic` ops) by their order, factors as in the kernel's fusion
+    domain.
+
+    * `axes`: the loops, outermost first, each a run of factors with its size;
+    * `outer`: the axes that the kernel's iterations run over, besides `split`,
+      the axis that is cut into blocks of `block` elements;
+    * `tile`: the axis along which transposed operands are contiguous;
+    * `stored`: the members whose results are stored; others are computed where
+      they are needed;
+    * `nests`: what runs inside an iteration, in order;
+    * `iterations`: how many there are; `grain`: the fewest that are worth a
+      thread, 0 if the kernel isn't worth a second one.
+
+    Softmax over the rows of a 512x128 matrix:
+
+    ```mlir
+    #ltc.schedule<axes = [<[0] : 512>, <[1] : 128>], outer = [0],
+      stored = [0, 2, 3, 4], nests = [
+        <axes = [1], unrolled = [], members = [0]>,
+        <axes = [1], unrolled = [], members = [2, 3]>,
+        <axes = [1], unrolled = [], members = [4]>],
+      iterations = 512, grain = 27>
+    ```
+  }];
+  let parameters = (ins
+      Ltc_List<"AxisAttr">:$axes, Ltc_List<"unsigned">:$outer,
+      OptionalParameter<"::std::optional<unsigned>">:$split,
+      DefaultValuedParameter<"int64_t", "0">:$block,
+      OptionalParameter<"::std::optional<unsigned>">:$tile,
+      Ltc_List<"unsigned">:$stored, Ltc_List<"NestAttr">:$nests,
+      "int64_t":$iterations, "int64_t":$grain);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+def Ltc_PlaceAttr : Ltc_Attr<"Place", "place"> {
+  let summary = "where a result lies";
+  let description = [{
+    What `ltc-mlir-plan-buffers` decided for a result of a command, or of the
+    program. `number` is that of the program's argument or result, or the offset
+    of a range of the arena in bytes. Such a range has `bytes` bytes and is used
+    from command `first` to command `last`; the number of commands stands for
+    the end of the program. `part` is how many bytes after the beginning of the
+    whole the result begins.
+
+    ```mlir
+    #ltc.place<parameter 3>
+    #ltc.place<output 0>
+    #ltc.place<arena 4096 + 128, bytes = 1024, live = 3 to 7>
+    ```
+  }];
+  let parameters = (ins "PlaceKind":$kind, "int64_t":$number, "int64_t":$part,
+                        "int64_t":$bytes, "int64_t":$first, "int64_t":$last);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    static PlaceAttr getParameter(::mlir::MLIRContext *context, int64_t argument,
+                                  int64_t part = 0) {
+      return get(context, PlaceKind::Parameter, argument, part, 0, 0, 0);
+    }
+    static PlaceAttr getOutput(::mlir::MLIRContext *context, int64_t result,
+                               int64_t part = 0) {
+      return get(context, PlaceKind::Output, result, part, 0, 0, 0);
+    }
+    static PlaceAttr getArena(::mlir::MLIRContext *context, int64_t offset,
+                              int64_t part, int64_t bytes, int64_t first,
+                              int64_t last) {
+      return get(context, PlaceKind::Arena, offset, part, bytes, first, last);
+    }
+    bool isParameter() const { return getKind() == PlaceKind::Parameter; }
+    bool isOutput() const { return getKind() == PlaceKind::Output; }
+    bool isArena() const { return getKind() == PlaceKind::Arena; }
+    /// The whole that this is a part of.
+    PlaceAttr getWhole() const {
+      return get(getContext(), getKind(), getNumber(), 0, getBytes(), getFirst(),
+                 getLast());
+    }
+  }];
+}
+
+#endif // TORCH_LTC_DIALECT_LTC_LTCATTRIBUTES_TD

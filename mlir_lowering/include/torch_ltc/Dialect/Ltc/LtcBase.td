@@ -1,0 +1,33 @@
+//===- LtcBase.td - The dialect and what its ops share -----*- tablegen -*-===//
+
+#ifndef TORCH_LTC_DIALECT_LTC_LTCBASE_TD
+#define TORCH_LTC_DIALECT_LTC_LTCBASE_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Ltc_Dialect : Dialect {
+  let name = "ltc";
+  let cppNamespace = "::mlir::torch_ltc::ltc";
+  let summary = "Commands of a program";
+  let description = [{
+    Each op is one entry of the command list that the runtime executes: a call
+    of a generated kernel, of a library function or of PyTorch's own kernel, or
+    an access to memory. At the kernels stage a program consists of these ops,
+    views and constants.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    void registerAttributes();
+  }];
+}
+
+class Ltc_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Ltc_Dialect, mnemonic, traits>;
+
+/// Tensors of static shape and one of the given ranks.
+class Ltc_TensorOfRank<list<Type> elements, list<int> ranks, string summary>
+    : RankedTensorOf<elements, [HasStaticShapePred, HasAnyRankOfPred<ranks>],
+                     summary>;
+
+#endif // TORCH_LTC_DIALECT_LTC_LTCBASE_TD

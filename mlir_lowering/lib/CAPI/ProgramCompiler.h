@@ -1,0 +1,50 @@
+//===- ProgramCompiler.h - Lowers a program, stage by stage -----*- C++ -*-===//
+
+#ifndef TORCH_LTC_LIB_CAPI_PROGRAMCOMPILER_H
+#define TORCH_LTC_LIB_CAPI_PROGRAMCOMPILER_H
+
+#include "ProgramStorage.h"
+#include "torch_ltc/Codegen/CompileLinalgModule.h"
+
+#include "mlir/Pass/PassManager.h"
+
+namespace mlir::torch_ltc {
+
+/// Lowers one module, stage by stage.
+class ProgramCompiler {
+public:
+  using StageText = std::function<void(StringRef stage, StringRef text)>;
+
+  ProgramCompiler(LtcCompiler compiler, ModuleOp module, StageText stageText,
+                  bool printLocations, bool verify, int threads = 1)
+      : compiler(compiler), module(module), stageText(std::move(stageText)),
+        printLocations(printLocations), verify(verify),
+        threads(std::max(threads, 1)) {}
+
+  LogicalResult lowerToContract();
+  LogicalResult lowerToLinalg();
+  /// From the torch-raw stage; nothing is compiled.
+  LogicalResult lowerToKernels(StringRef programName);
+  FailureOr<std::string> compile(StringRef programName);
+  /// From the tosa stage on.
+  FailureOr<std::string> compileTosa(StringRef programName);
+  /// From the linalg stage on.
+  FailureOr<std::string> compileLinalg(StringRef programName);
+
+  LtcCompileStatistics statistics = {};
+
+private:
+  LogicalResult run(void (*build)(OpPassManager &), double &seconds);
+  LinalgCompileOptions codegenOptions(StringRef programName) const;
+
+  LtcCompiler compiler;
+  ModuleOp module;
+  StageText stageText;
+  bool printLocations;
+  bool verify;
+  unsigned threads;
+};
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_LIB_CAPI_PROGRAMCOMPILER_H

@@ -1,0 +1,407 @@
+//===- PlanBuffers.cpp - Where each value of the program lies -------------===//
+//
+// Gives every result of a command a place: an output's memory, a parameter's,
+// or a range of the arena. Decides
+//
+// * forwarding: an output that is a parameter unchanged is not written at all;
+// * donation: an output may be written into the memory of a parameter marked
+//   `torch_ltc.donatable` if every other reader of that parameter runs before
+//   the writer, and the writer reads it only at the element that it writes;
+// * reuse of an operand's arena range by a result, under the same condition;
+// * arena offsets: largest buffers first, each at the smallest gap that fits
+//   among the buffers that live at the same time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "WriteOver.h"
+
+#include "torch_ltc/Kernels/BufferPlan.h"
+#include "torch_ltc/Kernels/Passes.h"
+#include "torch_ltc/Kernels/Program.h"
+
+#include <climits>
+
+namespace mlir::torch_ltc {
+#define GEN_PASS_DEF_PLANBUFFERS
+#include "torch_ltc/Kernels/Passes.h.inc"
+} // namespace mlir::torch_ltc
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+namespace {
+
+/// An arena range before it has an offset.
+struct LiveRange {
+  int64_t bytes;
+  int begin, end; ///< command numbers, both included
+  int64_t offset = -1;
+};
+
+/// A whole buffer.
+struct Storage {
+  enum Kind { Parameter, Constant, Output, Arena } kind;
+  /// Of the function's argument, the output or the range.
+  unsigned number = 0;
+};
+
+class Planner {
+public:
+  explicit Planner(func::FuncOp program)
+      : program(program), symbols(program->getParentOfType<ModuleOp>()) {}
+
+  /// Writes the plan to the program's attributes.
+  LogicalResult run() {
+    for (BlockArgument argument : program.getArguments())
+      storages[argument] = {Storage::Parameter, argument.getArgNumber()};
+    if (failed(numberCalls()))
+      return failure();
+    placeParts();
+    findLastReads();
+    placeOutputs();
+    placeTemporaries();
+    assignOffsets();
+    annotate();
+    return success();
+  }
+
+private:
+  LogicalResult numberCalls() {
+    for (Operation &op : program.getBody().front().without_terminator()) {
+      switch (getRole(&op)) {
+      case OpRole::Call:
+        callNumber[&op] = calls.size();
+        calls.push_back(&op);
+        break;
+      case OpRole::Constant:
+        storages[op.getResult(0)] = {Storage::Constant};
+        break;
+      case OpRole::View:
+        break;
+      default:
+        return op.emitOpError(
+            "is left in the program at the kernels stage, where only calls, "
+            "reshapes and constants may be");
+      }
+    }
+    return success();
+  }
+
+  /// Lets parts of joins be written where the join wants them: results of
+  /// calls that are a part of one join only and not an output by themselves.
+  void placeParts() {
+    DenseSet<Value> returned;
+    for (Value value : terminator()->getOperands())
+      returned.insert(rootOf(value).first);
+    for (Operation *call : calls) {
+      auto join = dyn_cast<ltc::JoinOp>(call);
+      if (!join)
+        continue;
+      firstWrite[join] = callNumber[join];
+      int64_t offset = 0;
+      for (Value part : join.getParts()) {
+        auto [root, before] = rootOf(part);
+        Operation *writer = root.getDefiningOp();
+        int64_t bytes = getTensorBytes(part.getType());
+        if (writer && callNumber.contains(writer) &&
+            !isa<ltc::JoinOp>(writer) && !returned.contains(root) &&
+            before == 0 && getTensorBytes(root.getType()) == bytes &&
+            partOfJoin.try_emplace(root, join.getWhole(), offset).second)
+          firstWrite[join] = std::min(firstWrite[join], callNumber[writer]);
+        offset += bytes;
+      }
+    }
+  }
+
+  /// The value whose memory `value` lies in, and the bytes before it.
+  std::pair<Value, int64_t> rootOf(Value value) {
+    auto [root, offset] = lookThroughViews(value);
+    auto part = partOfJoin.find(root);
+    if (part == partOfJoin.end())
+      return {root, offset};
+    auto [whole, before] = rootOf(part->second.first);
+    return {whole, offset + part->second.second + before};
+  }
+
+  void findLastReads() {
+    for (Operation *call : calls)
+      for (Value operand : call->getOperands())
+        lastRead[rootOf(operand).first] = callNumber[call];
+    for (Value returned : terminator()->getOperands())
+      lastRead[rootOf(returned).first] = INT_MAX;
+  }
+
+  Operation *terminator() { return program.getBody().front().getTerminator(); }
+
+  //===--------------------------------------------------------------------===//
+  // Outputs
+  //===--------------------------------------------------------------------===//
+
+  /// Updates of a parameter get its memory before any other output may: that
+  /// keeps a weight's memory with the weight.
+  void placeOutputs() {
+    outputs.resize(terminator()->getNumOperands());
+    auto values = llvm::enumerate(terminator()->getOperands());
+    for (auto [index, value] : values) {
+      auto updated =
+          program.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr);
+      Value root = isWholeResult(value) ? rootOf(value).first : Value();
+      if (!updated || !root || storages.contains(root))
+        continue;
+      BlockArgument argument = program.getArgument(updated.getInt());
+      if (Death death = deathOf(argument, root); death != Death::Later)
+        donate(argument, root, index, death);
+    }
+    for (auto [index, value] : values) {
+      if (outputs[index])
+        continue;
+      Value root = rootOf(value).first;
+      auto argument = dyn_cast<BlockArgument>(root);
+      // A parameter seen through a view is copied to the output: the caller
+      // takes a forwarded one for the parameter itself, shape and dtype
+      // included. So are constants, parts of values, and another output's.
+      outputs[index] = {Storage::Output, unsigned(index)};
+      if (argument && argument.getType() == value.getType() &&
+          isUnsigned(argument) == isUnsigned(index))
+        outputs[index] = storages[argument];
+      else if (isWholeResult(value) && !storages.contains(root))
+        placeResult(root, index);
+    }
+  }
+
+  bool isUnsigned(BlockArgument argument) {
+    return bool(program.getArgAttr(argument.getArgNumber(), kUnsignedAttr));
+  }
+  bool isUnsigned(unsigned result) {
+    return bool(program.getResultAttr(result, kUnsignedAttr));
+  }
+
+  /// Whether `value` is all of a call's result, maybe with another shape.
+  bool isWholeResult(Value value) {
+    auto [root, offset] = rootOf(value);
+    return root.getDefiningOp() && callNumber.contains(root.getDefiningOp()) &&
+           offset == 0 &&
+           getTensorBytes(root.getType()) == getTensorBytes(value.getType());
+  }
+
+  void placeResult(Value root, unsigned output) {
+    // A parameter that the writer itself reads is better than one that is only
+    // dead by then: the memory is in the cache.
+    for (Death wanted : {Death::AtWriter, Death::Before})
+      for (BlockArgument argument : program.getArguments())
+        if (deathOf(argument, root) == wanted)
+          return donate(argument, root, output, wanted);
+    storages[root] = *outputs[output];
+  }
+
+  /// When a parameter is last read, seen from the call that writes a result.
+  enum class Death { Before, AtWriter, Later };
+
+  /// `Later` also if the result can't lie in the parameter's memory.
+  Death deathOf(BlockArgument argument, Value result) {
+    // The parts of a join are written before it.
+    if (result.getDefiningOp<ltc::JoinOp>() ||
+        !program.getArgAttr(argument.getArgNumber(), kDonatableAttr) ||
+        donated.contains(argument) ||
+        getTensorBytes(argument.getType()) != getTensorBytes(result.getType()))
+      return Death::Later;
+    int writer = callNumber[result.getDefiningOp()];
+    auto read = lastRead.find(argument);
+    int last = read == lastRead.end() ? -1 : read->second;
+    if (last < writer && argument.getType() == result.getType())
+      return Death::Before;
+    return last == writer && canReuse(result, argument) ? Death::AtWriter
+                                                        : Death::Later;
+  }
+
+  void donate(BlockArgument argument, Value result, unsigned output,
+              Death death) {
+    donated.insert(argument);
+    if (death == Death::AtWriter)
+      recordAlias(cast<OpResult>(result), argument);
+    Storage storage = storages[argument]; // the insertion may move the entry
+    storages[result] = storage;
+    outputs[output] = storage;
+  }
+
+  /// Whether the call that defines `result` may write it over `operandRoot`.
+  bool canReuse(Value result, Value operandRoot) {
+    auto call = result.getDefiningOp<ltc::KernelCallOp>();
+    if (!call)
+      return false;
+    std::optional<unsigned> number = soleOperandIn(call, operandRoot);
+    if (!number)
+      return false;
+    // Another result may already lie there.
+    if (auto it = aliases.find(call); it != aliases.end())
+      if (llvm::is_contained(it->second, int64_t(*number)))
+        return false;
+    auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+    return writeOver.canWriteOver(kernel, *number,
+                                  cast<OpResult>(result).getResultNumber());
+  }
+
+  /// The operand that is all of `root`, if no other operand lies in it.
+  std::optional<unsigned> soleOperandIn(ltc::KernelCallOp call, Value root) {
+    std::optional<unsigned> number;
+    for (auto [index, operand] : llvm::enumerate(call.getArguments())) {
+      auto [operandRoot, offset] = rootOf(operand);
+      if (operandRoot != root)
+        continue;
+      if (number || offset != 0 ||
+          getTensorBytes(operand.getType()) != getTensorBytes(root.getType()))
+        return std::nullopt;
+      number = index;
+    }
+    return number;
+  }
+
+  void recordAlias(OpResult result, Value operandRoot) {
+    auto call = cast<ltc::KernelCallOp>(result.getOwner());
+    auto [entry, isNew] = aliases.try_emplace(
+        call, SmallVector<int64_t>(call.getNumResults(), -1));
+    entry->second[result.getResultNumber()] = *soleOperandIn(call, operandRoot);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Arena
+  //===--------------------------------------------------------------------===//
+
+  void placeTemporaries() {
+    for (auto [number, call] : llvm::enumerate(calls)) {
+      for (OpResult result : call->getResults()) {
+        if (storages.contains(result) || partOfJoin.contains(result) ||
+            isa<ltc::CheckBoundsOp>(call))
+          continue;
+        auto read = lastRead.find(result);
+        int end = read == lastRead.end() ? int(number) : read->second;
+        if (reuseOperand(result, number, end))
+          continue;
+        auto first = firstWrite.find(call);
+        int begin = first == firstWrite.end() ? int(number) : first->second;
+        storages[result] = {Storage::Arena, unsigned(ranges.size())};
+        ranges.push_back({getTensorBytes(result.getType()), begin, end});
+      }
+    }
+  }
+
+  /// Lets `result` take over the range of an operand that dies at its call.
+  bool reuseOperand(OpResult result, int number, int end) {
+    for (Value operand : result.getOwner()->getOperands()) {
+      Value root = rootOf(operand).first;
+      auto it = storages.find(root);
+      if (it == storages.end() || it->second.kind != Storage::Arena ||
+          lastRead.lookup(root) != number ||
+          getTensorBytes(root.getType()) != getTensorBytes(result.getType()) ||
+          !canReuse(result, root))
+        continue;
+      recordAlias(result, root);
+      Storage storage = it->second; // the insertion may move the entry
+      storages[result] = storage;
+      ranges[storage.number].end = end;
+      return true;
+    }
+    return false;
+  }
+
+  void assignOffsets() {
+    SmallVector<LiveRange *> bySize;
+    for (LiveRange &range : ranges)
+      bySize.push_back(&range);
+    llvm::stable_sort(
+        bySize, [](LiveRange *a, LiveRange *b) { return a->bytes > b->bytes; });
+    SmallVector<LiveRange *> placed; // by offset
+    for (LiveRange *range : bySize) {
+      range->offset = bestGap(*range, placed);
+      placed.insert(llvm::upper_bound(placed, range,
+                                      [](LiveRange *a, LiveRange *b) {
+                                        return a->offset < b->offset;
+                                      }),
+                    range);
+      arenaBytes = std::max(arenaBytes, endOf(*range));
+    }
+  }
+
+  static int64_t endOf(const LiveRange &range) {
+    return llvm::alignTo(range.offset + range.bytes, kBufferAlignment);
+  }
+
+  static int64_t bestGap(const LiveRange &range, ArrayRef<LiveRange *> placed) {
+    int64_t best = -1, bestSize = INT64_MAX, end = 0;
+    for (const LiveRange *other : placed) {
+      if (other->end < range.begin || range.end < other->begin)
+        continue;
+      int64_t gap = other->offset - end;
+      if (gap >= range.bytes && gap < bestSize) {
+        best = end;
+        bestSize = gap;
+      }
+      end = std::max(end, endOf(*other));
+    }
+    return best >= 0 ? best : end;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Attributes
+  //===--------------------------------------------------------------------===//
+
+  ltc::PlaceAttr placeIn(Storage storage, int64_t part) {
+    MLIRContext *context = program.getContext();
+    if (storage.kind == Storage::Parameter)
+      return ltc::PlaceAttr::getParameter(context, storage.number, part);
+    if (storage.kind == Storage::Output)
+      return ltc::PlaceAttr::getOutput(context, storage.number, part);
+    const LiveRange &range = ranges[storage.number];
+    return ltc::PlaceAttr::getArena(context, range.offset, part, range.bytes,
+                                    range.begin,
+                                    std::min<int64_t>(range.end, calls.size()));
+  }
+
+  void annotate() {
+    Builder builder(program.getContext());
+    for (Operation *call : calls) {
+      if (isa<ltc::CheckBoundsOp>(call))
+        continue; // its result is its operand
+      SmallVector<Attribute> places;
+      for (Value result : call->getResults()) {
+        auto [root, part] = rootOf(result);
+        places.push_back(placeIn(storages.at(root), part));
+      }
+      call->setAttr(kPlacesAttr, builder.getArrayAttr(places));
+      if (auto over = aliases.find(call); over != aliases.end())
+        call->setAttr(kAliasesAttr, builder.getDenseI64ArrayAttr(over->second));
+    }
+    for (auto [index, storage] : llvm::enumerate(outputs))
+      program.setResultAttr(index, kPlaceAttr, placeIn(*storage, 0));
+    program->setAttr(kArenaBytesAttr, builder.getI64IntegerAttr(arenaBytes));
+  }
+
+  func::FuncOp program;
+  SymbolTable symbols;
+  WriteOverAnalysis writeOver;
+  SmallVector<Operation *> calls;
+  DenseMap<Operation *, int> callNumber;
+  DenseMap<Value, int> lastRead;
+  /// Results that are written into a join's result, and the bytes before them.
+  DenseMap<Value, std::pair<Value, int64_t>> partOfJoin;
+  DenseMap<Operation *, int> firstWrite; ///< of joins
+  DenseSet<Value> donated;
+  /// Of values that aren't views or parts of joins.
+  DenseMap<Value, Storage> storages;
+  SmallVector<std::optional<Storage>> outputs;
+  SmallVector<LiveRange> ranges;
+  int64_t arenaBytes = 0;
+  /// For each kernel call that writes results over operands: for each result
+  /// the operand's number or -1.
+  DenseMap<Operation *, SmallVector<int64_t>> aliases;
+};
+
+class PlanBuffers : public torch_ltc::impl::PlanBuffersBase<PlanBuffers> {
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> program = findProgram(getOperation());
+    if (failed(program) || failed(Planner(*program).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace
