@@ -182,7 +182,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// At Functionalize: torch's own kernel, on the user's tensors.
+/// At Functionalize: torch's own kernel, on the user's tensors. Its results are
+/// waited for at once, which costs nothing: torch's way to wait for them later
+/// is a wrapper that the device's functional tensors can't be in (2.13).
 class FunctionalCollective final : public c10::OperatorKernel {
 public:
   explicit FunctionalCollective(c10::SafeKernelFunction previous)
@@ -194,9 +196,20 @@ public:
       return previous.callBoxed(op, keys, stack);
     at::AutoDispatchBelowADInplaceOrView below;
     op.callBoxedForDispatchKey(DispatchKey::CompositeExplicitAutograd, *stack);
+    Tensors results;
+    appendTensors(stack->back(), results);
+    for (const Tensor &result : results)
+      wait(result);
   }
 
 private:
+  static void wait(const Tensor &tensor) {
+    static const OperatorHandle op =
+        findOp({"_c10d_functional::wait_tensor", ""});
+    Stack stack = {tensor};
+    op.callBoxedForDispatchKey(DispatchKey::CompositeExplicitAutograd, stack);
+  }
+
   c10::SafeKernelFunction previous;
 };
 

@@ -5,10 +5,12 @@
 #include "device/lazy_device.h"
 #include "ir/node.h"
 #include "shape/strides.h"
+#include "tracer/subclass_calls.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/lazy/core/tensor_impl.h>
 
 #include <algorithm>
@@ -50,15 +52,6 @@ std::vector<std::shared_ptr<LiveSet>> &orphans() {
   return *sets;
 }
 
-/// Tensors that were written again moved to the end of the list; a stable order
-/// of the outputs keeps the graph's hash the same from step to step.
-void sortByAge(std::vector<TensorDataPtr> &tensors) {
-  std::sort(tensors.begin(), tensors.end(),
-            [](const TensorDataPtr &a, const TensorDataPtr &b) {
-              return a->unique_id < b->unique_id;
-            });
-}
-
 struct ThreadSet {
   std::shared_ptr<LiveSet> set = std::make_shared<LiveSet>();
   ThreadSet() {
@@ -76,6 +69,19 @@ struct ThreadSet {
 TensorDataPtr &effects() {
   static auto *tensor = new TensorDataPtr;
   return *tensor;
+}
+
+/// Effects first, so that collectives start before the step waits for one.
+/// Tensors that were written again moved to the end of the list; a stable order
+/// of the outputs keeps the graph's hash the same from step to step.
+void sortByAge(std::vector<TensorDataPtr> &tensors) {
+  auto age = [](const TensorDataPtr &tensor) {
+    return std::pair(tensor != effects(), tensor->unique_id);
+  };
+  std::sort(tensors.begin(), tensors.end(),
+            [&](const TensorDataPtr &a, const TensorDataPtr &b) {
+              return age(a) < age(b);
+            });
 }
 
 /// Access to the protected constructor: `LTCTensorImpl` copies the LazyTensor
@@ -327,10 +333,12 @@ bool torch_ltc::isPacked(const at::Tensor &tensor) {
 }
 
 at::Tensor torch_ltc::wrapIfOutside(at::Tensor tensor) {
-  if (!tensor.defined() ||
-      at::functionalization::impl::isFunctionalTensor(tensor) ||
-      c10::impl::tls_local_dispatch_key_set().excluded_.has(
-          c10::DispatchKey::Functionalize))
+  bool isInside = c10::impl::tls_local_dispatch_key_set().excluded_.has(
+      c10::DispatchKey::Functionalize);
+  if (isInsideTorchDispatch() && !c10::impl::dispatch_mode_enabled())
+    isInside = false; // what a tensor subclass asked for
+  if (!tensor.defined() || isInside ||
+      at::functionalization::impl::isFunctionalTensor(tensor))
     return tensor;
   return at::functionalization::impl::to_functional_tensor(tensor);
 }

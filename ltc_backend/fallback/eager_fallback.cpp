@@ -17,6 +17,7 @@
 #include "memory/blocking.h"
 #include "shape/strides.h"
 #include "source/source_location.h"
+#include "tracer/subclass_calls.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
 
@@ -425,5 +426,6 @@ void torch_ltc::runQuantizedFallback(const c10::OperatorHandle &op,
 
 void torch_ltc::fallbackKernel(const c10::OperatorHandle &op,
                                torch::jit::Stack *stack) {
-  runFallback(op, *stack, "not in the op table");
+  if (!isInsideTorchDispatch() || !callWithFunctionalization(op, stack))
+    runFallback(op, *stack, "not in the op table");
 }

@@ -27,6 +27,7 @@
 #include "tracer/boxed_kernels.h"
 #include "tracer/custom_ops.h"
 #include "tracer/fused_optimizers.h"
+#include "tracer/subclass_calls.h"
 #include "tracer/trace.h"
 
 #include <unordered_set>
@@ -43,6 +44,8 @@ public:
   explicit TraceKernel(const OpRecord &record) : record(record) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet, Stack *stack) {
+    if (isInsideTorchDispatch() && callWithFunctionalization(op, stack))
+      return;
     if (isFallbackForced(record.name))
       return runFallback(op, *stack, "forced");
     if (isRefusedByBackend(record.emitName))
@@ -59,6 +62,25 @@ public:
 
 private:
   const OpRecord &record;
+};
+
+/// Of views. A view that torch made of a fake tensor in its Meta kernel is a
+/// Meta tensor with the dispatch keys of the fake one's device (torch 2.13).
+class ViewKernel final : public c10::OperatorKernel {
+public:
+  explicit ViewKernel(const OpRecord &record) : onDevice(record) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    size_t numArguments = op.schema().arguments().size();
+    if (torch::jit::peek(*stack, 0, numArguments).toTensor().is_meta())
+      op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::Meta), stack);
+    else
+      onDevice(op, keys, stack);
+  }
+
+private:
+  TraceKernel onDevice;
 };
 
 /// Composite kernels that only call functional ops and views.
@@ -157,7 +179,8 @@ void registerOther(const OperatorHandle &op) {
     return;
   if (returnsView(op.schema()) && !isMutable(op.schema())) {
     if (const OpRecord *copy = copyRecord(name))
-      trace(op, *copy);
+      implement(op, c10::KernelFunction::makeFromBoxedFunctor(
+                        std::make_unique<ViewKernel>(*copy)));
     return;
   }
   if (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) &&
@@ -297,6 +320,7 @@ void registerRemaining() {
   registerViewInverses();
   registerMathBits();
   registerResizeToFormat();
+  registerSubclassCalls();
   registerCollectives();
   watchCustomOps();
 }

@@ -17,6 +17,8 @@ from torch_ltc import _backend
 from torch_ltc.step import mark_step, wait_device_ops
 
 __all__ = [
+    "Event",
+    "Stream",
     "current_device",
     "current_stream",
     "device",
@@ -43,6 +45,7 @@ __all__ = [
     "set_device",
     "set_rng_state",
     "set_rng_state_all",
+    "stream",
     "synchronize",
     "wait_device_ops",
 ]
@@ -112,8 +115,28 @@ def synchronize(device: Any = None) -> None:
     wait_device_ops()
 
 
-def current_stream(device: Any = None) -> None:
-    """There are no streams: steps run in order on one queue."""
+# There are no streams: steps run in order on one queue. FSDP wants their names.
+
+
+class Event(torch.cpu.Event):
+    def synchronize(self) -> None:
+        synchronize()
+
+
+class Stream(torch.cpu.Stream):
+    def record_event(self, event: Event | None = None) -> Event:
+        return event or Event()
+
+    def synchronize(self) -> None:
+        synchronize()
+
+
+def current_stream(device: Any = None) -> Stream:
+    return Stream()
+
+
+def stream(stream: Stream | None) -> AbstractContextManager:
+    return nullcontext()
 
 
 def get_device_name(device: Any = None) -> str:

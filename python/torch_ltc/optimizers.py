@@ -66,9 +66,15 @@ def _allow_counts_on_the_device() -> None:
     for name, module in list(sys.modules.items()):
         listed = getattr(module, "_get_capturable_supported_devices", None)
         if name.startswith("torch.optim.") and listed is not None:
-            module._get_capturable_supported_devices = functools.partial(
-                lambda listed, *args, **named: [*listed(*args, **named), "lazy"], listed
-            )
+            module._get_capturable_supported_devices = _with_lazy(listed)
+
+
+def _with_lazy(listed: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    # Compiled by TorchScript with torch.distributed.optim's functional optimizers.
+    def devices(supports_xla: bool = True) -> list[str]:
+        return listed(supports_xla) + ["lazy"]
+
+    return devices
 
 
 def _is_traced(optimizer: torch.optim.Adam) -> bool:

@@ -93,11 +93,16 @@ def _wrap_refused(name: str, original: Callable) -> Callable:
     @functools.wraps(original)
     def refuse(self: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
         if self.device.type == "lazy":
+            # FSDP gives memory back that it will fill again; it stays here.
+            if name == "resize_" and args[0] in (0, self.nbytes()):
+                return self
             raise RuntimeError(
                 f"UntypedStorage.{name} isn't there for a tensor on device 'lazy', "
                 "whose storage can't be written, resized or shared with other "
                 "processes: write to the tensor, or share a copy (x.cpu())."
             )
+        if name == "copy_" and args[0].device.type == "lazy":
+            args = (bindings().read_storage(args[0]).untyped_storage(), *args[1:])
         return original(self, *args, **kwargs)
 
     return refuse
