@@ -14,6 +14,7 @@ import checks
 import completion
 import environment
 import release
+import sanitize
 from environment import PYTHON
 from steps import ROOT, StepFailed, exclusive, say
 
@@ -27,6 +28,8 @@ Usage: ./dev COMMAND [ARGUMENTS]
                      (examples/train_digits.py; --help lists its options)
   test [--full] [SUITES] [-- ARGS]
                      all tests, or some of: {suites}
+  sanitize [address|thread] [--sample]
+                     the runtime's tests in builds with sanitizers
   bench [ARGS]       training steps of lazy and its peers
   python ARGS        the environment's Python with the package in it
   lint [--fix]       formatting, Python checks, house rules
@@ -121,6 +124,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     ),
     "python": _python,
     "lint": _lint,
+    "sanitize": sanitize.sanitize,
     "wheel": _wheel,
     "release": _release,
     "doctor": lambda arguments: _python(["-m", "torch_ltc.doctor", *arguments]),

@@ -26,11 +26,11 @@ def _torch_cmake_path() -> str:
     return answer.stdout.strip() + "/share/cmake"
 
 
-def configure_command(tests: bool = True) -> list[str]:
+def configure_command(tests: bool = True, folder: Path = BUILD) -> list[str]:
     prefixes = [_torch_cmake_path(), str(VENV)]  # the environment holds oneDNN
     return [
         str(VENV / "bin" / "cmake"),
-        "-G", "Ninja", "-S", str(ROOT), "-B", str(BUILD),
+        "-G", "Ninja", "-S", str(ROOT), "-B", str(folder),
         "-DCMAKE_BUILD_TYPE=Release",
         f"-DCMAKE_MAKE_PROGRAM={VENV / 'bin' / 'ninja'}",
         f"-DPython_EXECUTABLE={PYTHON}",
@@ -39,23 +39,27 @@ def configure_command(tests: bool = True) -> list[str]:
     ]  # fmt: skip
 
 
-def _configure() -> None:
-    if not (BUILD / "build.ninja").exists():
-        (ROOT / ".dev" / "stamps" / "configure").unlink(missing_ok=True)
-    command = configure_command()
-    advice = "the lines above name what CMake misses; 'rm -r build' starts afresh"
+def configure(
+    name: str = "configure", folder: Path = BUILD, options: Sequence[str] = ()
+) -> None:
+    if not (folder / "build.ninja").exists():
+        forget(name)
+    command = [*configure_command(folder=folder), *options]
+    advice = (
+        f"the lines above name what CMake misses; 'rm -r {folder.name}' starts afresh"
+    )
     variables = environment.environment() | NO_AUTOLOAD
     packages = ROOT / "requirements.txt"
     once(
-        "configure",
+        name,
         [*command, packages],
-        lambda: run_logged("configure", command, advice, variables),
+        lambda: run_logged(name, command, advice, variables),
     )
 
 
-def ninja(*targets: str, name: str = "build") -> None:
+def ninja(*targets: str, name: str = "build", folder: Path = BUILD) -> None:
     """Builds targets; prints nothing if there is nothing to do."""
-    command = [str(VENV / "bin" / "ninja"), "-C", str(BUILD)]
+    command = [str(VENV / "bin" / "ninja"), "-C", str(folder)]
     variables = environment.environment() | NO_AUTOLOAD
     dry = subprocess.run(
         [*command, "-n", *targets], capture_output=True, text=True, cwd=ROOT
@@ -125,7 +129,7 @@ def build() -> None:
     """All of it; what is done is not repeated."""
     prepare_environment()
     with exclusive("build"):
-        _configure()
+        configure()
         ninja()
         _install()
         _compile_python()

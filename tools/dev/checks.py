@@ -61,6 +61,13 @@ SUITES = [
         r"tests passed|tests failed|No tests were found",
     ),
     Suite(
+        "sanitize",
+        "a sample of the runtime's tests with AddressSanitizer and UBSan",
+        lambda: [sys.executable, str(ROOT / "tools" / "dev"), "sanitize", "address", "--sample"],
+        r"^\[  (PASSED|FAILED)  \]|ERROR: AddressSanitizer|runtime error:",
+        needs_build=False,
+    ),
+    Suite(
         "lowering",
         "lit tests of mlir_lowering/",
         lambda: [str(VENV / "bin" / "ninja"), "-C", "build", "check-mlir-lowering"],
