@@ -3,9 +3,11 @@ normal tensors on device `lazy`, which may take part in training later."""
 
 from __future__ import annotations
 
+import pytest
 import torch
 from semantics.comparison import compare
 from torch import nn
+from torch.nn import functional as F
 
 
 def test_models_run() -> None:
@@ -53,3 +55,23 @@ def test_training_goes_on_after_it() -> None:
         return [weight.grad]
 
     compare(program, torch.arange(6.0).reshape(3, 2))
+
+
+#: What PyTorch computes by writes through views of a new tensor, and by other ops.
+COMPOSITES = {
+    "circular padding": lambda x: F.pad(x, (1, 2, 1, 0), mode="circular"),
+    "circular padding of one dimension": lambda x: F.pad(x[0], (2, 1), mode="circular"),
+    "block_diag": lambda x: torch.block_diag(x[0, 0], x[0, 1]),
+    "repeat": lambda x: x.repeat(2, 1, 2, 1),
+    "fold": lambda x: F.fold(F.unfold(x, 2), (4, 5), 2),
+    "cov": lambda x: torch.cov(x[0, 0]),
+    "stft": lambda x: torch.stft(x.flatten(), 8, return_complex=True).abs(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPOSITES)
+def test_composite_ops_have_eagers_values(name: str) -> None:
+    x = torch.linspace(-1, 2, 40).reshape(1, 2, 4, 5)
+    with torch.inference_mode():
+        result = COMPOSITES[name](x.to("lazy"))
+        torch.testing.assert_close(result.cpu(), COMPOSITES[name](x))
