@@ -62,7 +62,7 @@ def test_nothing_heavy_is_imported() -> None:
 # What every `import torch` pays for, and may pay for: a module that isn't here
 # is to be imported when it is first used (torch_ltc/__init__.py).
 AT_IMPORT = {
-    "_C", "_autoload", "_backend", "accelerator", "argument_checks", "autocast", "config", "higher_order", "safetensors_files",
+    "_C", "_autoload", "_backend", "accelerator", "argument_checks", "autocast", "config", "fake_tensors", "higher_order", "safetensors_files",
     "interchange", "lazy_computation", "custom_ops", "device_module",
     "device_names", "formulas", "formulas_pooling", "formulas_random", "formulas_selection", "messages", "metrics", "modules",
     "naming", "nested_tensors", "optimizers", "saved_tensors", "scripted", "serialization", "step", "storages", "tied_parameters",

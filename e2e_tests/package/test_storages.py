@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch_ltc
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 VIEWS = {
     "a row": lambda x: x[1],
@@ -120,9 +121,6 @@ def test_storages_are_read_like_the_cpus() -> None:
     "call",
     [
         lambda x: x.untyped_storage().resize_(3),
-        lambda x: x.untyped_storage().fill_(0),
-        lambda x: x.untyped_storage().copy_(torch.ones(3).untyped_storage()),
-        lambda x: x.untyped_storage().__setitem__(0, 1),
         lambda x: x.share_memory_(),
         lambda x: nn.Linear(2, 2).to("lazy").share_memory(),
     ],
@@ -132,3 +130,112 @@ def test_what_storages_do_not_do(call) -> None:
     with pytest.raises(RuntimeError, match=r"lazy.*x\.cpu"):
         call(x)
     assert not x.is_shared() and x.tolist() == [1.0] * 3
+
+
+def _float_bytes(device: str) -> torch.UntypedStorage:
+    return torch.arange(4.0, device=device).untyped_storage()
+
+
+def _copied(device: str) -> object:
+    x = torch.ones(4, device=device)
+    x.untyped_storage().copy_(_float_bytes(device))
+    return x
+
+
+def _copied_across(device: str) -> object:
+    x, y = torch.ones(4, device=device), torch.ones(4)
+    x.untyped_storage().copy_(_float_bytes("cpu"))
+    y.untyped_storage().copy_(x.untyped_storage())
+    return x, y
+
+
+def _written_byte(device: str) -> object:
+    x = torch.zeros(2, dtype=torch.int32, device=device)
+    view = x[1:]
+    x.untyped_storage()[4] = 7
+    return x, view
+
+
+def _filled(device: str) -> object:
+    x = torch.ones(2, 2, device=device)
+    row = x[1]
+    x.untyped_storage().fill_(0)
+    return x, row
+
+
+def _set_to(*place) -> object:
+    def program(device: str) -> object:
+        base = torch.arange(6.0, device=device)
+        x = torch.zeros(2, device=device)
+        x.set_(base.untyped_storage(), *place)
+        x.add_(1)
+        base.mul_(10)
+        return x, base
+
+    return program
+
+
+def _set_to_typed(device: str) -> object:
+    base = torch.arange(3.0, device=device)
+    x = torch.zeros(1, device=device).set_(base.storage())
+    x += 1
+    return x, base, base.storage().tolist(), base.storage()[1]
+
+
+def _set_other_dtype(device: str) -> object:
+    base = torch.ones(2, device=device)
+    x = torch.empty(0, dtype=torch.int32, device=device).set_(base.untyped_storage())
+    before = x.clone()
+    x.zero_()
+    return before, x, base
+
+
+def _new(device: str) -> object:
+    storage = torch.UntypedStorage(8, device=device)
+    storage.fill_(1)
+    return storage.nbytes(), torch.empty(0, dtype=torch.int64, device=device).set_(
+        storage
+    )
+
+
+def _resized_after(look) -> object:
+    """Python's storage object isn't a view of the tensor."""
+
+    def program(device: str) -> object:
+        x, y = (torch.empty(0, device=device) for _ in range(2))
+        look(x), look(y)
+        torch.abs(torch.arange(4.0, device=device).view(2, 2) - 2, out=x)
+        return x, y.resize_(3).zero_()
+
+    return program
+
+
+STORAGES = {
+    "copied": _copied,
+    "copied across": _copied_across,
+    "a byte": _written_byte,
+    "filled": _filled,
+    "set": _set_to(),
+    "set to a part": _set_to(1, (2, 2), (1, 2)),
+    "set to a row": _set_to(2, (3,)),
+    "set to a typed one": _set_to_typed,
+    "set, another dtype": _set_other_dtype,
+    "new": _new,
+    "resized after data_ptr": _resized_after(lambda x: x.data_ptr()),
+    "resized after storage": _resized_after(lambda x: x.untyped_storage()),
+    "resized after nbytes": _resized_after(lambda x: x.untyped_storage().nbytes()),
+    "lazy clone": lambda d: torch._lazy_clone(torch.arange(3.0, device=d)).add_(1),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("program", STORAGES.values(), ids=STORAGES)
+def test_storages_as_eager_has_them(program) -> None:
+    actual, expected = (tree_leaves(program(device)) for device in ("lazy", "cpu"))
+    for a, e in zip(actual, expected, strict=True):
+        assert type(a) is type(e)
+        if not isinstance(e, torch.Tensor):
+            assert a == e
+            continue
+        assert (a.shape, a.stride(), a.storage_offset()) == (e.shape, e.stride(), e.storage_offset())  # fmt: skip
+        torch.testing.assert_close(a.cpu(), e)

@@ -1,5 +1,5 @@
-"""torch.inference_mode: models, views of normal tensors, writes. Its results are
-normal tensors on device `lazy`, which may take part in training later."""
+"""torch.inference_mode: models, views, writes; which tensors are inference tensors,
+and what eager refuses to do with them outside."""
 
 from __future__ import annotations
 
@@ -75,3 +75,78 @@ def test_composite_ops_have_eagers_values(name: str) -> None:
     with torch.inference_mode():
         result = COMPOSITES[name](x.to("lazy"))
         torch.testing.assert_close(result.cpu(), COMPOSITES[name](x))
+MADE_INSIDE = {
+    "moved": lambda x, d: torch.ones(3).to(d),
+    "op": lambda x, d: x * 2,
+    "reduction": lambda x, d: x.sum(),
+    "list": lambda x, d: x.clone().split(1)[0],
+    "view of one": lambda x, d: (x * 2)[1:],
+    "fallback": lambda x, d: torch.special.bessel_j0(x),
+    "clone": lambda x, d: x.clone(),
+    "written": lambda x, d: (x * 2).add_(1),
+    "complex": lambda x, d: torch.complex(x, x).conj(),
+    "view": lambda x, d: x[1:],
+    "detach": lambda x, d: x.detach(),
+    "reshape": lambda x, d: x.reshape(1, 3),
+    "itself, written": lambda x, d: x.add_(1),
+    "view, written": lambda x, d: x[1:].add_(1),
+}
+
+
+def _inside(name: str, device: str) -> torch.Tensor:
+    x = torch.arange(3.0).to(device)
+    with torch.inference_mode():
+        return MADE_INSIDE[name](x, device)
+
+
+@pytest.mark.parametrize("name", MADE_INSIDE)
+def test_what_is_an_inference_tensor(name: str) -> None:
+    cpu, lazy = _inside(name, "cpu"), _inside(name, "lazy")
+    assert lazy.is_inference() == cpu.is_inference()
+    torch.testing.assert_close(lazy.cpu(), cpu.clone())
+    assert (lazy * 1).is_inference() == (cpu * 1).is_inference()
+    assert lazy.view(-1).is_inference() == cpu.view(-1).is_inference()
+    with torch.inference_mode():
+        assert lazy.view_as(lazy).is_inference() == cpu.view_as(cpu).is_inference()
+
+
+OUTSIDE = {
+    "saved for backward": lambda x: x * torch.ones_like(x).requires_grad_(),
+    "written": lambda x: x.add_(1),
+    "filled": lambda x: x.zero_(),
+    "requires_grad": lambda x: x.requires_grad_(),
+    "version": lambda x: x._version,
+    "out": lambda x: torch.add(torch.ones_like(x), 1, out=x),
+    "used without a gradient": lambda x: (x * 2).sum(),
+    "added": lambda x: x + torch.ones_like(x).requires_grad_(),
+}
+
+
+@pytest.mark.parametrize("use", OUTSIDE.values(), ids=OUTSIDE)
+def test_outside(use) -> None:
+    answers = []
+    for device in ("cpu", "lazy"):
+        x = _inside("op", device)
+        try:
+            answers.append(use(x).tolist())
+        except RuntimeError as error:
+            answers.append(str(error)[:60])
+    assert answers[1] == answers[0]
+
+
+def test_normal_views_stay_usable() -> None:
+    """A base that was written through a view in the mode trains afterwards."""
+
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        base = x.clone()
+        with torch.inference_mode():
+            view = base[1:]
+            view.mul_(2)
+            view.sum()
+        other = base.view(-1)
+        weight = torch.ones_like(base).requires_grad_()
+        (weight * base).sum().backward()
+        other.add_(1)
+        return [base, other, weight.grad]
+
+    compare(program, torch.arange(6.0).reshape(3, 2))

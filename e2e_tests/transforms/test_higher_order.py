@@ -83,7 +83,7 @@ def test_gradients(program: Callable) -> None:
     _compare(gradients["lazy"], gradients["cpu"])
 
 
-@pytest.mark.parametrize("device", ["cpu"])
+@pytest.mark.parametrize("device", ["cpu", "lazy"])
 @pytest.mark.parametrize("program", ALL.values(), ids=ALL)
 def test_compiled(program: Callable, device: str) -> None:
     torch._dynamo.reset()

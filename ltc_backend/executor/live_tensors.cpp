@@ -279,12 +279,12 @@ void torch_ltc::onSecondThread(void (*hook)()) { secondThreadHook = hook; }
 
 at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
   [[maybe_unused]] static const bool isFirst = callFirstTensorHook();
-  // The wrapper of an inference tensor is refused as a view of a normal tensor
-  // (torch 2.13): not even nn.Linear would run in inference mode. What these
-  // tensors hold is normal; in that mode their wrappers have no version
-  // counter.
+  // Below the kernels of ADInplaceOrView, which normal tensors alone have,
+  // results are views of these or are written to them.
   std::optional<c10::InferenceMode> normal;
-  if (c10::InferenceMode::is_enabled())
+  if (c10::InferenceMode::is_enabled() &&
+      c10::impl::tls_is_dispatch_key_excluded(
+          c10::DispatchKey::ADInplaceOrView))
     normal.emplace(false);
   at::Tensor tensor =
       torch::lazy::CreateAtenFromLtcTensor(LazyTensorMaker(std::move(data)));

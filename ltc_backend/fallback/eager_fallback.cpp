@@ -9,9 +9,10 @@
 #include "events/metrics.h"
 #include "events/op_counters.h"
 #include "events/op_error.h"
+#include "executor/inference_tensors.h"
 #include "executor/live_tensors.h"
 #include "executor/step_executor.h"
-#include "fallback/quantized_tensors.h"
+#include "fallback/shared_layouts.h"
 #include "fallback/sparse_tensors.h"
 #include "ir/op_record.h"
 #include "memory/blocking.h"
@@ -43,7 +44,7 @@ void collectLazy(const IValue &value, std::vector<at::Tensor> &tensors) {
   auto add = [&](const at::Tensor &tensor) {
     if (!tensor.defined() || !tensor.device().is_lazy())
       return;
-    if (isQuantized(tensor)) // its memory is there
+    if (hasSharedLayout(tensor)) // its memory is there
       return;
     if (!isSparse(tensor))
       return tensors.push_back(tensor);
@@ -98,7 +99,7 @@ public:
     for (const SparseArgument &argument : sparse)
       if (argument.copy.is_same(result))
         return argument.original;
-    for (const auto &[original, alias] : quantized)
+    for (const auto &[original, alias] : sharing)
       if (alias.is_same(result))
         return original;
     return at::Tensor();
@@ -123,13 +124,13 @@ public:
     for (const SparseArgument &argument : sparse)
       if (argument.written)
         storeSparse(argument.original, argument.copy, argument.parts);
-    for (const auto &[original, alias] : quantized)
-      storeQuantized(original, alias);
+    for (const auto &[original, alias] : sharing)
+      storeShared(original, alias);
   }
 
   /// Those have no functional wrappers, and their ops come here without
   /// functionalisation.
-  bool hasOtherLayouts() const { return !sparse.empty() || !quantized.empty(); }
+  bool hasOtherLayouts() const { return !sparse.empty() || !sharing.empty(); }
 
 private:
   struct SparseArgument {
@@ -161,20 +162,20 @@ private:
     return sparse.back().copy;
   }
 
-  at::Tensor quantizedToCpu(const at::Tensor &tensor) {
+  at::Tensor sharedToCpu(const at::Tensor &tensor) {
     if (!tensor.device().is_lazy())
       return tensor;
-    for (const auto &[original, alias] : quantized)
+    for (const auto &[original, alias] : sharing)
       if (original.is_same(tensor))
         return alias;
-    return quantized.emplace_back(tensor, cpuQuantized(tensor)).second;
+    return sharing.emplace_back(tensor, sharedOnCpu(tensor)).second;
   }
 
   at::Tensor toCpu(const at::Tensor &tensor, bool written) {
     if (isSparse(tensor))
       return sparseToCpu(tensor, written);
-    if (isQuantized(tensor))
-      return quantizedToCpu(tensor);
+    if (hasSharedLayout(tensor))
+      return sharedToCpu(tensor);
     TensorDataPtr data = tensorDataOf(tensor);
     if (!data)
       return tensor;
@@ -200,7 +201,7 @@ private:
   std::vector<std::pair<at::Tensor, at::Tensor>> writtenTensors;
   std::vector<at::Tensor> shared;
   std::vector<SparseArgument> sparse;
-  std::vector<std::pair<at::Tensor, at::Tensor>> quantized;
+  std::vector<std::pair<at::Tensor, at::Tensor>> sharing;
 };
 
 at::Tensor tensorToLazy(at::Tensor result, const CpuArguments &arguments,
@@ -214,8 +215,8 @@ at::Tensor tensorToLazy(at::Tensor result, const CpuArguments &arguments,
     return result;
   if (isSparse(result))
     return lazySparse(result);
-  if (isQuantized(result))
-    return lazyQuantized(result);
+  if (hasSharedLayout(result))
+    return sharedOnLazy(result);
   if (result._is_zerotensor()) // has no memory
     result = at::zeros(result.sizes(), result.options());
   bool shares = arguments.sharesMemory(result);
@@ -259,19 +260,16 @@ void checkLayout(const IValue &result, const std::string &opName) {
   if (!result.isTensor() || !result.toTensor().defined())
     return;
   const at::Tensor &tensor = result.toTensor();
-  const char *layout = tensor.is_nested()                ? "nested"
-                       : tensor.layout() == c10::kMkldnn ? "oneDNN"
-                                                         : nullptr;
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      !layout, opName, " gives a tensor of ", layout ? layout : "",
-      " layout, which device 'lazy' doesn't have: call it on the CPU "
-      "(x.cpu()).",
-      opSuffix(opName));
+  TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() != c10::kMkldnn, opName,
+                              " gives a tensor of oneDNN layout, which device "
+                              "'lazy' doesn't have: call "
+                              "it on the CPU (x.cpu()).",
+                              opSuffix(opName));
 }
 
 bool isOfOtherLayout(const IValue &value) {
   return value.isTensor() &&
-         (isSparse(value.toTensor()) || isQuantized(value.toTensor()));
+         (isSparse(value.toTensor()) || hasSharedLayout(value.toTensor()));
 }
 
 /// Ops that take tensors of the CPU beside those of any device: indices,
@@ -343,6 +341,8 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   const c10::FunctionSchema &schema = op.schema();
   size_t numArguments = schema.arguments().size();
   size_t begin = stack.size() - numArguments;
+  ModeOfResults mode(row.op, schema.name().ends_with("_copy"),
+                     torch::jit::last(stack, numArguments));
   std::vector<at::Tensor> lazyTensors;
   for (size_t i = 0; i < numArguments; ++i)
     collectLazy(stack[begin + i], lazyTensors);
@@ -419,9 +419,16 @@ void torch_ltc::runSparseFallback(const c10::OperatorHandle &op,
   run(op, stack, "of a sparse tensor", &runByLayout);
 }
 
-void torch_ltc::runQuantizedFallback(const c10::OperatorHandle &op,
-                                     torch::jit::Stack &stack) {
-  run(op, stack, "of a quantised tensor", &runByLayout);
+void torch_ltc::runSharedFallback(const c10::OperatorHandle &op,
+                                  torch::jit::Stack &stack) {
+  size_t begin = stack.size() - op.schema().arguments().size();
+  bool isNested = std::any_of(
+      stack.begin() + ptrdiff_t(begin), stack.end(), [](const IValue &value) {
+        return value.isTensor() && value.toTensor().defined() &&
+               value.toTensor().is_nested();
+      });
+  run(op, stack, isNested ? "of a nested tensor" : "of a quantised tensor",
+      &runByLayout);
 }
 
 void torch_ltc::fallbackKernel(const c10::OperatorHandle &op,

@@ -33,9 +33,8 @@ void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
 /// sparse tensors.
 void runSparseFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
 
-/// The same of the quantised key.
-void runQuantizedFallback(const c10::OperatorHandle &op,
-                          torch::jit::Stack &stack);
+/// The same of quantised and nested tensors.
+void runSharedFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
 
 /// `runFallback` as a kernel for the dispatcher; the reason is that the op
 /// table has no row for the op.

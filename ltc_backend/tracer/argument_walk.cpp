@@ -96,14 +96,16 @@ void ArgumentWalk::visitTensor(const ArgumentSpec &spec,
                                const at::Tensor &tensor) {
   if (!tensor.defined())
     return attributes.none();
-  typeState = at::native::update_result_type_state(tensor, typeState);
-  if (tensor.device().is_lazy()) {
-    attributes.operand();
-    return addOperand(tensor);
-  }
-  if (tensor.dim() != 0 || !tensor.device().is_cpu())
+  bool isLazy = tensor.device().is_lazy();
+  if (!isLazy && (tensor.dim() != 0 || !tensor.device().is_cpu()))
     refuseCpuTensor(spec, tensor);
-  visitNumberTensor(tensor);
+  if (!isSupportedDType(tensor.scalar_type())) // some don't promote
+    return giveUp(dtypeObstacle(tensor.scalar_type()));
+  typeState = at::native::update_result_type_state(tensor, typeState);
+  if (!isLazy)
+    return visitNumberTensor(tensor);
+  attributes.operand();
+  addOperand(tensor);
 }
 
 void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
@@ -157,9 +159,11 @@ void ArgumentWalk::visitTensorList(const ArgumentSpec &spec,
   for (const at::Tensor &tensor : tensors) {
     if (!tensor.defined())
       return giveUp("an undefined tensor in a list");
-    typeState = at::native::update_result_type_state(tensor, typeState);
     if (!tensor.device().is_lazy())
       refuseCpuTensor(spec, tensor);
+    if (!isSupportedDType(tensor.scalar_type()))
+      return giveUp(dtypeObstacle(tensor.scalar_type()));
+    typeState = at::native::update_result_type_state(tensor, typeState);
     addOperand(tensor);
   }
 }

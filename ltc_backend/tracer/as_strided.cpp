@@ -117,7 +117,10 @@ at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
   // Our kernel has hidden torch's for this device; it is the same for all.
   torch::jit::Stack stack{base, IValue(size), IValue(stride), IValue(offset)};
   op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, stack);
-  return std::move(stack.back()).toTensor();
+  at::Tensor view = std::move(stack.back()).toTensor();
+  if (view.is_conj() != self.is_conj())
+    view = at::_conj(view);
+  return view.is_neg() == self.is_neg() ? view : at::_neg_view(view);
 }
 
 /// Whether `tensor` is a view by records, of memory with its own dtype.

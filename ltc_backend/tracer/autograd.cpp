@@ -72,40 +72,11 @@ batchNormOut(const at::Tensor &input, const std::optional<at::Tensor> &weight,
   return {out, saveMean, saveInvstd};
 }
 
-/// torch's composite takes the source's storage, which has no memory here.
-at::Tensor &setToPart(at::Tensor &self, const at::Tensor &source,
-                      c10::SymInt offset, c10::SymIntArrayRef size,
-                      c10::SymIntArrayRef stride) {
-  TORCH_CHECK(source.is_contiguous(),
-              "passed in tensor to be used as storage must be contiguous");
-  c10::SymDimVector strides(stride.begin(), stride.end());
-  if (strides.empty()) {
-    strides.resize(size.size());
-    c10::SymInt step = 1;
-    for (size_t i = size.size(); i-- > 0; step = step * size[i])
-      strides[i] = step;
-  }
-  at::NoGradGuard quiet; // as a composite of writes without gradients
-  return self.set_(source.as_strided_symint(
-      size, strides, source.sym_storage_offset() + offset));
-}
-
-constexpr const char *noStorage =
-    "aten::set_: the storage of a tensor on device 'lazy' has no memory of its "
-    "own; pass the tensor instead: x.set_(tensor, offset, size, stride)";
-
-at::Tensor &setToStorage(at::Tensor &, at::Storage) {
-  TORCH_CHECK(false, noStorage);
-}
-
-at::Tensor &setToStoragePart(at::Tensor &, at::Storage, c10::SymInt,
-                             c10::SymIntArrayRef, c10::SymIntArrayRef) {
-  TORCH_CHECK(false, noStorage);
-}
-
-/// torch has no functional form of it to put in its place (torch 2.13).
+/// torch has no functional form of it to put in its place (torch 2.13). Its
+/// gradient reads what `self` was.
 at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
-  return self.copy_(at::polygamma(n, self));
+  return self.copy_(
+      at::polygamma(n, self.requires_grad() ? self.clone() : self));
 }
 
 /// torch's composite keeps the memory format of CPU tensors only.
@@ -292,10 +263,7 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
   library.impl("group_norm", TORCH_FN(groupNorm));
   library.impl("_native_batch_norm_legit.out", TORCH_FN(batchNormOut));
   library.impl("polygamma_", TORCH_FN(polygammaInPlace));
-  library.impl("set_.source_Tensor_storage_offset", TORCH_FN(setToPart));
-  library.impl("set_.source_Storage", TORCH_FN(setToStorage));
-  library.impl("set_.source_Storage_storage_offset",
-               TORCH_FN(setToStoragePart));
+  registerStorageViews(library);
   for (auto [out, functional] :
        {std::pair("out", ""), std::pair("out_tol_tensor", "tol_tensor"),
         std::pair("atol_rtol_float_out", "atol_rtol_float"),

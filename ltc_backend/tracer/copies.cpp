@@ -12,8 +12,10 @@
 #include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
 #include "tracer/trace.h"
+#include "tracer/wrapped_value.h"
 
 #include <ATen/Functions.h>
+#include <ATen/ops/detach_ops.h>
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -25,6 +27,14 @@ at::Tensor alias(const at::Tensor &self) {
   if (!isPacked(self))
     setGeometry(result, self.strides(), self.storage_offset());
   return result;
+}
+
+/// Fake tensors of this device (Python) are tensors of device `meta` with our
+/// dispatch key inside, which torch detaches.
+at::Tensor detach(const at::Tensor &self) {
+  return self.is_meta() ? at::_ops::detach::redispatch(
+                              c10::DispatchKeySet(c10::DispatchKey::Meta), self)
+                        : ::alias(self);
 }
 
 /// Gives `copy` the strides of a copy of `source`.
@@ -188,6 +198,7 @@ public:
                   torch::jit::Stack *stack) {
     std::optional<at::MemoryFormat> format =
         stack->back().toOptional<at::MemoryFormat>();
+    leavePythonStorage(torch::jit::peek(*stack, 0, 3).toTensor());
     previous.callBoxed(op, keys, stack);
     const at::Tensor &self = stack->back().toTensor();
     if (!format || !self.device().is_lazy() || self.dim() < 4)
@@ -210,7 +221,9 @@ void torch_ltc::registerCopyKernels(torch::Library &library) {
   library.impl("_copy_from_and_resize", TORCH_FN(copyFromAndResize));
   library.impl("_to_copy", TORCH_FN(toCopy));
   library.impl("clone", TORCH_FN(cloneKernel));
+  library.impl("detach", TORCH_FN(detach));
   library.impl("detach_copy", TORCH_FN(alias));
+  library.impl("_lazy_clone", TORCH_FN(alias));
   library.impl("alias_copy", TORCH_FN(alias));
   library.impl("lift_fresh_copy", TORCH_FN(alias));
   library.impl("lift", TORCH_FN(lift));

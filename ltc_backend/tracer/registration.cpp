@@ -308,12 +308,11 @@ void registerRemaining() {
   registerFusedOptimizers();
   registerAutocastKernels(ops);
   registerSparseFallbacks(ops);
-  registerQuantizedFallbacks(ops);
+  registerSharedFallbacks(ops);
   registerOutKernels(ops);
   registerInPlaceKernels(ops);
   registerOverlapChecks();
   registerShapesInPlace();
-  registerRefusedFallbacks();
   registerMetaShortcuts();
   registerViewErrors();
   registerAsStridedOfMemory();
@@ -333,8 +332,7 @@ void torch_ltc::registerFirstKernels() {
   registerCopyKernels(*kernels);
   registerFactoryKernels(*kernels);
   registerSparseLayouts();
-  registerQuantizedFactories();
-  registerRefusedLayouts();
+  registerSharedFactories();
   for (const char *name : byDevice) {
     auto op = torch::jit::parseName("aten::" + std::string(name));
     registerUnderModes(op);

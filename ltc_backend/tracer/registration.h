@@ -44,6 +44,7 @@ void registerReinterpretingViews();
 void registerResizeToFormat();
 /// At AutogradLazy.
 void registerAutogradKernels(torch::Library &library);
+void registerStorageViews(torch::Library &library);
 void registerForeachKernels(const AtenOps &ops);
 void registerAsStridedAutograd(torch::Library &library);
 /// Long attention as one op; see attention.cpp.
@@ -66,13 +67,13 @@ void registerAutocastKernels(const AtenOps &ops);
 /// Of sparse tensors: what makes and moves them, and all other ops.
 void registerSparseLayouts();
 void registerSparseFallbacks(const AtenOps &ops);
-/// Of quantised tensors: what makes and moves them, and all other ops.
-void registerQuantizedFactories();
-void registerQuantizedFallbacks(const AtenOps &ops);
-/// Of tensors that the device doesn't have (nested): what makes them, and all
-/// that may meet them.
-void registerRefusedLayouts();
-void registerRefusedFallbacks();
+/// Of quantised and nested tensors: what makes and moves them, and all other
+/// ops.
+void registerSharedFactories();
+void registerSharedFallbacks(const AtenOps &ops);
+/// For tensors that functionalisation doesn't model, when there is a first one;
+/// see passed_functionalization.cpp.
+void registerPassedFunctionalization();
 /// Of an op that may return a first tensor of the device; see
 /// dispatch_modes.cpp.
 void registerUnderModes(const c10::OperatorName &op);

@@ -7,7 +7,7 @@
 
 #include "executor/step_executor.h"
 #include "fallback/eager_fallback.h"
-#include "fallback/quantized_tensors.h"
+#include "fallback/shared_layouts.h"
 #include "fallback/sparse_tensors.h"
 #include "tracer/boxed_kernels.h"
 #include "tracer/registration.h"
@@ -175,7 +175,7 @@ struct WriteSparse final : Around {
     size_t begin = stack->size() - op.schema().arguments().size();
     const IValue &self = (*stack)[begin];
     if (!isLazy(self) ||
-        !(isSparse(self.toTensor()) || isQuantized(self.toTensor())))
+        !(isSparse(self.toTensor()) || hasSharedLayout(self.toTensor())))
       return previous.callBoxed(op, keys, stack);
     for (size_t i = begin; i < stack->size(); ++i)
       unwrap((*stack)[i]);

@@ -6,6 +6,7 @@
 #include "events/metrics.h"
 #include "events/op_counters.h"
 #include "events/op_error.h"
+#include "executor/inference_tensors.h"
 #include "executor/live_tensors.h"
 #include "executor/repeated_trace.h"
 #include "executor/step_executor.h"
@@ -118,6 +119,7 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
   noteNewCustomOps();
   ArgumentWalk walk(record, arguments);
   StrideRule rule = record.strideRule;
+  ModeOfResults mode(record.name, rule == StrideRule::View, arguments);
   bool isInPlace = std::exchange(inPlaceRecord, nullptr) == &record;
   if (isInPlace)
     rule = StrideRule::LikeSelf;

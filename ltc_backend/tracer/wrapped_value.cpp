@@ -45,6 +45,20 @@ torch_ltc::ViewRecords torch_ltc::replaceViewRecords(const at::Tensor &tensor,
   return records;
 }
 
+void torch_ltc::leavePythonStorage(const at::Tensor &tensor) {
+  if (!tensor.device().is_lazy() ||
+      !functionalization::isFunctionalTensor(tensor) ||
+      !functionalization::isBaseTensor(tensor))
+    return;
+  const c10::Storage &storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
+  if (storage.use_count() != 2 ||
+      !storage.unsafeGetStorageImpl()->pyobj_slot()->load_pyobj())
+    return;
+  functionalization::sync(tensor);
+  functionalization::unsafeGetFunctionalWrapper(tensor)
+      ->_unsafe_reset_storage();
+}
+
 at::Tensor torch_ltc::wholeMemory(const at::Tensor &view) {
   auto *wrapper = functionalization::unsafeGetFunctionalWrapper(view);
   at::Tensor whole(wrapper->shallow_copy_and_detach(

@@ -54,6 +54,11 @@ using ViewRecords =
 /// Lets a wrapper see its memory by other views; returns those of before.
 ViewRecords replaceViewRecords(const at::Tensor &tensor, ViewRecords records);
 
+/// Before a tensor is resized beyond its memory: gives it a memory of its own
+/// if nothing but a storage object of Python shares the one that it has, since
+/// torch takes that object for a view (torch 2.13).
+void leavePythonStorage(const at::Tensor &tensor);
+
 /// A wrapper that shares the memory of `view` and sees all of it.
 at::Tensor wholeMemory(const at::Tensor &view);
 

@@ -221,6 +221,7 @@ private:
 /// Gives `tensor` the sizes and strides of `value`, within its memory if others
 /// see that.
 void resizeFor(const Tensor &tensor, const Tensor &value) {
+  leavePythonStorage(tensor);
   bool isBase = functional::isBaseTensor(tensor);
   if (isBase && tensor.storage().use_count() == 1)
     return; // becomes the value as it is

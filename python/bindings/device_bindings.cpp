@@ -11,6 +11,7 @@
 #include "tracer/assumed_truths.h"
 #include "tracer/autocast.h"
 #include "tracer/custom_ops.h"
+#include "tracer/registration.h"
 
 #include "torch_ltc-c/runtime.h"
 
@@ -60,6 +61,7 @@ void torch_ltc::bindDevice(py::module_ &module) {
   module.def("is_initialized", &isInitialized);
   module.def("is_in_bad_fork", [] { return isWorkerMissing.load(); });
   module.def("build_info", &buildInfo);
+  module.def("pass_functionalization", &registerPassedFunctionalization);
   module.def("load_compiler", &loadCompiler, NoGil());
   module.def("register_new_custom_ops", &registerNewCustomOps);
   module.def("is_our_kernel_at_functionalize", [](const std::string &name) {

@@ -77,6 +77,7 @@ def _connect() -> None:
         device_names,
         distributed,
         distribution_checks,
+        fake_tensors,
         formulas,
         higher_order,
         interchange,
@@ -104,6 +105,7 @@ def _connect() -> None:
     nested_tensors.install()
     formulas.install()
     saved_tensors.install()
+    fake_tensors.install()
     higher_order.install()
     scripted.install()
     custom_ops.install()

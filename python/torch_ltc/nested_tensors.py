@@ -1,7 +1,9 @@
-"""Nested tensors aren't made on device lazy, and one sentence says so.
+"""Nested tensors of device lazy.
 
-PyTorch's own constructors don't ask the device's kernels first (torch 2.13): a
-strided one ends in an internal assertion, a jagged one in a crash.
+Strided ones are made on the CPU and moved: their constructor (torch 2.13) asserts that it
+knows the device. Jagged ones are refused: the offsets' symbolic size isn't one that
+functionalisation counts with. The first wrapper subclass of the device makes ops go around
+functionalisation for subclasses.
 """
 
 from __future__ import annotations
@@ -16,49 +18,86 @@ from torch.nested._internal import nested_tensor as jagged
 from torch_ltc._backend import bindings
 
 
+def _is_lazy_device(value: str | torch.device) -> bool:
+    return str(value).partition(":")[0] == "lazy"
+
+
 def _is_lazy(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
         return value.device.type == "lazy"
     if isinstance(value, (list, tuple)):
-        return any(isinstance(v, torch.Tensor) and _is_lazy(v) for v in value)
-    return isinstance(value, (str, torch.device)) and (
-        torch.device(value).type == "lazy"
-    )
+        return any(map(_is_lazy, value))
+    return isinstance(value, (str, torch.device)) and _is_lazy_device(value)
 
 
 def _refuse(name: str) -> None:
     line = bindings().current_line()
     raise NotImplementedError(
-        f"Device 'lazy' has no nested tensors, so {name} can't make one there: pad the "
-        "sequences instead (torch.nn.utils.rnn.pad_sequence), or keep nested tensors "
-        "on the CPU and move dense results with .to('lazy')"
+        f"Device 'lazy' has no jagged nested tensors, so {name} can't make one there: "
+        "use layout=torch.strided, pad the sequences (torch.nn.utils.rnn.pad_sequence), "
+        "or keep nested tensors on the CPU and move dense results with .to('lazy')"
         + (f" (at {line})." if line else ".")
     )
 
 
-def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """`device` decides where it is given, else the first argument."""
-
+def _wrap_jagged(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def make(source: Any, *args: Any, **kwargs: Any) -> Any:
-        device = kwargs.get("device")
-        if _is_lazy(source if device is None else device):
-            _refuse(name)
+        if _is_lazy(source):
+            _refuse("torch.nested")
         return function(source, *args, **kwargs)
 
     return make
 
 
+def _on_cpu(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_on_cpu(v) for v in value]
+    return value.cpu() if isinstance(value, torch.Tensor) else value
+
+
+def _wrap_strided(original: Callable[..., Any], is_new: bool) -> Callable[..., Any]:
+    """`device` decides where it is given, else the first argument. A new one is a
+    leaf, and takes part in no gradient of what it was made of."""
+
+    @functools.wraps(original)
+    def make(source: Any, *args: Any, **kwargs: Any) -> Any:
+        device = kwargs.get("device")
+        is_jagged = kwargs.get("layout") is torch.jagged
+        if not _is_lazy(source if device is None else device):
+            return original(source, *args, **kwargs)
+        if is_jagged:
+            _refuse(f"torch.nested.{original.__name__}")
+        kwargs["device"] = torch.device("cpu")
+        requires_grad = kwargs.pop("requires_grad", False)
+        made = original(_on_cpu(source), *args, **kwargs).to("lazy")
+        return made.detach().requires_grad_(requires_grad) if is_new else made
+
+    return make
+
+
+def _wrap_subclass(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def make_wrapper_subclass(*args: Any, **kwargs: Any) -> Any:
+        given = (*args, kwargs.get("device"))
+        if any(
+            isinstance(v, (str, torch.device)) and _is_lazy_device(v) for v in given
+        ):
+            bindings().pass_functionalization()
+        return original(*args, **kwargs)
+
+    return make_wrapper_subclass
+
+
 def install() -> None:
-    for name in ("nested_tensor", "as_nested_tensor"):
-        function = getattr(torch.nested, name)
-        setattr(torch.nested, name, _checked(function, f"torch.nested.{name}"))
+    nested: Any = torch.nested
+    nested.nested_tensor = _wrap_strided(nested.nested_tensor, is_new=True)
+    nested.as_nested_tensor = _wrap_strided(nested.as_nested_tensor, is_new=False)
     for name in (
         "nested_view_from_values_offsets",
         "nested_view_from_values_offsets_lengths",
     ):
-        setattr(jagged, name, _checked(getattr(jagged, name), "torch.nested"))
-    # What moves one to the device makes it here.
+        setattr(jagged, name, _wrap_jagged(getattr(jagged, name)))
     original = jagged.NestedTensor.__new__
 
     @functools.wraps(original)
@@ -68,3 +107,7 @@ def install() -> None:
         return original(cls, values, *args, **kwargs)
 
     jagged.NestedTensor.__new__ = staticmethod(new)
+    tensor: Any = torch.Tensor
+    tensor._make_wrapper_subclass = staticmethod(
+        _wrap_subclass(tensor._make_wrapper_subclass)
+    )

@@ -20,14 +20,11 @@ import torch
 
 from torch_ltc._backend import bindings
 
-#: Methods that write a storage, or hand its memory to others.
+#: Methods that change a storage's size, or hand its memory to others.
 _REFUSED = (
-    "__setitem__",
     "_share_fd_cpu_",
     "_share_filename_cpu_",
     "byteswap",
-    "copy_",
-    "fill_",
     "pin_memory",
     "resize_",
     "share_memory_",
@@ -98,14 +95,83 @@ def _wrap_refused(name: str, original: Callable) -> Callable:
                 return self
             raise RuntimeError(
                 f"UntypedStorage.{name} isn't there for a tensor on device 'lazy', "
-                "whose storage can't be written, resized or shared with other "
-                "processes: write to the tensor, or share a copy (x.cpu())."
+                "whose storage can't be resized or shared with other processes: "
+                "resize the tensor, or share a copy (x.cpu())."
             )
         if name == "copy_" and args[0].device.type == "lazy":
             args = (bindings().read_storage(args[0]).untyped_storage(), *args[1:])
         return original(self, *args, **kwargs)
 
     return refuse
+
+
+def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
+    """All of the storage's memory; what is written to it is written to the tensors."""
+    return torch.empty(0, dtype=torch.uint8, device="lazy").set_(storage)
+
+
+def _wrap_fill(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def fill_(self: torch.UntypedStorage, value: int) -> torch.UntypedStorage:
+        if self.device.type != "lazy":
+            return original(self, value)
+        _bytes_of(self).fill_(value)
+        return self
+
+    return fill_
+
+
+def _wrap_set_item(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def set_item(self: torch.UntypedStorage, index: Any, value: int) -> None:
+        if self.device.type != "lazy":
+            return original(self, index, value)
+        _bytes_of(self)[index] = value
+
+    return set_item
+
+
+def _wrap_copy(original: Callable) -> Callable:
+    """Between devices, too."""
+
+    @functools.wraps(original)
+    def copy_(
+        self: torch.UntypedStorage,
+        source: torch.UntypedStorage,
+        non_blocking: bool | None = None,
+    ) -> torch.UntypedStorage:
+        if "lazy" not in (self.device.type, source.device.type):
+            return original(self, source, non_blocking)
+        if self.nbytes() != source.nbytes():
+            raise RuntimeError("size does not match, self was "
+                               f"{self.nbytes()} bytes but src was {source.nbytes()} bytes")  # fmt: skip
+        if source.device.type == "lazy":
+            source = source.cpu()
+        data = torch.empty(0, dtype=torch.uint8).set_(source)
+        if self.device.type == "lazy":
+            _bytes_of(self).copy_(data)
+        else:
+            torch.empty(0, dtype=torch.uint8).set_(self).copy_(data)
+        return self
+
+    return copy_
+
+
+def _wrap_new(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def new(cls: type, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+        if device is None or torch.device(device).type != "lazy":
+            if device is not None:
+                kwargs["device"] = device
+            return original(cls, *args, **kwargs)
+        content = args[0] if args else 0
+        if isinstance(content, int):
+            made = torch.empty(content, dtype=torch.uint8, device="lazy")
+        else:
+            made = torch.tensor(list(content), dtype=torch.uint8, device="lazy")
+        return made.untyped_storage()
+
+    return new
 
 
 def _wrap_is_shared(original: Callable) -> Callable:
@@ -125,5 +191,9 @@ def install() -> None:
     storage.is_shared = _wrap_is_shared(storage.is_shared)
     for name in ("__getitem__", "clone", "cpu", "tolist"):
         setattr(storage, name, _wrap_reading(getattr(storage, name)))
+    storage.fill_ = _wrap_fill(storage.fill_)
+    storage.copy_ = _wrap_copy(storage.copy_)
+    storage.__setitem__ = _wrap_set_item(storage.__setitem__)
+    storage.__new__ = staticmethod(_wrap_new(storage.__new__))
     for name in _REFUSED:
         setattr(storage, name, _wrap_refused(name, getattr(storage, name)))

@@ -1,0 +1,166 @@
+"""Nested tensors on device `lazy`, and tensor subclasses that hold lazy tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from subprocesses import run_python
+from torch.testing._internal.two_tensor import TwoTensor
+from torch.utils._pytree import tree_leaves
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+LAYOUTS = [torch.strided]
+
+
+def _parts(device: str) -> list[torch.Tensor]:
+    return [
+        torch.arange(1.0, 4.0 * n + 1).reshape(n, 4).to(device) / 9 for n in (2, 3, 1)
+    ]
+
+
+def _nested(device: str, layout: torch.layout, **kwargs: Any) -> torch.Tensor:
+    return torch.nested.nested_tensor(_parts(device), layout=layout, **kwargs)
+
+
+def _dense(value: Any) -> list[Any]:
+    """What can be compared: parts of nested tensors, on the CPU."""
+    leaves: list[Any] = []
+    for leaf in tree_leaves(value):
+        if isinstance(leaf, TwoTensor):
+            leaves += [leaf.a.detach().cpu(), leaf.b.detach().cpu()]
+        elif isinstance(leaf, torch.Tensor):
+            parts = leaf.unbind() if leaf.is_nested else [leaf]
+            leaves += [part.detach().cpu() for part in parts]
+        else:
+            leaves.append(leaf)
+    return leaves
+
+
+def _same(actual: Any, expected: Any) -> None:
+    for a, e in zip(_dense(actual), _dense(expected), strict=True):
+        if isinstance(e, torch.Tensor):
+            torch.testing.assert_close(a, e)
+        else:
+            assert a == e
+
+
+def _attention(device: str, layout: torch.layout) -> Any:
+    x = _nested(device, layout)
+    heads = x.unflatten(-1, (2, 2)).transpose(1, 2)
+    return F.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2)
+
+
+PROGRAMS = {
+    "made": lambda d, layout: _nested(d, layout),
+    "made of CPU tensors": lambda d, layout: torch.nested.nested_tensor(
+        _parts("cpu"), layout=layout, device=d
+    ),
+    "moved": lambda d, layout: _nested("cpu", layout).to(d),
+    "moved back": lambda d, layout: _nested(d, layout).cpu() * 2,
+    "arithmetic": lambda d, layout: _nested(d, layout) * 2 + _nested(d, layout),
+    "of the same tensor": lambda d, layout: (lambda n: n.sin() * n - n)(_nested(d, layout)),
+    "softmax": lambda d, layout: _nested(d, layout).softmax(-1),
+    "layer norm": lambda d, layout: F.layer_norm(_nested(d, layout), (4,)),
+    "padded": lambda d, layout: _nested(d, layout).to_padded_tensor(-1.0),
+    "sizes": lambda d, layout: [part.shape for part in _nested(d, layout).unbind()],
+    "cast": lambda d, layout: _nested(d, layout).to(torch.float64),
+    "clone": lambda d, layout: _nested(d, layout).clone(),
+    "like": lambda d, layout: torch.ones_like(_nested(d, layout)),
+    "as_nested_tensor": lambda d, layout: torch.nested.as_nested_tensor(
+        _parts(d), layout=layout
+    ),
+    "properties": lambda d, layout: (
+        _nested(d, layout).is_nested, _nested(d, layout).dim(),
+        _nested(d, layout).layout, _nested(d, layout).device.type == d,
+    ),
+    "attention": _attention,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_nested_as_eager(program: Any, layout: torch.layout) -> None:
+    try:
+        expected = program("cpu", layout)
+    except (RuntimeError, NotImplementedError, ValueError) as error:
+        with pytest.raises(type(error)):
+            program("lazy", layout)
+        return
+    _same(program("lazy", layout), expected)
+
+
+JAGGED = {
+    "made": lambda: torch.nested.nested_tensor(_parts("lazy"), layout=torch.jagged),
+    "of CPU tensors": lambda: torch.nested.nested_tensor(
+        _parts("cpu"), layout=torch.jagged, device="lazy"
+    ),
+    "moved": lambda: _nested("cpu", torch.jagged).to("lazy"),
+    "of offsets": lambda: torch.nested.nested_tensor_from_jagged(
+        torch.ones(4, 4, device="lazy"), torch.tensor([0, 1, 4]).to("lazy")
+    ),
+}
+
+
+@pytest.mark.parametrize("make", JAGGED.values(), ids=JAGGED)
+def test_jagged_ones_are_refused(make: Any) -> None:
+    with pytest.raises(
+        NotImplementedError, match=r"jagged.*pad_seq.*test_nested\.py:\d+"
+    ):
+        make()
+    assert (torch.ones(2, device="lazy") + 1).tolist() == [2.0, 2.0]
+
+
+FIRST = """
+import torch, warnings
+import torch_ltc
+warnings.simplefilter("ignore")
+parts = [torch.ones(2), torch.ones(3)]
+made = torch.nested.nested_tensor(parts, layout=torch.{layout}, device="lazy")
+assert [part.tolist() for part in (made + 1).unbind()] == [[2.0] * 2, [2.0] * 3]
+"""
+
+
+@pytest.mark.parametrize("layout", ["strided"])
+def test_the_first_lazy_tensor_is_nested(layout: str) -> None:
+    run_python(FIRST.format(layout=layout))
+
+
+def _two(device: str) -> tuple[TwoTensor, torch.Tensor]:
+    x = torch.arange(6.0, device=device).reshape(2, 3)
+    return TwoTensor(x, x + 1), torch.ones(2, 3, device=device) * 2
+
+
+SUBCLASS = {
+    "both": lambda t, x: t + t,
+    "with a lazy tensor": lambda t, x: t * x,
+    "the other way": lambda t, x: x - t,
+    "views": lambda t, x: t[1:] * x[1:],
+    "a product": lambda t, x: F.linear(t, x),
+    "written": lambda t, x: t.add_(x),
+    "cat": lambda t, x: torch.cat([t, x]),
+    "sum": lambda t, x: t.sum() * x,
+    "where": lambda t, x: torch.where(x > 1, t, x),
+    "reshape": lambda t, x: t.t().reshape(-1) / x.view(-1),
+}
+
+
+@pytest.mark.parametrize("program", SUBCLASS.values(), ids=SUBCLASS)
+def test_subclasses_beside_lazy_tensors(program: Any) -> None:
+    actual, expected = program(*_two("lazy")), program(*_two("cpu"))
+    assert type(actual) is type(expected)
+    _same(actual, expected)
+
+
+def test_gradients_through_a_subclass() -> None:
+    gradients = []
+    for device in ("cpu", "lazy"):
+        t, x = _two(device)
+        x.requires_grad_()
+        (t * x).exp().sum().backward()
+        gradients.append(x.grad)
+    assert type(gradients[0]) is type(gradients[1])
+    _same(gradients[1], gradients[0])

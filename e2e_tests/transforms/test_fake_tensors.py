@@ -1,0 +1,71 @@
+"""Fake tensors of device `lazy`, and torch.compile of lazy tensors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+TENSORS = {
+    "plain": lambda d: torch.ones(3, 4, device=d),
+    "transposed": lambda d: torch.ones(3, 4, device=d).t(),
+    "part": lambda d: torch.ones(5, 4, device=d)[1:4, ::2],
+    "expanded": lambda d: torch.ones(3, 1, device=d).expand(3, 4),
+    "scalar": lambda d: torch.ones((), device=d, dtype=torch.int64),
+    "complex": lambda d: torch.ones(2, 2, dtype=torch.complex64, device=d),
+    "parameter": lambda d: nn.Linear(3, 4).to(d).weight,
+    "leaf": lambda d: torch.ones(2, device=d, requires_grad=True),
+}
+
+
+@pytest.mark.parametrize("make", TENSORS.values(), ids=TENSORS)
+def test_fake_of_a_tensor(make) -> None:
+    fake, cpu = (FakeTensorMode().from_tensor(make(d)) for d in ("lazy", "cpu"))
+    assert fake.device == torch.device("lazy", 0)
+    for name in ("shape", "dtype", "requires_grad", "is_leaf"):
+        assert getattr(fake, name) == getattr(cpu, name), name
+    assert fake.stride() == cpu.stride()
+    assert fake.storage_offset() == cpu.storage_offset()
+    assert fake._is_view() == cpu._is_view()
+    assert isinstance(fake, nn.Parameter) == isinstance(cpu, nn.Parameter)
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_make_fx(mode: str) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return (x @ x.t()).relu().sum(0)
+
+    x = torch.randn(3, 4)
+    traced = make_fx(program, tracing_mode=mode)(x.to("lazy"))
+    torch.testing.assert_close(traced(x.to("lazy")).cpu(), program(x))
+
+
+@pytest.mark.parametrize("backend", ["torch_ltc", "eager"])
+def test_compiled_training(backend: str) -> None:
+    """Without a graph break, and with eager's numbers."""
+    losses = {}
+    for device in ("cpu", "lazy"):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model = nn.Sequential(
+            nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 1)
+        ).to(device)  # fmt: skip
+        run = (
+            torch.compile(model, backend=backend, fullgraph=True)
+            if device == "lazy"
+            else model
+        )
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        losses[device] = []
+        for rows in (5, 5, 7):
+            optimizer.zero_grad()
+            loss = run(torch.randn(rows, 3).to(device)).square().mean()
+            loss.backward()
+            optimizer.step()
+            losses[device].append(loss.item())
+    torch._dynamo.reset()
+    torch.testing.assert_close(losses["lazy"], losses["cpu"], rtol=1e-4, atol=1e-5)

@@ -1,0 +1,106 @@
+"""Fake tensors of device lazy, which have sizes, strides and a device but no values.
+
+PyTorch's converter (2.13) knows how lazy tensors' functional wrappers are described, but
+refuses the device's name. TorchDynamo still gets the refusal for backends that have no such
+device, and leaves functions of lazy tensors to eager, which traces them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.meta_utils import MetaConverter
+
+#: Backends of torch.compile that run or trace the graph on the device it was made for.
+_BACKENDS = ("torch_ltc", "eager")
+
+
+def _is_convertible(tensor: Any) -> bool:
+    return (
+        isinstance(tensor, torch.Tensor)
+        and tensor.device.type == "lazy"
+        and not tensor.is_quantized
+        and not (
+            tensor._is_view() and tensor._base is not None and tensor._base.is_sparse
+        )
+        and _is_for_device()
+    )
+
+
+def _is_for_device() -> bool:
+    """Whether nothing compiles the function, or something that takes lazy tensors."""
+    if torch._guards.TracingContext.try_get() is None:
+        return True
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    backend = InstructionTranslator.current_tx().output.compiler_fn
+    return getattr(backend, "__name__", "") in _BACKENDS
+
+
+def _wrap_conversion(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def convert(
+        self: MetaConverter,
+        t: Any,
+        shape_env: Any = None,
+        *,
+        callback: Callable | None = None,
+        source: Any = None,
+        symbolic_context: Any = None,
+        trace: bool = True,
+    ) -> Any:
+        if not _is_convertible(t):
+            return original(
+                self,
+                t,
+                shape_env,
+                callback=callback,
+                source=source,
+                symbolic_context=symbolic_context,
+                trace=trace,
+            )
+        self.hit += 1
+        description = self.describer.describe_tensor(t, trace=False)
+        with contextlib.ExitStack() as modes:
+            modes.enter_context(torch._dispatch.python.suspend_functionalization())
+            if torch._C._functorch.peek_interpreter_stack() is not None:
+                modes.enter_context(
+                    torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack()
+                )
+            made = self.meta_tensor(
+                description,
+                shape_env,
+                callback or self._identity_callable,
+                source,
+                symbolic_context,
+            )
+        if type(t) is torch.nn.Parameter:
+            made._is_param = True
+        if getattr(t, "_is_buffer", False):
+            made._is_buffer = True
+            made.persistent = getattr(t, "persistent", True)
+        return made
+
+    return convert
+
+
+def _wrap_new(original: Callable) -> Callable:
+    """Real ones are on 'lazy:0' wherever 'lazy' was asked for."""
+
+    @functools.wraps(original)
+    def new(cls: type, mode: Any, elem: Any, device: Any, *args: Any, **kwargs: Any):
+        if torch.device(device).type == "lazy":
+            device = torch.device("lazy", 0)
+        return original(cls, mode, elem, device, *args, **kwargs)
+
+    return new
+
+
+def install() -> None:
+    MetaConverter.__call__ = _wrap_conversion(MetaConverter.__call__)  # type: ignore[method-assign]
+    FakeTensor.__new__ = staticmethod(_wrap_new(FakeTensor.__new__))  # type: ignore[method-assign]
