@@ -67,7 +67,7 @@ def test_peft(tier: str, tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("tier", ["compile"])
+@pytest.mark.parametrize("tier", TIERS)
 def test_diffusers(tier: str, tmp_path: Path) -> None:
     diffusers = pytest.importorskip("diffusers")
 

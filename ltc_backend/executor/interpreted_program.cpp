@@ -158,6 +158,19 @@ bool readsMemory(const OpRecord &record) {
   return record.name.starts_with("aten::as_strided");
 }
 
+/// Of strides these read wrong elements or refuse; other kernels know them.
+bool wantsContiguous(const OpRecord &record) {
+  return record.family == Family::normalization ||
+         record.family == Family::loss || record.family == Family::embedding ||
+         record.name.find("attention") != std::string::npos;
+}
+
+void makeContiguous(torch::jit::Stack &stack) {
+  for (IValue &value : stack)
+    if (value.isTensor() && value.toTensor().defined())
+      value = value.toTensor().contiguous();
+}
+
 bool holdsTensors(Tag tag) {
   return tag == Tag::operand || tag == Tag::operandList ||
          tag == Tag::optionalOperandList;
@@ -184,6 +197,7 @@ PreparedCall::PreparedCall(const GraphSnapshot &graph, size_t position)
   if (auto substitute = substituteFor(*node.record))
     op = *substitute;
   readsMemory = ::readsMemory(*node.record);
+  wantsContiguous = ::wantsContiguous(*node.record);
   ArgumentBuilder constants(graph, node, {}, {});
   AttributeReader reader(node.attributes->words);
   for (const ArgumentSpec &spec : node.record->arguments) {
@@ -277,6 +291,8 @@ void InterpretedProgram::call(size_t position,
   torch::jit::Stack stack = prepared.arguments;
   for (const auto &[index, attribute] : prepared.varying)
     stack[index] = builder.build(attribute, node.record->arguments[index]);
+  if (prepared.wantsContiguous)
+    makeContiguous(stack);
   try {
     prepared.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
                                 &stack);

@@ -29,6 +29,9 @@ struct PreparedCall {
   /// Nodes whose values nobody reads afterwards.
   std::vector<uint32_t> lastUses;
   bool readsMemory = false;
+  /// The kernel takes contiguous operands for granted: in eager PyTorch what
+  /// calls it makes them so.
+  bool wantsContiguous = false;
 };
 
 class InterpretedProgram : public Program {

@@ -65,7 +65,9 @@ public:
       TraceLockRelease released;
       run(std::move(step));
     }
-    arrived.notify_one();
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!steps.empty() || isEnding)
+      arrived.notify_one();
     return true;
   }
 
