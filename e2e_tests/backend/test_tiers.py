@@ -146,6 +146,30 @@ def _norm(x: torch.Tensor) -> torch.Tensor:
     return (x @ x).sinh().cosh().sum()
 
 
+def test_a_process_that_ends_does_not_wait_for_what_it_compiles() -> None:
+    program = """
+import atexit, threading, time
+begin = [0.0]
+atexit.register(lambda: print(time.monotonic() - begin[0]))  # runs last
+import torch, torch_ltc
+torch_ltc.config.cache = False
+x = torch.rand(8, device="lazy")
+for i in range(150):  # of different sizes, so that no kernels are shared
+    x = torch.cat([x, x[:1]]).sin().cumsum(0).softmax(0)
+x.sum().item()
+compiling = threading.Thread(target=torch_ltc.wait_for_compilations, daemon=True)
+compiling.start()
+begin[0] = time.monotonic()
+compiling.join({seconds})
+if compiling.is_alive():
+    begin[0] = time.monotonic()
+"""
+    environment = {"TORCH_LTC_TIER": "auto"}
+    whole = float(run_python(program.format(seconds=200), **environment).stdout)
+    left = float(run_python(program.format(seconds=0.5), **environment).stdout)
+    assert left < whole / 2, (whole, left)
+
+
 def test_a_program_that_is_seen_once_is_not_compiled() -> None:
     with counting() as counts:
         for size in range(2, 12):

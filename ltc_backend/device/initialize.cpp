@@ -7,6 +7,7 @@
 #include "executor/step_executor.h"
 #include "executor/step_queue.h"
 #include "lowering/background_compiler.h"
+#include "lowering/compiler_library.h"
 #include "lowering/interruptible_work.h"
 #include "tracer/registration.h"
 
@@ -63,6 +64,7 @@ void torch_ltc::shutDown() {
   if (!initialized)
     return;
   shutDownStepQueue();
+  CancelledCompilations cancelled;
   shutDownBackgroundCompiler();
   waitForInterruptedWork();
 }

@@ -18,7 +18,8 @@ void compileInBackground(std::function<void()> job);
 /// Waits until nothing is left to compile.
 void waitForBackgroundCompilations();
 
-/// Drops what waits, lets a running job end, ends the thread.
+/// Drops what waits and ends the thread after a running job, which its owner
+/// has cancelled.
 void shutDownBackgroundCompiler();
 
 } // namespace torch_ltc

@@ -52,4 +52,17 @@ const CompilerLibrary &torch_ltc::compilerLibrary() {
   return *library;
 }
 
+static std::atomic<bool> isCancelling{false};
+
+static void setCancelled(bool cancelled) {
+  isCancelling = cancelled;
+  if (isCompilerLoaded())
+    compilerLibrary().ltcSetCompilationsCancelled(cancelled);
+}
+
+CancelledCompilations::CancelledCompilations() { setCancelled(true); }
+CancelledCompilations::~CancelledCompilations() { setCancelled(false); }
+
+bool torch_ltc::areCompilationsCancelled() { return isCancelling; }
+
 bool torch_ltc::isCompilerLoaded() { return isLoaded; }

@@ -18,6 +18,7 @@ namespace torch_ltc {
 #define LTC_COMPILER_FUNCTIONS(F)                                              \
   F(ltcCompilerCreate)                                                         \
   F(ltcCompilerReleaseMemory)                                                  \
+  F(ltcSetCompilationsCancelled)                                               \
   F(ltcCompilerSetKernelCache)                                                 \
   F(ltcProgramCreate)                                                          \
   F(ltcProgramDestroy)                                                         \
@@ -53,6 +54,18 @@ const CompilerLibrary &compilerLibrary();
 /// the compiler's, which need not be loaded.
 std::string backendLibraryPath();
 std::string compilerLibraryPath();
+
+/// While it lives, compilations of all threads fail soon.
+class CancelledCompilations {
+public:
+  CancelledCompilations();
+  ~CancelledCompilations();
+  CancelledCompilations(const CancelledCompilations &) = delete;
+  CancelledCompilations &operator=(const CancelledCompilations &) = delete;
+};
+
+/// Whether one lives: a failure is no error then.
+bool areCompilationsCancelled();
 
 /// Whether `compilerLibrary` has been called with success.
 bool isCompilerLoaded();

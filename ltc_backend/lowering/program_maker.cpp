@@ -12,6 +12,7 @@
 #include "executor/interpreted_program.h"
 #include "executor/program_cache.h"
 #include "lowering/background_compiler.h"
+#include "lowering/compiler_library.h"
 #include "lowering/disk_cache.h"
 #include "lowering/dump.h"
 #include "lowering/external_backend.h"
@@ -202,6 +203,8 @@ ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
       try {
         program = compileNew(graph, hash, /*dumpFolder=*/"", compiled);
       } catch (const std::exception &error) {
+        if (areCompilationsCancelled())
+          return;
         // Whoever would want the error raised has gone on.
         count(Counter::compile_failures);
         program = interpretInstead(graph, error.what(), location, compiled);

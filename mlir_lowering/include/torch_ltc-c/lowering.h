@@ -30,6 +30,10 @@ LTC_EXPORT void ltcCompilerDestroy(LtcCompiler compiler);
 /// keep what they need.
 LTC_EXPORT void ltcCompilerReleaseMemory(LtcCompiler compiler);
 
+/// While set, all compilations of the process fail soon: when a process ends,
+/// nobody needs what threads are still compiling.
+LTC_EXPORT void ltcSetCompilationsCancelled(int cancelled);
+
 /// Lookup and store of kernel objects by key; the runtime's cache behind the
 /// caller's adapter. `lookup` returns 1 and an owned copy on a hit.
 typedef struct {

@@ -188,6 +188,10 @@ LtcStatus torch_ltc::checkFinished(LtcProgram program) {
   return nullptr;
 }
 
+void ltcSetCompilationsCancelled(int cancelled) {
+  setCompilationsCancelled(cancelled != 0);
+}
+
 static ProgramCompiler::StageText
 stageTextOf(const LtcCompileOptions *options) {
   if (!options || !options->stage_text)

@@ -14,6 +14,12 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 namespace runtime = ::torch_ltc::runtime;
 
+static std::atomic<bool> isCancelled = false;
+
+void mlir::torch_ltc::setCompilationsCancelled(bool cancelled) {
+  isCancelled = cancelled;
+}
+
 KernelSet::KernelSet(ModuleOp module, const LinalgCompileOptions &options,
                      const KernelObjectCache &cache,
                      runtime::Executable &executable)
@@ -89,6 +95,10 @@ LogicalResult KernelSet::compile() {
     ParallelDiagnosticHandler diagnostics(context);
     auto work = [&](KernelCompiler &with) {
       for (size_t i = next++; i < order.size() && !isFailed; i = next++) {
+        if (isCancelled) {
+          isFailed = true;
+          return;
+        }
         diagnostics.setOrderIDForThread(order[i]);
         if (failed(compileOne(with, pending[order[i]])))
           isFailed = true;

@@ -50,6 +50,10 @@ struct LinalgCompileStatistics {
   size_t commands = 0;
 };
 
+/// While set, all compilations of the process fail before their next kernel,
+/// with no error emitted.
+void setCompilationsCancelled(bool cancelled);
+
 /// Dialects, interfaces and translations that the kernels and llvm stages
 /// need.
 void registerCodegenDialects(DialectRegistry &registry);
