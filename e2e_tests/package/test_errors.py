@@ -231,21 +231,17 @@ DIVISIONS = {
 def test_integers_divided_by_zero(name: str, dtype: torch.dtype) -> None:
     numbers = torch.tensor([7, 8], dtype=dtype).to("lazy")
     divisors = torch.tensor([2, 0], dtype=dtype)
-    with pytest.raises((RuntimeError, IndexError), match="ZeroDivisionError"):
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         DIVISIONS[name](numbers.cpu(), divisors)
-    with pytest.raises(
-        (RuntimeError, IndexError), match=r"ZeroDivisionError.*test_errors\.py"
-    ):
+    with pytest.raises(RuntimeError, match=r"ZeroDivisionError.*test_errors\.py"):
         DIVISIONS[name](numbers, divisors.to("lazy")).sum().item()
-    with pytest.raises((RuntimeError, IndexError), match="ZeroDivisionError"):
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         DIVISIONS[name](numbers, 0)
     assert DIVISIONS[name](numbers, divisors.to("lazy") + 1).tolist()[0] < 7
 
 
 def test_wrong_probabilities_are_an_error() -> None:
-    with pytest.raises(
-        (RuntimeError, IndexError), match=r"out of range.*test_errors\.py"
-    ):
+    with pytest.raises(RuntimeError, match=r"out of range.*test_errors\.py"):
         torch.multinomial(torch.tensor([0.5, -1.0], device="lazy"), 1).item()
 
 
@@ -255,14 +251,14 @@ def test_data_pointer_is_refused() -> None:
 
 
 def test_out_of_memory_is_an_exception() -> None:
-    with pytest.raises((RuntimeError, IndexError)):
+    with pytest.raises(RuntimeError):
         torch.empty(1 << 60, device="lazy").fill_(1).sum().item()
 
 
 def test_the_step_after_an_error_is_right() -> None:
     model = nn.Linear(3, 2).to("lazy")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with pytest.raises((RuntimeError, IndexError)):
+    with pytest.raises(RuntimeError):
         model(torch.ones(2, 4, device="lazy"))
     before = model.weight.detach().cpu()
     model(torch.ones(2, 3, device="lazy")).sum().backward()
@@ -281,10 +277,7 @@ def test_a_traced_value_has_no_storage() -> None:
 
     x = torch.ones(3, device="lazy")
     assert x.untyped_storage().nbytes() == 12
-    with (
-        Mode(),
-        pytest.raises((RuntimeError, IndexError), match="has no storage") as caught,
-    ):
+    with Mode(), pytest.raises(RuntimeError, match="has no storage") as caught:
         x.exp()
     assert ".to(" in message(caught)
     assert x.exp().tolist() == torch.ones(3).exp().tolist()
