@@ -33,7 +33,8 @@ _SUPPRESSIONS = ROOT / "tools" / "dev" / "sanitize_suppressions"
 SAMPLE = ("BoundsCheckTest", "ExecutableTest", "HostCallTest", "VerifierTest")
 TESTS = (
     *SAMPLE, "AttentionTest", "CacheTest", "CacheTrustTest", "ConvolutionTest",
-    "KernelTest", "MatmulTest", "MutationTest", "StatusTest",
+    "KernelTest", "MatmulTest", "MutationTest", "ProcessorContentionTest",
+    "StatusTest",
 )  # fmt: skip
 
 SANITIZERS = (
