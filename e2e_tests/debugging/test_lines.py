@@ -28,7 +28,7 @@ def program(expression: str, blank_lines: int, source_info: bool) -> str:
         "try:\n"
         "    (y * 2).tolist()\n"
         "    torch_ltc.wait_device_ops()\n"
-        "except RuntimeError as error:\n"
+        "except (IndexError, RuntimeError) as error:\n"
         "    print(torch_ltc.compile_log()[-1]['origin'], str(error))\n"
     )
 

@@ -215,7 +215,10 @@ def compare(rank: int, tier: str) -> None:
         if "sharded" in case.__name__:
             fallbacks -= {op for op in fallbacks if op.startswith("fsdp::")}
             fallbacks.discard("aten::empty_permuted")  # to_empty() of meta tensors
-        assert not fallbacks, (case.__name__, fallbacks)
+        if case is tensor_parallel:
+            # An in-place update of a DTensor's part isn't functionalised.
+            fallbacks.discard("aten::add_.Tensor")
+        assert not fallbacks, (case.__name__, torch_ltc.fallbacks())
         for i, (result, eager) in enumerate(zip(ours, expected, strict=True)):
             torch.testing.assert_close(
                 result.cpu(),

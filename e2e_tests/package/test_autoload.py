@@ -64,7 +64,7 @@ def test_nothing_heavy_is_imported() -> None:
 AT_IMPORT = {
     "_C", "_autoload", "_backend", "accelerator", "argument_checks", "autocast", "config", "fake_tensors", "higher_order", "safetensors_files",
     "interchange", "lazy_computation", "custom_ops", "device_module",
-    "device_names", "formulas", "formulas_pooling", "formulas_random", "formulas_selection", "messages", "metrics", "modules",
+    "device_names", "distributed", "distribution_checks", "lightning_accelerator", "formulas", "formulas_pooling", "formulas_random", "formulas_selection", "messages", "metrics", "modules",
     "naming", "nested_tensors", "optimizers", "saved_tensors", "scripted", "serialization", "step", "storages", "tied_parameters",
     "transforms", "version",
 }  # fmt: skip

@@ -40,5 +40,7 @@ def test_options_of_a_tool() -> None:
     if not tool.exists():
         pytest.skip("ltc-opt isn't built in this folder")
     found = completions(str(tool), "--ltc-torch-to")
-    stages = ("contract", "linalg", "stablehlo", "tosa")
+    stages = (
+        "contract", "linalg", "operators", "portable-linalg", "stablehlo", "tosa",
+    )  # fmt: skip
     assert found == {f"--ltc-torch-to-{stage}" for stage in stages}

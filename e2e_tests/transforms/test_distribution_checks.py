@@ -10,6 +10,16 @@ import torch_ltc
 from torch import distributions as d
 from torch_ltc._backend import bindings
 
+
+@pytest.fixture(autouse=True)
+def validation() -> Iterator[None]:
+    """As it is by default: pyro, for one, switches it off when imported."""
+    before = d.Distribution._validate_args
+    d.Distribution.set_default_validate_args(True)
+    yield
+    d.Distribution.set_default_validate_args(before)
+
+
 POSITIVE = torch.rand(4, 3, generator=torch.Generator().manual_seed(0)) + 0.1
 SIMPLEX = POSITIVE.softmax(1)
 

@@ -48,6 +48,10 @@ def register_new_custom_ops() -> None:
     """Gives kernels to ops outside of aten that were defined since the last call
     and write to their arguments; tracing any op does so too."""
 
+def pass_functionalization() -> None:
+    """From now on ops of tensor subclasses and of layouts that functionalisation
+    doesn't model are called without it."""
+
 def is_our_kernel_at_functionalize(name: str) -> bool:
     """Whether an op ("namespace::name.overload") has one of those kernels."""
 
