@@ -263,11 +263,13 @@ def test_events_are_told_once_and_then_as_part_of_a_loop(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     x = torch.ones(5).to("lazy")
+    kept = []
     with caplog.at_level(logging.INFO, logger="torch_ltc"):
         for _ in range(12):
             y = x * 3
             y.sum().item()  # read
-            y + 1  # the step goes on: one that ends is no cut
+            kept.append(y + 1)  # the step goes on: at its end a read is no cut
+            torch_ltc.mark_step()
     syncs = [r for r in caplog.records if "middle of a step" in r.message]
     assert [r.levelno for r in syncs] == [logging.INFO, logging.WARNING]
     here = line_of(test_events_are_told_once_and_then_as_part_of_a_loop, "y.sum" + "().item()")
