@@ -272,7 +272,9 @@ def test_events_are_told_once_and_then_as_part_of_a_loop(
             torch_ltc.mark_step()
     syncs = [r for r in caplog.records if "middle of a step" in r.message]
     assert [r.levelno for r in syncs] == [logging.INFO, logging.WARNING]
-    here = line_of(test_events_are_told_once_and_then_as_part_of_a_loop, "y.sum" + "().item()")
+    here = line_of(
+        test_events_are_told_once_and_then_as_part_of_a_loop, "y.sum" + "().item()"
+    )
     assert all(here in record.message for record in syncs)
 
 

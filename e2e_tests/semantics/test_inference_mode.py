@@ -75,6 +75,8 @@ def test_composite_ops_have_eagers_values(name: str) -> None:
     with torch.inference_mode():
         result = COMPOSITES[name](x.to("lazy"))
         torch.testing.assert_close(result.cpu(), COMPOSITES[name](x))
+
+
 MADE_INSIDE = {
     "moved": lambda x, d: torch.ones(3).to(d),
     "op": lambda x, d: x * 2,

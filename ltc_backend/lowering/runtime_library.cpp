@@ -61,8 +61,7 @@ void ltcBytesDestroy(LtcBytes bytes) {
 void ltcPrepareThreads(int threads) {
   if (!isLoaded.load(std::memory_order_relaxed))
     return;
-  static const auto real =
-      find("ltcPrepareThreads", &ltcPrepareThreads);
+  static const auto real = find("ltcPrepareThreads", &ltcPrepareThreads);
   real(threads);
 }
 

@@ -32,7 +32,9 @@ int64_t steadyNanoseconds() {
       .count();
 }
 
-double seconds(const timeval &time) { return time.tv_sec + time.tv_usec * 1e-6; }
+double seconds(const timeval &time) {
+  return time.tv_sec + time.tv_usec * 1e-6;
+}
 
 /// Busy time in clock ticks of the processors in `allowed`, from the lines
 /// "cpuN user nice system idle iowait irq softirq steal ..." of /proc/stat.
@@ -49,8 +51,9 @@ std::optional<double> busyTicks(const cpu_set_t &allowed) {
     if (word == "cpu" || !CPU_ISSET(std::stoi(word.substr(3)), &allowed))
       continue;
     unsigned long long user, nice, system, idle, ioWait, irq, softIrq, steal;
-    if (sscanf(numbers.c_str(), "%llu %llu %llu %llu %llu %llu %llu %llu", &user,
-               &nice, &system, &idle, &ioWait, &irq, &softIrq, &steal) != 8)
+    if (sscanf(numbers.c_str(), "%llu %llu %llu %llu %llu %llu %llu %llu",
+               &user, &nice, &system, &idle, &ioWait, &irq, &softIrq,
+               &steal) != 8)
       return std::nullopt;
     busy += double(user + nice + system + irq + softIrq + steal);
     any = true;

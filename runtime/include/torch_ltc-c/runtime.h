@@ -227,11 +227,11 @@ LTC_EXPORT const char *ltcCacheSalt(void);
 /// `num_threads` OpenMP threads. libgomp's threads spin while they wait, unless
 /// the process has more of them than processors: then all sleep after each
 /// parallel command, and to wake one takes longer than most commands.
-/// So this ends the OpenMP threads that wait for the calling thread, if together
-/// with the step's they are more than the processors; it gets new ones when it
-/// next needs them. Where other processes use the same processors, it makes all
-/// threads sleep, since a spinning thread takes away the time of the one that
-/// it waits for (lib/ProcessorContention.h).
+/// So this ends the OpenMP threads that wait for the calling thread, if
+/// together with the step's they are more than the processors; it gets new ones
+/// when it next needs them. Where other processes use the same processors, it
+/// makes all threads sleep, since a spinning thread takes away the time of the
+/// one that it waits for (lib/ProcessorContention.h).
 LTC_EXPORT void ltcPrepareThreads(int num_threads);
 
 /// Host CPU name and LLVM feature string in use. `TORCH_LTC_CPU` of the
