@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from subprocesses import run_python
+from torch_ltc._backend import bindings
 
 DOCTOR = "from torch_ltc import doctor; raise SystemExit(doctor.main())"
 
@@ -54,3 +57,37 @@ def test_autoload_switched_off_is_told() -> None:
     result = run_python(DOCTOR, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert result.returncode == 0
     assert "TORCH_DEVICE_BACKEND_AUTOLOAD" in result.stdout
+
+
+def test_report_for_other_programs() -> None:
+    program = "from torch_ltc import doctor; raise SystemExit(doctor.main(['--json']))"
+    report = json.loads(run_python(program).stdout)
+    assert report["version"] and report["ready"] is True
+    rows = {row["check"]: row for row in report["findings"]}
+    assert rows["backend"]["ok"] and rows["backend"]["fatal"]
+    assert "LLVM" in rows["libraries"]["text"]
+
+
+def run_package(*arguments: str, **environment: str):
+    program = f"""
+        import runpy, sys
+        sys.argv[1:] = {list(arguments)}
+        runpy.run_module("torch_ltc", run_name="__main__")
+    """
+    return run_python(program, check=False, **environment)
+
+
+def test_package_as_a_command(tmp_path) -> None:
+    result = run_package("--json", TORCH_LTC_CACHE_DIR=str(tmp_path / "cache"))
+    row = json.loads(result.stdout)
+    assert result.returncode == 0
+    assert row["devices"] == ["lazy:0"]
+    assert row["cache"] == str(tmp_path / "cache")
+    text = run_package(TORCH_LTC_CACHE_DIR=str(tmp_path / "cache")).stdout
+    assert f"cache: {tmp_path / 'cache'}" in text.splitlines()
+
+
+def test_help_lists_each_environment_variable() -> None:
+    text = run_package("--help").stdout
+    for option in bindings().config_options():
+        assert f"\n  {option['environment']}=" in text, option["name"]

@@ -1,14 +1,17 @@
 """Says in plain words what is installed and whether it fits together.
 
-    python -m torch_ltc.doctor
+    python -m torch_ltc.doctor [--json]
 
 Exit code 0 if device "lazy" can be used, 1 otherwise. Each check is on its
-own, so that one problem doesn't hide the next.
+own, so that one problem doesn't hide the next. `--json` writes one object:
+"version", "ready", and "findings", a list of "check", "ok", "fatal", "text".
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
+import json
 import os
 import platform
 import sys
@@ -187,18 +190,40 @@ def examine() -> list[Finding]:
     return findings
 
 
-def main() -> int:
-    findings = examine()
+def _write_json(findings: list[Finding], ready: bool) -> None:
+    rows = [
+        {"check": f.what, "ok": f.ok, "fatal": f.fatal, "text": f.text}
+        for f in findings
+    ]
+    report = {"version": VERSION, "ready": ready, "findings": rows}
+    print(json.dumps(report, indent=2))
+
+
+def _write_text(findings: list[Finding], failed: list[Finding]) -> None:
     print(f"torch_ltc {VERSION}")
     for finding in findings:
         mark = "ok  " if finding.ok else ("FAIL" if finding.fatal else "note")
         print(f"  {mark}  {finding.what + ':':<12} {finding.text}")
-    failed = [f for f in findings if f.fatal and not f.ok]
     if failed:
         print(f"Device 'lazy' can't be used: {failed[0].what}: {failed[0].text}")
-        return 1
-    print("Device 'lazy' is ready.")
-    return 0
+    else:
+        print("Device 'lazy' is ready.")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m torch_ltc.doctor",
+        description="What is installed and whether it fits together.",
+    )
+    parser.add_argument("--json", action="store_true", help="for other programs")
+    options = parser.parse_args(arguments)
+    findings = examine()
+    failed = [f for f in findings if f.fatal and not f.ok]
+    if options.json:
+        _write_json(findings, not failed)
+    else:
+        _write_text(findings, failed)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
