@@ -32,7 +32,8 @@ def torch_version_problem(installed: str) -> str:
     return (
         f"torch_ltc {VERSION} works with torch {REQUIRED_TORCH} only, but torch "
         f"{installed} is installed, so device 'lazy' is off; run "
-        f"'pip install torch=={REQUIRED_TORCH}' to use it."
+        f"'pip install torch=={REQUIRED_TORCH}' to use it, or 'pip install torch_ltc "
+        f"torch=={installed.split('+')[0]}' to get the wheel for that torch."
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import check_torch
 import checks
 import completion
 import environment
@@ -36,6 +37,8 @@ Usage: ./dev COMMAND [ARGUMENTS]
   wheel              a wheel in dist/ that needs nothing but torch
   release            a wheel for several Pythons, tried in minimal Debian root
                      file systems (needs root and debootstrap)
+  check-torch VERSION
+                     what another version of torch changes for this package
   doctor             what is installed and whether it fits together
   setup              only system packages and virtual environment
   peers              environments of other projects that tests use where they
@@ -127,6 +130,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "sanitize": sanitize.sanitize,
     "wheel": _wheel,
     "release": _release,
+    "check-torch": check_torch.check_torch,
     "doctor": lambda arguments: _python(["-m", "torch_ltc.doctor", *arguments]),
     "setup": _setup,
     "peers": _peers,

@@ -1,0 +1,59 @@
+"""Prints the names of torch that loading torch_ltc replaces: "owner name" a line.
+
+Compares what torch's modules and classes hold before and after, so it needs
+TORCH_DEVICE_BACKEND_AUTOLOAD=0: `import torch` alone would load the package.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch._lazy.ts_backend
+import torch._library.custom_ops
+import torch.autograd.graph
+import torch.jit
+import torch.nested._internal.nested_tensor
+import torch.nn.modules.linear_cross_entropy_options
+import torch.optim
+import torch.utils._foreach_utils
+import torch.utils.checkpoint
+
+
+def owners() -> Iterator[tuple[str, Any]]:
+    for module_name, module in list(sys.modules.items()):
+        if module_name.partition(".")[0] != "torch":
+            continue
+        yield module_name, module
+        for name, value in list(vars(module).items()):
+            if isinstance(value, type) and value.__module__ == module_name:
+                yield f"{module_name}.{name}", value
+
+
+def contents() -> dict[tuple[str, str], Any]:
+    return {
+        (owner, name): value
+        for owner, holder in owners()
+        for name, value in list(vars(holder).items())
+    }
+
+
+def replaced() -> list[tuple[str, str]]:
+    before = contents()
+    import torch_ltc  # noqa: F401 - its import replaces the names
+
+    torch.ones(2, device="lazy").sum().item()
+    after = contents()
+    return [
+        key
+        for key, value in before.items()
+        if (callable(value) or isinstance(value, staticmethod | classmethod))
+        and after[key] is not value
+    ]
+
+
+if __name__ == "__main__":
+    for owner, name in replaced():
+        print(owner, name)
