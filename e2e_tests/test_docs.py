@@ -43,7 +43,7 @@ def test_shell_blocks(page: Path) -> None:
     for _, text in [*blocks(page, "bash"), *blocks(page, "sh")]:
         check = subprocess.run(["bash", "-n"], input=text, text=True)
         assert check.returncode == 0, text
-        for command in re.findall(r"^\./dev (\w+)", text, re.M):
+        for command in re.findall(r"^\./dev ([\w-]+)", text, re.M):
             assert f'"{command}":' in commands, command
 
 
