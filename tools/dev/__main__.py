@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import check_torch
 import checks
 import completion
+import docs_site
 import environment
 import release
 import sanitize
@@ -37,6 +38,7 @@ Usage: ./dev COMMAND [ARGUMENTS]
   wheel              a wheel in dist/ that needs nothing but torch
   release            a wheel for several Pythons, tried in minimal Debian root
                      file systems (needs root and debootstrap)
+  docs               the documentation as a site with search: .dev/site
   check-torch VERSION
                      what another version of torch changes for this package
   doctor             what is installed and whether it fits together
@@ -131,6 +133,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "wheel": _wheel,
     "release": _release,
     "check-torch": check_torch.check_torch,
+    "docs": docs_site.docs,
     "doctor": lambda arguments: _python(["-m", "torch_ltc.doctor", *arguments]),
     "setup": _setup,
     "peers": _peers,

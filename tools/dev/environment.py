@@ -129,7 +129,7 @@ def system_packages() -> None:
     run_logged("system-packages", [*front, *command], advice, quiet, append=True)
 
 
-def _make_venv(folder: Path, name: str) -> None:
+def make_venv(folder: Path, name: str) -> None:
     # --clear: a folder left by an interrupted call is not to be trusted.
     command = [sys.executable, "-m", "venv", "--clear", str(folder)]
     advice = "install python3-venv, or name another Python: PYTHON=... ./dev build"
@@ -144,7 +144,7 @@ def virtual_environment() -> None:
     identity = [sys.version, os.path.realpath(sys.executable), str(ROOT)]
 
     def create() -> None:
-        _make_venv(VENV, "virtual-environment")
+        make_venv(VENV, "virtual-environment")
         forget("torch")
         forget("requirements")
 
@@ -177,7 +177,7 @@ def peer_environment(peer: Peer) -> None:
         forget(peer.name)
 
     def create() -> None:
-        _make_venv(peer.folder, peer.name)
+        make_venv(peer.folder, peer.name)
         pip = [str(peer.python), "-m", "pip", "install", "--disable-pip-version-check"]
         advice = "is the package index reachable? Then call again"
         command = [*pip, *peer.pip_options, *peer.packages]
