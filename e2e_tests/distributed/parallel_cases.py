@@ -10,7 +10,6 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import fully_shard
 from torch.distributed.nn import functional as differentiable
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
@@ -156,41 +155,9 @@ def tensor_parallel(device: str):
         yield parameter.full_tensor()
 
 
-def _sharded(device: str, **options) -> nn.Module:
-    whole = init_device_mesh(device, (dist.get_world_size(),))
-    model = _perceptron(device)
-    for layer in model:
-        if isinstance(layer, nn.Linear):
-            fully_shard(layer, mesh=whole, **options)
-    return fully_shard(model, mesh=whole, **options)
-
-
-def sharded_parameters(device: str):
-    model = _sharded(device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(3):
-        yield _step(model, optimizer, *_batch(device))
-    for parameter in model.parameters():
-        yield parameter.full_tensor()
-
-
-def sharded_from_meta(device: str):
-    whole = init_device_mesh(device, (dist.get_world_size(),))
-    with torch.device("meta"):
-        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-    fully_shard(model, mesh=whole)
-    model.to_empty(device=device)
-    for parameter in model.parameters():
-        nn.init.constant_(parameter, 0.1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    yield _step(model, optimizer, *_batch(device))
-
-
 CASES = [
     distributed_tensors,
     tensor_parallel,
-    sharded_parameters,
-    sharded_from_meta,
     mesh,
     gradients_of_collectives,
     functional_collectives,
@@ -212,9 +179,6 @@ def compare(rank: int, tier: str) -> None:
         ours = [result.detach() for result in case("lazy")]
         # FSDP's own ops have kernels for the CPU only.
         fallbacks = {row["op"] for row in torch_ltc.fallbacks()}
-        if "sharded" in case.__name__:
-            fallbacks -= {op for op in fallbacks if op.startswith("fsdp::")}
-            fallbacks.discard("aten::empty_permuted")  # to_empty() of meta tensors
         if case is tensor_parallel:
             # An in-place update of a DTensor's part isn't functionalised.
             fallbacks.discard("aten::add_.Tensor")

