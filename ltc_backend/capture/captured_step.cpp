@@ -2,10 +2,10 @@
 
 #include "capture/captured_step.h"
 
+#include "compilation/external_backend.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
-#include "executor/step_executor.h"
-#include "lowering/external_backend.h"
+#include "execution/step_executor.h"
 #include "memory/running_step.h"
 
 #include <torch/csrc/autograd/variable.h>

@@ -18,8 +18,8 @@
 #ifndef TORCH_LTC_CAPTURE_CAPTURED_STEP_H
 #define TORCH_LTC_CAPTURE_CAPTURED_STEP_H
 
-#include "capture/recording.h"
-#include "executor/step_queue.h"
+#include "execution/recording.h"
+#include "execution/step_queue.h"
 #include "shape/strides.h"
 
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include "config/config.h"
 
-#include "events/log.h"
+#include "config/log.h"
 
 #include <algorithm>
 #include <charconv>

@@ -2,13 +2,13 @@
 
 #include "device/backend.h"
 
+#include "compilation/program_builder.h"
+#include "device/base_pipeline.h"
 #include "device/ir_builder.h"
-#include "device/lazy_device.h"
 #include "events/metrics.h"
-#include "executor/step_queue.h"
+#include "execution/step_queue.h"
 #include "ir/node.h"
-#include "lowering/base_pipeline.h"
-#include "lowering/program_builder.h"
+#include "memory/lazy_device.h"
 
 #include <ATen/Context.h>
 #include <ATen/Functions.h>

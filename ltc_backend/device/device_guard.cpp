@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "executor/step_executor.h"
+#include "execution/step_executor.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 

@@ -2,14 +2,14 @@
 
 #include "device/initialize.h"
 
+#include "compilation/background_compiler.h"
+#include "compilation/compiler_library.h"
+#include "compilation/interruptible_work.h"
 #include "config/config.h"
 #include "device/backend.h"
-#include "executor/step_executor.h"
-#include "executor/step_queue.h"
-#include "lowering/background_compiler.h"
-#include "lowering/compiler_library.h"
-#include "lowering/interruptible_work.h"
-#include "tracer/registration.h"
+#include "device/registration.h"
+#include "execution/step_executor.h"
+#include "execution/step_queue.h"
 
 #include "torch_ltc-c/runtime.h"
 

@@ -2,9 +2,9 @@
 
 #include "device/ir_builder.h"
 
-#include "executor/live_tensors.h"
+#include "graph/live_tensors.h"
 #include "ir/node.h"
-#include "tracer/trace.h"
+#include "tracing/trace.h"
 
 #include <ATen/Functions.h>
 

@@ -2,7 +2,7 @@
 
 #include "distributed/c10d_calls.h"
 
-#include "tracer/writing_call.h"
+#include "tracing/writing_call.h"
 
 #include <ATen/Functions.h>
 

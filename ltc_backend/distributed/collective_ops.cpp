@@ -2,6 +2,8 @@
 
 #include "distributed/collective_ops.h"
 
+#include "programs/host_calls.h"
+
 #include "config/config.h"
 #include "distributed/backend_call.h"
 #include "distributed/groups.h"
@@ -127,6 +129,35 @@ bool readsInputLater(std::string_view kind) {
   return kind != "all_reduce" && kind != "reduce" && kind != "broadcast";
 }
 
+void runCollective(const Tensor &order, const Tensor &input,
+                   std::string_view kind, int64_t group, IntArrayRef numbers,
+                   const Tensor &newOrder, const Tensor &output) {
+  int64_t number = order.item<int64_t>() + 1;
+  newOrder.fill_(number);
+  if (!collectives().take(number)) {
+    output.copy_(collectives().kept(number));
+    return;
+  }
+  if (kind == "await") {
+    int64_t awaited = input.item<int64_t>();
+    if (std::optional<Begun> begun = collectives().remove(awaited))
+      finish(awaited, *begun);
+    return;
+  }
+  BackendCall call{kind, group, numbers};
+  Begun begun{begin(call, input, output), input, output, nameOf(call)};
+  finish(number, begun);
+  collectives().keep(number, output);
+}
+
+/// Saves a copy of the output.
+void hostCollective(const torch::jit::Stack &arguments,
+                    at::TensorList outputs) {
+  runCollective(arguments[0].toTensor(), arguments[1].toTensor(),
+                arguments[2].toStringView(), arguments[3].toInt(),
+                arguments[4].toIntVector(), outputs[0], outputs[1]);
+}
+
 std::tuple<Tensor, Tensor> collective(const Tensor &order, const Tensor &input,
                                       c10::string_view kind, int64_t group,
                                       IntArrayRef numbers, IntArrayRef size) {
@@ -212,24 +243,6 @@ int torch_ltc::sourceOfCollective(int64_t number) {
   return collectives().source(number);
 }
 
-void torch_ltc::runCollective(const Tensor &order, const Tensor &input,
-                              std::string_view kind, int64_t group,
-                              IntArrayRef numbers, const Tensor &newOrder,
-                              const Tensor &output) {
-  int64_t number = order.item<int64_t>() + 1;
-  newOrder.fill_(number);
-  if (!collectives().take(number)) {
-    output.copy_(collectives().kept(number));
-    return;
-  }
-  if (kind == "await") {
-    int64_t awaited = input.item<int64_t>();
-    if (std::optional<Begun> begun = collectives().remove(awaited))
-      finish(awaited, *begun);
-    return;
-  }
-  BackendCall call{kind, group, numbers};
-  Begun begun{begin(call, input, output), input, output, nameOf(call)};
-  finish(number, begun);
-  collectives().keep(number, output);
+void torch_ltc::registerHostCollective() {
+  setHostKernel("torch_ltc::collective", hostCollective);
 }

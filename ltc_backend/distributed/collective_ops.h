@@ -25,12 +25,8 @@ int64_t lastCollective();
 /// The rank that a `receive_any` received from.
 int sourceOfCollective(int64_t number);
 
-/// A program's call of `collective` with its results' memory, which saves a
-/// copy of the output.
-void runCollective(const at::Tensor &order, const at::Tensor &input,
-                   std::string_view kind, int64_t group,
-                   at::IntArrayRef numbers, const at::Tensor &newOrder,
-                   const at::Tensor &output);
+/// Lets programs call `collective` with its results' memory.
+void registerHostCollective();
 
 } // namespace torch_ltc
 

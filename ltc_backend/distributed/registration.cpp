@@ -12,10 +12,10 @@
 #include "distributed/c10d_calls.h"
 #include "distributed/collective_ops.h"
 #include "distributed/lazy_work.h"
-#include "executor/live_tensors.h"
-#include "tracer/boxed_kernels.h"
-#include "tracer/wrapped_value.h"
-#include "tracer/writing_call.h"
+#include "graph/live_tensors.h"
+#include "tracing/boxed_kernels.h"
+#include "tracing/wrapped_value.h"
+#include "tracing/writing_call.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
@@ -232,6 +232,7 @@ private:
 } // namespace
 
 void torch_ltc::registerCollectives() {
+  registerHostCollective();
   SilentRegistration silent;
   auto &dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {

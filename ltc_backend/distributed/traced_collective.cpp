@@ -2,13 +2,13 @@
 
 #include "distributed/traced_collective.h"
 
+#include "compilation/external_backend.h"
 #include "distributed/collective_ops.h"
-#include "executor/live_tensors.h"
-#include "executor/step_executor.h"
+#include "execution/step_executor.h"
 #include "fallback/eager_fallback.h"
-#include "lowering/external_backend.h"
-#include "tracer/trace.h"
-#include "tracer/wrapped_value.h"
+#include "graph/live_tensors.h"
+#include "tracing/trace.h"
+#include "tracing/wrapped_value.h"
 
 #include <ATen/Functions.h>
 

@@ -2,7 +2,7 @@
 
 #include "events/explanations.h"
 
-#include "events/log.h"
+#include "config/log.h"
 
 #include <cstdio>
 #include <map>

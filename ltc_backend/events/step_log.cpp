@@ -3,7 +3,7 @@
 #include "events/step_log.h"
 
 #include "config/config.h"
-#include "events/log.h"
+#include "config/log.h"
 
 #include <deque>
 #include <fstream>

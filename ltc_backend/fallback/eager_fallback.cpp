@@ -7,18 +7,17 @@
 #include "events/guards.h"
 #include "events/ledger.h"
 #include "events/metrics.h"
-#include "events/op_counters.h"
 #include "events/op_error.h"
-#include "executor/inference_tensors.h"
-#include "executor/live_tensors.h"
-#include "executor/step_executor.h"
+#include "execution/step_executor.h"
 #include "fallback/shared_layouts.h"
 #include "fallback/sparse_tensors.h"
+#include "graph/inference_tensors.h"
+#include "graph/live_tensors.h"
+#include "ir/op_counters.h"
 #include "ir/op_record.h"
 #include "memory/blocking.h"
 #include "shape/strides.h"
 #include "source/source_location.h"
-#include "tracer/subclass_calls.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
 
@@ -429,10 +428,4 @@ void torch_ltc::runSharedFallback(const c10::OperatorHandle &op,
       });
   run(op, stack, isNested ? "of a nested tensor" : "of a quantised tensor",
       &runByLayout);
-}
-
-void torch_ltc::fallbackKernel(const c10::OperatorHandle &op,
-                               torch::jit::Stack *stack) {
-  if (!isInsideTorchDispatch() || !callWithFunctionalization(op, stack))
-    runFallback(op, *stack, "not in the op table");
 }

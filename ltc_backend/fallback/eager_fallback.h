@@ -36,10 +36,6 @@ void runSparseFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
 /// The same of quantised and nested tensors.
 void runSharedFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
 
-/// `runFallback` as a kernel for the dispatcher; the reason is that the op
-/// table has no row for the op.
-void fallbackKernel(const c10::OperatorHandle &op, torch::jit::Stack *stack);
-
 /// Whether option force_fallback names the op ("aten::add.Tensor" or
 /// "aten::add" for all its overloads).
 bool isFallbackForced(const std::string &opName);

@@ -2,7 +2,7 @@
 
 #include "fallback/sparse_tensors.h"
 
-#include "executor/live_tensors.h"
+#include "graph/live_tensors.h"
 #include "shape/strides.h"
 
 #include <ATen/FunctionalTensorWrapper.h>

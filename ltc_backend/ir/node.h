@@ -61,7 +61,7 @@ protected:
 
 private:
   friend class PostOrder;
-  // The position in the graph that is being walked; see executor/graph.h.
+  // The position in the graph that is being walked; see graph/graph.h.
   mutable uint64_t walkNumber = 0;
   mutable uint32_t walkPosition = 0;
 };
@@ -96,7 +96,7 @@ public:
   bool isInPlace() const { return inPlace; }
   void markInPlace() { inPlace = true; }
   /// Whether it is one of the trace that its thread remembers
-  /// (executor/repeated_trace.h).
+  /// (graph/repeated_trace.h).
   bool isRecorded() const { return recorded; }
   bool isData() const final { return false; }
   std::string ToString() const final;

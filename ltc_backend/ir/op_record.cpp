@@ -2,7 +2,7 @@
 
 #include "ir/op_record.h"
 
-#include "events/log.h"
+#include "config/log.h"
 #include "ir/hash.h"
 
 #include <cstring>
@@ -115,8 +115,6 @@ bool resolve(OpRecord &record) {
     record.arguments.push_back(std::move(spec));
   }
   record.numResults = schema.returns().size();
-  record.strideRule =
-      strideRuleOf(record.name, record.family, record.shapeRule);
   record.returnsList =
       record.numResults == 1 &&
       schema.returns()[0].type()->kind() == c10::TypeKind::ListType;
@@ -130,12 +128,13 @@ struct Table {
   Table() {
     const OpRecord rows[] = {
 #define OP_RECORD(SchemaText, Emit, FamilyWord, ShapeWord, DTypeWord,          \
-                  TraceWord)                                                   \
+                  StrideWord, TraceWord)                                       \
   OpRecord{SchemaText,                                                         \
            Emit,                                                               \
            Family::FamilyWord,                                                 \
            ShapeRule::ShapeWord##Shape,                                        \
            DTypeRule::DTypeWord##DType,                                        \
+           StrideRule::StrideWord,                                             \
            TraceKind::TraceWord##Trace},
 #include "OpRecords.inc"
     };

@@ -9,8 +9,6 @@
 #ifndef TORCH_LTC_IR_OP_RECORD_H
 #define TORCH_LTC_IR_OP_RECORD_H
 
-#include "shape/strides.h"
-
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/lazy/core/ir.h>
 
@@ -34,6 +32,12 @@ enum class ShapeRule : uint8_t {
 
 enum class DTypeRule : uint8_t {
 #define OP_DTYPE_RULE(Name) Name##DType,
+#include "OpRecords.inc"
+};
+
+/// How the strides of an op's results follow from its operands'.
+enum class StrideRule : uint8_t {
+#define OP_STRIDE_RULE(Name) Name,
 #include "OpRecords.inc"
 };
 
@@ -69,6 +73,7 @@ struct OpRecord {
   Family family;
   ShapeRule shapeRule;
   DTypeRule dtypeRule;
+  StrideRule strideRule;
   TraceKind traceKind;
 
   // Completed by `resolve`.
@@ -77,7 +82,6 @@ struct OpRecord {
   uint64_t id = 0; // hash of `name`: stable across processes
   std::vector<ArgumentSpec> arguments = {};
   size_t numResults = 1;
-  StrideRule strideRule = StrideRule::Contiguous;
   bool returnsList = false;
   bool hasTensorArgument = false;
   std::optional<c10::OperatorHandle> handle = {};

@@ -2,8 +2,8 @@
 
 #include "ir/trace_environment.h"
 
-#include "device/lazy_device.h"
 #include "ir/hash.h"
+#include "memory/lazy_device.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/autocast_mode.h>

@@ -6,7 +6,7 @@
 //   program in memory or on disk   the results' types of each of its ops (their
 //                                  hashes, ir/node.h): the compiler reads
 //                                  nothing else
-//   interpreted program            the same: executor/interpreted_program.cpp
+//   interpreted program            the same: programs/interpreted_program.cpp
 //   answer of a Meta kernel        all of it (a Python kernel may read any)
 //   op of a repeated trace         the default dtype; all else decides which op
 //                                  it is

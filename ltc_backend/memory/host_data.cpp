@@ -2,7 +2,7 @@
 
 #include "memory/host_data.h"
 
-#include "device/lazy_device.h"
+#include "memory/lazy_device.h"
 #include "memory/running_step.h"
 
 #include <ATen/Functions.h>

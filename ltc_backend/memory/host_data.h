@@ -3,7 +3,7 @@
 // `HostData` is this backend's `BackendData`: a shape, a buffer, and the step
 // that fills it. Values are immutable: an in-place update makes new data. A
 // step may still reuse the buffer of data that nobody can read any more
-// (executor/donation.h); therefore liveness is counted on `HostData`, while
+// (graph/donation.h); therefore liveness is counted on `HostData`, while
 // scheduled steps hold the `Buffer` only.
 //
 //===----------------------------------------------------------------------===//
@@ -70,7 +70,7 @@ public:
 
 private:
   friend class PostOrder;
-  // See executor/graph.h.
+  // See graph/graph.h.
   mutable uint64_t walkNumber = 0;
   mutable uint32_t walkIndex = 0;
   mutable std::atomic<bool> isBufferShared{false};

@@ -23,21 +23,8 @@
 
 namespace torch_ltc {
 
-enum class Family : uint8_t;
-
-/// How the strides of an op's results follow from its operands'.
-enum class StrideRule : uint8_t {
-  Contiguous,   // always row-major
-  View,         // the operand's memory, seen otherwise
-  Elementwise,  // TensorIterator: dims in the order of the operands' strides
-  LikeSelf,     // those of the first operand
-  Index,        // TensorIterator over what `index` reads, dims replaced
-  Preserve,     // dense, in the first operand's order: `clone`, `zeros_like`
-  MemoryFormat, // channels-last if the first operand is, else row-major
-};
-
-StrideRule strideRuleOf(std::string_view opName, Family family,
-                        ShapeRule shapeRule);
+// Enumerators come from the op table: ir/op_record.h.
+enum class StrideRule : uint8_t;
 
 using Strides = c10::SmallVector<int64_t, 6>;
 

@@ -4,7 +4,9 @@ import dataclasses
 import re
 import tomllib
 
-FIELDS = {"schema", "emit", "shape", "dtype", "lower", "trace", "hooks", "torch_mlir"}
+FIELDS = {
+    "schema", "emit", "shape", "dtype", "strides", "lower", "trace", "hooks", "torch_mlir",
+}  # fmt: skip
 # Functions of these names are in ltc_backend/shape, in files named after the
 # families.
 SHAPE_RULES = (
@@ -166,6 +168,15 @@ DTYPE_RULES = (
     "range",
     "meta",
 )
+STRIDE_RULES = (
+    "contiguous",
+    "view",
+    "elementwise",
+    "like_self",
+    "index",
+    "preserve",
+    "memory_format",
+)
 TRACE_KINDS = ("node", "random", "dialect")
 #: Values of `lower` that name no scalar builder.
 STRUCTURED = ("linalg", "library", "host", "decompose", "none")
@@ -191,6 +202,7 @@ class Row:
     emit: str
     shape: str
     dtype: str
+    strides: str
     lower: str
     trace: str
     hooks: list
@@ -259,7 +271,12 @@ def load_family(path, family):
         unknown = set(entry) - FIELDS
         if unknown:
             raise TableError(f"{where}: unknown field {sorted(unknown)[0]}")
-        fields = {"trace": "node", "hooks": [], "torch_mlir": True}
+        fields = {
+            "strides": "contiguous",
+            "trace": "node",
+            "hooks": [],
+            "torch_mlir": True,
+        }
         fields |= table["default"] | entry
         name, arguments, results = parse_schema(fields.pop("schema"), where)
         fields.setdefault("emit", name)
@@ -279,6 +296,7 @@ def check_row(row, where):
     for field, allowed in (
         ("shape", SHAPE_RULES),
         ("dtype", DTYPE_RULES),
+        ("strides", STRIDE_RULES),
         ("trace", TRACE_KINDS),
     ):
         value = getattr(row, field)

@@ -100,6 +100,7 @@ def op_records(rows):
             "OP_DTYPE_RULE",
             [r if r != "bool" else "boolean" for r in op_schema.DTYPE_RULES],
         ),
+        ("OP_STRIDE_RULE", [camel(rule) for rule in op_schema.STRIDE_RULES]),
         ("OP_TRACE_KIND", ("node", "random")),
     ]
     text = "// Generated from the op table. Define the macros you need.\n"
@@ -112,7 +113,7 @@ def op_records(rows):
         schema = row.schema.replace('"', '\\"')
         lines.append(
             f'OP_RECORD("{schema}", "{row.emit}", {row.family}, '
-            f"{row.shape}, {dtype}, {row.trace})"
+            f"{row.shape}, {dtype}, {camel(row.strides)}, {row.trace})"
         )
     body = "\n".join(lines)
     return text + f"#ifdef OP_RECORD\n{body}\n#undef OP_RECORD\n#endif\n"

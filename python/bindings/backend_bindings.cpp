@@ -3,7 +3,7 @@
 #include "bindings.h"
 #include "traced_program.h"
 
-#include "lowering/external_backend.h"
+#include "compilation/external_backend.h"
 #include "memory/language_lock.h"
 
 #include <ATen/Functions.h>

@@ -3,13 +3,13 @@
 #include "bindings.h"
 #include "traced_program.h"
 
-#include "executor/live_tensors.h"
-#include "executor/pending_graph.h"
-#include "executor/program_cache.h"
-#include "executor/tensor_names.h"
-#include "lowering/dump.h"
-#include "lowering/program_builder.h"
+#include "compilation/dump.h"
+#include "compilation/program_builder.h"
+#include "graph/live_tensors.h"
+#include "graph/pending_graph.h"
+#include "graph/tensor_names.h"
 #include "memory/host_data.h"
+#include "programs/program_cache.h"
 #include "source/source_location.h"
 
 #include <pybind11/stl.h>

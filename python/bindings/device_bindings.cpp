@@ -2,16 +2,16 @@
 
 #include "bindings.h"
 
+#include "compilation/background_compiler.h"
+#include "compilation/compiler_library.h"
 #include "device/initialize.h"
-#include "executor/program_cache.h"
-#include "executor/step_executor.h"
-#include "lowering/background_compiler.h"
-#include "lowering/compiler_library.h"
+#include "eager_semantics/registration.h"
+#include "execution/step_executor.h"
 #include "memory/running_step.h"
-#include "tracer/assumed_truths.h"
-#include "tracer/autocast.h"
-#include "tracer/custom_ops.h"
-#include "tracer/registration.h"
+#include "ops/autocast.h"
+#include "programs/program_cache.h"
+#include "tracing/assumed_truths.h"
+#include "tracing/custom_ops.h"
 
 #include "torch_ltc-c/runtime.h"
 

@@ -8,8 +8,8 @@
 #include "bindings.h"
 #include "traced_program.h"
 
-#include "executor/program.h"
-#include "lowering/compiler_library.h"
+#include "compilation/compiler_library.h"
+#include "programs/program.h"
 
 #include <ATen/Parallel.h>
 #include <pybind11/stl.h>

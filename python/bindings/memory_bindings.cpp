@@ -2,8 +2,8 @@
 
 #include "bindings.h"
 
-#include "executor/live_tensors.h"
-#include "executor/step_executor.h"
+#include "execution/step_executor.h"
+#include "graph/live_tensors.h"
 
 #include <ATen/FunctionalStorageImpl.h>
 #include <ATen/FunctionalTensorWrapper.h>

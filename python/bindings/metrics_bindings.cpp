@@ -2,16 +2,16 @@
 
 #include "bindings.h"
 
+#include "compilation/disk_cache.h"
 #include "config/config.h"
+#include "config/log.h"
 #include "events/guards.h"
 #include "events/ledger.h"
-#include "events/log.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
-#include "executor/live_tensors.h"
-#include "executor/program_cache.h"
-#include "lowering/disk_cache.h"
+#include "graph/live_tensors.h"
 #include "memory/buffer.h"
+#include "programs/program_cache.h"
 
 #include "torch_ltc-c/runtime.h"
 

@@ -2,7 +2,7 @@
 
 #include "bindings.h"
 
-#include "tracer/adam.h"
+#include "ops/adam.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/python_variable.h>

@@ -3,12 +3,12 @@
 #include "bindings.h"
 #include "traced_program.h"
 
-#include "executor/live_tensors.h"
-#include "executor/pending_graph.h"
-#include "executor/program_cache.h"
-#include "lowering/program_builder.h"
-#include "lowering/program_maker.h"
+#include "compilation/program_builder.h"
+#include "compilation/program_maker.h"
+#include "graph/live_tensors.h"
+#include "graph/pending_graph.h"
 #include "memory/host_data.h"
+#include "programs/program_cache.h"
 
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>

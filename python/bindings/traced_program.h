@@ -3,7 +3,7 @@
 #ifndef TORCH_LTC_PYTHON_TRACED_PROGRAM_H
 #define TORCH_LTC_PYTHON_TRACED_PROGRAM_H
 
-#include "executor/graph.h"
+#include "graph/graph.h"
 
 namespace torch_ltc {
 

@@ -2,7 +2,7 @@
 
 torch 2.13 keeps a list of devices that have autocast, and "lazy" isn't in it.
 Lazy tensors carry the autocast key of a device in that list
-(ltc_backend/tracer/autocast.cpp), so PyTorch's functions that ask for the
+(ltc_backend/ops/autocast.cpp), so PyTorch's functions that ask for the
 autocast state of "lazy" are answered with that device's.
 """
 

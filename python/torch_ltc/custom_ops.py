@@ -5,7 +5,7 @@ a view reaches nothing but the view (torch 2.13). Ours for device lazy goes back
 above it: what the kernel does is traced like the rest of the program.
 
 Ops that write to their arguments, however they are defined, have kernels from
-ltc_backend/tracer/custom_ops.cpp.
+ltc_backend/tracing/custom_ops.cpp.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `Tensor.new` of a sparse tensor, which torch.optim.SparseAdam calls, and the dtype
 that the chunked `linear_cross_entropy` adds in, which is the CPU's here. `new` and
 `new_tensor` ask a tensor's dispatch keys for its device, and lazy tensors have one
-that stands for none (tracer/locked_ops.cpp): a CPU tensor makes the new one.
+that stands for none (eager_semantics/locked_ops.cpp): a CPU tensor makes the new one.
 """
 
 from __future__ import annotations

@@ -54,6 +54,43 @@ PATTERNS = [
     ),
 ]
 
+#: Folders of ltc_backend, lowest first: each includes only those before it.
+LAYERS = [
+    "config",
+    "source",
+    "events",
+    "memory",
+    "ir",
+    "shape",
+    "graph",
+    "programs",
+    "compilation",
+    "execution",
+    "fallback",
+    "tracing",
+    "eager_semantics",
+    "ops",
+    "distributed",
+    "capture",
+    "device",
+]
+
+
+def _layer_problems(text: str, name: str) -> Iterator[str]:
+    part, _, place = name.partition("/")
+    folder, _, rest = place.partition("/")
+    if part != "ltc_backend" or not rest or Path(name).suffix not in CPP:
+        return
+    if folder not in LAYERS:
+        yield f"{name}: '{folder}' has no place in LAYERS (tools/lint/house_rules.py)"
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        include = re.match(r'#include "(\w+)/', line)
+        if not include or include[1] not in LAYERS:
+            continue
+        if LAYERS.index(include[1]) > LAYERS.index(folder):
+            yield f"{name}:{number}: {folder}/ is below {include[1]}/"
+
 
 def file_problems(path: Path, name: str) -> Iterator[str]:
     """Problems of one tracked file; `name` is its path in the project."""
@@ -72,6 +109,7 @@ def file_problems(path: Path, name: str) -> Iterator[str]:
         for number, line in enumerate(lines, 1):
             if pattern.search(line):
                 yield f"{name}:{number}: {rule}"
+    yield from _layer_problems(text, name)
     if path.suffix == ".py":
         yield from _long_functions(text, name)
 

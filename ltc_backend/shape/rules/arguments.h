@@ -95,7 +95,7 @@ void checkExpandable(SizesRef sizes, SizesRef target);
 void checkNonNegative(SizesRef sizes);
 
 // The lowerings rely on what follows. A call that a rule throws for runs
-// eagerly (tracer/trace.cpp): eager has a result for it, or the error's words.
+// eagerly (tracing/trace.cpp): eager has a result for it, or the error's words.
 
 /// Throws unless tensor `i`, if there is one, has exactly these sizes.
 void checkSizes(const Arguments &arguments, size_t i, SizesRef sizes);

@@ -35,7 +35,8 @@ struct Row {
 };
 
 const Row rows[] = {
-#define OP_RECORD(Schema, Emit, FamilyName, ShapeName, DTypeName, Trace)       \
+#define OP_RECORD(Schema, Emit, FamilyName, ShapeName, DTypeName, Strides,     \
+                  Trace)                                                       \
   {Schema, #ShapeName, #DTypeName, ShapeRule::ShapeName##Shape,                \
    DTypeRule::DTypeName##DType},
 #include "OpRecords.inc"

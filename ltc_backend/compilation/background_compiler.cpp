@@ -1,0 +1,106 @@
+//===- background_compiler.cpp - Compilations beside the steps ------------===//
+
+#include "compilation/background_compiler.h"
+
+#include "memory/blocking.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+using namespace torch_ltc;
+
+namespace {
+
+/// A third of a processor where all are busy.
+constexpr int kNiceness = 5;
+
+class BackgroundCompiler {
+public:
+  void push(std::function<void()> job) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (isEnding)
+      return;
+    jobs.push_back(std::move(job));
+    if (!worker.joinable())
+      worker = std::thread([this] { work(); });
+    changed.notify_all();
+  }
+
+  void drain() {
+    BlockingScope blocking; // jobs may log, which takes Python's lock
+    std::unique_lock<std::mutex> lock(mutex);
+    waitOrInterrupt(changed, lock, [&] { return jobs.empty() && !isBusy; });
+  }
+
+  void shutDown() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      isEnding = true;
+      jobs.clear();
+      changed.notify_all();
+    }
+    if (worker.joinable())
+      worker.join();
+  }
+
+private:
+  void work() {
+    // On Linux of this thread, and of those that LLVM starts from it.
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNiceness);
+    std::unique_lock<std::mutex> lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return isEnding || !jobs.empty(); });
+      if (jobs.empty())
+        return;
+      std::function<void()> job = std::move(jobs.front());
+      jobs.pop_front();
+      isBusy = true;
+      lock.unlock();
+      job();
+      job = nullptr; // with what it holds, before anybody is told
+      lock.lock();
+      isBusy = false;
+      changed.notify_all();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> jobs;
+  bool isBusy = false;
+  bool isEnding = false;
+  std::thread worker;
+};
+
+/// Never destroyed, as other threads may use it until the process ends. The
+/// thread isn't there in a forked process, which gets a compiler of its own.
+BackgroundCompiler *instance = nullptr;
+
+BackgroundCompiler &backgroundCompiler() {
+  static bool created = [] {
+    instance = new BackgroundCompiler;
+    pthread_atfork(nullptr, nullptr, [] { instance = new BackgroundCompiler; });
+    return true;
+  }();
+  (void)created;
+  return *instance;
+}
+
+} // namespace
+
+void torch_ltc::compileInBackground(std::function<void()> job) {
+  backgroundCompiler().push(std::move(job));
+}
+
+void torch_ltc::waitForBackgroundCompilations() {
+  backgroundCompiler().drain();
+}
+
+void torch_ltc::shutDownBackgroundCompiler() {
+  backgroundCompiler().shutDown();
+}

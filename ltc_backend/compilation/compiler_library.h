@@ -1,0 +1,73 @@
+//===- compiler_library.h - mlir_lowering, loaded when needed ---*- C++ -*-===//
+//
+// MLIR and LLVM are 250 MB of libraries that a process whose programs are all
+// in the disk cache never needs. They are loaded at the first compile.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_COMPILATION_COMPILER_LIBRARY_H
+#define TORCH_LTC_COMPILATION_COMPILER_LIBRARY_H
+
+#include "torch_ltc-c/lowering.h"
+
+#include <string>
+
+namespace torch_ltc {
+
+/// Functions of lowering.h that we call.
+#define LTC_COMPILER_FUNCTIONS(F)                                              \
+  F(ltcCompilerCreate)                                                         \
+  F(ltcCompilerReleaseMemory)                                                  \
+  F(ltcSetCompilationsCancelled)                                               \
+  F(ltcCompilerSetKernelCache)                                                 \
+  F(ltcProgramCreate)                                                          \
+  F(ltcProgramDestroy)                                                         \
+  F(ltcProgramAddTensorParameter)                                              \
+  F(ltcProgramAddIntParameter)                                                 \
+  F(ltcProgramAddFloatParameter)                                               \
+  F(ltcProgramConstantNone)                                                    \
+  F(ltcProgramConstantInt)                                                     \
+  F(ltcProgramConstantFloat)                                                   \
+  F(ltcProgramConstantBool)                                                    \
+  F(ltcProgramConstantString)                                                  \
+  F(ltcProgramList)                                                            \
+  F(ltcProgramNumberToTensor)                                                  \
+  F(ltcProgramAppend)                                                          \
+  F(ltcProgramSetOutputs)                                                      \
+  F(ltcProgramCompile)                                                         \
+  F(ltcProgramStage)                                                           \
+  F(ltcModuleCompile)
+
+struct CompilerLibrary {
+  std::string path;
+  LtcCompiler compiler = nullptr;
+#define LTC_DECLARE(Name) decltype(&::Name) Name = nullptr;
+  LTC_COMPILER_FUNCTIONS(LTC_DECLARE)
+#undef LTC_DECLARE
+};
+
+/// Loads the library and makes the process's compiler the first time. Throws
+/// std::runtime_error with what to do if it can't be loaded.
+const CompilerLibrary &compilerLibrary();
+
+/// The compiler's file, which need not be loaded.
+std::string compilerLibraryPath();
+
+/// While it lives, compilations of all threads fail soon.
+class CancelledCompilations {
+public:
+  CancelledCompilations();
+  ~CancelledCompilations();
+  CancelledCompilations(const CancelledCompilations &) = delete;
+  CancelledCompilations &operator=(const CancelledCompilations &) = delete;
+};
+
+/// Whether one lives: a failure is no error then.
+bool areCompilationsCancelled();
+
+/// Whether `compilerLibrary` has been called with success.
+bool isCompilerLoaded();
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_COMPILATION_COMPILER_LIBRARY_H

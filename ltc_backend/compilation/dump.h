@@ -1,0 +1,54 @@
+//===- dump.h - A compiled program as files ---------------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_COMPILATION_DUMP_H
+#define TORCH_LTC_COMPILATION_DUMP_H
+
+#include "events/step_log.h"
+#include "programs/program.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace torch_ltc {
+
+/// Stage name and text, in the order of the stages.
+using StageTexts = std::vector<std::pair<std::string, std::string>>;
+
+/// Writes one folder for the program: ir.txt, graph.dot, a file for each stage,
+/// tensors.txt and summary.txt. Returns the folder, "" with a warning if it
+/// can't be written.
+std::string dumpProgram(const std::string &folder, const GraphSnapshot &graph,
+                        const Program &program, const StageTexts &texts,
+                        const CompileEvent &event);
+
+/// The folder below `folder` that has the whole program `name` (a hash),
+/// written by this process or an earlier one; "" if there is none. Looks into
+/// the file system once for each program and folder, then checks that the
+/// folder is still there.
+std::string findDump(const std::string &folder, const std::string &name);
+/// Whether this process couldn't write it there: said once, not tried again.
+bool hasDumpFailed(const std::string &folder, const std::string &name);
+
+/// Writes the values that the program is about to run on to `folder`, as
+/// inputs.pt, unless there are some. Waits until they are computed.
+void saveInputs(const std::string &folder, const Graph &graph);
+
+/// Appends the graph to option save_tensors_file.
+void saveGraph(const std::string &file, const std::string &format,
+               const GraphSnapshot &graph);
+
+/// A program's tensors: inputs, then outputs.
+struct TensorDescription {
+  bool isInput;
+  size_t index;
+  std::string name;
+  torch::lazy::Shape shape;
+  bool isDonated;
+};
+std::vector<TensorDescription> describeTensors(const GraphSnapshot &graph,
+                                               const Program &program);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_COMPILATION_DUMP_H

@@ -1,0 +1,65 @@
+//===- library_pages.cpp - Memory of libraries that are idle --------------===//
+
+#include "compilation/library_pages.h"
+
+#include "compilation/compiler_library.h"
+#include "memory/buffer.h"
+#include "programs/shared_library.h"
+
+#include <link.h>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace {
+
+/// A loop compiles in its first two or three steps, each of which begins anew.
+/// To read the pages once more costs a later compile some 15 ms.
+constexpr int kStepsUntilIdle = 2;
+
+std::atomic<int> stepsLeft{0};
+
+/// oneDNN too is idle then: its kernels are generated at their first use. Only
+/// segments that aren't writable: others have pages that differ from the
+/// file's (relocations among them) and would be lost.
+int giveBack(dl_phdr_info *library, size_t, void *) {
+  if (!torch_ltc::isBroughtByOurs(library->dlpi_addr))
+    return 0;
+  uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    const ElfW(Phdr) &segment = library->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W))
+      continue;
+    // Pages at the ends may be shared with a writable segment.
+    uintptr_t begin = library->dlpi_addr + segment.p_vaddr;
+    uintptr_t end = (begin + segment.p_memsz) / page * page;
+    begin = (begin + page - 1) / page * page;
+    if (begin < end)
+      madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+  }
+  return 0;
+}
+
+} // namespace
+
+void torch_ltc::noteCompilerUse() { stepsLeft = kStepsUntilIdle; }
+
+void torch_ltc::giveBackIdleLibraries() {
+  if (stepsLeft.load(std::memory_order_relaxed) <= 0)
+    return;
+  if (stepsLeft.fetch_sub(1) != 1)
+    return;
+  if (isCompilerLoaded()) {
+    const CompilerLibrary &library = compilerLibrary();
+    library.ltcCompilerReleaseMemory(library.compiler);
+  }
+  dl_iterate_phdr(giveBack, nullptr);
+  // The first steps of a loop can't donate what its set-up still holds, and so
+  // leave as many buffers as there are parameters.
+  releaseCachedMemory();
+  // What the compiler has freed between what lives on.
+  malloc_trim(0);
+}

@@ -1,0 +1,55 @@
+//===- program_builder.h - Graphs as torch-dialect programs -----*- C++ -*-===//
+
+#ifndef TORCH_LTC_COMPILATION_PROGRAM_BUILDER_H
+#define TORCH_LTC_COMPILATION_PROGRAM_BUILDER_H
+
+#include "compilation/compiler_library.h"
+#include "graph/graph.h"
+
+#include <string>
+
+namespace torch_ltc {
+
+/// Owns a program under construction.
+class ProgramHandle {
+public:
+  ProgramHandle(const CompilerLibrary &library, const std::string &name);
+  ~ProgramHandle();
+  ProgramHandle(const ProgramHandle &) = delete;
+  ProgramHandle &operator=(const ProgramHandle &) = delete;
+  LtcProgram get() const { return program; }
+
+private:
+  const CompilerLibrary &library;
+  LtcProgram program = nullptr;
+};
+
+/// Adds the graph's parameters, ops and results to `program`. Throws
+/// std::runtime_error that names the op and the user's line.
+void buildProgram(const CompilerLibrary &library, LtcProgram program,
+                  const GraphSnapshot &graph);
+
+/// Text of the graph at a stage: "ir", "torch-raw", "torch", "linalg",
+/// "kernels" or "llvm".
+std::string stageText(const GraphSnapshot &graph, const std::string &stage);
+
+/// What `stageModule` is to write.
+struct StageRequest {
+  std::string stage;
+  std::vector<std::string> legalOps; // see LtcStageOptions
+  bool portable = false;             // likewise
+  bool bytecode = false;
+  bool locations = false;
+};
+
+/// The graph at a stage, for whoever goes on from there: "torch-raw", "torch"
+/// or "linalg", as MLIR text or bytecode. Throws std::runtime_error.
+std::string stageModule(const GraphSnapshot &graph,
+                        const StageRequest &request);
+
+/// Name of the function in every stage of the graph.
+std::string entryName(const GraphSnapshot &graph);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_COMPILATION_PROGRAM_BUILDER_H

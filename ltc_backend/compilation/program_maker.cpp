@@ -1,0 +1,373 @@
+//===- program_maker.cpp - A program for a new graph ----------------------===//
+
+#include "compilation/program_maker.h"
+
+#include "compilation/background_compiler.h"
+#include "compilation/compiler_library.h"
+#include "compilation/disk_cache.h"
+#include "compilation/dump.h"
+#include "compilation/external_backend.h"
+#include "compilation/interruptible_work.h"
+#include "compilation/library_pages.h"
+#include "compilation/placeholder_program.h"
+#include "compilation/program_builder.h"
+#include "compilation/progress_line.h"
+#include "config/config.h"
+#include "config/log.h"
+#include "events/explanations.h"
+#include "events/guards.h"
+#include "events/metrics.h"
+#include "events/step_log.h"
+#include "graph/graph_difference.h"
+#include "programs/interpreted_program.h"
+#include "programs/program_cache.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/record_function.h>
+
+#include <stdexcept>
+
+using namespace torch_ltc;
+
+namespace {
+
+struct Compilation {
+  LtcBytes executable{};
+  LtcCompileStatistics statistics{};
+  StageTexts texts;
+  Compilation() = default;
+  Compilation(const Compilation &) = delete;
+  ~Compilation() { ltcBytesDestroy(executable); }
+};
+using CompilationPtr = std::shared_ptr<Compilation>;
+
+/// A stage may come in several pieces (one for each kernel).
+void collectStage(const char *stage, const char *text, size_t size,
+                  void *userData) {
+  auto &texts = *static_cast<StageTexts *>(userData);
+  if (texts.empty() || texts.back().first != stage)
+    texts.emplace_back(stage, "");
+  texts.back().second.append(text, size);
+}
+
+/// Option force_compile_failure.
+void refuseListedOps(const GraphSnapshot &graph) {
+  std::string list = config().force_compile_failure.get();
+  if (list.empty())
+    return;
+  for (const SnapshotNode &node : graph.nodes)
+    if (node.record && isOpListed(list, node.record->name))
+      throw std::runtime_error(node.record->name +
+                               " is refused by option force_compile_failure" +
+                               messageSuffix(node.location));
+}
+
+/// Fills `result` as far as it gets.
+void compile(const GraphSnapshot &graph, bool withTexts,
+             const CompilationPtr &result) {
+  refuseListedOps(graph);
+  if (withTexts)
+    result->texts.emplace_back("torch-raw", stageText(graph, "torch-raw"));
+  const CompilerLibrary &library = compilerLibrary();
+  auto program = std::make_shared<ProgramHandle>(library, entryName(graph));
+  buildProgram(library, program->get(), graph);
+  LtcCompileOptions options{};
+  options.verify = config().verify.get();
+  options.threads = at::get_num_threads();
+  options.print_locations =
+      config().dump_locations.get() && config().source_info.get();
+  if (withTexts) {
+    options.stage_text = collectStage;
+    options.stage_user_data = &result->texts;
+  }
+  auto status = std::make_shared<LtcStatus>(nullptr);
+  runInterruptibly([&library, program, options, result, status] {
+    *status = library.ltcProgramCompile(
+        program->get(), &options, &result->executable, &result->statistics);
+  });
+  throwIfFailed(*status);
+}
+
+void describe(const CompiledProgram &program, CompileEvent &event) {
+  event.kernels = int64_t(program.numKernels());
+  event.commands = int64_t(program.numCommands());
+  event.arenaBytes = program.arenaBytes();
+}
+
+ProgramPtr loadFromDisk(const GraphSnapshotPtr &graph, const Hash128 &hash,
+                        CompileEvent &event) {
+  std::optional<std::string> bytes = lookupProgram(hash);
+  if (!bytes)
+    return nullptr;
+  try {
+    auto program =
+        std::make_shared<CompiledProgram>(graph, bytes->data(), bytes->size());
+    describe(*program, event);
+    count(Counter::program_disk_hits);
+    event.origin = "disk";
+    return program;
+  } catch (const std::runtime_error &error) {
+    count(Counter::cache_rejected);
+    log(LogLevel::Warning,
+        "A cached program is compiled again: " + std::string(error.what()));
+    return nullptr;
+  }
+}
+
+ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
+                      const std::string &dumpFolder, CompileEvent &event) {
+  Stopwatch stopwatch;
+  auto compilation = std::make_shared<Compilation>();
+  {
+    ProgressLine progress(
+        "Compiling the program of step " + std::to_string(event.step) +
+        (event.location.empty() ? "" : " (at " + event.location + ")") + ", " +
+        std::to_string(event.ops) + " ops, has taken a second so far" +
+        (config().cache.get() ? "; the disk cache keeps the result." : "."));
+    compile(*graph, !dumpFolder.empty(), compilation);
+  }
+  auto program = std::make_shared<CompiledProgram>(
+      graph, compilation->executable.data, compilation->executable.size);
+  if (config().cache.get())
+    storeProgram(hash, compilation->executable.data,
+                 compilation->executable.size);
+  const LtcCompileStatistics &statistics = compilation->statistics;
+  event.origin = "compiled";
+  event.torchSeconds = statistics.torch_seconds;
+  event.linalgSeconds = statistics.linalg_seconds;
+  event.kernelsSeconds = statistics.kernels_seconds;
+  event.llvmSeconds = statistics.llvm_seconds;
+  describe(*program, event);
+  event.kernels = int64_t(statistics.kernels);
+  event.kernelsCompiled = int64_t(statistics.kernels_compiled);
+  count(Counter::compilations);
+  count(Counter::kernels_compiled, event.kernelsCompiled);
+  count(Counter::kernel_cache_hits, event.kernels - event.kernelsCompiled);
+  event.seconds = stopwatch.seconds();
+  recordTime(Timer::compile, event.seconds);
+  noteCompilationSeconds(graph->numOps, event.seconds);
+  if (!dumpFolder.empty())
+    event.dumpDirectory =
+        dumpProgram(dumpFolder, *graph, *program, compilation->texts, event);
+  return program;
+}
+
+std::string programOfStep(const CompileEvent &event) {
+  return "The program of step " + std::to_string(event.step);
+}
+
+/// Throws if option compile_failure says so.
+void raiseIfWanted(const std::string &error, LocationId location,
+                   const CompileEvent &event) {
+  TORCH_CHECK(config().compile_failure.get() != "raise", programOfStep(event),
+              " can't be compiled: ", error, messageSuffix(location),
+              ". Its tensors stay pending; with torch_ltc.config."
+              "compile_failure = 'interpret' it runs op by op.");
+}
+
+/// What runs instead of a program that can't be compiled. Nothing is lost, so
+/// it is a warning; the caller keeps the program, so it is said once for each.
+ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
+                            const std::string &error, LocationId location,
+                            CompileEvent &event) {
+  std::string cause =
+      error.ends_with('.') ? error.substr(0, error.size() - 1) : error;
+  log(LogLevel::Warning,
+      programOfStep(event) + " can't be compiled: " + cause +
+          messageSuffix(location) +
+          ". It runs op by op with PyTorch's CPU kernels, with the same "
+          "results but slower; to compile the rest of it, name the op in "
+          "option force_fallback (LTC_FORCE_FALLBACK=aten::...)" +
+          (config().source_info.get()
+               ? "."
+               : "; TORCH_LTC_SOURCE_INFO=1 adds the op's Python line."));
+  event.origin = "interpreted";
+  event.reason = "can't be compiled: " + error;
+  return std::make_shared<InterpretedProgram>(graph);
+}
+
+bool mayCompileLater() {
+  // Those want a program at once, or its error.
+  return config().tier.get() == "auto" && !config().detect_nan.get() &&
+         !config().lockstep.get() && config().dump.get().empty() &&
+         config().compile_failure.get() != "raise";
+}
+
+/// An interpreted program, which the compiled one replaces when it is there.
+ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
+                           LocationId location, const CompileEvent &event) {
+  return std::make_shared<PlaceholderProgram>(graph, [=] {
+    compileInBackground([=] {
+      CompileEvent compiled = event;
+      ProgramPtr program;
+      try {
+        program = compileNew(graph, hash, /*dumpFolder=*/"", compiled);
+      } catch (const std::exception &error) {
+        if (areCompilationsCancelled())
+          return;
+        // Whoever would want the error raised has gone on.
+        count(Counter::compile_failures);
+        program = interpretInstead(graph, error.what(), location, compiled);
+      }
+      explainCompilation(compiled);
+      addCompileEvent(compiled);
+      replacePlaceholder(hash, graph->name, program);
+      noteCompilerUse();
+    });
+  });
+}
+
+/// For option lockstep: a graph that is no step's.
+ProgramPtr compileApart(const GraphSnapshot &graph) {
+  auto compilation = std::make_shared<Compilation>();
+  compile(graph, /*withTexts=*/false, compilation);
+  return std::make_shared<CompiledProgram>(
+      std::make_shared<const GraphSnapshot>(graph),
+      compilation->executable.data, compilation->executable.size);
+}
+
+/// What a backend of the user's can't compile isn't hidden by interpreting it.
+ProgramPtr makeExternal(const ExternalBackend &backend,
+                        const GraphSnapshotPtr &graph, LocationId location,
+                        CompileEvent &event) {
+  Stopwatch stopwatch;
+  ProgramPtr program;
+  try {
+    program = backend.compile(graph);
+  } catch (const std::runtime_error &error) {
+    TORCH_CHECK(false, programOfStep(event),
+                " can't be compiled: ", error.what(), messageSuffix(location));
+  }
+  program->name = graph->name;
+  program->numOps = graph->numOps;
+  for (ResultRef result : graph->results) {
+    OutputPlan plan;
+    plan.updatedParameter = updatedParameter(*graph, result);
+    program->outputs.push_back(plan);
+  }
+  event.origin = "compiled";
+  event.seconds = stopwatch.seconds();
+  count(Counter::compilations);
+  recordTime(Timer::compile, event.seconds);
+  return program;
+}
+
+} // namespace
+
+ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
+                                  int64_t step, LocationId location,
+                                  std::string &origin) {
+  auto graph = std::make_shared<const GraphSnapshot>(std::move(snapshot));
+  Stopwatch stopwatch;
+  CompileEvent event;
+  event.program = graph->name;
+  event.step = step;
+  event.location = shortText(location);
+  GraphSnapshotPtr nearest = nearestKeptGraph(*graph);
+  event.reason = nearest ? firstDifference(*nearest, *graph) : "first program";
+  event.ops = int64_t(graph->numOps);
+  event.parameters = int64_t(graph->parameters.size());
+  event.outputs = int64_t(graph->results.size());
+
+  checkAllowed(Forbidden::recompile,
+               "A new program would be compiled: " +
+                   (nearest ? event.reason : "it is the process's first one"));
+  at::RecordFunction span(at::RecordScope::FUNCTION);
+  if (span.isActive())
+    span.before("torch_ltc::compile");
+  ProgramPtr program;
+  ExternalBackendPtr backend = selectedBackend();
+  try {
+    std::string dumpFolder = config().dump.get();
+    if (backend) {
+      program = makeExternal(*backend, graph, location, event);
+    } else if (config().tier.get() == "interpret") {
+      event.origin = "interpreted";
+      program = std::make_shared<InterpretedProgram>(graph);
+    } else {
+      // A program from the disk has no stages to dump, so it will do only where
+      // they lie already.
+      if (!dumpFolder.empty())
+        event.dumpDirectory = findDump(dumpFolder, graph->name);
+      if (config().cache.get() &&
+          (dumpFolder.empty() || !event.dumpDirectory.empty()))
+        program = loadFromDisk(graph, hash, event);
+      if (!program && mayCompileLater()) {
+        program = makePlaceholder(graph, hash, location, event);
+        event.origin = "interpreted";
+        event.reason += " (until its program is compiled)";
+      }
+      if (!program)
+        program = compileNew(graph, hash, dumpFolder, event);
+    }
+  } catch (const std::runtime_error &error) {
+    count(Counter::compile_failures);
+    raiseIfWanted(error.what(), location, event);
+    program = interpretInstead(graph, error.what(), location, event);
+  }
+  if (config().detect_nan.get())
+    program = std::make_shared<CheckedProgram>(program, graph);
+  if (config().lockstep.get())
+    program = std::make_shared<LockstepProgram>(
+        program, graph, [backend](const GraphSnapshot &all) -> ProgramPtr {
+          if (!backend)
+            return compileApart(all);
+          return backend->compile(std::make_shared<const GraphSnapshot>(all));
+        });
+  origin = event.origin;
+  event.seconds = stopwatch.seconds();
+  if (!program->isPlaceholder())
+    explainCompilation(event);
+  addCompileEvent(event);
+  keepProgram({graph, program});
+  noteCompilerUse();
+  return program;
+}
+
+std::string
+torch_ltc::ensureDumped(const Program &program, int64_t step,
+                        LocationId location,
+                        const std::function<GraphSnapshot()> &snapshot) {
+  std::string folder = config().dump.get();
+  std::string path = findDump(folder, program.name);
+  if (!path.empty() || hasDumpFailed(folder, program.name))
+    return path;
+  GraphSnapshot graph = snapshot();
+  CompileEvent event = compileEventOf(program.name);
+  event.program = program.name;
+  event.step = step;
+  event.location = shortText(location ? location : captureLocation());
+  event.ops = int64_t(graph.numOps);
+  auto compilation = std::make_shared<Compilation>();
+  try {
+    compile(graph, /*withTexts=*/true, compilation);
+  } catch (const std::runtime_error &error) {
+    // An interpreted program may be one that the compiler refuses.
+    log(LogLevel::Warning,
+        "The dump of program " + graph.name.substr(0, 12) +
+            " ends before the failing stage: " + error.what());
+  }
+  path = dumpProgram(folder, graph, program, compilation->texts, event);
+  setDumpDirectory(program.name, path);
+  return path;
+}
+
+void torch_ltc::ensureTracedDumped(const GraphSnapshot &graph) {
+  std::string folder = config().dump.get();
+  if (folder.empty() || !findDump(folder, graph.name).empty() ||
+      hasDumpFailed(folder, graph.name))
+    return;
+  auto compilation = std::make_shared<Compilation>();
+  compile(graph, /*withTexts=*/true, compilation);
+  CompiledProgram program(std::make_shared<const GraphSnapshot>(graph),
+                          compilation->executable.data,
+                          compilation->executable.size);
+  CompileEvent event;
+  event.program = graph.name;
+  event.ops = int64_t(graph.numOps);
+  event.parameters = int64_t(graph.parameters.size());
+  event.outputs = int64_t(graph.results.size());
+  event.reason = "a graph of torch.compile";
+  describe(program, event);
+  dumpProgram(folder, graph, program, compilation->texts, event);
+}

@@ -1,0 +1,62 @@
+//===- log.cpp - Messages for the user ------------------------------------===//
+
+#include "config/log.h"
+
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+using namespace torch_ltc;
+
+namespace {
+
+struct Log {
+  std::mutex mutex;
+  std::shared_ptr<const LogHook> hook;
+  bool hookWasSet = false;
+  std::vector<std::pair<LogLevel, std::string>> kept;
+};
+
+// Never destroyed: the worker thread may log while the process exits.
+Log &state() {
+  static Log *log = new Log;
+  return *log;
+}
+
+// Enough for every option of the environment; a program without the Python
+// package must not collect messages for ever.
+constexpr size_t maxKept = 64;
+
+} // namespace
+
+void torch_ltc::log(LogLevel level, const std::string &sentence) {
+  std::shared_ptr<const LogHook> hook;
+  {
+    std::lock_guard<std::mutex> lock(state().mutex);
+    hook = state().hook;
+    if (!hook && !state().hookWasSet && state().kept.size() < maxKept) {
+      state().kept.emplace_back(level, sentence);
+      return;
+    }
+  }
+  // Outside the lock: the hook takes the GIL.
+  if (hook)
+    (*hook)(level, sentence);
+  else if (level >= LogLevel::Warning)
+    std::fprintf(stderr, "torch_ltc: %s\n", sentence.c_str());
+}
+
+void torch_ltc::setLogHook(LogHook hook) {
+  std::vector<std::pair<LogLevel, std::string>> kept;
+  {
+    std::lock_guard<std::mutex> lock(state().mutex);
+    state().hook =
+        hook ? std::make_shared<const LogHook>(std::move(hook)) : nullptr;
+    state().hookWasSet = true;
+    kept.swap(state().kept);
+  }
+  for (auto &[level, sentence] : kept)
+    log(level, sentence);
+}

@@ -1,0 +1,359 @@
+//===- registration.cpp - Kernels of the Lazy dispatch keys ---------------===//
+//
+// What a kernel for an op is, in this order:
+//
+//   hand-written     copies, factories, lists, reads, random numbers
+//   traced           rows of the op table
+//   a view           (only reached below functionalisation) traced as its copy
+//   composite        ops that torch makes of other functional ops by itself
+//   fallback         everything else
+//
+// torch's CompositeExplicitAutograd kernels win over a backend fallback, and
+// many of them write in place, which has no meaning below functionalisation:
+// those ops get the fallback by name.
+//
+// `import torch` pays for what makes a first lazy tensor only: some 80 of these
+// kernels. All others are registered when there is one; ops that take none
+// but a device get a stand-in until then.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/registration.h"
+
+#include "compilation/external_backend.h"
+#include "distributed/registration.h"
+#include "eager_semantics/registration.h"
+#include "fallback/eager_fallback.h"
+#include "graph/live_tensors.h"
+#include "graph/torch_dispatch.h"
+#include "ops/fused_optimizers.h"
+#include "ops/registration.h"
+#include "tracing/boxed_kernels.h"
+#include "tracing/custom_ops.h"
+#include "tracing/subclass_calls.h"
+#include "tracing/trace.h"
+
+#include <unordered_set>
+
+using namespace torch_ltc;
+using c10::DispatchKey;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+class TraceKernel final : public c10::OperatorKernel {
+public:
+  explicit TraceKernel(const OpRecord &record) : record(record) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet, Stack *stack) {
+    if (isInsideTorchDispatch() && callWithFunctionalization(op, stack))
+      return;
+    if (isFallbackForced(record.name))
+      return runFallback(op, *stack, "forced");
+    if (isRefusedByBackend(record.emitName))
+      return runFallback(op, *stack, "not supported by the selected backend");
+    size_t numArguments = record.arguments.size();
+    std::vector<at::Tensor> results =
+        traceOp(record, torch::jit::last(*stack, numArguments));
+    torch::jit::drop(*stack, numArguments);
+    for (at::Tensor &result : results)
+      stack->emplace_back(record.hasTensorArgument
+                              ? std::move(result)
+                              : wrapIfOutside(std::move(result)));
+  }
+
+private:
+  const OpRecord &record;
+};
+
+/// Of views. A view that torch made of a fake tensor in its Meta kernel is a
+/// Meta tensor with the dispatch keys of the fake one's device (torch 2.13).
+class ViewKernel final : public c10::OperatorKernel {
+public:
+  explicit ViewKernel(const OpRecord &record) : onDevice(record) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    size_t numArguments = op.schema().arguments().size();
+    if (torch::jit::peek(*stack, 0, numArguments).toTensor().is_meta())
+      op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::Meta), stack);
+    else
+      onDevice(op, keys, stack);
+  }
+
+private:
+  TraceKernel onDevice;
+};
+
+/// Composite kernels that only call functional ops and views.
+bool isTraceableComposite(const std::string &name) {
+  static const std::unordered_set<std::string> names = {
+      "aten::_foreach_add",
+      "aten::embedding_backward",
+      "aten::isclose",
+      "aten::is_pinned",
+      "aten::_has_same_storage_numel",
+      "aten::is_coalesced",
+      "aten::_nested_tensor_from_mask",
+      "aten::_unsafe_index.Tensor",
+      "aten::unsafe_split.Tensor",
+      "aten::detach",
+      "aten::_pin_memory",
+      "aten::is_set_to",
+      "aten::_cummax_helper",
+      "aten::sym_size.int",
+      "aten::dense_dim",
+      "aten::sparse_dim",
+      "aten::is_same_size",
+      "aten::trace_backward",
+      "aten::rand",
+      "aten::randn",
+      "aten::_version",
+      "aten::requires_grad_",
+      "aten::zeros",
+      "aten::ones",
+      "aten::repeat_interleave.self_int",
+      "aten::nan_to_num",
+      "aten::count_nonzero",
+      "aten::linalg_solve",
+      "aten::_unsafe_masked_index",
+      "aten::_unsafe_masked_index_put_accumulate",
+      "aten::hash_tensor",
+      "aten::mish_backward",
+      "aten::glu_jvp",
+      "aten::native_norm",
+      "aten::std_mean.correction"};
+  return names.count(name) || name.rfind("aten::_foreach_", 0) == 0;
+}
+
+bool isMutable(const c10::FunctionSchema &schema) {
+  return schema.is_mutable();
+}
+
+bool returnsView(const c10::FunctionSchema &schema) {
+  for (const c10::Argument &result : schema.returns())
+    if (result.alias_info() && !result.alias_info()->isWrite())
+      return true;
+  return false;
+}
+
+/// "aten::select.int" -> the row of "aten::select_copy.int".
+const OpRecord *copyRecord(const c10::OperatorName &name) {
+  std::string copy = name.name + "_copy";
+  if (!name.overload_name.empty())
+    copy += "." + name.overload_name;
+  return findOpRecord(copy);
+}
+
+std::string textOf(const c10::OperatorName &name) {
+  return name.overload_name.empty() ? name.name
+                                    : name.name + "." + name.overload_name;
+}
+
+/// Of ops without a row in the op table.
+void fallbackKernel(const OperatorHandle &op, Stack *stack) {
+  if (!isInsideTorchDispatch() || !callWithFunctionalization(op, stack))
+    runFallback(op, *stack, "not in the op table");
+}
+
+/// Python's kernels were registered at `import torch`: those remain.
+void implement(const OperatorHandle &op, c10::KernelFunction kernel) {
+  if (!op.hasKernelForDispatchKey(DispatchKey::Lazy))
+    registerBoxedKernel(op.operator_name(), DispatchKey::Lazy,
+                        std::move(kernel));
+}
+
+void trace(const OperatorHandle &op, const OpRecord &record) {
+  implement(op, c10::KernelFunction::makeFromBoxedFunctor(
+                    std::make_unique<TraceKernel>(record)));
+}
+
+void registerTraced() {
+  for (const OpRecord &record : opRecords()) {
+    // A kernel of ours for an op that torch differentiates by decomposing it
+    // would hide it from autograd.
+    bool skip = record.traceKind != TraceKind::nodeTrace ||
+                record.returnsList || record.handle->schema().is_mutable() ||
+                record.handle->hasKernelForDispatchKey(
+                    DispatchKey::CompositeImplicitAutograd);
+    if (!skip)
+      trace(*record.handle, record);
+  }
+}
+
+void registerOther(const OperatorHandle &op) {
+  const c10::OperatorName &name = op.operator_name();
+  if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
+    return;
+  if (returnsView(op.schema()) && !isMutable(op.schema())) {
+    if (const OpRecord *copy = copyRecord(name))
+      implement(op, c10::KernelFunction::makeFromBoxedFunctor(
+                        std::make_unique<ViewKernel>(*copy)));
+    return;
+  }
+  if (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) &&
+      !isTraceableComposite(textOf(name)))
+    implement(op,
+              c10::KernelFunction::makeFromBoxedFunction<&fallbackKernel>());
+}
+
+/// Ops by which a program may meet the device without having a tensor of it:
+/// those that torch (2.13) dispatches by their options and doesn't compose of
+/// others. `empty` and `_to_copy` are hand-written.
+const char *const byDevice[] = {
+    "_cudnn_init_dropout_state",
+    "_efficientzerotensor",
+    "_empty_affine_quantized",
+    "_empty_per_channel_affine_quantized",
+    "_make_dep_token",
+    "_sparse_compressed_tensor_with_dims",
+    "_sparse_coo_tensor_with_dims",
+    "_sparse_coo_tensor_with_dims_and_tensors",
+    "arange",
+    "arange.start",
+    "arange.start_step",
+    "bartlett_window",
+    "bartlett_window.periodic",
+    "blackman_window",
+    "blackman_window.periodic",
+    "empty_permuted",
+    "empty_quantized",
+    "eye",
+    "eye.m",
+    "fft_fftfreq",
+    "fft_rfftfreq",
+    "from_file",
+    "full",
+    "hamming_window",
+    "hamming_window.periodic",
+    "hamming_window.periodic_alpha",
+    "hamming_window.periodic_alpha_beta",
+    "hann_window",
+    "hann_window.periodic",
+    "kaiser_window",
+    "kaiser_window.beta",
+    "kaiser_window.periodic",
+    "linspace",
+    "linspace.Scalar_Tensor",
+    "linspace.Tensor_Scalar",
+    "linspace.Tensor_Tensor",
+    "logspace",
+    "logspace.Scalar_Tensor",
+    "logspace.Tensor_Scalar",
+    "logspace.Tensor_Tensor",
+    "ones",
+    "rand",
+    "rand.generator",
+    "randint",
+    "randint.generator",
+    "randint.low",
+    "randint.low_generator",
+    "randn",
+    "randn.generator",
+    "randperm",
+    "randperm.generator",
+    "range",
+    "range.step",
+    "scalar_tensor",
+    "sparse_compressed_tensor.comp_plain_value",
+    "sparse_compressed_tensor.comp_plain_value_size",
+    "sparse_coo_tensor.size",
+    "tril_indices",
+    "triu_indices",
+    "zeros",
+};
+
+/// The stand-ins of `byDevice`; a list so that they can be taken away.
+std::vector<c10::RegistrationHandleRAII> &standIns() {
+  // Never destroyed: deregistration at exit races with other libraries'.
+  static auto *handles = new std::vector<c10::RegistrationHandleRAII>;
+  return *handles;
+}
+
+void standInKernel(const OperatorHandle &op, c10::DispatchKeySet keys,
+                   Stack *stack) {
+  prepareFirstTensor();
+  op.redispatchBoxed(keys, stack);
+}
+
+void registerRemaining() {
+  // Other threads may be dispatching: there is a kernel for each op at any
+  // moment, be it the fallback, and what makes a tensor waits for us.
+  auto *fallback = new torch::Library(torch::Library::IMPL, "_",
+                                      DispatchKey::Lazy, __FILE__, __LINE__);
+  fallback->fallback(
+      torch::CppFunction::makeFromBoxedFunction<&fallbackKernel>());
+  standIns().clear();
+
+  auto *kernels = new torch::Library(torch::Library::IMPL, "aten",
+                                     DispatchKey::Lazy, __FILE__, __LINE__);
+  registerListKernels(*kernels);
+  registerScalarKernels(*kernels);
+  registerRandomKernels(*kernels);
+  registerIndexingKernels(*kernels);
+  registerPoolingBackward(*kernels);
+  registerConvolutionKernels(*kernels);
+  registerHistogramKernels(*kernels);
+  registerAsStridedKernels(*kernels);
+  registerCtcLoss(*kernels);
+  registerReinterpretingViews();
+  registerTraced();
+  const AtenOps ops = atenOps();
+  for (const OperatorHandle &op : ops)
+    registerOther(op);
+
+  auto *autograd =
+      new torch::Library(torch::Library::IMPL, "aten",
+                         DispatchKey::AutogradLazy, __FILE__, __LINE__);
+  registerAutogradKernels(*autograd);
+  registerAsStridedAutograd(*autograd);
+  registerAttention(*autograd);
+  registerLinear(*autograd);
+  registerLstmCell(*autograd);
+  registerCtcLossAutograd(*autograd);
+  registerViewCopies(ops);
+  registerForeachKernels(ops);
+  registerFusedOptimizers();
+  registerAutocastKernels(ops);
+  registerSparseFallbacks(ops);
+  registerSharedFallbacks(ops);
+  registerOutKernels(ops);
+  registerInPlaceKernels(ops);
+  registerOverlapChecks();
+  registerShapesInPlace();
+  registerMetaShortcuts();
+  registerViewErrors();
+  registerAsStridedOfMemory();
+  registerViewInverses();
+  registerMathBits();
+  registerResizeToFormat();
+  registerSubclassCalls();
+  registerCollectives();
+  watchCustomOps();
+}
+
+} // namespace
+
+void torch_ltc::registerFirstKernels() {
+  auto *kernels = new torch::Library(torch::Library::IMPL, "aten",
+                                     DispatchKey::Lazy, __FILE__, __LINE__);
+  registerCopyKernels(*kernels);
+  registerFactoryKernels(*kernels);
+  registerSparseLayouts();
+  registerSharedFactories();
+  for (const char *name : byDevice) {
+    auto op = torch::jit::parseName("aten::" + std::string(name));
+    registerUnderModes(op);
+    standIns().push_back(c10::Dispatcher::singleton().registerImpl(
+        std::move(op), DispatchKey::Lazy,
+        c10::KernelFunction::makeFromBoxedFunction<&standInKernel>(),
+        std::nullopt, nullptr, "registered by torch_ltc"));
+  }
+  for (const char *name :
+       {"aten::_to_copy", "aten::empty.memory_format", "aten::empty_strided",
+        "aten::lift", "aten::lift_fresh"})
+    registerUnderModes(torch::jit::parseName(name));
+  registerLockKey();
+  onFirstTensor(registerRemaining);
+}

@@ -1,0 +1,204 @@
+//===- as_strided.cpp - Views of memory by stride and offset --------------===//
+//
+// `as_strided` counts in elements of the memory that a tensor reports, while
+// its values lie packed in row-major order (ir/strides.h). Above autograd a
+// view's `as_strided` becomes its base's; functionalisation counts in what all
+// views have in common, which reaches all of the memory also if the base has
+// been made another view of it in place (`as_strided_`, `t_`); below it a
+// tensor is first brought into the order of memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/registration.h"
+#include "events/op_error.h"
+#include "graph/live_tensors.h"
+#include "shape/strides.h"
+#include "tracing/trace.h"
+#include "tracing/wrapped_value.h"
+
+#include <ATen/FunctionalStorageImpl.h>
+#include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <numeric>
+
+using namespace torch_ltc;
+using c10::IValue;
+
+namespace {
+
+namespace functional = at::functionalization::impl;
+using Dims = std::vector<int64_t>;
+
+/// From the outermost dim in memory to the innermost.
+Dims memoryOrder(const at::Tensor &self) {
+  Dims order(size_t(self.dim()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return self.stride(a) > self.stride(b);
+  });
+  return order;
+}
+
+Dims inverse(const Dims &order) {
+  Dims result(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    result[size_t(order[i])] = int64_t(i);
+  return result;
+}
+
+/// Where `self` begins in memory, if it fills a part of it without gaps.
+int64_t beginOf(const at::Tensor &self, int64_t offset, at::IntArrayRef size,
+                at::IntArrayRef stride) {
+  int64_t first = offset - self.storage_offset(), last = first;
+  for (size_t i = 0; i < size.size(); ++i)
+    last += std::max<int64_t>(size[i] - 1, 0) * stride[i];
+  bool isEmpty = c10::multiply_integers(size) == 0;
+  TORCH_CHECK(isEmpty || (self.is_non_overlapping_and_dense() && first >= 0 &&
+                          last < self.numel()),
+              "as_strided on a view that is detached from its base can't reach "
+              "memory outside of the view: call it on the base.",
+              opSuffix("aten::as_strided"));
+  return isEmpty ? 0 : self.storage_offset();
+}
+
+at::Tensor inMemoryOrder(const at::Tensor &self) {
+  return self.is_contiguous()
+             ? self
+             : traceOp("aten::permute_copy", {self, IValue(memoryOrder(self))});
+}
+
+at::Tensor asStridedCopy(const at::Tensor &self, c10::SymIntArrayRef symSize,
+                         c10::SymIntArrayRef symStride,
+                         std::optional<c10::SymInt> symOffset) {
+  auto size = C10_AS_INTARRAYREF_SLOW(symSize);
+  auto stride = C10_AS_INTARRAYREF_SLOW(symStride);
+  int64_t offset = symOffset ? symOffset->expect_int() : self.storage_offset();
+  int64_t begin = isPacked(self) ? 0 : beginOf(self, offset, size, stride);
+  at::Tensor result = traceOp("aten::as_strided_copy",
+                              {inMemoryOrder(self), IValue(size),
+                               IValue(stride), IValue(offset - begin)});
+  setGeometry(result, stride, offset);
+  return result;
+}
+
+at::Tensor asStridedScatter(const at::Tensor &self, const at::Tensor &src,
+                            c10::SymIntArrayRef symSize,
+                            c10::SymIntArrayRef symStride,
+                            std::optional<c10::SymInt> symOffset) {
+  auto size = C10_AS_INTARRAYREF_SLOW(symSize);
+  auto stride = C10_AS_INTARRAYREF_SLOW(symStride);
+  int64_t offset = symOffset ? symOffset->expect_int() : self.storage_offset();
+  int64_t begin = isPacked(self) ? 0 : beginOf(self, offset, size, stride);
+  at::Tensor result = traceOp("aten::as_strided_scatter",
+                              {inMemoryOrder(self), src, IValue(size),
+                               IValue(stride), IValue(offset - begin)});
+  if (!self.is_contiguous())
+    result = traceOp("aten::permute_copy",
+                     {result, IValue(inverse(memoryOrder(self)))});
+  setGeometry(result, self.strides(), self.storage_offset());
+  return result;
+}
+
+/// At AutogradLazy.
+at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
+                     c10::SymIntArrayRef stride,
+                     std::optional<c10::SymInt> offset) {
+  static const c10::OperatorHandle op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::as_strided", "");
+  at::Tensor base = self.is_view() ? at::Tensor(self._base()) : self;
+  if (!offset)
+    offset = self.sym_storage_offset();
+  if (base.scalar_type() != self.scalar_type()) // real parts, view(dtype)
+    base = base.is_complex() && !self.is_complex()
+               ? at::view_as_real(base)
+               : base.view(self.scalar_type());
+  // Our kernel has hidden torch's for this device; it is the same for all.
+  torch::jit::Stack stack{base, IValue(size), IValue(stride), IValue(offset)};
+  op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, stack);
+  at::Tensor view = std::move(stack.back()).toTensor();
+  if (view.is_conj() != self.is_conj())
+    view = at::_conj(view);
+  return view.is_neg() == self.is_neg() ? view : at::_neg_view(view);
+}
+
+/// Whether `tensor` is a view by records, of memory with its own dtype.
+bool isViewOfSameDType(const at::Tensor &tensor) {
+  if (!tensor.device().is_lazy() || !functional::isFunctionalTensor(tensor) ||
+      functional::isBaseTensor(tensor))
+    return false;
+  auto *memory = static_cast<at::functionalization::FunctionalStorageImpl *>(
+      tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+  return memory->base().scalar_type() == tensor.scalar_type();
+}
+
+/// At Functionalize.
+class AsStridedOfMemory : public c10::OperatorKernel {
+public:
+  explicit AsStridedOfMemory(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    IValue &self = torch::jit::peek(*stack, 0, kNumArguments);
+    const at::Tensor view = self.toTensor();
+    if (isViewOfSameDType(view)) {
+      fillOffset(view, *stack);
+      self = wholeMemory(view);
+    }
+    previous.callBoxed(op, keys, stack);
+  }
+
+protected:
+  static constexpr size_t kNumArguments = 4, kOffset = 3;
+
+  static void fillOffset(const at::Tensor &view, torch::jit::Stack &stack) {
+    IValue &offset = torch::jit::peek(stack, kOffset, kNumArguments);
+    if (offset.isNone())
+      offset = view.sym_storage_offset();
+  }
+
+  c10::SafeKernelFunction previous;
+};
+
+/// The same in place: what the tensor was a view by is forgotten.
+struct AsStridedOfMemoryInPlace final : AsStridedOfMemory {
+  using AsStridedOfMemory::AsStridedOfMemory;
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    const at::Tensor view =
+        torch::jit::peek(*stack, 0, kNumArguments).toTensor();
+    if (!isViewOfSameDType(view))
+      return previous.callBoxed(op, keys, stack);
+    fillOffset(view, *stack);
+    ViewRecords before = replaceViewRecords(view, {});
+    try {
+      previous.callBoxed(op, keys, stack);
+    } catch (...) {
+      replaceViewRecords(view, std::move(before));
+      throw;
+    }
+  }
+};
+
+} // namespace
+
+void torch_ltc::registerAsStridedOfMemory() {
+  SilentRegistration silence;
+  constexpr auto key = c10::DispatchKey::Functionalize;
+  registerAround<AsStridedOfMemory>(findOp({"aten::as_strided", ""}), key);
+  registerAround<AsStridedOfMemoryInPlace>(findOp({"aten::as_strided_", ""}),
+                                           key);
+}
+
+void torch_ltc::registerAsStridedAutograd(torch::Library &library) {
+  library.impl("as_strided", TORCH_FN(asStrided));
+}
+
+void torch_ltc::registerAsStridedKernels(torch::Library &library) {
+  library.impl("as_strided_copy", TORCH_FN(asStridedCopy));
+  library.impl("as_strided", TORCH_FN(asStridedCopy));
+  library.impl("as_strided_scatter", TORCH_FN(asStridedScatter));
+}

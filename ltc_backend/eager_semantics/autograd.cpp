@@ -1,0 +1,291 @@
+//===- autograd.cpp - Composites that need another way above autograd -----===//
+
+#include "eager_semantics/memory_overlap.h"
+#include "eager_semantics/registration.h"
+#include "shape/strides.h"
+#include "tracing/boxed_kernels.h"
+
+#include <ATen/Context.h>
+#include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/Functions.h>
+#include <ATen/ops/_native_batch_norm_legit.h>
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include <algorithm>
+
+using namespace torch_ltc;
+
+namespace {
+
+/// torch's composite ends in native_batch_norm, whose schema doesn't say that
+/// it writes the running statistics (torch 2.13), so functionalisation would
+/// lose the update. The `_legit` op says it.
+at::Tensor batchNorm(const at::Tensor &input,
+                     const std::optional<at::Tensor> &weight,
+                     const std::optional<at::Tensor> &bias,
+                     const std::optional<at::Tensor> &runningMean,
+                     const std::optional<at::Tensor> &runningVar, bool training,
+                     double momentum, double eps, bool) {
+  bool hasStatistics = runningMean && runningMean->defined() && runningVar &&
+                       runningVar->defined();
+  TORCH_CHECK(hasStatistics || training,
+              "Expected running_mean and running_var to be defined when "
+              "training=False");
+  if (input.numel() == 0) { // of any rank, and without statistics
+    at::Tensor out = input.clone();
+    if (weight && weight->defined())
+      out = at::mul(out, weight->select(0, 0));
+    if (bias && bias->defined())
+      out = at::add(out, bias->select(0, 0));
+    return out;
+  }
+  if (!training) // reads the statistics only
+    return std::get<0>(at::native_batch_norm(input, weight, bias, runningMean,
+                                             runningVar, false, momentum, eps));
+  if (!hasStatistics)
+    return std::get<0>(
+        at::_native_batch_norm_legit(input, weight, bias, true, momentum, eps));
+  at::Tensor mean = *runningMean, variance = *runningVar;
+  return std::get<0>(at::_native_batch_norm_legit(
+      input, weight, bias, mean, variance, true, momentum, eps));
+}
+
+void copyOut(at::Tensor &out, const at::Tensor &result) {
+  if (out.sizes() != result.sizes())
+    out.resize_(result.sizes());
+  out.copy_(result);
+}
+
+/// torch's functionalisation of this variant takes the functional op's results
+/// in another order than it returns them, and writes the batch's statistics
+/// into the output (torch 2.13).
+std::tuple<at::Tensor &, at::Tensor &, at::Tensor &>
+batchNormOut(const at::Tensor &input, const std::optional<at::Tensor> &weight,
+             const std::optional<at::Tensor> &bias, at::Tensor &runningMean,
+             at::Tensor &runningVar, bool training, double momentum, double eps,
+             at::Tensor &out, at::Tensor &saveMean, at::Tensor &saveInvstd) {
+  auto [result, mean, invstd] = at::_native_batch_norm_legit(
+      input, weight, bias, runningMean, runningVar, training, momentum, eps);
+  copyOut(out, result);
+  copyOut(saveMean, mean);
+  copyOut(saveInvstd, invstd);
+  return {out, saveMean, saveInvstd};
+}
+
+/// torch has no functional form of it to put in its place (torch 2.13). Its
+/// gradient reads what `self` was.
+at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
+  return self.copy_(
+      at::polygamma(n, self.requires_grad() ? self.clone() : self));
+}
+
+/// torch's composite keeps the memory format of CPU tensors only.
+at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
+                     const std::optional<at::Tensor> &weight,
+                     const std::optional<at::Tensor> &bias, double eps, bool) {
+  TORCH_CHECK(input.dim() >= 2,
+              "Expected at least 2 dimensions for input "
+              "tensor but received ",
+              input.dim());
+  int64_t batch = input.size(0), channels = input.size(1);
+  TORCH_CHECK(groups > 0 && channels % groups == 0,
+              "Expected number of channels in input to be divisible by "
+              "num_groups, but got input of shape ",
+              input.sizes(), " and num_groups=", groups);
+  for (const std::optional<at::Tensor> &factor : {weight, bias})
+    TORCH_CHECK(!factor || !factor->defined() ||
+                    (factor->dim() == 1 && factor->numel() == channels),
+                "Expected weight and bias to be vectors of size equal to the "
+                "number of channels in input, but got a factor of shape ",
+                factor->sizes(), " and input of shape ", input.sizes());
+  int64_t rest = c10::multiply_integers(input.sizes().slice(2));
+  return std::get<0>(
+      at::native_group_norm(input.contiguous(input.suggest_memory_format()),
+                            weight, bias, batch, channels, rest, groups, eps));
+}
+
+/// An op whose first tensor is copied into another layout first.
+class WithSelf final : public c10::OperatorKernel {
+public:
+  using Layout = at::Tensor (*)(const at::Tensor &);
+
+  WithSelf(Layout layout, c10::SafeKernelFunction previous)
+      : layout(layout), previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    c10::IValue &self =
+        (*stack)[stack->size() - op.schema().arguments().size()];
+    self = layout(self.toTensor());
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  Layout layout;
+  c10::SafeKernelFunction previous;
+};
+
+/// `torch.bernoulli(x, p)` is row-major; below autograd the op also stands for
+/// `x.bernoulli_(p)`, which keeps and draws in the order of x.
+at::Tensor rowMajor(const at::Tensor &self) {
+  // `contiguous` leaves a tensor alone whose dims of one element are strange.
+  return hasPackedStrides(self) ? self
+                                : self.clone(at::MemoryFormat::Contiguous);
+}
+
+/// Eager's index_put and the like write into a dense copy; below autograd the
+/// op also stands for its in-place form, which keeps the strides of a view with
+/// gaps.
+at::Tensor dense(const at::Tensor &self) {
+  return self.is_non_overlapping_and_dense()
+             ? self
+             : self.clone(at::MemoryFormat::Preserve);
+}
+
+/// `put` and `put_`, of which eager's kernel has no order of writes.
+class AlertedPut final : public c10::OperatorKernel {
+public:
+  explicit AlertedPut(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    if (!stack->back().toBool()) // accumulate
+      at::globalContext().alertNotDeterministic("put_");
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+/// Functionalisation (torch 2.13) asserts when a CPU tensor is written with a
+/// lazy one. The lazy one is read first, differentiably.
+void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
+  auto arguments = torch::jit::last(*stack, 3);
+  const at::Tensor &self = arguments[0].toTensor();
+  if (self.defined() && !self.device().is_lazy()) {
+    at::Tensor source = arguments[1].toTensor().to(self.device());
+    (*stack)[stack->size() - 2] = std::move(source);
+    op.callBoxed(stack);
+    return;
+  }
+  // Our kernel has hidden torch's for this device; it is the same for all.
+  op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
+}
+
+/// The copies of a list one by one where tensors with and without a functional
+/// wrapper meet, for which functionalisation (torch 2.13) asserts: those of the
+/// CPU have none.
+class ForeachCopy final : public c10::OperatorKernel {
+public:
+  explicit ForeachCopy(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    auto arguments = torch::jit::last(*stack, 3);
+    std::vector<at::Tensor> targets = arguments[0].toTensorVector();
+    std::vector<at::Tensor> sources = arguments[1].toTensorVector();
+    for (size_t i = 0; i < std::min(targets.size(), sources.size()); ++i)
+      if (targets[i].device().is_lazy()) {
+        checkWrittenOnce(targets[i], "aten::_foreach_copy_");
+        checkRead(targets[i], sources[i], Overlap::Part,
+                  "aten::_foreach_copy_");
+      }
+    if (targets.size() != sources.size() ||
+        (std::all_of(targets.begin(), targets.end(), isWrapped) &&
+         std::all_of(sources.begin(), sources.end(), isWrapped)))
+      return previous.callBoxed(op, keys, stack);
+    for (size_t i = 0; i < targets.size(); ++i)
+      targets[i].copy_(sources[i], arguments[2].toBool());
+    torch::jit::drop(*stack, 3);
+  }
+
+private:
+  static bool isWrapped(const at::Tensor &tensor) {
+    return at::functionalization::impl::isFunctionalTensor(tensor);
+  }
+
+  c10::SafeKernelFunction previous;
+};
+
+/// Comparisons written into a view of numbers that have no gradients. Eager
+/// lets the view be part of the operand's graph, which nothing can go through;
+/// elsewhere torch (2.13) makes the view again from its base, and refuses to do
+/// that for a base with such a history. So it gets none.
+class CompareInPlace final : public c10::OperatorKernel {
+public:
+  explicit CompareInPlace(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    const at::Tensor &self = torch::jit::peek(*stack, 0, 2).toTensor();
+    c10::IValue &other = torch::jit::peek(*stack, 1, 2);
+    if (self.is_view() &&
+        !torch::autograd::isDifferentiableType(self.scalar_type()))
+      other = other.toTensor().detach();
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+/// An `out=` variant as its functional op and a copy: torch's composite takes
+/// tensors with functional wrappers for ones that it must not write to, and
+/// leaves `out` as it was (torch 2.13).
+class OutByCopy final : public c10::OperatorKernel {
+public:
+  explicit OutByCopy(const char *overload)
+      : functional(c10::Dispatcher::singleton().findSchemaOrThrow(
+            "aten::linalg_matrix_rank", overload)) {}
+
+  void operator()(const c10::OperatorHandle &, c10::DispatchKeySet,
+                  torch::jit::Stack *stack) {
+    at::Tensor out = std::move(stack->back()).toTensor();
+    stack->pop_back();
+    functional.callBoxed(stack);
+    at::Tensor result = std::move(stack->back()).toTensor();
+    copyOut(out, result);
+    stack->back() = std::move(out);
+  }
+
+private:
+  c10::OperatorHandle functional;
+};
+
+} // namespace
+
+void torch_ltc::registerAutogradKernels(torch::Library &library) {
+  library.impl("batch_norm", TORCH_FN(batchNorm));
+  library.impl("group_norm", TORCH_FN(groupNorm));
+  library.impl("_native_batch_norm_legit.out", TORCH_FN(batchNormOut));
+  library.impl("polygamma_", TORCH_FN(polygammaInPlace));
+  registerStorageViews(library);
+  for (auto [out, functional] :
+       {std::pair("out", ""), std::pair("out_tol_tensor", "tol_tensor"),
+        std::pair("atol_rtol_float_out", "atol_rtol_float"),
+        std::pair("atol_rtol_tensor_out", "atol_rtol_tensor")})
+    library.impl(("linalg_matrix_rank." + std::string(out)).c_str(),
+                 torch::CppFunction::makeFromBoxedFunctor(
+                     std::make_unique<OutByCopy>(functional)));
+  constexpr auto key = c10::DispatchKey::AutogradLazy;
+  registerAround<ForeachCopy>(findOp({"aten::_foreach_copy_", ""}), key);
+  for (const char *name : {"aten::eq_", "aten::ne_", "aten::lt_", "aten::le_",
+                           "aten::gt_", "aten::ge_"})
+    registerAround<CompareInPlace>(findOp({name, "Tensor"}), key);
+  for (auto [name, overload, layout] :
+       {std::tuple("aten::bernoulli", "p", &rowMajor),
+        std::tuple("aten::index_put", "", &dense),
+        std::tuple("aten::index_fill", "int_Scalar", &dense),
+        std::tuple("aten::index_fill", "int_Tensor", &dense),
+        std::tuple("aten::put", "", &dense)})
+    registerAround<WithSelf>(findOp({name, overload}), key, layout);
+  SilentRegistration silence; // `put` has two
+  for (const char *name : {"aten::put", "aten::put_"})
+    registerAround<AlertedPut>(findOp({name, ""}), key);
+  library.impl("copy_",
+               torch::CppFunction::makeFromBoxedFunction<&copyInPlace>());
+}

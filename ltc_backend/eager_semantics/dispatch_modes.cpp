@@ -1,0 +1,60 @@
+//===- dispatch_modes.cpp - What ops return under a TorchDispatchMode -----===//
+//
+// A mode's Python code runs below functionalisation, and so does the kernel
+// that it calls: whether functionalisation asked for a tensor, which wraps what
+// it gets, or the user's line, for which nobody would, can't be told there.
+// `PythonTLSSnapshot` is the first key that an op meets while there is a mode
+// (and no other time); what an op without lazy operands returns is wrapped
+// here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/registration.h"
+#include "tracing/boxed_kernels.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/Functions.h>
+#include <ATen/core/PythonFallbackKernel.h>
+
+using namespace torch_ltc;
+using c10::DispatchKey;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+bool isBare(const c10::IValue &value) {
+  if (!value.isTensor())
+    return false;
+  c10::DispatchKeySet keys = value.toTensor().key_set();
+  return keys.has(DispatchKey::Lazy) && !keys.has(DispatchKey::Functionalize) &&
+         !keys.has(DispatchKey::Python);
+}
+
+/// Around torch's own fallback for the key, which does the first line's work.
+void wrapResults(const OperatorHandle &op, c10::DispatchKeySet keys,
+                 Stack *stack) {
+  at::impl::MaybeSetTLSOnEntryGuard forModes;
+  op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER,
+                                                DispatchKey::PythonTLSSnapshot),
+                     stack);
+  if (c10::impl::tls_local_dispatch_key_set().excluded_.has(
+          DispatchKey::Functionalize))
+    return;
+  // `lift` is what wraps and has a gradient; the mode needn't see it.
+  c10::impl::ExcludeDispatchKeyGuard withoutModes(c10::DispatchKeySet(
+      {DispatchKey::Python, DispatchKey::PythonTLSSnapshot}));
+  size_t numResults = op.schema().returns().size();
+  for (size_t i = 0; i < numResults; ++i)
+    if (c10::IValue &result = torch::jit::peek(*stack, i, numResults);
+        isBare(result))
+      result = at::lift(result.toTensor());
+}
+
+} // namespace
+
+void torch_ltc::registerUnderModes(const c10::OperatorName &op) {
+  registerBoxedKernel(
+      op, DispatchKey::PythonTLSSnapshot,
+      c10::KernelFunction::makeFromBoxedFunction<&wrapResults>());
+}

@@ -1,0 +1,173 @@
+//===- in_place.cpp - Ops that write their first operand ------------------===//
+//
+// Functionalisation runs every in-place op on Meta tensors first, to find what
+// is wrong with the operands' sizes, and then puts the functional op's result
+// in the place of the operand, of whatever sizes and dtype it is (torch 2.13).
+// Some of torch's Meta kernels, in Python, resize what eager refuses to. These
+// kernels stand before it: they make the functional op's result themselves and
+// compare it with the operand. If it isn't of its sizes and dtype, the op runs
+// eagerly, which writes or refuses as eager does.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/in_place.h"
+
+#include "eager_semantics/memory_overlap.h"
+#include "eager_semantics/registration.h"
+#include "events/guards.h"
+#include "tracing/boxed_kernels.h"
+#include "tracing/trace.h"
+#include "tracing/wrapped_value.h"
+#include "tracing/writing_call.h"
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+using namespace torch_ltc;
+using c10::DispatchKey;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+/// A dense lazy tensor as a user holds it, and nothing else.
+bool isDense(const at::Tensor &tensor) {
+  return tensor.defined() && tensor.device().is_lazy() &&
+         tensor.key_set().has(DispatchKey::Functionalize) &&
+         !tensor.key_set().has(DispatchKey::Python) &&
+         tensor.layout() == c10::kStrided;
+}
+
+/// Ops that eager lets write an element twice: it gets the same each time, and
+/// a value that is read from what is written is copied before.
+bool repeats(const std::string &functional) {
+  for (const char *name :
+       {"aten::fill.", "aten::zero", "aten::masked_fill.", "aten::threshold"})
+    if (functional.starts_with(name))
+      return true;
+  return false;
+}
+
+class InPlaceKernel final : public c10::OperatorKernel {
+public:
+  InPlaceKernel(OperatorHandle functional, std::string name,
+                c10::SafeKernelFunction previous)
+      : functional(functional), name(std::move(name)),
+        record(findOpRecord(c10::toString(functional.operator_name()))),
+        isElementwise(record && elementwiseInPlace(*record)),
+        isChecked(isElementwise && !repeats(record->name)),
+        previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    const at::Tensor &self = arguments[0].toTensor();
+    if (!isDense(self)) {
+      checkWrittenDevice(self, arguments, name);
+      return previous.callBoxed(op, keys, stack);
+    }
+    if (isChecked)
+      checkOverlaps(self, arguments);
+    bool fits = isElementwise && fitsInPlace(*record, arguments, &isDense);
+    if (!fits && record)
+      checkResultFits(*record, arguments, self.scalar_type());
+    at::Tensor written = self;
+    at::Tensor value;
+    try {
+      value = newValue(arguments);
+    } catch (const std::exception &) {
+      if (isForbidden(Forbidden::fallback))
+        throw;
+      return runWritingCall(op, *stack, "refused by the functional op");
+    }
+    if (!fits && (value.sizes() != self.sizes() ||
+                  value.scalar_type() != self.scalar_type())) {
+      value.reset(); // not to be computed
+      return runWritingCall(op, *stack, "a result of another size or dtype");
+    }
+    torch::jit::drop(*stack, arguments.size());
+    if (fits)
+      setValue(written, value);
+    else
+      writeResult(written, std::move(value));
+    stack->emplace_back(std::move(written));
+  }
+
+private:
+  void checkOverlaps(const at::Tensor &self,
+                     c10::ArrayRef<IValue> arguments) const {
+    checkWrittenOnce(self, name);
+    for (const IValue &argument : arguments.slice(1))
+      if (argument.isTensor())
+        checkRead(self, argument.toTensor(), Overlap::Part, name);
+  }
+
+  at::Tensor newValue(c10::ArrayRef<IValue> arguments) const {
+    Stack stack(arguments.begin(), arguments.end());
+    // A composite may write through views, which needs functionalisation.
+    if (functional.hasKernelForDispatchKey(
+            DispatchKey::CompositeImplicitAutograd)) {
+      functional.callBoxed(&stack);
+      return valueOf(stack[0].toTensor());
+    }
+    for (IValue &argument : stack)
+      argument = mapTensors(argument, [](const at::Tensor &tensor) {
+        return isLazyWrapper(tensor) ? valueOf(tensor) : tensor;
+      });
+    c10::impl::ExcludeDispatchKeyGuard guard(DispatchKey::Functionalize);
+    if (isElementwise)
+      noteInPlace(*record);
+    functional.callBoxed(&stack);
+    return std::move(stack[0]).toTensor();
+  }
+
+  OperatorHandle functional;
+  std::string name;
+  const OpRecord *record; // of the functional op, if it has one
+  bool isElementwise;
+  bool isChecked;
+  c10::SafeKernelFunction previous;
+};
+
+/// Ops that draw numbers, for which nothing can go wrong with sizes.
+bool draws(const OperatorHandle &op) {
+  for (const c10::Argument &argument : op.schema().arguments())
+    if (argument.name() == "generator")
+      return true;
+  return op.hasTag(at::Tag::nondeterministic_seeded);
+}
+
+/// Writes values into its first argument and nothing else, and returns it.
+bool writesSelf(const OperatorHandle &op) {
+  const c10::FunctionSchema &schema = op.schema();
+  const std::string &name = op.operator_name().name;
+  if (!name.ends_with("_") || schema.returns().size() != 1 ||
+      schema.returns()[0].type()->kind() != c10::TypeKind::TensorType ||
+      op.hasTag(at::Tag::inplace_view))
+    return false;
+  const auto &arguments = schema.arguments();
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if ((arguments[i].alias_info() != nullptr) != (i == 0))
+      return false;
+  // Kernels of their own; `copy_` looks at its operands itself.
+  for (const char *other : {"aten::copy_", "aten::set_", "aten::resize_",
+                            "aten::detach_", "aten::_resize_output_"})
+    if (name == other)
+      return false;
+  return true;
+}
+
+} // namespace
+
+void torch_ltc::registerInPlaceKernels(const AtenOps &ops) {
+  SilentRegistration silence;
+  for (const OperatorHandle &op : ops) {
+    if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
+        !writesSelf(op) || draws(op))
+      continue;
+    std::optional<OperatorHandle> functional = functionalOf(op);
+    if (functional)
+      registerAround<InPlaceKernel>(op, DispatchKey::Functionalize, *functional,
+                                    c10::toString(op.operator_name()));
+  }
+}

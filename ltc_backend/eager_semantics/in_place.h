@@ -1,0 +1,40 @@
+//===- in_place.h - In-place ops whose result is plain to see ---*- C++ -*-===//
+
+#ifndef TORCH_LTC_EAGER_SEMANTICS_IN_PLACE_H
+#define TORCH_LTC_EAGER_SEMANTICS_IN_PLACE_H
+
+#include "ir/op_record.h"
+
+#include <ATen/core/Tensor.h>
+
+namespace torch_ltc {
+
+/// "aten::add.Tensor" -> "aten::add_.Tensor", if the row's op computes each
+/// element for itself and torch has the other.
+std::optional<c10::OperatorHandle> elementwiseInPlace(const OpRecord &record);
+
+/// The op that returns what the in-place op writes, if it takes the same.
+std::optional<c10::OperatorHandle>
+functionalOf(const c10::OperatorHandle &inPlace);
+
+/// Whether `arguments` are tensors of the kind `isOurs` that broadcast to the
+/// first, numbers, and other values, and what the op makes of them fits into
+/// the first one's type.
+bool fitsInPlace(const OpRecord &functional,
+                 c10::ArrayRef<c10::IValue> arguments,
+                 bool (*isOurs)(const at::Tensor &));
+
+/// Throws eager's error if the op's result, where its dtype follows from a
+/// simple rule, doesn't cast to the type of what is written.
+void checkResultFits(const OpRecord &functional,
+                     c10::ArrayRef<c10::IValue> arguments,
+                     at::ScalarType written);
+
+/// Whether the result's dtype follows from a simple rule and casts to
+/// `written`.
+bool castsTo(const OpRecord &functional, c10::ArrayRef<c10::IValue> arguments,
+             at::ScalarType written);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_EAGER_SEMANTICS_IN_PLACE_H

@@ -1,0 +1,144 @@
+//===- in_place_fit.cpp - In-place ops whose result is plain to see -------===//
+
+#include "eager_semantics/in_place.h"
+#include "shape/shape_inference.h"
+
+#include <ATen/native/TypeProperties.h>
+
+#include <algorithm>
+
+using namespace torch_ltc;
+using c10::IValue;
+
+static bool takeTheSame(const c10::FunctionSchema &a,
+                        const c10::FunctionSchema &b) {
+  return std::equal(a.arguments().begin(), a.arguments().end(),
+                    b.arguments().begin(), b.arguments().end(),
+                    [](const c10::Argument &x, const c10::Argument &y) {
+                      return x.name() == y.name() && *x.type() == *y.type();
+                    });
+}
+
+std::optional<c10::OperatorHandle>
+torch_ltc::elementwiseInPlace(const OpRecord &record) {
+  if (record.family != Family::elementwise &&
+      !record.name.starts_with("aten::fill.") && record.name != "aten::zero")
+    return std::nullopt;
+  const c10::OperatorName &own = record.handle->operator_name();
+  // "pow.Tensor_Scalar" is written as "pow_.Scalar".
+  size_t underscore = own.overload_name.find('_');
+  for (const std::string &overload :
+       {own.overload_name, own.overload_name.substr(underscore + 1),
+        std::string("Tensor")}) {
+    auto op =
+        c10::Dispatcher::singleton().findSchema({own.name + "_", overload});
+    if (op && op->schema().returns().size() == 1 &&
+        takeTheSame(op->schema(), record.handle->schema()))
+      return op;
+  }
+  return std::nullopt;
+}
+
+std::optional<c10::OperatorHandle>
+torch_ltc::functionalOf(const c10::OperatorHandle &inPlace) {
+  const c10::OperatorName &own = inPlace.operator_name();
+  std::string name = own.name.substr(0, own.name.size() - 1);
+  // "pow_.Scalar" writes what "pow.Tensor_Scalar" returns.
+  for (const std::string &overload :
+       {own.overload_name, "Tensor_" + own.overload_name, std::string()}) {
+    auto op = c10::Dispatcher::singleton().findSchema({name, overload});
+    if (op && !op->schema().is_mutable() &&
+        op->schema().returns().size() == 1 &&
+        takeTheSame(op->schema(), inPlace.schema()))
+      return op;
+  }
+  return std::nullopt;
+}
+
+static bool broadcastsTo(at::IntArrayRef from, at::IntArrayRef to) {
+  if (from.size() > to.size())
+    return false;
+  size_t offset = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i)
+    if (from[i] != 1 && from[i] != to[offset + i])
+      return false;
+  return true;
+}
+
+bool torch_ltc::fitsInPlace(const OpRecord &functional,
+                            c10::ArrayRef<IValue> arguments,
+                            bool (*isOurs)(const at::Tensor &)) {
+  if (!arguments[0].isTensor() || !isOurs(arguments[0].toTensor()))
+    return false;
+  const at::Tensor &self = arguments[0].toTensor();
+  // A value of another rank is an error of torch's.
+  if (functional.name == "aten::fill.Tensor" &&
+      arguments[1].toTensor().dim() != 0)
+    return false;
+  at::native::ResultTypeState state;
+  for (const IValue &argument : arguments) {
+    if (argument.isTensor()) {
+      const at::Tensor &tensor = argument.toTensor();
+      bool isNumber =
+          tensor.defined() && tensor.device().is_cpu() && tensor.dim() == 0;
+      if (!isNumber &&
+          (!isOurs(tensor) || !broadcastsTo(tensor.sizes(), self.sizes())))
+        return false;
+      state = at::native::update_result_type_state(tensor, state);
+    } else if (argument.isScalar()) {
+      state = at::native::update_result_type_state(argument.toScalar(), state);
+    } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
+      return false;
+    }
+  }
+  c10::ScalarType type = at::native::result_type(state);
+  if (functional.dtypeRule == DTypeRule::booleanDType)
+    type = c10::ScalarType::Bool;
+  if (functional.dtypeRule == DTypeRule::promote_floatDType &&
+      c10::isIntegralType(type, /*includeBool=*/true))
+    return false;
+  return functional.dtypeRule == DTypeRule::selfDType ||
+         c10::canCast(type, self.scalar_type());
+}
+
+/// The dtype of the functional op's result, where its rule is a simple one.
+static std::optional<at::ScalarType>
+resultType(const OpRecord &record, c10::ArrayRef<IValue> arguments) {
+  if (record.dtypeRule == DTypeRule::selfDType)
+    return arguments[0].isTensor() && arguments[0].toTensor().defined()
+               ? std::optional(arguments[0].toTensor().scalar_type())
+               : std::nullopt;
+  if (record.dtypeRule != DTypeRule::promoteDType &&
+      record.dtypeRule != DTypeRule::promote_floatDType)
+    return std::nullopt;
+  at::native::ResultTypeState state;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const IValue &argument = arguments[i];
+    if (argument.isTensor() && argument.toTensor().defined())
+      state = at::native::update_result_type_state(argument.toTensor(), state);
+    else if (argument.isTensorList())
+      for (const at::Tensor &tensor : argument.toTensorVector())
+        state = at::native::update_result_type_state(tensor, state);
+    else if (argument.isScalar() && isPromotedNumber(record.arguments[i].name))
+      state = at::native::update_result_type_state(argument.toScalar(), state);
+  }
+  at::ScalarType type = at::native::result_type(state);
+  bool becomesFloat = record.dtypeRule == DTypeRule::promote_floatDType &&
+                      c10::isIntegralType(type, /*includeBool=*/true);
+  return becomesFloat ? c10::get_default_dtype_as_scalartype() : type;
+}
+
+void torch_ltc::checkResultFits(const OpRecord &functional,
+                                c10::ArrayRef<IValue> arguments,
+                                at::ScalarType written) {
+  std::optional<at::ScalarType> type = resultType(functional, arguments);
+  TORCH_CHECK(!type || c10::canCast(*type, written), "result type ", *type,
+              " can't be cast to the desired output type ", written);
+}
+
+bool torch_ltc::castsTo(const OpRecord &functional,
+                        c10::ArrayRef<IValue> arguments,
+                        at::ScalarType written) {
+  std::optional<at::ScalarType> type = resultType(functional, arguments);
+  return type && c10::canCast(*type, written);
+}

@@ -1,0 +1,54 @@
+//===- locked_ops.cpp - Ops of several threads ----------------------------===//
+//
+// Functionalisation keeps a tensor's value, and the writes to its memory that
+// its views haven't seen, in fields that nothing guards (torch 2.13). Reading a
+// view brings them up to date, so that not even two readers may meet. Eager
+// PyTorch has no such fields. Therefore ops on lazy tensors take turns, as soon
+// as a second thread has traced one: before, a lock in front of each op would
+// cost a tenth of the tracing time and guard nothing.
+//
+// All lazy tensors have `lockKey`, which ops fall through until then.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/registration.h"
+#include "graph/live_tensors.h"
+#include "memory/blocking.h"
+#include "memory/lazy_device.h"
+#include "tracing/boxed_kernels.h"
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+using namespace torch_ltc;
+
+namespace {
+
+void lockedKernel(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+  std::lock_guard<TraceLock> lock(traceLock);
+  c10::impl::ExcludeDispatchKeyGuard onlyTheOutermost(lockKey);
+  op.redispatchBoxed(
+      keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, lockKey),
+      stack);
+}
+
+/// Op by op: a fallback can't be replaced while other threads dispatch, but
+/// what an op falls through can get a kernel.
+void lockAllOps() {
+  auto &dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName &name : dispatcher.getAllOpNames())
+    if (dispatcher.findSchema(name))
+      registerBoxedKernel(
+          name, lockKey,
+          c10::KernelFunction::makeFromBoxedFunction<&lockedKernel>());
+}
+
+} // namespace
+
+void torch_ltc::registerLockKey() {
+  auto *library = new torch::Library(torch::Library::IMPL, "_", lockKey,
+                                     __FILE__, __LINE__);
+  library->fallback(torch::CppFunction::makeFallthrough());
+  onSecondThread(lockAllOps);
+}

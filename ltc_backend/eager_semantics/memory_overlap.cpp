@@ -1,0 +1,83 @@
+//===- memory_overlap.cpp - Operands that share memory --------------------===//
+
+#include "eager_semantics/memory_overlap.h"
+
+#include "events/op_error.h"
+
+#include <algorithm>
+
+using namespace torch_ltc;
+
+namespace {
+
+/// The wrapper's own flags are those of the time when it was made.
+bool fillsItsExtent(const at::Tensor &tensor) {
+  if (tensor.is_contiguous())
+    return true;
+  at::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
+  c10::SmallVector<std::pair<int64_t, int64_t>, 6> dims;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] != 1)
+      dims.emplace_back(strides[i], sizes[i]);
+  std::sort(dims.begin(), dims.end());
+  int64_t next = 1;
+  for (auto [stride, size] : dims) {
+    if (stride != next)
+      return false;
+    next *= size;
+  }
+  return true;
+}
+
+bool overlap(const at::Tensor &written, const at::Tensor &read,
+             Overlap refused) {
+  if (written.is_same(read))
+    return refused == Overlap::Whole;
+  if (!written.numel() || !read.numel() || !written.has_storage() ||
+      !fillsItsExtent(written) || !fillsItsExtent(read))
+    return false;
+  int64_t writtenBegin = written.sym_storage_offset().expect_int();
+  int64_t begin = read.sym_storage_offset().expect_int();
+  if (writtenBegin == begin && written.numel() == read.numel())
+    return refused == Overlap::Whole || written.strides() != read.strides();
+  return writtenBegin < begin + read.numel() &&
+         begin < writtenBegin + written.numel();
+}
+
+} // namespace
+
+void torch_ltc::checkWrittenDevice(const at::Tensor &written,
+                                   c10::ArrayRef<c10::IValue> arguments,
+                                   const std::string &opName) {
+  if (!written.defined() || !written.device().is_cpu() ||
+      written.key_set().has(c10::DispatchKey::Functionalize))
+    return;
+  for (const c10::IValue &argument : arguments)
+    TORCH_CHECK(!argument.isTensor() || !argument.toTensor().defined() ||
+                    !argument.toTensor().device().is_lazy(),
+                opName, " can't write a tensor on 'cpu' from one on 'lazy': ",
+                "use copy_() or move one of them with .to() first.",
+                opSuffix(opName));
+}
+
+void torch_ltc::checkWrittenOnce(const at::Tensor &written,
+                                 const std::string &opName) {
+  at::IntArrayRef sizes = written.sizes(), strides = written.strides();
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (strides[i] == 0 && sizes[i] > 1)
+      TORCH_CHECK(!written.numel(),
+                  "unsupported operation: more than one element of the "
+                  "written-to tensor refers to a single memory location. "
+                  "Please clone() the tensor before performing the operation.",
+                  opSuffix(opName));
+}
+
+void torch_ltc::checkSharedStorage(const at::Tensor &written,
+                                   const at::Tensor &read, Overlap refused,
+                                   const std::string &opName) {
+  TORCH_CHECK(!overlap(written, read, refused),
+              "unsupported operation: some elements of the input tensor and "
+              "the written-to tensor refer to a single memory location. Please "
+              "clone() the tensor before performing the operation.",
+              opSuffix(opName));
+}

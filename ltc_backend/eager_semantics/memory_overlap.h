@@ -1,0 +1,55 @@
+//===- memory_overlap.h - Operands that share memory ------------*- C++ -*-===//
+//
+// Eager PyTorch refuses an op that would write an element twice, or write what
+// it still has to read. Functionalisation sees neither (torch 2.13). The
+// answers here are those of ATen/MemoryOverlap.h, for tensors whose storages
+// are known but have no address: a view shares its base's.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_EAGER_SEMANTICS_MEMORY_OVERLAP_H
+#define TORCH_LTC_EAGER_SEMANTICS_MEMORY_OVERLAP_H
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <string>
+
+namespace torch_ltc {
+
+/// What an op may not read of the tensor that it writes.
+enum class Overlap : uint8_t {
+  None,  // it may read all of it
+  Part,  // the same elements in the same order only, as elementwise ops
+  Whole, // nothing
+};
+
+/// Throws if `written` is a tensor of the CPU and one of `arguments` a lazy
+/// one, for which functionalisation asserts (torch 2.13).
+void checkWrittenDevice(const at::Tensor &written,
+                        c10::ArrayRef<c10::IValue> arguments,
+                        const std::string &opName);
+
+/// Throws eager's error if more than one element of `written` is at one place.
+void checkWrittenOnce(const at::Tensor &written, const std::string &opName);
+
+/// Whether both have the same storage, which is what costs nothing to ask.
+inline bool shareStorage(const at::Tensor &a, const at::Tensor &b) {
+  return a.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() ==
+         b.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+}
+
+/// Throws eager's error if `read` is a part of `written` as `refused` says.
+void checkSharedStorage(const at::Tensor &written, const at::Tensor &read,
+                        Overlap refused, const std::string &opName);
+
+inline void checkRead(const at::Tensor &written, const at::Tensor &read,
+                      Overlap refused, const std::string &opName) {
+  if (refused != Overlap::None && read.defined() && read.device().is_lazy() &&
+      shareStorage(written, read))
+    checkSharedStorage(written, read, refused, opName);
+}
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_EAGER_SEMANTICS_MEMORY_OVERLAP_H

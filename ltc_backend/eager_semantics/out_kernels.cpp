@@ -1,0 +1,209 @@
+//===- out_kernels.cpp - Ops that write into `out=` -----------------------===//
+//
+// Functionalisation puts the functional op's result in the place of `out`,
+// whatever `out` is (torch 2.13): it takes over the result's strides, casts to
+// any dtype, and forgets what `out` is a view of. Eager writes into `out` as it
+// is; resizes it, with a warning, if its sizes don't fit; and each op has its
+// own rule of which dtypes it takes. These kernels do the same; where they
+// can't know eager's answer, the op runs eagerly.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/in_place.h"
+#include "eager_semantics/memory_overlap.h"
+#include "eager_semantics/registration.h"
+#include "events/guards.h"
+#include "ir/op_record.h"
+#include "shape/strides.h"
+#include "tracing/boxed_kernels.h"
+#include "tracing/wrapped_value.h"
+#include "tracing/writing_call.h"
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+using namespace torch_ltc;
+using at::Tensor;
+using c10::DispatchKey;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+class OutKernel final : public c10::OperatorKernel {
+public:
+  /// `functional`: null if there is none that takes the same.
+  OutKernel(const OperatorHandle *functional, size_t numOuts,
+            c10::SafeKernelFunction previous)
+      : functional(functional ? std::optional(*functional) : std::nullopt),
+        numOuts(numOuts),
+        record(functional
+                   ? findOpRecord(c10::toString(functional->operator_name()))
+                   : nullptr),
+        previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    size_t numArguments = op.schema().arguments().size();
+    auto arguments = torch::jit::last(*stack, numArguments);
+    auto inputs = arguments.slice(0, numArguments - numOuts);
+    auto outs = arguments.slice(numArguments - numOuts);
+    for (const IValue &out : outs)
+      if (!out.isTensor() || !isLazyWrapper(out.toTensor())) {
+        if (out.isTensor())
+          checkWrittenDevice(out.toTensor(), inputs, op.schema().name());
+        return previous.callBoxed(op, keys, stack);
+      }
+    if (!functional)
+      return runWritingCall(op, *stack, "a constructor with out=");
+    if (record && record->family == Family::elementwise)
+      checkOverlaps(outs[0].toTensor(), inputs);
+    std::vector<Tensor> results;
+    try {
+      results = call(inputs);
+    } catch (const std::exception &) {
+      if (isForbidden(Forbidden::fallback))
+        throw;
+      return runWritingCall(op, *stack, "refused by the functional op");
+    }
+    if (std::string reason = whyEager(inputs, outs, results); !reason.empty()) {
+      results.clear(); // not to be computed
+      return runWritingCall(op, *stack, reason);
+    }
+    Stack written(outs.begin(), outs.end());
+    for (size_t i = 0; i < numOuts; ++i) {
+      writeResult(written[i].toTensor(), std::move(results[i]));
+    }
+    torch::jit::drop(*stack, numArguments);
+    if (!op.schema().returns().empty())
+      stack->insert(stack->end(), written.begin(), written.end());
+  }
+
+private:
+  void checkOverlaps(const Tensor &out, c10::ArrayRef<IValue> inputs) const {
+    checkWrittenOnce(out, record->name);
+    for (const IValue &input : inputs)
+      if (input.isTensor())
+        checkRead(out, input.toTensor(), Overlap::Part, record->name);
+  }
+
+  std::vector<Tensor> call(c10::ArrayRef<IValue> inputs) const {
+    Stack stack(inputs.begin(), inputs.end());
+    bool isComposite = functional->hasKernelForDispatchKey(
+        DispatchKey::CompositeImplicitAutograd);
+    if (isComposite) { // may write through views
+      functional->callBoxed(&stack);
+    } else {
+      for (IValue &input : stack)
+        input = mapTensors(input, [](const Tensor &tensor) {
+          return isLazyWrapper(tensor) ? valueOf(tensor) : tensor;
+        });
+      c10::impl::ExcludeDispatchKeyGuard guard(DispatchKey::Functionalize);
+      functional->callBoxed(&stack);
+    }
+    std::vector<Tensor> results;
+    for (IValue &value : stack) {
+      Tensor result = std::move(value).toTensor();
+      results.push_back(isLazyWrapper(result) ? valueOf(result) : result);
+    }
+    return results;
+  }
+
+  /// Why only eager knows what becomes of `outs`, "" if it is plain.
+  std::string whyEager(c10::ArrayRef<IValue> inputs, c10::ArrayRef<IValue> outs,
+                       const std::vector<Tensor> &results) const {
+    for (size_t i = 0; i < numOuts; ++i) {
+      const Tensor &out = outs[i].toTensor(), &result = results[i];
+      if (!result.defined())
+        return "a result that is undefined";
+      if (out.scalar_type() != result.scalar_type() &&
+          !castsResult(inputs, out.scalar_type()))
+        return "out= of another dtype";
+      // Some ops resize to the strides of the functional op's result, some to
+      // row-major ones, and some write into what has as many elements.
+      if (out.sizes() != result.sizes() &&
+          (out.numel() || !hasPackedStrides(result)))
+        return "out= of another size";
+    }
+    return "";
+  }
+
+  /// Whether the op is known to cast its result to that of `out`.
+  bool castsResult(c10::ArrayRef<IValue> inputs, at::ScalarType dtype) const {
+    auto isTensor = [](const IValue &value) { return value.isTensor(); };
+    return record && record->family == Family::elementwise &&
+           std::count_if(inputs.begin(), inputs.end(), isTensor) == 2 &&
+           castsTo(*record, inputs, dtype);
+  }
+
+  std::optional<OperatorHandle> functional;
+  size_t numOuts;
+  const OpRecord *record; // of the functional op, if it has one
+  c10::SafeKernelFunction previous;
+};
+
+/// Number of arguments at the end that the op writes, 0 if others are written
+/// too or one isn't a tensor.
+size_t countOuts(const c10::FunctionSchema &schema) {
+  const auto &arguments = schema.arguments();
+  size_t begin = arguments.size();
+  while (begin > 0 && arguments[begin - 1].alias_info() &&
+         arguments[begin - 1].is_out() &&
+         arguments[begin - 1].type()->kind() == c10::TypeKind::TensorType)
+    --begin;
+  for (size_t i = 0; i < begin; ++i)
+    if (arguments[i].alias_info())
+      return 0;
+  return arguments.size() - begin;
+}
+
+/// Whether `functional` takes what `out` takes but for its outputs, and returns
+/// as many tensors.
+bool isFunctionalOf(const c10::FunctionSchema &functional,
+                    const c10::FunctionSchema &out, size_t numOuts) {
+  if (functional.is_mutable() || functional.returns().size() != numOuts ||
+      functional.arguments().size() + numOuts != out.arguments().size())
+    return false;
+  for (const c10::Argument &result : functional.returns())
+    if (result.type()->kind() != c10::TypeKind::TensorType ||
+        result.alias_info())
+      return false;
+  return std::equal(functional.arguments().begin(),
+                    functional.arguments().end(), out.arguments().begin(),
+                    [](const c10::Argument &x, const c10::Argument &y) {
+                      return x.name() == y.name() && *x.type() == *y.type();
+                    });
+}
+
+/// It draws numbers, and would draw them twice if it had to run eagerly.
+bool draws(const OperatorHandle &op) {
+  for (const c10::Argument &argument : op.schema().arguments())
+    if (argument.name() == "generator")
+      return true;
+  return op.hasTag(at::Tag::nondeterministic_seeded);
+}
+
+} // namespace
+
+void torch_ltc::registerOutKernels(const AtenOps &ops) {
+  SilentRegistration silence;
+  std::unordered_map<std::string, std::vector<OperatorHandle>> overloads;
+  for (const OperatorHandle &op : ops)
+    if (!op.schema().is_mutable())
+      overloads[op.operator_name().name].push_back(op);
+  for (const OperatorHandle &op : ops) {
+    size_t numOuts = countOuts(op.schema());
+    if (!numOuts || draws(op) ||
+        op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
+      continue;
+    const OperatorHandle *functional = nullptr;
+    for (const OperatorHandle &other : overloads[op.operator_name().name])
+      if (isFunctionalOf(other.schema(), op.schema(), numOuts))
+        functional = &other;
+    registerAround<OutKernel>(op, DispatchKey::Functionalize, functional,
+                              numOuts);
+  }
+}

@@ -1,0 +1,187 @@
+//===- overlap_checks.cpp - Writes that eager refuses, op by op -----------===//
+//
+// Elementwise ops have kernels of their own (in_place.cpp, out_checks.cpp).
+// What the others may write is in their kernels for the CPU (torch 2.13); this
+// is the list of them. Those that aren't here write in an order that isn't
+// defined, and eager doesn't look.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/memory_overlap.h"
+#include "eager_semantics/registration.h"
+#include "tracing/boxed_kernels.h"
+
+using namespace torch_ltc;
+using c10::DispatchKey;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+struct Row {
+  const char *op;
+  Overlap reads; // of what is written
+  bool once = true;
+  bool selfIsCopied = false; // to what is written, where that isn't it already
+};
+
+const Row inPlaceOps[] = {
+    {"aten::addbmm_", Overlap::None},
+    {"aten::addmm_", Overlap::None},
+    {"aten::addr_", Overlap::Part},
+    {"aten::copy_", Overlap::Part},
+    {"aten::cumprod_", Overlap::Part},
+    {"aten::cumsum_", Overlap::Part},
+    {"aten::index_add_", Overlap::Whole},
+    {"aten::index_copy_", Overlap::Whole},
+    {"aten::index_fill_.int_Scalar", Overlap::Whole, /*once=*/false},
+    {"aten::index_reduce_", Overlap::Whole},
+    {"aten::_index_put_impl_", Overlap::Whole, /*once=*/false},
+    {"aten::index_put_", Overlap::Whole, /*once=*/false},
+    {"aten::ldexp_", Overlap::None},
+    {"aten::masked_scatter_", Overlap::None},
+    {"aten::mvlgamma_", Overlap::Part},
+    {"aten::nan_to_num_", Overlap::Part},
+    {"aten::put_", Overlap::Whole},
+    {"aten::renorm_", Overlap::Part},
+    {"aten::scatter_.reduce", Overlap::Whole},
+    {"aten::scatter_.src", Overlap::Whole},
+    {"aten::scatter_.value", Overlap::Whole},
+    {"aten::scatter_.value_reduce", Overlap::Whole},
+    {"aten::scatter_add_", Overlap::Whole},
+    {"aten::scatter_reduce_.two", Overlap::Whole},
+    {"aten::bernoulli_.Tensor", Overlap::None},
+    {"aten::bernoulli_.float", Overlap::None},
+    {"aten::cauchy_", Overlap::None},
+    {"aten::exponential_", Overlap::None},
+    {"aten::geometric_", Overlap::None},
+    {"aten::log_normal_", Overlap::None},
+    {"aten::normal_", Overlap::None},
+    {"aten::random_", Overlap::None},
+    {"aten::random_.from", Overlap::None},
+    {"aten::random_.to", Overlap::None},
+    {"aten::uniform_", Overlap::None},
+};
+
+const Row outOps[] = {
+    {"aten::addbmm.out", Overlap::Part},
+    {"aten::addmm.out", Overlap::Part},
+    {"aten::addmv.out", Overlap::Part},
+    {"aten::addr.out", Overlap::Part},
+    {"aten::baddbmm.out", Overlap::Part},
+    {"aten::bernoulli.out", Overlap::None},
+    {"aten::cat.out", Overlap::Whole},
+    {"aten::cumprod.out", Overlap::Part},
+    {"aten::cumsum.out", Overlap::Part},
+    {"aten::gather.out", Overlap::Whole},
+    {"aten::index.Tensor_out", Overlap::Whole},
+    {"aten::index_select.out", Overlap::Whole},
+    {"aten::index_add.out", Overlap::Whole, true, /*selfIsCopied=*/true},
+    {"aten::index_copy.out", Overlap::Whole, true, /*selfIsCopied=*/true},
+    {"aten::ldexp.out", Overlap::Part},
+    {"aten::logcumsumexp.out", Overlap::Part},
+    {"aten::log_softmax.int_out", Overlap::None},
+    {"aten::logsumexp.out", Overlap::None},
+    {"aten::masked_select.out", Overlap::Whole},
+    {"aten::max.dim_max", Overlap::Part},
+    {"aten::mean.out", Overlap::None},
+    {"aten::median.dim_values", Overlap::Whole},
+    {"aten::min.dim_min", Overlap::Part},
+    {"aten::mm.out", Overlap::None},
+    {"aten::mse_loss.out", Overlap::Part},
+    {"aten::norm.out", Overlap::None},
+    {"aten::norm.dtype_out", Overlap::None},
+    {"aten::nonzero.out", Overlap::Whole},
+    {"aten::rand.out", Overlap::None},
+    {"aten::randn.out", Overlap::None},
+    {"aten::renorm.out", Overlap::Part},
+    {"aten::scatter.value_out", Overlap::Part},
+    {"aten::scatter.src_out", Overlap::Whole, true, /*selfIsCopied=*/true},
+    {"aten::scatter_add.out", Overlap::Whole, true, /*selfIsCopied=*/true},
+    {"aten::softmax.int_out", Overlap::None},
+    {"aten::sort.values", Overlap::Part},
+    {"aten::sort.values_stable", Overlap::Part},
+    {"aten::stack.out", Overlap::Whole},
+    {"aten::take.out", Overlap::Whole},
+    {"aten::topk.values", Overlap::Part},
+    {"aten::where.self_out", Overlap::Part},
+};
+
+class CheckedWrite final : public c10::OperatorKernel {
+public:
+  CheckedWrite(const OperatorHandle &op, const Row &row,
+               c10::SafeKernelFunction previous)
+      : row(row), previous(std::move(previous)) {
+    const auto &arguments = op.schema().arguments();
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      bool isWritten =
+          arguments[i].alias_info() && arguments[i].alias_info()->isWrite();
+      (isWritten ? written : read).push_back(i);
+      if (arguments[i].name() == "accumulate")
+        accumulate = i;
+    }
+  }
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    auto arguments = torch::jit::last(*stack, written.size() + read.size());
+    for (size_t i : written)
+      if (arguments[i].isTensor() && arguments[i].toTensor().defined()) {
+        if (arguments[i].toTensor().device().is_lazy())
+          check(arguments[i].toTensor(), arguments);
+        else if (op.schema().name() != "aten::copy_")
+          checkWrittenDevice(arguments[i].toTensor(), arguments, row.op);
+      }
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  void check(const at::Tensor &output, c10::ArrayRef<IValue> arguments) const {
+    // PyTorch knows these words and adds to them what to do.
+    for (size_t i : read)
+      TORCH_CHECK_NOT_IMPLEMENTED(!arguments[i].isTensor() ||
+                                      !arguments[i].toTensor().defined() ||
+                                      !arguments[i].toTensor().is_meta(),
+                                  "Cannot copy out of meta tensor; no data!");
+    // Eager adds to an element once for each of its places.
+    if (row.once || (accumulate && arguments[*accumulate].toBool()))
+      checkWrittenOnce(output, row.op);
+    if (row.reads != Overlap::None)
+      for (size_t i : read)
+        checkValue(output, arguments[i],
+                   row.selfIsCopied && i == 0 ? Overlap::Part : row.reads);
+  }
+
+  void checkValue(const at::Tensor &output, const IValue &value,
+                  Overlap refused) const {
+    if (value.isTensor())
+      checkRead(output, value.toTensor(), refused, row.op);
+    else if (value.isTensorList() || value.isOptionalTensorList())
+      for (const IValue &element : value.toListRef())
+        checkValue(output, element, refused);
+  }
+
+  Row row;
+  c10::SmallVector<size_t, 4> written, read;
+  std::optional<size_t> accumulate; // which argument says so
+  c10::SafeKernelFunction previous;
+};
+
+void registerCheck(const Row &row, DispatchKey key) {
+  auto op =
+      c10::Dispatcher::singleton().findSchema(torch::jit::parseName(row.op));
+  if (op &&
+      !op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
+    registerAround<CheckedWrite>(*op, key, *op, row);
+}
+
+} // namespace
+
+void torch_ltc::registerOverlapChecks() {
+  SilentRegistration silence;
+  for (const Row &row : inPlaceOps)
+    registerCheck(row, DispatchKey::Functionalize);
+  for (const Row &row : outOps)
+    registerCheck(row, DispatchKey::AutogradLazy);
+}

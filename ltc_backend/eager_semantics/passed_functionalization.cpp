@@ -1,0 +1,78 @@
+//===- passed_functionalization.cpp - Ops that go around it ---------------===//
+//
+// Functionalisation takes any operand that isn't a wrapper of its own for a
+// value, and wraps what the op makes of it: a tensor subclass (NestedTensor of
+// `torch.jagged`, DTensor), whose Python code is to see the user's tensors, and
+// a tensor of a layout that it doesn't model. An op of one of these and plain
+// lazy tensors is called without it.
+//
+// Programs without such tensors don't pay for it: this is registered with the
+// first of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/registration.h"
+#include "fallback/shared_layouts.h"
+#include "graph/live_tensors.h"
+#include "tracing/boxed_kernels.h"
+#include "tracing/writing_call.h"
+
+#include <ATen/core/stack.h>
+
+#include <mutex>
+
+using namespace torch_ltc;
+using at::Tensor;
+using c10::DispatchKey;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+bool isUnmodelled(const Tensor &tensor) {
+  if (!tensor.defined() || !tensor.device().is_lazy() ||
+      tensor.key_set().has(DispatchKey::Functionalize))
+    return false;
+  return hasSharedLayout(tensor) || tensor.key_set().has(DispatchKey::Python);
+}
+
+/// At Functionalize.
+class Pass final : public c10::OperatorKernel {
+public:
+  explicit Pass(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    bool passes = false;
+    for (const c10::IValue &value :
+         torch::jit::last(*stack, op.schema().arguments().size()))
+      mapTensors(value, [&](const Tensor &tensor) {
+        passes = passes || isUnmodelled(tensor);
+        return tensor;
+      });
+    if (!passes)
+      return previous.callBoxed(op, keys, stack);
+    op.redispatchBoxed(keys &
+                           c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER,
+                                               DispatchKey::Functionalize),
+                       stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+void registerOnce() {
+  prepareFirstTensor(); // whose kernels this goes around
+  SilentRegistration silence;
+  for (const OperatorHandle &op : atenOps())
+    registerAround<Pass>(op, DispatchKey::Functionalize);
+}
+
+} // namespace
+
+void torch_ltc::registerPassedFunctionalization() {
+  static std::once_flag once;
+  std::call_once(once, registerOnce);
+}

@@ -1,0 +1,101 @@
+//===- shared_layouts.cpp - Kernels of quantised and nested tensors -------===//
+//
+// Every op of such a tensor runs on the CPU (fallback/shared_layouts.h).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fallback/shared_layouts.h"
+#include "eager_semantics/registration.h"
+#include "fallback/eager_fallback.h"
+#include "graph/live_tensors.h"
+#include "tracing/boxed_kernels.h"
+
+#include <ATen/Functions.h>
+
+using namespace torch_ltc;
+using c10::DispatchKey;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+void sharedKernel(const OperatorHandle &op, Stack *stack) {
+  prepareFirstTensor(); // the device's first tensor may be one of these
+  registerPassedFunctionalization();
+  runSharedFallback(op, *stack);
+}
+
+/// A move to or from this device is no fallback.
+class Move final : public c10::OperatorKernel {
+public:
+  explicit Move(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    constexpr size_t kNumArguments = 7, kDevice = 3;
+    IValue &self = torch::jit::peek(*stack, 0, kNumArguments);
+    IValue &device = torch::jit::peek(*stack, kDevice, kNumArguments);
+    bool isLazy = self.toTensor().device().is_lazy();
+    bool toLazy = device.isNone() ? isLazy : device.toDevice().is_lazy();
+    if (!isLazy && !toLazy)
+      return previous.callBoxed(op, keys, stack);
+    if (isLazy)
+      self = sharedOnCpu(self.toTensor());
+    if (toLazy)
+      device = c10::Device(c10::kCPU);
+    op.callBoxed(stack);
+    if (!toLazy)
+      return;
+    prepareFirstTensor();
+    registerPassedFunctionalization();
+    stack->back() = sharedOnLazy(stack->back().toTensor());
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+c10::KernelFunction makeKernel() {
+  return c10::KernelFunction::makeFromBoxedFunction<&sharedKernel>();
+}
+
+constexpr DispatchKey lazyKeys[] = {DispatchKey::QuantizedLazy,
+                                    DispatchKey::NestedTensorLazy};
+
+} // namespace
+
+void torch_ltc::registerSharedFactories() {
+  for (const char *name : {"aten::_empty_affine_quantized",
+                           "aten::_empty_per_channel_affine_quantized",
+                           "aten::empty.memory_format", "aten::empty_strided"})
+    registerBoxedKernel(torch::jit::parseName(name), DispatchKey::QuantizedLazy,
+                        makeKernel());
+  SilentRegistration silence; // nested tensors of the CPU have one
+  const OperatorHandle move = findOp({"aten::_to_copy", ""});
+  for (DispatchKey key : {DispatchKey::QuantizedLazy, DispatchKey::QuantizedCPU,
+                          DispatchKey::NestedTensorCPU})
+    registerAround<Move>(move, key);
+  // torch's composite isn't for nested tensors, and isn't called for lazy ones.
+  registerBoxedKernel(
+      move.operator_name(), DispatchKey::NestedTensorLazy,
+      c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Move>(
+          move.getComputedKernelForDispatchKey(DispatchKey::QuantizedLazy))));
+}
+
+void torch_ltc::registerSharedFallbacks(const AtenOps &ops) {
+  for (DispatchKey key : lazyKeys) {
+    auto *library =
+        new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+    library->fallback(
+        torch::CppFunction::makeFromBoxedFunction<&sharedKernel>());
+    // Kernels of composite ops would win over a fallback.
+    for (const OperatorHandle &op : ops)
+      if (!op.hasKernelForDispatchKey(key) &&
+          (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+           op.hasKernelForDispatchKey(
+               DispatchKey::CompositeExplicitAutogradNonFunctional)))
+        registerBoxedKernel(op.operator_name(), key, makeKernel());
+  }
+}

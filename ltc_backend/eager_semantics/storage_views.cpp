@@ -1,0 +1,73 @@
+//===- storage_views.cpp - Tensors made parts of a storage ----------------===//
+//
+// `set_` with a storage, or with a tensor that stands for one. A storage is the
+// memory that functionalisation keeps for a tensor and its views, so what is
+// set to it becomes one more view of that memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/registration.h"
+
+#include <ATen/FunctionalStorageImpl.h>
+#include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/Functions.h>
+
+using namespace torch_ltc;
+
+namespace functional = at::functionalization;
+
+namespace {
+
+/// torch's composite takes the source's storage, which has no memory here.
+at::Tensor &setToPart(at::Tensor &self, const at::Tensor &source,
+                      c10::SymInt offset, c10::SymIntArrayRef size,
+                      c10::SymIntArrayRef stride) {
+  TORCH_CHECK(source.is_contiguous(),
+              "passed in tensor to be used as storage must be contiguous");
+  c10::SymDimVector strides(stride.begin(), stride.end());
+  if (strides.empty()) {
+    strides.resize(size.size());
+    c10::SymInt step = 1;
+    for (size_t i = size.size(); i-- > 0; step = step * size[i])
+      strides[i] = step;
+  }
+  at::NoGradGuard quiet; // as a composite of writes without gradients
+  return self.set_(source.as_strided_symint(
+      size, strides, source.sym_storage_offset() + offset));
+}
+
+/// All elements of a storage, in the order of its memory.
+at::Tensor elementsOf(const at::Storage &storage, at::ScalarType dtype) {
+  auto *memory = dynamic_cast<functional::FunctionalStorageImpl *>(
+      storage.unsafeGetStorageImpl());
+  TORCH_CHECK(memory, "A storage of device '", storage.device(),
+              "' can't become a part of a tensor on device 'lazy'.");
+  memory->apply_updates();
+  at::Tensor whole = functional::impl::to_functional_tensor(memory->base());
+  whole.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
+  int64_t bytes = int64_t(memory->base().nbytes());
+  whole = whole.as_strided({bytes / int64_t(whole.element_size())}, {1}, 0);
+  return whole.scalar_type() == dtype ? whole : whole.view(dtype);
+}
+
+at::Tensor &setToStorage(at::Tensor &self, at::Storage storage) {
+  at::NoGradGuard quiet;
+  return self.set_(elementsOf(storage, self.scalar_type()));
+}
+
+at::Tensor &setToStoragePart(at::Tensor &self, at::Storage storage,
+                             c10::SymInt offset, c10::SymIntArrayRef size,
+                             c10::SymIntArrayRef stride) {
+  at::NoGradGuard quiet;
+  return setToPart(self, elementsOf(storage, self.scalar_type()),
+                   std::move(offset), size, stride);
+}
+
+} // namespace
+
+void torch_ltc::registerStorageViews(torch::Library &library) {
+  library.impl("set_.source_Tensor_storage_offset", TORCH_FN(setToPart));
+  library.impl("set_.source_Storage", TORCH_FN(setToStorage));
+  library.impl("set_.source_Storage_storage_offset",
+               TORCH_FN(setToStoragePart));
+}

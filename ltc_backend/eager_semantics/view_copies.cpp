@@ -1,0 +1,86 @@
+//===- view_copies.cpp - `permute_copy` and the like, called by the user --===//
+//
+// Below functionalisation a view is its `_copy` op, and reports the strides of
+// the view. Called by the user, the same op makes a row-major copy: above
+// autograd it is the view and a clone, whose gradients are right as well.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/registration.h"
+#include "tracing/boxed_kernels.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+using namespace torch_ltc;
+using c10::DispatchKey;
+using c10::OperatorHandle;
+using c10::OperatorName;
+using torch::jit::Stack;
+
+namespace {
+
+at::Tensor rowMajorCopy(const at::Tensor &view) {
+  return view.clone(at::MemoryFormat::Contiguous);
+}
+
+class ViewAndClone final : public c10::OperatorKernel {
+public:
+  ViewAndClone(OperatorHandle view, c10::SafeKernelFunction previous)
+      : view(std::move(view)), previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    if (c10::impl::tls_is_dispatch_key_excluded(DispatchKey::Functionalize))
+      return previous.callBoxed(op, keys, stack);
+    view.callBoxed(stack);
+    c10::IValue result = std::move(stack->back());
+    if (result.isTensor()) {
+      stack->back() = rowMajorCopy(result.toTensor());
+      return;
+    }
+    c10::List<at::Tensor> copies;
+    for (const at::Tensor &tensor : result.toTensorVector())
+      copies.push_back(rowMajorCopy(tensor));
+    stack->back() = std::move(copies);
+  }
+
+private:
+  OperatorHandle view;
+  c10::SafeKernelFunction previous;
+};
+
+constexpr std::string_view suffix = "_copy";
+
+/// The view that `copy`, of that suffix, copies, if both take the same
+/// arguments.
+std::optional<OperatorHandle> viewOf(const OperatorHandle &copy) {
+  OperatorName name = copy.operator_name();
+  name.name.resize(name.name.size() - suffix.size());
+  auto view = c10::Dispatcher::singleton().findSchema(name);
+  if (!view || view->schema().is_mutable())
+    return std::nullopt;
+  const auto &results = view->schema().returns();
+  if (results.size() != 1 || !results[0].alias_info() ||
+      view->schema().arguments().size() != copy.schema().arguments().size())
+    return std::nullopt;
+  return view;
+}
+
+} // namespace
+
+void torch_ltc::registerViewCopies(const AtenOps &ops) {
+  for (const OperatorHandle &copy : ops) {
+    const OperatorName &name = copy.operator_name();
+    if (!name.name.ends_with(suffix) || name.name.starts_with("aten::_") ||
+        name.name == "aten::lift_fresh_copy")
+      continue;
+    std::optional<OperatorHandle> view = viewOf(copy);
+    // Python's kernels (narrow_copy) remain.
+    if (!view || copy.hasKernelForDispatchKey(DispatchKey::AutogradLazy) ||
+        copy.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
+      continue;
+    registerAround<ViewAndClone>(copy, DispatchKey::AutogradLazy, *view);
+  }
+}

@@ -1,0 +1,78 @@
+//===- view_errors.cpp - Errors of views name the op and the line ---------===//
+//
+// A view of a lazy tensor never reaches a kernel of the backend as such:
+// functionalisation records it, after it ran the op on Meta tensors to know the
+// result's sizes (torch 2.13). So errors in a view's arguments are thrown by
+// Meta kernels; these here call them and add what an error of any other op
+// says. They are unboxed and in C++, to cost nothing when all is well.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/registration.h"
+#include "events/op_error.h"
+
+#include <ATen/CompositeExplicitAutogradFunctions.h>
+#include <ATen/MetaFunctions.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+using namespace torch_ltc;
+using c10::DispatchKey;
+
+namespace {
+
+/// Functionalisation calls below itself; a user's own Meta tensors don't.
+bool isInsideFunctionalization() {
+  return c10::impl::tls_is_dispatch_key_excluded(DispatchKey::Functionalize);
+}
+
+/// `kernel` is what torch has at Meta for the op of this name.
+template <auto kernel, class Function = decltype(kernel)> struct MetaView;
+
+template <auto kernel, class Result, class... Arguments>
+struct MetaView<kernel, Result (*)(Arguments...)> {
+  inline static const char *name = nullptr;
+
+  static Result call(Arguments... arguments) {
+    try {
+      return kernel(std::forward<Arguments>(arguments)...);
+    } catch (const c10::Error &error) {
+      if (!isInsideFunctionalization())
+        throw;
+      rethrowWithOp(error, name);
+    }
+  }
+};
+
+template <auto kernel> void add(torch::Library &library, const char *name) {
+  MetaView<kernel>::name = name;
+  library.impl(name, torch::CppFunction::makeFromUnboxedFunction(
+                         &MetaView<kernel>::call));
+}
+
+using at::Tensor;
+using Dims = at::IntArrayRef;
+
+} // namespace
+
+void torch_ltc::registerViewErrors() {
+  auto *library = new torch::Library(torch::Library::IMPL, "aten",
+                                     DispatchKey::Meta, __FILE__, __LINE__);
+  namespace views = at::compositeexplicitautograd;
+  add<at::meta::view_symint>(*library, "aten::view");
+  add<at::meta::as_strided_symint>(*library, "aten::as_strided");
+  add<at::meta::unfold>(*library, "aten::unfold");
+  add<views::expand_symint>(*library, "aten::expand");
+  add<views::transpose>(*library, "aten::transpose.int");
+  add<views::permute>(*library, "aten::permute");
+  add<views::select_symint>(*library, "aten::select.int");
+  add<views::slice_symint>(*library, "aten::slice.Tensor");
+  add<views::unsqueeze>(*library, "aten::unsqueeze");
+  add<static_cast<Tensor (*)(const Tensor &, int64_t)>(views::squeeze)>(
+      *library, "aten::squeeze.dim");
+  add<static_cast<Tensor (*)(const Tensor &, Dims)>(views::squeeze)>(
+      *library, "aten::squeeze.dims");
+  add<views::diagonal>(*library, "aten::diagonal");
+  add<views::split_symint>(*library, "aten::split.Tensor");
+  add<views::split_with_sizes_symint>(*library, "aten::split_with_sizes");
+  add<views::unbind>(*library, "aten::unbind.int");
+}

@@ -1,0 +1,68 @@
+//===- view_in_place.cpp - Another shape for a tensor that views share ----===//
+//
+// The gradient of a view of a written base is found anew (torch 2.13). Eager
+// does it by the view's strides; where functionalisation keeps the memory,
+// torch calls the view's op on the base once more, which is another part of the
+// memory when `t_` and the like have changed the base's shape meanwhile.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/registration.h"
+#include "events/op_error.h"
+#include "tracing/boxed_kernels.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/stack.h>
+
+using namespace torch_ltc;
+using c10::DispatchKey;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+/// Whether gradients of views of `self` may be asked for: it has some itself,
+/// and isn't the only one that holds its memory.
+bool mayHaveViewsWithGradients(const at::Tensor &self) {
+  return at::GradMode::is_enabled() && self.requires_grad() &&
+         !self.is_view() && self.has_storage() &&
+         self.storage().use_count() > 1;
+}
+
+class ShapeInPlace final : public c10::OperatorKernel {
+public:
+  explicit ShapeInPlace(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    size_t numArguments = op.schema().arguments().size();
+    const at::Tensor &self =
+        torch::jit::peek(*stack, 0, numArguments).toTensor();
+    TORCH_CHECK(!mayHaveViewsWithGradients(self), op.schema().name(),
+                " would change the shape of a tensor whose memory views (or "
+                "what is saved for the backward pass) share, and gradients "
+                "through them would be lost on device 'lazy': call the op "
+                "without the underscore, or before there are views.",
+                opSuffix(op.schema().name()));
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+} // namespace
+
+void torch_ltc::registerShapesInPlace() {
+  SilentRegistration silence;
+  for (const c10::OperatorName &name :
+       std::initializer_list<c10::OperatorName>{{"aten::as_strided_", ""},
+                                                {"aten::squeeze_", ""},
+                                                {"aten::squeeze_", "dim"},
+                                                {"aten::squeeze_", "dims"},
+                                                {"aten::t_", ""},
+                                                {"aten::transpose_", ""},
+                                                {"aten::unsqueeze_", ""}})
+    registerAround<ShapeInPlace>(findOp(name), DispatchKey::AutogradLazy);
+}

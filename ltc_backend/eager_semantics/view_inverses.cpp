@@ -1,0 +1,246 @@
+//===- view_inverses.cpp - Writes through views with repeated elements ----===//
+//
+// Functionalisation makes of a write to a view a new value of its base. For
+// three views torch 2.13 computes that value wrong: behind `expand` it adds
+// the difference to the base, which rounds, makes NaN of infinities and is
+// refused for bool; behind `unfold` it fills what lies between the windows with
+// zeros; behind an `as_strided` whose rows share memory the last row wins, also
+// if another was written to. So the record of these views, which
+// functionalisation has just made, gets another inverse here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/registration.h"
+#include "tracing/boxed_kernels.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/Functions.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <algorithm>
+#include <limits>
+
+using namespace torch_ltc;
+using at::Tensor;
+using at::functionalization::ViewMeta;
+using c10::DispatchKey;
+
+namespace {
+
+using ViewMetaPtr = std::shared_ptr<ViewMeta>;
+
+/// The view that torch recorded, but for its inverse.
+struct OtherInverse : ViewMeta {
+  explicit OtherInverse(ViewMetaPtr recorded)
+      : ViewMeta(recorded->has_symbolic_inputs, recorded->is_multi_output,
+                 recorded->is_as_strided, recorded->out_index),
+        recorded(std::move(recorded)) {}
+
+  Tensor forward(const Tensor &base) override {
+    return recorded->forward(base);
+  }
+
+  ViewMetaPtr recorded;
+};
+
+/// Where a view of the base, which held `before`, was written to.
+Tensor writtenPlaces(const Tensor &mutated, const Tensor &before) {
+  Tensor written = at::ne(mutated, before);
+  if (!at::isFloatingType(before.scalar_type()))
+    return written;
+  return at::logical_and(written, at::logical_not(at::logical_and(
+                                      at::isnan(mutated), at::isnan(before))));
+}
+
+/// What no element is less than.
+at::Scalar leastOf(at::ScalarType type) {
+  if (at::isFloatingType(type))
+    return -std::numeric_limits<double>::infinity();
+  if (type == at::kByte)
+    return 0;
+  return std::numeric_limits<int64_t>::min() >>
+         (64 - 8 * int64_t(c10::elementSize(type)));
+}
+
+/// Eager refuses to write to an element twice unless it is the same that is
+/// written: of the copies that differ from the element any will do, and the
+/// greatest is one of them to the last bit.
+struct ExpandView final : OtherInverse {
+  using OtherInverse::OtherInverse;
+
+  Tensor reverse(const Tensor &base, const Tensor &mutated) override {
+    if (mutated.numel() == base.numel())
+      return at::view_copy(mutated, base.sizes());
+    if (mutated.numel() == 0)
+      return base;
+    std::vector<int64_t> copies;
+    int64_t leading = mutated.dim() - base.dim();
+    for (int64_t dim = 0; dim < mutated.dim(); ++dim)
+      if (dim < leading || base.size(dim - leading) != mutated.size(dim))
+        copies.push_back(dim);
+    Tensor before = at::expand_copy(base, mutated.sizes());
+    Tensor written = writtenPlaces(mutated, before);
+    Tensor value;
+    if (base.scalar_type() == at::kBool)
+      value = at::any(at::logical_and(written, mutated), copies,
+                      /*keepdim=*/true);
+    else if (base.is_complex())
+      value = at::sum(at::where(written, mutated, at::zeros_like(mutated)),
+                      copies, /*keepdim=*/true, base.scalar_type());
+    else
+      value = at::amax(at::where(written, mutated, leastOf(base.scalar_type())),
+                       copies, /*keepdim=*/true);
+    Tensor any = at::any(written, copies, /*keepdim=*/true);
+    return at::where(at::view_copy(any, base.sizes()),
+                     at::view_copy(value, base.sizes()), base);
+  }
+};
+
+/// Windows with gaps between them, side by side, or overlapping.
+struct UnfoldView final : OtherInverse {
+  UnfoldView(ViewMetaPtr recorded, int64_t dim, int64_t size, int64_t step)
+      : OtherInverse(std::move(recorded)), dim(dim), size(size), step(step) {}
+
+  Tensor reverse(const Tensor &base, const Tensor &mutated) override {
+    if (base.dim() == 0)
+      return recorded->reverse(base, mutated);
+    if (step < size)
+      return reverseOverlapping(base, mutated);
+    auto spread = [&](const Tensor &windows) {
+      return at::unfold_backward(windows, base.sizes(), dim, size, step);
+    };
+    Tensor ones =
+        at::ones(mutated.sizes(), mutated.options().dtype(at::kFloat));
+    return at::where(at::gt(spread(ones), 0), spread(mutated), base);
+  }
+
+  int64_t dim, size, step;
+
+private:
+  /// The windows' first elements, then their second ones, and so on: each of
+  /// these is a slice of the base without an element twice. What wasn't written
+  /// to in one window may have been in another.
+  Tensor reverseOverlapping(const Tensor &base, const Tensor &mutated) const {
+    Tensor written =
+        writtenPlaces(mutated, at::unfold_copy(base, dim, size, step));
+    int64_t along = c10::maybe_wrap_dim(dim, base.dim());
+    int64_t reach = (mutated.size(along) - 1) * step + 1;
+    Tensor result = base;
+    for (int64_t i = 0; i < size; ++i) {
+      Tensor slice = at::slice_copy(result, along, i, i + reach, step);
+      slice = at::where(at::select_copy(written, -1, i),
+                        at::select_copy(mutated, -1, i), slice);
+      result = at::slice_scatter(result, slice, along, i, i + reach, step);
+    }
+    return result;
+  }
+};
+
+/// A view of memory in which some of its elements are at the same place.
+struct OverlappingView final : OtherInverse {
+  using OtherInverse::OtherInverse;
+
+  /// Each element of the base takes the value of the last place of the view
+  /// that shows it and was written to.
+  Tensor reverse(const Tensor &base, const Tensor &mutated) override {
+    auto numbers = [&](const Tensor &like) {
+      return at::arange(like.numel(), like.options().dtype(at::kLong))
+          .view(like.sizes());
+    };
+    // As a sum, since that has the strides which the view counts in.
+    Tensor positions = at::add(at::zeros_like(base, at::kLong), numbers(base));
+    if (mutated.numel() == 0 || positions.strides() != base.strides())
+      return recorded->reverse(base, mutated);
+    Tensor shown = at::reshape(recorded->forward(positions), {-1});
+    Tensor written = writtenPlaces(mutated, recorded->forward(base));
+    Tensor order = at::where(written, numbers(mutated), -1);
+    Tensor last =
+        at::scatter_reduce(at::full({base.numel()}, -1, positions.options()), 0,
+                           shown, at::reshape(order, {-1}), "amax");
+    last = at::view_copy(last, base.sizes());
+    Tensor values = at::take(mutated, at::clamp_min(last, 0));
+    return at::where(at::ge(last, 0), values, base);
+  }
+};
+
+/// Whether elements of a view may be at one place: no for the usual ones, whose
+/// strides are longer than all that lies inside of them.
+bool mayOverlap(at::IntArrayRef sizes, at::IntArrayRef strides) {
+  std::vector<std::pair<int64_t, int64_t>> dims; // stride, size
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > 1)
+      dims.emplace_back(strides[i], sizes[i]);
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;
+  for (auto [stride, size] : dims) {
+    if (stride <= reach)
+      return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
+using MakeView = ViewMetaPtr (*)(ViewMetaPtr recorded,
+                                 c10::ArrayRef<c10::IValue> arguments,
+                                 const Tensor &view);
+
+/// Records the view as torch does, then replaces the record's inverse.
+class ViewKernel final : public c10::OperatorKernel {
+public:
+  ViewKernel(MakeView make, c10::SafeKernelFunction previous)
+      : make(make), previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    size_t numArguments = op.schema().arguments().size();
+    auto given = torch::jit::last(*stack, numArguments);
+    if (!given[0].toTensor().device().is_lazy())
+      return previous.callBoxed(op, keys, stack);
+    std::vector<c10::IValue> arguments(given.begin(), given.end());
+    previous.callBoxed(op, keys, stack);
+    const Tensor &result = stack->back().toTensor();
+    if (!at::functionalization::impl::isFunctionalTensor(result))
+      return;
+    // The wrapper has no way to replace a record (torch 2.13).
+    auto &records = const_cast<std::vector<ViewMetaPtr> &>(
+        at::functionalization::impl::unsafeGetFunctionalWrapper(result)
+            ->view_metas());
+    if (!records.empty())
+      records.back() = make(records.back(), arguments, result);
+  }
+
+private:
+  MakeView make;
+  c10::SafeKernelFunction previous;
+};
+
+void replace(const char *name, MakeView make) {
+  registerAround<ViewKernel>(findOp({name, ""}), DispatchKey::Functionalize,
+                             make);
+}
+
+} // namespace
+
+void torch_ltc::registerViewInverses() {
+  SilentRegistration silence;
+  replace("aten::expand",
+          [](ViewMetaPtr recorded, c10::ArrayRef<c10::IValue>,
+             const Tensor &) -> ViewMetaPtr {
+            return std::make_shared<ExpandView>(std::move(recorded));
+          });
+  for (const char *name : {"aten::as_strided", "aten::as_strided_"})
+    replace(name,
+            [](ViewMetaPtr recorded, c10::ArrayRef<c10::IValue>,
+               const Tensor &view) -> ViewMetaPtr {
+              if (!mayOverlap(view.sizes(), view.strides()))
+                return recorded;
+              return std::make_shared<OverlappingView>(std::move(recorded));
+            });
+  replace("aten::unfold",
+          [](ViewMetaPtr recorded, c10::ArrayRef<c10::IValue> arguments,
+             const Tensor &) -> ViewMetaPtr {
+            return std::make_shared<UnfoldView>(
+                std::move(recorded), arguments[1].toInt(), arguments[2].toInt(),
+                arguments[3].toInt());
+          });
+}

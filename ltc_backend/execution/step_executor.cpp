@@ -1,0 +1,525 @@
+//===- step_executor.cpp - From pending graphs to results -----------------===//
+
+#include "execution/step_executor.h"
+
+#include "compilation/background_compiler.h"
+#include "compilation/dump.h"
+#include "compilation/external_backend.h"
+#include "compilation/program_maker.h"
+#include "config/config.h"
+#include "config/log.h"
+#include "events/explanations.h"
+#include "events/guards.h"
+#include "events/ledger.h"
+#include "events/metrics.h"
+#include "events/step_log.h"
+#include "execution/recording.h"
+#include "graph/donation.h"
+#include "graph/repeated_trace.h"
+#include "graph/tensor_names.h"
+#include "memory/running_step.h"
+#include "programs/program_cache.h"
+#include "source/source_location.h"
+
+#include <ATen/Functions.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/lazy/core/metrics.h>
+
+#include <chrono>
+
+using namespace torch_ltc;
+using torch::lazy::Value;
+
+namespace {
+
+std::atomic<int64_t> stepCounter{0};
+std::atomic<int64_t> foreignTensors{0};
+thread_local int64_t tracedSinceStep = 0;
+/// The last implicit sync since the step began.
+thread_local std::optional<LedgerRow> lastRead;
+
+const char *triggerName(int trigger) {
+  static const char *const names[] = {"mark_step", "sync", "cut"};
+  return names[trigger];
+}
+
+/// Tensors with the values that are still graphs.
+struct Roots {
+  std::vector<TensorDataPtr> tensors;
+  std::vector<Value> values;
+  std::vector<torch::lazy::Output> outputs;
+
+  explicit Roots(std::vector<TensorDataPtr> candidates) {
+    for (TensorDataPtr &tensor : candidates) {
+      Value value = tensor->value();
+      if (!value.node || asGraphNode(value.node.get())->isData())
+        continue;
+      outputs.emplace_back(value.node.get(), value.index);
+      values.push_back(std::move(value));
+      tensors.push_back(std::move(tensor));
+    }
+  }
+};
+
+/// The graph below `roots`; a full one ends the thread's trace.
+class StepGraph {
+public:
+  StepGraph(c10::ArrayRef<torch::lazy::Output> roots, bool full) {
+    if (!full) {
+      built = buildGraph(roots);
+      return;
+    }
+    RepeatedTrace &trace = RepeatedTrace::ofThisThread();
+    known = trace.knownGraph(roots);
+    if (!known && !roots.empty()) {
+      built = buildGraph(roots);
+      trace.remember(built, roots);
+    }
+    trace.endTrace();
+  }
+  ~StepGraph() {
+    if (known) // the next step's would be kept alive
+      known->graph.parameters.clear();
+  }
+  StepGraph(const StepGraph &) = delete;
+  StepGraph &operator=(const StepGraph &) = delete;
+  Graph &get() { return known ? known->graph : built; }
+
+private:
+  std::shared_ptr<KnownGraph> known;
+  Graph built;
+};
+
+Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
+  HashState state(5);
+  state.add(graph.hash);
+  uint64_t word = 1;
+  for (size_t i = 0; i < donatable.size(); ++i) {
+    word = word << 1 | uint64_t(donatable[i]);
+    if (i % 32 == 31) {
+      state.add(word);
+      word = 1;
+    }
+  }
+  state.add(word);
+  state.add(config().tier.get() == "interpret");
+  state.add(config().detect_nan.get());
+  state.add(config().lockstep.get());
+  // Those name the op's line: the one that traced it now.
+  if (config().detect_nan.get() || config().lockstep.get() ||
+      config().tier.get() == "interpret")
+    for (const GraphNode *node : graph.nodes)
+      state.add(node->isData() ? 0
+                               : static_cast<const OpNode *>(node)->location());
+  if (ExternalBackendPtr backend = selectedBackend())
+    state.add(backend->generation);
+  return state.finish();
+}
+
+HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
+                       const torch::lazy::Shape &shape, ScheduledStep &step) {
+  const OutputPlan &plan = program.outputs[index];
+  if (plan.place == OutputPlace::Forwarded)
+    return graph.parameters[plan.parameter];
+  BufferPtr buffer = plan.place == OutputPlace::Donated
+                         ? graph.parameters[plan.parameter]->buffer()
+                         : Buffer::deferred(byteSize(shape));
+  if (!plan.updatedParameter)
+    return HostData::create(shape, buffer, step.completion);
+  const HostData &old = *graph.parameters[*plan.updatedParameter];
+  const GraphNode *node = graph.nodes[graph.results[index].position];
+  // A new tensor of a step that failed has no old value.
+  const CompletionPtr &producer = old.producer();
+  bool hasFailed = producer && producer->isDone() && producer->wait();
+  bool keepsOld = !node->isData() && !hasFailed &&
+                  static_cast<const OpNode *>(node)->isInPlace();
+  if (keepsOld && producer)
+    step.oldValues.push_back(producer);
+  HostDataPtr data = HostData::create(
+      shape, buffer, keepsOld ? step.updatesCompletion : step.completion);
+  data->setName(old.name());
+  return data;
+}
+
+/// Named parameters that the step replaces but can't overwrite.
+std::vector<std::pair<std::string, std::string>>
+undonated(const Program &program, const Graph &graph,
+          const std::vector<bool> &donatable,
+          const std::vector<HostDataPtr> &results) {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (program.outputs[i].place != OutputPlace::Fresh ||
+        results[i]->name().empty())
+      continue;
+    for (size_t p = 0; p < graph.parameters.size(); ++p)
+      if (graph.parameters[p]->name() == results[i]->name())
+        found.emplace_back(
+            results[i]->name(),
+            donatable[p] ? "the program still reads it when the new value is "
+                           "written"
+            : graph.parameters[p]->sharesBuffer()
+                ? "its memory is shared with another tensor"
+                : "something else holds its old value");
+  }
+  return found;
+}
+
+struct ChosenProgram {
+  ProgramPtr program;
+  std::vector<bool> donatable;
+  LocationId location = 0; // of a program that wasn't in memory
+  std::string origin = "memory";
+};
+
+/// What options want to see of the step before it runs.
+void writeDumps(const ChosenProgram &chosen, const Graph &graph,
+                const Hash128 &hash) {
+  auto snapshot = [&] {
+    return takeSnapshot(graph, hash.text(), chosen.donatable);
+  };
+  if (!config().dump.get().empty()) {
+    std::string folder = ensureDumped(*chosen.program, stepCounter.load(),
+                                      chosen.location, snapshot);
+    if (config().dump_inputs.get() && !folder.empty())
+      saveInputs(folder, graph);
+  }
+  if (std::string file = config().save_tensors_file.get(); !file.empty())
+    saveGraph(file, config().save_tensors_format.get(), snapshot());
+}
+
+void noteMemoryHit(Program &program) {
+  count(Counter::program_memory_hits);
+  TORCH_LAZY_COUNTER("CachedCompile", 1);
+  program.noteReuse();
+}
+
+/// Whether it may run as it is. What a capture records is what it will replay.
+bool mayUse(const Program &program) {
+  return !program.isPlaceholder() ||
+         (!Recording::current() && config().tier.get() != "compile");
+}
+
+ProgramPtr compileNow(const Hash128 &hash, const ProgramPtr &placeholder) {
+  placeholder->requestCompilation();
+  waitForBackgroundCompilations();
+  ProgramPtr program = findProgram(hash);
+  return program ? program : placeholder;
+}
+
+/// The program of `graph`, with the trace lock held since it was decided what
+/// it may overwrite. A compilation, and the wait for room in the queue, release
+/// the lock; what another thread got hold of meanwhile isn't overwritten.
+ChosenProgram chooseProgram(const Graph &graph, const Roots &roots,
+                            bool mayDonate) {
+  ChosenProgram chosen;
+  auto findDonatableNow = [&] {
+    return mayDonate ? findDonatable(graph, roots.values)
+                     : std::vector<bool>(graph.parameters.size(), false);
+  };
+  bool isWatched =
+      !config().dump.get().empty() || !config().save_tensors_file.get().empty();
+  chosen.donatable = findDonatableNow();
+  for (;;) {
+    chosen.origin = "memory";
+    chosen.location = 0;
+    Hash128 hash = programHash(graph, chosen.donatable);
+    chosen.program = findProgram(hash);
+    bool mayRun = chosen.program && mayUse(*chosen.program);
+    if (mayRun && !isWatched && !isQueueFull()) {
+      noteMemoryHit(*chosen.program);
+      return chosen;
+    }
+    bool wasInMemory = true;
+    GraphSnapshot snapshot;
+    if (!chosen.program)
+      snapshot = takeSnapshot(graph, hash.text(), chosen.donatable);
+    auto make = [&] {
+      chosen.location = captureLocation();
+      return makeProgram(std::move(snapshot), hash, stepCounter.load(),
+                         chosen.location, chosen.origin);
+    };
+    {
+      BlockingScope unlocked;
+      if (!chosen.program)
+        chosen.program = findOrMakeProgram(hash, make, wasInMemory);
+      if (!mayUse(*chosen.program))
+        chosen.program = compileNow(hash, chosen.program);
+      writeDumps(chosen, graph, hash);
+      waitForRoomInQueue();
+    }
+    std::vector<bool> donatable = findDonatableNow();
+    bool isUnchanged = true;
+    for (size_t i = 0; i < donatable.size(); ++i)
+      isUnchanged &= donatable[i] || !chosen.donatable[i];
+    if (isUnchanged) {
+      if (wasInMemory)
+        noteMemoryHit(*chosen.program);
+      else
+        TORCH_LAZY_COUNTER("UncachedCompile", 1);
+      return chosen;
+    }
+    chosen.donatable.assign(donatable.size(), false);
+  }
+}
+
+} // namespace
+
+StepExecutor &StepExecutor::get() {
+  static auto *instance = new StepExecutor;
+  return *instance;
+}
+
+void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
+                       bool full, bool wait) {
+  Stopwatch stopwatch;
+  tracedSinceStep = full ? 0 : tracedSinceStep;
+  std::unique_lock<TraceLock> lock(traceLock);
+  addTraceOfEffects(candidates);
+  Roots roots(std::move(candidates));
+  StepGraph stepGraph(roots.outputs, full);
+  if (roots.values.empty())
+    return;
+  checkMayWait(); // before tensors are told to wait for the step
+  at::RecordFunction span(at::RecordScope::FUNCTION);
+  if (span.isActive())
+    span.before(std::string("torch_ltc::schedule for ") +
+                triggerName(int(trigger)));
+
+  Graph &graph = stepGraph.get();
+  bool mayDonate = full && trigger != Trigger::Cut && config().donation.get() &&
+                   !config().detect_nan.get() && !config().lockstep.get();
+  ChosenProgram chosen = chooseProgram(graph, roots, mayDonate);
+  const ProgramPtr &program = chosen.program;
+
+  ScheduledStep step;
+  std::vector<HostDataPtr> results;
+  for (size_t i = 0; i < graph.results.size(); ++i) {
+    ResultRef ref = graph.results[i];
+    results.push_back(makeOutput(*program, i, graph,
+                                 graph.nodes[ref.position]->shapes()[ref.index],
+                                 step));
+    const GraphNode *node = graph.nodes[ref.position];
+    if (!node->isData())
+      results.back()->setLocation(
+          static_cast<const OpNode *>(node)->location());
+    step.outputs.push_back(results.back()->buffer());
+  }
+  for (const HostDataPtr &parameter : graph.parameters) {
+    step.parameters.push_back(parameter->buffer());
+    if (parameter->producer()) // finished ones too: they may have failed
+      step.inputs.push_back(parameter->producer());
+  }
+  for (size_t i = 0; i < roots.tensors.size(); ++i)
+    roots.tensors[i]->setData(roots.values[i], results[graph.resultOfRoot[i]]);
+  nameData();
+  if (chosen.origin != "memory" && !program->isPlaceholder()) {
+    auto names = undonated(*program, graph, chosen.donatable, results);
+    explainUndonated(names, chosen.location);
+    setUndonated(program->name, std::move(names));
+  }
+  if (Recording *recording = Recording::current())
+    recording->noteRun(program, graph.parameters, results, roots.tensors,
+                       graph.resultOfRoot, graph.scalars);
+
+  if (config().source_info.get())
+    for (const GraphNode *node : graph.nodes)
+      step.nodeLocations.push_back(
+          node->isData() ? 0 : static_cast<const OpNode *>(node)->location());
+  step.scalars = std::move(graph.scalars);
+  step.program = program;
+  step.number = stepCounter.load();
+  step.isAwaited = wait || trigger == Trigger::Sync;
+  step.location =
+      shortText(chosen.location ? chosen.location : captureLocationIfWanted());
+  recordTime(Timer::trace_to_schedule, stopwatch.seconds());
+  CompletionPtr completion = step.completion;
+  logAndSchedule(std::move(step), chosen.origin, triggerName(int(trigger)),
+                 stopwatch.seconds());
+  lock.unlock();
+  if (wait)
+    if (const StepErrorPtr &error = completion->wait())
+      error->raise();
+}
+
+void StepExecutor::markStep(bool wait) {
+  stepCounter.fetch_add(1);
+  count(Counter::steps);
+  // One at the end of what was traced would have been the end of a step anyway.
+  if (std::optional<LedgerRow> read = std::exchange(lastRead, std::nullopt))
+    if (tracedSinceStep > 0)
+      explainSync(*read);
+  run(LiveSet::ofThisThread()->pending(), Trigger::MarkStep, /*full=*/true,
+      wait);
+}
+
+void torch_ltc::logAndSchedule(ScheduledStep step, std::string origin,
+                               std::string trigger, double scheduleSeconds) {
+  const Program &program = *step.program;
+  StepEvent event;
+  event.step = step.number;
+  event.program = program.name;
+  event.origin = std::move(origin);
+  event.trigger = std::move(trigger);
+  event.ops = int64_t(program.numOps);
+  event.donated = int64_t(program.numDonated);
+  event.time = std::chrono::duration<double>(
+                   std::chrono::system_clock::now().time_since_epoch())
+                   .count();
+  event.liveTensors = numLiveTensors();
+  event.allocatedBytes = memoryStatistics().allocated;
+  event.scheduleSeconds = scheduleSeconds;
+  step.event = addStepEvent(std::move(event));
+  count(Counter::executions);
+  count(Counter::donated_buffers, int64_t(program.numDonated));
+  scheduleStep(std::move(step));
+}
+
+int64_t StepExecutor::noteReplayedStep() {
+  count(Counter::steps);
+  return stepCounter.fetch_add(1) + 1;
+}
+
+void StepExecutor::syncTensors(c10::ArrayRef<at::Tensor> tensors, bool wait) {
+  std::vector<TensorDataPtr> wanted;
+  for (const at::Tensor &tensor : tensors)
+    if (TensorDataPtr data = tensorDataOf(tensor))
+      wanted.push_back(std::move(data));
+  run(wanted, Trigger::Sync, /*full=*/false, wait);
+  if (wait)
+    for (const TensorDataPtr &data : wanted)
+      if (HostDataPtr host = data->data())
+        host->wait();
+}
+
+/// Throws what became of the step that computes it.
+static void waitForValue(TensorData &tensor, const std::string &opName) {
+  HostDataPtr data = tensor.data();
+  TORCH_CHECK(data, "A tensor was overwritten while ", opName,
+              " read it: another thread writes to it.");
+  if (!data->producer())
+    return;
+  if (!data->isReady())
+    checkMayWait();
+  if (const StepErrorPtr &error = data->producer()->wait())
+    error->raise(" The value was read by " + opName +
+                 messageSuffix(captureLocation()) + ".");
+  // What is read may be what it was before a step that failed.
+  if (StepErrorPtr error = data->producer()->oldValuesError())
+    error->raise(" It was noticed when " + opName + " read a value" +
+                 messageSuffix(captureLocation()) + ".");
+}
+
+int64_t StepExecutor::materialise(c10::ArrayRef<at::Tensor> tensors,
+                                  const std::string &opName) {
+  std::vector<TensorDataPtr> wanted;
+  bool isPending = false;
+  for (const at::Tensor &tensor : tensors) {
+    wanted.push_back(tensorDataOf(tensor));
+    isPending |= wanted.back()->isPending();
+  }
+  Stopwatch stopwatch;
+  LedgerRow row;
+  at::RecordFunction span(at::RecordScope::FUNCTION);
+  if (isPending) {
+    if (isForbidden(Forbidden::sync))
+      checkAllowed(Forbidden::sync,
+                   opName +
+                       " needs the value of a tensor that isn't computed "
+                       "yet, " +
+                       std::to_string(tracedSinceStep) + " ops after the step");
+    if (span.isActive())
+      span.before("torch_ltc::sync for " + opName);
+    row.ops = tracedSinceStep;
+    std::vector<TensorDataPtr> all = LiveSet::ofThisThread()->pending();
+    // Those of other threads, which aren't in this thread's set.
+    for (const TensorDataPtr &data : wanted)
+      if (std::find(all.begin(), all.end(), data) == all.end())
+        all.push_back(data);
+    run(std::move(all), Trigger::Sync, /*full=*/true, /*wait=*/false);
+  }
+  for (const TensorDataPtr &data : wanted)
+    waitForValue(*data, opName);
+  if (!isPending)
+    return 0;
+  row.op = opName;
+  row.location = shortText(captureLocation());
+  row.calls = 1;
+  row.seconds = stopwatch.seconds();
+  syncLog().add(row);
+  lastRead = std::move(row);
+  count(Counter::implicit_syncs);
+  recordTime(Timer::sync, lastRead->seconds);
+  return 1;
+}
+
+void StepExecutor::noteTracedOp() {
+  int64_t limit = config().max_trace_ops.get();
+  if (++tracedSinceStep <= limit || limit == 0)
+    return;
+  static std::atomic<bool> wasSaid{false};
+  if (!wasSaid.exchange(true))
+    log(LogLevel::Warning,
+        "The graph was cut after " + std::to_string(limit) +
+            " ops without a step" + messageSuffix(captureLocation()) +
+            "; call torch_ltc.mark_step() in the loop, or set option "
+            "max_trace_ops. This is said once.");
+  count(Counter::graph_cuts);
+  run(LiveSet::ofThisThread()->pending(), Trigger::Cut, /*full=*/true,
+      /*wait=*/false);
+}
+
+void StepExecutor::waitForAll() {
+  if (StepErrorPtr error = waitForScheduledSteps())
+    error->raise();
+}
+
+int64_t StepExecutor::numTracedOps() const { return tracedSinceStep; }
+int64_t StepExecutor::stepNumber() const { return stepCounter.load(); }
+
+//===----------------------------------------------------------------------===//
+// Hooks of the base class
+//===----------------------------------------------------------------------===//
+
+// Our own tensors never get here: `TensorData` keeps its set itself. Tensors
+// that the base class's code makes do.
+void StepExecutor::RegisterTensor(
+    std::shared_ptr<torch::lazy::LazyTensor::Data> data) {
+  foreignTensors.fetch_add(1);
+  LazyGraphExecutor::RegisterTensor(std::move(data));
+}
+
+void StepExecutor::UnregisterTensor(torch::lazy::LazyTensor::Data *data) {
+  // Removing what isn't there is harmless, but costs a lock and a lookup.
+  if (foreignTensors.load(std::memory_order_relaxed))
+    LazyGraphExecutor::UnregisterTensor(data);
+}
+
+void StepExecutor::SyncLiveTensorsGraph(const torch::lazy::BackendDevice *,
+                                        c10::ArrayRef<std::string>, bool wait) {
+  markStep(wait);
+}
+
+void StepExecutor::MarkStep(const torch::lazy::BackendDevice &) {}
+
+StepExecutor::PostOrderData
+StepExecutor::RunPostOrder(const std::vector<Value> &values,
+                           SyncTensorCollection *collection) {
+  PostOrderData data = LazyGraphExecutor::RunPostOrder(values, collection);
+  std::vector<torch::lazy::Output> outputs;
+  for (const Value &value : values)
+    outputs.emplace_back(value.node.get(), value.index);
+  Graph graph = buildGraph(outputs);
+  // The parameters in the order of our own walk, which the lowering context
+  // repeats; scalars follow the tensors.
+  data.parameters_data.assign(graph.parameters.begin(), graph.parameters.end());
+  for (const DynamicScalar &scalar : graph.scalars)
+    data.parameters_data.push_back(
+        HostData::ofScalar(scalar.isFloat ? at::Scalar(scalar.asFloat)
+                                          : at::Scalar(scalar.asInt)));
+  data.parameter_sequence.clear();
+  for (size_t i = 0; i < data.parameters_data.size(); ++i)
+    data.parameter_sequence.push_back(i);
+  collection->hash = torch::lazy::HashCombine(
+      collection->hash, torch::lazy::hash_t(graph.hash.high, graph.hash.low));
+  return data;
+}

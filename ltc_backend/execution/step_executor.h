@@ -1,0 +1,78 @@
+//===- step_executor.h - From pending graphs to results ---------*- C++ -*-===//
+//
+// The pipeline of every execution, whoever asks for it:
+//
+//   pending tensors -> graph and hash -> donation -> program (memory, disk,
+//   compile) -> buffers for the results -> queue -> results behind tensors
+//
+// The base class's own pipeline (`SyncTensorsGraph`, reached by
+// torch._C._lazy._sync_multi) works too, through the lowering context; ours
+// doesn't use it, because it races between threads and can't donate.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_EXECUTION_STEP_EXECUTOR_H
+#define TORCH_LTC_EXECUTION_STEP_EXECUTOR_H
+
+#include "execution/step_queue.h"
+#include "graph/live_tensors.h"
+
+#include <torch/csrc/lazy/core/lazy_graph_executor.h>
+
+#include <string>
+
+namespace torch_ltc {
+
+class StepExecutor final : public torch::lazy::LazyGraphExecutor {
+public:
+  static StepExecutor &get();
+
+  /// Ends a step of the calling thread: computes all its pending tensors.
+  void markStep(bool wait);
+  /// Counts a step that runs without a graph; its number.
+  int64_t noteReplayedStep();
+  /// Computes exactly these tensors (others that are lazy and pending stay
+  /// so).
+  void syncTensors(c10::ArrayRef<at::Tensor> tensors, bool wait);
+  /// Makes the values of `tensors` readable for `opName`. If one is pending,
+  /// everything pending of this thread is computed with it, so that nothing is
+  /// computed twice. Returns how many executions that took (0 or 1).
+  int64_t materialise(c10::ArrayRef<at::Tensor> tensors,
+                      const std::string &opName);
+  /// Called for each traced op; cuts a graph that has grown too long.
+  void noteTracedOp();
+  /// Waits for everything scheduled; throws what a step threw.
+  void waitForAll();
+  /// Ops traced by this thread since its last step.
+  int64_t numTracedOps() const;
+  /// Steps ended in the process.
+  int64_t stepNumber() const;
+
+  // The base class's hooks.
+  void
+  RegisterTensor(std::shared_ptr<torch::lazy::LazyTensor::Data> data) override;
+  void UnregisterTensor(torch::lazy::LazyTensor::Data *data) override;
+  void SyncLiveTensorsGraph(const torch::lazy::BackendDevice *device,
+                            c10::ArrayRef<std::string> devices,
+                            bool wait) override;
+  void MarkStep(const torch::lazy::BackendDevice &device) override;
+
+protected:
+  PostOrderData RunPostOrder(const std::vector<torch::lazy::Value> &values,
+                             SyncTensorCollection *collection) override;
+
+private:
+  enum class Trigger { MarkStep, Sync, Cut };
+  void run(std::vector<TensorDataPtr> tensors, Trigger trigger, bool full,
+           bool wait);
+};
+
+/// Enters the execution in the step log and the counters, then schedules it.
+/// `scheduleSeconds`: what the calling thread has spent on it. For `origin` and
+/// `trigger` see StepEvent.
+void logAndSchedule(ScheduledStep step, std::string origin, std::string trigger,
+                    double scheduleSeconds);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_EXECUTION_STEP_EXECUTOR_H

@@ -1,0 +1,353 @@
+//===- step_queue.cpp - Scheduled steps, first in first out ---------------===//
+
+#include "execution/step_queue.h"
+
+#include "compilation/library_pages.h"
+#include "config/config.h"
+#include "config/log.h"
+#include "events/metrics.h"
+#include "events/step_log.h"
+#include "memory/running_step.h"
+#include "programs/worker_state.h"
+
+#include "torch_ltc-c/runtime.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/record_function.h>
+#include <pthread.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <thread>
+
+using namespace torch_ltc;
+
+namespace {
+
+/// A run that takes longer hardly notices another thread, and Ctrl-C would have
+/// to wait for it.
+constexpr double kMostSecondsInCaller = 3e-4;
+
+bool isShort(const Program &program) {
+  double seconds = program.lastSeconds.load(std::memory_order_relaxed);
+  return seconds >= 0 && seconds <= kMostSecondsInCaller;
+}
+
+thread_local bool isWorker = false;
+
+/// Set before the first step that a caller may run.
+const at::ThreadLocalState *workerState = nullptr;
+
+class Queue {
+public:
+  void push(ScheduledStep step) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!worker.joinable())
+        worker = std::thread([this] { work(); });
+      ++inFlight;
+      steps.push_back(std::move(step));
+    }
+    arrived.notify_one();
+  }
+
+  /// Runs the step on the calling thread if nothing is before it.
+  bool runIfIdle(ScheduledStep &step) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (inFlight)
+        return false;
+      ++inFlight;
+      isCallerRunning = true;
+    }
+    {
+      TraceLockRelease released;
+      run(std::move(step));
+    }
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!steps.empty() || isEnding)
+      arrived.notify_one();
+    return true;
+  }
+
+  bool isFull() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return isFullLocked();
+  }
+
+  void waitForRoom() {
+    BlockingScope blocking;
+    std::unique_lock<std::mutex> lock(mutex);
+    waitOrInterrupt(changed, lock, [&] { return !isFullLocked(); });
+  }
+
+  void drain() {
+    BlockingScope blocking;
+    std::unique_lock<std::mutex> lock(mutex);
+    waitOrInterrupt(changed, lock, [&] { return inFlight == 0; });
+  }
+
+  StepErrorPtr takeError() {
+    std::lock_guard<std::mutex> lock(mutex);
+    StepErrorPtr error = std::exchange(firstError, nullptr);
+    return error && !error->wasRaised() ? error : nullptr;
+  }
+
+  void shutDown() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      isEnding = true;
+    }
+    arrived.notify_one();
+    if (worker.joinable())
+      worker.join();
+    std::lock_guard<std::mutex> lock(mutex);
+    isEnding = false;
+  }
+
+  void run(ScheduledStep step) {
+    CompletionPtr completion = step.completion;
+    CompletionPtr updatesCompletion = step.updatesCompletion;
+    Outcome outcome = runAndLog(std::move(step));
+    {
+      // Who waits finds the queue as it is without this step.
+      std::lock_guard<std::mutex> lock(mutex);
+      if (outcome.error && (!firstError || firstError->wasRaised()))
+        firstError = outcome.error;
+      if (outcome.error && outcome.areParametersIntact)
+        updatesCompletion->finish(nullptr, outcome.error);
+      else
+        updatesCompletion->finish(outcome.error, outcome.staleInput);
+      completion->finish(outcome.error, outcome.staleInput);
+      --inFlight;
+      isCallerRunning = false;
+    }
+    changed.notify_all();
+    giveBackIdleLibraries();
+  }
+
+  /// After a fork the worker doesn't exist in the child; joining or
+  /// destroying its handle would end the process.
+  void noteFork() {
+    isWorkerMissing = true;
+    new (&worker) std::thread;
+    new (&traceLock) TraceLock; // its owner may not exist either
+  }
+
+private:
+  struct Outcome {
+    StepErrorPtr error;
+    /// Whether what donated parameters hold is still the old values.
+    bool areParametersIntact = true;
+    /// Why an input is an old value.
+    StepErrorPtr staleInput;
+  };
+
+  bool isFullLocked() const {
+    return int64_t(inFlight) >=
+           std::max<int64_t>(1, config().max_steps_in_flight.get());
+  }
+
+  void work() {
+    noteWorkerState();
+    std::unique_lock<std::mutex> lock(mutex);
+    for (;;) {
+      arrived.wait(lock, [&] {
+        return !isCallerRunning && (isEnding || !steps.empty());
+      });
+      if (steps.empty())
+        return;
+      ScheduledStep step = std::move(steps.front());
+      steps.pop_front();
+      lock.unlock();
+      run(std::move(step));
+      lock.lock();
+    }
+  }
+
+  /// The step ends with the call: its buffers go back before anybody is told,
+  /// as a waiting thread may allocate at once.
+  Outcome runAndLog(ScheduledStep step) {
+    Stopwatch stopwatch;
+    Outcome outcome = checkInputs(step);
+    if (!outcome.error)
+      if (auto failure = execute(step, outcome.areParametersIntact))
+        outcome.error = std::make_shared<StepError>(
+            failure->kind, describe(step, failure->text), step.sequence,
+            step.sequenceNumber);
+    if (outcome.error)
+      for (const CompletionPtr &old : step.oldValues)
+        outcome.areParametersIntact &= !old->wait();
+    double seconds = stopwatch.seconds();
+    step.program->lastSeconds = seconds;
+    recordTime(Timer::execute, seconds);
+    finishStepEvent(step.event, seconds);
+    if (outcome.error && outcome.areParametersIntact)
+      keepOldValues(step);
+    return outcome;
+  }
+
+  static Outcome checkInputs(const ScheduledStep &step) {
+    Outcome outcome;
+    for (const CompletionPtr &input : step.inputs) {
+      if (const StepErrorPtr &error = input->wait()) {
+        if (!outcome.error)
+          outcome.error = error;
+      } else if (!outcome.staleInput) {
+        outcome.staleInput = input->oldValuesError();
+      }
+    }
+    return outcome;
+  }
+
+  struct Failure {
+    ErrorKind kind;
+    std::string text;
+  };
+
+  static std::optional<Failure> execute(ScheduledStep &step,
+                                        bool &areParametersIntact) {
+    std::vector<void *> parameters, outputs;
+    std::vector<uint64_t> contents;
+    for (const BufferPtr &buffer : step.parameters) {
+      parameters.push_back(buffer->data());
+      contents.push_back(buffer->contents());
+    }
+    RunConditions conditions = step.conditions;
+    conditions.locations = step.nodeLocations;
+    if (config().keep_weights.get())
+      conditions.parameterContents = contents;
+    try {
+      for (size_t i = 0; i < step.outputs.size(); ++i) {
+        Buffer &buffer = *step.outputs[i];
+        buffer.materialize();
+        if (step.program->outputs[i].place != OutputPlace::Forwarded)
+          buffer.noteWrite();
+        outputs.push_back(buffer.data());
+      }
+    } catch (const c10::Error &error) {
+      return Failure{kindOf(error), error.what_without_backtrace()};
+    }
+    areParametersIntact = step.program->numDonated == 0;
+    std::optional<at::ThreadLocalStateGuard> watched;
+    if (step.threadState)
+      watched.emplace(*step.threadState);
+    at::RecordFunction span(at::RecordScope::FUNCTION);
+    if (span.isActive())
+      span.before("torch_ltc::execute " + step.program->name.substr(0, 12));
+    RunningStepScope running;
+    try {
+      step.program->run(parameters, step.scalars, outputs, conditions);
+      return std::nullopt;
+    } catch (const RunError &error) {
+      areParametersIntact |= error.parametersIntact;
+      return Failure{error.kind, error.what()};
+    } catch (const c10::Error &error) {
+      return Failure{kindOf(error), error.what_without_backtrace()};
+    } catch (const std::exception &error) {
+      return Failure{ErrorKind::Runtime, error.what()};
+    }
+  }
+
+  static void keepOldValues(const ScheduledStep &step) {
+    // Copied first: an output may lie in another one's old value.
+    std::vector<std::pair<Buffer *, std::string>> copies;
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      std::optional<size_t> updated = step.program->outputs[i].updatedParameter;
+      if (!updated || step.outputs[i] == step.parameters[*updated])
+        continue;
+      const Buffer &old = *step.parameters[*updated];
+      copies.emplace_back(
+          step.outputs[i].get(),
+          std::string(static_cast<const char *>(old.data()), old.size()));
+    }
+    for (const auto &[buffer, bytes] : copies) {
+      buffer->materialize();
+      buffer->noteWrite();
+      std::memcpy(buffer->data(), bytes.data(), bytes.size());
+    }
+  }
+
+  static std::string describe(const ScheduledStep &step,
+                              const std::string &message) {
+    return "Step " + std::to_string(step.number) +
+           " failed while it ran: " + message +
+           (step.location.empty() ? ""
+                                  : " [step ended at " + step.location + "]");
+  }
+
+  std::mutex mutex;
+  std::condition_variable arrived; // the worker waits for it
+  std::condition_variable changed; // everybody else
+  std::deque<ScheduledStep> steps;
+  size_t inFlight = 0;
+  bool isCallerRunning = false; // then the worker doesn't
+  bool isEnding = false;
+  StepErrorPtr firstError; // that may not have been raised yet
+  std::thread worker;
+};
+
+Queue &queue() {
+  static Queue *instance = [] {
+    auto *created = new Queue;
+    pthread_atfork(nullptr, nullptr, [] { queue().noteFork(); });
+    return created;
+  }();
+  return *instance;
+}
+
+} // namespace
+
+void torch_ltc::noteWorkerState() {
+  isWorker = true;
+  workerState = new at::ThreadLocalState;
+}
+
+WorkerStateGuard::WorkerStateGuard() {
+  if (!isWorker && workerState)
+    guard.emplace(*workerState);
+}
+
+bool torch_ltc::isQueueFull() { return queue().isFull(); }
+
+void torch_ltc::waitForRoomInQueue() { queue().waitForRoom(); }
+
+void torch_ltc::scheduleStep(ScheduledStep step) {
+  thread_local auto sequence = std::make_shared<StepSequence>();
+  step.sequence = sequence;
+  step.sequenceNumber = ++sequence->scheduled;
+  // torch's setting is per thread: that of the thread which asks counts.
+  int64_t threads = config().num_threads.get();
+  step.conditions.threads = int(threads ? threads : at::get_num_threads());
+  if (at::hasCallbacks())
+    step.threadState.emplace();
+  else if (step.isAwaited && !threads && isShort(*step.program) &&
+           step.program->mayRunInCaller() && queue().runIfIdle(step))
+    return;
+  ltcPrepareThreads(step.conditions.threads);
+  bool isAsync = config().async_execution.get();
+  clockid_t clock;
+  if (isAsync && !pthread_getcpuclockid(pthread_self(), &clock))
+    step.conditions.caller = clock;
+  CompletionPtr completion = step.completion;
+  queue().push(std::move(step));
+  if (!isAsync)
+    completion->wait();
+}
+
+StepErrorPtr torch_ltc::waitForScheduledSteps() {
+  checkMayWait();
+  queue().drain();
+  return queue().takeError();
+}
+
+bool torch_ltc::canKeepOldValue(const CompletionPtr &producer) {
+  return !producer || producer->isOfUpdates() || producer->hasSucceeded();
+}
+
+void torch_ltc::shutDownStepQueue() {
+  queue().shutDown();
+  if (StepErrorPtr error = queue().takeError())
+    log(LogLevel::Warning, error->report());
+}

@@ -1,0 +1,58 @@
+//===- donation.cpp - Parameters whose buffers a step may overwrite -------===//
+
+#include "graph/donation.h"
+
+using namespace torch_ltc;
+
+namespace {
+
+/// Positions of nodes that somebody else refers to; false if an op is among
+/// them.
+bool findOutsideReferences(const Graph &graph,
+                           c10::ArrayRef<torch::lazy::Value> roots,
+                           std::vector<bool> &referenced) {
+  // Each root is an use that `roots` holds, and the tensor holds it as well.
+  std::vector<uint32_t> expected = graph.uses;
+  for (uint32_t result : graph.resultOfRoot)
+    ++expected[graph.results[result].position];
+  bool onlyData = true;
+  auto check = [&](const torch::lazy::NodePtr &node, uint32_t position) {
+    if (uint32_t(node.use_count()) == expected[position])
+      return;
+    referenced[position] = true;
+    onlyData &= asGraphNode(node.get())->isData();
+  };
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (size_t k = 0; k < graph.nodes[i]->numOperands(); ++k)
+      check(graph.nodes[i]->operandNode(k),
+            graph.operands[graph.firstOperand[i] + k].position);
+  for (size_t i = 0; i < roots.size(); ++i)
+    check(roots[i].node, graph.results[graph.resultOfRoot[i]].position);
+  return onlyData;
+}
+
+} // namespace
+
+std::vector<bool>
+torch_ltc::findDonatable(const Graph &graph,
+                         c10::ArrayRef<torch::lazy::Value> roots) {
+  std::vector<bool> donatable(graph.parameters.size(), false);
+  std::vector<bool> referenced(graph.nodes.size(), false);
+  if (!findOutsideReferences(graph, roots, referenced))
+    return donatable;
+  for (size_t i = 0; i < graph.parameters.size(); ++i) {
+    const HostDataPtr &data = graph.parameters[i];
+    // The graph's list and the nodes hold it, nobody else.
+    donatable[i] = !data->sharesBuffer() &&
+                   uint32_t(data.use_count()) == graph.nodesOfParameter[i] + 1;
+  }
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!graph.nodes[i]->isData() || !referenced[i])
+      continue;
+    const auto &node = static_cast<const DataNode &>(*graph.nodes[i]);
+    for (size_t p = 0; p < graph.parameters.size(); ++p)
+      if (graph.parameters[p] == node.data())
+        donatable[p] = false;
+  }
+  return donatable;
+}

@@ -1,0 +1,129 @@
+//===- graph.h - The graph below a set of results ---------------*- C++ -*-===//
+//
+// `Graph` is the walk over pending nodes that every step makes: post-order,
+// parameters, scalars, and the structural hash that names the program. The hash
+// says for each node what it is and *which* earlier positions it reads, so two
+// steps have the same hash only if the same program computes both. (Combining
+// the nodes' own hashes isn't enough: a - b and b - a of equal shapes look the
+// same.)
+//
+//   a.mm(b) + a, with a and b in memory:   0: data, parameter 0      (a)
+//                                          1: data, parameter 1      (b)
+//                                          2: aten::mm 0 1
+//                                          3: aten::add.Tensor 2 0
+//
+// `GraphSnapshot` is the same without the data, made when a program is new; the
+// lowering, the interpreter and the texts read it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_GRAPH_GRAPH_H
+#define TORCH_LTC_GRAPH_GRAPH_H
+
+#include "ir/node.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace torch_ltc {
+
+/// A result of the node at `position`.
+struct ResultRef {
+  uint32_t position;
+  uint32_t index;
+  bool operator==(const ResultRef &) const = default;
+};
+
+struct Graph {
+  /// Post-order. The nodes are kept alive by whoever holds the roots.
+  std::vector<const GraphNode *> nodes;
+  /// Operands of all nodes, one after the other; `firstOperand[i]` is where
+  /// those of node i begin.
+  std::vector<ResultRef> operands;
+  std::vector<uint32_t> firstOperand;
+  /// How often each node is an operand or a root.
+  std::vector<uint32_t> uses;
+  /// Distinct results, and for each root its place among them.
+  std::vector<ResultRef> results;
+  std::vector<uint32_t> resultOfRoot;
+  /// Distinct data in order of first use, and how many nodes hold each.
+  std::vector<HostDataPtr> parameters;
+  std::vector<uint32_t> nodesOfParameter;
+  std::vector<DynamicScalar> scalars;
+  size_t numOps = 0;
+  Hash128 hash;
+};
+
+/// Walks the graph below `roots`.
+Graph buildGraph(c10::ArrayRef<torch::lazy::Output> roots);
+
+/// A place where an op reads data.
+struct DataUse {
+  const GraphNode *op;
+  uint32_t operand;
+  uint32_t position;  // of the data
+  uint32_t parameter; // that it is
+  bool isFirst;       // of its position
+};
+
+/// All of them, in the order of the graph's operands.
+std::vector<DataUse> dataUses(const Graph &graph);
+
+/// Makes `graph` the graph of the same ops, which have other data and scalars
+/// since it was built. False if they make another graph now, since they share
+/// data in another way; `graph` is of no use then.
+bool renewGraph(Graph &graph, c10::ArrayRef<DataUse> uses);
+
+struct SnapshotNode {
+  const OpRecord *record = nullptr; // null: data
+  AttributeListPtr attributes;
+  uint32_t firstOperand = 0;
+  uint32_t numOperands = 0;
+  uint32_t firstScalar = 0;
+  uint32_t parameter = 0; // of data
+  LocationId location = 0;
+  ModulePathId modulePath = 0;
+  std::vector<torch::lazy::Shape> shapes;
+};
+
+struct SnapshotParameter {
+  torch::lazy::Shape shape;
+  std::string name;
+  bool donatable = false;
+};
+
+struct GraphSnapshot {
+  std::string name; // hash, hexadecimal
+  std::vector<SnapshotNode> nodes;
+  std::vector<ResultRef> operands;
+  std::vector<ResultRef> results;
+  std::vector<SnapshotParameter> parameters;
+  std::vector<bool> scalarIsFloat;
+  size_t numOps = 0;
+
+  const torch::lazy::Shape &shape(ResultRef ref) const {
+    return nodes[ref.position].shapes[ref.index];
+  }
+};
+using GraphSnapshotPtr = std::shared_ptr<const GraphSnapshot>;
+
+GraphSnapshot takeSnapshot(const Graph &graph, std::string name,
+                           const std::vector<bool> &donatable);
+
+/// The parameter that the result is the new value of: the first operand of an
+/// op that was written in place is what it overwrites, and has its shape.
+std::optional<size_t> updatedParameter(const GraphSnapshot &graph,
+                                       ResultRef result);
+
+/// One line for each node; for people and for comparing programs.
+std::string graphText(const GraphSnapshot &graph);
+/// Graphviz.
+std::string graphDot(const GraphSnapshot &graph);
+/// Line of one node without its number: "f32[2,3] aten::relu(%4)".
+std::string nodeText(const GraphSnapshot &graph, size_t position);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_GRAPH_GRAPH_H

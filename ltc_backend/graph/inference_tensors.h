@@ -1,0 +1,53 @@
+//===- inference_tensors.h - Inference tensors of device lazy ---*- C++ -*-===//
+//
+// What an op makes in inference mode is an inference tensor, unless it is a
+// view of a normal one; a view of an inference tensor is one in any mode. A
+// functional wrapper is what the value that it is made for is. Values of views
+// are computed again after writes, in the mode of whoever reads them, and
+// written bases from the values of their views: both are what their operand is.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_GRAPH_INFERENCE_TENSORS_H
+#define TORCH_LTC_GRAPH_INFERENCE_TENSORS_H
+
+#include <ATen/core/ivalue.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <optional>
+#include <string>
+
+namespace torch_ltc {
+
+/// While it lives, results of the op are made in the mode that fits them.
+class ModeOfResults {
+public:
+  ModeOfResults(const std::string &opName, bool isView,
+                c10::ArrayRef<c10::IValue> arguments) {
+    if (arguments.empty() || !arguments[0].isTensor())
+      return;
+    const at::Tensor &self = arguments[0].toTensor();
+    if (!self.defined() ||
+        self.is_inference() == c10::InferenceMode::is_enabled())
+      return;
+    if (!isView && opName.find("_scatter") == std::string::npos)
+      return;
+    mode.emplace(self.is_inference());
+    if (!self.is_inference())
+      return;
+    // Which says that results are normal tensors (live_tensors.cpp).
+    const c10::impl::LocalDispatchKeySet tls =
+        c10::impl::tls_local_dispatch_key_set();
+    keys.emplace(tls.included_,
+                 tls.excluded_.remove(c10::DispatchKey::ADInplaceOrView));
+  }
+
+private:
+  std::optional<c10::InferenceMode> mode;
+  std::optional<c10::impl::ForceDispatchKeyGuard> keys;
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_GRAPH_INFERENCE_TENSORS_H

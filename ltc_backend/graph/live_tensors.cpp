@@ -1,0 +1,349 @@
+//===- live_tensors.cpp - Tensors with a pending graph, by thread ---------===//
+
+#include "graph/live_tensors.h"
+
+#include "graph/torch_dispatch.h"
+#include "ir/node.h"
+#include "memory/lazy_device.h"
+#include "shape/strides.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torch/csrc/lazy/core/tensor_impl.h>
+
+#include <algorithm>
+#include <atomic>
+
+using namespace torch_ltc;
+using torch::lazy::LazyTensor;
+using torch::lazy::Value;
+
+namespace {
+
+std::atomic<int64_t> liveTensors{0};
+std::atomic<int> tracingThreads{0}; // ever
+void (*firstTensorHook)() = nullptr;
+void (*secondThreadHook)() = nullptr;
+
+bool callFirstTensorHook() {
+  if (firstTensorHook)
+    firstTensorHook();
+  return true;
+}
+
+bool isGraph(const Value &value) {
+  return value.node && !asGraphNode(value.node.get())->isData();
+}
+
+/// `dynamic_cast` to a final class, without the search through the bases, which
+/// each operand of each op would pay for.
+template <typename T, typename Base> T *castTo(Base *object) {
+  static_assert(std::is_final_v<T>);
+  return object && typeid(*object) == typeid(T) ? static_cast<T *>(object)
+                                                : nullptr;
+}
+
+/// Sets of threads that have ended while they had pending tensors. Guarded by
+/// the trace lock.
+std::vector<std::shared_ptr<LiveSet>> &orphans() {
+  static auto *sets = new std::vector<std::shared_ptr<LiveSet>>;
+  return *sets;
+}
+
+struct ThreadSet {
+  std::shared_ptr<LiveSet> set = std::make_shared<LiveSet>();
+  ThreadSet() {
+    if (tracingThreads.fetch_add(1) == 1 && secondThreadHook)
+      secondThreadHook();
+  }
+  ~ThreadSet() {
+    std::lock_guard<TraceLock> lock(traceLock);
+    if (set->numPending())
+      orphans().push_back(set);
+  }
+};
+
+/// Guarded by the trace lock.
+TensorDataPtr &effects() {
+  static auto *tensor = new TensorDataPtr;
+  return *tensor;
+}
+
+/// Effects first, so that collectives start before the step waits for one.
+/// Tensors that were written again moved to the end of the list; a stable order
+/// of the outputs keeps the graph's hash the same from step to step.
+void sortByAge(std::vector<TensorDataPtr> &tensors) {
+  auto age = [](const TensorDataPtr &tensor) {
+    return std::pair(tensor != effects(), tensor->unique_id);
+  };
+  std::sort(tensors.begin(), tensors.end(),
+            [&](const TensorDataPtr &a, const TensorDataPtr &b) {
+              return age(a) < age(b);
+            });
+}
+
+/// Access to the protected constructor: `LTCTensorImpl` copies the LazyTensor
+/// it is given, so that anything but a temporary costs an allocation.
+struct LazyTensorMaker : LazyTensor {
+  explicit LazyTensorMaker(std::shared_ptr<Data> data)
+      : LazyTensor(std::move(data)) {}
+};
+
+/// Access to protected state of a TensorImpl that we made.
+struct DispatchKeys : c10::TensorImpl {
+  static void add(c10::TensorImpl &impl, c10::DispatchKey key) {
+    auto keys = &DispatchKeys::key_set_;
+    impl.*keys = (impl.*keys).add(key);
+  }
+};
+
+} // namespace
+
+TensorData::TensorData(Value value, std::shared_ptr<LiveSet> set)
+    : Data(std::move(value), lazyDevice()), liveSet(std::move(set)) {
+  liveTensors.fetch_add(1, std::memory_order_relaxed);
+}
+
+TensorData::TensorData(HostDataPtr data, std::shared_ptr<LiveSet> set)
+    : Data(torch::lazy::BackendDataPtr(std::move(data)), lazyDevice()),
+      liveSet(std::move(set)) {
+  liveTensors.fetch_add(1, std::memory_order_relaxed);
+}
+
+TensorDataPtr TensorData::create(Value value) {
+  auto data =
+      std::make_shared<TensorData>(std::move(value), LiveSet::ofThisThread());
+  std::lock_guard<TraceLock> lock(traceLock);
+  if (isGraph(data->ir_value))
+    data->liveSet->link(*data);
+  return data;
+}
+
+TensorDataPtr TensorData::create(HostDataPtr data) {
+  return std::make_shared<TensorData>(std::move(data), LiveSet::ofThisThread());
+}
+
+TensorData::~TensorData() {
+  liveTensors.fetch_sub(1, std::memory_order_relaxed);
+  std::lock_guard<TraceLock> lock(traceLock);
+  if (isLinked)
+    liveSet->unlink(*this);
+}
+
+Value TensorData::value() {
+  std::lock_guard<TraceLock> lock(traceLock);
+  if (!ir_value.node && handle)
+    ir_value = torch::lazy::NodePtr(
+        std::make_shared<DataNode>(std::static_pointer_cast<HostData>(handle)));
+  return ir_value;
+}
+
+void TensorData::setValue(Value value) {
+  Value old; // destroyed outside the lock: may be a deep graph
+  std::lock_guard<TraceLock> lock(traceLock);
+  old = std::move(ir_value);
+  ir_value = std::move(value);
+  handle = nullptr;
+  ++generation;
+  if (isGraph(ir_value) && !isLinked)
+    liveSet->link(*this);
+  else if (!isGraph(ir_value) && isLinked)
+    liveSet->unlink(*this);
+}
+
+void TensorData::setData(HostDataPtr data) {
+  Value old;
+  std::lock_guard<TraceLock> lock(traceLock);
+  old = std::move(ir_value);
+  ir_value = Value();
+  handle = std::move(data);
+  if (isLinked)
+    liveSet->unlink(*this);
+}
+
+void TensorData::setData(const Value &computed, HostDataPtr data) {
+  std::lock_guard<TraceLock> lock(traceLock);
+  if (ir_value.node == computed.node && ir_value.index == computed.index)
+    setData(std::move(data));
+}
+
+HostDataPtr TensorData::data() {
+  std::lock_guard<TraceLock> lock(traceLock);
+  if (handle)
+    return std::static_pointer_cast<HostData>(handle);
+  if (ir_value.node && !isGraph(ir_value))
+    return static_cast<const DataNode *>(ir_value.node.get())->data();
+  return nullptr;
+}
+
+bool TensorData::isPending() {
+  std::lock_guard<TraceLock> lock(traceLock);
+  return isGraph(ir_value);
+}
+
+torch::lazy::Shape TensorData::shapeValue() {
+  std::lock_guard<TraceLock> lock(traceLock);
+  return ir_value.node ? ir_value.shape() : handle->shape();
+}
+
+const std::shared_ptr<LiveSet> &LiveSet::ofThisThread() {
+  thread_local ThreadSet threadSet;
+  return threadSet.set;
+}
+
+void LiveSet::link(TensorData &data) {
+  data.previous = last;
+  data.next = nullptr;
+  (last ? last->next : first) = &data;
+  last = &data;
+  data.isLinked = true;
+  ++count;
+}
+
+void LiveSet::unlink(TensorData &data) {
+  (data.previous ? data.previous->next : first) = data.next;
+  (data.next ? data.next->previous : last) = data.previous;
+  data.isLinked = false;
+  --count;
+}
+
+void LiveSet::collect(std::vector<TensorDataPtr> &result) {
+  result.reserve(result.size() + count);
+  for (TensorData *data = first; data; data = data->next)
+    if (TensorDataPtr alive = data->weak_from_this().lock())
+      result.push_back(std::move(alive));
+}
+
+std::vector<TensorDataPtr> LiveSet::pending() {
+  std::vector<TensorDataPtr> result;
+  std::lock_guard<TraceLock> lock(traceLock);
+  std::vector<std::shared_ptr<LiveSet>> adopted;
+  adopted.swap(orphans());
+  for (const std::shared_ptr<LiveSet> &set : adopted)
+    set->collect(result);
+  collect(result);
+  sortByAge(result);
+  return result;
+}
+
+size_t LiveSet::numPending() {
+  std::lock_guard<TraceLock> lock(traceLock);
+  return count;
+}
+
+void torch_ltc::setEffects(TensorDataPtr tensor) {
+  std::lock_guard<TraceLock> lock(traceLock);
+  effects() = std::move(tensor);
+}
+
+void torch_ltc::addTraceOfEffects(std::vector<TensorDataPtr> &tensors) {
+  std::lock_guard<TraceLock> lock(traceLock);
+  const TensorDataPtr &effect = effects();
+  if (!effect || !effect->isPending() || tensors.empty() ||
+      std::find(tensors.begin(), tensors.end(), effect) != tensors.end())
+    return;
+  for (TensorDataPtr &tensor : effect->traceSet().pending())
+    if (std::find(tensors.begin(), tensors.end(), tensor) == tensors.end())
+      tensors.push_back(std::move(tensor));
+  sortByAge(tensors);
+}
+
+int64_t torch_ltc::numLiveTensors() {
+  return liveTensors.load(std::memory_order_relaxed);
+}
+
+TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
+  if (!tensor.defined() || !tensor.device().is_lazy())
+    return nullptr;
+  c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
+  at::Tensor unwrapped;
+  if (tensor.key_set().has(c10::DispatchKey::Functionalize)) {
+    std::lock_guard<TraceLock> lock(traceLock);
+    at::functionalization::impl::sync(tensor);
+    unwrapped = at::functionalization::impl::from_functional_tensor(tensor);
+    impl = unwrapped.unsafeGetTensorImpl();
+  }
+  auto *lazyImpl = castTo<torch::lazy::LTCTensorImpl>(impl);
+  TORCH_CHECK(lazyImpl, "A tensor on device 'lazy' of the class ",
+              typeid(*impl).name(), " can't be traced.");
+  const std::shared_ptr<LazyTensor::Data> &data = lazyImpl->tensor()->data();
+  TORCH_CHECK(castTo<TensorData>(data.get()),
+              "A lazy tensor was made by another lazy backend.");
+  return std::static_pointer_cast<TensorData>(data);
+}
+
+void torch_ltc::onFirstTensor(void (*hook)()) { firstTensorHook = hook; }
+
+void torch_ltc::prepareFirstTensor() {
+  [[maybe_unused]] static const bool isFirst = callFirstTensorHook();
+}
+
+void torch_ltc::onSecondThread(void (*hook)()) { secondThreadHook = hook; }
+
+at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
+  prepareFirstTensor();
+  // Below the kernels of ADInplaceOrView, which normal tensors alone have,
+  // results are views of these or are written to them.
+  std::optional<c10::InferenceMode> normal;
+  if (c10::InferenceMode::is_enabled() &&
+      c10::impl::tls_is_dispatch_key_excluded(
+          c10::DispatchKey::ADInplaceOrView))
+    normal.emplace(false);
+  at::Tensor tensor =
+      torch::lazy::CreateAtenFromLtcTensor(LazyTensorMaker(std::move(data)));
+  // LTCTensorImpl (torch 2.13) reports row-major strides whatever it is told,
+  // unless the base class answers for it.
+  c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
+  impl->set_custom_sizes_strides(c10::TensorImpl::SizesStridesPolicy::Default);
+  impl->set_sizes_contiguous(sizes);
+  DispatchKeys::add(*impl, autocastKey);
+  DispatchKeys::add(*impl, lockKey);
+  return tensor;
+}
+
+at::Tensor torch_ltc::makeTensor(Value value) {
+  // The sizes are the node's, which the tensor's data keeps alive.
+  at::IntArrayRef sizes = value.shape().sizes();
+  return makeTensor(TensorData::create(std::move(value)), sizes);
+}
+
+at::Tensor torch_ltc::makeTensor(HostDataPtr data) {
+  torch::lazy::Shape shape = data->shape();
+  return makeTensor(TensorData::create(std::move(data)), shape.sizes());
+}
+
+at::Tensor torch_ltc::withValueOf(const at::Tensor &tensor) {
+  TensorDataPtr data = tensorDataOf(tensor);
+  HostDataPtr host = data->data();
+  return host ? makeTensor(std::move(host)) : makeTensor(data->value());
+}
+
+void torch_ltc::setGeometry(const at::Tensor &tensor, at::IntArrayRef strides,
+                            int64_t offset) {
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), strides,
+                                                      offset);
+}
+
+void torch_ltc::resetSizes(const at::Tensor &tensor, at::IntArrayRef sizes) {
+  at::Tensor inner = tensor;
+  if (tensor.key_set().has(c10::DispatchKey::Functionalize))
+    inner = at::functionalization::impl::from_functional_tensor(tensor);
+  inner.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
+}
+
+bool torch_ltc::isPacked(const at::Tensor &tensor) {
+  return tensor.storage_offset() == 0 && hasPackedStrides(tensor);
+}
+
+at::Tensor torch_ltc::wrapIfOutside(at::Tensor tensor) {
+  bool isInside = c10::impl::tls_local_dispatch_key_set().excluded_.has(
+      c10::DispatchKey::Functionalize);
+  if (isInsideTorchDispatch() && !c10::impl::dispatch_mode_enabled())
+    isInside = false; // what a tensor subclass asked for
+  if (!tensor.defined() || isInside ||
+      at::functionalization::impl::isFunctionalTensor(tensor))
+    return tensor;
+  return at::functionalization::impl::to_functional_tensor(tensor);
+}

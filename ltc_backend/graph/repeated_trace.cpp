@@ -1,0 +1,279 @@
+//===- repeated_trace.cpp - Ops that were traced before -------------------===//
+
+#include "graph/repeated_trace.h"
+
+#include "config/config.h"
+#include "events/metrics.h"
+
+#include <c10/core/DefaultDtype.h>
+#include <torch/csrc/lazy/core/config.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+using namespace torch_ltc;
+using torch::lazy::NodePtr;
+using torch::lazy::Output;
+using torch::lazy::Value;
+
+namespace {
+
+// A training step has some hundred to a few thousand ops. Loops that never
+// repeat themselves can't make the tree grow beyond these.
+constexpr size_t maxOps = 30000;
+constexpr size_t maxStarts = 16;
+constexpr size_t maxContinuations = 8;
+constexpr size_t maxGraphs = 2;
+
+/// Of all threads.
+uint64_t nextTraceNumber() {
+  static std::atomic<uint64_t> number{0};
+  return number.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+/// An operand by what results can depend on, and the graph's structure.
+struct ExpectedOperand {
+  const GraphNode *op; // null: data
+  size_t index;
+  Hash128 hash;
+
+  bool fits(const Value &value) const {
+    const GraphNode *node = asGraphNode(value.node.get());
+    return (op ? node == op : node->isData()) && value.index == index &&
+           node->dagHashValue() == hash;
+  }
+};
+
+} // namespace
+
+namespace torch_ltc {
+
+/// Lives as long as the tree or a reference needs it. References are ordinary
+/// shared pointers, whose count lies in the node itself.
+class RecordedOp final : public OpNode {
+public:
+  RecordedOp(const TracedCall &call, AttributeListPtr attributes,
+             std::vector<torch::lazy::Shape> shapes)
+      : OpNode(call.record, call.operands, std::move(attributes), call.scalars,
+               std::move(shapes)),
+        promoted(call.promoted),
+        defaultType(c10::get_default_dtype_as_scalartype()) {
+    markRecorded();
+    for (const Value &operand : call.operands) {
+      const GraphNode *node = asGraphNode(operand.node.get());
+      expected.push_back({.op = node->isData() ? nullptr : node,
+                          .index = operand.index,
+                          .hash = node->dagHashValue()});
+    }
+  }
+
+  bool isFree() const {
+    return holders.load(std::memory_order_acquire) == byTree;
+  }
+
+  bool fits(const TracedCall &call, c10::ScalarType defaultNow) const {
+    if (&record() != &call.record || expected.size() != call.operands.size() ||
+        promoted != call.promoted || defaultType != defaultNow)
+      return false;
+    const std::vector<Word> &words = attributes()->words;
+    if (words.size() != call.words.size() ||
+        std::memcmp(words.data(), call.words.data(),
+                    words.size() * sizeof(Word)) != 0)
+      return false;
+    for (size_t i = 0; i < expected.size(); ++i)
+      if (!expected[i].fits(call.operands[i]))
+        return false;
+    return isFree();
+  }
+
+  NodePtr takeOver(const TracedCall &call) {
+    renew(call.operands, call.scalars);
+    return reference();
+  }
+
+  /// The first of the references that share a count; none exists.
+  NodePtr reference() {
+    holders.fetch_or(byReferences, std::memory_order_relaxed);
+    return NodePtr(this, LetGo(), InNode<RecordedOp>{this});
+  }
+
+  void dropByTree() { giveUp(byTree); }
+
+  std::vector<RecordedOp *> continuations; // the last that was taken first
+  std::vector<std::shared_ptr<KnownGraph>> graphs;
+  uint64_t traceNumber = 0;
+
+private:
+  static constexpr int byTree = 1, byReferences = 2;
+
+  struct LetGo {
+    void operator()(RecordedOp *op) const { op->releaseOperands(); }
+  };
+
+  /// Puts the count of references into the node. What the standard library does
+  /// last with it is to give its memory back: then the node is free.
+  template <typename T> struct InNode {
+    using value_type = T;
+    RecordedOp *op;
+    explicit InNode(RecordedOp *op) : op(op) {}
+    template <typename U> InNode(const InNode<U> &other) : op(other.op) {}
+    T *allocate(size_t) {
+      static_assert(sizeof(T) <= sizeof(op->count));
+      return reinterpret_cast<T *>(op->count);
+    }
+    void deallocate(T *, size_t) { op->giveUp(byReferences); }
+    template <typename U> bool operator==(const InNode<U> &other) const {
+      return op == other.op;
+    }
+  };
+
+  void giveUp(int holder) {
+    if (holders.fetch_and(~holder, std::memory_order_acq_rel) == holder)
+      delete this;
+  }
+
+  c10::ScalarType promoted, defaultType;
+  c10::SmallVector<ExpectedOperand, 3> expected;
+  std::atomic<int> holders{byTree};
+  alignas(std::max_align_t) char count[64];
+};
+
+} // namespace torch_ltc
+
+RepeatedTrace::RepeatedTrace() : traceNumber(nextTraceNumber()) {}
+
+RepeatedTrace &RepeatedTrace::ofThisThread() {
+  thread_local RepeatedTrace trace;
+  return trace;
+}
+
+std::vector<RecordedOp *> &RepeatedTrace::continuations() {
+  return last ? last->continuations : starts;
+}
+
+/// Whether the trace that begins here takes part.
+bool RepeatedTrace::begin() {
+  state = State::Following;
+  // torch's own debug information belongs to a node from its construction on.
+  if (config().reuse_traces.get() && !FLAGS_torch_lazy_ir_debug)
+    return true;
+  forget();
+  return false;
+}
+
+bool RepeatedTrace::holds(const GraphNode *node) const {
+  if (!static_cast<const OpNode *>(node)->isRecorded())
+    return false;
+  return static_cast<const RecordedOp *>(node)->traceNumber == traceNumber;
+}
+
+NodePtr RepeatedTrace::follow(const TracedCall &call) {
+  if (state != State::Following && (state == State::Lost || !begin()))
+    return nullptr;
+  c10::ScalarType defaultType = c10::get_default_dtype_as_scalartype();
+  std::vector<RecordedOp *> &next = continuations();
+  for (auto it = next.begin(); it != next.end(); ++it) {
+    RecordedOp *op = *it;
+    if (!op->fits(call, defaultType))
+      continue;
+    if (it != next.begin())
+      std::rotate(next.begin(), it, it + 1);
+    op->traceNumber = traceNumber;
+    last = op;
+    ++numFollowed;
+    return op->takeOver(call);
+  }
+  return nullptr;
+}
+
+NodePtr RepeatedTrace::append(const TracedCall &call,
+                              AttributeListPtr attributes,
+                              std::vector<torch::lazy::Shape> shapes) {
+  // Nodes of other traces: of tensors of another thread, or of a step that
+  // couldn't be compiled.
+  for (const Value &operand : call.operands) {
+    const GraphNode *node = asGraphNode(operand.node.get());
+    if (!node->isData() && !holds(node))
+      state = State::Lost;
+  }
+  if (state != State::Lost && numOps >= maxOps)
+    forget();
+  if (state == State::Lost)
+    return std::make_shared<OpNode>(call.record, call.operands,
+                                    std::move(attributes), call.scalars,
+                                    std::move(shapes));
+  std::vector<RecordedOp *> &next = continuations();
+  if (next.size() == (last ? maxContinuations : maxStarts)) {
+    drop(next.back());
+    next.pop_back();
+  }
+  auto *op = new RecordedOp(call, std::move(attributes), std::move(shapes));
+  op->traceNumber = traceNumber;
+  next.insert(next.begin(), op);
+  last = op;
+  ++numOps;
+  ++numAppended;
+  return op->reference();
+}
+
+std::shared_ptr<KnownGraph>
+RepeatedTrace::knownGraph(c10::ArrayRef<Output> roots) {
+  if (state != State::Following || !last)
+    return nullptr;
+  for (const std::shared_ptr<KnownGraph> &known : last->graphs) {
+    if (!roots.equals(known->roots))
+      continue;
+    if (renewGraph(known->graph, known->uses))
+      return known;
+    known->graph.parameters.clear();
+  }
+  return nullptr;
+}
+
+void RepeatedTrace::remember(const Graph &graph, c10::ArrayRef<Output> roots) {
+  // What is traced for the first time may be so for the last time.
+  if (state != State::Following || !last || numAppended)
+    return;
+  for (const GraphNode *node : graph.nodes)
+    if (!node->isData() && !holds(node))
+      return;
+  auto known = std::make_shared<KnownGraph>();
+  known->roots = roots.vec();
+  known->graph = graph;
+  known->uses = dataUses(graph);
+  known->graph.parameters.clear();
+  last->graphs.insert(last->graphs.begin(), std::move(known));
+  if (last->graphs.size() > maxGraphs)
+    last->graphs.pop_back();
+}
+
+void RepeatedTrace::endTrace() {
+  if (numFollowed)
+    count(Counter::replayed_ops, numFollowed);
+  numFollowed = numAppended = 0;
+  traceNumber = nextTraceNumber();
+  last = nullptr;
+  state = State::Start;
+}
+
+void RepeatedTrace::drop(RecordedOp *branch) {
+  std::vector<RecordedOp *> stack{branch};
+  while (!stack.empty()) {
+    RecordedOp *op = stack.back();
+    stack.pop_back();
+    stack.insert(stack.end(), op->continuations.begin(),
+                 op->continuations.end());
+    --numOps;
+    op->dropByTree();
+  }
+}
+
+/// Drops the tree; the rest of this trace is on its own.
+void RepeatedTrace::forget() {
+  for (RecordedOp *op : starts)
+    drop(op);
+  starts.clear();
+  last = nullptr;
+  state = State::Lost;
+}

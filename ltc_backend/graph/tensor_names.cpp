@@ -1,0 +1,83 @@
+//===- tensor_names.cpp - Parameter names for people ----------------------===//
+
+#include "graph/tensor_names.h"
+
+#include "graph/live_tensors.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+
+#include <unordered_map>
+
+using namespace torch_ltc;
+
+namespace {
+
+using WeakImpl =
+    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
+struct NamedTensor {
+  WeakImpl impl;
+  std::string name;
+};
+
+struct Names {
+  std::mutex mutex;
+  std::unordered_map<c10::TensorImpl *, NamedTensor> byImpl;
+};
+
+Names &names() {
+  static auto *instance = new Names;
+  return *instance;
+}
+
+/// For the hot path: whether there are names at all.
+std::atomic<bool> hasNames{false};
+
+/// The data behind a tensor, without applying its pending updates: this must
+/// not trace anything.
+HostDataPtr presentData(const at::Tensor &tensor) {
+  at::Tensor inner = tensor;
+  if (at::functionalization::impl::isFunctionalTensor(tensor))
+    inner = at::functionalization::impl::from_functional_tensor(tensor);
+  TensorDataPtr data = tensorDataOf(inner);
+  return data ? data->data() : nullptr;
+}
+
+} // namespace
+
+void torch_ltc::setTensorName(const at::Tensor &tensor,
+                              const std::string &name) {
+  TORCH_CHECK(tensor.defined() && tensor.device().is_lazy(),
+              "Only lazy tensors can be named.");
+  if (HostDataPtr data = presentData(tensor))
+    data->setName(name);
+  hasNames = true;
+  std::lock_guard<std::mutex> lock(names().mutex);
+  names().byImpl.insert_or_assign(
+      tensor.unsafeGetTensorImpl(),
+      NamedTensor{WeakImpl(tensor.getIntrusivePtr()), name});
+}
+
+std::string torch_ltc::tensorName(const at::Tensor &tensor) {
+  std::lock_guard<std::mutex> lock(names().mutex);
+  auto found = names().byImpl.find(tensor.unsafeGetTensorImpl());
+  if (found == names().byImpl.end() || found->second.impl.expired())
+    return "";
+  return found->second.name;
+}
+
+void torch_ltc::nameData() {
+  if (!hasNames)
+    return;
+  std::lock_guard<std::mutex> lock(names().mutex);
+  for (auto entry = names().byImpl.begin(); entry != names().byImpl.end();) {
+    auto impl = entry->second.impl.lock();
+    if (!impl) {
+      entry = names().byImpl.erase(entry);
+      continue;
+    }
+    if (HostDataPtr data = presentData(at::Tensor(std::move(impl))))
+      data->setName(entry->second.name);
+    ++entry;
+  }
+}

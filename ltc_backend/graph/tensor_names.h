@@ -1,0 +1,28 @@
+//===- tensor_names.h - Parameter names for people --------------*- C++ -*-===//
+//
+// A name belongs to the tensor that the user holds (the functional wrapper),
+// whose value changes with each in-place update; data gets the name when it
+// becomes that tensor's value.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_GRAPH_TENSOR_NAMES_H
+#define TORCH_LTC_GRAPH_TENSOR_NAMES_H
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+namespace torch_ltc {
+
+void setTensorName(const at::Tensor &tensor, const std::string &name);
+/// "" if it has none.
+std::string tensorName(const at::Tensor &tensor);
+
+/// Gives the present data of all named tensors their names. Called before a
+/// new program is described; costs nothing while no tensor has a name.
+void nameData();
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_GRAPH_TENSOR_NAMES_H

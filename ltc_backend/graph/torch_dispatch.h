@@ -1,0 +1,21 @@
+//===- torch_dispatch.h - Whether __torch_dispatch__ is running -*- C++ -*-===//
+
+#ifndef TORCH_LTC_GRAPH_TORCH_DISPATCH_H
+#define TORCH_LTC_GRAPH_TORCH_DISPATCH_H
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+namespace torch_ltc {
+
+/// Whether functionalisation, which is in front of the Lazy key, was switched
+/// off by torch's Python key and not by itself.
+inline bool isInsideTorchDispatch() {
+  c10::DispatchKeySet excluded =
+      c10::impl::tls_local_dispatch_key_set().excluded_;
+  return excluded.has(c10::DispatchKey::PythonTLSSnapshot) &&
+         excluded.has(c10::DispatchKey::Functionalize);
+}
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_GRAPH_TORCH_DISPATCH_H

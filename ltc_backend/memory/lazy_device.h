@@ -1,0 +1,32 @@
+//===- lazy_device.h - The one device of this backend -----------*- C++ -*-===//
+
+#ifndef TORCH_LTC_MEMORY_LAZY_DEVICE_H
+#define TORCH_LTC_MEMORY_LAZY_DEVICE_H
+
+#include <torch/csrc/lazy/backend/backend_device.h>
+
+namespace torch_ltc {
+
+/// A type of its own: torch 2.13 takes a device whose name is "Unknown0" (what
+/// the base class's toString() yields) for "no device" and skips its lock.
+struct LazyDeviceType final : torch::lazy::BackendDeviceType {
+  LazyDeviceType() : BackendDeviceType(int8_t(at::kCPU)) {}
+  std::string toString() const override { return "LazyHost"; }
+};
+
+/// "lazy:0".
+const torch::lazy::BackendDevice &lazyDevice();
+
+/// Lazy tensors answer to this device's autocast: torch 2.13 has none for
+/// them, no kernels of its own for this one, and bfloat16 as its dtype.
+inline constexpr c10::DeviceType autocastDevice = c10::DeviceType::HPU;
+inline constexpr c10::DispatchKey autocastKey = c10::DispatchKey::AutocastHPU;
+
+/// Of all lazy tensors, in front of all other keys; see
+/// eager_semantics/locked_ops.cpp.
+inline constexpr c10::DispatchKey lockKey =
+    c10::DispatchKey::TESTING_ONLY_GenericWrapper;
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_MEMORY_LAZY_DEVICE_H

@@ -1,0 +1,132 @@
+//===- adam.cpp - A step of Adam over all parameters ----------------------===//
+//
+// torch's own way is eight `_foreach_` ops over all parameters and as many
+// nodes for each: in small models more than half of what tracing costs. Here a
+// parameter is one node, which the compiler decomposes into the same formula.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ops/adam.h"
+
+#include "shape/strides.h"
+#include "tracing/trace.h"
+#include "tracing/wrapped_value.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/addcdiv.h>
+#include <ATen/ops/addcmul.h>
+#include <ATen/ops/lerp.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sqrt.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cmath>
+
+using namespace torch_ltc;
+using at::Tensor;
+using c10::DispatchKey;
+using c10::IValue;
+
+namespace {
+
+/// What the node computes, for devices that run it eagerly. torch's formula
+/// (_multi_tensor_adam in torch/optim/adam.py).
+std::tuple<Tensor, Tensor, Tensor>
+adamUpdate(const Tensor &self, const Tensor &grad, const Tensor &expAvg,
+           const Tensor &expAvgSq, const at::Scalar &lerpWeight,
+           const at::Scalar &beta2, const at::Scalar &value,
+           const at::Scalar &bias2Root, const at::Scalar &eps,
+           const at::Scalar &negativeStepSize, const at::Scalar &decay) {
+  Tensor newAvg = at::lerp(expAvg, grad, lerpWeight);
+  Tensor newSq = at::addcmul(at::mul(expAvgSq, beta2), grad, grad, value);
+  Tensor denominator = at::add(at::div(at::sqrt(newSq), bias2Root), eps);
+  return {
+      at::addcdiv(at::mul(self, decay), newAvg, denominator, negativeStepSize),
+      newAvg, newSq};
+}
+
+TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
+  library.def(
+      "adam_update(Tensor self, Tensor grad, Tensor exp_avg, Tensor "
+      "exp_avg_sq, *, Scalar lerp_weight, Scalar beta2, Scalar value, Scalar "
+      "bias2_root, Scalar eps, Scalar negative_step_size, Scalar decay=1) -> "
+      "(Tensor, Tensor, Tensor)");
+  library.impl("adam_update",
+               torch::dispatch(DispatchKey::CompositeExplicitAutograd,
+                               TORCH_FN(adamUpdate)));
+}
+
+bool isCpuCount(const Tensor &step) {
+  return step.defined() && step.device().is_cpu() && step.numel() == 1 &&
+         step.scalar_type() == at::ScalarType::Float && !step.is_inference() &&
+         step.layout() == at::Layout::Strided;
+}
+
+/// In 16-bit floats each of torch's ops rounds: left to torch.
+bool isPlainLike(const Tensor &tensor, const Tensor &parameter) {
+  return isPlainWrapper(tensor) && hasPackedStrides(tensor) &&
+         tensor.scalar_type() == parameter.scalar_type() &&
+         tensor.sizes() == parameter.sizes();
+}
+
+bool isPlain(const AdamEntry &entry) {
+  at::ScalarType dtype = entry.parameter.scalar_type();
+  if ((dtype != at::ScalarType::Float && dtype != at::ScalarType::Double) ||
+      !isCpuCount(entry.step))
+    return false;
+  for (const Tensor *tensor :
+       {&entry.parameter, &entry.gradient, &entry.expAvg, &entry.expAvgSq})
+    if (!isPlainLike(*tensor, entry.parameter))
+      return false;
+  return true;
+}
+
+/// Counts the step; the numbers of adam_update, computed as Python does.
+c10::SmallVector<IValue, 11> numbersOf(const Tensor &step,
+                                       const AdamOptions &options) {
+  double count = (*step.mutable_data_ptr<float>() += 1);
+  step.unsafeGetTensorImpl()->bump_version();
+  double bias1 = 1 - std::pow(options.beta1, count);
+  double bias2 = 1 - std::pow(options.beta2, count);
+  double decay = options.decoupled && options.weightDecay != 0
+                     ? 1 - options.learningRate * options.weightDecay
+                     : 1;
+  return {1 - options.beta1,
+          options.beta2,
+          1 - options.beta2,
+          std::pow(bias2, 0.5),
+          options.eps,
+          options.learningRate / bias1 * -1,
+          decay};
+}
+
+void traceEntry(const AdamEntry &entry, const AdamOptions &options) {
+  static const OpRecord &record = getOpRecord("torch_ltc::adam_update");
+  Tensor parameter = valueOf(entry.parameter);
+  Tensor gradient = valueOf(entry.gradient);
+  if (options.weightDecay != 0 && !options.decoupled)
+    gradient =
+        traceOp("aten::add.Tensor", {gradient, parameter, options.weightDecay});
+  c10::SmallVector<IValue, 11> arguments{
+      parameter, gradient, valueOf(entry.expAvg), valueOf(entry.expAvgSq)};
+  arguments.append(numbersOf(entry.step, options));
+  std::vector<Tensor> results = traceOp(record, arguments);
+  markInPlace(results[0]);
+  replaceValue(entry.parameter, results[0]);
+  replaceValue(entry.expAvg, results[1]);
+  replaceValue(entry.expAvgSq, results[2]);
+}
+
+} // namespace
+
+bool torch_ltc::traceAdamStep(c10::ArrayRef<AdamGroup> groups) {
+  for (const AdamGroup &group : groups)
+    if (!std::all_of(group.entries.begin(), group.entries.end(), isPlain))
+      return false;
+  BelowFunctionalization below;
+  for (const AdamGroup &group : groups)
+    for (const AdamEntry &entry : group.entries)
+      traceEntry(entry, group.options);
+  return true;
+}

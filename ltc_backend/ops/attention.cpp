@@ -1,0 +1,230 @@
+//===- attention.cpp - Long attention as one op ---------------------------===//
+//
+// torch makes scaled_dot_product_attention of two products and a softmax, which
+// the gradient keeps: memory for each pair of a query and a key. Where there
+// are many of them the whole is one op here, and one in the gradient, which
+// computes the scores again from log_sum; the runtime has commands for both.
+//
+//   scores = (scale * query) @ key.T + mask
+//   log_sum = log(sum(exp(scores))),  output = exp(scores - log_sum) @ value
+//
+//===----------------------------------------------------------------------===//
+
+#include "ops/registration.h"
+#include "tracing/typed_op.h"
+#include "tracing/wrapped_value.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/scaled_dot_product_attention_native.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/library.h>
+
+#include <cmath>
+#include <limits>
+
+using namespace torch_ltc;
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+namespace {
+
+using OptionalTensor = std::optional<Tensor>;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Pairs of a query and a key of one head from which on not storing their
+/// scores is quicker, if no gradient has to compute them again or half of them
+/// is masked (docs/architecture.md has the figures).
+constexpr int64_t kFewestScores = 128 * 128;
+/// Of all heads, from which on memory counts more than the seventh product that
+/// a gradient takes: 64 MiB for each layer.
+constexpr int64_t kMostStoredScores = int64_t(1) << 24;
+/// Heads are what the gradient's threads share.
+constexpr int64_t kFewestHeads = 4;
+
+bool exists(const OptionalTensor &tensor) {
+  return tensor && tensor->defined();
+}
+
+// The ops on single calls: for devices that run them eagerly, and for gradients
+// of gradients.
+
+Tensor scoresOf(const Tensor &query, const Tensor &key,
+                const OptionalTensor &mask, bool isCausal) {
+  Tensor scores = at::matmul(query, key.transpose(-2, -1));
+  if (exists(mask))
+    scores = scores + *mask;
+  if (!isCausal)
+    return scores;
+  Tensor later =
+      at::ones({query.size(-2), key.size(-2)}, query.options().dtype(at::kBool))
+          .triu(1);
+  return scores.masked_fill(later, -kInfinity);
+}
+
+/// Of query, key and value. `delta`: the sum of `weights * gradWeights` over
+/// the keys.
+std::tuple<Tensor, Tensor, Tensor>
+operandGradients(const Tensor &gradOutput, const Tensor &query,
+                 const Tensor &key, const Tensor &weights,
+                 const Tensor &gradWeights, const Tensor &delta) {
+  Tensor gradScores = weights * (gradWeights - delta);
+  return {at::matmul(gradScores, key),
+          at::matmul(gradScores.transpose(-2, -1), query),
+          at::matmul(weights.transpose(-2, -1), gradOutput)};
+}
+
+/// output and log_sum.
+std::tuple<Tensor, Tensor> attention(const Tensor &query, const Tensor &key,
+                                     const Tensor &value,
+                                     const OptionalTensor &mask,
+                                     bool isCausal) {
+  Tensor scores = scoresOf(query, key, mask, isCausal);
+  Tensor logSum = at::logsumexp(scores, {-1});
+  Tensor output = at::matmul(at::_safe_softmax(scores, -1), value);
+  return {output, logSum.masked_fill(logSum == -kInfinity, kInfinity)};
+}
+
+std::tuple<Tensor, Tensor, Tensor>
+attentionBackward(const Tensor &gradOutput, const Tensor &query,
+                  const Tensor &key, const Tensor &value, const Tensor &output,
+                  const Tensor &logSum, const OptionalTensor &mask,
+                  bool isCausal) {
+  Tensor weights =
+      (scoresOf(query, key, mask, isCausal) - logSum.unsqueeze(-1)).exp();
+  Tensor gradWeights = at::matmul(gradOutput, value.transpose(-2, -1));
+  Tensor delta = (gradOutput * output).sum(-1, /*keepdim=*/true);
+  return operandGradients(gradOutput, query, key, weights, gradWeights, delta);
+}
+
+/// The same as a function of the operands alone: to be differentiated.
+std::tuple<Tensor, Tensor, Tensor>
+differentiableBackward(const Tensor &gradOutput, const Tensor &query,
+                       const Tensor &key, const Tensor &value,
+                       const OptionalTensor &mask, bool isCausal) {
+  Tensor weights =
+      at::_safe_softmax(scoresOf(query, key, mask, isCausal), /*dim=*/-1);
+  Tensor gradWeights = at::matmul(gradOutput, value.transpose(-2, -1));
+  Tensor delta = (weights * gradWeights).sum(-1, /*keepdim=*/true);
+  return operandGradients(gradOutput, query, key, weights, gradWeights, delta);
+}
+
+TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
+  library.def("attention(Tensor query, Tensor key, Tensor value, Tensor? mask, "
+              "bool is_causal) -> (Tensor, Tensor)");
+  library.def("attention_backward(Tensor grad_output, Tensor query, Tensor "
+              "key, Tensor value, Tensor output, Tensor log_sum, Tensor? mask, "
+              "bool is_causal) -> (Tensor, Tensor, Tensor)");
+  auto eager = c10::DispatchKey::CompositeExplicitAutograd;
+  library.impl("attention", torch::dispatch(eager, TORCH_FN(attention)));
+  library.impl("attention_backward",
+               torch::dispatch(eager, TORCH_FN(attentionBackward)));
+}
+
+class Attention : public torch::autograd::Function<Attention> {
+public:
+  static variable_list forward(AutogradContext *context, const Variable &query,
+                               const Variable &key, const Variable &value,
+                               const OptionalTensor &mask, bool isCausal) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    auto [output, logSum] = typedOp<&attention>("torch_ltc::attention")
+                                .call(query, key, value, mask, isCausal);
+    context->save_for_backward(
+        {query, key, value, output, logSum, exists(mask) ? *mask : Variable()});
+    context->saved_data["is_causal"] = isCausal;
+    context->mark_non_differentiable({logSum});
+    return {output, logSum};
+  }
+
+  static variable_list backward(AutogradContext *context,
+                                variable_list gradients) {
+    variable_list saved = context->get_saved_variables();
+    const Variable &query = saved[0], &key = saved[1], &value = saved[2];
+    OptionalTensor mask;
+    if (saved[5].defined())
+      mask = saved[5];
+    bool isCausal = context->saved_data["is_causal"].toBool();
+    auto [gradQuery, gradKey, gradValue] =
+        at::GradMode::is_enabled()
+            ? differentiableBackward(gradients[0], query, key, value, mask,
+                                     isCausal)
+            : typedOp<&attentionBackward>("torch_ltc::attention_backward")
+                  .call(gradients[0], query, key, value, saved[3], saved[4],
+                        mask, isCausal);
+    return {gradQuery, gradKey, gradValue, Variable(), Variable()};
+  }
+};
+
+/// Whether each size is the whole one's or 1.
+bool broadcastsTo(at::IntArrayRef sizes, at::IntArrayRef whole) {
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] != 1 && sizes[i] != whole[i])
+      return false;
+  return true;
+}
+
+bool isPlainMask(const Tensor &mask, const Tensor &query, const Tensor &key) {
+  int64_t sizes[] = {query.size(0), query.size(1), query.size(2), key.size(2)};
+  at::ScalarType dtype = mask.scalar_type();
+  return (dtype == at::kBool || dtype == at::kFloat) && mask.dim() >= 1 &&
+         mask.dim() <= 4 && mask.size(-1) == key.size(2) &&
+         !mask.requires_grad() && isPlainOperand(mask, dtype) &&
+         broadcastsTo(mask.sizes(),
+                      at::IntArrayRef(sizes).slice(4 - mask.dim()));
+}
+
+bool isLong(const Tensor &query, const Tensor &key, const Tensor &value,
+            bool isCausal) {
+  for (const Tensor &tensor : {query, key, value})
+    if (tensor.dim() != 4 || !isPlainOperand(tensor, at::kFloat) ||
+        tensor.numel() == 0)
+      return false;
+  if (key.size(3) != query.size(3) || value.size(2) != key.size(2) ||
+      query.sizes().slice(0, 2) != key.sizes().slice(0, 2) ||
+      query.sizes().slice(0, 2) != value.sizes().slice(0, 2))
+    return false;
+  int64_t heads = query.size(0) * query.size(1);
+  int64_t scores = query.size(2) * key.size(2);
+  bool isTrained = torch::autograd::compute_requires_grad(query, key, value);
+  return heads >= kFewestHeads && scores >= kFewestScores &&
+         (!isTrained || isCausal || heads * scores >= kMostStoredScores);
+}
+
+/// What is added to the scores, of rank 4.
+Tensor asAddend(Tensor mask) {
+  if (mask.scalar_type() == at::kBool)
+    mask = at::zeros(mask.sizes(), mask.options().dtype(at::kFloat))
+               .masked_fill(mask.logical_not(), -kInfinity);
+  while (mask.dim() < 4)
+    mask = mask.unsqueeze(0);
+  return mask;
+}
+
+Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
+                                 const Tensor &value,
+                                 const OptionalTensor &mask, double dropout,
+                                 bool isCausal, std::optional<double> scale,
+                                 bool enableGqa) {
+  bool plain = dropout == 0 && isLong(query, key, value, isCausal) &&
+               (!exists(mask) || (!isCausal && isPlainMask(*mask, query, key)));
+  if (!plain)
+    return at::native::scaled_dot_product_attention(
+        query, key, value, mask, dropout, isCausal, scale, enableGqa);
+  double factor = scale ? *scale : 1 / std::sqrt(double(query.size(3)));
+  OptionalTensor addend;
+  if (exists(mask))
+    addend = asAddend(*mask);
+  return Attention::apply(query * factor, key, value, addend, isCausal)[0];
+}
+
+} // namespace
+
+void torch_ltc::registerAttention(torch::Library &library) {
+  library.impl("scaled_dot_product_attention",
+               TORCH_FN(scaledDotProductAttention));
+}

@@ -1,0 +1,13 @@
+//===- autocast.h - Mixed precision: torch.autocast("lazy") -----*- C++ -*-===//
+
+#ifndef TORCH_LTC_OPS_AUTOCAST_H
+#define TORCH_LTC_OPS_AUTOCAST_H
+
+namespace torch_ltc {
+
+/// Forgets the casts of parameters; at the end of an autocast region.
+void clearAutocastCache();
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_OPS_AUTOCAST_H

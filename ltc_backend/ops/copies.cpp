@@ -1,0 +1,241 @@
+//===- copies.cpp - Copies between and within devices ---------------------===//
+//
+// `clone`, `detach` and the like share the traced value: values are immutable.
+//
+//===----------------------------------------------------------------------===//
+
+#include "execution/recording.h"
+#include "execution/step_executor.h"
+#include "graph/live_tensors.h"
+#include "ops/registration.h"
+#include "shape/strides.h"
+#include "tracing/argument_walk.h"
+#include "tracing/boxed_kernels.h"
+#include "tracing/trace.h"
+#include "tracing/wrapped_value.h"
+
+#include <ATen/Functions.h>
+#include <ATen/ops/detach_ops.h>
+
+using namespace torch_ltc;
+using c10::IValue;
+
+namespace {
+
+at::Tensor alias(const at::Tensor &self) {
+  at::Tensor result = withValueOf(self);
+  if (!isPacked(self))
+    setGeometry(result, self.strides(), self.storage_offset());
+  return result;
+}
+
+/// Fake tensors of this device (Python) are tensors of device `meta` with our
+/// dispatch key inside, which torch detaches.
+at::Tensor detach(const at::Tensor &self) {
+  return self.is_meta() ? at::_ops::detach::redispatch(
+                              c10::DispatchKeySet(c10::DispatchKey::Meta), self)
+                        : ::alias(self);
+}
+
+/// Gives `copy` the strides of a copy of `source`.
+at::Tensor asCopyOf(at::Tensor copy, const at::Tensor &source,
+                    std::optional<at::MemoryFormat> format) {
+  if (!hasPackedStrides(source) ||
+      (format && *format != at::MemoryFormat::Preserve))
+    setGeometry(copy, copyStrides(source, format));
+  return copy;
+}
+
+/// A CPU tensor with the strides of a copy of `source`, a lazy tensor.
+at::Tensor readCopy(const at::Tensor &source, const std::string &opName,
+                    std::optional<at::MemoryFormat> format) {
+  StepExecutor::get().materialise(source, opName);
+  HostDataPtr data = tensorDataOf(source)->data();
+  Strides strides = copyStrides(source, format);
+  if (strides == packedStrides(source.sizes()))
+    return data->copyToTensor();
+  return data->copyToTensor(strides);
+}
+
+/// torch makes tensors of Python's numbers outside of functionalisation, and
+/// gives them to `lift_fresh` at last. Its composite leaves them without a
+/// functional wrapper, and writing such a tensor with one that has a wrapper is
+/// an internal assert (torch 2.13).
+at::Tensor lift(const at::Tensor &self) { return wrapIfOutside(self); }
+
+/// `converted` is what `source`, the user's CPU tensor, becomes on the device.
+HostDataPtr upload(const at::Tensor &source, const at::Tensor &converted) {
+  HostDataPtr data = HostData::copyOf(converted);
+  Recording *recording = Recording::current();
+  if (recording && source.sizes() == converted.sizes() &&
+      source.scalar_type() == converted.scalar_type())
+    recording->noteUpload(data, source);
+  return data;
+}
+
+at::Tensor readToCpu(const at::Tensor &self, const std::string &opName) {
+  StepExecutor::get().materialise(self, opName);
+  return tensorDataOf(self)->data()->copyToTensor();
+}
+
+at::Tensor castTo(const at::Tensor &self, at::ScalarType dtype) {
+  if (self.scalar_type() == dtype)
+    return withValueOf(self);
+  return traceOp("aten::_to_copy", {self, IValue(int64_t(dtype))});
+}
+
+at::Tensor inGeometryOf(const at::Tensor &self, at::Tensor result) {
+  if (!isPacked(self) || !isPacked(result))
+    setGeometry(result, self.strides(), self.storage_offset());
+  return result;
+}
+
+/// `src` as a value of `self`'s sizes and dtype.
+at::Tensor copyKernel(const at::Tensor &self, const at::Tensor &src, bool) {
+  if (!src.device().is_lazy()) {
+    at::Tensor converted = src.scalar_type() == self.scalar_type()
+                               ? src
+                               : src.to(self.scalar_type());
+    return inGeometryOf(
+        self, makeTensor(upload(src, converted.expand(self.sizes()))));
+  }
+  at::Tensor result = castTo(src, self.scalar_type());
+  if (result.sizes() != self.sizes())
+    result = traceOp("aten::expand_copy", {result, IValue(self.sizes())});
+  return inGeometryOf(self, std::move(result));
+}
+
+/// Reached without functionalisation only: writes have no views to reach.
+at::Tensor &copyInPlace(at::Tensor &self, const at::Tensor &src, bool) {
+  if (!self.device().is_lazy())
+    return self.copy_(readToCpu(src, "aten::copy_"));
+  tensorDataOf(self)->setValue(
+      tensorDataOf(copyKernel(self, src, false))->value());
+  return self;
+}
+
+at::Tensor copyFrom(const at::Tensor &self, const at::Tensor &dst, bool) {
+  at::Tensor target = dst;
+  return copyInPlace(target, self, false);
+}
+
+at::Tensor copyFromAndResize(const at::Tensor &self, const at::Tensor &dst) {
+  if (!dst.device().is_lazy()) {
+    at::Tensor target = dst;
+    target.resize_(self.sizes());
+    return target.copy_(readToCpu(self, "aten::_copy_from_and_resize"));
+  }
+  tensorDataOf(dst)->setData(HostData::copyOf(self));
+  resetSizes(dst, self.sizes());
+  return dst;
+}
+
+at::Tensor toCopy(const at::Tensor &self, std::optional<at::ScalarType> dtype,
+                  std::optional<at::Layout> layout,
+                  std::optional<at::Device> device,
+                  std::optional<bool> pinMemory, bool nonBlocking,
+                  std::optional<at::MemoryFormat> memoryFormat) {
+  at::ScalarType type = dtype.value_or(self.scalar_type());
+  checkLazyDevice(device.value_or(at::kLazy));
+  if (device && !device->is_lazy()) {
+    at::Tensor cpu = readCopy(self, "aten::_to_copy", memoryFormat);
+    return cpu.to(at::TensorOptions().dtype(type).device(*device), nonBlocking,
+                  /*copy=*/false, memoryFormat);
+  }
+  if (!self.device().is_lazy())
+    return wrapIfOutside(
+        asCopyOf(makeTensor(upload(self, self.to(type))), self, memoryFormat));
+  return asCopyOf(castTo(self, type), self, memoryFormat);
+}
+
+at::Tensor cloneKernel(const at::Tensor &self,
+                       std::optional<at::MemoryFormat> format) {
+  return asCopyOf(withValueOf(self), self, format);
+}
+
+at::Tensor reshapeAliasCopy(const at::Tensor &self, c10::SymIntArrayRef size,
+                            c10::SymIntArrayRef) {
+  return traceOp("aten::view_copy",
+                 {self, IValue(C10_AS_INTARRAYREF_SLOW(size))});
+}
+
+at::Tensor &fillScalar(at::Tensor &self, const at::Scalar &value) {
+  at::Tensor filled = traceOp("aten::fill.Scalar", {self, IValue(value)});
+  tensorDataOf(self)->setValue(tensorDataOf(filled)->value());
+  return self;
+}
+
+at::Tensor &zeroInPlace(at::Tensor &self) { return fillScalar(self, 0); }
+
+/// Old elements first, then zeros, as if the storage had grown.
+at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
+                  std::optional<at::MemoryFormat> format) {
+  auto sizes = C10_AS_INTARRAYREF_SLOW(size);
+  int64_t have = self.numel(), want = c10::multiply_integers(sizes);
+  at::Tensor flat =
+      traceOp("aten::view_copy", {self, IValue(std::vector<int64_t>{have})});
+  if (want > have)
+    flat = traceOp(
+        "aten::constant_pad_nd",
+        {flat, IValue(std::vector<int64_t>{0, want - have}), IValue(0)});
+  else if (want < have)
+    flat = traceOp("aten::slice_copy.Tensor",
+                   {flat, IValue(0), IValue(0), IValue(want), IValue(1)});
+  at::MemoryFormat order = format.value_or(at::MemoryFormat::Contiguous);
+  if (order == at::MemoryFormat::Contiguous)
+    return traceOp("aten::view_copy", {flat, IValue(sizes)});
+  return at::as_strided_copy(flat, sizes, packedStrides(sizes, order));
+}
+
+/// Around `resize_` at Functionalize, which doesn't look at the format (torch
+/// 2.13).
+class ResizeToFormat final : public c10::OperatorKernel {
+public:
+  explicit ResizeToFormat(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    std::optional<at::MemoryFormat> format =
+        stack->back().toOptional<at::MemoryFormat>();
+    leavePythonStorage(torch::jit::peek(*stack, 0, 3).toTensor());
+    previous.callBoxed(op, keys, stack);
+    const at::Tensor &self = stack->back().toTensor();
+    if (!format || !self.device().is_lazy() || self.dim() < 4)
+      return;
+    Strides strides = packedStrides(self.sizes(), *format);
+    if (self.strides() != strides)
+      self.as_strided_(self.sizes(), strides);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+} // namespace
+
+void torch_ltc::registerCopyKernels(torch::Library &library) {
+  library.impl("copy", TORCH_FN(copyKernel));
+  library.impl("copy_", TORCH_FN(copyInPlace));
+  library.impl("_copy_from", TORCH_FN(copyFrom));
+  library.impl("_copy_from_and_resize", TORCH_FN(copyFromAndResize));
+  library.impl("_to_copy", TORCH_FN(toCopy));
+  library.impl("clone", TORCH_FN(cloneKernel));
+  library.impl("detach", TORCH_FN(detach));
+  library.impl("detach_copy", TORCH_FN(alias));
+  library.impl("_lazy_clone", TORCH_FN(alias));
+  library.impl("alias_copy", TORCH_FN(alias));
+  library.impl("lift_fresh_copy", TORCH_FN(alias));
+  library.impl("lift", TORCH_FN(lift));
+  library.impl("lift_fresh", TORCH_FN(lift));
+  library.impl("_reshape_alias_copy", TORCH_FN(reshapeAliasCopy));
+  library.impl("fill_.Scalar", TORCH_FN(fillScalar));
+  library.impl("zero_", TORCH_FN(zeroInPlace));
+  library.impl("resize", TORCH_FN(resize));
+}
+
+void torch_ltc::registerResizeToFormat() {
+  SilentRegistration silence;
+  registerAround<ResizeToFormat>(findOp({"aten::resize_", ""}),
+                                 c10::DispatchKey::Functionalize);
+}

@@ -1,0 +1,160 @@
+//===- factories.cpp - Tensors without contents ---------------------------===//
+//
+// torch makes most tensors as `empty` and writes into them at once, so an
+// `empty` that is never read must cost nothing: it is a traced constant.
+//
+//===----------------------------------------------------------------------===//
+
+#include "graph/live_tensors.h"
+#include "ops/registration.h"
+#include "shape/strides.h"
+#include "tracing/argument_walk.h"
+#include "tracing/trace.h"
+
+#include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/Functions.h>
+
+#include <limits>
+
+using namespace torch_ltc;
+using c10::IValue;
+
+namespace {
+
+/// What eager fills new memory with in deterministic mode.
+at::Scalar deterministicFill(at::ScalarType dtype) {
+  switch (dtype) {
+  case at::ScalarType::Byte:
+    return int64_t(std::numeric_limits<uint8_t>::max());
+  case at::ScalarType::Char:
+    return int64_t(std::numeric_limits<int8_t>::max());
+  case at::ScalarType::Short:
+    return int64_t(std::numeric_limits<int16_t>::max());
+  case at::ScalarType::Int:
+    return int64_t(std::numeric_limits<int32_t>::max());
+  case at::ScalarType::Long:
+    return std::numeric_limits<int64_t>::max();
+  case at::ScalarType::Bool:
+    return true;
+  default:
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
+bool isMemoryFilled() {
+  const at::Context &context = at::globalContext();
+  return context.deterministicAlgorithms() &&
+         context.deterministicFillUninitializedMemory();
+}
+
+at::Tensor emptyTensor(at::IntArrayRef sizes, at::ScalarType dtype) {
+  at::detail::check_size_nonnegative(sizes);
+  auto options = at::TensorOptions().dtype(dtype);
+  if (!isSupportedDType(dtype))
+    return makeTensor(HostData::copyOf(isMemoryFilled()
+                                           ? at::empty(sizes, options)
+                                           : at::zeros(sizes, options)));
+  if (isMemoryFilled())
+    return traceOp("aten::full", {IValue(sizes), deterministicFill(dtype),
+                                  IValue(int64_t(dtype))});
+  return traceOp("aten::zeros", {IValue(sizes), IValue(int64_t(dtype))});
+}
+
+at::Tensor emptyStridedTensor(at::IntArrayRef sizes, at::IntArrayRef strides,
+                              at::ScalarType dtype) {
+  at::Tensor result = emptyTensor(sizes, dtype);
+  if (result.strides() != strides)
+    setGeometry(result, strides);
+  return result;
+}
+
+at::Tensor empty(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
+                 std::optional<at::Layout>, std::optional<at::Device> device,
+                 std::optional<bool>, std::optional<at::MemoryFormat> format) {
+  checkLazyDevice(device.value_or(at::kLazy));
+  auto sizes = C10_AS_INTARRAYREF_SLOW(size);
+  at::Tensor result = emptyTensor(sizes, at::dtype_or_default(dtype));
+  if (format && *format != at::MemoryFormat::Contiguous)
+    setGeometry(result, packedStrides(sizes, *format));
+  return wrapIfOutside(std::move(result));
+}
+
+at::Tensor emptyStrided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
+                        std::optional<at::ScalarType> dtype,
+                        std::optional<at::Layout>,
+                        std::optional<at::Device> device, std::optional<bool>) {
+  checkLazyDevice(device.value_or(at::kLazy));
+  return wrapIfOutside(emptyStridedTensor(C10_AS_INTARRAYREF_SLOW(size),
+                                          C10_AS_INTARRAYREF_SLOW(stride),
+                                          at::dtype_or_default(dtype)));
+}
+
+at::Tensor emptyLike(const at::Tensor &self,
+                     std::optional<at::ScalarType> dtype,
+                     std::optional<at::Layout>,
+                     std::optional<at::Device> device, std::optional<bool>,
+                     std::optional<at::MemoryFormat> format) {
+  at::ScalarType type = dtype.value_or(self.scalar_type());
+  Strides strides = copyStrides(self, format);
+  if (device && !device->is_lazy())
+    return at::empty_strided(self.sizes(), strides,
+                             at::TensorOptions().dtype(type).device(*device));
+  return emptyStridedTensor(self.sizes(), strides, type);
+}
+
+at::Tensor newEmpty(const at::Tensor &self, c10::SymIntArrayRef size,
+                    std::optional<at::ScalarType> dtype,
+                    std::optional<at::Layout>, std::optional<at::Device> device,
+                    std::optional<bool>) {
+  at::ScalarType type = dtype.value_or(self.scalar_type());
+  auto sizes = C10_AS_INTARRAYREF_SLOW(size);
+  if (device && !device->is_lazy())
+    return at::empty(sizes, at::TensorOptions().dtype(type).device(*device));
+  return emptyTensor(sizes, type);
+}
+
+at::Tensor newEmptyStrided(const at::Tensor &self, c10::SymIntArrayRef size,
+                           c10::SymIntArrayRef stride,
+                           std::optional<at::ScalarType> dtype,
+                           std::optional<at::Layout>,
+                           std::optional<at::Device> device,
+                           std::optional<bool>) {
+  at::ScalarType type = dtype.value_or(self.scalar_type());
+  auto sizes = C10_AS_INTARRAYREF_SLOW(size);
+  auto strides = C10_AS_INTARRAYREF_SLOW(stride);
+  if (device && !device->is_lazy())
+    return at::empty_strided(sizes, strides,
+                             at::TensorOptions().dtype(type).device(*device));
+  return emptyStridedTensor(sizes, strides, type);
+}
+
+/// Forward-mode differentiation asks whether a tangent fits a value; torch's
+/// kernels look into storages, which tensors without wrappers don't have.
+bool hasSameStorageSize(const at::Tensor &a, const at::Tensor &b) {
+  return a.numel() == b.numel();
+}
+
+/// Zeros like `value`, with the first dims of `tangent` before its own.
+at::Tensor zeroTangent(const at::Tensor &tangent, const at::Tensor &value,
+                       int64_t numBatchDims) {
+  std::vector<int64_t> sizes =
+      tangent.sizes().slice(0, size_t(numBatchDims)).vec();
+  sizes.insert(sizes.end(), value.sizes().begin(), value.sizes().end());
+  at::Tensor zeros = emptyTensor(sizes, value.scalar_type());
+  if (numBatchDims == 0)
+    setGeometry(zeros, value.strides(), value.storage_offset());
+  return zeros;
+}
+
+} // namespace
+
+void torch_ltc::registerFactoryKernels(torch::Library &library) {
+  library.impl("empty.memory_format", TORCH_FN(empty));
+  library.impl("empty_strided", TORCH_FN(emptyStrided));
+  library.impl("empty_like", TORCH_FN(emptyLike));
+  library.impl("new_empty", TORCH_FN(newEmpty));
+  library.impl("new_empty_strided", TORCH_FN(newEmptyStrided));
+  library.impl("_has_same_storage_numel", TORCH_FN(hasSameStorageSize));
+  library.impl("_new_zeros_with_same_feature_meta", TORCH_FN(zeroTangent));
+}

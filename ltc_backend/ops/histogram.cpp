@@ -1,0 +1,28 @@
+//===- histogram.cpp - Histograms of integers -----------------------------===//
+//
+// PyTorch's CPU kernel counts floating-point numbers only. Libraries count
+// integers with it on every other device (the experts of a mixture, torch
+// 2.13), where the counts come in the operand's type.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ops/registration.h"
+#include "tracing/trace.h"
+
+using namespace torch_ltc;
+using c10::IValue;
+
+static at::Tensor histc(const at::Tensor &self, int64_t bins,
+                        const at::Scalar &min, const at::Scalar &max) {
+  at::ScalarType dtype = self.scalar_type();
+  if (!c10::isIntegralType(dtype, /*includeBool=*/false))
+    return traceOp("aten::histc", {self, bins, min, max});
+  at::Tensor numbers =
+      traceOp("aten::_to_copy", {self, IValue(int64_t(at::kDouble))});
+  at::Tensor counts = traceOp("aten::histc", {numbers, bins, min, max});
+  return traceOp("aten::_to_copy", {counts, IValue(int64_t(dtype))});
+}
+
+void torch_ltc::registerHistogramKernels(torch::Library &library) {
+  library.impl("histc", TORCH_FN(histc));
+}

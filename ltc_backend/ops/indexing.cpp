@@ -1,0 +1,71 @@
+//===- indexing.cpp - Writing through masks -------------------------------===//
+//
+// `x[mask] = value` arrives as index_put with a boolean index. If the value
+// fits every masked element the same way, the result's size doesn't depend on
+// the mask, and it is a `where`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compilation/external_backend.h"
+#include "fallback/eager_fallback.h"
+#include "graph/live_tensors.h"
+#include "ops/registration.h"
+#include "tracing/trace.h"
+
+using namespace torch_ltc;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+/// The mask if `indices` is one mask over the leading dims of `self`.
+std::optional<at::Tensor> onlyMask(const at::Tensor &self,
+                                   const IValue &indices) {
+  auto list = indices.toOptionalTensorVector();
+  if (list.size() != 1 || !list[0] || !list[0]->defined())
+    return std::nullopt;
+  const at::Tensor &mask = *list[0];
+  if (mask.scalar_type() != at::kBool || !mask.device().is_lazy() ||
+      mask.dim() > self.dim() ||
+      mask.sizes() != self.sizes().slice(0, size_t(mask.dim())))
+    return std::nullopt;
+  return mask;
+}
+
+void indexPut(const OperatorHandle &op, Stack *stack) {
+  static const OpRecord &record = getOpRecord("aten::index_put");
+  auto arguments = torch::jit::last(*stack, 4);
+  const at::Tensor &self = arguments[0].toTensor();
+  const at::Tensor &values = arguments[2].toTensor();
+  std::optional<at::Tensor> mask = onlyMask(self, arguments[1]);
+  bool accumulate = arguments[3].toBool();
+  if (isFallbackForced(record.name))
+    return runFallback(op, *stack, "forced");
+  if (isRefusedByBackend(record.emitName))
+    return runFallback(op, *stack, "not supported by the selected backend");
+
+  at::Tensor result;
+  if (mask && values.numel() == 1 && !accumulate &&
+      values.scalar_type() == self.scalar_type()) {
+    std::vector<int64_t> sizes = mask->sizes().vec();
+    sizes.resize(size_t(self.dim()), 1);
+    at::Tensor wide = traceOp("aten::view_copy", {*mask, IValue(sizes)});
+    at::Tensor value = values;
+    if (values.device().is_lazy())
+      value =
+          traceOp("aten::view_copy", {values, IValue(std::vector<int64_t>())});
+    result = traceOp("aten::where.self", {wide, value, self});
+  } else {
+    result = traceOp(record, arguments)[0];
+  }
+  torch::jit::drop(*stack, 4);
+  stack->emplace_back(std::move(result));
+}
+
+} // namespace
+
+void torch_ltc::registerIndexingKernels(torch::Library &library) {
+  library.impl("index_put",
+               torch::CppFunction::makeFromBoxedFunction<&indexPut>());
+}

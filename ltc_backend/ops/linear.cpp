@@ -1,0 +1,191 @@
+//===- linear.cpp - A linear layer as one op ------------------------------===//
+//
+// torch makes it of a transposition and a product, and its gradient of four
+// transpositions and two products, with views around them for inputs that
+// aren't matrices: in small models a fifth of what tracing costs. Here the
+// layer is one op and its gradient another, which the compiler decomposes:
+//
+//   result = input @ weight.T + bias
+//   gradients: grad @ weight, grad.T @ input, grad summed over the rows
+//
+//===----------------------------------------------------------------------===//
+
+#include "compilation/external_backend.h"
+#include "fallback/eager_fallback.h"
+#include "graph/live_tensors.h"
+#include "ops/registration.h"
+#include "shape/strides.h"
+#include "tracing/trace.h"
+#include "tracing/wrapped_value.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/linear_native.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+#include <torch/library.h>
+
+using namespace torch_ltc;
+using at::Tensor;
+using c10::IValue;
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+
+namespace {
+
+using OptionalTensor = std::optional<Tensor>;
+
+bool exists(const OptionalTensor &tensor) {
+  return tensor && tensor->defined();
+}
+
+/// The gradients of input, weight and bias by torch's ops; differentiable.
+variable_list gradients(const Tensor &grad, const OptionalTensor &input,
+                        const OptionalTensor &weight, bool bias) {
+  variable_list results(3);
+  Tensor rows = grad.reshape({-1, grad.size(-1)});
+  if (exists(weight))
+    results[0] = at::matmul(grad, *weight);
+  if (exists(input))
+    results[1] = at::mm(rows.t(), input->reshape({-1, input->size(-1)}));
+  if (bias)
+    results[2] = rows.sum(0);
+  return results;
+}
+
+/// For devices that run it eagerly.
+std::tuple<Tensor, Tensor, Tensor> linearBackward(const Tensor &grad,
+                                                  const OptionalTensor &input,
+                                                  const OptionalTensor &weight,
+                                                  bool bias) {
+  variable_list results = gradients(grad, input, weight, bias);
+  return {results[0], results[1], results[2]};
+}
+
+TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
+  library.def("linear_backward(Tensor grad_output, Tensor? input, Tensor? "
+              "weight, bool bias) -> (Tensor, Tensor, Tensor)");
+  library.impl("linear_backward",
+               torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd,
+                               TORCH_FN(linearBackward)));
+}
+
+/// Traces below functionalisation; results have wrappers.
+std::vector<Tensor> traceWrapped(const OpRecord &record,
+                                 std::initializer_list<OptionalTensor> operands,
+                                 std::optional<bool> flag) {
+  std::vector<Tensor> results;
+  {
+    BelowFunctionalization below;
+    c10::SmallVector<IValue, 4> arguments;
+    for (const OptionalTensor &operand : operands)
+      arguments.push_back(exists(operand) ? IValue(valueOf(*operand))
+                                          : IValue());
+    if (flag)
+      arguments.push_back(*flag);
+    results = traceOp(record, arguments);
+  }
+  for (Tensor &result : results)
+    if (result.defined())
+      result = wrapIfOutside(std::move(result));
+  return results;
+}
+
+/// Torch's own ops are traced if the user wants one of them to run eagerly, or
+/// the backend wants the layer in parts.
+bool isOneOp() {
+  return !isAnyFallbackForced() && !isRefusedByBackend("aten.linear");
+}
+
+bool isPlain(const Tensor &tensor, at::ScalarType dtype) {
+  return isPlainOperand(tensor, dtype) && hasPackedStrides(tensor) &&
+         tensor.numel() != 0;
+}
+
+bool isPlainLayer(const Tensor &input, const Tensor &weight,
+                  const OptionalTensor &bias) {
+  at::ScalarType dtype = input.scalar_type();
+  return at::isFloatingType(dtype) && input.dim() >= 1 && weight.dim() == 2 &&
+         input.size(-1) == weight.size(1) && isPlain(input, dtype) &&
+         isPlain(weight, dtype) &&
+         (!exists(bias) || (isPlain(*bias, dtype) && bias->dim() == 1 &&
+                            bias->size(0) == weight.size(0))) &&
+         isOneOp();
+}
+
+class LinearBackward final : public torch::autograd::Node {
+public:
+  std::string name() const override { return "LinearBackward0"; }
+
+  /// What each gradient needs: torch's rule of what is kept, and checked for
+  /// later writes.
+  void save(const Tensor &input, const Tensor &weight) {
+    if (should_compute_output(0))
+      this->weight = SavedVariable(weight, /*is_output=*/false);
+    if (should_compute_output(1))
+      this->input = SavedVariable(input, /*is_output=*/false);
+  }
+
+  void release_variables() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    input.reset_data();
+    weight.reset_data();
+  }
+
+  variable_list apply(variable_list &&grads) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const Tensor &grad = grads[0];
+    if (!grad.defined())
+      return variable_list(3);
+    OptionalTensor savedInput, savedWeight;
+    if (task_should_compute_output(0))
+      savedWeight = weight.unpack();
+    if (task_should_compute_output(1))
+      savedInput = input.unpack();
+    bool bias = task_should_compute_output(2);
+    bool plain = !at::GradMode::is_enabled() &&
+                 isPlain(grad, grad.scalar_type()) && isOneOp();
+    for (const OptionalTensor &tensor : {savedInput, savedWeight})
+      plain = plain && (!tensor || isPlain(*tensor, grad.scalar_type()));
+    if (!plain)
+      return gradients(grad, savedInput, savedWeight, bias);
+    static const OpRecord &record = getOpRecord("torch_ltc::linear_backward");
+    return traceWrapped(record, {grad, savedInput, savedWeight}, bias);
+  }
+
+private:
+  SavedVariable input, weight;
+};
+
+Tensor linear(const Tensor &input, const Tensor &weight,
+              const OptionalTensor &bias) {
+  if (!isPlainLayer(input, weight, bias)) {
+    Tensor result = at::native::linear(input, weight, bias);
+    // For devices that torch runs eagerly it adds the bias in place.
+    at::ScalarType dtype = input.scalar_type(), from = result.scalar_type();
+    if (from == dtype || weight.scalar_type() != dtype)
+      return result;
+    TORCH_CHECK(c10::canCast(from, dtype), "result type ", from,
+                " can't be cast to the desired output type ", dtype);
+    return result.to(dtype);
+  }
+  c10::intrusive_ptr<LinearBackward> node;
+  if (torch::autograd::compute_requires_grad(input, weight, bias)) {
+    node = c10::make_intrusive<LinearBackward>();
+    node->set_next_edges(
+        torch::autograd::collect_next_edges(input, weight, bias));
+    node->save(input, weight);
+  }
+  static const OpRecord &record = getOpRecord("aten::linear");
+  Tensor result =
+      std::move(traceWrapped(record, {input, weight, bias}, std::nullopt)[0]);
+  if (node)
+    torch::autograd::set_history(result, node);
+  return result;
+}
+
+} // namespace
+
+void torch_ltc::registerLinear(torch::Library &library) {
+  library.impl("linear", TORCH_FN(linear));
+}

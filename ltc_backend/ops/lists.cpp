@@ -1,0 +1,92 @@
+//===- lists.cpp - Ops that return lists of tensors -----------------------===//
+//
+// A list becomes its elements: slices and selections, so that nodes have a
+// fixed number of results.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ops/registration.h"
+#include "shape/infer_shapes.h"
+#include "tracing/trace.h"
+
+#include <numeric>
+
+using namespace torch_ltc;
+using c10::IValue;
+
+namespace {
+
+int64_t checkedDim(const at::Tensor &self, int64_t dim) {
+  return c10::maybe_wrap_dim(dim, self.dim());
+}
+
+at::Tensor slice(const at::Tensor &self, int64_t dim, int64_t start,
+                 int64_t end) {
+  return traceOp("aten::slice_copy.Tensor",
+                 {self, IValue(dim), IValue(start), IValue(end), IValue(1)});
+}
+
+std::vector<at::Tensor> splitWithSizes(const at::Tensor &self,
+                                       c10::SymIntArrayRef sizes, int64_t dim) {
+  TORCH_CHECK(self.dim() != 0, "split expects at least a 1-dimensional tensor");
+  dim = checkedDim(self, dim);
+  auto lengths = C10_AS_INTARRAYREF_SLOW(sizes);
+  int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
+  TORCH_CHECK(total == self.size(dim),
+              "split_with_sizes expects split_sizes to sum exactly to ",
+              self.size(dim), " (input tensor's size at dimension ", dim,
+              "), but got split_sizes=", lengths);
+  std::vector<at::Tensor> results;
+  int64_t start = 0;
+  for (int64_t length : lengths) {
+    TORCH_CHECK(length >= 0,
+                "split_with_sizes expects split_sizes have only "
+                "non-negative entries, but got split_sizes=",
+                lengths);
+    results.push_back(slice(self, dim, start, start + length));
+    start += length;
+  }
+  return results;
+}
+
+std::vector<at::Tensor> split(const at::Tensor &self, c10::SymInt splitSize,
+                              int64_t dim) {
+  TORCH_CHECK(self.dim() != 0, "split expects at least a 1-dimensional tensor");
+  dim = checkedDim(self, dim);
+  int64_t length = splitSize.expect_int(), extent = self.size(dim);
+  TORCH_CHECK(length > 0 || (length == 0 && extent == 0),
+              "split expects split_size be positive (or 0 for an empty "
+              "dimension), but got split_size=",
+              length);
+  std::vector<at::Tensor> results;
+  int64_t start = 0;
+  do {
+    int64_t end = std::min(start + length, extent);
+    results.push_back(slice(self, dim, start, end));
+    start += length;
+  } while (start < extent);
+  return results;
+}
+
+std::vector<at::Tensor> unbind(const at::Tensor &self, int64_t dim) {
+  dim = checkedDim(self, dim);
+  std::vector<at::Tensor> results;
+  for (int64_t i = 0; i < self.size(dim); ++i)
+    results.push_back(
+        traceOp("aten::select_copy.int", {self, IValue(dim), IValue(i)}));
+  return results;
+}
+
+} // namespace
+
+void torch_ltc::registerListKernels(torch::Library &library) {
+  // The views themselves are reached below functionalisation only.
+  library.impl("split_copy.Tensor", TORCH_FN(split));
+  library.impl("split.Tensor", TORCH_FN(split));
+  library.impl("unsafe_split.Tensor", TORCH_FN(split));
+  library.impl("split_with_sizes_copy", TORCH_FN(splitWithSizes));
+  library.impl("split_with_sizes", TORCH_FN(splitWithSizes));
+  library.impl("unsafe_split_with_sizes", TORCH_FN(splitWithSizes));
+  library.impl("unbind_copy.int", TORCH_FN(unbind));
+  library.impl("unbind.int", TORCH_FN(unbind));
+}

@@ -1,0 +1,188 @@
+//===- random.cpp - Random numbers, drawn when they are traced ------------===//
+//
+// The numbers come from torch's own CPU kernels and generator and enter the
+// program as parameters: they equal eager's, cause no recompilation, and obey
+// torch.manual_seed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "execution/recording.h"
+#include "graph/live_tensors.h"
+#include "ops/registration.h"
+#include "shape/strides.h"
+#include "tracing/trace.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <sstream>
+
+using namespace torch_ltc;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+/// Draws numbers and makes them a tensor of device lazy, of the same strides;
+/// an open recording keeps `draw`, which returns a new CPU tensor at each call,
+/// and what `distribution` returns, "bernoulli(0.5)".
+template <typename Describe>
+at::Tensor drawn(Draw draw, const Describe &distribution) {
+  at::Tensor numbers = draw();
+  std::optional<Strides> strides;
+  if (!hasPackedStrides(numbers))
+    strides = Strides(numbers.strides());
+  HostDataPtr data = HostData::takeOver(std::move(numbers));
+  if (Recording *recording = Recording::current())
+    recording->noteDraw(data, std::move(draw), distribution());
+  at::Tensor result = makeTensor(std::move(data));
+  if (strides)
+    setGeometry(result, *strides);
+  return result;
+}
+
+std::string bernoulliText(double p) {
+  std::ostringstream text;
+  text.precision(17);
+  text << "bernoulli(" << p << ")";
+  return text.str();
+}
+
+/// "aten::randint.low" with its numbers: "randint(0, 6)".
+std::string distributionText(const OpRecord &record, const Stack &arguments) {
+  std::string name = record.name.substr(record.name.find("::") + 2);
+  name = name.substr(0, name.find_first_of("._"));
+  std::ostringstream text;
+  text.precision(17);
+  text << name << "(";
+  const char *separator = "";
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (record.arguments[i].name == "dtype" ||
+        record.arguments[i].name == "layout" ||
+        record.arguments[i].name == "memory_format" ||
+        !(arguments[i].isDouble() || arguments[i].isInt()))
+      continue;
+    text << separator;
+    if (arguments[i].isInt())
+      text << arguments[i].toInt();
+    else
+      text << arguments[i].toDouble();
+    separator = ", ";
+  }
+  text << ")";
+  return text.str();
+}
+
+/// A kernel for ops that read nothing but the sizes and dtype of their tensor.
+class DrawKernel final : public c10::OperatorKernel {
+public:
+  explicit DrawKernel(const OpRecord &record) : record(record) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet, Stack *stack) {
+    size_t numArguments = record.arguments.size();
+    size_t begin = stack->size() - numArguments;
+    for (size_t i = 0; i < numArguments; ++i) {
+      IValue &value = (*stack)[begin + i];
+      if (value.isTensor() && value.toTensor().device().is_lazy())
+        value = standIn(value.toTensor());
+      else if (record.arguments[i].name == "device")
+        value = c10::Device(c10::kCPU);
+    }
+    Stack arguments(stack->begin() + int64_t(begin), stack->end());
+    stack->resize(begin);
+    at::Tensor result = drawn(
+        [op, arguments] {
+          Stack values = arguments;
+          op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
+                             &values);
+          return std::move(values.back()).toTensor();
+        },
+        [&] { return distributionText(record, arguments); });
+    stack->emplace_back(record.hasTensorArgument ? result
+                                                 : wrapIfOutside(result));
+  }
+
+private:
+  /// Numbers are drawn in the order of memory.
+  static at::Tensor standIn(const at::Tensor &tensor) {
+    return at::empty_strided(tensor.sizes(),
+                             copyStrides(tensor, at::MemoryFormat::Preserve),
+                             at::TensorOptions().dtype(tensor.scalar_type()));
+  }
+
+  const OpRecord &record;
+};
+
+std::tuple<at::Tensor, at::Tensor>
+nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
+  auto maskOptions = at::TensorOptions().dtype(at::kBool);
+  if (train.has_value() && !*train)
+    return {
+        traceOp("aten::clone", {input}),
+        makeTensor(HostData::takeOver(at::ones(input.sizes(), maskOptions)))};
+  Strides strides = copyStrides(input, at::MemoryFormat::Preserve);
+  at::Tensor mask = drawn(
+      [sizes = input.sizes().vec(), strides, maskOptions, p] {
+        return at::empty_strided(sizes, strides, maskOptions).bernoulli_(1 - p);
+      },
+      [p] { return bernoulliText(1 - p); });
+  double scale = p == 1 ? 0 : 1 / (1 - p);
+  // The backward op is the forward computation.
+  at::Tensor output =
+      traceOp("aten::native_dropout_backward", {input, mask, IValue(scale)});
+  return {output, mask};
+}
+
+/// Eager draws one uniform number for each probability, a double for doubles.
+at::Tensor bernoulli(const at::Tensor &probabilities,
+                     std::optional<at::Generator> generator) {
+  at::ScalarType dtype = probabilities.scalar_type();
+  TORCH_CHECK(c10::isFloatingType(dtype),
+              "Expected tensor for argument self to have a floating dtype; but "
+              "got ",
+              dtype);
+  auto options = at::TensorOptions().dtype(dtype == at::kDouble ? at::kDouble
+                                                                : at::kFloat);
+  at::Tensor uniform = drawn(
+      [sizes = probabilities.sizes().vec(), options, generator] {
+        return at::empty(sizes, options).uniform_(0, 1, generator);
+      },
+      [] { return std::string("uniform(0, 1)"); });
+  at::Tensor below = traceOp("aten::lt.Tensor", {uniform, probabilities});
+  at::Tensor result =
+      traceOp("aten::_to_copy", {below, IValue(int64_t(dtype))});
+  // Row-major, whatever the order of the probabilities.
+  setGeometry(result, packedStrides(result.sizes()));
+  return result;
+}
+
+/// `bernoulli_` with a number, which draws in the order of memory.
+at::Tensor bernoulliOfNumber(const at::Tensor &self, double p,
+                             std::optional<at::Generator> generator) {
+  Strides strides = copyStrides(self, at::MemoryFormat::Preserve);
+  auto options = at::TensorOptions().dtype(self.scalar_type());
+  return drawn(
+      [sizes = self.sizes().vec(), strides, p, generator, options] {
+        return at::empty_strided(sizes, strides, options)
+            .bernoulli_(p, generator);
+      },
+      [p] { return bernoulliText(p); });
+}
+
+} // namespace
+
+void torch_ltc::registerRandomKernels(torch::Library &library) {
+  library.impl("native_dropout", TORCH_FN(nativeDropout));
+  library.impl("bernoulli", TORCH_FN(bernoulli));
+  library.impl("bernoulli.p", TORCH_FN(bernoulliOfNumber));
+  for (const OpRecord &record : opRecords()) {
+    if (record.traceKind != TraceKind::randomTrace ||
+        record.handle->hasKernelForDispatchKey(c10::DispatchKey::Lazy) ||
+        record.handle->schema().is_mutable())
+      continue;
+    library.impl(record.name.c_str(),
+                 torch::CppFunction::makeFromBoxedFunctor(
+                     std::make_unique<DrawKernel>(record)));
+  }
+}

@@ -1,0 +1,42 @@
+//===- registration.h - Hand-written kernels of ops -------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_OPS_REGISTRATION_H
+#define TORCH_LTC_OPS_REGISTRATION_H
+
+#include "tracing/boxed_kernels.h"
+
+#include <torch/library.h>
+
+namespace torch_ltc {
+
+// At the Lazy key.
+void registerCopyKernels(torch::Library &library);
+void registerFactoryKernels(torch::Library &library);
+void registerListKernels(torch::Library &library);
+void registerScalarKernels(torch::Library &library);
+void registerRandomKernels(torch::Library &library);
+void registerIndexingKernels(torch::Library &library);
+void registerPoolingBackward(torch::Library &library);
+void registerConvolutionKernels(torch::Library &library);
+void registerHistogramKernels(torch::Library &library);
+/// A CTC loss whose lengths are data; see ctc_loss.cpp.
+void registerCtcLoss(torch::Library &library);
+
+// At AutogradLazy.
+/// Long attention as one op; see attention.cpp.
+void registerAttention(torch::Library &library);
+/// A linear layer as one op; see linear.cpp.
+void registerLinear(torch::Library &library);
+/// An LSTM cell's gates as one op; see lstm_cell.cpp.
+void registerLstmCell(torch::Library &library);
+void registerCtcLossAutograd(torch::Library &library);
+void registerForeachKernels(const AtenOps &ops);
+
+/// At the autocast key of lazy tensors; see autocast.cpp.
+void registerAutocastKernels(const AtenOps &ops);
+/// `resize_` to a memory format; see copies.cpp.
+void registerResizeToFormat();
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_OPS_REGISTRATION_H

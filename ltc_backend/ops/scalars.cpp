@@ -1,0 +1,47 @@
+//===- scalars.cpp - Reading one number or bool ---------------------------===//
+
+#include "execution/step_executor.h"
+#include "graph/live_tensors.h"
+#include "ops/registration.h"
+#include "tracing/assumed_truths.h"
+
+#include <ATen/Functions.h>
+
+using namespace torch_ltc;
+
+namespace {
+
+at::Scalar localScalarDense(const at::Tensor &self) {
+  if (assumeTrue(self))
+    return true;
+  StepExecutor::get().materialise(self, "aten::_local_scalar_dense");
+  return tensorDataOf(self)->data()->sharedTensor().item();
+}
+
+at::Tensor isAllTrue(const at::Tensor &self) {
+  at::Tensor result = at::all(self);
+  noteAllTrue(result);
+  return result;
+}
+at::Tensor isAnyTrue(const at::Tensor &self) { return at::any(self); }
+
+/// A read: the answer is a Python bool.
+bool equal(const at::Tensor &self, const at::Tensor &other) {
+  TORCH_CHECK(self.device() == other.device(),
+              "Cannot compare two tensors on different devices. Got: ",
+              self.device(), " and ", other.device());
+  if (self.sizes() != other.sizes())
+    return false;
+  StepExecutor::get().materialise({self, other}, "aten::equal");
+  return at::equal(tensorDataOf(self)->data()->sharedTensor(),
+                   tensorDataOf(other)->data()->sharedTensor());
+}
+
+} // namespace
+
+void torch_ltc::registerScalarKernels(torch::Library &library) {
+  library.impl("_local_scalar_dense", TORCH_FN(localScalarDense));
+  library.impl("_is_all_true", TORCH_FN(isAllTrue));
+  library.impl("_is_any_true", TORCH_FN(isAnyTrue));
+  library.impl("equal", TORCH_FN(equal));
+}

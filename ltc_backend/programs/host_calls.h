@@ -1,0 +1,26 @@
+//===- host_calls.h - Commands that PyTorch's kernels compute ---*- C++ -*-===//
+
+#ifndef TORCH_LTC_PROGRAMS_HOST_CALLS_H
+#define TORCH_LTC_PROGRAMS_HOST_CALLS_H
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+namespace torch_ltc {
+
+/// Lets programs call PyTorch's CPU kernels: the op table's rows with
+/// lower = "host", and sorts.
+void registerHostCalls();
+
+/// Computes an op into `outputs`, the program's memory; `arguments` are those
+/// of the op's schema.
+using HostKernel = void (*)(const torch::jit::Stack &arguments,
+                            at::TensorList outputs);
+
+/// Programs call `kernel` for `op` ("torch_ltc::collective") instead of its CPU
+/// kernel, whose results are copied.
+void setHostKernel(const std::string &op, HostKernel kernel);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_PROGRAMS_HOST_CALLS_H

@@ -1,0 +1,184 @@
+//===- lockstep_program.cpp - Which op differs from eager -----------------===//
+//
+// After each run the graph is evaluated op by op with torch's CPU kernels, and
+// the results are compared. If one differs, the graph is compiled once more
+// with every op's results kept, and each op is run eagerly on what the compiled
+// program gave to it: so an error is blamed on the op that makes it, not on
+// those that carry it on.
+//
+//===----------------------------------------------------------------------===//
+
+#include "config/config.h"
+#include "programs/program.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <stdexcept>
+
+using namespace torch_ltc;
+
+namespace {
+
+at::TensorOptions optionsOf(const torch::lazy::Shape &shape) {
+  return at::TensorOptions().dtype(shape.scalar_type()).device(c10::kCPU);
+}
+
+at::Tensor onMemory(void *memory, const torch::lazy::Shape &shape) {
+  return at::from_blob(memory, shape.sizes(), optionsOf(shape));
+}
+
+bool isDefined(const torch::lazy::Shape &shape) {
+  return shape.scalar_type() != c10::ScalarType::Undefined;
+}
+
+/// The largest difference that rounding explains, relative to the largest
+/// element.
+double toleranceOf(c10::ScalarType type) {
+  std::string given = config().lockstep_tolerance.get();
+  if (!given.empty())
+    return std::strtod(given.c_str(), nullptr);
+  switch (type) {
+  case c10::ScalarType::Double:
+    return 1e-9;
+  case c10::ScalarType::Float:
+    return 1e-3;
+  case c10::ScalarType::Half:
+    return 1e-2;
+  case c10::ScalarType::BFloat16:
+    return 5e-2;
+  default:
+    return 0;
+  }
+}
+
+/// "" if they agree, else by how much they differ.
+std::string differenceText(const at::Tensor &actual,
+                           const at::Tensor &expected) {
+  // Statistics that an op's CPU kernel leaves empty; see InterpretedProgram.
+  if (!actual.defined() || !expected.defined() || expected.numel() == 0 ||
+      actual.numel() == 0)
+    return "";
+  at::Tensor a = actual.to(at::kDouble), b = expected.to(at::kDouble);
+  at::Tensor unequal =
+      a.ne(b).logical_and(a.isnan().logical_and(b.isnan()).logical_not());
+  if (!unequal.any().item<bool>())
+    return "";
+  at::Tensor difference = at::sub(a, b).abs();
+  at::Tensor finite = b.where(b.isfinite(), at::zeros_like(b));
+  double scale = finite.abs().max().item<double>();
+  double tolerance = toleranceOf(expected.scalar_type()) * scale;
+  // A NaN or an Inf on one side only isn't rounding.
+  at::Tensor wrong = unequal.logical_and(difference.le(tolerance)
+                                             .logical_and(difference.isfinite())
+                                             .logical_not());
+  int64_t count = wrong.sum().item<int64_t>();
+  if (count == 0)
+    return "";
+  int64_t first = wrong.reshape({-1}).to(at::kByte).argmax().item<int64_t>();
+  std::ostringstream text;
+  text << count << " of " << wrong.numel() << " elements differ, element "
+       << first << " is " << a.reshape({-1})[first].item<double>()
+       << " instead of " << b.reshape({-1})[first].item<double>();
+  return text.str();
+}
+
+/// The same graph with the results of all its ops.
+GraphSnapshot withAllResults(const GraphSnapshot &graph) {
+  GraphSnapshot all = graph;
+  all.name = "lockstep-" + graph.name;
+  all.results.clear();
+  for (uint32_t i = 0; i < graph.nodes.size(); ++i)
+    for (uint32_t k = 0;
+         graph.nodes[i].record && k < graph.nodes[i].shapes.size(); ++k)
+      if (isDefined(graph.nodes[i].shapes[k]))
+        all.results.push_back({i, k});
+  for (SnapshotParameter &parameter : all.parameters)
+    parameter.donatable = false;
+  return all;
+}
+
+std::string describe(const GraphSnapshot &graph, uint32_t position) {
+  const SnapshotNode &node = graph.nodes[position];
+  if (!node.record)
+    return "input " + std::to_string(node.parameter);
+  std::string module = modulePathText(node.modulePath);
+  return node.record->name + (module.empty() ? "" : " in module " + module) +
+         messageSuffix(node.location) + ", " + nodeText(graph, position);
+}
+
+} // namespace
+
+LockstepProgram::LockstepProgram(ProgramPtr program, GraphSnapshotPtr snapshot,
+                                 Compile compileGraph)
+    : inner(std::move(program)), graph(std::move(snapshot)),
+      compile(std::move(compileGraph)) {
+  name = inner->name;
+  outputs = inner->outputs;
+  numOps = inner->numOps;
+  numDonated = inner->numDonated;
+}
+
+std::string LockstepProgram::findOp(c10::ArrayRef<void *> parameters,
+                                    c10::ArrayRef<DynamicScalar> scalars,
+                                    const RunConditions &conditions) {
+  GraphSnapshot all = withAllResults(*graph);
+  ProgramPtr program = compile(all);
+  std::vector<std::vector<at::Tensor>> values(all.nodes.size());
+  std::vector<void *> pointers;
+  for (size_t i = 0; i < all.nodes.size(); ++i) {
+    const SnapshotNode &node = all.nodes[i];
+    if (!node.record)
+      values[i].push_back(onMemory(parameters[node.parameter], node.shapes[0]));
+    else
+      for (const torch::lazy::Shape &shape : node.shapes)
+        values[i].push_back(isDefined(shape)
+                                ? at::empty(shape.sizes(), optionsOf(shape))
+                                : at::Tensor());
+  }
+  for (const ResultRef &ref : all.results)
+    pointers.push_back(values[ref.position][ref.index].data_ptr());
+  program->run(parameters, scalars, pointers, conditions);
+  for (uint32_t i = 0; i < all.nodes.size(); ++i) {
+    if (!all.nodes[i].record)
+      continue;
+    std::vector<at::Tensor> expected = interpretNode(all, i, values, scalars);
+    for (size_t k = 0; k < expected.size() && k < values[i].size(); ++k) {
+      std::string difference = differenceText(values[i][k], expected[k]);
+      if (!difference.empty())
+        return "The first op that differs from eager PyTorch is " +
+               describe(all, i) + ": " + difference;
+    }
+  }
+  return "";
+}
+
+void LockstepProgram::run(c10::ArrayRef<void *> parameters,
+                          c10::ArrayRef<DynamicScalar> scalars,
+                          c10::ArrayRef<void *> outputPointers,
+                          const RunConditions &conditions) {
+  inner->run(parameters, scalars, outputPointers, conditions);
+  at::AutoDispatchBelowAutograd noAutograd;
+  std::vector<std::vector<at::Tensor>> values =
+      interpretGraph(*graph, parameters, scalars);
+  for (size_t i = 0; i < outputPointers.size(); ++i) {
+    ResultRef ref = graph->results[i];
+    const torch::lazy::Shape &shape = graph->shape(ref);
+    if (!isDefined(shape))
+      continue;
+    std::string difference = differenceText(onMemory(outputPointers[i], shape),
+                                            values[ref.position][ref.index]);
+    if (difference.empty())
+      continue;
+    std::string found = findOp(parameters, scalars, conditions);
+    if (found.empty())
+      found = "Result " + std::to_string(i) + " of a step, made by " +
+              describe(*graph, ref.position) +
+              ", differs from eager PyTorch (" + difference +
+              "), but no op does when the results of all are kept: either the "
+              "rounding of many ops adds up, or ops are fused wrongly";
+    throw std::runtime_error(found);
+  }
+}

@@ -1,0 +1,189 @@
+//===- program.h - What runs a step -----------------------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_PROGRAMS_PROGRAM_H
+#define TORCH_LTC_PROGRAMS_PROGRAM_H
+
+#include "events/error_kind.h"
+#include "graph/graph.h"
+
+#include "torch_ltc-c/runtime.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <time.h>
+#include <vector>
+
+namespace torch_ltc {
+
+enum class OutputPlace { Fresh, Donated, Forwarded };
+
+/// Where a result's memory comes from.
+struct OutputPlan {
+  OutputPlace place = OutputPlace::Fresh;
+  size_t parameter = 0; // whose buffer, unless Fresh
+  /// The parameter whose new value it is.
+  std::optional<size_t> updatedParameter;
+};
+
+struct ProgramCommand {
+  std::string name;
+  std::string location;    // "train.py:31"
+  std::string modulePath;  // "body.0+body.1"
+  std::string resultTypes; // "f32[4,5]"
+  int64_t calls = 0;
+  double seconds = 0;
+};
+
+struct RunConditions {
+  int threads = 1;
+  /// CPU-time clock of the thread that goes on while the program runs.
+  std::optional<clockid_t> caller;
+  /// Of each parameter (Buffer::contents), or empty.
+  c10::ArrayRef<uint64_t> parameterContents = {};
+  /// Of the graph's nodes, as this run traced them; empty: unknown.
+  c10::ArrayRef<LocationId> locations = {};
+};
+
+class Program {
+public:
+  virtual ~Program() = default;
+
+  /// Runs on the calling thread. One pointer for each parameter and each
+  /// output. Throws std::runtime_error with one sentence.
+  virtual void run(c10::ArrayRef<void *> parameters,
+                   c10::ArrayRef<DynamicScalar> scalars,
+                   c10::ArrayRef<void *> outputs,
+                   const RunConditions &conditions) = 0;
+  virtual std::vector<ProgramCommand> commands() const { return {}; }
+  virtual int64_t arenaBytes() const { return 0; }
+  /// Whether the thread that waits for a result may run it: nothing in it
+  /// depends on the thread.
+  virtual bool mayRunInCaller() const { return false; }
+
+  std::string name; // hash, hexadecimal
+  std::vector<OutputPlan> outputs;
+  size_t numOps = 0;
+  size_t numDonated = 0;
+  /// What its last run took, in seconds; negative before one has ended.
+  std::atomic<double> lastSeconds{-1};
+
+  /// Whether it runs in the place of a program that isn't compiled yet.
+  virtual bool isPlaceholder() const { return false; }
+  /// Called when a step of the program is scheduled again.
+  virtual void noteReuse() {}
+  /// Of a placeholder: begins to compile the program, if nobody has.
+  virtual void requestCompilation() {}
+};
+using ProgramPtr = std::shared_ptr<Program>;
+
+/// A compiled program in the runtime.
+class CompiledProgram final : public Program {
+public:
+  /// Loads `bytes`; throws std::runtime_error if they don't fit `graph`.
+  CompiledProgram(GraphSnapshotPtr graph, const char *bytes, size_t size);
+  ~CompiledProgram() override;
+  void run(c10::ArrayRef<void *> parameters,
+           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+           const RunConditions &conditions) override;
+  std::vector<ProgramCommand> commands() const override;
+  int64_t arenaBytes() const override;
+  bool mayRunInCaller() const override { return true; }
+  size_t numKernels() const;
+  size_t numCommands() const;
+
+private:
+  void checkSignature() const;
+  LtcExecutable executable = nullptr;
+  /// As this process traced it first: an executable from the disk was compiled
+  /// by another one, which had other Python lines.
+  GraphSnapshotPtr graph;
+  mutable std::mutex profileMutex;
+  int64_t profiledCalls = 0;
+  std::vector<int64_t> nanoseconds;
+};
+
+/// Called with the results of one node; false ends the evaluation.
+using NodeVisitor = std::function<bool(size_t position,
+                                       const std::vector<at::Tensor> &results)>;
+
+/// Evaluates the graph op by op with torch's CPU kernels; by node and result.
+std::vector<std::vector<at::Tensor>>
+interpretGraph(const GraphSnapshot &graph, c10::ArrayRef<void *> parameters,
+               c10::ArrayRef<DynamicScalar> scalars,
+               const NodeVisitor &visit = {});
+
+/// Runs one op on the values of the nodes before it.
+std::vector<at::Tensor>
+interpretNode(const GraphSnapshot &graph, size_t position,
+              const std::vector<std::vector<at::Tensor>> &values,
+              c10::ArrayRef<DynamicScalar> scalars);
+
+/// Looks for NaN and Inf in the results of each run, and names the first op
+/// that made one (option `detect_nan`). The program must not donate.
+class CheckedProgram final : public Program {
+public:
+  CheckedProgram(ProgramPtr inner, GraphSnapshotPtr graph);
+  void run(c10::ArrayRef<void *> parameters,
+           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+           const RunConditions &conditions) override;
+  std::vector<ProgramCommand> commands() const override {
+    return inner->commands();
+  }
+  int64_t arenaBytes() const override { return inner->arenaBytes(); }
+
+private:
+  ProgramPtr inner;
+  GraphSnapshotPtr graph;
+};
+
+/// Compares the results of each run with an evaluation op by op, and names the
+/// first op that differs (option `lockstep`). The program must not donate.
+class LockstepProgram final : public Program {
+public:
+  /// Compiles a graph apart from all caches.
+  using Compile = std::function<ProgramPtr(const GraphSnapshot &)>;
+
+  LockstepProgram(ProgramPtr inner, GraphSnapshotPtr graph, Compile compile);
+  void run(c10::ArrayRef<void *> parameters,
+           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+           const RunConditions &conditions) override;
+  std::vector<ProgramCommand> commands() const override {
+    return inner->commands();
+  }
+  int64_t arenaBytes() const override { return inner->arenaBytes(); }
+
+private:
+  std::string findOp(c10::ArrayRef<void *> parameters,
+                     c10::ArrayRef<DynamicScalar> scalars,
+                     const RunConditions &conditions);
+  ProgramPtr inner;
+  GraphSnapshotPtr graph;
+  Compile compile;
+};
+
+/// Throws std::runtime_error with the status' sentence, if there is one.
+void throwIfFailed(LtcStatus status);
+
+/// A run that ended with an error.
+struct RunError : std::runtime_error {
+  RunError(const std::string &message, bool parametersIntact,
+           ErrorKind kind = ErrorKind::Runtime)
+      : std::runtime_error(message), parametersIntact(parametersIntact),
+        kind(kind) {}
+  /// Nothing was written over a donated parameter yet.
+  bool parametersIntact;
+  ErrorKind kind;
+};
+
+LtcDType toLtcDType(c10::ScalarType type);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_PROGRAMS_PROGRAM_H

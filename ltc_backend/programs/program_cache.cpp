@@ -1,0 +1,146 @@
+//===- program_cache.cpp - Loaded programs by hash ------------------------===//
+
+#include "programs/program_cache.h"
+
+#include "config/config.h"
+#include "graph/graph_difference.h"
+#include "memory/blocking.h"
+
+#include <algorithm>
+#include <deque>
+#include <list>
+#include <unordered_map>
+
+using namespace torch_ltc;
+
+namespace {
+
+struct Entry {
+  Hash128 hash;
+  ProgramPtr program;
+};
+
+struct Cache {
+  std::mutex mutex;
+  std::list<Entry> entries; // most recently used first
+  std::unordered_map<Hash128, std::list<Entry>::iterator, Hash128Hasher> byHash;
+  std::deque<KeptProgram> kept; // newest last
+  // Compilation is serialised: two threads that train the same model meet the
+  // same new program at the same time.
+  std::timed_mutex making;
+
+  ProgramPtr lookup(const Hash128 &hash) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = byHash.find(hash);
+    if (found == byHash.end())
+      return nullptr;
+    entries.splice(entries.begin(), entries, found->second);
+    return found->second->program;
+  }
+
+  void insert(const Hash128 &hash, ProgramPtr program) {
+    std::lock_guard<std::mutex> lock(mutex);
+    entries.push_front({hash, std::move(program)});
+    byHash[hash] = entries.begin();
+    size_t limit = size_t(std::max<int64_t>(1, config().program_memory.get()));
+    while (entries.size() > limit) {
+      byHash.erase(entries.back().hash);
+      entries.pop_back();
+    }
+  }
+};
+
+Cache &cache() {
+  static auto *instance = new Cache;
+  return *instance;
+}
+
+} // namespace
+
+ProgramPtr torch_ltc::findProgram(const Hash128 &hash) {
+  return cache().lookup(hash);
+}
+
+ProgramPtr torch_ltc::findOrMakeProgram(const Hash128 &hash,
+                                        const std::function<ProgramPtr()> &make,
+                                        bool &wasInMemory) {
+  wasInMemory = true;
+  if (ProgramPtr program = cache().lookup(hash))
+    return program;
+  BlockingScope unlocked;
+  std::unique_lock<std::timed_mutex> lock(cache().making, std::defer_lock);
+  lockOrInterrupt(lock);
+  if (ProgramPtr program = cache().lookup(hash))
+    return program;
+  wasInMemory = false;
+  ProgramPtr program = make();
+  cache().insert(hash, program);
+  return program;
+}
+
+void torch_ltc::replacePlaceholder(const Hash128 &hash, const std::string &name,
+                                   const ProgramPtr &program) {
+  // Destroyed after the lock is released.
+  std::vector<ProgramPtr> replaced;
+  auto replace = [&](ProgramPtr &place) {
+    if (place->isPlaceholder() && place->name == name)
+      replaced.push_back(std::exchange(place, program));
+  };
+  std::lock_guard<std::mutex> lock(cache().mutex);
+  for (KeptProgram &kept : cache().kept)
+    replace(kept.program);
+  auto found = cache().byHash.find(hash);
+  if (found != cache().byHash.end())
+    replace(found->second->program);
+}
+
+std::vector<ProgramPtr> torch_ltc::loadedPrograms() {
+  std::lock_guard<std::mutex> lock(cache().mutex);
+  std::vector<ProgramPtr> programs;
+  for (const Entry &entry : cache().entries)
+    programs.push_back(entry.program);
+  return programs;
+}
+
+void torch_ltc::clearPrograms() {
+  std::lock_guard<std::mutex> lock(cache().mutex);
+  cache().byHash.clear();
+  cache().entries.clear();
+  cache().kept.clear();
+}
+
+void torch_ltc::keepProgram(KeptProgram program) {
+  std::lock_guard<std::mutex> lock(cache().mutex);
+  cache().kept.push_back(std::move(program));
+  while (cache().kept.size() > size_t(config().keep_programs.get()))
+    cache().kept.pop_front();
+}
+
+KeptProgram torch_ltc::keptProgram(const std::string &name) {
+  std::lock_guard<std::mutex> lock(cache().mutex);
+  for (const KeptProgram &program : cache().kept)
+    if (program.graph->name == name)
+      return program;
+  TORCH_CHECK(false, "Program ", name, " isn't among the last ",
+              config().keep_programs.get(),
+              " programs that were made; option keep_programs says how many "
+              "are kept.");
+}
+
+GraphSnapshotPtr torch_ltc::nearestKeptGraph(const GraphSnapshot &graph) {
+  std::deque<KeptProgram> kept;
+  {
+    std::lock_guard<std::mutex> lock(cache().mutex);
+    kept = cache().kept;
+  }
+  GraphSnapshotPtr nearest;
+  size_t best = 0;
+  for (const KeptProgram &program : kept) {
+    size_t shared = numSharedNodes(*program.graph, graph);
+    if (shared >= best) { // of equals the newest
+      best = shared;
+      nearest = program.graph;
+    }
+  }
+  return nearest;
+}

@@ -1,0 +1,129 @@
+//===- runtime_library.cpp - The runtime, loaded when needed --------------===//
+//
+// The runtime needs LLVM's linker, and loading libLLVM takes as long as all
+// the rest of `import torch_ltc`. So this library doesn't link the runtime: the
+// functions of its C API stand here under their own names, each looks for the
+// real one at its first call, and callers needn't know.
+//
+//===----------------------------------------------------------------------===//
+
+#include "programs/host_calls.h"
+#include "programs/shared_library.h"
+
+#include "torch_ltc-c/runtime.h"
+
+#include <atomic>
+
+using namespace torch_ltc;
+
+namespace {
+
+std::atomic<bool> isLoaded{false};
+
+template <typename Function> Function find(const char *name, Function) {
+  // A failed load throws and is tried again the next time.
+  static void *library =
+      openLibrary(siblingLibraryPath("libltc_runtime.so"), "runtime");
+  isLoaded.store(true, std::memory_order_relaxed);
+  return reinterpret_cast<Function>(findFunction(library, name, "runtime"));
+}
+
+} // namespace
+
+// The last argument of `find` only says the type.
+#define LTC_FORWARD(Result, Name, Parameters, Arguments)                       \
+  Result Name Parameters {                                                     \
+    static const auto real = find(#Name, &Name);                               \
+    return real Arguments;                                                     \
+  }
+
+LTC_FORWARD(const char *, ltcStatusMessage, (LtcStatus status), (status))
+LTC_FORWARD(LtcStatus, ltcStatusCreate, (const char *message), (message))
+LTC_FORWARD(LtcBytes, ltcBytesCreate, (const char *data, size_t size),
+            (data, size))
+
+// What releases is also called for nothing, by destructors.
+void ltcStatusDestroy(LtcStatus status) {
+  if (!status)
+    return;
+  static const auto real = find("ltcStatusDestroy", &ltcStatusDestroy);
+  real(status);
+}
+
+void ltcBytesDestroy(LtcBytes bytes) {
+  if (!bytes.data)
+    return;
+  static const auto real = find("ltcBytesDestroy", &ltcBytesDestroy);
+  real(bytes);
+}
+
+// Asked for before each step, of which some need no runtime.
+void ltcPrepareThreads(int threads) {
+  if (!isLoaded.load(std::memory_order_relaxed))
+    return;
+  static const auto real = find("ltcPrepareThreads", &ltcPrepareThreads);
+  real(threads);
+}
+
+// Asked for by people, who may not have run anything.
+#define LTC_FORWARD_BYTES(Name)                                                \
+  size_t Name(void) {                                                          \
+    if (!isLoaded.load(std::memory_order_relaxed))                             \
+      return 0;                                                                \
+    static const auto real = find(#Name, &Name);                               \
+    return real();                                                             \
+  }
+LTC_FORWARD_BYTES(ltcArenaPoolBytes)
+LTC_FORWARD_BYTES(ltcKeptWeightBytes)
+
+LtcStatus ltcExecutableLoad(const char *data, size_t size,
+                            LtcExecutable *executable) {
+  static const auto real = [] {
+    registerHostCalls();
+    return find("ltcExecutableLoad", &ltcExecutableLoad);
+  }();
+  return real(data, size, executable);
+}
+
+LTC_FORWARD(void, ltcExecutableDestroy, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(size_t, ltcExecutableNumParameters, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(LtcTensorInfo, ltcExecutableParameter,
+            (LtcExecutable executable, size_t index), (executable, index))
+LTC_FORWARD(size_t, ltcExecutableNumScalars, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(size_t, ltcExecutableNumOutputs, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(LtcOutputInfo, ltcExecutableOutput,
+            (LtcExecutable executable, size_t index), (executable, index))
+LTC_FORWARD(size_t, ltcExecutableArenaBytes, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(size_t, ltcExecutableNumKernels, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(size_t, ltcExecutableNumCommands, (LtcExecutable executable),
+            (executable))
+LTC_FORWARD(LtcCommandInfo, ltcExecutableCommand,
+            (LtcExecutable executable, size_t index), (executable, index))
+LTC_FORWARD(LtcStatus, ltcExecutableRun,
+            (LtcExecutable executable, const LtcRunArguments *arguments),
+            (executable, arguments))
+LTC_FORWARD(void, ltcSetHostFunction, (LtcHostFunction function), (function))
+LTC_FORWARD(LtcStatus, ltcCacheCreate,
+            (const LtcCacheOptions *options, LtcCache *cache), (options, cache))
+LTC_FORWARD(void, ltcCacheDestroy, (LtcCache cache), (cache))
+LTC_FORWARD(LtcStatus, ltcCacheLookup,
+            (LtcCache cache, LtcCacheKind kind, const char *key, size_t keySize,
+             LtcBytes *value, int *found),
+            (cache, kind, key, keySize, value, found))
+LTC_FORWARD(LtcStatus, ltcCacheStore,
+            (LtcCache cache, LtcCacheKind kind, const char *key, size_t keySize,
+             const char *value, size_t valueSize),
+            (cache, kind, key, keySize, value, valueSize))
+LTC_FORWARD(LtcCacheStatistics, ltcCacheGetStatistics, (LtcCache cache),
+            (cache))
+LTC_FORWARD(const char *, ltcCacheSalt, (void), ())
+LTC_FORWARD(const char *, ltcTargetCpuName, (void), ())
+LTC_FORWARD(const char *, ltcTargetCpuFeatures, (void), ())
+LTC_FORWARD(void, ltcSetTargetCpu, (const char *name, const char *features),
+            (name, features))

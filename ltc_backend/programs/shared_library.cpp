@@ -1,0 +1,70 @@
+//===- shared_library.cpp - Libraries of ours, loaded when needed ---------===//
+
+#include "programs/shared_library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <mutex>
+#include <set>
+#include <stdexcept>
+
+namespace {
+
+/// Where each library of the process is.
+std::set<uintptr_t> loadedLibraries() {
+  std::set<uintptr_t> addresses;
+  dl_iterate_phdr(
+      [](dl_phdr_info *library, size_t, void *found) {
+        static_cast<std::set<uintptr_t> *>(found)->insert(library->dlpi_addr);
+        return 0;
+      },
+      &addresses);
+  return addresses;
+}
+
+std::mutex mutex;
+std::set<uintptr_t> brought;
+
+} // namespace
+
+std::string torch_ltc::backendLibraryPath() {
+  Dl_info info{};
+  dladdr(reinterpret_cast<void *>(&siblingLibraryPath), &info);
+  return info.dli_fname ? info.dli_fname : "";
+}
+
+std::string torch_ltc::siblingLibraryPath(const std::string &name) {
+  std::string own = backendLibraryPath();
+  return own.substr(0, own.rfind('/') + 1) + name;
+}
+
+void *torch_ltc::openLibrary(const std::string &path, const char *what) {
+  const std::set<uintptr_t> before = loadedLibraries();
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    throw std::runtime_error(
+        std::string("torch_ltc's ") + what + " can't be loaded (" + dlerror() +
+        "); 'python -m torch_ltc.doctor' says what is missing.");
+  std::scoped_lock lock(mutex);
+  for (uintptr_t address : loadedLibraries())
+    if (!before.contains(address))
+      brought.insert(address);
+  return library;
+}
+
+bool torch_ltc::isBroughtByOurs(uintptr_t address) {
+  std::scoped_lock lock(mutex);
+  return brought.contains(address);
+}
+
+void *torch_ltc::findFunction(void *library, const char *name,
+                              const char *what) {
+  void *function = dlsym(library, name);
+  if (!function)
+    throw std::runtime_error(std::string("torch_ltc's ") + what +
+                             " library lacks the function " + name +
+                             ": it is of another version; build or "
+                             "install torch_ltc again.");
+  return function;
+}

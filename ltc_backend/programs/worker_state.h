@@ -1,0 +1,29 @@
+//===- worker_state.h - torch's settings of a step's thread -----*- C++ -*-===//
+
+#ifndef TORCH_LTC_PROGRAMS_WORKER_STATE_H
+#define TORCH_LTC_PROGRAMS_WORKER_STATE_H
+
+#include <ATen/ThreadLocalState.h>
+
+#include <optional>
+
+namespace torch_ltc {
+
+/// Called by the worker thread when it begins: torch's settings are as they are
+/// in every new thread.
+void noteWorkerState();
+
+/// While it lives, torch's kernels called by this thread find those settings:
+/// a thread that runs a step itself may be in a dispatch mode, autocast, or
+/// inference mode.
+class WorkerStateGuard {
+public:
+  WorkerStateGuard();
+
+private:
+  std::optional<at::ThreadLocalStateGuard> guard;
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_PROGRAMS_WORKER_STATE_H

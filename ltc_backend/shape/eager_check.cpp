@@ -1,0 +1,184 @@
+//===- eager_check.cpp - Whether eager takes a call -----------------------===//
+
+#include "shape/eager_check.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/stack.h>
+#include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <mutex>
+#include <unordered_map>
+
+using namespace torch_ltc;
+using c10::IValue;
+
+namespace {
+
+constexpr int64_t kMaxElements = 4096;
+constexpr size_t kMaxKnownCalls = 1 << 15;
+
+/// Ops whose kernels look at values that have to fit together.
+bool readsValues(const std::string &opName) {
+  for (const char *name :
+       {"aten::_ctc_loss", "aten::segment_reduce", "aten::_segment_reduce",
+        "aten::_chunk_cat", "aten::masked_scatter"})
+    if (opName.starts_with(name))
+      return true;
+  return false;
+}
+
+/// Numbers are no part of a program, but eager may refuse a negative one.
+uint64_t kindOf(const IValue &value) {
+  if (value.isInt())
+    return value.toInt() < 0 ? 1 : value.toInt() == 0 ? 2 : 3;
+  if (!value.isDouble())
+    return 0;
+  double number = value.toDouble();
+  return number < 0 ? 1 : number == 0 ? 2 : number > 0 ? 3 : 4;
+}
+
+Hash128 keyOf(const OpCall &call, c10::ArrayRef<ResultShape> results) {
+  HashState state(4);
+  state.add(call.attributeHash);
+  state.add(uint64_t(call.promoted));
+  for (const torch::lazy::Shape *operand : call.operands) {
+    state.add(uint64_t(operand->scalar_type()) << 8 | uint64_t(operand->dim()));
+    for (int64_t size : operand->sizes())
+      state.add(uint64_t(size));
+  }
+  for (const IValue &value : call.arguments)
+    state.add(kindOf(value));
+  // The default dtype is no argument.
+  for (const ResultShape &result : results)
+    state.add(uint64_t(result.dtype));
+  return state.finish();
+}
+
+/// What was found out, by call.
+class KnownCalls {
+public:
+  std::optional<bool> find(const Hash128 &key) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = taken.find(key);
+    return found == taken.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void insert(const Hash128 &key, bool isTaken) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (taken.size() >= kMaxKnownCalls)
+      taken.clear();
+    taken.emplace(key, isTaken);
+  }
+
+private:
+  std::mutex mutex;
+  std::unordered_map<Hash128, bool, Hash128Hasher> taken;
+};
+
+KnownCalls &knownCalls() {
+  static auto *calls = new KnownCalls;
+  return *calls;
+}
+
+bool isSmall(const OpCall &call, c10::ArrayRef<ResultShape> results) {
+  int64_t elements = 0;
+  for (const torch::lazy::Shape *operand : call.operands)
+    elements += c10::multiply_integers(operand->sizes());
+  for (const ResultShape &result : results)
+    elements += c10::multiply_integers(result.sizes);
+  return elements <= kMaxElements;
+}
+
+/// Ones are divisors, probabilities and the like; the first index is in range.
+at::Tensor standIn(const at::Tensor &tensor, bool isDivision) {
+  if (!tensor.defined() || !tensor.device().is_lazy())
+    return tensor;
+  auto options = at::TensorOptions().dtype(tensor.scalar_type());
+  bool isIndex = tensor.scalar_type() != at::kBool &&
+                 c10::isIntegralType(tensor.scalar_type(), false);
+  at::Tensor result = isIndex && !isDivision
+                          ? at::zeros(tensor.sizes(), options)
+                          : at::ones(tensor.sizes(), options);
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
+    result.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return result;
+}
+
+IValue standIn(const IValue &value, bool isDivision) {
+  if (value.isTensor())
+    return standIn(value.toTensor(), isDivision);
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor &tensor : value.toTensorVector())
+      list.push_back(standIn(tensor, isDivision));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const std::optional<at::Tensor> &tensor :
+         value.toOptionalTensorVector())
+      list.push_back(tensor ? std::optional(standIn(*tensor, isDivision))
+                            : std::nullopt);
+    return list;
+  }
+  if (value.isDevice())
+    return c10::Device(c10::kCPU);
+  return value;
+}
+
+bool looksLike(const IValue &value, const ResultShape &expected) {
+  at::Tensor tensor = value.isTensor() ? value.toTensor() : at::Tensor();
+  if (!tensor.defined())
+    return expected.dtype == at::ScalarType::Undefined;
+  // Statistics that a CPU kernel leaves out although there is a size for them.
+  return tensor.scalar_type() == expected.dtype &&
+         (tensor.numel() == 0 ||
+          tensor.sizes() == at::IntArrayRef(expected.sizes));
+}
+
+bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results) {
+  const c10::OperatorHandle &op = *call.record.handle;
+  bool isDivision = call.record.name.find("div") != std::string::npos ||
+                    call.record.name.find("mod.") != std::string::npos ||
+                    call.record.name.find("remainder") != std::string::npos;
+  // Not the user's call, whatever the thread's mode.
+  c10::impl::ExcludeDispatchKeyGuard guard(
+      c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+      c10::DispatchKeySet({c10::DispatchKey::Python,
+                           c10::DispatchKey::PythonTLSSnapshot,
+                           c10::DispatchKey::Functionalize}));
+  at::DisableRecordFunctionGuard noProfile;
+  torch::jit::Stack stack;
+  for (const IValue &value : call.arguments)
+    stack.push_back(standIn(value, isDivision));
+  try {
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  } catch (const std::exception &) {
+    return false;
+  }
+  if (stack.size() != results.size())
+    return true; // a list of tensors
+  for (size_t i = 0; i < results.size(); ++i)
+    if (!looksLike(stack[i], results[i]))
+      return false;
+  return true;
+}
+
+} // namespace
+
+void torch_ltc::checkAgainstEager(const OpCall &call,
+                                  c10::ArrayRef<ResultShape> results) {
+  const OpRecord &record = call.record;
+  if (!record.hasTensorArgument || !isSmall(call, results) ||
+      !record.name.starts_with("aten::") || readsValues(record.name) ||
+      !record.handle->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU))
+    return;
+  Hash128 key = keyOf(call, results);
+  std::optional<bool> known = knownCalls().find(key);
+  if (!known) {
+    known = isTaken(call, results);
+    knownCalls().insert(key, *known);
+  }
+  TORCH_CHECK(*known, "eager PyTorch refuses these arguments of ", record.name);
+}

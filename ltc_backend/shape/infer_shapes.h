@@ -1,0 +1,25 @@
+//===- infer_shapes.h - Shapes and dtypes of an op's results -------*- C++
+//-*-===//
+//
+// Where the tracer meets shape/: the closed form that the op table names, else
+// the cache keyed by the attributes and the operands' shapes, else PyTorch's
+// Meta kernel.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_SHAPE_INFER_SHAPES_H
+#define TORCH_LTC_SHAPE_INFER_SHAPES_H
+
+#include "shape/op_call.h"
+
+#include <vector>
+
+namespace torch_ltc {
+
+/// One shape a result, of dtype Undefined where the op leaves it undefined.
+/// Throws PyTorch's error with the op's name and the user's line.
+std::vector<torch::lazy::Shape> inferShapes(const OpCall &call);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_SHAPE_INFER_SHAPES_H

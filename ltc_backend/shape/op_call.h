@@ -1,0 +1,30 @@
+//===- op_call.h - One call of an op, ready for inference -------*- C++ -*-===//
+
+#ifndef TORCH_LTC_SHAPE_OP_CALL_H
+#define TORCH_LTC_SHAPE_OP_CALL_H
+
+#include "ir/hash.h"
+#include "ir/op_record.h"
+
+#include <ATen/core/ivalue.h>
+#include <c10/util/SmallVector.h>
+#include <torch/csrc/lazy/core/shape.h>
+
+namespace torch_ltc {
+
+/// Valid during the call only: refers to the tracer's storage.
+struct OpCall {
+  const OpRecord &record;
+  /// The op's arguments as the dispatcher gave them.
+  c10::ArrayRef<c10::IValue> arguments;
+  /// Shapes of the tensor operands, in order.
+  c10::SmallVector<const torch::lazy::Shape *, 4> operands = {};
+  /// torch's promoted type of all tensor and number operands.
+  c10::ScalarType promoted = c10::ScalarType::Undefined;
+  /// Covers the op and all its arguments that are no operands.
+  Hash128 attributeHash = {};
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_SHAPE_OP_CALL_H

@@ -1,0 +1,283 @@
+//===- argument_walk.cpp - From dispatcher arguments to a node ------------===//
+
+#include "tracing/argument_walk.h"
+
+#include "events/op_error.h"
+#include "graph/live_tensors.h"
+#include "shape/shape_inference.h"
+#include "shape/strides.h"
+
+#include <c10/core/DefaultDtype.h>
+
+using namespace torch_ltc;
+using c10::IValue;
+using c10::ScalarType;
+
+bool torch_ltc::isSupportedDType(ScalarType type) {
+  switch (type) {
+  case ScalarType::Bool:
+  case ScalarType::Byte:
+  case ScalarType::Char:
+  case ScalarType::Short:
+  case ScalarType::Int:
+  case ScalarType::Long:
+  case ScalarType::Half:
+  case ScalarType::BFloat16:
+  case ScalarType::Float:
+  case ScalarType::Double:
+    return true;
+  default:
+    return false;
+  }
+}
+
+std::string torch_ltc::dtypeObstacle(ScalarType type) {
+  if (isSupportedDType(type))
+    return "";
+  return c10::isComplexType(type) ? "complex numbers"
+                                  : c10::str("dtype ", c10::toString(type));
+}
+
+void torch_ltc::checkLazyDevice(c10::Device device) {
+  TORCH_CHECK(!device.is_lazy() || device.index() <= 0, "Device '", device,
+              "' doesn't exist: there is one lazy device, 'lazy:0'.");
+}
+
+ArgumentWalk::ArgumentWalk(const OpRecord &record,
+                           c10::ArrayRef<IValue> arguments)
+    : record(record), arguments(arguments) {
+  for (size_t i = 0; i < record.arguments.size(); ++i)
+    visit(record.arguments[i], arguments[i]);
+  promoted = at::native::result_type(typeState);
+  if (!numberTensorWords.empty())
+    setNumberTensorTypes();
+}
+
+void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
+  if (value.isDevice())
+    checkLazyDevice(value.toDevice());
+  if (value.isNone() || spec.kind == ArgumentKind::Ignored)
+    return attributes.none();
+  switch (spec.kind) {
+  case ArgumentKind::Tensor:
+    return visitTensor(spec, value.toTensor());
+  case ArgumentKind::TensorList:
+    return visitTensorList(spec, value);
+  case ArgumentKind::OptionalTensorList:
+    return visitOptionalTensorList(spec, value);
+  case ArgumentKind::Scalar:
+    return visitScalar(spec, value);
+  case ArgumentKind::Number:
+    return visitNumber(spec, value);
+  case ArgumentKind::NumberList:
+    return visitNumberList(spec, value);
+  case ArgumentKind::String:
+    return attributes.string(value.toStringRef());
+  case ArgumentKind::DType: {
+    auto type = ScalarType(value.toInt());
+    if (!isSupportedDType(type))
+      return giveUp(dtypeObstacle(type));
+    attributes.header(Tag::dtype);
+    return attributes.word(int64_t(type));
+  }
+  case ArgumentKind::Ignored:
+    return;
+  }
+}
+
+void ArgumentWalk::addOperand(const at::Tensor &tensor) {
+  if (!isSupportedDType(tensor.scalar_type()))
+    return giveUp(dtypeObstacle(tensor.scalar_type()));
+  hasStridedOperand |= !hasPackedStrides(tensor);
+  operands.push_back(tensorDataOf(tensor)->value());
+}
+
+void ArgumentWalk::visitTensor(const ArgumentSpec &spec,
+                               const at::Tensor &tensor) {
+  if (!tensor.defined())
+    return attributes.none();
+  bool isLazy = tensor.device().is_lazy();
+  if (!isLazy && (tensor.dim() != 0 || !tensor.device().is_cpu()))
+    refuseCpuTensor(spec, tensor);
+  if (!isSupportedDType(tensor.scalar_type())) // some don't promote
+    return giveUp(dtypeObstacle(tensor.scalar_type()));
+  typeState = at::native::update_result_type_state(tensor, typeState);
+  if (!isLazy)
+    return visitNumberTensor(tensor);
+  attributes.operand();
+  addOperand(tensor);
+}
+
+void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
+  ScalarType type = tensor.scalar_type();
+  if (!isSupportedDType(type))
+    return giveUp(dtypeObstacle(type));
+  bool isFloat = c10::isFloatingType(type);
+  // Wrapped numbers take part in promotion with the default dtype.
+  ScalarType own = type;
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number() && isFloat)
+    own = c10::get_default_dtype_as_scalartype();
+  at::Scalar number = tensor.item();
+  scalars.push_back(isFloat ? DynamicScalar::of(number.toDouble())
+                            : DynamicScalar::of(number.toLong()));
+  numberTensorWords.push_back(attributes.words.size());
+  attributes.header(Tag::numberTensor, isFloat, uint8_t(own));
+}
+
+/// A number takes the type in which the op computes; ops without promotion
+/// convert it to their own type.
+void ArgumentWalk::setNumberTensorTypes() {
+  ScalarType type = promoted;
+  switch (record.dtypeRule) {
+  case DTypeRule::selfDType:
+    if (operands.empty())
+      return;
+    type = operands[0].shape().scalar_type();
+    break;
+  case DTypeRule::promote_floatDType:
+    if (c10::isIntegralType(type, /*includeBool=*/true))
+      type = c10::get_default_dtype_as_scalartype();
+    break;
+  case DTypeRule::promoteDType:
+  case DTypeRule::booleanDType:
+  case DTypeRule::div_modeDType:
+    break;
+  default:
+    return; // keeps its own type
+  }
+  for (size_t position : numberTensorWords) {
+    uint64_t header = uint64_t(attributes.words[position]);
+    header = (header & ~uint64_t(0xff00)) | uint64_t(uint8_t(type)) << 8;
+    attributes.words[position] = Word(header);
+  }
+}
+
+void ArgumentWalk::visitTensorList(const ArgumentSpec &spec,
+                                   const IValue &value) {
+  auto tensors = value.toTensorVector();
+  attributes.header(Tag::operandList, uint32_t(tensors.size()));
+  for (const at::Tensor &tensor : tensors) {
+    if (!tensor.defined())
+      return giveUp("an undefined tensor in a list");
+    if (!tensor.device().is_lazy())
+      refuseCpuTensor(spec, tensor);
+    if (!isSupportedDType(tensor.scalar_type()))
+      return giveUp(dtypeObstacle(tensor.scalar_type()));
+    typeState = at::native::update_result_type_state(tensor, typeState);
+    addOperand(tensor);
+  }
+}
+
+void ArgumentWalk::visitOptionalTensorList(const ArgumentSpec &,
+                                           const IValue &value) {
+  auto tensors = value.toOptionalTensorVector();
+  attributes.header(Tag::optionalOperandList, uint32_t(tensors.size()));
+  size_t maskBegin = attributes.words.size();
+  attributes.words.resize(maskBegin + (tensors.size() + 63) / 64, 0);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i] || !tensors[i]->defined())
+      continue;
+    const at::Tensor &tensor = *tensors[i];
+    if (tensor.scalar_type() == ScalarType::Bool ||
+        tensor.scalar_type() == ScalarType::Byte)
+      giveUp("a mask as index: the result's size depends on values");
+    attributes.words[maskBegin + i / 64] |= Word(1ull << (i % 64));
+    // Index tensors may be on the CPU, as with other devices.
+    if (tensor.device().is_lazy())
+      addOperand(tensor);
+    else
+      operands.push_back(TensorData::create(HostData::copyOf(tensor))->value());
+  }
+}
+
+void ArgumentWalk::visitScalar(const ArgumentSpec &spec, const IValue &value) {
+  if (value.isComplexDouble())
+    return giveUp("a complex number");
+  if (value.isUnsigned() && !value.isInt())
+    return giveUp("a number above the largest int64");
+  if (isPromotedNumber(spec.name))
+    typeState =
+        at::native::update_result_type_state(value.toScalar(), typeState);
+  if (value.isBool())
+    return attributes.boolean(value.toBool());
+  bool isDefault =
+      spec.defaultValue && spec.defaultValue->isScalar() &&
+      spec.defaultValue->toScalar().equal(
+          value.isDouble() ? value.toDouble() : double(value.toInt()));
+  // A factor of zero drops its operand, whatever that holds.
+  bool isDropped = spec.name == "beta" && value.toScalar().toDouble() == 0;
+  if (!spec.isDynamicScalar || isDefault || isDropped)
+    return value.isDouble() ? attributes.floating(value.toDouble())
+                            : attributes.integer(value.toInt());
+  if (value.isDouble()) {
+    attributes.header(Tag::dynamicFloat);
+    scalars.push_back(DynamicScalar::of(value.toDouble()));
+  } else {
+    attributes.header(Tag::dynamicInt);
+    scalars.push_back(DynamicScalar::of(value.toInt()));
+  }
+}
+
+void ArgumentWalk::visitNumber(const ArgumentSpec &spec, const IValue &value) {
+  if (value.isBool())
+    attributes.boolean(value.toBool());
+  else if (value.isDouble())
+    attributes.floating(value.toDouble());
+  else if (value.isInt())
+    attributes.integer(spec.isDim ? normalisedDim(spec, value.toInt())
+                                  : value.toInt());
+  else
+    giveUp("argument '" + spec.name + "' of an unknown kind");
+}
+
+void ArgumentWalk::visitNumberList(const ArgumentSpec &spec,
+                                   const IValue &value) {
+  if (value.isIntList()) {
+    auto numbers = value.toIntVector();
+    if (spec.isDim)
+      for (int64_t &dim : numbers)
+        dim = normalisedDim(spec, dim);
+    attributes.integers(numbers);
+  } else if (value.isDoubleList()) {
+    auto numbers = value.toDoubleVector();
+    attributes.header(Tag::floatings, uint32_t(numbers.size()));
+    for (double number : numbers)
+      attributes.word(std::bit_cast<Word>(number));
+  } else if (value.isBoolList()) {
+    auto flags = value.toBoolList();
+    attributes.header(Tag::booleans, uint32_t(flags.size()));
+    for (bool flag : flags)
+      attributes.word(flag);
+  } else if (value.isInt()) { // int[1] given as a number
+    attributes.integers(normalisedDim(spec, value.toInt()));
+  } else {
+    giveUp("argument '" + spec.name + "' with symbolic sizes");
+  }
+}
+
+/// Dims count from the front, so that -1 and 2 are the same program. One that
+/// is out of range stays as it is: torch's own check then words the error.
+int64_t ArgumentWalk::normalisedDim(const ArgumentSpec &spec,
+                                    int64_t dim) const {
+  if (!spec.isDim || dim >= 0 || operands.empty())
+    return dim;
+  // Gradients of views count the dims of what was viewed.
+  int64_t rank = record.shapeRule == ShapeRule::input_sizesShape
+                     ? int64_t(arguments[1].toListRef().size())
+                     : operands[0].shape().dim();
+  bool addsDim = record.shapeRule == ShapeRule::unsqueezeShape ||
+                 record.shapeRule == ShapeRule::stackShape;
+  int64_t range = addsDim ? rank + 1 : std::max<int64_t>(rank, 1);
+  return dim < -range ? dim : dim + range;
+}
+
+void ArgumentWalk::refuseCpuTensor(const ArgumentSpec &spec,
+                                   const at::Tensor &tensor) const {
+  TORCH_CHECK(false,
+              "Expected all tensors to be on the same device, but found at "
+              "least two devices, lazy:0 and ",
+              tensor.device(), "! Argument '", spec.name, "' of ", record.name,
+              " (", tensor.scalar_type(), " ", tensor.sizes(),
+              ") isn't on 'lazy': move it with .to('lazy') first.",
+              opSuffix(record.name));
+}

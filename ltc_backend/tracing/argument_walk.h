@@ -1,0 +1,72 @@
+//===- argument_walk.h - From dispatcher arguments to a node ----*- C++ -*-===//
+//
+// Reads the arguments of one call by the op's record: tensors become operands,
+// everything else words (ir/attributes.h), numbers that change from step to
+// step dynamic scalars.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_TRACING_ARGUMENT_WALK_H
+#define TORCH_LTC_TRACING_ARGUMENT_WALK_H
+
+#include "ir/node.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/native/TypeProperties.h>
+
+#include <string>
+
+namespace torch_ltc {
+
+class ArgumentWalk {
+public:
+  /// Throws for CPU tensors among lazy ones.
+  ArgumentWalk(const OpRecord &record, c10::ArrayRef<c10::IValue> arguments);
+
+  /// Why the call can't be traced ("dtype complex64", ...), "" if it can.
+  const std::string &obstacle() const { return obstacleText; }
+
+  AttributeWriter attributes;
+  c10::SmallVector<torch::lazy::Value, 4> operands;
+  c10::SmallVector<DynamicScalar, 2> scalars;
+  bool hasStridedOperand = false; // one that isn't row-major
+  /// torch's promoted type of all tensors and numbers.
+  c10::ScalarType promoted = c10::ScalarType::Undefined;
+
+private:
+  void visit(const ArgumentSpec &spec, const c10::IValue &value);
+  void visitTensor(const ArgumentSpec &spec, const at::Tensor &tensor);
+  void visitNumberTensor(const at::Tensor &tensor);
+  void visitTensorList(const ArgumentSpec &spec, const c10::IValue &value);
+  void visitOptionalTensorList(const ArgumentSpec &spec,
+                               const c10::IValue &value);
+  void visitScalar(const ArgumentSpec &spec, const c10::IValue &value);
+  void visitNumber(const ArgumentSpec &spec, const c10::IValue &value);
+  void visitNumberList(const ArgumentSpec &spec, const c10::IValue &value);
+  void addOperand(const at::Tensor &tensor);
+  void setNumberTensorTypes();
+  int64_t normalisedDim(const ArgumentSpec &spec, int64_t dim) const;
+  [[noreturn]] void refuseCpuTensor(const ArgumentSpec &spec,
+                                    const at::Tensor &tensor) const;
+  void giveUp(std::string why) {
+    if (obstacleText.empty())
+      obstacleText = std::move(why);
+  }
+
+  const OpRecord &record;
+  c10::ArrayRef<c10::IValue> arguments;
+  at::native::ResultTypeState typeState;
+  c10::SmallVector<size_t, 2> numberTensorWords; // positions of their headers
+  std::string obstacleText;
+};
+
+/// Whether programs can hold tensors of this type.
+bool isSupportedDType(c10::ScalarType type);
+/// Why an op of that type runs eagerly, "" if programs can hold it.
+std::string dtypeObstacle(c10::ScalarType type);
+/// Throws one sentence for a lazy device that doesn't exist.
+void checkLazyDevice(c10::Device device);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_TRACING_ARGUMENT_WALK_H

@@ -1,0 +1,53 @@
+//===- boxed_kernels.h - Registration of many boxed kernels -----*- C++ -*-===//
+
+#ifndef TORCH_LTC_TRACING_BOXED_KERNELS_H
+#define TORCH_LTC_TRACING_BOXED_KERNELS_H
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace torch_ltc {
+
+/// All ops "aten::..." that have a schema. The dispatcher makes its list anew
+/// for whoever asks, so one list goes to all that register.
+using AtenOps = std::vector<c10::OperatorHandle>;
+AtenOps atenOps();
+
+/// Registers a kernel for an op that exists, for as long as the process lives.
+/// torch::Library parses the op's name with TorchScript's lexer, which is most
+/// of what thousands of registrations cost; this one takes the name as it is.
+void registerBoxedKernel(const c10::OperatorName &name, c10::DispatchKey key,
+                         c10::KernelFunction kernel);
+
+/// The op of that name. Throws if there is none.
+c10::OperatorHandle findOp(const c10::OperatorName &name);
+
+/// Registers a `Kernel` around the one that op and key have had so far, which
+/// its constructor takes after `arguments`.
+template <typename Kernel, typename... Arguments>
+void registerAround(const c10::OperatorHandle &op, c10::DispatchKey key,
+                    Arguments &&...arguments) {
+  registerBoxedKernel(
+      op.operator_name(), key,
+      c10::KernelFunction::makeFromBoxedFunctor(
+          std::make_unique<Kernel>(std::forward<Arguments>(arguments)...,
+                                   op.getComputedKernelForDispatchKey(key))));
+}
+
+/// While it lives torch doesn't warn of kernels that take another's place, as
+/// it does of each (2.13).
+class SilentRegistration {
+  struct Silence final : c10::WarningHandler {
+    void process(const c10::Warning &) override {}
+  };
+
+  Silence silence;
+  c10::WarningUtils::WarningHandlerGuard guard{&silence};
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_TRACING_BOXED_KERNELS_H

@@ -1,0 +1,214 @@
+//===- custom_ops.cpp - Ops that others define ----------------------------===//
+//
+// Functionalisation refuses ops outside of aten that write to their arguments
+// or return views of them, and runs the others below itself, where writes
+// through views reach nothing (torch 2.13). In its place, an op's kernel for
+// all devices works on the user's tensors as the user's program does and is
+// traced; one for the CPU alone works on copies, which become the new values.
+//
+// torch.compile asks whether an op has a kernel at Functionalize, and must not
+// hear of these, which do nothing for other devices
+// (python/torch_ltc/custom_ops.py).
+//
+//===----------------------------------------------------------------------===//
+
+#include "tracing/custom_ops.h"
+
+#include "events/op_error.h"
+#include "tracing/writing_call.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+
+#include <list>
+#include <mutex>
+#include <unordered_map>
+
+using namespace torch_ltc;
+using at::Tensor;
+using c10::DispatchKey;
+using c10::IValue;
+using c10::OperatorHandle;
+using c10::OperatorName;
+using torch::jit::Stack;
+
+std::atomic<bool> torch_ltc::hasNewCustomOps = false;
+
+namespace {
+
+template <typename Predicate>
+bool anyTensor(c10::ArrayRef<IValue> values, Predicate predicate) {
+  bool any = false;
+  for (const IValue &value : values)
+    mapTensors(value, [&](const Tensor &tensor) {
+      any = any || (tensor.defined() && predicate(tensor));
+      return tensor;
+    });
+  return any;
+}
+
+/// The first of these keys at which the op's author has given a kernel.
+std::optional<DispatchKey>
+firstKernel(const OperatorHandle &op,
+            std::initializer_list<DispatchKey> inOrder) {
+  for (DispatchKey key : inOrder)
+    if (op.hasKernelForDispatchKey(key))
+      return key;
+  return std::nullopt;
+}
+
+void checkGradients(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
+  if (!at::GradMode::is_enabled() ||
+      op.hasKernelForDispatchKey(DispatchKey::Autograd) ||
+      op.hasKernelForDispatchKey(DispatchKey::AutogradLazy))
+    return;
+  const std::string &name = op.schema().name();
+  TORCH_CHECK(
+      !anyTensor(arguments, [](const Tensor &t) { return t.requires_grad(); }),
+      name,
+      " writes to its arguments and runs eagerly for device 'lazy', where no "
+      "gradients go through it: call it under torch.no_grad(), or give it a "
+      "kernel for all devices (key \"CompositeImplicitAutograd\").",
+      opSuffix(name));
+}
+
+bool hasAliases(const c10::FunctionSchema &schema) {
+  for (const c10::Argument &argument : schema.arguments())
+    if (argument.alias_info())
+      return true;
+  return false;
+}
+
+/// At Functionalize.
+class CustomOp final : public c10::OperatorKernel {
+public:
+  explicit CustomOp(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    bool isAliased = hasAliases(op.schema());
+    if (!anyTensor(arguments, isLazyWrapper) ||
+        (!isAliased && op.hasKernelForDispatchKey(DispatchKey::Lazy)))
+      return previous.callBoxed(op, keys, stack);
+    if (auto key = firstKernel(op, {DispatchKey::Lazy,
+                                    DispatchKey::CompositeExplicitAutograd,
+                                    DispatchKey::CompositeImplicitAutograd}))
+      return op.callBoxedForDispatchKey(*key, *stack);
+    if (!isAliased)
+      return previous.callBoxed(op, keys, stack);
+    const std::string &name = op.schema().name();
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        op.hasComputedKernelForDispatchKey(DispatchKey::CPU), name,
+        " has no kernel for device 'lazy' or 'cpu': give it one with "
+        "register_kernel() or torch.library.impl().",
+        opSuffix(name));
+    checkGradients(op, arguments);
+    at::AutoDispatchBelowAutograd noAutograd;
+    runWritingCall(op, *stack,
+                   "a custom op without a kernel for device 'lazy'");
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+/// The ops that have a kernel of ours, and those that aren't looked at yet.
+struct CustomOps {
+  std::mutex mutex;
+  std::list<OperatorName> defined;
+  std::unordered_map<OperatorName, c10::RegistrationHandleRAII> kernels;
+  /// Kernels of ops that are gone.
+  std::list<c10::RegistrationHandleRAII> left;
+};
+
+CustomOps &customOps() {
+  // Never destroyed: deregistration at exit races with other libraries'.
+  static auto *ops = new CustomOps;
+  return *ops;
+}
+
+/// Hundreds of ops of PyTorch's own without anything for this device.
+bool isOfTorch(const std::string &name) {
+  for (const char *space :
+       {"torch_ltc::", "quantized::", "_quantized::", "mkldnn::", "onednn::",
+        "mkldnn_prepacked::", "sparse::", "xnnpack::", "prepacked::", "c10d::",
+        "_c10d_functional::", "symm_mem::", "inductor::", "profiler::"})
+    if (name.starts_with(space))
+      return true;
+  return false;
+}
+
+/// torch calls it under a lock that registration needs too.
+struct Listener final : c10::OpRegistrationListener {
+  void onOperatorRegistered(const OperatorHandle &op) override {
+    const std::string &name = op.operator_name().name;
+    if (name.starts_with("aten::") ||
+        (!hasAliases(op.schema()) && isOfTorch(name)))
+      return;
+    CustomOps &ops = customOps();
+    std::scoped_lock lock(ops.mutex);
+    ops.defined.push_back(op.operator_name());
+    hasNewCustomOps = true;
+  }
+
+  void onOperatorDeregistered(const OperatorHandle &op) override {
+    CustomOps &ops = customOps();
+    std::scoped_lock lock(ops.mutex);
+    ops.defined.remove(op.operator_name());
+    auto kernel = ops.kernels.find(op.operator_name());
+    if (kernel == ops.kernels.end())
+      return;
+    ops.left.push_back(std::move(kernel->second));
+    ops.kernels.erase(kernel);
+    hasNewCustomOps = true;
+  }
+};
+
+void registerKernel(const OperatorName &name) {
+  constexpr auto key = DispatchKey::Functionalize;
+  auto &dispatcher = c10::Dispatcher::singleton();
+  std::optional<OperatorHandle> op = dispatcher.findSchema(name);
+  if (!op || op->hasKernelForDispatchKey(key))
+    return;
+  c10::RegistrationHandleRAII handle = dispatcher.registerImpl(
+      name, key,
+      c10::KernelFunction::makeFromBoxedFunctor(
+          std::make_unique<CustomOp>(op->getComputedKernelForDispatchKey(key))),
+      std::nullopt, nullptr, "registered by torch_ltc");
+  CustomOps &ops = customOps();
+  std::scoped_lock lock(ops.mutex);
+  ops.kernels.emplace(name, std::move(handle));
+}
+
+} // namespace
+
+void torch_ltc::watchCustomOps() {
+  static auto *handle = new c10::RegistrationHandleRAII(
+      c10::Dispatcher::singleton().addRegistrationListener(
+          std::make_unique<Listener>()));
+  static_cast<void>(handle);
+  registerNewCustomOps();
+}
+
+void torch_ltc::registerNewCustomOps() {
+  CustomOps &ops = customOps();
+  std::list<OperatorName> names;
+  std::list<c10::RegistrationHandleRAII> left;
+  {
+    std::scoped_lock lock(ops.mutex);
+    names.swap(ops.defined);
+    left.swap(ops.left);
+    hasNewCustomOps = false;
+  }
+  left.clear(); // before an op of the same name gets its kernel
+  for (const OperatorName &name : names)
+    registerKernel(name);
+}
+
+bool torch_ltc::isOurKernelAtFunctionalize(const OperatorName &name) {
+  CustomOps &ops = customOps();
+  std::scoped_lock lock(ops.mutex);
+  return ops.kernels.contains(name);
+}

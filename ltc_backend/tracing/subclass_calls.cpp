@@ -1,0 +1,61 @@
+//===- subclass_calls.cpp - Calls inside of __torch_dispatch__ ------------===//
+
+#include "tracing/subclass_calls.h"
+
+#include "graph/torch_dispatch.h"
+#include "tracing/boxed_kernels.h"
+#include "tracing/writing_call.h"
+
+#include <torch/library.h>
+
+using namespace torch_ltc;
+using c10::IValue;
+
+namespace {
+
+/// At Lazy, around a hand-written kernel.
+class SubclassCall final : public c10::OperatorKernel {
+public:
+  explicit SubclassCall(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    if (!isInsideTorchDispatch() || !callWithFunctionalization(op, stack))
+      previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+} // namespace
+
+bool torch_ltc::callWithFunctionalization(const c10::OperatorHandle &op,
+                                          torch::jit::Stack *stack) {
+  bool any = false;
+  for (const IValue &value :
+       torch::jit::last(*stack, op.schema().arguments().size()))
+    mapTensors(value, [&](const at::Tensor &tensor) {
+      any = any || isLazyWrapper(tensor);
+      return tensor;
+    });
+  if (!any)
+    return false;
+  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  keys.excluded_ = keys.excluded_.remove(c10::DispatchKey::Functionalize)
+                       .remove(c10::DispatchKey::PythonTLSSnapshot);
+  c10::impl::ForceDispatchKeyGuard guard(keys);
+  op.callBoxed(*stack);
+  return true;
+}
+
+void torch_ltc::registerSubclassCalls() {
+  SilentRegistration silent;
+  for (const char *name :
+       {"aten::clone", "aten::copy_", "aten::_to_copy", "aten::fill_.Scalar",
+        "aten::zero_", "aten::split.Tensor", "aten::split_with_sizes",
+        "aten::unbind.int", "aten::unsafe_split.Tensor"})
+    registerAround<SubclassCall>(findOp(torch::jit::parseName(name)),
+                                 c10::DispatchKey::Lazy);
+}

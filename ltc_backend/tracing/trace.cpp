@@ -1,0 +1,212 @@
+//===- trace.cpp - One op of the table becomes a node ---------------------===//
+
+#include "tracing/trace.h"
+
+#include "compilation/external_backend.h"
+#include "events/guards.h"
+#include "events/metrics.h"
+#include "events/op_error.h"
+#include "execution/step_executor.h"
+#include "fallback/eager_fallback.h"
+#include "graph/inference_tensors.h"
+#include "graph/live_tensors.h"
+#include "graph/repeated_trace.h"
+#include "ir/op_counters.h"
+#include "shape/infer_shapes.h"
+#include "shape/strides.h"
+#include "tracing/argument_walk.h"
+#include "tracing/custom_ops.h"
+
+using namespace torch_ltc;
+using c10::IValue;
+
+namespace {
+
+std::vector<at::Tensor> runEagerly(const OpRecord &record,
+                                   c10::ArrayRef<IValue> arguments,
+                                   const std::string &reason) {
+  torch::jit::Stack stack(arguments.begin(), arguments.end());
+  runFallback(*record.handle, stack, reason);
+  std::vector<at::Tensor> results;
+  for (const IValue &value : stack)
+    if (value.isTensorList())
+      for (const at::Tensor &tensor : value.toTensorVector())
+        results.push_back(tensor);
+    else
+      results.push_back(value.isNone() ? at::Tensor() : value.toTensor());
+  return results;
+}
+
+std::vector<torch::lazy::Shape> shapesOf(const OpRecord &record,
+                                         c10::ArrayRef<IValue> arguments,
+                                         const ArgumentWalk &walk,
+                                         const AttributeListPtr &attributes) {
+  OpCall call{.record = record, .arguments = arguments};
+  for (const torch::lazy::Value &operand : walk.operands)
+    call.operands.push_back(&operand.shape());
+  call.promoted = walk.promoted;
+  call.attributeHash = attributes->hash;
+  return inferShapes(call);
+}
+
+/// Sizes whose product overflows must not reach the allocator.
+void checkResult(const OpRecord &record, const torch::lazy::Shape &shape) {
+  if (shape.scalar_type() == c10::ScalarType::Undefined)
+    return;
+  int64_t bytes = int64_t(c10::elementSize(shape.scalar_type()));
+  constexpr int64_t addressable = int64_t(1) << 47;
+  for (int64_t size : shape.sizes())
+    TORCH_CHECK(!__builtin_mul_overflow(bytes, size, &bytes) &&
+                    bytes <= addressable,
+                "A tensor of sizes ", shape.sizes(),
+                " doesn't fit into memory.", opSuffix(record.name));
+}
+
+bool isDivision(const std::string &opName) {
+  for (const char *name :
+       {"aten::div.", "aten::floor_divide", "aten::remainder.", "aten::fmod."})
+    if (opName.starts_with(name))
+      return true;
+  return false;
+}
+
+/// A number that integers are divided by; tensors are checked by the program.
+void checkDivisor(const OpRecord &record, c10::ArrayRef<IValue> arguments,
+                  const torch::lazy::Shape &result) {
+  if (!c10::isIntegralType(result.scalar_type(), /*includeBool=*/true) ||
+      !isDivision(record.name) || !c10::multiply_integers(result.sizes()))
+    return;
+  const IValue &divisor = arguments[1];
+  bool isZero = (divisor.isInt() && divisor.toInt() == 0) ||
+                (divisor.isBool() && !divisor.toBool());
+  if (divisor.isTensor() && divisor.toTensor().device().is_cpu())
+    isZero = !divisor.toTensor().item().toBool();
+  TORCH_CHECK(!isZero, "ZeroDivisionError", opSuffix(record.name));
+}
+
+/// Other backends needn't know them.
+bool isIntegerConvolutionForBackend(const OpRecord &record,
+                                    c10::ScalarType dtype) {
+  return record.shapeRule == ShapeRule::convolutionShape &&
+         !c10::isFloatingType(dtype) && selectedBackend();
+}
+
+thread_local const OpRecord *inPlaceRecord = nullptr;
+
+void setGeometries(StrideRule rule, const OpRecord &record,
+                   c10::ArrayRef<IValue> arguments,
+                   const std::vector<at::Tensor> &results) {
+  const c10::FunctionSchema &schema = record.handle->schema();
+  for (const at::Tensor &result : results) {
+    if (!result.defined())
+      continue;
+    if (rule == StrideRule::View) {
+      Geometry geometry =
+          viewGeometry(record.shapeRule, schema, arguments, result.sizes());
+      if (geometry.offset || result.strides() != geometry.strides)
+        setGeometry(result, geometry.strides, geometry.offset);
+      continue;
+    }
+    Strides strides = resultStrides(rule, schema, arguments, result.sizes());
+    if (result.strides() != strides)
+      setGeometry(result, strides);
+  }
+}
+
+} // namespace
+
+std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
+                                           c10::ArrayRef<IValue> arguments) {
+  noteNewCustomOps();
+  ArgumentWalk walk(record, arguments);
+  StrideRule rule = record.strideRule;
+  ModeOfResults mode(record.name, rule == StrideRule::View, arguments);
+  bool isInPlace = std::exchange(inPlaceRecord, nullptr) == &record;
+  if (isInPlace)
+    rule = StrideRule::LikeSelf;
+  if (!walk.obstacle().empty()) {
+    std::vector<at::Tensor> results =
+        runEagerly(record, arguments, walk.obstacle());
+    // Eager knows the strides of all other results.
+    if (rule == StrideRule::View || rule == StrideRule::LikeSelf)
+      setGeometries(rule, record, arguments, results);
+    return results;
+  }
+  TracedCall call{.record = record,
+                  .words = walk.attributes.words,
+                  .operands = walk.operands,
+                  .scalars = walk.scalars,
+                  .promoted = walk.promoted};
+  RepeatedTrace &trace = RepeatedTrace::ofThisThread();
+  torch::lazy::NodePtr node;
+  if (!isIntegerConvolutionForBackend(record, walk.promoted))
+    node = trace.follow(call);
+  bool isReused = node != nullptr;
+  if (!node) {
+    AttributeListPtr attributes = internAttributes(record.id, call.words);
+    std::vector<torch::lazy::Shape> shapes;
+    try {
+      shapes = shapesOf(record, arguments, walk, attributes);
+    } catch (const c10::Error &) {
+      // Either eager refuses them too, in words of its own, or it takes more
+      // than our rules do.
+      if (isForbidden(Forbidden::fallback))
+        throw;
+      return runEagerly(record, arguments,
+                        "arguments of these sizes or dtypes");
+    }
+    for (const torch::lazy::Shape &shape : shapes)
+      if (shape.scalar_type() != c10::ScalarType::Undefined &&
+          !isSupportedDType(shape.scalar_type()))
+        return runEagerly(record, arguments,
+                          dtypeObstacle(shape.scalar_type()));
+    if (isIntegerConvolutionForBackend(record, shapes[0].scalar_type()))
+      return runEagerly(record, arguments, "a convolution of integers");
+    checkDivisor(record, arguments, shapes[0]);
+    for (const torch::lazy::Shape &shape : shapes)
+      checkResult(record, shape);
+    node = trace.append(call, std::move(attributes), std::move(shapes));
+  } else if (!call.scalars.empty()) {
+    checkDivisor(record, arguments, node->shape(0));
+  }
+
+  size_t numResults = node->num_outputs();
+  std::vector<at::Tensor> results(numResults);
+  for (size_t i = 0; i < numResults; ++i)
+    if (node->shapes()[i].scalar_type() != c10::ScalarType::Undefined)
+      results[i] = makeTensor(torch::lazy::Value(node, i));
+  if (isInPlace)
+    static_cast<OpNode &>(*node).markInPlace();
+  if (rule == StrideRule::View ||
+      (walk.hasStridedOperand && rule != StrideRule::Contiguous))
+    setGeometries(rule, record, arguments, results);
+  count(Counter::traced_ops);
+  countTracedOp(record, isReused);
+  StepExecutor::get().noteTracedOp();
+  return results;
+}
+
+void torch_ltc::noteInPlace(const OpRecord &record) {
+  // Others use Meta tensors too.
+  if (c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Functionalize))
+    inPlaceRecord = &record;
+}
+
+void torch_ltc::markInPlace(const at::Tensor &result) {
+  TensorDataPtr data = tensorDataOf(result);
+  torch::lazy::NodePtr node = data ? data->value().node : nullptr;
+  if (node && !asGraphNode(node.get())->isData())
+    static_cast<OpNode &>(*node).markInPlace();
+}
+
+at::Tensor torch_ltc::traceOp(const std::string &name,
+                              std::initializer_list<IValue> arguments) {
+  // The record's defaults complete the list.
+  const OpRecord &record = getOpRecord(name);
+  c10::SmallVector<IValue, 8> all(arguments.begin(), arguments.end());
+  while (all.size() < record.arguments.size()) {
+    const ArgumentSpec &spec = record.arguments[all.size()];
+    all.push_back(spec.defaultValue.value_or(IValue()));
+  }
+  return traceOp(record, all)[0];
+}

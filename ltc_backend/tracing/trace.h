@@ -1,0 +1,35 @@
+//===- trace.h - One op of the table becomes a node -------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_TRACING_TRACE_H
+#define TORCH_LTC_TRACING_TRACE_H
+
+#include "ir/node.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <vector>
+
+namespace torch_ltc {
+
+/// Traces a call of `record` with `arguments` in schema order. Results are
+/// lazy tensors without functional wrappers, undefined where the op leaves
+/// them so. Ops that can't be traced with these arguments run eagerly.
+std::vector<at::Tensor> traceOp(const OpRecord &record,
+                                c10::ArrayRef<c10::IValue> arguments);
+
+/// The same for an op with one result, by name.
+at::Tensor traceOp(const std::string &name,
+                   std::initializer_list<c10::IValue> arguments);
+
+/// Functionalisation is about to call `record` for an in-place op: its result
+/// keeps the strides of the first argument.
+void noteInPlace(const OpRecord &record);
+
+/// `result`, a lazy tensor without wrapper, is about to become the value of the
+/// tensor whose value was its op's first operand.
+void markInPlace(const at::Tensor &result);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_TRACING_TRACE_H

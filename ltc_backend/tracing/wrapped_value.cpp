@@ -1,0 +1,68 @@
+//===- wrapped_value.cpp - Values of functional tensors -------------------===//
+
+#include "tracing/wrapped_value.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+
+namespace functionalization = at::functionalization::impl;
+
+bool torch_ltc::isPlainWrapper(const at::Tensor &tensor) {
+  return tensor.defined() && tensor.device().is_lazy() &&
+         functionalization::isFunctionalTensor(tensor) &&
+         !tensor.is_inference() && !c10::impl::dispatch_mode_enabled();
+}
+
+bool torch_ltc::isPlainOperand(const at::Tensor &tensor, at::ScalarType dtype) {
+  return isPlainWrapper(tensor) && tensor.scalar_type() == dtype &&
+         !tensor._fw_grad(/*level=*/0).defined();
+}
+
+at::Tensor torch_ltc::valueOf(const at::Tensor &tensor) {
+  functionalization::sync(tensor);
+  return functionalization::from_functional_tensor(tensor);
+}
+
+void torch_ltc::setValue(const at::Tensor &tensor, const at::Tensor &value) {
+  functionalization::replace_(tensor, value);
+  functionalization::commit_update(tensor);
+  functionalization::sync(tensor);
+}
+
+void torch_ltc::replaceValue(const at::Tensor &tensor,
+                             const at::Tensor &value) {
+  setValue(tensor, value);
+  tensor.unsafeGetTensorImpl()->bump_version();
+}
+
+torch_ltc::ViewRecords torch_ltc::replaceViewRecords(const at::Tensor &tensor,
+                                                     ViewRecords records) {
+  auto *wrapper = functionalization::unsafeGetFunctionalWrapper(tensor);
+  wrapper->apply_updates();
+  // The wrapper has no way to take records away (torch 2.13).
+  const_cast<ViewRecords &>(wrapper->view_metas()).swap(records);
+  wrapper->regenerate_from_base();
+  return records;
+}
+
+void torch_ltc::leavePythonStorage(const at::Tensor &tensor) {
+  if (!tensor.device().is_lazy() ||
+      !functionalization::isFunctionalTensor(tensor) ||
+      !functionalization::isBaseTensor(tensor))
+    return;
+  const c10::Storage &storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
+  if (storage.use_count() != 2 ||
+      !storage.unsafeGetStorageImpl()->pyobj_slot()->load_pyobj())
+    return;
+  functionalization::sync(tensor);
+  functionalization::unsafeGetFunctionalWrapper(tensor)
+      ->_unsafe_reset_storage();
+}
+
+at::Tensor torch_ltc::wholeMemory(const at::Tensor &view) {
+  auto *wrapper = functionalization::unsafeGetFunctionalWrapper(view);
+  at::Tensor whole(wrapper->shallow_copy_and_detach(
+      c10::VariableVersion(), /*allow_tensor_metadata_change=*/true));
+  replaceViewRecords(whole, {});
+  return whole;
+}

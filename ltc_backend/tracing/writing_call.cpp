@@ -1,0 +1,274 @@
+//===- writing_call.cpp - A call that writes, run eagerly -----------------===//
+
+#include "tracing/writing_call.h"
+
+#include "events/op_error.h"
+#include "fallback/eager_fallback.h"
+#include "graph/live_tensors.h"
+#include "shape/strides.h"
+#include "tracing/trace.h"
+#include "tracing/wrapped_value.h"
+
+#include <ATen/FunctionalStorageImpl.h>
+#include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/Functions.h>
+
+#include <list>
+
+using namespace torch_ltc;
+using at::Tensor;
+using c10::DispatchKey;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace functional = at::functionalization::impl;
+
+namespace {
+
+bool isWritten(const c10::Argument &argument) {
+  return argument.alias_info() && argument.alias_info()->isWrite();
+}
+
+/// Written, or returned as a view.
+bool isAliased(const c10::Argument &argument) {
+  return argument.alias_info() != nullptr;
+}
+
+c10::StorageImpl *storageOf(const Tensor &wrapper) {
+  return wrapper.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+}
+
+/// Of a tensor that is written to all the memory is copied, so that arguments
+/// share on the CPU what they share here, and have their strides.
+class WritingCall {
+public:
+  WritingCall(const OperatorHandle &op, Stack &stack)
+      : op(op), stack(stack),
+        begin(stack.size() - op.schema().arguments().size()) {}
+
+  void run(const std::string &reason) {
+    unwrapArguments();
+    runFallback(op, stack, reason,
+                [this](const OperatorHandle &, Stack &) { runOnCpu(); });
+    for (const Memory &memory : memories)
+      setValue(memory.whole, memory.value);
+    // One that is resized must be alone with its memory.
+    memories.clear();
+    for (const Place &place : places)
+      finish(place);
+    wrapResults();
+  }
+
+private:
+  /// What an argument that is written to and others are parts of.
+  struct Memory {
+    explicit Memory(const Tensor &wrapper)
+        : whole(wholeMemory(wrapper)), storage(storageOf(wrapper)),
+          // Another tensor may have the same value inside.
+          value(traceOp("aten::clone", {valueOf(whole)})) {}
+
+    Tensor whole;
+    c10::StorageImpl *storage;
+    Tensor value;
+  };
+
+  /// An argument there, the `visit`th tensor in the list of arguments.
+  struct Place {
+    size_t visit;
+    Tensor wrapper;
+    const Memory *memory;
+    bool isWritten;
+    Tensor onCpu;
+  };
+
+  /// A result, the `visit`th, that is an argument or, if `onCpu` is defined, a
+  /// view of one.
+  struct Returned {
+    size_t visit;
+    Tensor wrapper;
+    Tensor onCpu;
+  };
+
+  const Memory *memoryOf(const Tensor &wrapper) const {
+    for (const Memory &memory : memories)
+      if (memory.storage == storageOf(wrapper))
+        return &memory;
+    return nullptr;
+  }
+
+  void unwrapArguments() {
+    const auto &arguments = op.schema().arguments();
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (isAliased(arguments[i]))
+        mapTensors(stack[begin + i], [&](const Tensor &tensor) {
+          if (isLazyWrapper(tensor) && !memoryOf(tensor))
+            memories.emplace_back(tensor);
+          return tensor;
+        });
+    size_t visit = 0;
+    for (size_t i = 0; i < arguments.size(); ++i)
+      stack[begin + i] =
+          mapTensors(stack[begin + i], [&](const Tensor &tensor) {
+            size_t here = visit++;
+            if (!isLazyWrapper(tensor))
+              return tensor;
+            const Memory *memory = memoryOf(tensor);
+            if (!memory)
+              return valueOf(tensor);
+            places.push_back(
+                {here, tensor, memory, isWritten(arguments[i]), Tensor()});
+            return memory->value;
+          });
+  }
+
+  /// The part of the memory's copy that the argument is.
+  Tensor partOf(const Tensor &copy, const Place &place) const {
+    const Tensor &whole = place.memory->whole, &wrapper = place.wrapper;
+    bool isWhole = wrapper.sizes() == whole.sizes() &&
+                   wrapper.strides() == whole.strides();
+    if (!whole.is_non_overlapping_and_dense() || !wrapper.has_storage()) {
+      TORCH_CHECK(isWhole, op.schema().name(),
+                  " would write to a view of a tensor that has gaps between "
+                  "its elements: call it on a clone() of the view.",
+                  opSuffix(op.schema().name()));
+      return copy;
+    }
+    int64_t offset = wrapper.sym_storage_offset().expect_int() -
+                     whole.sym_storage_offset().expect_int();
+    return at::empty({0}, copy.options().dtype(wrapper.scalar_type()))
+        .set_(copy.storage(), offset, wrapper.sizes(), wrapper.strides());
+  }
+
+  void runOnCpu() {
+    size_t visit = 0;
+    auto place = places.begin();
+    for (size_t i = begin; i < stack.size(); ++i)
+      stack[i] = mapTensors(stack[i], [&](const Tensor &tensor) {
+        if (place == places.end() || place->visit != visit++)
+          return tensor;
+        place->onCpu = partOf(tensor, *place);
+        return (place++)->onCpu;
+      });
+    op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), &stack);
+    visit = 0;
+    for (size_t i = begin; i < stack.size(); ++i)
+      stack[i] = mapTensors(stack[i], [&](const Tensor &result) {
+        return separate(result, visit++);
+      });
+  }
+
+  /// An argument that the op returns isn't a new tensor, nor is a view of one.
+  Tensor separate(const Tensor &result, size_t visit) {
+    for (const Place &place : places) {
+      if (place.onCpu.is_same(result)) {
+        returned.push_back({visit, place.wrapper, Tensor()});
+        return Tensor();
+      }
+      if (!result.defined() || !result.has_storage() ||
+          !result.storage().is_alias_of(place.onCpu.storage()))
+        continue;
+      if (result.scalar_type() != place.wrapper.scalar_type())
+        return result.clone();
+      returned.push_back({visit, place.wrapper, result});
+      return Tensor();
+    }
+    return result;
+  }
+
+  /// What is to the user's tensor as the result is to its copy.
+  static Tensor viewFor(const Returned &view) {
+    if (!view.onCpu.defined())
+      return view.wrapper;
+    int64_t begin = wholeMemory(view.wrapper).sym_storage_offset().expect_int();
+    return view.wrapper.as_strided(view.onCpu.sizes(), view.onCpu.strides(),
+                                   begin + view.onCpu.storage_offset());
+  }
+
+  void finish(const Place &place) const {
+    if (!place.isWritten)
+      return;
+    if (place.onCpu.sizes() != place.wrapper.sizes()) { // a resized `out=`
+      Tensor value = makeTensor(HostData::copyOf(place.onCpu));
+      setGeometry(value, place.onCpu.strides());
+      writeResult(place.wrapper, std::move(value));
+    }
+    if (!op.hasKernelForDispatchKey(DispatchKey::ADInplaceOrView) &&
+        !place.wrapper.is_inference())
+      place.wrapper.unsafeGetTensorImpl()->bump_version();
+  }
+
+  void wrapResults() {
+    size_t visit = 0;
+    auto argument = returned.begin();
+    for (size_t i = begin; i < stack.size(); ++i)
+      stack[i] = mapTensors(stack[i], [&](const Tensor &result) {
+        if (argument != returned.end() && argument->visit == visit++)
+          return viewFor(*argument++);
+        bool isInside = result.defined() && result.device().is_lazy();
+        return isInside ? functional::to_functional_tensor(result) : result;
+      });
+  }
+
+  const OperatorHandle &op;
+  Stack &stack;
+  size_t begin;
+  std::list<Memory> memories;
+  std::list<Place> places;
+  std::list<Returned> returned;
+};
+
+/// Gives `tensor` the sizes and strides of `value`, within its memory if others
+/// see that.
+void resizeFor(const Tensor &tensor, const Tensor &value) {
+  leavePythonStorage(tensor);
+  bool isBase = functional::isBaseTensor(tensor);
+  if (isBase && tensor.storage().use_count() == 1)
+    return; // becomes the value as it is
+  int64_t offset = tensor.sym_storage_offset().expect_int(), end = offset;
+  for (int64_t dim = 0; dim < value.dim() && value.numel(); ++dim)
+    end += (value.size(dim) - 1) * value.stride(dim);
+  auto *memory = static_cast<at::functionalization::FunctionalStorageImpl *>(
+      storageOf(tensor));
+  if (!value.numel() || end < memory->base().numel()) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    tensor.as_strided_(value.sizes(), value.strides(), offset);
+    return;
+  }
+  TORCH_CHECK(isBase, "A view of sizes ", tensor.sizes(),
+              " would be resized to ", value.sizes(),
+              ", beyond the memory that it is a part of, which tensors on "
+              "device 'lazy' can't be: pass a tensor that isn't a view.",
+              opSuffix("aten::resize_"));
+  functional::unsafeGetFunctionalWrapper(tensor)->maybe_replace_storage(value);
+}
+
+} // namespace
+
+bool torch_ltc::isLazyWrapper(const Tensor &tensor) {
+  return tensor.defined() && tensor.device().is_lazy() &&
+         functional::isFunctionalTensor(tensor) &&
+         !functional::from_functional_tensor(tensor).key_set().has(
+             DispatchKey::Python);
+}
+
+void torch_ltc::runWritingCall(const OperatorHandle &op, Stack &stack,
+                               const std::string &reason) {
+  WritingCall(op, stack).run(reason);
+}
+
+void torch_ltc::writeResult(const Tensor &tensor, Tensor value) {
+  if (value.scalar_type() != tensor.scalar_type())
+    value = traceOp("aten::_to_copy",
+                    {value, IValue(int64_t(tensor.scalar_type()))});
+  if (value.sizes() != tensor.sizes())
+    resizeFor(tensor, value);
+  if (value.sizes() == tensor.sizes() &&
+      (value.strides() != tensor.strides() ||
+       value.storage_offset() != tensor.sym_storage_offset().expect_int())) {
+    value = withValueOf(value);
+    setGeometry(value, tensor.strides(),
+                tensor.sym_storage_offset().expect_int());
+  }
+  setValue(tensor, value);
+}

@@ -1,0 +1,53 @@
+//===- writing_call.h - A call that writes, run eagerly ---------*- C++ -*-===//
+
+#ifndef TORCH_LTC_TRACING_WRITING_CALL_H
+#define TORCH_LTC_TRACING_WRITING_CALL_H
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <string>
+
+namespace torch_ltc {
+
+/// `value` with each of its tensors exchanged.
+template <typename Function>
+c10::IValue mapTensors(const c10::IValue &value, Function function) {
+  if (value.isTensor())
+    return function(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor &tensor : value.toTensorVector())
+      list.push_back(function(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const std::optional<at::Tensor> &tensor :
+         value.toOptionalTensorVector())
+      list.push_back(tensor ? std::optional(function(*tensor)) : std::nullopt);
+    return list;
+  }
+  return value;
+}
+
+/// Whether it is a functional wrapper around a lazy tensor, and not around what
+/// torch.compile traces with.
+bool isLazyWrapper(const at::Tensor &tensor);
+
+/// Runs the op's CPU kernel on copies of its arguments, which have the user's
+/// strides and share memory as the user's do, and writes what it wrote into the
+/// arguments. Replaces the arguments in `stack`, tensors as the user holds
+/// them, by the results.
+void runWritingCall(const c10::OperatorHandle &op, torch::jit::Stack &stack,
+                    const std::string &reason);
+
+/// `value`, a lazy tensor without wrapper, is what `tensor`, as the user holds
+/// it, has from now on: in its dtype, and with its strides unless the sizes
+/// differ. Then it is resized.
+void writeResult(const at::Tensor &tensor, at::Tensor value);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_TRACING_WRITING_CALL_H
