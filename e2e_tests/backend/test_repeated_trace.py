@@ -133,6 +133,21 @@ def test_a_step_that_differs_in_the_middle_replays_what_comes_before() -> None:
         torch.testing.assert_close(result.cpu(), wanted)
 
 
+def test_a_loop_that_settles_is_replayed_after_many_different_steps() -> None:
+    """Most of the different ones weren't remembered, which takes time."""
+
+    def step(size: int) -> None:
+        x = torch.ones(size, device="lazy")
+        for _ in range(5):
+            x = (x * x).tanh()
+        x.sum().item()
+
+    for size in range(40):
+        step(size + 1)
+    counts = [counted(lambda: step(7)) for _ in range(12)]
+    assert [c.replayed_ops for c in counts[-3:]] == [c.traced_ops for c in counts[-3:]]
+
+
 def test_changed_numbers_are_replayed() -> None:
     x = torch.randn(4).to("lazy")
     for number in range(5):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 import torch_ltc
@@ -228,3 +230,61 @@ def test_views_and_writes_through_them(tier: str) -> None:
     with torch_ltc.config(tier=tier):
         for got, wanted in zip(program("lazy"), program("cpu"), strict=True):
             torch.testing.assert_close(got.cpu(), wanted)
+
+
+#: Steps of one program, as many as the argument says; prints what the process loaded.
+FEW_STEPS = """
+    import torch, torch_ltc
+    weight = torch.ones(64, 64, device="lazy")
+    for _ in range({steps}):
+        weight = (weight @ weight).tanh()
+        weight.sum().item()
+    if {compiled}:
+        torch_ltc.wait_for_compilations()
+    found = torch_ltc.metrics()["program_disk_hits"]
+    print("libltc_runtime" in open("/proc/self/maps").read(), found)
+"""
+
+
+def test_what_is_not_compiled_loads_no_compiler_and_no_runtime(tmp_path: Path) -> None:
+    """They take more memory than small programs do. A program that another process
+    has compiled is found by its entry's name."""
+    environment = {"TORCH_LTC_TIER": "auto", "TORCH_LTC_CACHE_DIR": str(tmp_path)}
+
+    def run(steps: int, compiled: bool) -> list[str]:
+        program = FEW_STEPS.format(steps=steps, compiled=compiled)
+        return run_python(program, **environment).stdout.split()
+
+    assert run(2, compiled=False) == ["False", "0"]
+    assert run(2, compiled=True)[0] == "True"
+    loaded, found = run(2, compiled=False)
+    assert loaded == "True"
+    assert int(found) > 0
+
+
+def test_programs_of_changing_sizes_take_bounded_memory() -> None:
+    program = """
+        import torch
+
+        def resident() -> float:
+            pages = int(open("/proc/self/statm").read().split()[1])
+            return pages * 4096 / 1e6
+
+        def step(size: int) -> None:
+            x = torch.ones(size, device="lazy", requires_grad=True)
+            y = x
+            for _ in range(100):
+                y = (y * x).tanh() + x
+            y.sum().backward()
+            x.grad.sum().item()
+
+        for size in range(150):
+            step(size + 1)
+        before = resident()
+        for size in range(150, 450):
+            step(size + 1)
+        print(resident() - before)
+    """
+    result = run_python(program, TORCH_LTC_TIER="auto", OMP_NUM_THREADS="1")
+    # 300 programs of a thousand ops each.
+    assert float(result.stdout) < 40

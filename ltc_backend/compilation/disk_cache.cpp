@@ -10,8 +10,11 @@
 #include "programs/shared_library.h"
 
 #include <atomic>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 
 using namespace torch_ltc;
 
@@ -94,6 +97,23 @@ void countRejected() {
   open.countedRejected = rejected;
 }
 
+/// Beginnings of the names of a directory's programs; none if it can't be read.
+using EntryNames = std::unordered_set<std::string>;
+
+const std::string programPrefix = "program-";
+
+EntryNames entryNames(const std::string &directory) {
+  EntryNames names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end;
+       !error && entry != end; entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    if (name.starts_with(programPrefix))
+      names.insert(name.substr(0, programPrefix.size() + 16));
+  }
+  return names;
+}
+
 /// Everything besides the graph that decides what is compiled.
 std::string programKey(const Hash128 &hash) {
   return hash.text() + ";" + cacheKeyOptions() + ltcCacheSalt() + ";" +
@@ -130,6 +150,19 @@ std::optional<std::string> torch_ltc::lookupProgram(const Hash128 &hash) {
   std::string bytes(value.data, value.size);
   ltcBytesDestroy(value);
   return bytes;
+}
+
+bool torch_ltc::mayHaveProgram(const Hash128 &hash) {
+  if (isOpen.load())
+    return true;
+  static std::mutex mutex;
+  static auto *directories = new std::map<std::string, EntryNames>;
+  std::string directory = configuredDirectory();
+  std::lock_guard<std::mutex> lock(mutex);
+  auto [place, isNew] = directories->try_emplace(directory);
+  if (isNew)
+    place->second = entryNames(directory);
+  return place->second.contains(programPrefix + hash.text().substr(0, 16));
 }
 
 void torch_ltc::storeProgram(const Hash128 &hash, const char *bytes,

@@ -15,6 +15,10 @@ namespace torch_ltc {
 
 /// The serialised executable stored for a program, if there is one.
 std::optional<std::string> lookupProgram(const Hash128 &hash);
+/// Whether an entry for the graph was there when the process first asked, whose
+/// name says so: the runtime isn't loaded for programs that were never
+/// compiled. `lookupProgram` finds what other processes stored since.
+bool mayHaveProgram(const Hash128 &hash);
 void storeProgram(const Hash128 &hash, const char *bytes, size_t size);
 
 /// For the compiler: kernels in the same store.

@@ -201,7 +201,11 @@ ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
       CompileEvent compiled = event;
       ProgramPtr program;
       try {
-        program = compileNew(graph, hash, /*dumpFolder=*/"", compiled);
+        // Another process may have compiled it meanwhile.
+        if (config().cache.get())
+          program = loadFromDisk(graph, hash, compiled);
+        if (!program)
+          program = compileNew(graph, hash, /*dumpFolder=*/"", compiled);
       } catch (const std::exception &error) {
         if (areCompilationsCancelled())
           return;
@@ -290,7 +294,8 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
       if (!dumpFolder.empty())
         event.dumpDirectory = findDump(dumpFolder, graph->name);
       if (config().cache.get() &&
-          (dumpFolder.empty() || !event.dumpDirectory.empty()))
+          (dumpFolder.empty() || !event.dumpDirectory.empty()) &&
+          (!mayCompileLater() || mayHaveProgram(hash)))
         program = loadFromDisk(graph, hash, event);
       if (!program && mayCompileLater()) {
         program = makePlaceholder(graph, hash, location, event);

@@ -25,6 +25,7 @@ constexpr size_t maxOps = 30000;
 constexpr size_t maxStarts = 16;
 constexpr size_t maxContinuations = 8;
 constexpr size_t maxGraphs = 2;
+constexpr int64_t maxDivergedInTurn = 8;
 
 /// Of all threads.
 uint64_t nextTraceNumber() {
@@ -184,7 +185,15 @@ NodePtr RepeatedTrace::follow(const TracedCall &call) {
     ++numFollowed;
     return op->takeOver(call);
   }
+  if (numAppended == 0 && !leavesBranch())
+    state = State::Lost;
   return nullptr;
+}
+
+/// Whether a trace that differs is remembered from there on.
+bool RepeatedTrace::leavesBranch() const {
+  return numDivergedInTurn < maxDivergedInTurn ||
+         numDivergedInTurn % maxDivergedInTurn == 0;
 }
 
 NodePtr RepeatedTrace::append(const TracedCall &call,
@@ -251,6 +260,10 @@ void RepeatedTrace::remember(const Graph &graph, c10::ArrayRef<Output> roots) {
 void RepeatedTrace::endTrace() {
   if (numFollowed)
     count(Counter::replayed_ops, numFollowed);
+  if (numAppended || state == State::Lost)
+    ++numDivergedInTurn;
+  else if (numFollowed)
+    numDivergedInTurn = 0;
   numFollowed = numAppended = 0;
   traceNumber = nextTraceNumber();
   last = nullptr;
@@ -275,5 +288,6 @@ void RepeatedTrace::forget() {
     drop(op);
   starts.clear();
   last = nullptr;
+  numDivergedInTurn = 0;
   state = State::Lost;
 }

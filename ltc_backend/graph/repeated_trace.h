@@ -13,7 +13,9 @@
 // numbers and data are the new ones. If at the end of the step the whole trace
 // was followed and the results are the same, so is the graph: it isn't walked
 // again. The first op that differs begins a new branch, and all that follows is
-// traced in full.
+// traced in full. Where no trace repeats, as sizes change with every step,
+// most of them leave no branch: remembering takes as long as the rest of
+// tracing.
 //
 // The tree owns the nodes' memory, not their life: a node that nothing refers
 // to any more lets go of its operands at that moment, as one that isn't
@@ -80,6 +82,7 @@ private:
   enum class State { Start, Following, Lost };
   std::vector<RecordedOp *> &continuations();
   bool begin();
+  bool leavesBranch() const;
   /// Whether the node was made or taken over in this trace, by this thread.
   bool holds(const GraphNode *node) const;
   void drop(RecordedOp *branch);
@@ -90,6 +93,7 @@ private:
   std::vector<RecordedOp *> starts;
   uint64_t traceNumber;
   int64_t numFollowed = 0, numAppended = 0; // in this trace
+  int64_t numDivergedInTurn = 0;            // traces that differed from all
   size_t numOps = 0;                        // in the tree
 };
 

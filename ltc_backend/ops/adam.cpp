@@ -12,9 +12,11 @@
 #include "tracing/trace.h"
 #include "tracing/wrapped_value.h"
 
+#include <ATen/ScalarOps.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcdiv.h>
 #include <ATen/ops/addcmul.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/lerp.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sqrt.h>
@@ -31,19 +33,40 @@ using c10::IValue;
 namespace {
 
 /// What the node computes, for devices that run it eagerly. torch's formula
-/// (_multi_tensor_adam in torch/optim/adam.py).
+/// (_multi_tensor_adam in torch/optim/adam.py). The results' memory is no
+/// operand's.
+std::tuple<Tensor &, Tensor &, Tensor &>
+adamUpdateOut(const Tensor &self, const Tensor &grad, const Tensor &expAvg,
+              const Tensor &expAvgSq, const at::Scalar &lerpWeight,
+              const at::Scalar &beta2, const at::Scalar &value,
+              const at::Scalar &bias2Root, const at::Scalar &eps,
+              const at::Scalar &negativeStepSize, const at::Scalar &decay,
+              Tensor &newSelf, Tensor &newAvg, Tensor &newSq) {
+  at::lerp_out(newAvg, expAvg, grad, lerpWeight);
+  at::mul_out(newSq, expAvgSq, at::native::wrapped_scalar_tensor(beta2));
+  newSq.addcmul_(grad, grad, value);
+  Tensor denominator = at::sqrt(newSq).div_(bias2Root).add_(eps);
+  if (decay.equal(1)) {
+    at::addcdiv_out(newSelf, self, newAvg, denominator, negativeStepSize);
+  } else {
+    at::mul_out(newSelf, self, at::native::wrapped_scalar_tensor(decay));
+    newSelf.addcdiv_(newAvg, denominator, negativeStepSize);
+  }
+  return {newSelf, newAvg, newSq};
+}
+
 std::tuple<Tensor, Tensor, Tensor>
 adamUpdate(const Tensor &self, const Tensor &grad, const Tensor &expAvg,
            const Tensor &expAvgSq, const at::Scalar &lerpWeight,
            const at::Scalar &beta2, const at::Scalar &value,
            const at::Scalar &bias2Root, const at::Scalar &eps,
            const at::Scalar &negativeStepSize, const at::Scalar &decay) {
-  Tensor newAvg = at::lerp(expAvg, grad, lerpWeight);
-  Tensor newSq = at::addcmul(at::mul(expAvgSq, beta2), grad, grad, value);
-  Tensor denominator = at::add(at::div(at::sqrt(newSq), bias2Root), eps);
-  return {
-      at::addcdiv(at::mul(self, decay), newAvg, denominator, negativeStepSize),
-      newAvg, newSq};
+  Tensor newSelf = at::empty_like(self), newAvg = at::empty_like(expAvg),
+         newSq = at::empty_like(expAvgSq);
+  adamUpdateOut(self, grad, expAvg, expAvgSq, lerpWeight, beta2, value,
+                bias2Root, eps, negativeStepSize, decay, newSelf, newAvg,
+                newSq);
+  return {newSelf, newAvg, newSq};
 }
 
 TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
@@ -55,6 +78,14 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
   library.impl("adam_update",
                torch::dispatch(DispatchKey::CompositeExplicitAutograd,
                                TORCH_FN(adamUpdate)));
+  library.def(
+      "adam_update.out(Tensor self, Tensor grad, Tensor exp_avg, Tensor "
+      "exp_avg_sq, *, Scalar lerp_weight, Scalar beta2, Scalar value, Scalar "
+      "bias2_root, Scalar eps, Scalar negative_step_size, Scalar decay=1, "
+      "Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), "
+      "Tensor(b!), Tensor(c!))");
+  library.impl("adam_update.out",
+               torch::dispatch(DispatchKey::CPU, TORCH_FN(adamUpdateOut)));
 }
 
 bool isCpuCount(const Tensor &step) {

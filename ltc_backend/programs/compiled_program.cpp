@@ -154,7 +154,8 @@ void raiseAsEager(const GraphSnapshotPtr &graph,
                   const RunConditions &conditions, const std::string &cause) {
   try {
     WorkerStateGuard state;
-    InterpretedProgram(graph).evaluate(parameters, scalars, conditions);
+    InterpretedProgram(graph).evaluate(parameters, scalars, /*outputs=*/{},
+                                       conditions);
   } catch (const RunError &error) {
     throw RunError(std::string(error.what()) + ". " + cause,
                    /*parametersIntact=*/true, error.kind);

@@ -9,8 +9,12 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/stack.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <mutex>
 #include <string_view>
+#include <unordered_map>
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -153,6 +157,49 @@ std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
   return handle;
 }
 
+/// What `find`, which looks names up, says of an op; asked once for each.
+class OncePerOp {
+public:
+  using Answer = std::optional<c10::OperatorHandle>;
+
+  explicit OncePerOp(Answer (*find)(const OpRecord &)) : find(find) {}
+
+  const Answer &operator()(const OpRecord &record) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto [place, isNew] = known.try_emplace(&record);
+    if (isNew)
+      place->second = find(record);
+    return place->second;
+  }
+
+private:
+  Answer (*find)(const OpRecord &);
+  std::mutex mutex;
+  std::unordered_map<const OpRecord *, Answer> known;
+};
+
+/// The overload that takes memory for its results behind the same arguments, if
+/// it has a CPU kernel that isn't composed of the functional one and a copy.
+std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
+  const c10::FunctionSchema &schema = record.handle->schema();
+  size_t numArguments = schema.arguments().size();
+  for (const std::string &overload :
+       {std::string("out"), schema.overload_name() + "_out"}) {
+    auto found =
+        c10::Dispatcher::singleton().findSchema({schema.name(), overload});
+    if (!found || !found->hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
+        found->schema().arguments().size() != numArguments + record.numResults)
+      continue;
+    bool isSame = true;
+    for (size_t i = 0; i < numArguments; ++i)
+      isSame = isSame && *schema.arguments()[i].type() ==
+                             *found->schema().arguments()[i].type();
+    if (isSame)
+      return found;
+  }
+  return std::nullopt;
+}
+
 /// Whether the op reads its operand's memory and not its elements.
 bool readsMemory(const OpRecord &record) {
   return record.name.starts_with("aten::as_strided");
@@ -194,8 +241,12 @@ RunError errorOf(const SnapshotNode &node, LocationId location,
 PreparedCall::PreparedCall(const GraphSnapshot &graph, size_t position)
     : op(*graph.nodes[position].record->handle) {
   const SnapshotNode &node = graph.nodes[position];
-  if (auto substitute = substituteFor(*node.record))
-    op = *substitute;
+  static OncePerOp substitute(substituteFor);
+  static OncePerOp outOverload(findOutOp);
+  if (const auto &other = substitute(*node.record))
+    op = *other;
+  else
+    outOp = outOverload(*node.record);
   readsMemory = ::readsMemory(*node.record);
   wantsContiguous = ::wantsContiguous(*node.record);
   ArgumentBuilder constants(graph, node, {}, {});
@@ -220,19 +271,63 @@ InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
   std::vector<bool> isNeeded(graph->nodes.size(), false);
   for (ResultRef result : graph->results)
     isNeeded[result.position] = true;
-  calls.resize(graph->nodes.size());
+  findOutputsOfNodes();
+  // From the last node to the first one.
+  endOfLastUsed.resize(graph->nodes.size());
   for (size_t i = graph->nodes.size(); i-- > 0;) {
     const SnapshotNode &node = graph->nodes[i];
-    if (!node.record)
-      continue;
-    calls[i] = std::make_unique<PreparedCall>(*graph, i);
     for (uint32_t k = 0; k < node.numOperands; ++k) {
       uint32_t operand = graph->operands[node.firstOperand + k].position;
       if (!isNeeded[operand])
-        calls[i]->lastUses.push_back(operand);
+        lastUsed.push_back(operand);
       isNeeded[operand] = true;
     }
+    endOfLastUsed[i] = uint32_t(lastUsed.size());
   }
+}
+
+void InterpretedProgram::findOutputsOfNodes() {
+  constexpr size_t none = SIZE_MAX;
+  for (size_t i = 0; i < graph->results.size(); ++i) {
+    ResultRef result = graph->results[i];
+    if (!graph->nodes[result.position].record)
+      continue;
+    std::vector<size_t> &numbers = outputsOfNodes[result.position];
+    numbers.resize(graph->nodes[result.position].shapes.size(), none);
+    numbers[result.index] = i;
+  }
+  std::erase_if(outputsOfNodes, [&](const auto &entry) {
+    return std::ranges::count(entry.second, none) != 0;
+  });
+}
+
+std::vector<at::Tensor>
+InterpretedProgram::outputsOf(size_t position,
+                              c10::ArrayRef<void *> outputs) const {
+  std::vector<at::Tensor> tensors;
+  auto found = outputsOfNodes.find(position);
+  if (outputs.empty() || found == outputsOfNodes.end())
+    return tensors;
+  for (size_t i = 0; i < found->second.size(); ++i) {
+    const torch::lazy::Shape &shape = graph->nodes[position].shapes[i];
+    tensors.push_back(at::from_blob(outputs[found->second[i]], shape.sizes(),
+                                    optionsOf(shape)));
+  }
+  return tensors;
+}
+
+c10::ArrayRef<uint32_t> InterpretedProgram::lastUses(size_t position) const {
+  uint32_t begin =
+      position + 1 < endOfLastUsed.size() ? endOfLastUsed[position + 1] : 0;
+  return c10::ArrayRef<uint32_t>(lastUsed).slice(
+      begin, endOfLastUsed[position] - begin);
+}
+
+void InterpretedProgram::prepareCalls() const {
+  calls.resize(graph->nodes.size());
+  for (size_t i = 0; i < calls.size(); ++i)
+    if (graph->nodes[i].record)
+      calls[i] = std::make_unique<PreparedCall>(*graph, i);
 }
 
 std::vector<at::Tensor>
@@ -276,12 +371,12 @@ std::vector<std::vector<at::Tensor>> torch_ltc::interpretGraph(
   return values;
 }
 
-void InterpretedProgram::call(size_t position,
+void InterpretedProgram::call(size_t position, const PreparedCall &prepared,
                               std::vector<std::vector<at::Tensor>> &values,
                               c10::ArrayRef<DynamicScalar> scalars,
+                              c10::ArrayRef<void *> outputs,
                               LocationId location) const {
   const SnapshotNode &node = graph->nodes[position];
-  const PreparedCall &prepared = *calls[position];
   if (prepared.readsMemory) {
     ResultRef operand = graph->operands[node.firstOperand];
     at::Tensor &value = values[operand.position][operand.index];
@@ -293,34 +388,44 @@ void InterpretedProgram::call(size_t position,
     stack[index] = builder.build(attribute, node.record->arguments[index]);
   if (prepared.wantsContiguous)
     makeContiguous(stack);
+  const c10::OperatorHandle *op = &prepared.op;
+  if (prepared.outOp) {
+    std::vector<at::Tensor> memory = outputsOf(position, outputs);
+    if (!memory.empty())
+      op = &*prepared.outOp;
+    std::ranges::move(memory, std::back_inserter(stack));
+  }
   try {
-    prepared.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                &stack);
+    op->redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   } catch (const c10::Error &error) {
     throw errorOf(node, location, error);
   }
   for (const IValue &value : stack)
     appendResults(value, values[position]);
   stack.clear();
-  for (uint32_t unused : prepared.lastUses)
+  for (uint32_t unused : lastUses(position))
     values[unused].clear();
 }
 
-std::vector<std::vector<at::Tensor>>
-InterpretedProgram::evaluate(c10::ArrayRef<void *> parameters,
-                             c10::ArrayRef<DynamicScalar> scalars,
-                             const RunConditions &conditions) const {
+std::vector<std::vector<at::Tensor>> InterpretedProgram::evaluate(
+    c10::ArrayRef<void *> parameters, c10::ArrayRef<DynamicScalar> scalars,
+    c10::ArrayRef<void *> outputs, const RunConditions &conditions) const {
   // torch's setting is per thread, and steps have a thread of their own.
   if (at::get_num_threads() != conditions.threads)
     at::set_num_threads(conditions.threads);
   at::AutoDispatchBelowAutograd noAutograd;
+  const bool isFirst = !wasRun.exchange(true);
+  if (!isFirst)
+    std::call_once(areCallsPrepared, [this] { prepareCalls(); });
   std::vector<std::vector<at::Tensor>> values(graph->nodes.size());
   for (size_t i = 0; i < graph->nodes.size(); ++i) {
     const SnapshotNode &node = graph->nodes[i];
-    if (node.record)
-      call(i, values, scalars,
-           conditions.locations.empty() ? node.location
-                                        : conditions.locations[i]);
+    LocationId location =
+        conditions.locations.empty() ? node.location : conditions.locations[i];
+    if (node.record && isFirst)
+      call(i, PreparedCall(*graph, i), values, scalars, outputs, location);
+    else if (node.record)
+      call(i, *calls[i], values, scalars, outputs, location);
     else
       values[i].push_back(at::from_blob(parameters[node.parameter],
                                         node.shapes[0].sizes(),
@@ -336,20 +441,24 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
   auto begin = std::chrono::steady_clock::now();
   WorkerStateGuard state;
   std::vector<std::vector<at::Tensor>> values =
-      evaluate(parameters, scalars, conditions);
+      evaluate(parameters, scalars, outputPointers, conditions);
   at::AutoDispatchBelowAutograd noAutograd;
   for (size_t i = 0; i < graph->results.size(); ++i) {
     ResultRef ref = graph->results[i];
     const torch::lazy::Shape &shape = graph->shape(ref);
     const at::Tensor &value = values[ref.position][ref.index];
+    const bool isInPlace =
+        value.numel() != 0 && value.const_data_ptr() == outputPointers[i];
+    if (isInPlace && value.is_contiguous())
+      continue; // its kernel wrote there
     at::Tensor output =
         at::from_blob(outputPointers[i], shape.sizes(), optionsOf(shape));
     // Statistics that an op's CPU kernel leaves empty although its Meta kernel
     // gives them a size (batch norm in evaluation).
     if (value.numel() == 0)
       output.zero_();
-    else
-      output.copy_(value);
+    else // a kernel may have chosen another order of its elements there
+      output.copy_(isInPlace ? value.clone() : value);
   }
   secondsRun.fetch_add(
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)

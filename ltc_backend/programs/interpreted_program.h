@@ -15,6 +15,9 @@
 #include <ATen/core/stack.h>
 
 #include <atomic>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
 
 namespace torch_ltc {
 
@@ -23,11 +26,11 @@ struct PreparedCall {
   PreparedCall(const GraphSnapshot &graph, size_t position);
 
   c10::OperatorHandle op;
+  /// The same op with an argument `out` for each result, if it has a kernel.
+  std::optional<c10::OperatorHandle> outOp;
   torch::jit::Stack arguments;
   /// Tensors and dynamic scalars, by the argument's index.
   std::vector<std::pair<uint32_t, Attribute>> varying;
-  /// Nodes whose values nobody reads afterwards.
-  std::vector<uint32_t> lastUses;
   bool readsMemory = false;
   /// The kernel takes contiguous operands for granted: in eager PyTorch what
   /// calls it makes them so.
@@ -42,10 +45,11 @@ public:
            const RunConditions &conditions) override;
   bool mayRunInCaller() const override { return true; }
 
-  /// The values of the graph's results, by node.
+  /// The values of the graph's results, by node; in `outputs` where the op's
+  /// kernel writes there.
   std::vector<std::vector<at::Tensor>>
   evaluate(c10::ArrayRef<void *> parameters,
-           c10::ArrayRef<DynamicScalar> scalars,
+           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
            const RunConditions &conditions) const;
 
 protected:
@@ -53,10 +57,29 @@ protected:
   double seconds() const { return secondsRun.load(); }
 
 private:
-  void call(size_t position, std::vector<std::vector<at::Tensor>> &values,
-            c10::ArrayRef<DynamicScalar> scalars, LocationId location) const;
+  void call(size_t position, const PreparedCall &prepared,
+            std::vector<std::vector<at::Tensor>> &values,
+            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+            LocationId location) const;
+  /// Memory for all of the node's results; empty unless each is an output.
+  std::vector<at::Tensor> outputsOf(size_t position,
+                                    c10::ArrayRef<void *> outputs) const;
+  void prepareCalls() const;
+  void findOutputsOfNodes();
+  /// Nodes whose values nobody reads after this one.
+  c10::ArrayRef<uint32_t> lastUses(size_t position) const;
+
   GraphSnapshotPtr graph;
-  std::vector<std::unique_ptr<PreparedCall>> calls; // null: data
+  /// By node: the graph's results that its first and following ones are; none
+  /// if one of them isn't.
+  std::unordered_map<size_t, std::vector<size_t>> outputsOfNodes;
+  /// By node: the end of its part of `lastUsed`.
+  std::vector<uint32_t> lastUsed, endOfLastUsed;
+  /// Made for the second run: most programs of a loop whose sizes change are
+  /// run once, and are kept.
+  mutable std::vector<std::unique_ptr<PreparedCall>> calls; // null: data
+  mutable std::once_flag areCallsPrepared;
+  mutable std::atomic<bool> wasRun{false};
   std::atomic<double> secondsRun{0};
 };
 

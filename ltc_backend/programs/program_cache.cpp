@@ -15,6 +15,9 @@ using namespace torch_ltc;
 
 namespace {
 
+/// Of all programs that aren't compiled yet; an op takes half a kilobyte.
+constexpr size_t maxPlaceholderOps = 50000;
+
 struct Entry {
   Hash128 hash;
   ProgramPtr program;
@@ -43,9 +46,27 @@ struct Cache {
     entries.push_front({hash, std::move(program)});
     byHash[hash] = entries.begin();
     size_t limit = size_t(std::max<int64_t>(1, config().program_memory.get()));
-    while (entries.size() > limit) {
-      byHash.erase(entries.back().hash);
-      entries.pop_back();
+    while (entries.size() > limit)
+      drop(std::prev(entries.end()));
+    dropPlaceholders();
+  }
+
+  void drop(std::list<Entry>::iterator entry) {
+    byHash.erase(entry->hash);
+    entries.erase(entry);
+  }
+
+  /// Those used least recently, where a loop's sizes change with each step.
+  void dropPlaceholders() {
+    size_t numOps = 0;
+    for (auto entry = entries.begin(); entry != entries.end();) {
+      auto next = std::next(entry);
+      if (entry->program->isPlaceholder()) {
+        numOps += entry->program->numOps;
+        if (numOps > maxPlaceholderOps && entry != entries.begin())
+          drop(entry);
+      }
+      entry = next;
     }
   }
 };

@@ -30,8 +30,11 @@ std::string torch_ltc::runtime::cacheFileName(LtcCacheKind kind,
   std::string identity = (salt + llvm::StringRef("\0", 1) + key).str();
   llvm::XXH128_hash_t hash =
       llvm::xxh3_128bits(llvm::arrayRefFromStringRef(identity));
-  return llvm::formatv("{0}-{1:x-16}{2:x-16}.ltc", kindName(kind), hash.high64,
-                       hash.low64);
+  llvm::StringRef tag = kind == LTC_CACHE_PROGRAM
+                            ? key.take_front(16).take_while(llvm::isHexDigit)
+                            : llvm::StringRef();
+  return llvm::formatv("{0}-{1}{2}{3:x-16}{4:x-16}.ltc", kindName(kind), tag,
+                       tag.empty() ? "" : "-", hash.high64, hash.low64);
 }
 
 std::string torch_ltc::runtime::encodeCacheEntry(LtcCacheKind kind,

@@ -27,7 +27,9 @@
 namespace torch_ltc::runtime {
 
 /// File name of an entry. It depends on the salt, so that versions and CPUs
-/// that share a directory don't overwrite each other's entries.
+/// that share a directory don't overwrite each other's entries. A program's
+/// repeats the key's first 16 characters, as far as they are hexadecimal
+/// digits: who has the key sees that there is no entry without this library.
 std::string cacheFileName(LtcCacheKind kind, llvm::StringRef salt,
                           llvm::StringRef key);
 
