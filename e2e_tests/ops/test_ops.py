@@ -61,6 +61,17 @@ def run(row: Row, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize(("row", "dtype"), _cases())
 def test_op(row: Row, dtype: torch.dtype) -> None:
+    compare(row, dtype)
+
+
+@pytest.mark.parametrize(("row", "dtype"), _cases())
+def test_op_by_op(row: Row, dtype: torch.dtype) -> None:
+    """The tier that runs new programs."""
+    with torch_ltc.config(tier="interpret"):
+        compare(row, dtype)
+
+
+def compare(row: Row, dtype: torch.dtype) -> None:
     expected = run(row, dtype, "cpu")
     torch_ltc.reset_metrics()
     with counting() as counts:

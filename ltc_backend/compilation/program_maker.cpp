@@ -267,7 +267,8 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   event.program = graph->name;
   event.step = step;
   event.location = shortText(location);
-  GraphSnapshotPtr nearest = nearestKeptGraph(*graph);
+  NodeSignatures signatures = signaturesOf(*graph);
+  GraphSnapshotPtr nearest = nearestKeptGraph(signatures);
   event.reason = nearest ? firstDifference(*nearest, *graph) : "first program";
   event.ops = int64_t(graph->numOps);
   event.parameters = int64_t(graph->parameters.size());
@@ -324,7 +325,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   if (!program->isPlaceholder())
     explainCompilation(event);
   addCompileEvent(event);
-  keepProgram({graph, program});
+  keepProgram({graph, program, std::move(signatures)});
   noteCompilerUse();
   return program;
 }

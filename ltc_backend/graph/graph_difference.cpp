@@ -2,6 +2,7 @@
 
 #include "graph/graph_difference.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 using namespace torch_ltc;
@@ -58,12 +59,24 @@ std::string describeOps(const GraphSnapshot &previous,
 
 } // namespace
 
-size_t torch_ltc::numSharedNodes(const GraphSnapshot &previous,
-                                 const GraphSnapshot &next) {
-  Signatures others = countSignatures(previous);
+NodeSignatures torch_ltc::signaturesOf(const GraphSnapshot &graph) {
+  NodeSignatures result;
+  result.reserve(graph.nodes.size());
+  for (const SnapshotNode &node : graph.nodes)
+    result.push_back(signature(node).low);
+  std::ranges::sort(result);
+  return result;
+}
+
+size_t torch_ltc::numShared(const NodeSignatures &a, const NodeSignatures &b) {
   size_t shared = 0;
-  for (const SnapshotNode &node : next.nodes)
-    shared += --others[signature(node)] >= 0;
+  for (auto left = a.begin(), right = b.begin();
+       left != a.end() && right != b.end();) {
+    shared += *left == *right;
+    const bool isLess = *left < *right, isGreater = *right < *left;
+    left += !isGreater;
+    right += !isLess;
+  }
   return shared;
 }
 

@@ -7,9 +7,14 @@
 
 namespace torch_ltc {
 
-/// How many nodes of `next` have a node of the same op, arguments, sizes and
-/// dtypes in `previous`, wherever it stands.
-size_t numSharedNodes(const GraphSnapshot &previous, const GraphSnapshot &next);
+/// A number for each node that says its op, arguments, sizes and dtypes;
+/// sorted.
+using NodeSignatures = std::vector<uint64_t>;
+NodeSignatures signaturesOf(const GraphSnapshot &graph);
+
+/// How many nodes of one graph have a counterpart in the other one, wherever it
+/// stands.
+size_t numShared(const NodeSignatures &a, const NodeSignatures &b);
 
 /// One sentence: the first op of `next` that `previous` doesn't have, with the
 /// op of the same name that `next` doesn't have any more; else what is

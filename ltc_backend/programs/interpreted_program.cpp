@@ -181,6 +181,10 @@ private:
 /// The overload that takes memory for its results behind the same arguments, if
 /// it has a CPU kernel that isn't composed of the functional one and a copy.
 std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
+  // Kernels of other families use the memory for intermediate values, too, and
+  // resize it: losses write all elements before they reduce them.
+  if (record.family != Family::elementwise && record.family != Family::linear)
+    return std::nullopt;
   const c10::FunctionSchema &schema = record.handle->schema();
   size_t numArguments = schema.arguments().size();
   for (const std::string &overload :

@@ -3,7 +3,6 @@
 #include "programs/program_cache.h"
 
 #include "config/config.h"
-#include "graph/graph_difference.h"
 #include "memory/blocking.h"
 
 #include <algorithm>
@@ -148,16 +147,12 @@ KeptProgram torch_ltc::keptProgram(const std::string &name) {
               "are kept.");
 }
 
-GraphSnapshotPtr torch_ltc::nearestKeptGraph(const GraphSnapshot &graph) {
-  std::deque<KeptProgram> kept;
-  {
-    std::lock_guard<std::mutex> lock(cache().mutex);
-    kept = cache().kept;
-  }
+GraphSnapshotPtr torch_ltc::nearestKeptGraph(const NodeSignatures &signatures) {
   GraphSnapshotPtr nearest;
   size_t best = 0;
-  for (const KeptProgram &program : kept) {
-    size_t shared = numSharedNodes(*program.graph, graph);
+  std::lock_guard<std::mutex> lock(cache().mutex);
+  for (const KeptProgram &program : cache().kept) {
+    size_t shared = numShared(program.signatures, signatures);
     if (shared >= best) { // of equals the newest
       best = shared;
       nearest = program.graph;

@@ -3,6 +3,7 @@
 #ifndef TORCH_LTC_PROGRAMS_PROGRAM_CACHE_H
 #define TORCH_LTC_PROGRAMS_PROGRAM_CACHE_H
 
+#include "graph/graph_difference.h"
 #include "programs/program.h"
 
 #include <functional>
@@ -32,12 +33,13 @@ void clearPrograms();
 struct KeptProgram {
   GraphSnapshotPtr graph;
   ProgramPtr program;
+  NodeSignatures signatures; // of the graph
 };
 void keepProgram(KeptProgram program);
 /// Throws with a sentence if the program isn't kept.
 KeptProgram keptProgram(const std::string &name);
-/// The kept graph that resembles `graph` most, null if there is none.
-GraphSnapshotPtr nearestKeptGraph(const GraphSnapshot &graph);
+/// The kept graph that shares most nodes with a graph, null if there is none.
+GraphSnapshotPtr nearestKeptGraph(const NodeSignatures &signatures);
 
 } // namespace torch_ltc
 
