@@ -109,6 +109,7 @@ bool isTraceableComposite(const std::string &name) {
       "aten::trace_backward",
       "aten::rand",
       "aten::randn",
+      "aten::empty_permuted",
       "aten::_version",
       "aten::requires_grad_",
       "aten::zeros",
@@ -298,8 +299,9 @@ void registerRemaining() {
   registerAsStridedKernels(*kernels);
   registerCtcLoss(*kernels);
   registerReinterpretingViews();
-  registerTraced();
   const AtenOps ops = atenOps();
+  registerSubclassCalls(ops); // the kernels of the others look themselves
+  registerTraced();
   for (const OperatorHandle &op : ops)
     registerOther(op);
 
@@ -328,7 +330,6 @@ void registerRemaining() {
   registerViewInverses();
   registerMathBits();
   registerResizeToFormat();
-  registerSubclassCalls();
   registerCollectives();
   watchCustomOps();
 }
