@@ -22,6 +22,7 @@
 
 #include "compilation/external_backend.h"
 #include "distributed/registration.h"
+#include "eager_semantics/other_devices.h"
 #include "eager_semantics/registration.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
@@ -321,6 +322,7 @@ void registerRemaining() {
   registerSparseFallbacks(ops);
   registerSharedFallbacks(ops);
   registerOutKernels(ops);
+  registerOtherDevices(ops);
   registerInPlaceKernels(ops);
   registerOverlapChecks();
   registerShapesInPlace();
