@@ -30,30 +30,25 @@ def _numbers(device, *sizes, dtype=torch.float32, offset=0):
     return whole.abs().to(dtype).to(device)
 
 
+def _reduced(x, reduction, group, is_async):
+    """What becomes of `x`, or the error's text."""
+    try:
+        _wait([dist.all_reduce(x, reduction, group, is_async)])
+    except RuntimeError as error:
+        return str(error)
+    return x
+
+
 def _all_reduce(device, group, is_async):
     for dtype, name in itertools.product(DTYPES, REDUCTIONS):
         x = _numbers(device, 3, 2, dtype=dtype)
-        try:
-            work = dist.all_reduce(x, getattr(dist.ReduceOp, name), group, is_async)
-            if is_async:
-                work.wait()
-        except RuntimeError as error:
-            yield str(error)
-            continue
-        yield x
+        yield _reduced(x, getattr(dist.ReduceOp, name), group, is_async)
 
 
 def _of_dtypes_that_are_not_sent(device, group, is_async):
     for dtype in (torch.int16, torch.complex64):
         x = _numbers(device, 3, dtype=dtype)
-        try:
-            work = dist.all_reduce(x, group=group, async_op=is_async)
-            if is_async:
-                work.wait()
-        except RuntimeError as error:
-            yield str(error)
-            continue
-        yield x
+        yield _reduced(x, dist.ReduceOp.SUM, group, is_async)
 
 
 def _views(device, group, is_async):

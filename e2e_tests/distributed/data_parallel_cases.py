@@ -160,3 +160,85 @@ def count_programs(rank: int) -> None:
         assert counts["executions"] == counts["program_memory_hits"] == 4, options
         assert not torch_ltc.fallbacks(), options
         assert not sync_names(), (options, sync_names())
+
+
+def _synchronised(momentum: float | None = 0.1, **options) -> nn.Module:
+    layers = [
+        nn.Linear(6, 16, bias=False),
+        nn.BatchNorm1d(16, momentum=momentum, **options),
+        nn.ReLU(),
+        nn.Linear(16, 3),
+    ]
+    return nn.Sequential(*layers)
+
+
+def _images(**options) -> nn.Module:
+    first = nn.Conv2d(1, 4, 2, bias=False)
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 2, 3)), first, nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(8, 3)
+    )  # fmt: skip
+
+
+#: The same as one process with the batches of all ranks, each rank's of its own size.
+SYNCHRONISED = {
+    "plain": _synchronised,
+    "average of all batches": lambda: _synchronised(momentum=None),
+    "without parameters": lambda: _synchronised(affine=False),
+    "without statistics": lambda: _synchronised(track_running_stats=False),
+    "images": _images,
+}
+
+
+def _parts(x: torch.Tensor) -> list[torch.Tensor]:
+    """Of each rank; that of the last is empty if there are more than two."""
+    ranks = dist.get_world_size()
+    empty = [0] if ranks > 2 else []
+    sizes = [2 + rank for rank in range(ranks - 1 - len(empty))]
+    return list(x.split([*sizes, len(x) - sum(sizes), *empty]))
+
+
+def compare_synchronised(rank: int, tier: str) -> None:
+    import torch_ltc
+    from counting import sync_names
+
+    torch_ltc.config.tier = tier
+    for name, make in SYNCHRONISED.items():
+        torch.manual_seed(1)
+        whole = make()
+        ours = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(whole).to("lazy"))
+        ours = DistributedDataParallel(ours, forward_sync_buffers=False)
+        optimizers = [
+            torch.optim.SGD(model.parameters(), lr=0.1) for model in (whole, ours)
+        ]
+        for step in range(4):
+            if step == 2:  # buckets are made anew before
+                torch_ltc.reset_metrics()
+            x, weights = torch.randn(12, 6), torch.randn(12, 3)
+            x.requires_grad_()
+            part = _parts(x.detach())[rank].to("lazy").requires_grad_()
+            # DistributedDataParallel averages; the whole batch's loss is a sum.
+            (whole(x) * weights).sum().backward()
+            ranks = dist.get_world_size()
+            loss = (ours(part) * _parts(weights)[rank].to("lazy")).sum() * ranks
+            loss.backward()
+            gradient = _parts(x.grad)[rank] * ranks
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
+        assert not torch_ltc.fallbacks(), (name, torch_ltc.fallbacks())
+        assert not sync_names(), (name, sync_names())
+        pairs = [(part.grad, gradient)]
+        states = ours.module.state_dict(), whole.state_dict()
+        pairs += zip(*(state.values() for state in states), strict=True)
+        for model in (whole, ours):
+            model.eval()
+        with torch.no_grad():
+            pairs.append((ours(x.to("lazy")), whole(x)))
+        for i, (result, expected) in enumerate(pairs):
+            torch.testing.assert_close(
+                result.cpu(),
+                expected,
+                rtol=1e-4,
+                atol=1e-5,
+                msg=lambda text, name=name, i=i: f"{name}, {i}: {text}",
+            )

@@ -4,6 +4,7 @@ devices. Run by each rank of test_parallel.py."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
@@ -22,20 +23,20 @@ from torch.distributed.tensor.parallel import (
 from torch.nn.parallel import DistributedDataParallel
 
 
-def _perceptron(device: str) -> nn.Module:
+def perceptron(device: str) -> nn.Module:
     torch.manual_seed(1)
     layers = nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 4)
     return nn.Sequential(*layers).to(device)
 
 
-def _batch(device: str):
+def batch(device: str):
     generator = torch.Generator().manual_seed(dist.get_rank())
     x = torch.randn(4, 8, generator=generator)
     y = torch.randint(4, (4,), generator=generator)
     return x.to(device), y.to(device)
 
 
-def _step(model: nn.Module, optimizer, x, y):
+def step(model: nn.Module, optimizer, x, y):
     optimizer.zero_grad()
     loss = nn.functional.cross_entropy(model(x), y)
     loss.backward()
@@ -93,19 +94,19 @@ def compiled(device: str):
 
 
 def sharded_optimizer(device: str):
-    model = DistributedDataParallel(_perceptron(device))
+    model = DistributedDataParallel(perceptron(device))
     optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01)
     for _ in range(3):
-        yield _step(model, optimizer, *_batch(device))
+        yield step(model, optimizer, *batch(device))
     yield from model.parameters()
 
 
 def uneven_inputs(device: str):
-    model = DistributedDataParallel(_perceptron(device))
+    model = DistributedDataParallel(perceptron(device))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     with model.join():
         for _ in range(2 + dist.get_rank()):
-            _step(model, optimizer, *_batch(device))
+            step(model, optimizer, *batch(device))
     yield from model.parameters()
 
 
@@ -150,7 +151,7 @@ def tensor_parallel(device: str):
     torch.manual_seed(3)  # the same batch on each rank
     x, y = torch.randn(4, 8).to(device), torch.randint(4, (4,)).to(device)
     for _ in range(3):
-        yield _step(model, optimizer, x, y)
+        yield step(model, optimizer, x, y)
     for parameter in model.parameters():
         yield parameter.full_tensor()
 
@@ -167,27 +168,26 @@ CASES = [
     pipeline,
 ]
 
+#: Eager rounds to bfloat16 after each op, a kernel once.
+ROUNDED = {"mixed_precision": 3e-2}
 
-def compare(rank: int, tier: str) -> None:
+
+def compare(rank: int, tier: str, cases: list[Callable] = CASES) -> None:
     import torch_ltc
 
     torch_ltc.config.tier = tier
     warnings.simplefilter("ignore")
-    for case in CASES:
+    for case in cases:
         expected = [result.detach() for result in case("cpu")]
         torch_ltc.reset_metrics()
         ours = [result.detach() for result in case("lazy")]
-        # FSDP's own ops have kernels for the CPU only.
-        fallbacks = {row["op"] for row in torch_ltc.fallbacks()}
-        if case is tensor_parallel:
-            # An in-place update of a DTensor's part isn't functionalised.
-            fallbacks.discard("aten::add_.Tensor")
-        assert not fallbacks, (case.__name__, torch_ltc.fallbacks())
+        assert not torch_ltc.fallbacks(), (case.__name__, torch_ltc.fallbacks())
+        rounded = ROUNDED.get(case.__name__, 0)
         for i, (result, eager) in enumerate(zip(ours, expected, strict=True)):
             torch.testing.assert_close(
                 result.cpu(),
                 eager,
-                rtol=1e-5,
-                atol=1e-6,
+                rtol=1e-5 + rounded,
+                atol=1e-6 + rounded,
                 msg=lambda text, i=i, case=case: f"{case.__name__}, {i}: {text}",
             )

@@ -4,7 +4,11 @@ one program, and gradients are reduced without a cut."""
 from __future__ import annotations
 
 import pytest
-from distributed.data_parallel_cases import compare, count_programs
+from distributed.data_parallel_cases import (
+    compare,
+    compare_synchronised,
+    count_programs,
+)
 from distributed.launching import run_ranks
 
 
@@ -15,3 +19,8 @@ def test_training(ranks, tier):
 
 def test_a_step_is_one_program():
     run_ranks(count_programs, 2)
+
+
+@pytest.mark.parametrize("ranks, tier", [(2, "compile"), (4, "interpret")])
+def test_synchronised_batch_norm(ranks, tier):
+    run_ranks(compare_synchronised, ranks, tier)

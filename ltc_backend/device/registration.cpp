@@ -22,6 +22,7 @@
 
 #include "compilation/external_backend.h"
 #include "distributed/registration.h"
+#include "eager_semantics/other_devices.h"
 #include "eager_semantics/registration.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
@@ -109,6 +110,7 @@ bool isTraceableComposite(const std::string &name) {
       "aten::trace_backward",
       "aten::rand",
       "aten::randn",
+      "aten::empty_permuted",
       "aten::_version",
       "aten::requires_grad_",
       "aten::zeros",
@@ -298,8 +300,9 @@ void registerRemaining() {
   registerAsStridedKernels(*kernels);
   registerCtcLoss(*kernels);
   registerReinterpretingViews();
-  registerTraced();
   const AtenOps ops = atenOps();
+  registerSubclassCalls(ops); // the kernels of the others look themselves
+  registerTraced();
   for (const OperatorHandle &op : ops)
     registerOther(op);
 
@@ -319,6 +322,7 @@ void registerRemaining() {
   registerSparseFallbacks(ops);
   registerSharedFallbacks(ops);
   registerOutKernels(ops);
+  registerOtherDevices(ops);
   registerInPlaceKernels(ops);
   registerOverlapChecks();
   registerShapesInPlace();
@@ -328,7 +332,6 @@ void registerRemaining() {
   registerViewInverses();
   registerMathBits();
   registerResizeToFormat();
-  registerSubclassCalls();
   registerCollectives();
   watchCustomOps();
 }

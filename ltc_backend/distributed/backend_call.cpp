@@ -34,19 +34,30 @@ struct Operands {
     return tensor.view({backend.getSize(), -1}).unbind();
   }
   bool isRoot(int64_t root) const { return backend.getRank() == root; }
+  /// The list of parts that the root gives, which the others don't have.
+  std::vector<Tensors> partsAtRoot(int64_t root, const Tensor &tensor) const {
+    if (!isRoot(root))
+      return {};
+    return {parts(tensor)};
+  }
 };
 
-WorkPtr allReduce(const Operands &o) {
-  c10d::AllreduceOptions options;
+/// Options of a backend's call, of which all have a timeout.
+template <typename Options> Options optionsOf(const Operands &o) {
+  Options options;
   options.timeout = o.timeout();
+  return options;
+}
+
+WorkPtr allReduce(const Operands &o) {
+  auto options = optionsOf<c10d::AllreduceOptions>(o);
   options.reduceOp = o.reduction();
   Tensors tensors = {o.output.copy_(o.input)};
   return o.backend.allreduce(tensors, options);
 }
 
 WorkPtr reduce(const Operands &o) {
-  c10d::ReduceOptions options;
-  options.timeout = o.timeout();
+  auto options = optionsOf<c10d::ReduceOptions>(o);
   options.reduceOp = o.reduction();
   options.rootRank = o.numbers[2];
   Tensors tensors = {o.output.copy_(o.input)};
@@ -54,8 +65,7 @@ WorkPtr reduce(const Operands &o) {
 }
 
 WorkPtr broadcast(const Operands &o) {
-  c10d::BroadcastOptions options;
-  options.timeout = o.timeout();
+  auto options = optionsOf<c10d::BroadcastOptions>(o);
   options.rootRank = o.numbers[1];
   Tensors tensors = {o.isRoot(options.rootRank) ? o.output.copy_(o.input)
                                                 : o.output};
@@ -63,46 +73,37 @@ WorkPtr broadcast(const Operands &o) {
 }
 
 WorkPtr allGather(const Operands &o) {
-  c10d::AllgatherOptions options;
-  options.timeout = o.timeout();
+  auto options = optionsOf<c10d::AllgatherOptions>(o);
   Tensors inputs = {o.input};
   std::vector<Tensors> outputs = {o.parts(o.output)};
   return o.backend.allgather(outputs, inputs, options);
 }
 
 WorkPtr gather(const Operands &o) {
-  c10d::GatherOptions options;
-  options.timeout = o.timeout();
+  auto options = optionsOf<c10d::GatherOptions>(o);
   options.rootRank = o.numbers[1];
   Tensors inputs = {o.input};
-  std::vector<Tensors> outputs;
-  if (o.isRoot(options.rootRank))
-    outputs.push_back(o.parts(o.output));
+  auto outputs = o.partsAtRoot(options.rootRank, o.output);
   return o.backend.gather(outputs, inputs, options);
 }
 
 WorkPtr scatter(const Operands &o) {
-  c10d::ScatterOptions options;
-  options.timeout = o.timeout();
+  auto options = optionsOf<c10d::ScatterOptions>(o);
   options.rootRank = o.numbers[1];
   Tensors outputs = {o.output};
-  std::vector<Tensors> inputs;
-  if (o.isRoot(options.rootRank))
-    inputs.push_back(o.parts(o.input));
+  auto inputs = o.partsAtRoot(options.rootRank, o.input);
   return o.backend.scatter(outputs, inputs, options);
 }
 
 WorkPtr reduceScatter(const Operands &o) {
-  c10d::ReduceScatterOptions options;
-  options.timeout = o.timeout();
+  auto options = optionsOf<c10d::ReduceScatterOptions>(o);
   options.reduceOp = o.reduction();
   Tensor output = o.output, input = o.input;
   return o.backend._reduce_scatter_base(output, input, options);
 }
 
 WorkPtr allToAll(const Operands &o) {
-  c10d::AllToAllOptions options;
-  options.timeout = o.timeout();
+  auto options = optionsOf<c10d::AllToAllOptions>(o);
   size_t ranks = size_t(o.backend.getSize());
   std::vector<int64_t> outputSplits = o.numbers.slice(1, ranks).vec();
   std::vector<int64_t> inputSplits = o.numbers.slice(1 + ranks, ranks).vec();

@@ -50,6 +50,22 @@ at::Tensor batchNorm(const at::Tensor &input,
       input, weight, bias, mean, variance, true, momentum, eps));
 }
 
+/// The same op called by itself.
+void nativeBatchNorm(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
+  constexpr size_t numArguments = 8, kMean = 3, kVariance = 4, kTraining = 5;
+  auto arguments = torch::jit::last(*stack, numArguments);
+  auto isDefined = [&](size_t i) {
+    return arguments[i].isTensor() && arguments[i].toTensor().defined();
+  };
+  if (!arguments[kTraining].toBool() || !isDefined(kMean) ||
+      !isDefined(kVariance))
+    return op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
+  static const c10::OperatorHandle legit =
+      c10::Dispatcher::singleton().findSchemaOrThrow(
+          "aten::_native_batch_norm_legit", "");
+  legit.callBoxed(stack);
+}
+
 void copyOut(at::Tensor &out, const at::Tensor &result) {
   if (out.sizes() != result.sizes())
     out.resize_(result.sizes());
@@ -262,6 +278,8 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
   library.impl("batch_norm", TORCH_FN(batchNorm));
   library.impl("group_norm", TORCH_FN(groupNorm));
   library.impl("_native_batch_norm_legit.out", TORCH_FN(batchNormOut));
+  library.impl("native_batch_norm",
+               torch::CppFunction::makeFromBoxedFunction<&nativeBatchNorm>());
   library.impl("polygamma_", TORCH_FN(polygammaInPlace));
   registerStorageViews(library);
   for (auto [out, functional] :

@@ -50,17 +50,17 @@ public:
     size_t numArguments = op.schema().arguments().size();
     auto arguments = torch::jit::last(*stack, numArguments);
     auto inputs = arguments.slice(0, numArguments - numOuts);
-    auto outs = arguments.slice(numArguments - numOuts);
-    for (const IValue &out : outs)
-      if (!out.isTensor() || !isLazyWrapper(out.toTensor())) {
-        if (out.isTensor())
-          checkWrittenDevice(out.toTensor(), inputs, op.schema().name());
+    Stack written(arguments.end() - numOuts, arguments.end());
+    std::vector<Tensor> outs = tensorsOf(written);
+    for (const Tensor &out : outs)
+      if (!isLazyWrapper(out)) {
+        checkWrittenDevice(out, inputs, op.schema().name());
         return previous.callBoxed(op, keys, stack);
       }
     if (!functional)
       return runWritingCall(op, *stack, "a constructor with out=");
     if (record && record->family == Family::elementwise)
-      checkOverlaps(outs[0].toTensor(), inputs);
+      checkOverlaps(outs[0], inputs);
     std::vector<Tensor> results;
     try {
       results = call(inputs);
@@ -73,16 +73,26 @@ public:
       results.clear(); // not to be computed
       return runWritingCall(op, *stack, reason);
     }
-    Stack written(outs.begin(), outs.end());
-    for (size_t i = 0; i < numOuts; ++i) {
-      writeResult(written[i].toTensor(), std::move(results[i]));
-    }
+    for (size_t i = 0; i < outs.size(); ++i)
+      writeResult(outs[i], std::move(results[i]));
     torch::jit::drop(*stack, numArguments);
     if (!op.schema().returns().empty())
       stack->insert(stack->end(), written.begin(), written.end());
   }
 
 private:
+  /// The elements of `values`, which are tensors or one list of them.
+  static std::vector<Tensor> tensorsOf(const Stack &values) {
+    std::vector<Tensor> tensors;
+    for (const IValue &value : values)
+      if (value.isTensorList())
+        for (const Tensor &tensor : value.toTensorVector())
+          tensors.push_back(tensor);
+      else
+        tensors.push_back(value.toTensor());
+    return tensors;
+  }
+
   void checkOverlaps(const Tensor &out, c10::ArrayRef<IValue> inputs) const {
     checkWrittenOnce(out, record->name);
     for (const IValue &input : inputs)
@@ -104,23 +114,25 @@ private:
       c10::impl::ExcludeDispatchKeyGuard guard(DispatchKey::Functionalize);
       functional->callBoxed(&stack);
     }
-    std::vector<Tensor> results;
-    for (IValue &value : stack) {
-      Tensor result = std::move(value).toTensor();
-      results.push_back(isLazyWrapper(result) ? valueOf(result) : result);
-    }
+    std::vector<Tensor> results = tensorsOf(stack);
+    for (Tensor &result : results)
+      if (isLazyWrapper(result))
+        result = valueOf(result);
     return results;
   }
 
   /// Why only eager knows what becomes of `outs`, "" if it is plain.
-  std::string whyEager(c10::ArrayRef<IValue> inputs, c10::ArrayRef<IValue> outs,
+  std::string whyEager(c10::ArrayRef<IValue> inputs,
+                       const std::vector<Tensor> &outs,
                        const std::vector<Tensor> &results) const {
-    for (size_t i = 0; i < numOuts; ++i) {
-      const Tensor &out = outs[i].toTensor(), &result = results[i];
+    if (outs.size() != results.size())
+      return "out= of another length";
+    for (size_t i = 0; i < outs.size(); ++i) {
+      const Tensor &out = outs[i], &result = results[i];
       if (!result.defined())
         return "a result that is undefined";
       if (out.scalar_type() != result.scalar_type() &&
-          !castsResult(inputs, out.scalar_type()))
+          !castsResult(inputs, result.scalar_type(), out.scalar_type()))
         return "out= of another dtype";
       // Some ops resize to the strides of the functional op's result, some to
       // row-major ones, and some write into what has as many elements.
@@ -132,7 +144,11 @@ private:
   }
 
   /// Whether the op is known to cast its result to that of `out`.
-  bool castsResult(c10::ArrayRef<IValue> inputs, at::ScalarType dtype) const {
+  bool castsResult(c10::ArrayRef<IValue> inputs, at::ScalarType result,
+                   at::ScalarType dtype) const {
+    const std::string &name = functional->operator_name().name;
+    if (name == "aten::cat" || name == "aten::_chunk_cat")
+      return c10::canCast(result, dtype);
     auto isTensor = [](const IValue &value) { return value.isTensor(); };
     return record && record->family == Family::elementwise &&
            std::count_if(inputs.begin(), inputs.end(), isTensor) == 2 &&
@@ -145,15 +161,22 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Number of arguments at the end that the op writes, 0 if others are written
-/// too or one isn't a tensor.
+bool isList(const c10::Argument &argument) {
+  return *argument.type() == *c10::ListType::ofTensors();
+}
+
+/// Number of arguments at the end that the op writes: tensors, or one list of
+/// them. 0 if others are written too.
 size_t countOuts(const c10::FunctionSchema &schema) {
   const auto &arguments = schema.arguments();
   size_t begin = arguments.size();
-  while (begin > 0 && arguments[begin - 1].alias_info() &&
-         arguments[begin - 1].is_out() &&
-         arguments[begin - 1].type()->kind() == c10::TypeKind::TensorType)
+  if (begin && arguments.back().is_out() && isList(arguments.back()))
     --begin;
+  else
+    while (begin > 0 && arguments[begin - 1].alias_info() &&
+           arguments[begin - 1].is_out() &&
+           arguments[begin - 1].type()->kind() == c10::TypeKind::TensorType)
+      --begin;
   for (size_t i = 0; i < begin; ++i)
     if (arguments[i].alias_info())
       return 0;
@@ -168,8 +191,7 @@ bool isFunctionalOf(const c10::FunctionSchema &functional,
       functional.arguments().size() + numOuts != out.arguments().size())
     return false;
   for (const c10::Argument &result : functional.returns())
-    if (result.type()->kind() != c10::TypeKind::TensorType ||
-        result.alias_info())
+    if (*result.type() != *out.arguments().back().type() || result.alias_info())
       return false;
   return std::equal(functional.arguments().begin(),
                     functional.arguments().end(), out.arguments().begin(),
@@ -203,6 +225,8 @@ void torch_ltc::registerOutKernels(const AtenOps &ops) {
     for (const OperatorHandle &other : overloads[op.operator_name().name])
       if (isFunctionalOf(other.schema(), op.schema(), numOuts))
         functional = &other;
+    if (!functional && isList(op.schema().arguments().back()))
+      continue;
     registerAround<OutKernel>(op, DispatchKey::Functionalize, functional,
                               numOuts);
   }

@@ -79,6 +79,13 @@ bool hasAliases(const c10::FunctionSchema &schema) {
   return false;
 }
 
+/// FSDP's ops are compositions of aten's for any device. torch (2.13) gives
+/// them a kernel for each of its own devices, and some write without saying so.
+bool isComposition(const OperatorHandle &op) {
+  return op.schema().name().starts_with("fsdp::") &&
+         op.hasKernelForDispatchKey(DispatchKey::CPU);
+}
+
 /// At Functionalize.
 class CustomOp final : public c10::OperatorKernel {
 public:
@@ -89,8 +96,11 @@ public:
                   Stack *stack) {
     auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
     bool isAliased = hasAliases(op.schema());
-    if (!anyTensor(arguments, isLazyWrapper) ||
-        (!isAliased && op.hasKernelForDispatchKey(DispatchKey::Lazy)))
+    if (!anyTensor(arguments, isLazyWrapper))
+      return previous.callBoxed(op, keys, stack);
+    if (isComposition(op))
+      return op.callBoxedForDispatchKey(DispatchKey::CPU, *stack);
+    if (!isAliased && op.hasKernelForDispatchKey(DispatchKey::Lazy))
       return previous.callBoxed(op, keys, stack);
     if (auto key = firstKernel(op, {DispatchKey::Lazy,
                                     DispatchKey::CompositeExplicitAutograd,

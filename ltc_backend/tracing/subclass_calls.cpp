@@ -3,7 +3,6 @@
 #include "tracing/subclass_calls.h"
 
 #include "graph/torch_dispatch.h"
-#include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"
 
 #include <torch/library.h>
@@ -13,7 +12,7 @@ using c10::IValue;
 
 namespace {
 
-/// At Lazy, around a hand-written kernel.
+/// At Lazy, around a kernel that takes values.
 class SubclassCall final : public c10::OperatorKernel {
 public:
   explicit SubclassCall(c10::SafeKernelFunction previous)
@@ -50,12 +49,9 @@ bool torch_ltc::callWithFunctionalization(const c10::OperatorHandle &op,
   return true;
 }
 
-void torch_ltc::registerSubclassCalls() {
+void torch_ltc::registerSubclassCalls(const AtenOps &ops) {
   SilentRegistration silent;
-  for (const char *name :
-       {"aten::clone", "aten::copy_", "aten::_to_copy", "aten::fill_.Scalar",
-        "aten::zero_", "aten::split.Tensor", "aten::split_with_sizes",
-        "aten::unbind.int", "aten::unsafe_split.Tensor"})
-    registerAround<SubclassCall>(findOp(torch::jit::parseName(name)),
-                                 c10::DispatchKey::Lazy);
+  for (const c10::OperatorHandle &op : ops)
+    if (op.hasKernelForDispatchKey(c10::DispatchKey::Lazy))
+      registerAround<SubclassCall>(op, c10::DispatchKey::Lazy);
 }

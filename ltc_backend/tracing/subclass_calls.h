@@ -3,7 +3,7 @@
 #ifndef TORCH_LTC_TRACING_SUBCLASS_CALLS_H
 #define TORCH_LTC_TRACING_SUBCLASS_CALLS_H
 
-#include <ATen/core/dispatch/Dispatcher.h>
+#include "tracing/boxed_kernels.h"
 
 namespace torch_ltc {
 
@@ -13,8 +13,8 @@ namespace torch_ltc {
 bool callWithFunctionalization(const c10::OperatorHandle &op,
                                torch::jit::Stack *stack);
 
-/// Lets hand-written kernels do so, too.
-void registerSubclassCalls();
+/// Lets all kernels do so that those of `ops` have up to now.
+void registerSubclassCalls(const AtenOps &ops);
 
 } // namespace torch_ltc
 

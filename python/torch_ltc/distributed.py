@@ -15,6 +15,8 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from torch_ltc import sync_batch_norm
+
 _DEVICE = "lazy"
 
 
@@ -32,6 +34,7 @@ def install() -> None:
     DistributedDataParallel._check_comm_hook = _take_bfloat16(
         DistributedDataParallel._check_comm_hook
     )
+    sync_batch_norm.install()
 
 
 def _serve_lazy(original: Callable[..., None]) -> Callable[..., None]:

@@ -1,0 +1,175 @@
+"""Training with FSDP2's `fully_shard` on a device. Run by each rank of
+test_sharding.py."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+from distributed.parallel_cases import batch, perceptron, step
+from torch import nn
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    set_model_state_dict,
+)
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import Shard
+
+
+def _whole(device: str) -> DeviceMesh:
+    return init_device_mesh(device, (dist.get_world_size(),))
+
+
+def _sharded(device: str, mesh: DeviceMesh | None = None, **options) -> nn.Module:
+    options["mesh"] = mesh or _whole(device)
+    model = perceptron(device)
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer, **options)
+    return fully_shard(model, **options)
+
+
+def _train(model: nn.Module, device: str, steps: int = 3):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        yield step(model, optimizer, *batch(device))
+    for parameter in model.parameters():
+        yield parameter.full_tensor()
+
+
+def parameters(device: str):
+    yield from _train(_sharded(device), device)
+
+
+def kept_after_forward(device: str):
+    yield from _train(_sharded(device, reshard_after_forward=False), device)
+
+
+def resharded_to_some(device: str):
+    """After forward a part of the ranks has the whole."""
+    ranks = dist.get_world_size() // 2
+    if ranks > 1:
+        yield from _train(_sharded(device, reshard_after_forward=ranks), device)
+
+
+def columns(device: str):
+    def by_columns(parameter: nn.Parameter) -> Shard:
+        return Shard(parameter.dim() - 1)
+
+    yield from _train(_sharded(device, shard_placement_fn=by_columns), device)
+
+
+def uneven(device: str):
+    """Parts of different sizes, some of them empty."""
+    torch.manual_seed(1)
+    layers = nn.Linear(8, 5), nn.ReLU(), nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 4)
+    model = fully_shard(nn.Sequential(*layers).to(device), mesh=_whole(device))
+    yield from _train(model, device)
+
+
+def mixed_precision(device: str):
+    policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32, torch.float32)
+    yield from _train(_sharded(device, mp_policy=policy), device)
+
+
+def accumulated(device: str):
+    model = _sharded(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = batch(device)
+    for _ in range(2):
+        for is_last in (False, True):
+            model.set_requires_gradient_sync(is_last)
+            nn.functional.cross_entropy(model(x), y).backward()
+            x = x.flip(0)
+        optimizer.step()
+        optimizer.zero_grad()
+    for parameter in model.parameters():
+        yield parameter.full_tensor()
+
+
+def hybrid(device: str):
+    """Sharded in a row of the mesh, replicated in its columns."""
+    rows, columns = 2, dist.get_world_size() // 2
+    mesh = init_device_mesh(device, (rows, columns), mesh_dim_names=("dp", "shard"))
+    yield from _train(_sharded(device, mesh), device)
+
+
+def clipped(device: str):
+    model = _sharded(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        x, y = batch(device)
+        nn.functional.cross_entropy(model(x), y).backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        yield norm.full_tensor()
+    for parameter in model.parameters():
+        yield parameter.full_tensor()
+
+
+def from_meta(device: str):
+    with torch.device("meta"):
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    fully_shard(model, mesh=_whole(device))
+    model.to_empty(device=device)
+    for parameter in model.parameters():
+        nn.init.constant_(parameter, 0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    yield step(model, optimizer, *batch(device))
+
+
+def state_dicts(device: str):
+    """Whole and by parts, and into another model."""
+    model, other = _sharded(device), _sharded(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    step(model, optimizer, *batch(device))
+    other.load_state_dict(model.state_dict())
+    for parameter in other.parameters():
+        yield parameter.full_tensor()
+    whole = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
+    yield from whole.values()
+    zeros = {name: torch.zeros_like(value) for name, value in whole.items()}
+    set_model_state_dict(
+        model, zeros, options=StateDictOptions(full_state_dict=True)
+    )  # fmt: skip
+    for parameter in model.parameters():
+        yield parameter.full_tensor()
+
+
+CASES = [
+    parameters,
+    kept_after_forward,
+    resharded_to_some,
+    columns,
+    uneven,
+    mixed_precision,
+    accumulated,
+    hybrid,
+    clipped,
+    from_meta,
+    state_dicts,
+]
+
+
+def count_programs(rank: int) -> None:
+    """After two steps each is the same program, and nothing cuts it."""
+    import torch_ltc
+    from counting import sync_names
+
+    policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
+    for options in ({}, {"reshard_after_forward": False}, {"mp_policy": policy}):
+        model = _sharded("lazy", **options)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        x, y = batch("lazy")
+        for number in range(8):
+            if number == 4:
+                torch_ltc.wait_device_ops()
+                torch_ltc.reset_metrics()
+            step(model, optimizer, x, y)
+        torch_ltc.wait_device_ops()
+        counts = torch_ltc.metrics()
+        assert counts["executions"] == counts["program_memory_hits"] == 4, options
+        assert not torch_ltc.fallbacks(), options
+        assert not sync_names(), (options, sync_names())

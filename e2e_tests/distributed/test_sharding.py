@@ -1,0 +1,18 @@
+"""FSDP2 (`fully_shard`) on device lazy: losses and parameters are eager's, a step is one
+program, and parts of parameters are gathered and reduced without a cut."""
+
+from __future__ import annotations
+
+import pytest
+from distributed.launching import run_ranks
+from distributed.parallel_cases import compare
+from distributed.sharding_cases import CASES, count_programs
+
+
+@pytest.mark.parametrize("ranks, tier", [(2, "compile"), (2, "auto"), (4, "interpret")])
+def test_training(ranks, tier):
+    run_ranks(compare, ranks, tier, CASES)
+
+
+def test_a_step_is_one_program():
+    run_ranks(count_programs, 2)

@@ -1,0 +1,45 @@
+"""What an op makes on another device than its tensor's is a tensor like eager's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+LIKE: dict[str, Callable[[torch.Tensor, str], torch.Tensor]] = {
+    "new_empty": lambda x, d: x.new_empty(2, 5, device=d),
+    "new_empty_strided": lambda x, d: x.new_empty_strided((2, 5), (1, 2), device=d),
+    "new_zeros": lambda x, d: x.new_zeros(2, 5, device=d),
+    "new_ones": lambda x, d: x.new_ones(2, 5, dtype=torch.int64, device=d),
+    "new_full": lambda x, d: x.new_full((2, 5), 3.5, device=d),
+    "new_tensor": lambda x, d: x.new_tensor([1.0, 2.0], device=d),
+    "empty_like": lambda x, d: torch.empty_like(x, device=d),
+    "zeros_like": lambda x, d: torch.zeros_like(x, device=d),
+    "ones_like": lambda x, d: torch.ones_like(x, device=d),
+    "full_like": lambda x, d: torch.full_like(x, 2.5, device=d),
+    "rand_like": lambda x, d: torch.rand_like(x, device=d),
+    "randn_like": lambda x, d: torch.randn_like(x, device=d),
+    "randint_like": lambda x, d: torch.randint_like(x, 9, device=d),
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("name", LIKE)
+def test_like_a_lazy_tensor(name, device):
+    made = {}
+    for source in ("cpu", "lazy"):
+        torch.manual_seed(5)
+        x = torch.zeros(3, 4).t().to(source)
+        made[source] = LIKE[name](x, device)
+    ours, eager = made["lazy"], made["cpu"]
+    assert ours.device == eager.device
+    assert ours.dtype == eager.dtype
+    assert (ours.shape, ours.stride()) == (eager.shape, eager.stride())
+    assert torch._C._dispatch_keys(ours) == torch._C._dispatch_keys(eager)
+    if device == "cpu":
+        assert ours.untyped_storage().data_ptr() == ours.data_ptr()
+        if "empty" not in name:
+            assert ours.equal(eager)
+        ours.fill_(3)
+        assert (ours.numpy() == 3).all()

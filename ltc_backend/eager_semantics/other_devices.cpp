@@ -1,0 +1,62 @@
+//===- other_devices.cpp - Tensors like lazy ones on other devices --------===//
+//
+// Functionalisation wraps what an op makes of a wrapper (torch 2.13), also what
+// `x.new_zeros(3, device="cpu")` makes, and a CPU tensor inside of a wrapper
+// has no memory that others see. Such an op doesn't read its tensor: it is
+// called on one of the other device.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/other_devices.h"
+#include "tracing/writing_call.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/stack.h>
+
+using namespace torch_ltc;
+using c10::OperatorHandle;
+
+namespace {
+
+/// At Functionalize.
+class OnOtherDevice final : public c10::OperatorKernel {
+public:
+  OnOtherDevice(int deviceArgument, c10::SafeKernelFunction previous)
+      : deviceArgument(size_t(deviceArgument)), previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    size_t begin = stack->size() - op.schema().arguments().size();
+    c10::IValue &self = (*stack)[begin];
+    const c10::IValue &device = (*stack)[begin + deviceArgument];
+    if (device.isNone() || device.toDevice().is_lazy() ||
+        !isLazyWrapper(self.toTensor()))
+      return previous.callBoxed(op, keys, stack);
+    const at::Tensor &like = self.toTensor();
+    self = at::empty_strided(like.sizes(), like.strides(),
+                             like.options().device(device.toDevice()));
+    op.callBoxed(stack);
+  }
+
+private:
+  size_t deviceArgument;
+  c10::SafeKernelFunction previous;
+};
+
+bool onlyLooksLikeItsTensor(const std::string &name) {
+  return name.starts_with("aten::new_") || name.ends_with("_like");
+}
+
+} // namespace
+
+void torch_ltc::registerOtherDevices(const AtenOps &ops) {
+  SilentRegistration silence;
+  for (const OperatorHandle &op : ops) {
+    std::optional<int> device = op.schema().argumentIndexWithName("device");
+    if (device && onlyLooksLikeItsTensor(op.schema().name()) &&
+        !op.hasKernelForDispatchKey(
+            c10::DispatchKey::CompositeImplicitAutograd))
+      registerAround<OnOtherDevice>(op, c10::DispatchKey::Functionalize,
+                                    *device);
+  }
+}
