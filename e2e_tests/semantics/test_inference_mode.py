@@ -112,6 +112,50 @@ def test_what_is_an_inference_tensor(name: str) -> None:
         assert lazy.view_as(lazy).is_inference() == cpu.view_as(cpu).is_inference()
 
 
+#: What composite ops return in the mode: a view of the operand, the operand itself, a
+#: copy; and what a write to it changes.
+RETURNED = {
+    "broadcast_tensors": lambda x: torch.broadcast_tensors(x, x[:1])[0],
+    "meshgrid": lambda x: torch.meshgrid(x[0], x[1], indexing="ij")[0],
+    "expand_as": lambda x: x.expand_as(x),
+    "reshape": lambda x: x.reshape(-1),
+    "flatten": lambda x: x.flatten(),
+    "chunk": lambda x: x.chunk(2)[1],
+    "tensor_split": lambda x: x.tensor_split(2)[1],
+    "movedim": lambda x: x.movedim(0, 1),
+    "atleast_2d": torch.atleast_2d,
+    "contiguous": lambda x: x.contiguous(),
+    "dropout": lambda x: F.dropout(x, training=False),
+    "conj_physical": torch.conj_physical,
+    "diag": torch.diag,
+    "expand_copy": lambda x: torch.expand_copy(x, (4, 4)),
+    "permute_copy": lambda x: torch.permute_copy(x, (1, 0)),
+    "slice_scatter": lambda x: torch.slice_scatter(x, x[:1] * 0, 0, 0, 1),
+    "masked_scatter": lambda x: x.masked_scatter(x > 3, x),
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_what_composite_ops_return(name: str) -> None:
+    """A write to the result and one to the operand reach what they reach in eager."""
+
+    def program(x: torch.Tensor) -> list:
+        x = x.clone()
+        with torch.inference_mode():
+            result = RETURNED[name](x)
+            told = [result is x, result._is_view(), result.is_inference()]
+            told += [result.stride(), result.requires_grad]
+            x.mul_(2)
+            result.select(0, 0).fill_(7)
+        return [x, result, *told]
+
+    x = torch.arange(16.0).reshape(4, 4)
+    eager, lazy = program(x), program(x.to("lazy"))
+    assert lazy[2:] == eager[2:]
+    for result, expected in zip(lazy[:2], eager[:2], strict=True):
+        torch.testing.assert_close(result.cpu(), expected.clone())
+
+
 OUTSIDE = {
     "saved for backward": lambda x: x * torch.ones_like(x).requires_grad_(),
     "written": lambda x: x.add_(1),

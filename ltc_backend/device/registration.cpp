@@ -316,6 +316,7 @@ void registerRemaining() {
   registerLstmCell(*autograd);
   registerCtcLossAutograd(*autograd);
   registerViewCopies(ops);
+  registerInferenceComposites(ops);
   registerForeachKernels(ops);
   registerFusedOptimizers();
   registerAutocastKernels(ops);

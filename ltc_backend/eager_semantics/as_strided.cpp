@@ -1,11 +1,11 @@
 //===- as_strided.cpp - Views of memory by stride and offset --------------===//
 //
 // `as_strided` counts in elements of the memory that a tensor reports, while
-// its values lie packed in row-major order (ir/strides.h). Above autograd a
-// view's `as_strided` becomes its base's; functionalisation counts in what all
-// views have in common, which reaches all of the memory also if the base has
-// been made another view of it in place (`as_strided_`, `t_`); below it a
-// tensor is first brought into the order of memory.
+// its values lie packed in row-major order (ir/strides.h). Functionalisation
+// counts in what all views have in common, which reaches all of the memory also
+// if the base has been made another view of it in place (`as_strided_`, `t_`);
+// below it a tensor is first brought into the order of memory. Above autograd
+// `as_strided` of a view of another dtype becomes its base's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -101,23 +101,31 @@ at::Tensor asStridedScatter(const at::Tensor &self, const at::Tensor &src,
   return result;
 }
 
-/// At AutogradLazy.
+/// torch's own kernel, which ours has hidden for this device; it is the same
+/// for all.
+at::Tensor differentiated(const at::Tensor &self, c10::SymIntArrayRef size,
+                          c10::SymIntArrayRef stride,
+                          std::optional<c10::SymInt> offset) {
+  static const c10::OperatorHandle op = findOp({"aten::as_strided", ""});
+  torch::jit::Stack stack{self, IValue(size), IValue(stride), IValue(offset)};
+  op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, stack);
+  return std::move(stack.back()).toTensor();
+}
+
+/// At AutogradLazy. Gradients go by `self`, which may be a leaf, or made where
+/// none were recorded, though it is a view.
 at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
                      c10::SymIntArrayRef stride,
                      std::optional<c10::SymInt> offset) {
-  static const c10::OperatorHandle op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("aten::as_strided", "");
-  at::Tensor base = self.is_view() ? at::Tensor(self._base()) : self;
+  if (!self.is_view() || self._base().scalar_type() == self.scalar_type())
+    return differentiated(self, size, stride, std::move(offset));
+  at::Tensor base(self._base()); // of real parts, of view(dtype)
   if (!offset)
     offset = self.sym_storage_offset();
-  if (base.scalar_type() != self.scalar_type()) // real parts, view(dtype)
-    base = base.is_complex() && !self.is_complex()
-               ? at::view_as_real(base)
-               : base.view(self.scalar_type());
-  // Our kernel has hidden torch's for this device; it is the same for all.
-  torch::jit::Stack stack{base, IValue(size), IValue(stride), IValue(offset)};
-  op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, stack);
-  at::Tensor view = std::move(stack.back()).toTensor();
+  base = base.is_complex() && !self.is_complex()
+             ? at::view_as_real(base)
+             : base.view(self.scalar_type());
+  at::Tensor view = differentiated(base, size, stride, std::move(offset));
   if (view.is_conj() != self.is_conj())
     view = at::_conj(view);
   return view.is_neg() == self.is_neg() ? view : at::_neg_view(view);

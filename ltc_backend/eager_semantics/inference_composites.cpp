@@ -2,19 +2,78 @@
 //
 // Ops that PyTorch defines by others are taken apart at the autograd keys. In
 // inference_mode these are off, and functionalisation's fallback runs the op
-// below itself, where a write through a view reaches nothing (torch 2.13). So
-// those that write through views, and what calls them, are taken apart at its
-// key too.
+// below itself (torch 2.13): a write through a view reaches nothing there, a
+// view has no base, and what is returned as it came in isn't the user's tensor.
+// So they are taken apart at its key too; what the user calls by the name of an
+// op that functionalisation makes of views (`expand_copy`, `slice_scatter`) is
+// then told from what functionalisation calls itself.
 //
 //===----------------------------------------------------------------------===//
 
-#include <ATen/ops/_pad_circular_native.h>
-#include <ATen/ops/_pad_enum_native.h>
-#include <ATen/ops/pad_native.h>
-#include <torch/library.h>
+#include "eager_semantics/registration.h"
+#include "graph/inference_tensors.h"
+#include "tracing/boxed_kernels.h"
+#include "tracing/writing_call.h"
 
-TORCH_LIBRARY_IMPL(aten, Functionalize, library) {
-  library.impl("pad", TORCH_FN(at::native::pad_symint));
-  library.impl("_pad_enum", TORCH_FN(at::native::_pad_enum_symint));
-  library.impl("_pad_circular", TORCH_FN(at::native::_pad_circular_symint));
+#include <ATen/core/stack.h>
+
+using namespace torch_ltc;
+using c10::DispatchKey;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+bool anyLazyWrapper(c10::ArrayRef<c10::IValue> arguments) {
+  bool any = false;
+  for (const c10::IValue &value : arguments)
+    mapTensors(value, [&](const at::Tensor &tensor) {
+      any = any || (tensor.defined() && isLazyWrapper(tensor));
+      return tensor;
+    });
+  return any;
+}
+
+/// At Functionalize.
+class TakenApart final : public c10::OperatorKernel {
+public:
+  TakenApart(DispatchKey composite, c10::SafeKernelFunction previous)
+      : composite(composite), previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    if (c10::InferenceMode::is_enabled() &&
+        anyLazyWrapper(
+            torch::jit::last(*stack, op.schema().arguments().size())))
+      op.callBoxedForDispatchKey(composite, *stack);
+    else
+      previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  DispatchKey composite;
+  c10::SafeKernelFunction previous;
+};
+
+/// The key of torch's definition by other ops, if that is what eager runs.
+std::optional<DispatchKey> definitionOf(const OperatorHandle &op) {
+  if (op.hasKernelForDispatchKey(DispatchKey::Functionalize))
+    return std::nullopt; // which knows views
+  if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
+      !op.hasKernelForDispatchKey(DispatchKey::Lazy))
+    return DispatchKey::CompositeImplicitAutograd;
+  const std::string &name = op.operator_name().name;
+  constexpr auto byViews = DispatchKey::CompositeExplicitAutogradNonFunctional;
+  bool isOfViews = name.ends_with("_copy") || isInverseOfView(name);
+  if (isOfViews && op.hasKernelForDispatchKey(byViews))
+    return byViews;
+  return std::nullopt;
+}
+
+} // namespace
+
+void torch_ltc::registerInferenceComposites(const AtenOps &ops) {
+  for (const OperatorHandle &op : ops)
+    if (std::optional<DispatchKey> definition = definitionOf(op))
+      registerAround<TakenApart>(op, DispatchKey::Functionalize, *definition);
 }

@@ -28,6 +28,9 @@ void registerViewInverses();
 void registerMathBits();
 void registerReinterpretingViews();
 void registerViewCopies(const AtenOps &ops);
+/// At Functionalize, for ops without a kernel there; see
+/// inference_composites.cpp.
+void registerInferenceComposites(const AtenOps &ops);
 /// Around what is at Functionalize, that of sparse tensors included.
 void registerOutKernels(const AtenOps &ops);
 void registerInPlaceKernels(const AtenOps &ops);

@@ -17,8 +17,19 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace torch_ltc {
+
+/// Whether functionalisation makes a written base by it: `slice_scatter`, but
+/// not `masked_scatter`.
+inline bool isInverseOfView(std::string_view opName) {
+  for (std::string_view inverse : {"select_scatter", "slice_scatter",
+                                   "diagonal_scatter", "as_strided_scatter"})
+    if (opName.find(inverse) != std::string_view::npos)
+      return true;
+  return false;
+}
 
 /// While it lives, results of the op are made in the mode that fits them.
 class ModeOfResults {
@@ -31,7 +42,7 @@ public:
     if (!self.defined() ||
         self.is_inference() == c10::InferenceMode::is_enabled())
       return;
-    if (!isView && opName.find("_scatter") == std::string::npos)
+    if (!isView && !isInverseOfView(opName))
       return;
     mode.emplace(self.is_inference());
     if (!self.is_inference())
