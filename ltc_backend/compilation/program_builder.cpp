@@ -119,6 +119,11 @@ private:
     case Tag::dynamicInt:
     case Tag::dynamicFloat:
       return scalars[scalar++];
+    case Tag::dynamicIntegers:
+      scalar += attribute.count;
+      return library.ltcProgramList(program, LTC_LIST_INT,
+                                    &scalars[scalar - attribute.count],
+                                    attribute.count);
     case Tag::numberTensor:
       return library.ltcProgramNumberToTensor(
           program, scalars[scalar++],

@@ -270,6 +270,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   NodeSignatures signatures = signaturesOf(*graph);
   GraphSnapshotPtr nearest = nearestKeptGraph(signatures);
   event.reason = nearest ? firstDifference(*nearest, *graph) : "first program";
+  event.varying = takeVaryingNumbers();
   event.ops = int64_t(graph->numOps);
   event.parameters = int64_t(graph->parameters.size());
   event.outputs = int64_t(graph->results.size());

@@ -50,6 +50,16 @@ void appendLine(const std::string &file, const StepEvent &event) {
 
 } // namespace
 
+static thread_local std::vector<std::string> varyingNumbers;
+
+void torch_ltc::noteVaryingNumber(std::string text) {
+  varyingNumbers.push_back(std::move(text));
+}
+
+std::vector<std::string> torch_ltc::takeVaryingNumbers() {
+  return std::exchange(varyingNumbers, {});
+}
+
 void torch_ltc::addCompileEvent(CompileEvent event) {
   std::lock_guard<std::mutex> lock(logs().mutex);
   logs().compiles.push_back(std::move(event));

@@ -26,6 +26,9 @@ struct CompileEvent {
   /// Named parameters that are written anew although their old value is of no
   /// use to the program, and why their memory couldn't be reused.
   std::vector<std::pair<std::string, std::string>> undonated;
+  /// Numbers that became parameters for it: "start of aten::slice_copy.Tensor
+  /// at train.py:31".
+  std::vector<std::string> varying;
 };
 
 /// One execution.
@@ -42,6 +45,11 @@ struct StepEvent {
   double time = 0; // seconds since 1970 when it was scheduled
   int64_t liveTensors = 0, allocatedBytes = 0; // then
 };
+
+/// A number became a parameter of the thread's next new program.
+void noteVaryingNumber(std::string text);
+/// Those since the thread's last new program.
+std::vector<std::string> takeVaryingNumbers();
 
 void addCompileEvent(CompileEvent event);
 /// The program's last event; an empty one if the log has none.

@@ -88,6 +88,12 @@ void printArguments(std::ostream &stream, const GraphSnapshot &graph,
     case Tag::numberTensor:
       stream << "scalar" << scalar++;
       break;
+    case Tag::dynamicIntegers:
+      stream << "[";
+      for (uint32_t i = 0; i < attribute.count; ++i)
+        stream << (i ? ", " : "") << "scalar" << scalar++;
+      stream << "]";
+      break;
     default:
       printValue(stream, attribute);
     }

@@ -82,6 +82,8 @@ public:
         std::memcmp(words.data(), call.words.data(),
                     words.size() * sizeof(Word)) != 0)
       return false;
+    if (!call.shapes.empty() && !call.shapes.equals(shapes()))
+      return false;
     for (size_t i = 0; i < expected.size(); ++i)
       if (!expected[i].fits(call.operands[i]))
         return false;

@@ -44,6 +44,9 @@ struct TracedCall {
   torch::lazy::OpList operands;
   c10::ArrayRef<DynamicScalar> scalars;
   c10::ScalarType promoted;
+  /// Of the results, where the words don't imply them: numbers that vary are
+  /// no part of them.
+  c10::ArrayRef<torch::lazy::Shape> shapes = {};
 };
 
 /// The graph of a whole trace, for certain results.
@@ -76,6 +79,8 @@ public:
   void remember(const Graph &graph, c10::ArrayRef<torch::lazy::Output> roots);
   /// The next op begins a new trace.
   void endTrace();
+  /// Of the trace; no other trace of the process has it.
+  uint64_t number() const { return traceNumber; }
 
 private:
   friend class RecordedOp;

@@ -58,6 +58,9 @@ bool printValue(std::ostream &stream, const Attribute &attribute) {
   case Tag::dynamicFloat:
     stream << "scalar parameter";
     return true;
+  case Tag::dynamicIntegers:
+    stream << attribute.count << " scalar parameters";
+    return true;
   case Tag::numberTensor:
     stream << "scalar parameter as "
            << c10::toString(c10::ScalarType(attribute.small));

@@ -50,8 +50,9 @@ enum class Tag : uint8_t {
   dtype,               // payload: at::ScalarType
   dynamicInt,          // the next dynamic scalar
   dynamicFloat,        // the next dynamic scalar
-  numberTensor         // the next dynamic scalar as a rank-0 tensor;
+  numberTensor,        // the next dynamic scalar as a rank-0 tensor;
                        // small: at::ScalarType, count: 1 if it is a float
+  dynamicIntegers      // count: as many dynamic scalars
 };
 
 using Word = int64_t;
@@ -108,6 +109,8 @@ public:
   explicit AttributeReader(c10::ArrayRef<Word> words)
       : position(words.begin()), end(words.end()) {}
   bool atEnd() const { return position == end; }
+  /// The next entry's header.
+  const Word *current() const { return position; }
   Attribute next();
 
 private:

@@ -13,32 +13,21 @@ using namespace torch_ltc;
 
 namespace {
 
-// Python numbers that training loops change from step to step: learning rates,
-// loss weights, step sizes. Other numbers (exponents, slopes, bounds) shape the
-// computation, change rarely, and are worth constants to the compiler.
-bool isDynamicScalarName(const std::string &name) {
-  for (const char *dynamic :
-       {"other", "alpha", "value", "weight", "self", "fill_value", "beta", "s"})
-    if (name == dynamic)
-      return true;
-  return false;
-}
-
-// Numbers of these ops belong to the model (the slope of an activation, the
-// value of a padding) although they are called "alpha" or "value".
-bool hasModelScalars(const std::string &opName) {
-  for (const char *name :
-       {"aten::elu", "aten::elu_backward", "aten::celu", "aten::softplus",
-        "aten::softplus_backward", "aten::threshold", "aten::constant_pad_nd"})
-    if (opName == name)
-      return true;
-  return false;
-}
-
 bool isDimName(const std::string &name) {
   for (const char *dim : {"dim", "dims", "dim0", "dim1", "dim2", "dimension"})
     if (name == dim)
       return true;
+  return false;
+}
+
+/// `list`: words separated by commas.
+bool isInList(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    size_t comma = std::min(list.find(','), list.size());
+    if (list.substr(0, comma) == word)
+      return true;
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
   return false;
 }
 
@@ -98,16 +87,14 @@ bool resolve(OpRecord &record) {
   const c10::FunctionSchema &schema = record.handle->schema();
   record.opKind = torch::lazy::OpKind(c10::Symbol::fromQualString(baseName));
   record.id = hashBytes(record.name.data(), record.name.size(), 0).low;
-  // Their numbers are an optimizer's: they change from step to step.
-  bool isOurOp = baseName.starts_with("torch_ltc::");
   for (const c10::Argument &argument : schema.arguments()) {
     ArgumentSpec spec;
     spec.kind = kindOf(argument);
     spec.name = argument.name();
     spec.isDim = spec.kind != ArgumentKind::Tensor && isDimName(spec.name);
-    spec.isDynamicScalar = spec.kind == ArgumentKind::Scalar &&
-                           (isOurOp || (isDynamicScalarName(spec.name) &&
-                                        !hasModelScalars(baseName)));
+    spec.isDynamicScalar = isInList(record.varies, spec.name + "!");
+    spec.varies = isInList(record.varies, spec.name);
+    record.hasVaryingNumbers |= spec.varies;
     if (argument.default_value())
       spec.defaultValue = *argument.default_value();
     record.hasTensorArgument |= spec.kind == ArgumentKind::Tensor ||
@@ -128,14 +115,15 @@ struct Table {
   Table() {
     const OpRecord rows[] = {
 #define OP_RECORD(SchemaText, Emit, FamilyWord, ShapeWord, DTypeWord,          \
-                  StrideWord, TraceWord)                                       \
+                  StrideWord, TraceWord, Varies)                               \
   OpRecord{SchemaText,                                                         \
            Emit,                                                               \
            Family::FamilyWord,                                                 \
            ShapeRule::ShapeWord##Shape,                                        \
            DTypeRule::DTypeWord##DType,                                        \
            StrideRule::StrideWord,                                             \
-           TraceKind::TraceWord##Trace},
+           TraceKind::TraceWord##Trace,                                        \
+           Varies},
 #include "OpRecords.inc"
     };
     for (OpRecord record : rows)

@@ -61,8 +61,10 @@ enum class ArgumentKind : uint8_t {
 
 struct ArgumentSpec {
   ArgumentKind kind;
-  bool isDim = false;           // counted from the end if negative
+  bool isDim = false; // counted from the end if negative
+  // Columns `parameters` and `varies` of the op table.
   bool isDynamicScalar = false; // enters programs as a parameter
+  bool varies = false;          // does so once its value has differed
   std::optional<c10::IValue> defaultValue;
   std::string name;
 };
@@ -75,6 +77,7 @@ struct OpRecord {
   DTypeRule dtypeRule;
   StrideRule strideRule;
   TraceKind traceKind;
+  const char *varies; // of `varies` and `parameters`: "start,end,alpha!"
 
   // Completed by `resolve`.
   std::string name = {}; // "aten::add.Tensor"
@@ -84,6 +87,7 @@ struct OpRecord {
   size_t numResults = 1;
   bool returnsList = false;
   bool hasTensorArgument = false;
+  bool hasVaryingNumbers = false;
   std::optional<c10::OperatorHandle> handle = {};
 };
 

@@ -76,6 +76,12 @@ public:
       return scalars[scalar++].asInt;
     case Tag::dynamicFloat:
       return scalars[scalar++].asFloat;
+    case Tag::dynamicIntegers: {
+      std::vector<int64_t> list;
+      for (size_t i = 0; i < attribute.count; ++i)
+        list.push_back(scalars[scalar++].asInt);
+      return list;
+    }
     case Tag::numberTensor:
       return numberTensor(attribute);
     }
@@ -229,7 +235,7 @@ bool holdsTensors(Tag tag) {
 
 bool isNumberOfRun(Tag tag) {
   return tag == Tag::dynamicInt || tag == Tag::dynamicFloat ||
-         tag == Tag::numberTensor;
+         tag == Tag::dynamicIntegers || tag == Tag::numberTensor;
 }
 
 RunError errorOf(const SnapshotNode &node, LocationId location,

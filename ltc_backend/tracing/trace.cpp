@@ -16,6 +16,7 @@
 #include "shape/strides.h"
 #include "tracing/argument_walk.h"
 #include "tracing/custom_ops.h"
+#include "tracing/varying_numbers.h"
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -132,29 +133,36 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
       setGeometries(rule, record, arguments, results);
     return results;
   }
-  TracedCall call{.record = record,
-                  .words = walk.attributes.words,
-                  .operands = walk.operands,
-                  .scalars = walk.scalars,
-                  .promoted = walk.promoted};
+  auto infer = [&] {
+    return shapesOf(record, arguments, walk,
+                    internAttributes(record.id, walk.attributes.words));
+  };
   RepeatedTrace &trace = RepeatedTrace::ofThisThread();
   torch::lazy::NodePtr node;
-  if (!isIntegerConvolutionForBackend(record, walk.promoted))
-    node = trace.follow(call);
+  std::vector<torch::lazy::Shape> shapes;
+  TracedCall call{.record = record, .promoted = walk.promoted};
+  try {
+    bool hasParameters =
+        VaryingNumbers::ofThisThread().parametrise(record, walk, infer, shapes);
+    call.words = walk.attributes.words;
+    call.operands = walk.operands;
+    call.scalars = walk.scalars;
+    if (hasParameters)
+      call.shapes = shapes;
+    if (!isIntegerConvolutionForBackend(record, walk.promoted))
+      node = trace.follow(call);
+    if (!node && shapes.empty())
+      shapes = infer();
+  } catch (const c10::Error &) {
+    // Either eager refuses them too, in words of its own, or it takes more
+    // than our rules do.
+    if (isForbidden(Forbidden::fallback))
+      throw;
+    return runEagerly(record, arguments, "arguments of these sizes or dtypes");
+  }
   bool isReused = node != nullptr;
   if (!node) {
     AttributeListPtr attributes = internAttributes(record.id, call.words);
-    std::vector<torch::lazy::Shape> shapes;
-    try {
-      shapes = shapesOf(record, arguments, walk, attributes);
-    } catch (const c10::Error &) {
-      // Either eager refuses them too, in words of its own, or it takes more
-      // than our rules do.
-      if (isForbidden(Forbidden::fallback))
-        throw;
-      return runEagerly(record, arguments,
-                        "arguments of these sizes or dtypes");
-    }
     for (const torch::lazy::Shape &shape : shapes)
       if (shape.scalar_type() != c10::ScalarType::Undefined &&
           !isSupportedDType(shape.scalar_type()))

@@ -7,7 +7,7 @@
 Written for each chunk of at most 40 ops, so that no translation unit takes
 minutes: TorchOps_<chunk>.td (ODS) and TorchOps_<chunk>.cpp (definitions and
 registration). Written once: TorchOps_<family>.h, TorchOpChunks.inc,
-TorchMlirMissingOps.inc, ListResultOps.inc, LoweredOps.inc, HostOps.inc,
+TorchMlirMissingOps.inc, ListResultOps.inc, LoweredOps.inc, HostOps.inc, VaryingLists.inc,
 ElementwiseOps.inc, OpRecords.inc.
 """
 
@@ -85,6 +85,7 @@ def output_texts(rows):
     texts["TorchMlirMissingOps.inc"] = write_cpp.missing_ops(rows)
     texts["LoweredOps.inc"] = write_cpp.lowered_ops(rows)
     texts["HostOps.inc"] = write_cpp.host_ops(rows)
+    texts["VaryingLists.inc"] = write_cpp.varying_lists(rows)
     texts["ListResultOps.inc"] = write_cpp.list_result_ops(rows)
     texts["ElementwiseOps.inc"] = write_cpp.elementwise_table(rows)
     texts["OpRecords.inc"] = write_cpp.op_records(rows)

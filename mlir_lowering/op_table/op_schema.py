@@ -5,7 +5,8 @@ import re
 import tomllib
 
 FIELDS = {
-    "schema", "emit", "shape", "dtype", "strides", "lower", "trace", "hooks", "torch_mlir",
+    "schema", "emit", "shape", "dtype", "strides", "lower", "trace", "hooks", "torch_mlir", "varies",
+    "parameters",
 }  # fmt: skip
 # Functions of these names are in ltc_backend/shape, in files named after the
 # families.
@@ -181,6 +182,8 @@ TRACE_KINDS = ("node", "random", "dialect")
 #: Values of `lower` that name no scalar builder.
 STRUCTURED = ("linalg", "library", "host", "decompose", "none")
 HOOKS = ("fold", "canonicalize", "verify")
+#: Types of arguments that may be parameters of a program.
+NUMBER_TYPES = ("int", "SymInt", "float", "Scalar", "int[]", "SymInt[]")
 
 
 class TableError(Exception):
@@ -207,6 +210,8 @@ class Row:
     trace: str
     hooks: list
     torch_mlir: bool
+    varies: list
+    parameters: list
 
     @property
     def class_name(self):
@@ -276,6 +281,8 @@ def load_family(path, family):
             "trace": "node",
             "hooks": [],
             "torch_mlir": True,
+            "varies": [],
+            "parameters": [],
         }
         fields |= table["default"] | entry
         name, arguments, results = parse_schema(fields.pop("schema"), where)
@@ -307,6 +314,17 @@ def check_row(row, where):
     for hook in row.hooks:
         if hook not in HOOKS:
             raise TableError(f"{where}: unknown hook '{hook}'")
+    for name in row.varies:
+        argument = next((a for a in row.arguments if a.name == name), None)
+        if argument is None or argument.type.rstrip("?") not in NUMBER_TYPES:
+            raise TableError(f"{where}: varies: '{name}' is no number of the schema")
+    for name in row.parameters:
+        if not any(a.name == name and a.type == "Scalar" for a in row.arguments):
+            raise TableError(
+                f"{where}: parameters: '{name}' is no Scalar of the schema"
+            )
+        if name in row.varies:
+            raise TableError(f"{where}: '{name}' varies, and is always a parameter")
     if row.lower in STRUCTURED:
         return
     if row.family != "elementwise":

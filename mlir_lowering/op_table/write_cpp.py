@@ -91,6 +91,24 @@ def list_result_ops(rows):
     return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
 
 
+def varying_lists(rows):
+    """Lists of ints that may be parameters of a program: VARYING_LIST(op, position)."""
+    lines = sorted(
+        {
+            f'VARYING_LIST("{row.emit}", {position})'
+            for row in rows
+            for position, argument in enumerate(row.arguments)
+            if argument.name in row.varies and argument.type.endswith("[]")
+        }
+    )
+    return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
+
+
+def numbers_of_programs(row):
+    """ "start,end": parameters once they have differed; "alpha!": always."""
+    return ",".join([*row.varies, *(f"{name}!" for name in row.parameters)])
+
+
 def op_records(rows):
     traced = [row for row in rows if row.trace != "dialect"]
     parts = [
@@ -113,7 +131,8 @@ def op_records(rows):
         schema = row.schema.replace('"', '\\"')
         lines.append(
             f'OP_RECORD("{schema}", "{row.emit}", {row.family}, '
-            f"{row.shape}, {dtype}, {camel(row.strides)}, {row.trace})"
+            f"{row.shape}, {dtype}, {camel(row.strides)}, {row.trace}, "
+            f'"{numbers_of_programs(row)}")'
         )
     body = "\n".join(lines)
     return text + f"#ifdef OP_RECORD\n{body}\n#undef OP_RECORD\n#endif\n"

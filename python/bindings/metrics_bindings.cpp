@@ -103,6 +103,7 @@ py::list compiles() {
     for (const auto &[name, reason] : event.undonated)
       undonated.append(py::make_tuple(name, reason));
     entry["undonated"] = std::move(undonated);
+    entry["varying"] = event.varying;
     result.append(std::move(entry));
   }
   return result;

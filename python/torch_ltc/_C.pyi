@@ -208,6 +208,7 @@ def config_options() -> list[Option]:
     async_execution bool True     steps run on the worker thread
     donation bool True            buffers of dead parameters are reused
     max_trace_ops int             the graph is cut, with a message, beyond it
+    varying_numbers str auto      numbers that differ become parameters: auto | off
     source_info bool False        user file, line and module path on every op
     verify bool False             MLIR's verifier between passes
     backend str ""                registered backend, "" for our compiler
@@ -310,6 +311,7 @@ class CompileEntry(TypedDict):
     arena_bytes: int
     dump_directory: str  # "" if not dumped
     undonated: list[tuple[str, str]]  # parameter not overwritten, why
+    varying: list[str]  # numbers that became parameters for it
 
 def compile_log() -> list[CompileEntry]:
     """Oldest first; the last 1024."""

@@ -31,6 +31,7 @@ class Config:
     keep_weights: bool
     max_trace_ops: int
     reuse_traces: bool
+    varying_numbers: str
     source_info: bool
     verify: bool
     num_threads: int

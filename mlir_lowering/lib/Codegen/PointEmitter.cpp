@@ -149,6 +149,20 @@ static void allowReordering(Operation *op, Value accumulator) {
 
 Value LoopEmitter::loadExtracted(tensor::ExtractOp extract,
                                  ValueRange indices) {
+  // A tensor whose elements are all the same has no memory: a fill or a splat,
+  // also behind reshapes, or one without defined elements. In a clone its value
+  // may have taken its place.
+  Value source = extract->getOperand(0);
+  if (!isa<RankedTensorType>(source.getType()))
+    return source;
+  Value root = KernelSchedule::getRoot(source);
+  if (Value uniform = scalars.lookupOrNull(root))
+    return uniform;
+  if (auto fill = root.getDefiningOp<linalg::FillOp>())
+    return scalars.lookup(fill.value());
+  if (root.getDefiningOp<tensor::EmptyOp>())
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getZeroAttr(extract.getType()));
   Value element;
   auto shape = extract.getTensor().getType().getShape();
   for (auto [size, i] : llvm::zip_equal(shape, indices)) {

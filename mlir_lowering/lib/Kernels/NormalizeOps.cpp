@@ -3,6 +3,7 @@
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 
 namespace mlir::torch_ltc {
@@ -55,10 +56,48 @@ Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
       .getResult(0);
 }
 
-bool isStaticSlice(tensor::ExtractSliceOp slice) {
-  return llvm::none_of(slice.getStaticOffsets(), ShapedType::isDynamic) &&
+/// A slice that begins where a parameter of the program says: a generic whose
+/// body reads the source there. Its readers take it along.
+Value readSliceAt(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
+  RankedTensorType type = slice.getResultType();
+  llvm::SmallBitVector dropped = slice.getDroppedDims();
+  SmallVector<OpFoldResult> offsets = slice.getMixedOffsets();
+  SmallVector<utils::IteratorType> loops(type.getRank(),
+                                         utils::IteratorType::parallel);
+  AffineMap map = rewriter.getMultiDimIdentityMap(type.getRank());
+  auto emit = [&](OpBuilder &b, Location l, ValueRange) {
+    SmallVector<Value> indices;
+    int64_t loop = 0;
+    for (auto [dim, offset, stride] :
+         llvm::enumerate(offsets, slice.getStaticStrides())) {
+      Value index = getValueOrCreateConstantIndexOp(b, l, offset);
+      if (!dropped.test(dim)) {
+        Value step = linalg::IndexOp::create(b, l, loop++);
+        if (stride != 1)
+          step = arith::MulIOp::create(
+              b, l, step, arith::ConstantIndexOp::create(b, l, stride));
+        index = arith::AddIOp::create(b, l, index, step);
+      }
+      indices.push_back(index);
+    }
+    Value element = tensor::ExtractOp::create(b, l, slice.getSource(), indices);
+    linalg::YieldOp::create(b, l, element);
+  };
+  return linalg::GenericOp::create(rewriter, slice.getLoc(), type, ValueRange(),
+                                   createEmpty(rewriter, slice.getLoc(), type),
+                                   ArrayRef{map}, loops, emit)
+      .getResult(0);
+}
+
+bool hasStaticSizes(tensor::ExtractSliceOp slice) {
+  return slice.getSourceType().hasStaticShape() &&
          llvm::none_of(slice.getStaticSizes(), ShapedType::isDynamic) &&
          llvm::none_of(slice.getStaticStrides(), ShapedType::isDynamic);
+}
+
+bool isStaticSlice(tensor::ExtractSliceOp slice) {
+  return hasStaticSizes(slice) &&
+         llvm::none_of(slice.getStaticOffsets(), ShapedType::isDynamic);
 }
 
 Value insertAll(RewriterBase &rewriter, tensor::ConcatOp concat) {
@@ -160,6 +199,8 @@ class NormalizeOps : public impl::NormalizeOpsBase<NormalizeOps> {
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
       if (isStaticSlice(slice) && !isContiguousSlice(slice))
         replacement = generalizeSlice(rewriter, slice);
+      else if (!isStaticSlice(slice) && hasStaticSizes(slice))
+        replacement = readSliceAt(rewriter, slice);
     } else if (auto concat = dyn_cast<tensor::ConcatOp>(op)) {
       replacement = insertAll(rewriter, concat);
     } else if (auto pad = dyn_cast<tensor::PadOp>(op)) {

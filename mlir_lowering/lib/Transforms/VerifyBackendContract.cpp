@@ -33,6 +33,17 @@ static bool isConstant(Value value) {
   return matchPattern(value, m_Constant());
 }
 
+/// Whether elements of the list may be parameters of the program.
+static bool mayVary(StringRef name, unsigned position) {
+  name.consume_front("torch.");
+#define VARYING_LIST(op, number)                                               \
+  if (position == number && name == op)                                        \
+    return true;
+#include "torch_ltc/Dialect/Torch/VaryingLists.inc"
+#undef VARYING_LIST
+  return false;
+}
+
 namespace {
 class ContractVerifier {
 public:
@@ -163,8 +174,10 @@ void ContractVerifier::verifyList(Operation *op, OpOperand &operand) {
                     << " is a list that isn't constructed in the program";
     return;
   }
+  bool mayBeInts = mayVary(userVisibleName(op), operand.getOperandNumber());
   for (Value element : list.getElements())
-    if (!isTensorType(element.getType()) && !isConstant(element))
+    if (!isTensorType(element.getType()) && !isConstant(element) &&
+        !(mayBeInts && isIntType(element.getType())))
       violated(op, 6) << "argument " << operand.getOperandNumber()
                       << " is a list with an element that isn't a constant";
 }

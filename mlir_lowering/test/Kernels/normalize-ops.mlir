@@ -69,3 +69,33 @@ func.func @reduce_one_element(%x: tensor<4x1xf32>) -> tensor<4xf32> {
   } -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// A slice that begins where a parameter says is read there, element by element.
+
+// CHECK-LABEL: func.func @slice_at
+// CHECK-SAME: %[[X:.+]]: tensor<9x8xf32>, %[[START:[^:]+]]: index
+// CHECK: linalg.generic
+// CHECK-DAG: %[[ROW:.+]] = linalg.index 0
+// CHECK-DAG: %[[COLUMN:.+]] = linalg.index 1
+// CHECK-DAG: %[[AT:.+]] = arith.addi %[[START]], %[[ROW]]
+// CHECK: tensor.extract %[[X]][%[[AT]], %{{.+}}]
+// CHECK-NOT: extract_slice
+func.func @slice_at(%x: tensor<9x8xf32>, %start: index) -> tensor<4x3xf32> {
+  %s = tensor.extract_slice %x[%start, 1] [4, 3] [1, 2] : tensor<9x8xf32> to tensor<4x3xf32>
+  return %s : tensor<4x3xf32>
+}
+
+// -----
+
+// Dimensions that the result doesn't have are read at their offset.
+
+// CHECK-LABEL: func.func @row_at
+// CHECK-SAME: %[[X:.+]]: tensor<9x8xf32>, %[[START:[^:]+]]: index
+// CHECK: linalg.generic
+// CHECK: tensor.extract %[[X]][%[[START]], %{{.+}}]
+func.func @row_at(%x: tensor<9x8xf32>, %start: index) -> tensor<8xf32> {
+  %s = tensor.extract_slice %x[%start, 0] [1, 8] [1, 1] : tensor<9x8xf32> to tensor<8xf32>
+  return %s : tensor<8xf32>
+}

@@ -1,5 +1,6 @@
-//===- DataMovement.cpp - Views, slices, concatenations, pads -------------===//
+//===- DataMovement.cpp - Views, concatenations, pads ---------------------===//
 
+#include "IndexBuilder.h"
 #include "OpLowering.h"
 
 using namespace mlir;
@@ -54,108 +55,6 @@ static LogicalResult lowerRepeat(OpLowering &op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Slices
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// A part of a tensor along one dimension.
-struct Slice {
-  SmallVector<int64_t> offsets, sizes, strides;
-};
-} // namespace
-
-static int64_t clampIndex(std::optional<int64_t> index, int64_t none,
-                          int64_t size) {
-  int64_t value = index.value_or(none);
-  if (value < 0)
-    value += size;
-  return std::clamp<int64_t>(value, 0, size);
-}
-
-/// Arguments dim, start, end, step from position `first` on, of a tensor of
-/// these sizes.
-static Slice readSlice(OpLowering &op, ArrayRef<int64_t> sizes,
-                       unsigned first) {
-  Slice slice{SmallVector<int64_t>(sizes.size(), 0),
-              SmallVector<int64_t>(sizes),
-              SmallVector<int64_t>(sizes.size(), 1)};
-  int64_t dim = op.dimension(first, sizes.size());
-  int64_t size = sizes[dim];
-  int64_t start = clampIndex(op.optionalInteger(first + 1), 0, size);
-  int64_t end = clampIndex(op.optionalInteger(first + 2), size, size);
-  int64_t step = op.integer(first + 3);
-  slice.offsets[dim] = start;
-  slice.strides[dim] = step;
-  slice.sizes[dim] = end > start ? (end - start + step - 1) / step : 0;
-  return slice;
-}
-
-/// Arguments dim, index from position `first` on: a slice of one.
-static Slice readSelection(OpLowering &op, ArrayRef<int64_t> sizes,
-                           unsigned first) {
-  Slice slice{SmallVector<int64_t>(sizes.size(), 0),
-              SmallVector<int64_t>(sizes),
-              SmallVector<int64_t>(sizes.size(), 1)};
-  int64_t dim = op.dimension(first, sizes.size());
-  int64_t index = op.integer(first + 1);
-  slice.offsets[dim] = index < 0 ? index + sizes[dim] : index;
-  slice.sizes[dim] = 1;
-  return slice;
-}
-
-static LogicalResult extract(OpLowering &op, const Slice &slice) {
-  return op.replaceWith(op.tensors.slice(op.tensor(0), slice.offsets,
-                                         slice.sizes, slice.strides));
-}
-
-static LogicalResult insert(OpLowering &op, Value source, Value tensor,
-                            const Slice &slice) {
-  source = op.tensors.reshape(source, slice.sizes);
-  return op.replaceWith(
-      op.tensors.insert(source, tensor, slice.offsets, slice.strides));
-}
-
-/// slice.Tensor(self, dim, start, end, step)
-static LogicalResult lowerSlice(OpLowering &op) {
-  return extract(op, readSlice(op, op.sizes(0), 1));
-}
-
-/// select.int(self, dim, index)
-static LogicalResult lowerSelect(OpLowering &op) {
-  return extract(op, readSelection(op, op.sizes(0), 1));
-}
-
-/// The source of an insertion has the dtype of the tensor.
-static Value insertionSource(OpLowering &op) {
-  return op.tensors.convert(op.tensor(1), op.dtype(1), op.dtype(0));
-}
-
-/// slice_scatter(self, src, dim, start, end, step)
-static LogicalResult lowerSliceScatter(OpLowering &op) {
-  return insert(op, insertionSource(op), op.tensor(0),
-                readSlice(op, op.sizes(0), 2));
-}
-
-/// select_scatter(self, src, dim, index)
-static LogicalResult lowerSelectScatter(OpLowering &op) {
-  return insert(op, insertionSource(op), op.tensor(0),
-                readSelection(op, op.sizes(0), 2));
-}
-
-/// slice_backward(grad_output, input_sizes, dim, start, end, step)
-static LogicalResult lowerSliceBackward(OpLowering &op) {
-  Value zeros = op.tensors.zeros(op.resultSizes(), op.resultDtype());
-  return insert(op, op.tensor(0), zeros, readSlice(op, op.resultSizes(), 2));
-}
-
-/// select_backward(grad_output, input_sizes, dim, index)
-static LogicalResult lowerSelectBackward(OpLowering &op) {
-  Value zeros = op.tensors.zeros(op.resultSizes(), op.resultDtype());
-  return insert(op, op.tensor(0), zeros,
-                readSelection(op, op.resultSizes(), 2));
-}
-
-//===----------------------------------------------------------------------===//
 // Concatenation
 //===----------------------------------------------------------------------===//
 
@@ -195,9 +94,35 @@ static LogicalResult lowerStack(OpLowering &op) {
   return op.replaceWith(op.tensors.concatenate(parts, dim, op.resultSizes()));
 }
 
+/// `tensor` rolled along `dim` by a parameter of the program: elements are read
+/// where they come from.
+static Value rollBy(OpLowering &op, Value tensor, Value shift, int64_t dim) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  int64_t size = type.getDimSize(dim);
+  return op.tensors.fromIndices(
+      type.getShape(), type.getElementType(),
+      [&](OpBuilder &nested, Location loc, ValueRange indices) {
+        IndexBuilder b(nested, loc);
+        Value moved = arith::RemSIOp::create(
+            nested, loc,
+            arith::IndexCastOp::create(nested, loc, nested.getIndexType(),
+                                       shift),
+            b.constant(size));
+        // In (-size, 2 * size).
+        Value from = b.sub(indices[dim], moved);
+        Value zero = b.constant(0), end = b.constant(size);
+        from = b.select(b.less(from, zero), b.add(from, end), from);
+        from = b.select(b.less(from, end), from, b.sub(from, end));
+        SmallVector<Value> source(indices);
+        source[dim] = from;
+        return b.extract(tensor, source);
+      });
+}
+
 /// roll(self, shifts, dims): the end of each dimension moves to its front.
 static LogicalResult lowerRoll(OpLowering &op) {
-  SmallVector<int64_t> shifts = op.integers(1), dims = op.integers(2);
+  SmallVector<NumberOperand> shifts = op.numbers(1);
+  SmallVector<int64_t> dims = op.integers(2);
   Value tensor = op.tensor(0);
   bool flat = dims.empty();
   if (flat) {
@@ -211,7 +136,12 @@ static LogicalResult lowerRoll(OpLowering &op) {
     int64_t size = sizes[dim];
     if (size == 0)
       continue;
-    int64_t moved = ((shift % size) + size) % size;
+    if (!shift.constant) {
+      tensor = rollBy(op, tensor, shift.value, dim);
+      continue;
+    }
+    int64_t moved = cast<IntegerAttr>(shift.constant).getInt() % size;
+    moved += moved < 0 ? size : 0;
     SmallVector<int64_t> strides(sizes.size(), 1), offsets(sizes.size(), 0);
     SmallVector<int64_t> tailSizes = sizes, headSizes = sizes;
     tailSizes[dim] = moved;
@@ -228,9 +158,48 @@ static LogicalResult lowerRoll(OpLowering &op) {
 // Pads and triangles
 //===----------------------------------------------------------------------===//
 
+/// constant_pad_nd whose pads are parameters of the program: each element is
+/// read where it comes from, if it does.
+static LogicalResult padBy(OpLowering &op, ArrayRef<NumberOperand> pad) {
+  auto type = op.resultType();
+  Type index =
+      IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
+  bool isEmpty = op.tensorType(0).getNumElements() == 0;
+  Value result = op.tensors.fromIndices(
+      type.getShape(), type.getElementType(),
+      [&](OpBuilder &nested, Location loc, ValueRange indices) {
+        IndexBuilder b(nested, loc);
+        Value scalar = op.number(2).materialize(nested, loc, op.resultDtype());
+        if (isEmpty)
+          return scalar;
+        SmallVector<Value> source(indices);
+        Value zero = b.constant(0), isInside;
+        for (size_t i = 0; i + 1 < pad.size(); i += 2) {
+          int64_t dim = op.rank(0) - 1 - static_cast<int64_t>(i / 2);
+          Value low = pad[i].materialize(nested, loc, index);
+          low = arith::IndexCastOp::create(nested, loc, nested.getIndexType(),
+                                           low);
+          Value from = b.sub(indices[dim], low);
+          Value last = b.constant(op.sizes(0)[dim] - 1);
+          source[dim] = b.max(zero, b.min(from, last));
+          Value fits = b.equal(from, source[dim]);
+          isInside = isInside
+                         ? arith::AndIOp::create(nested, loc, isInside, fits)
+                               .getResult()
+                         : fits;
+        }
+        Value element = b.extract(op.tensor(0), source);
+        return isInside ? b.select(isInside, element, scalar) : element;
+      });
+  return op.replaceWith(result);
+}
+
 /// constant_pad_nd(self, pad, value): `pad` has (front, back) for the last
 /// dimension first; negative ones cut off.
 static LogicalResult lowerConstantPad(OpLowering &op) {
+  SmallVector<NumberOperand> numbers = op.numbers(1);
+  if (llvm::any_of(numbers, [](auto &number) { return !number.constant; }))
+    return padBy(op, numbers);
   SmallVector<int64_t> pad = op.integers(1);
   int64_t rank = op.rank(0);
   SmallVector<int64_t> sizes(op.sizes(0)), strides(rank, 1);
@@ -249,14 +218,20 @@ static LogicalResult lowerConstantPad(OpLowering &op) {
 
 /// tril and triu: (self, diagonal)
 template <bool isLower> static LogicalResult lowerTriangle(OpLowering &op) {
-  int64_t rank = op.rank(0), diagonal = op.integer(1);
+  int64_t rank = op.rank(0);
+  NumberOperand diagonal = op.number(1);
+  Type number =
+      IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
   Value result = op.tensors.elementwise(
       op.resultSizes(), op.resultType().getElementType(), op.tensor(0),
       [&](OpBuilder &nested, Location loc, ValueRange inputs) {
         ScalarBuilder s(nested, loc, op.resultDtype());
         Value row = linalg::IndexOp::create(nested, loc, rank - 2);
         Value column = linalg::IndexOp::create(nested, loc, rank - 1);
-        Value last = s.binary<arith::AddIOp>(row, s.index(diagonal));
+        Value offset = arith::IndexCastOp::create(
+            nested, loc, nested.getIndexType(),
+            diagonal.materialize(nested, loc, number));
+        Value last = s.binary<arith::AddIOp>(row, offset);
         Value kept =
             s.compare(isLower ? Comparison::le : Comparison::ge, column, last);
         return SmallVector<Value>{s.select(kept, inputs[0], s.integer(0))};
@@ -266,8 +241,8 @@ template <bool isLower> static LogicalResult lowerTriangle(OpLowering &op) {
 
 /// copy(self, src): the source's elements in self's shape and dtype.
 static LogicalResult lowerCopy(OpLowering &op) {
-  return op.replaceWith(
-      op.tensors.broadcast(insertionSource(op), op.resultSizes()));
+  Value source = op.tensors.convert(op.tensor(1), op.dtype(1), op.dtype(0));
+  return op.replaceWith(op.tensors.broadcast(source, op.resultSizes()));
 }
 
 void torch_ltc::populateDataMovementLowerings(LoweringTable &table) {
@@ -281,17 +256,11 @@ void torch_ltc::populateDataMovementLowerings(LoweringTable &table) {
   table.add("aten.expand", lowerExpand);
   table.add("aten.broadcast_to", lowerExpand);
   table.add("aten.repeat", lowerRepeat);
-  table.add("aten.slice.Tensor", lowerSlice);
-  table.add("aten.select.int", lowerSelect);
-  table.add("aten.slice_scatter", lowerSliceScatter);
-  table.add("aten.select_scatter", lowerSelectScatter);
-  table.add("aten.slice_backward", lowerSliceBackward);
-  table.add("aten.select_backward", lowerSelectBackward);
   table.add("aten.cat", lowerCat);
   table.add("aten.stack", lowerStack);
-  table.add("aten.roll", lowerRoll);
-  table.add("aten.constant_pad_nd", lowerConstantPad, {2});
-  table.add("aten.tril", lowerTriangle<true>);
-  table.add("aten.triu", lowerTriangle<false>);
+  table.add("aten.roll", lowerRoll, {1});
+  table.add("aten.constant_pad_nd", lowerConstantPad, {1, 2});
+  table.add("aten.tril", lowerTriangle<true>, {1});
+  table.add("aten.triu", lowerTriangle<false>, {1});
   table.add("aten.copy", lowerCopy);
 }

@@ -85,12 +85,16 @@ SmallVector<Value> IndexBuilder::delinear(Value position,
 }
 
 Value IndexBuilder::fromElement(Value element, int64_t size) {
+  return fromElement(element, size, size - 1);
+}
+
+Value IndexBuilder::fromElement(Value element, int64_t size, int64_t last) {
   Value index =
       arith::IndexCastOp::create(builder, loc, builder.getIndexType(), element);
   Value zero = constant(0);
   Value wrapped = add(index, size);
   index = select(less(index, zero), wrapped, index);
-  return min(max(index, zero), constant(std::max<int64_t>(size - 1, 0)));
+  return min(max(index, zero), constant(std::max<int64_t>(last, 0)));
 }
 
 Value IndexBuilder::toInteger(Value index) {

@@ -38,6 +38,8 @@ public:
   /// count from the end, the rest is clamped, so that no memory outside of the
   /// tensor is touched whatever the tensor holds.
   Value fromElement(Value element, int64_t size);
+  /// The same, and at most `last`.
+  Value fromElement(Value element, int64_t size, int64_t last);
   Value toInteger(Value index);
 
   Value extract(Value tensor, ValueRange indices);

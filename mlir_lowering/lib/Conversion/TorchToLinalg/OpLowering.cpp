@@ -155,6 +155,19 @@ SmallVector<int64_t> OpLowering::integers(unsigned position) const {
   return values;
 }
 
+SmallVector<NumberOperand> OpLowering::numbers(unsigned position) const {
+  SmallVector<NumberOperand> numbers;
+  auto list = element(position).getDefiningOp<torch::PrimListConstructOp>();
+  if (!list)
+    return numbers;
+  for (Value value : list.getElements()) {
+    bool isKnown = matchPattern(value, m_Constant());
+    numbers.push_back(
+        makeNumber(value, isKnown ? value : builder.getRemappedValue(value)));
+  }
+  return numbers;
+}
+
 bool OpLowering::isEmptyList(unsigned position) const {
   auto list = element(position).getDefiningOp<torch::PrimListConstructOp>();
   return list && list.getElements().empty();

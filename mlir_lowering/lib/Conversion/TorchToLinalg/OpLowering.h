@@ -78,6 +78,8 @@ public:
   bool boolean(unsigned position) const;
   StringRef string(unsigned position) const;
   SmallVector<int64_t> integers(unsigned position) const;
+  /// Of a list of ints that may be parameters of the program.
+  SmallVector<NumberOperand> numbers(unsigned position) const;
   bool isEmptyList(unsigned position) const;
   std::optional<int64_t> optionalInteger(unsigned position) const;
   std::optional<double> optionalFloating(unsigned position) const;
@@ -161,6 +163,7 @@ void populateReductionLowerings(LoweringTable &table);
 void populateScanLowerings(LoweringTable &table);
 void populateSortLowerings(LoweringTable &table);
 void populateDataMovementLowerings(LoweringTable &table);
+void populateSliceLowerings(LoweringTable &table);
 void populateStridedLowerings(LoweringTable &table);
 void populateLinearLowerings(LoweringTable &table);
 void populateAttentionLowerings(LoweringTable &table);

@@ -14,27 +14,40 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
+/// Where a view begins beside its own offset: at a parameter of the program, or
+/// null.
+using Beginning = Value;
+
+/// The position of a view's element.
+static Value positionOf(IndexBuilder &b, const StridedView &view,
+                        ValueRange indices, Beginning beginning) {
+  Value position = b.linear(indices, view.strides, view.offset);
+  return beginning ? b.add(position, beginning) : position;
+}
+
 /// The elements of `tensor` that the view shows.
-static Value readView(OpLowering &op, Value tensor, const StridedView &view) {
+static Value readView(OpLowering &op, Value tensor, const StridedView &view,
+                      Beginning beginning = {}) {
   Value flat = op.tensors.flatten(tensor);
   return op.tensors.fromIndices(
       view.sizes, op.resultType().getElementType(),
       [&](OpBuilder &nested, Location loc, ValueRange indices) {
         IndexBuilder b(nested, loc);
-        return b.extract(flat, b.linear(indices, view.strides, view.offset));
+        return b.extract(flat, positionOf(b, view, indices, beginning));
       });
 }
 
 /// `tensor` with the elements of `source` where the view shows; they are
 /// added with `accumulate`.
 static Value writeView(OpLowering &op, Value source, Value tensor,
-                       const StridedView &view, bool accumulate) {
+                       const StridedView &view, bool accumulate,
+                       Beginning beginning = {}) {
   Value flat = op.tensors.flatten(tensor);
   Value written = op.tensors.loop(
       view.sizes, flat,
       [&](OpBuilder &nested, Location loc, ValueRange indices, Value carried) {
         IndexBuilder b(nested, loc);
-        Value position = b.linear(indices, view.strides, view.offset);
+        Value position = positionOf(b, view, indices, beginning);
         Value scalar = b.extract(source, indices);
         if (accumulate) {
           ScalarBuilder s(nested, loc, op.resultDtype());
@@ -50,41 +63,100 @@ static Value writeView(OpLowering &op, Value source, Value tensor,
 // as_strided
 //===----------------------------------------------------------------------===//
 
+static bool isParameter(OpLowering &op, unsigned position) {
+  return op.isNumber(position) && !op.number(position).constant;
+}
+
+/// Arguments size, stride, storage_offset from position `first` on. An offset
+/// that is a parameter is clamped to where the view is inside of the tensor.
+static StridedView readStrides(OpLowering &op, unsigned first,
+                               Beginning &beginning) {
+  if (!isParameter(op, first + 2))
+    return torch_ltc::readStrides(op, first);
+  StridedView view{op.integers(first), op.integers(first + 1), 0};
+  int64_t last = op.tensorType(0).getNumElements() - 1;
+  for (auto [size, stride] : llvm::zip_equal(view.sizes, view.strides))
+    last -= (size - 1) * stride;
+  IndexBuilder b(op.builder, op.loc);
+  beginning = b.fromElement(op.number(first + 2).value,
+                            op.tensorType(0).getNumElements(), last);
+  return view;
+}
+
 static LogicalResult lowerAsStrided(OpLowering &op) {
-  StridedView view = readStrides(op, 1);
+  Beginning beginning;
+  StridedView view = readStrides(op, 1, beginning);
   if (!view.isInBounds(op.tensorType(0).getNumElements()))
     return op.fail("it reads outside of its tensor");
-  return op.replaceWith(readView(op, op.tensor(0), view));
+  return op.replaceWith(readView(op, op.tensor(0), view, beginning));
 }
 
 /// as_strided_scatter(self, src, size, stride, storage_offset)
 static LogicalResult lowerAsStridedScatter(OpLowering &op) {
-  StridedView view = readStrides(op, 2);
+  Beginning beginning;
+  StridedView view = readStrides(op, 2, beginning);
   if (!view.isInBounds(op.tensorType(0).getNumElements()))
     return op.fail("it writes outside of its tensor");
-  return op.replaceWith(writeView(op, op.tensor(1), op.tensor(0), view, false));
+  return op.replaceWith(
+      writeView(op, op.tensor(1), op.tensor(0), view, false, beginning));
 }
 
 //===----------------------------------------------------------------------===//
 // Diagonals: arguments offset, dim1, dim2; the diagonal is the last dimension
 //===----------------------------------------------------------------------===//
 
+/// Arguments offset, dim1, dim2 from position `first` on, of a tensor of these
+/// sizes, whose diagonal has `length` elements. An offset that is a parameter
+/// is clamped to where such a diagonal is.
+static StridedView readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
+                                unsigned first, ArrayRef<int64_t> diagonal,
+                                Beginning &beginning) {
+  if (!isParameter(op, first))
+    return torch_ltc::readDiagonal(op, sizes, first);
+  int64_t dim1 = op.dimension(first + 1, sizes.size());
+  int64_t dim2 = op.dimension(first + 2, sizes.size());
+  SmallVector<int64_t> strides = rowMajorStrides(sizes);
+  StridedView view{SmallVector<int64_t>(diagonal), {}, 0};
+  for (auto [dim, stride] : llvm::enumerate(strides))
+    if (static_cast<int64_t>(dim) != dim1 && static_cast<int64_t>(dim) != dim2)
+      view.strides.push_back(stride);
+  view.strides.push_back(strides[dim1] + strides[dim2]);
+  int64_t length = diagonal.back();
+  IndexBuilder b(op.builder, op.loc);
+  Value offset = arith::IndexCastOp::create(
+      op.builder, op.loc, op.builder.getIndexType(), op.number(first).value);
+  offset = b.max(b.min(offset, b.constant(sizes[dim2] - length)),
+                 b.constant(length - sizes[dim1]));
+  Value zero = b.constant(0);
+  Value right = b.mul(b.max(offset, zero), strides[dim2]);
+  Value down = b.mul(b.max(b.sub(zero, offset), zero), strides[dim1]);
+  beginning = b.add(right, down);
+  return view;
+}
+
 static LogicalResult lowerDiagonal(OpLowering &op) {
-  return op.replaceWith(
-      readView(op, op.tensor(0), readDiagonal(op, op.sizes(0), 1)));
+  Beginning beginning;
+  StridedView view =
+      readDiagonal(op, op.sizes(0), 1, op.resultSizes(), beginning);
+  return op.replaceWith(readView(op, op.tensor(0), view, beginning));
 }
 
 /// diagonal_scatter(self, src, offset, dim1, dim2)
 static LogicalResult lowerDiagonalScatter(OpLowering &op) {
-  return op.replaceWith(writeView(op, op.tensor(1), op.tensor(0),
-                                  readDiagonal(op, op.sizes(0), 2), false));
+  Beginning beginning;
+  StridedView view = readDiagonal(op, op.sizes(0), 2, op.sizes(1), beginning);
+  return op.replaceWith(
+      writeView(op, op.tensor(1), op.tensor(0), view, false, beginning));
 }
 
 /// diagonal_backward(grad_output, input_sizes, offset, dim1, dim2)
 static LogicalResult lowerDiagonalBackward(OpLowering &op) {
   Value zeros = op.tensors.zeros(op.resultSizes(), op.resultDtype());
-  return op.replaceWith(writeView(
-      op, op.tensor(0), zeros, readDiagonal(op, op.resultSizes(), 2), false));
+  Beginning beginning;
+  StridedView view =
+      readDiagonal(op, op.resultSizes(), 2, op.sizes(0), beginning);
+  return op.replaceWith(
+      writeView(op, op.tensor(0), zeros, view, false, beginning));
 }
 
 //===----------------------------------------------------------------------===//
@@ -257,11 +329,11 @@ static LogicalResult lowerUpsampleNearestBackward(OpLowering &op) {
 }
 
 void torch_ltc::populateStridedLowerings(LoweringTable &table) {
-  table.add("aten.as_strided", lowerAsStrided);
-  table.add("aten.as_strided_scatter", lowerAsStridedScatter);
-  table.add("aten.diagonal", lowerDiagonal);
-  table.add("aten.diagonal_scatter", lowerDiagonalScatter);
-  table.add("aten.diagonal_backward", lowerDiagonalBackward);
+  table.add("aten.as_strided", lowerAsStrided, {3});
+  table.add("aten.as_strided_scatter", lowerAsStridedScatter, {4});
+  table.add("aten.diagonal", lowerDiagonal, {1});
+  table.add("aten.diagonal_scatter", lowerDiagonalScatter, {2});
+  table.add("aten.diagonal_backward", lowerDiagonalBackward, {2});
   table.add("aten.unfold", lowerUnfold);
   table.add("aten.unfold_backward", lowerUnfoldBackward);
   table.add("aten.flip", lowerFlip);

@@ -225,28 +225,39 @@ static SmallVector<OpFoldResult> asIndexAttrs(OpBuilder &builder,
 
 Value TensorBuilder::slice(Value tensor, ArrayRef<int64_t> offsets,
                            ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
+  return slice(tensor, asIndexAttrs(builder, offsets), sizes, strides);
+}
+
+Value TensorBuilder::slice(Value tensor, ArrayRef<OpFoldResult> offsets,
+                           ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
   if (shapeOf(tensor) == sizes)
     return tensor;
   // An offset at the end is only in range for an empty slice: there is nothing
   // to read.
   if (llvm::is_contained(sizes, 0))
     return zeros(sizes, elementTypeOf(tensor));
-  return tensor::ExtractSliceOp::create(
-      builder, loc, tensor, asIndexAttrs(builder, offsets),
-      asIndexAttrs(builder, sizes), asIndexAttrs(builder, strides));
+  return tensor::ExtractSliceOp::create(builder, loc, tensor, offsets,
+                                        asIndexAttrs(builder, sizes),
+                                        asIndexAttrs(builder, strides));
 }
 
 Value TensorBuilder::insert(Value source, Value tensor,
                             ArrayRef<int64_t> offsets,
+                            ArrayRef<int64_t> strides) {
+  return insert(source, tensor, asIndexAttrs(builder, offsets), strides);
+}
+
+Value TensorBuilder::insert(Value source, Value tensor,
+                            ArrayRef<OpFoldResult> offsets,
                             ArrayRef<int64_t> strides) {
   ArrayRef<int64_t> sizes = shapeOf(source);
   if (llvm::is_contained(sizes, 0))
     return tensor;
   if (sizes == shapeOf(tensor))
     return source;
-  return tensor::InsertSliceOp::create(
-      builder, loc, source, tensor, asIndexAttrs(builder, offsets),
-      asIndexAttrs(builder, sizes), asIndexAttrs(builder, strides));
+  return tensor::InsertSliceOp::create(builder, loc, source, tensor, offsets,
+                                       asIndexAttrs(builder, sizes),
+                                       asIndexAttrs(builder, strides));
 }
 
 Value TensorBuilder::concatenate(ValueRange parts, int64_t dim,

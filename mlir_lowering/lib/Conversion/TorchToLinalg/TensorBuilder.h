@@ -67,8 +67,13 @@ public:
   Value transpose(Value tensor, ArrayRef<int64_t> permutation);
   Value slice(Value tensor, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
               ArrayRef<int64_t> strides);
+  /// The same; offsets may be values of type index, which are in range.
+  Value slice(Value tensor, ArrayRef<OpFoldResult> offsets,
+              ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides);
   /// `tensor` with `source` at the offsets.
   Value insert(Value source, Value tensor, ArrayRef<int64_t> offsets,
+               ArrayRef<int64_t> strides);
+  Value insert(Value source, Value tensor, ArrayRef<OpFoldResult> offsets,
                ArrayRef<int64_t> strides);
   Value concatenate(ValueRange parts, int64_t dim, ArrayRef<int64_t> sizes);
 

@@ -79,6 +79,7 @@ static const LoweringTable &loweringTable() {
     populateScanLowerings(table);
     populateSortLowerings(table);
     populateDataMovementLowerings(table);
+    populateSliceLowerings(table);
     populateStridedLowerings(table);
     populateLinearLowerings(table);
     populateAttentionLowerings(table);
@@ -102,12 +103,14 @@ static bool isLookedThrough(Operation *op) {
              torch::ConstantDeviceOp>(op);
 }
 
-static bool isConstantList(torch::PrimListConstructOp list) {
-  return llvm::all_of(list.getElements(), [](Value element) {
+/// Whether all its numbers are known now; with `mayBeParameters`, ints needn't.
+static bool isKnownList(torch::PrimListConstructOp list, bool mayBeParameters) {
+  return llvm::all_of(list.getElements(), [&](Value element) {
     Type type = element.getType();
     bool isTensor =
         isa<torch::ValueTensorType, torch::OptionalType, torch::NoneType>(type);
-    return isTensor || matchPattern(element, m_Constant());
+    return isTensor || matchPattern(element, m_Constant()) ||
+           (mayBeParameters && isa<torch::IntType>(type));
   });
 }
 
@@ -117,16 +120,16 @@ static std::optional<unsigned> findUnknown(Operation *op,
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned position = operand.getOperandNumber();
     Value value = operand.get();
+    bool mayBeParameter = llvm::is_contained(entry.runtimeNumbers, position);
     if (isa<torch::ListType>(value.getType())) {
       auto list = value.getDefiningOp<torch::PrimListConstructOp>();
-      if (!list || !isConstantList(list))
+      if (!list || !isKnownList(list, mayBeParameter))
         return position;
       continue;
     }
     bool isNumber = torch::isScalarType(value.getType()) ||
                     isa<torch::BoolType>(value.getType());
-    if (isNumber && !matchPattern(value, m_Constant()) &&
-        !llvm::is_contained(entry.runtimeNumbers, position))
+    if (isNumber && !matchPattern(value, m_Constant()) && !mayBeParameter)
       return position;
   }
   return std::nullopt;

@@ -1,0 +1,242 @@
+"""Every argument that the op table lets vary (column `varies`), with 32 different
+numbers in one program, against eager."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import torch_ltc
+from counting import counting
+from torch.nn import functional as F
+from torch_ltc._backend import bindings
+
+TABLE = Path(__file__).parents[2] / "mlir_lowering" / "op_table"
+sys.path.insert(0, str(TABLE))
+import op_schema
+
+NUM_STEPS = 32
+MOST_PROGRAMS = 4
+
+Body = Callable[[int, torch.Tensor], torch.Tensor]
+
+
+def statistics(x: torch.Tensor) -> list[torch.Tensor]:
+    return [torch.zeros(6, device=x.device), torch.ones(6, device=x.device)]
+
+
+def batch_norm(i: int, x: torch.Tensor) -> torch.Tensor:
+    mean, var = statistics(x)
+    y = F.batch_norm(
+        x, mean, var, training=True, momentum=1 / (i + 1), eps=1e-4 * i + 1e-5
+    )
+    return torch.cat([y, mean[None], var[None]])
+
+
+def batch_norm_inference(i: int, x: torch.Tensor) -> torch.Tensor:
+    return F.batch_norm(x, *statistics(x), training=False, eps=1e-5 * (i + 1))
+
+
+def windows(i: int, x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[i % 4 : i % 4 + 3] = x[i % 3 + 1 : i % 3 + 4]
+    y[i % 8] = x[(i + 1) % 8] + 1
+    return y
+
+
+def diagonal_written(i: int, x: torch.Tensor) -> torch.Tensor:
+    y = x.T.clone()
+    y.diagonal(i % 3).mul_(3)
+    return y
+
+
+def strided_written(i: int, x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y.as_strided((3, 4), (6, 1), i % 30).mul_(3)
+    return y
+
+
+#: Of x, [8, 6]; what requires a gradient is differentiated, too.
+CASES: dict[str, Body] = {
+    "windows": windows,
+    "clamp": lambda i, x: x.clamp(-0.1 * i, 0.3 + 0.05 * i),
+    "clamp with ints": lambda i, x: (10 * x).clamp(-i, i + 1),
+    "clamp_min": lambda i, x: torch.clamp_min(x, 0.1 * i - 1),
+    "clamp_max": lambda i, x: torch.clamp_max(x, 1 - 0.1 * i),
+    "hardtanh": lambda i, x: F.hardtanh(x, -0.05 * i, 0.1 * i + 0.1),
+    "leaky_relu": lambda i, x: F.leaky_relu(x, 0.02 * i),
+    "elu": lambda i, x: F.elu(x, 0.1 * i + 0.1),
+    "selu, scales": lambda i, x: torch.ops.aten.elu(x, 1.0 + i, 0.5 + i, 0.2 * i),
+    "celu": lambda i, x: F.celu(x, 0.1 * i + 0.1),
+    "softplus": lambda i, x: F.softplus(x, 0.1 * i + 0.5, 10 - 0.3 * i),
+    "threshold": lambda i, x: F.threshold(x, 0.1 * i - 1, -0.5 * i),
+    "hardshrink": lambda i, x: F.hardshrink(x, 0.05 * i),
+    "softshrink": lambda i, x: F.softshrink(x, 0.05 * i),
+    "logit": lambda i, x: torch.logit(x.abs(), 0.01 * i + 0.01),
+    "huber": lambda i, x: F.huber_loss(x, x.detach().flip(0), delta=0.1 * i + 0.1),
+    "layer_norm": lambda i, x: F.layer_norm(x, (6,), eps=0.01 * i + 1e-5),
+    "group_norm": lambda i, x: F.group_norm(x, 3, eps=0.01 * i + 1e-5),
+    "batch_norm": batch_norm,
+    "batch_norm in inference": batch_norm_inference,
+    "instance_norm": lambda i, x: F.instance_norm(x[None], eps=0.01 * i + 1e-5),
+    "dropout": lambda i, x: F.dropout(x, 0.02 * i + 0.1),
+    "roll": lambda i, x: x.roll(i - 9, 0) * x,
+    "roll of all": lambda i, x: x.roll(5 * i - 30),
+    "roll twice": lambda i, x: x.roll((i, -2 * i), (0, 1)),
+    "tril": lambda i, x: x.tril(i % 15 - 7),
+    "triu": lambda i, x: x.triu(i % 15 - 7) + 1,
+    # Offsets of equally long diagonals: those of a row of squares.
+    "diagonal": lambda i, x: x.T.diagonal(i % 3) * 2,
+    "diagonal that is written": diagonal_written,
+    "as_strided": lambda i, x: x.clone().as_strided((3, 4), (6, 1), i % 30) * 2,
+    "as_strided that is written": strided_written,
+    "pad": lambda i, x: F.pad(x, (i, 40 - i, 3, 1), value=0.5 * i),
+    "pad that cuts": lambda i, x: F.pad(x, (i % 5 - 2, 2 - i % 5)),
+    "arange": lambda i, x: torch.arange(i, i + 6, device=x.device) * x,
+    "arange of floats": lambda i, x: (
+        torch.arange(0.5 * i, 0.5 * i + 3 + 0.1 * i, 0.5 + i / 60, device=x.device)[:6]
+        * x
+    ),
+    "arange downwards": lambda i, x: (
+        torch.arange(3 * i, 3 * i - 12, -2, device=x.device) + x
+    ),
+    "linspace": lambda i, x: torch.linspace(i, 3 + 2 * i, 6, device=x.device) * x,
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_varies_yet() -> Iterator[None]:
+    torch_ltc.mark_step()
+    with torch_ltc.config(varying_numbers="off"):
+        (torch.ones(1, device="lazy") + 1).cpu()
+    bindings().clear_program_memory()
+    with torch_ltc.config(cache=False):
+        yield
+
+
+def run(body: Body, device: str, dtype: torch.dtype) -> list[torch.Tensor]:
+    torch.manual_seed(3)
+    x = torch.randn(8, 6).to(dtype).to(device)
+    upstream = torch.randn(200).to(dtype).to(device)
+    results = []
+    for i in range(NUM_STEPS):
+        torch.manual_seed(i)
+        leaf = x.detach().requires_grad_()
+        y = body(i, leaf)
+        (gradient,) = torch.autograd.grad(
+            (y.flatten() * upstream[: y.numel()] if y.numel() <= 200 else y).sum(), leaf
+        )
+        results += [y.detach(), gradient]
+        if device == "lazy":
+            torch_ltc.mark_step()
+    return results
+
+
+#: What each case made parameters: "min of aten::clamp".
+seen: set[str] = set()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["f32", "bf16"])
+@pytest.mark.parametrize("name", CASES)
+def test_one_program_for_all_numbers(name: str, dtype: torch.dtype) -> None:
+    if dtype == torch.bfloat16 and ("norm" in name or name == "logit"):
+        pytest.skip("eager rounds in between, static programs don't either")
+    before = len(torch_ltc.compile_log())
+    with counting() as counts:
+        ours = run(CASES[name], "lazy", dtype)
+        torch_ltc.wait_device_ops()
+    for entry in torch_ltc.compile_log()[before:]:
+        seen.update(text.split(" (")[0].split(" at ")[0] for text in entry["varying"])
+    expected = run(CASES[name], "cpu", dtype)
+    for step, (a, b) in enumerate(zip(ours, expected)):
+        torch.testing.assert_close(
+            a.cpu(), b, msg=lambda text, n=step: f"result {n}: {text}", equal_nan=True
+        )
+    compiled = counts.executions - counts.program_memory_hits
+    most = 2 * MOST_PROGRAMS if name == "arange of floats" else MOST_PROGRAMS
+    assert compiled <= most, f"{compiled} programs"
+
+
+#: Numbers that are constants of programs: why.
+CONSTANT = {
+    "a dimension or a count of dimensions decides structure": {
+        "dim", "dims", "dim0", "dim1", "dim2", "dimension", "group", "groups", "reduction",
+    },
+    "decides sizes": {
+        "C", "HxW", "N", "bias_sizes", "col", "downscale_factor", "input_size", "input_sizes",
+        "k", "m", "n", "normalized_shape", "num_weights", "output_padding", "output_size",
+        "repeats", "row", "size", "split_size", "split_sizes", "steps", "upscale_factor",
+    },
+    "decides loops": {
+        "dilation", "kernel_size", "padding", "step", "stride", "scales_h", "scales_w",
+        "divisor_override",
+    },
+    "decides the formula": {"correction", "decimals", "exponent", "ord"},
+    "drawn on the host, not in the program": {
+        "from", "to", "high", "low", "lambd", "mean", "median", "p", "sigma", "std",
+    },
+    "names a class or a row for good": {"ignore_index", "padding_idx"},
+}  # fmt: skip
+
+CONSTANT_OF_OP = {
+    "smooth_l1_loss.beta": "0 is another formula",
+    "smooth_l1_loss_backward.beta": "0 is another formula",
+    "arange.end": "decides the size, and nothing else",
+    "norm.Scalar.p": "decides the formula",
+    "norm.ScalarOpt_dim.p": "decides the formula",
+    "tril_indices.offset": "a table that is made with the program",
+    "triu_indices.offset": "a table that is made with the program",
+}
+
+
+def test_every_number_that_stays_a_constant_has_a_reason() -> None:
+    reasons = set().union(*CONSTANT.values())
+    for row in rows():
+        name = row.schema.partition("(")[0].partition("::")[2]
+        # Kernels on the host get their arguments when the program is compiled.
+        if row.lower == "host" or row.schema.startswith("torch_ltc::"):
+            continue
+        for argument in row.arguments:
+            kind = argument.type.rstrip("?")
+            if kind not in op_schema.NUMBER_TYPES:
+                continue
+            if argument.name in [*row.varies, *row.parameters]:
+                continue
+            known = argument.name in reasons
+            assert known or f"{name}.{argument.name}" in CONSTANT_OF_OP, (
+                f"{row.schema}: may '{argument.name}' vary?"
+            )
+
+
+#: Of backward ops and others that no case calls under this name.
+REACHED_OTHERWISE = {
+    "_native_batch_norm_legit.no_stats", "_native_batch_norm_legit_functional",
+    "_native_batch_norm_legit_no_training", "native_batch_norm",
+}  # fmt: skip
+
+
+def test_every_argument_that_may_vary_was_seen_to(
+    request: pytest.FixtureRequest,
+) -> None:
+    selected = {item.name for item in request.session.items}
+    if not all(f"test_one_program_for_all_numbers[{n}-f32]" in selected for n in CASES):
+        pytest.skip("needs all cases of this file in one process")
+    wanted = {
+        f"{argument} of {row.schema.partition('(')[0]}"
+        for row in rows()
+        if row.schema.partition("(")[0].partition("::")[2] not in REACHED_OTHERWISE
+        for argument in row.varies
+    }
+    assert not wanted - seen
+
+
+def rows() -> list[op_schema.Row]:
+    return [
+        row
+        for path in sorted(TABLE.glob("*.toml"))
+        for row in op_schema.load_family(path, path.stem)
+        if row.trace != "dialect"
+    ]

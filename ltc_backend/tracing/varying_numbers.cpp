@@ -1,0 +1,221 @@
+//===- varying_numbers.cpp - Numbers that differ between traces -----------===//
+
+#include "tracing/varying_numbers.h"
+
+#include "compilation/external_backend.h"
+#include "config/config.h"
+#include "events/step_log.h"
+#include "execution/recording.h"
+#include "graph/repeated_trace.h"
+#include "source/source_location.h"
+
+using namespace torch_ltc;
+
+namespace {
+
+// Of one thread; some hundred bytes each.
+constexpr size_t maxPlaces = 32768;
+
+bool isNumber(Tag tag) {
+  return tag == Tag::integer || tag == Tag::floating || tag == Tag::integers;
+}
+
+size_t numWords(const Attribute &attribute) {
+  return attribute.tag == Tag::integers ? attribute.count : 1;
+}
+
+void addShape(HashState &state, const torch::lazy::Shape &shape) {
+  state.add(uint64_t(shape.scalar_type()) << 8 | uint64_t(shape.dim()));
+  for (int64_t size : shape.sizes())
+    state.add(uint64_t(size));
+}
+
+/// Writes a call's words and scalars anew.
+class Rewriter {
+public:
+  explicit Rewriter(ArgumentWalk &walk) : walk(walk) {}
+
+  void keep(const Attribute &attribute, c10::ArrayRef<Word> all) {
+    words.append(all.begin(), all.end());
+    size_t count = attribute.tag == Tag::dynamicIntegers ? attribute.count
+                   : attribute.tag == Tag::dynamicInt ||
+                           attribute.tag == Tag::dynamicFloat ||
+                           attribute.tag == Tag::numberTensor
+                       ? 1
+                       : 0;
+    for (size_t i = 0; i < count; ++i)
+      scalars.push_back(walk.scalars[next++]);
+  }
+
+  void makeParameter(const Attribute &attribute) {
+    AttributeWriter writer;
+    if (attribute.tag == Tag::floating) {
+      writer.header(Tag::dynamicFloat);
+      scalars.push_back(DynamicScalar::of(attribute.floating()));
+    } else if (attribute.tag == Tag::integer) {
+      writer.header(Tag::dynamicInt);
+      scalars.push_back(DynamicScalar::of(attribute.integer()));
+    } else {
+      writer.header(Tag::dynamicIntegers, attribute.count);
+      for (int64_t number : attribute.integers())
+        scalars.push_back(DynamicScalar::of(number));
+    }
+    words.append(writer.words.begin(), writer.words.end());
+  }
+
+  void finish() {
+    walk.attributes.words = std::move(words);
+    walk.scalars = std::move(scalars);
+  }
+
+private:
+  ArgumentWalk &walk;
+  size_t next = 0; // of the walk's scalars
+  c10::SmallVector<Word, 32> words;
+  c10::SmallVector<DynamicScalar, 2> scalars;
+};
+
+void makeParameters(const OpRecord &record, ArgumentWalk &walk,
+                    c10::ArrayRef<bool> varies) {
+  Rewriter rewriter(walk);
+  c10::ArrayRef<Word> words = walk.attributes.words;
+  AttributeReader reader(words);
+  size_t number = 0;
+  const Word *begin = words.begin();
+  for (const ArgumentSpec &spec : record.arguments) {
+    Attribute attribute = reader.next();
+    bool isParameter = false;
+    if (spec.varies && isNumber(attribute.tag))
+      for (size_t i = 0; i < numWords(attribute); ++i)
+        isParameter |= varies[number++];
+    const Word *end = reader.current();
+    if (isParameter)
+      rewriter.makeParameter(attribute);
+    else
+      rewriter.keep(attribute, {begin, end});
+    begin = end;
+  }
+  rewriter.finish();
+}
+
+} // namespace
+
+VaryingNumbers &VaryingNumbers::ofThisThread() {
+  thread_local VaryingNumbers numbers;
+  return numbers;
+}
+
+void VaryingNumbers::begin(uint64_t number) {
+  trace = number;
+  opsBefore = 0;
+  if (places.size() + sizedPlaces.size() > maxPlaces)
+    forget();
+}
+
+void VaryingNumbers::readOptions() {
+  options = configVersion();
+  // Backends in Python needn't know numbers that are parameters.
+  isOn = config().varying_numbers.get() == "auto" && !selectedBackend();
+  if (!isOn)
+    forget();
+}
+
+void VaryingNumbers::forget() {
+  places.clear();
+  sizedPlaces.clear();
+}
+
+/// The call but for numbers that may vary, which are put into `numbers`.
+Hash128 VaryingNumbers::placeOf(const OpRecord &record,
+                                const ArgumentWalk &walk,
+                                Numbers &numbers) const {
+  HashState state(8);
+  state.add(opsBefore);
+  state.add(record.id);
+  c10::ArrayRef<Word> words = walk.attributes.words;
+  AttributeReader reader(words);
+  for (const ArgumentSpec &spec : record.arguments) {
+    const Word *begin = reader.current();
+    Attribute attribute = reader.next();
+    if (spec.varies && isNumber(attribute.tag)) {
+      state.add(uint64_t(*begin)); // tag and count
+      numbers.append(attribute.payload,
+                     attribute.payload + numWords(attribute));
+      continue;
+    }
+    for (const Word *word = begin; word != reader.current(); ++word)
+      state.add(uint64_t(*word));
+  }
+  for (const torch::lazy::Value &operand : walk.operands)
+    addShape(state, operand.shape());
+  return state.finish();
+}
+
+/// Says once which number is a parameter from now on.
+static void noteParameter(const OpRecord &record, const ArgumentWalk &walk,
+                          size_t number) {
+  AttributeReader reader(walk.attributes.words);
+  size_t first = 0;
+  for (const ArgumentSpec &spec : record.arguments) {
+    Attribute attribute = reader.next();
+    if (!spec.varies || !isNumber(attribute.tag))
+      continue;
+    first += numWords(attribute);
+    if (number < first)
+      return noteVaryingNumber(spec.name + " of " + record.name +
+                               messageSuffix(captureLocation()));
+  }
+}
+
+/// Whether one of the numbers varies.
+bool VaryingNumbers::compare(const OpRecord &record, const ArgumentWalk &walk,
+                             SizedPlace &place, const Numbers &numbers) {
+  bool any = false;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (!place.varies[i] && numbers[i] != place.numbers[i]) {
+      place.varies[i] = true;
+      noteParameter(record, walk, i);
+    }
+    any |= place.varies[i];
+  }
+  place.numbers = numbers;
+  return any;
+}
+
+bool VaryingNumbers::parametrise(const OpRecord &record, ArgumentWalk &walk,
+                                 const std::function<Shapes()> &infer,
+                                 Shapes &shapes) {
+  uint64_t number = RepeatedTrace::ofThisThread().number();
+  if (number != trace)
+    begin(number);
+  if (options != configVersion())
+    readOptions();
+  if (!isOn)
+    return false;
+  Numbers numbers;
+  Hash128 place{};
+  if (record.hasVaryingNumbers)
+    place = placeOf(record, walk, numbers);
+  opsBefore = HashState(opsBefore ^ record.id).finish().low;
+  // What is recorded is replayed with the numbers that it had.
+  if (numbers.empty() || Recording::current())
+    return false;
+
+  auto [known, isNew] = places.try_emplace(place, Place{numbers});
+  if (!isNew && !known->second.isMoving && known->second.numbers == numbers)
+    return false;
+  known->second.isMoving = !isNew;
+  shapes = infer();
+  HashState state(9);
+  state.add(place);
+  for (const torch::lazy::Shape &shape : shapes)
+    addShape(state, shape);
+  auto [sized, isFirst] =
+      sizedPlaces.try_emplace(state.finish(), SizedPlace{numbers, {}});
+  if (isFirst)
+    sized->second.varies.resize(numbers.size(), false);
+  if (isFirst || !compare(record, walk, sized->second, numbers))
+    return false;
+  makeParameters(record, walk, sized->second.varies);
+  return true;
+}

@@ -1,0 +1,79 @@
+//===- varying_numbers.h - Numbers that differ between traces ---*- C++ -*-===//
+//
+// A slice's start, an index, a shift: numbers of calls that decide neither the
+// structure nor the sizes of anything (column `varies` of the op table). They
+// are constants of programs until one differs from what it was in an earlier
+// trace; from then on it is a scalar parameter there, as a learning rate is:
+//
+//   batch = corpus[i : i + 20]     step 1: slice_copy(start=0, end=20)
+//                                  step 2: slice_copy(start=scalar, end=scalar)
+//                                  step 3: the same program
+//
+// "There" is a place in a trace: the ops before it, and the call itself but for
+// these numbers. What is decided here is only which program is asked for. One
+// with a parameter computes the same as one with a constant, so a wrong guess
+// costs a compilation and no more; and everything behind the tracer (hash,
+// traces that repeat, tiers, captures, texts) sees an ordinary scalar.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_TRACING_VARYING_NUMBERS_H
+#define TORCH_LTC_TRACING_VARYING_NUMBERS_H
+
+#include "ir/hash.h"
+#include "tracing/argument_walk.h"
+
+#include <torch/csrc/lazy/core/shape.h>
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+namespace torch_ltc {
+
+class VaryingNumbers {
+public:
+  using Shapes = std::vector<torch::lazy::Shape>;
+
+  static VaryingNumbers &ofThisThread();
+
+  /// Of every call, before it is traced: makes those of its numbers parameters
+  /// that differed here before. Whether there are such; only then `shapes` are
+  /// the results'. `infer` is asked for them where a number isn't what it was,
+  /// and may throw.
+  bool parametrise(const OpRecord &record, ArgumentWalk &walk,
+                   const std::function<Shapes()> &infer, Shapes &shapes);
+
+private:
+  using Numbers = c10::SmallVector<Word, 4>;
+
+  /// A place in a trace.
+  struct Place {
+    Numbers numbers; // of the first call
+    bool isMoving = false;
+  };
+  /// The same with results of certain sizes.
+  struct SizedPlace {
+    Numbers numbers;                  // of the last call
+    c10::SmallVector<bool, 4> varies; // each of them
+  };
+
+  void begin(uint64_t trace);
+  void readOptions();
+  void forget();
+  Hash128 placeOf(const OpRecord &record, const ArgumentWalk &walk,
+                  Numbers &numbers) const;
+  bool compare(const OpRecord &record, const ArgumentWalk &walk,
+               SizedPlace &place, const Numbers &numbers);
+
+  uint64_t trace = 0;
+  uint64_t options = 0; // their version, 0: not read
+  bool isOn = false;
+  uint64_t opsBefore = 0; // hash of the trace's ops so far
+  std::unordered_map<Hash128, Place, Hash128Hasher> places;
+  std::unordered_map<Hash128, SizedPlace, Hash128Hasher> sizedPlaces;
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_TRACING_VARYING_NUMBERS_H

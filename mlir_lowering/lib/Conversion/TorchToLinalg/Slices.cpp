@@ -1,0 +1,146 @@
+//===- Slices.cpp - Parts of a tensor along one dimension -----------------===//
+//
+// A start or an index is a constant, or a parameter of the program. How long
+// the part is, is always known: its sizes are those of a tensor of the op.
+//
+//===----------------------------------------------------------------------===//
+
+#include "IndexBuilder.h"
+#include "OpLowering.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+namespace {
+struct Slice {
+  SmallVector<OpFoldResult> offsets;
+  SmallVector<int64_t> sizes, strides;
+};
+} // namespace
+
+static int64_t clampIndex(std::optional<int64_t> index, int64_t none,
+                          int64_t size) {
+  int64_t value = index.value_or(none);
+  if (value < 0)
+    value += size;
+  return std::clamp<int64_t>(value, 0, size);
+}
+
+static bool isParameter(OpLowering &op, unsigned position) {
+  return op.isNumber(position) && !op.number(position).constant;
+}
+
+/// The first of the positions that a part spanning `span` of `size` positions
+/// begins at. A parameter is clamped, as torch does with a slice's start; no
+/// memory outside of the tensor is touched whatever it is.
+static OpFoldResult readStart(OpLowering &op, unsigned position, int64_t size,
+                              int64_t span) {
+  if (!isParameter(op, position))
+    return op.builder.getIndexAttr(
+        clampIndex(op.optionalInteger(position), 0, size));
+  IndexBuilder b(op.builder, op.loc);
+  return b.fromElement(op.number(position).value, size, size - span);
+}
+
+static Slice wholeOf(OpLowering &op, ArrayRef<int64_t> sizes) {
+  return {SmallVector<OpFoldResult>(sizes.size(), op.builder.getIndexAttr(0)),
+          SmallVector<int64_t>(sizes), SmallVector<int64_t>(sizes.size(), 1)};
+}
+
+/// Arguments dim, start, end, step from position `first` on, of a tensor of
+/// these sizes; `partSizes` are the slice's.
+static Slice readSlice(OpLowering &op, ArrayRef<int64_t> sizes,
+                       ArrayRef<int64_t> partSizes, unsigned first) {
+  Slice slice = wholeOf(op, sizes);
+  if (partSizes.size() != sizes.size()) {
+    op.contradict();
+    return slice;
+  }
+  int64_t dim = op.dimension(first, sizes.size());
+  int64_t size = sizes[dim], step = op.integer(first + 3);
+  int64_t count = partSizes[dim];
+  if (!isParameter(op, first + 1) && !isParameter(op, first + 2)) {
+    int64_t start = clampIndex(op.optionalInteger(first + 1), 0, size);
+    int64_t end = clampIndex(op.optionalInteger(first + 2), size, size);
+    count = end > start ? (end - start + step - 1) / step : 0;
+  }
+  int64_t span = count > 0 ? (count - 1) * step + 1 : 0;
+  if (span > size)
+    op.contradict();
+  slice.offsets[dim] = readStart(op, first + 1, size, span);
+  slice.strides[dim] = step;
+  slice.sizes[dim] = count;
+  return slice;
+}
+
+/// Arguments dim, index from position `first` on: a slice of one.
+static Slice readSelection(OpLowering &op, ArrayRef<int64_t> sizes,
+                           unsigned first) {
+  Slice slice = wholeOf(op, sizes);
+  int64_t dim = op.dimension(first, sizes.size());
+  slice.offsets[dim] = readStart(op, first + 1, sizes[dim], /*span=*/1);
+  slice.sizes[dim] = 1;
+  return slice;
+}
+
+static LogicalResult extract(OpLowering &op, const Slice &slice) {
+  return op.replaceWith(op.tensors.slice(op.tensor(0), slice.offsets,
+                                         slice.sizes, slice.strides));
+}
+
+static LogicalResult insert(OpLowering &op, Value source, Value tensor,
+                            const Slice &slice) {
+  source = op.tensors.reshape(source, slice.sizes);
+  return op.replaceWith(
+      op.tensors.insert(source, tensor, slice.offsets, slice.strides));
+}
+
+/// slice.Tensor(self, dim, start, end, step)
+static LogicalResult lowerSlice(OpLowering &op) {
+  return extract(op, readSlice(op, op.sizes(0), op.resultSizes(), 1));
+}
+
+/// select.int(self, dim, index)
+static LogicalResult lowerSelect(OpLowering &op) {
+  return extract(op, readSelection(op, op.sizes(0), 1));
+}
+
+/// The source of an insertion has the dtype of the tensor.
+static Value insertionSource(OpLowering &op) {
+  return op.tensors.convert(op.tensor(1), op.dtype(1), op.dtype(0));
+}
+
+/// slice_scatter(self, src, dim, start, end, step)
+static LogicalResult lowerSliceScatter(OpLowering &op) {
+  return insert(op, insertionSource(op), op.tensor(0),
+                readSlice(op, op.sizes(0), op.sizes(1), 2));
+}
+
+/// select_scatter(self, src, dim, index)
+static LogicalResult lowerSelectScatter(OpLowering &op) {
+  return insert(op, insertionSource(op), op.tensor(0),
+                readSelection(op, op.sizes(0), 2));
+}
+
+/// slice_backward(grad_output, input_sizes, dim, start, end, step)
+static LogicalResult lowerSliceBackward(OpLowering &op) {
+  Value zeros = op.tensors.zeros(op.resultSizes(), op.resultDtype());
+  return insert(op, op.tensor(0), zeros,
+                readSlice(op, op.resultSizes(), op.sizes(0), 2));
+}
+
+/// select_backward(grad_output, input_sizes, dim, index)
+static LogicalResult lowerSelectBackward(OpLowering &op) {
+  Value zeros = op.tensors.zeros(op.resultSizes(), op.resultDtype());
+  return insert(op, op.tensor(0), zeros,
+                readSelection(op, op.resultSizes(), 2));
+}
+
+void torch_ltc::populateSliceLowerings(LoweringTable &table) {
+  table.add("aten.slice.Tensor", lowerSlice, {2, 3});
+  table.add("aten.select.int", lowerSelect, {2});
+  table.add("aten.slice_scatter", lowerSliceScatter, {3, 4});
+  table.add("aten.select_scatter", lowerSelectScatter, {3});
+  table.add("aten.slice_backward", lowerSliceBackward, {3, 4});
+  table.add("aten.select_backward", lowerSelectBackward, {3});
+}
