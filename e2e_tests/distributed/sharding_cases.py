@@ -21,7 +21,7 @@ def _whole(device: str) -> DeviceMesh:
     return init_device_mesh(device, (dist.get_world_size(),))
 
 
-def _sharded(device: str, mesh: DeviceMesh | None = None, **options) -> nn.Module:
+def sharded(device: str, mesh: DeviceMesh | None = None, **options) -> nn.Module:
     options["mesh"] = mesh or _whole(device)
     model = perceptron(device)
     for layer in model:
@@ -39,25 +39,25 @@ def _train(model: nn.Module, device: str, steps: int = 3):
 
 
 def parameters(device: str):
-    yield from _train(_sharded(device), device)
+    yield from _train(sharded(device), device)
 
 
 def kept_after_forward(device: str):
-    yield from _train(_sharded(device, reshard_after_forward=False), device)
+    yield from _train(sharded(device, reshard_after_forward=False), device)
 
 
 def resharded_to_some(device: str):
     """After forward a part of the ranks has the whole."""
     ranks = dist.get_world_size() // 2
     if ranks > 1:
-        yield from _train(_sharded(device, reshard_after_forward=ranks), device)
+        yield from _train(sharded(device, reshard_after_forward=ranks), device)
 
 
 def columns(device: str):
     def by_columns(parameter: nn.Parameter) -> Shard:
         return Shard(parameter.dim() - 1)
 
-    yield from _train(_sharded(device, shard_placement_fn=by_columns), device)
+    yield from _train(sharded(device, shard_placement_fn=by_columns), device)
 
 
 def uneven(device: str):
@@ -70,11 +70,11 @@ def uneven(device: str):
 
 def mixed_precision(device: str):
     policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32, torch.float32)
-    yield from _train(_sharded(device, mp_policy=policy), device)
+    yield from _train(sharded(device, mp_policy=policy), device)
 
 
 def accumulated(device: str):
-    model = _sharded(device)
+    model = sharded(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     x, y = batch(device)
     for _ in range(2):
@@ -92,11 +92,11 @@ def hybrid(device: str):
     """Sharded in a row of the mesh, replicated in its columns."""
     rows, columns = 2, dist.get_world_size() // 2
     mesh = init_device_mesh(device, (rows, columns), mesh_dim_names=("dp", "shard"))
-    yield from _train(_sharded(device, mesh), device)
+    yield from _train(sharded(device, mesh), device)
 
 
 def clipped(device: str):
-    model = _sharded(device)
+    model = sharded(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(2):
         optimizer.zero_grad()
@@ -122,7 +122,7 @@ def from_meta(device: str):
 
 def state_dicts(device: str):
     """Whole and by parts, and into another model."""
-    model, other = _sharded(device), _sharded(device)
+    model, other = sharded(device), sharded(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     step(model, optimizer, *batch(device))
     other.load_state_dict(model.state_dict())
@@ -160,7 +160,7 @@ def count_programs(rank: int) -> None:
 
     policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
     for options in ({}, {"reshard_after_forward": False}, {"mp_policy": policy}):
-        model = _sharded("lazy", **options)
+        model = sharded("lazy", **options)
         optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
         x, y = batch("lazy")
         for number in range(8):

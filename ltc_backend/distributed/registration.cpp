@@ -221,7 +221,12 @@ public:
       : previous(std::move(previous)) {}
 
   void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
-    runTracedCollectives(op.schema().name());
+    const auto &arguments = op.schema().arguments();
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (arguments[i].type() == c10::getCustomClassType<ProcessGroupPtr>())
+        runTracedCollectives(torch::jit::peek(*stack, i, arguments.size())
+                                 .toCustomClass<c10d::ProcessGroup>(),
+                             op.schema().name());
     previous.callBoxed(op, keys, stack);
   }
 

@@ -12,6 +12,8 @@
 
 #include <ATen/Functions.h>
 
+#include <set>
+
 using namespace torch_ltc;
 using at::Tensor;
 using c10::IValue;
@@ -39,9 +41,19 @@ public:
     tensorDataOf(tensor)->setValue(tensorDataOf(next)->value());
   }
 
+  /// `number` is that of the group that `reader` is for.
+  void runFor(int64_t number, const std::string &reader) {
+    if (owner == LiveSet::ofThisThread() || groups.contains(number))
+      run(reader);
+  }
+
+  void note(int64_t number) { groups.insert(number); }
+
   void run(const std::string &reader) {
-    if (tensor.defined() && !hasFailed())
-      StepExecutor::get().materialise(tensor, reader);
+    if (!tensor.defined() || hasFailed())
+      return;
+    // Other threads advance it while this one waits.
+    StepExecutor::get().materialise(withValueOf(tensor), reader);
   }
 
 private:
@@ -54,6 +66,7 @@ private:
 
   Tensor tensor;
   std::shared_ptr<LiveSet> owner;
+  std::set<int64_t> groups; // of all traced collectives, by number
 };
 
 Order &order() {
@@ -80,8 +93,10 @@ std::vector<Tensor> trace(const std::string &name,
 }
 
 std::vector<IValue> argumentsOf(const Collective &collective) {
+  int64_t number = groupNumber(collective.group);
+  order().note(number);
   return {order().current(),  valueOf(collective.input),
-          collective.kind,    groupNumber(collective.group),
+          collective.kind,    number,
           collective.numbers, collective.size};
 }
 
@@ -113,4 +128,10 @@ Tensor torch_ltc::traceWait(const StartedCollective &collective) {
 void torch_ltc::runTracedCollectives(const std::string &reader) {
   std::unique_lock<TraceLock> lock(traceLock);
   order().run(reader);
+}
+
+void torch_ltc::runTracedCollectives(const ProcessGroupPtr &group,
+                                     const std::string &reader) {
+  std::unique_lock<TraceLock> lock(traceLock);
+  order().runFor(groupNumber(group), reader);
 }

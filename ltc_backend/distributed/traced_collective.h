@@ -38,6 +38,11 @@ at::Tensor traceWait(const StartedCollective &collective);
 /// Runs what was traced up to now and waits for it, if there is a collective
 /// among it: other ranks may need it for what `reader` is about to wait for.
 void runTracedCollectives(const std::string &reader);
+/// The same before a collective of `group` that isn't traced. What another
+/// thread traced runs only if there was one of the same group: a thread with a
+/// group of its own (that saves a checkpoint) doesn't meddle with a step.
+void runTracedCollectives(const ProcessGroupPtr &group,
+                          const std::string &reader);
 
 } // namespace torch_ltc
 

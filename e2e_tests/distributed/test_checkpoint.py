@@ -1,0 +1,20 @@
+"""torch.distributed.checkpoint of training on device lazy: files are eager's, and other
+numbers of ranks go on from them."""
+
+from __future__ import annotations
+
+import pytest
+from distributed.checkpoint_cases import load, save
+from distributed.launching import run_ranks
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("checkpoints"))
+    run_ranks(save, 2, folder)
+    return folder
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_files_are_eagers(folder, ranks):
+    run_ranks(load, ranks, folder)
