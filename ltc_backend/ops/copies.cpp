@@ -6,6 +6,7 @@
 
 #include "execution/recording.h"
 #include "execution/step_executor.h"
+#include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
 #include "ops/registration.h"
 #include "shape/strides.h"
@@ -142,9 +143,11 @@ at::Tensor toCopy(const at::Tensor &self, std::optional<at::ScalarType> dtype,
     return cpu.to(at::TensorOptions().dtype(type).device(*device), nonBlocking,
                   /*copy=*/false, memoryFormat);
   }
-  if (!self.device().is_lazy())
+  if (!self.device().is_lazy()) {
+    NewMemory newMemory;
     return wrapIfOutside(
         asCopyOf(makeTensor(upload(self, self.to(type))), self, memoryFormat));
+  }
   return asCopyOf(castTo(self, type), self, memoryFormat);
 }
 
