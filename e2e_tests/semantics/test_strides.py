@@ -245,3 +245,16 @@ def test_pooling_of_three_dimensions_keeps_channels_last(
         return results
 
     compare(program, memory())
+
+
+def test_resize_to_the_sizes_that_a_view_has() -> None:
+    """It stays the view; so do results of random ops in `out=`."""
+    for device in ("cpu", "lazy"):
+        base = torch.zeros(4, 8).to(device)
+        view = base[1:, ::2]
+        view.resize_(3, 4)
+        torch.randn(3, 4, out=view, device=device)
+        assert view.stride() == (8, 2)
+        torch.testing.assert_close(base[1:, ::2].cpu(), view.cpu())
+        assert base[:, 1::2].abs().sum().item() == 0
+        assert view.abs().sum().item() > 0

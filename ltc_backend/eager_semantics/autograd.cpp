@@ -17,6 +17,16 @@ using namespace torch_ltc;
 
 namespace {
 
+/// As torch's composite does; below it nothing checks sizes.
+void checkPerChannel(const char *name, const std::optional<at::Tensor> &values,
+                     int64_t channels, bool isNeeded) {
+  bool isGiven = values && values->defined();
+  TORCH_CHECK(isGiven || !isNeeded, name,
+              " must be defined in evaluation mode");
+  TORCH_CHECK(!isGiven || values->numel() == channels, name, " should contain ",
+              channels, " elements not ", values->numel());
+}
+
 /// torch's composite ends in native_batch_norm, whose schema doesn't say that
 /// it writes the running statistics (torch 2.13), so functionalisation would
 /// lose the update. The `_legit` op says it.
@@ -28,10 +38,10 @@ at::Tensor batchNorm(const at::Tensor &input,
                      double momentum, double eps, bool) {
   bool hasStatistics = runningMean && runningMean->defined() && runningVar &&
                        runningVar->defined();
-  TORCH_CHECK(hasStatistics || training,
-              "Expected running_mean and running_var to be defined when "
-              "training=False");
   if (input.numel() == 0) { // of any rank, and without statistics
+    TORCH_CHECK(hasStatistics || training,
+                "Expected running_mean and running_var to be defined when "
+                "training=False");
     at::Tensor out = input.clone();
     if (weight && weight->defined())
       out = at::mul(out, weight->select(0, 0));
@@ -39,6 +49,11 @@ at::Tensor batchNorm(const at::Tensor &input,
       out = at::add(out, bias->select(0, 0));
     return out;
   }
+  int64_t channels = input.sizes().at(1);
+  checkPerChannel("running_mean", runningMean, channels, !training);
+  checkPerChannel("running_var", runningVar, channels, !training);
+  checkPerChannel("weight", weight, channels, false);
+  checkPerChannel("bias", bias, channels, false);
   if (!training) // reads the statistics only
     return std::get<0>(at::native_batch_norm(input, weight, bias, runningMean,
                                              runningVar, false, momentum, eps));
@@ -108,12 +123,15 @@ at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
               "Expected number of channels in input to be divisible by "
               "num_groups, but got input of shape ",
               input.sizes(), " and num_groups=", groups);
-  for (const std::optional<at::Tensor> &factor : {weight, bias})
+  for (const auto &[name, factor] :
+       {std::pair("weight", weight), std::pair("bias", bias)})
     TORCH_CHECK(!factor || !factor->defined() ||
                     (factor->dim() == 1 && factor->numel() == channels),
-                "Expected weight and bias to be vectors of size equal to the "
-                "number of channels in input, but got a factor of shape ",
-                factor->sizes(), " and input of shape ", input.sizes());
+                "Expected ", name,
+                " to be a vector of size equal to the number of channels in "
+                "input, but got ",
+                name, " of shape ", factor->sizes(), " and input of shape ",
+                input.sizes());
   int64_t rest = c10::multiply_integers(input.sizes().slice(2));
   return std::get<0>(
       at::native_group_norm(input.contiguous(input.suggest_memory_format()),

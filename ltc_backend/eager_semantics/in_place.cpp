@@ -129,6 +129,39 @@ private:
   c10::SafeKernelFunction previous;
 };
 
+/// Around ops that draw numbers. What they refuse (integers, mostly) they
+/// refuse in the words of torch's formulas in Python, not in those of eager's
+/// kernels.
+class DrawInPlaceKernel final : public c10::OperatorKernel {
+public:
+  explicit DrawInPlaceKernel(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    Stack given(arguments.begin(), arguments.end());
+    try {
+      previous.callBoxed(op, keys, stack);
+    } catch (const std::exception &) {
+      if (isDense(given[0].toTensor()))
+        raiseAsEager(op, std::move(given));
+      throw;
+    }
+  }
+
+private:
+  static void raiseAsEager(const OperatorHandle &op, Stack arguments) {
+    for (IValue &argument : arguments)
+      argument = mapTensors(argument, [](const at::Tensor &tensor) {
+        return at::empty({1}, tensor.options().device(at::kCPU));
+      });
+    op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), &arguments);
+  }
+
+  c10::SafeKernelFunction previous;
+};
+
 /// Ops that draw numbers, for which nothing can go wrong with sizes.
 bool draws(const OperatorHandle &op) {
   for (const c10::Argument &argument : op.schema().arguments())
@@ -163,8 +196,12 @@ void torch_ltc::registerInPlaceKernels(const AtenOps &ops) {
   SilentRegistration silence;
   for (const OperatorHandle &op : ops) {
     if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
-        !writesSelf(op) || draws(op))
+        !writesSelf(op))
       continue;
+    if (draws(op)) {
+      registerAround<DrawInPlaceKernel>(op, DispatchKey::Functionalize);
+      continue;
+    }
     std::optional<OperatorHandle> functional = functionalOf(op);
     if (functional)
       registerAround<InPlaceKernel>(op, DispatchKey::Functionalize, *functional,

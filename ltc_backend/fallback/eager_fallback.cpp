@@ -340,7 +340,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   const c10::FunctionSchema &schema = op.schema();
   size_t numArguments = schema.arguments().size();
   size_t begin = stack.size() - numArguments;
-  ModeOfResults mode(row.op, schema.name().ends_with("_copy"),
+  ModeOfResults mode(row.op, isCopyOfView(schema.name()),
                      torch::jit::last(stack, numArguments));
   std::vector<at::Tensor> lazyTensors;
   for (size_t i = 0; i < numArguments; ++i)

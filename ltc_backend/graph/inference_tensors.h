@@ -31,6 +31,36 @@ inline bool isInverseOfView(std::string_view opName) {
   return false;
 }
 
+/// Whether functionalisation makes a view's value by it: `slice_copy`, but not
+/// `_to_copy` or `index_copy`.
+inline bool isCopyOfView(std::string_view opName) {
+  return opName.ends_with("_copy") && opName != "aten::_to_copy" &&
+         opName != "aten::index_copy" && opName != "aten::lift_fresh_copy";
+}
+
+/// While it lives, what is made is new memory, by whatever way the call came:
+/// torch's factories exclude ADInplaceOrView as its kernels for views do, which
+/// says that results are normal tensors (live_tensors.cpp).
+class NewMemory {
+public:
+  explicit NewMemory(bool isNew = true) {
+    if (!isNew || !c10::InferenceMode::is_enabled())
+      return;
+    const c10::impl::LocalDispatchKeySet tls =
+        c10::impl::tls_local_dispatch_key_set();
+    keys.emplace(tls.included_,
+                 tls.excluded_.remove(c10::DispatchKey::ADInplaceOrView));
+  }
+
+private:
+  std::optional<c10::impl::ForceDispatchKeyGuard> keys;
+};
+
+/// Whether the op makes memory: `zeros`, `zeros_like`.
+inline bool makesMemory(std::string_view opName, bool hasTensorArgument) {
+  return !hasTensorArgument || opName.find("_like") != std::string_view::npos;
+}
+
 /// While it lives, results of the op are made in the mode that fits them.
 class ModeOfResults {
 public:

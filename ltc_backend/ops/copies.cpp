@@ -6,6 +6,7 @@
 
 #include "execution/recording.h"
 #include "execution/step_executor.h"
+#include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
 #include "ops/registration.h"
 #include "shape/strides.h"
@@ -142,9 +143,11 @@ at::Tensor toCopy(const at::Tensor &self, std::optional<at::ScalarType> dtype,
     return cpu.to(at::TensorOptions().dtype(type).device(*device), nonBlocking,
                   /*copy=*/false, memoryFormat);
   }
-  if (!self.device().is_lazy())
+  if (!self.device().is_lazy()) {
+    NewMemory newMemory;
     return wrapIfOutside(
         asCopyOf(makeTensor(upload(self, self.to(type))), self, memoryFormat));
+  }
   return asCopyOf(castTo(self, type), self, memoryFormat);
 }
 
@@ -187,8 +190,8 @@ at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
   return at::as_strided_copy(flat, sizes, packedStrides(sizes, order));
 }
 
-/// Around `resize_` at Functionalize, which doesn't look at the format (torch
-/// 2.13).
+/// Around `resize_` at Functionalize, which doesn't look at the format, and
+/// makes a view of other strides of a tensor that has the sizes (torch 2.13).
 class ResizeToFormat final : public c10::OperatorKernel {
 public:
   explicit ResizeToFormat(c10::SafeKernelFunction previous)
@@ -198,7 +201,13 @@ public:
                   torch::jit::Stack *stack) {
     std::optional<at::MemoryFormat> format =
         stack->back().toOptional<at::MemoryFormat>();
-    leavePythonStorage(torch::jit::peek(*stack, 0, 3).toTensor());
+    at::Tensor given = torch::jit::peek(*stack, 0, 3).toTensor();
+    if (!format && given.device().is_lazy() &&
+        given.sizes() == torch::jit::peek(*stack, 1, 3).toDimVector()) {
+      torch::jit::drop(*stack, 2);
+      return;
+    }
+    leavePythonStorage(given);
     previous.callBoxed(op, keys, stack);
     const at::Tensor &self = stack->back().toTensor();
     if (!format || !self.device().is_lazy() || self.dim() < 4)

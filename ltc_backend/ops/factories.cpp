@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
 #include "ops/registration.h"
 #include "shape/strides.h"
@@ -49,6 +50,7 @@ bool isMemoryFilled() {
 }
 
 at::Tensor emptyTensor(at::IntArrayRef sizes, at::ScalarType dtype) {
+  NewMemory newMemory;
   at::detail::check_size_nonnegative(sizes);
   auto options = at::TensorOptions().dtype(dtype);
   if (!isSupportedDType(dtype))

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "execution/recording.h"
+#include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
 #include "ops/registration.h"
 #include "shape/strides.h"
@@ -91,6 +92,7 @@ public:
     }
     Stack arguments(stack->begin() + int64_t(begin), stack->end());
     stack->resize(begin);
+    NewMemory newMemory(makesMemory(record.name, record.hasTensorArgument));
     at::Tensor result = drawn(
         [op, arguments] {
           Stack values = arguments;
@@ -134,14 +136,29 @@ nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
   return {output, mask};
 }
 
+/// `value` plus 0; the step ends with the error, which is eager's at the call,
+/// unless all of `isValid` is true.
+at::Tensor checked(const at::Tensor &value, const at::Tensor &isValid,
+                   const char *message) {
+  at::Tensor zero = traceOp("aten::_functional_assert_async.msg",
+                            {traceOp("aten::all", {isValid}), IValue(message),
+                             at::zeros({}, value.options())});
+  return traceOp("aten::add.Tensor", {value, zero});
+}
+
+at::Tensor isProbability(const at::Tensor &x) {
+  return traceOp("aten::logical_and",
+                 {traceOp("aten::ge.Scalar", {x, IValue(0)}),
+                  traceOp("aten::le.Scalar", {x, IValue(1)})});
+}
+
 /// Eager draws one uniform number for each probability, a double for doubles.
 at::Tensor bernoulli(const at::Tensor &probabilities,
                      std::optional<at::Generator> generator) {
   at::ScalarType dtype = probabilities.scalar_type();
-  TORCH_CHECK(c10::isFloatingType(dtype),
-              "Expected tensor for argument self to have a floating dtype; but "
-              "got ",
-              dtype);
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      c10::isFloatingType(dtype),
+      "\"bernoulli_tensor_cpu_p_\" not implemented for '", dtype, "'");
   auto options = at::TensorOptions().dtype(dtype == at::kDouble ? at::kDouble
                                                                 : at::kFloat);
   at::Tensor uniform = drawn(
@@ -149,7 +166,13 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
         return at::empty(sizes, options).uniform_(0, 1, generator);
       },
       [] { return std::string("uniform(0, 1)"); });
-  at::Tensor below = traceOp("aten::lt.Tensor", {uniform, probabilities});
+  at::Tensor below = traceOp(
+      "aten::lt.Tensor",
+      {uniform,
+       checked(probabilities, isProbability(probabilities),
+               "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  "
+               "(Could this error message be improved?  If so, please report "
+               "an enhancement request to PyTorch.)")});
   at::Tensor result =
       traceOp("aten::_to_copy", {below, IValue(int64_t(dtype))});
   // Row-major, whatever the order of the probabilities.

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch._prims_common import suggest_memory_format
+
+from torch_ltc.formulas_checks import zero_if
 
 DIMS = 3
 
@@ -213,3 +216,35 @@ def _channels_last(x: Tensor) -> Tensor:
 def adaptive_max_pool3d(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
     _check_rank(x, "adaptive_max_pool3d")
     return _max(x, adaptive_windows(x.shape[-DIMS:], output_size))
+
+
+def max_unpool2d(x: Tensor, indices: Tensor, output_size: Sequence[int]) -> Tensor:
+    result = _max_unpool(torch.ops.aten.max_unpool2d.default, x, indices, output_size)
+    return result.contiguous(memory_format=suggest_memory_format(x))
+
+
+def max_unpool3d(
+    x: Tensor,
+    indices: Tensor,
+    output_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+) -> Tensor:
+    op = torch.ops.aten.max_unpool3d.default
+    return _max_unpool(op, x, indices, output_size, stride, padding)
+
+
+def _max_unpool(
+    op: Any, x: Tensor, indices: Tensor, size: Sequence[int], *rest: Sequence[int]
+) -> Tensor:
+    """PyTorch's formula numbers the elements of all planes: an index behind the end
+    of its plane is one in the next."""
+    from torch._decomp import decomposition_table
+
+    volume = "x".join(map(str, size))
+    zero = zero_if(
+        (indices >= 0) & (indices < prod(size)),
+        f"Found an invalid max index (output volumes are of size {volume})",
+    )
+    inside = indices.clamp(0, max(prod(size) - 1, 0)) + zero
+    return decomposition_table[op](x, inside, size, *rest)

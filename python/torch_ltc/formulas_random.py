@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from torch_ltc.formulas_checks import zero_if
+
 aten = torch.ops.aten
 
 
@@ -34,8 +36,9 @@ def normal_around(
 def normal_scaled(
     mean: float, std: Tensor, *, generator: Generator | None = None
 ) -> Tensor:
-    drawn = _standard_normal(torch.empty_like(std), generator)
-    return drawn * _checked_deviation(std) + mean
+    # Row-major, whatever the order of the deviations.
+    drawn = _standard_normal(std.new_empty(std.shape), generator)
+    return drawn * _checked_deviation(std).contiguous() + mean
 
 
 def normal_of_numbers(
@@ -75,16 +78,27 @@ def _check_multinomial(x: Tensor, num_samples: int, replacement: bool) -> None:
     )
 
 
-def _zero_if(is_valid: Tensor) -> Tensor:
-    """Zero; the program ends with an error, an index out of range, if not all of
-    `is_valid` is true. Eager raises its error at the call."""
-    position = torch.where(is_valid.all(), 0, 1).reshape(1)
-    zero = torch.zeros(1, dtype=torch.int64, device=position.device)
-    return zero.gather(0, position)
-
-
 def _checked_deviation(std: Tensor) -> Tensor:
-    return std + _zero_if(std >= 0).reshape(()).to(std.dtype)
+    zero = zero_if(std >= 0, "normal expects all elements of std >= 0.0")
+    return std + zero.to(std.dtype)
+
+
+def _checked_weights(x: Tensor, by_sums: bool) -> Tensor:
+    """Zero, if the weights of the samples are some. Two of eager's kernels."""
+    if by_sums:
+        distribution = "invalid multinomial distribution"
+        entry = f"{distribution} (encountering probability entry"
+        zero = zero_if(x >= 0, f"{entry} < 0)")
+        zero = zero + zero_if(x < torch.inf, f"{entry} = infinity or NaN)")
+    else:
+        zero = zero_if(
+            (x >= 0) & (x < torch.inf),
+            "probability tensor contains either `inf`, `nan` or element < 0",
+        )
+    return zero + zero_if(
+        x.sum(-1) > 0,
+        "invalid multinomial distribution (sum of probabilities <= 0)",
+    )
 
 
 def multinomial(
@@ -97,8 +111,9 @@ def multinomial(
     """Eager's numbers: the largest of weighted exponentials, or with replacement
     one uniform double a sample in the sums of probabilities."""
     _check_multinomial(x, num_samples, replacement)
-    zero = _zero_if(((x >= 0) & (x < float("inf"))).all() & (x.sum(-1) > 0))
-    if not replacement or num_samples == 1:
+    by_sums = replacement and num_samples > 1
+    zero = _checked_weights(x, by_sums)
+    if not by_sums:
         drawn = aten.exponential(torch.empty_like(x), 1.0, generator=generator)
         weights = x / drawn
         if num_samples == 1:

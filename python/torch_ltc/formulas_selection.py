@@ -8,6 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._prims_common import suggest_memory_format
+
+from torch_ltc.formulas_checks import zero_if
 
 
 def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
@@ -30,6 +33,15 @@ def pdist_forward(x: Tensor, p: float = 2.0) -> Tensor:
     return _norm(x.index_select(0, i) - x.index_select(0, j), p)
 
 
+def multi_margin_loss(x: Tensor, target: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    from torch._decomp import decomposition_table
+
+    formula = decomposition_table[torch.ops.aten.multi_margin_loss.default]
+    classes = x.shape[-1]
+    zero = zero_if((target >= 0) & (target < classes), "target out of range")
+    return formula(x, target.clamp(0, classes - 1) + zero, *args, **kwargs)
+
+
 def multilabel_margin_loss_forward(
     x: Tensor, target: Tensor, reduction: int
 ) -> tuple[Tensor, Tensor]:
@@ -49,12 +61,15 @@ def multilabel_margin_loss_forward(
     places = torch.arange(count, device=x.device)
     ends = torch.where(classes == -1, places, count).amin(1, keepdim=True)
     is_given = places < ends
-    of_given = scores.gather(1, torch.where(is_given, classes, 0))
+    of_given = scores.gather(1, torch.where(is_given, classes, 0).clamp(0, count - 1))
     is_target = (torch.where(is_given, classes, -1).unsqueeze(2) == places).any(1)
     # [sample, given class, other class]
     margins = (1 - of_given.unsqueeze(2) + scores.unsqueeze(1)).clamp_min(0) / count
     counts = is_given.unsqueeze(2) & ~is_target.unsqueeze(1)
-    loss = torch.where(counts, margins, 0).sum((1, 2))
+    zero = zero_if(
+        (classes >= -1) & (classes < count), "argument #2 'target' is out of range"
+    )
+    loss = torch.where(counts, margins, 0).sum((1, 2)) + zero.to(x.dtype)
     if reduction:  # 1 is the mean, 2 the sum
         loss = loss.mean() if reduction == 1 else loss.sum()
     elif x.dim() <= 1:
@@ -133,7 +148,7 @@ def nanmedian(x: Tensor) -> Tensor:
 
 
 def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
-    return x.narrow(dim, start, length).clone()
+    return x.narrow(dim, start, length).clone(memory_format=torch.contiguous_format)
 
 
 def masked_scatter_backward(
@@ -170,6 +185,19 @@ def _bag_maximum(
     return torch.where(found, rows.gather(0, chosen), 0.0), chosen
 
 
+def _checked_offsets(offsets: Tensor, length: int) -> Tensor:
+    if not offsets.numel():
+        return torch.zeros((), dtype=torch.int64, device=offsets.device)
+    return zero_if(
+        offsets[0] == 0,
+        "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to "
+        "start from position 0.",
+    ) + zero_if(
+        offsets[-1] <= length,
+        f"offsets[-1] can not be greater than input's length {length}",
+    )
+
+
 def embedding_bag(
     weight: Tensor,
     indices: Tensor,
@@ -188,6 +216,13 @@ def embedding_bag(
     has no sizes for sums (zeros), and no bags where one kernel adds all rows.
     """
     bags = offsets.numel() - int(include_last_offset)
+    zero = _checked_offsets(offsets, indices.numel())
+    rows_of = f"the valid range [0, {weight.shape[0]})"
+    zero = zero + zero_if(
+        (indices >= 0) & (indices < weight.shape[0]),
+        f"An index of input takes a value which is not in {rows_of}",
+    )
+    indices = indices.clamp(0, weight.shape[0] - 1) + zero.to(indices.dtype)
     place = torch.arange(indices.numel(), dtype=offsets.dtype, device=weight.device)
     bag = torch.searchsorted(offsets[:bags].contiguous(), place, right=True) - 1
     rows = torch.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
@@ -226,6 +261,13 @@ def embedding_bag_forward_only(
     return total, bag, sizes, chosen
 
 
+def channel_shuffle(x: Tensor, groups: int) -> Tensor:
+    from torch._decomp import decomposition_table
+
+    formula = decomposition_table[torch.ops.aten.channel_shuffle.default]
+    return formula(x, groups).contiguous(memory_format=suggest_memory_format(x))
+
+
 def _with_grid_gradient(result: Tensor, grid: Tensor) -> Tensor:
     """The nearest element doesn't depend on the grid: its gradient is zero."""
     never = torch.zeros((), dtype=torch.bool, device=result.device)
@@ -243,6 +285,7 @@ def grid_sampler_2d(
 
     formula = decomposition_table[torch.ops.aten.grid_sampler_2d.default]
     result = formula(x, grid, interpolation_mode, padding_mode, align_corners)
+    result = result.contiguous()
     return _with_grid_gradient(result, grid) if interpolation_mode == 1 else result
 
 
@@ -263,7 +306,7 @@ def grid_sampler_3d(
     flat = x.reshape(batch, channels, -1)
     if interpolation_mode == 1:
         nearest = _voxels(flat, [p.round() for p in points], sizes)
-        return _with_grid_gradient(nearest, grid)
+        return _with_grid_gradient(nearest.contiguous(), grid)
     lows = [p.floor() for p in points]
     total = None
     for corner in range(8):
@@ -276,7 +319,7 @@ def grid_sampler_3d(
             weight = share if weight is None else weight * share
         part = _voxels(flat, places, sizes) * weight.unsqueeze(1)
         total = part if total is None else total + part
-    return total
+    return total.contiguous()
 
 
 def _source(points: Tensor, size: int, padding_mode: int, align: bool) -> Tensor:

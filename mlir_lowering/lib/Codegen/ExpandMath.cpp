@@ -76,6 +76,35 @@ LogicalResult expandExpM1(math::ExpM1Op op, PatternRewriter &rewriter) {
   return success();
 }
 
+/// Below this MLIR 22's polynomial for exp(x) in f32 returns 0, though the
+/// result is a denormal number.
+constexpr float kLeastNormalExponent = -87;
+
+/// exp(x) as exp(x / 2)^2 there, which loses no digits that a denormal has.
+void keepDenormalExponentials(Operation *root) {
+  SmallVector<math::ExpOp> exponentials;
+  root->walk([&](math::ExpOp op) {
+    if (op.getType().isF32())
+      exponentials.push_back(op);
+  });
+  for (math::ExpOp op : exponentials) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    auto f32 = [&](float value) -> Value {
+      return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+    };
+    Value x = op.getOperand();
+    Value isSmall = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x,
+                                          f32(kLeastNormalExponent));
+    Value half = arith::MulFOp::create(b, x, f32(0.5));
+    Value power =
+        math::ExpOp::create(b, arith::SelectOp::create(b, isSmall, half, x));
+    Value square = arith::MulFOp::create(b, power, power);
+    op.replaceAllUsesWith(
+        Value(arith::SelectOp::create(b, isSmall, square, power)));
+    op.erase();
+  }
+}
+
 /// Runs arithmetic and math functions on bfloat16 and half values in f32.
 LogicalResult widenNarrowFloats(Operation *root) {
   MLIRContext *context = root->getContext();
@@ -168,6 +197,7 @@ class ExpandMath : public impl::ExpandMathBase<ExpandMath> {
     Operation *root = getOperation();
     if (failed(widenNarrowFloats(root)))
       return signalPassFailure();
+    keepDenormalExponentials(root);
     {
       RewritePatternSet patterns(&getContext());
       populateMathAlgebraicSimplificationPatterns(patterns);

@@ -130,8 +130,12 @@ static Value weighted(FormulaBuilder &b, Value x, Value weight) {
   return b.isNone(weight) ? x : b.mul(x, b.compute(weight));
 }
 
+static Value isProbability(FormulaBuilder &b, Value x) {
+  return b.logicalAnd(b.ge(x, 0.0), b.le(x, 1.0));
+}
+
 // (t - 1) * max(log(1 - x), -100) - t * max(log(x), -100): torch limits the
-// logarithms so that x = 0 and x = 1 have finite losses.
+// logarithms so that x = 0 and x = 1 have finite losses, and refuses others.
 static LogicalResult decomposeBce(AtenBinaryCrossEntropyOp op,
                                   FormulaBuilder &b) {
   Pair p = readPair(op, b);
@@ -140,7 +144,13 @@ static LogicalResult decomposeBce(AtenBinaryCrossEntropyOp op,
   Value loss =
       b.sub(b.mul(b.sub(p.target, 1.0), logNot), b.mul(p.target, logYes));
   loss = weighted(b, loss, op.getWeight());
-  return b.replaceWith({reduceLoss(b, loss, p.reduction)});
+  loss = reduceLoss(b, loss, p.reduction);
+  if (b.numElements(p.input) > 0)
+    loss = b.add(loss,
+                 b.cast(b.zeroIfAll(b.logicalAnd(isProbability(b, p.input),
+                                                 isProbability(b, p.target))),
+                        b.dtype(loss)));
+  return b.replaceWith({loss});
 }
 
 // grad * (x - t) / max((1 - x) * x, 1e-12), weighted, / n. The limit is a

@@ -94,6 +94,7 @@ void mlir::torch_ltc::populateDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options) {
   populateAttentionDecompositionPatterns(patterns, options);
   populateBatchNormDecompositionPatterns(patterns, options);
+  populateCheckDecompositionPatterns(patterns, options);
   populateConvolutionDecompositionPatterns(patterns, options);
   populateDataMovementDecompositionPatterns(patterns, options);
   populateElementwiseDecompositionPatterns(patterns, options);

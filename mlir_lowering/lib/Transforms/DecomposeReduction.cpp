@@ -44,8 +44,9 @@ struct Moments {
 } // namespace
 
 // sum((x - mean)^2) / max(0, n - correction): the two passes lose no digits
-// where |mean| is much larger than the deviation. The mean keeps its
-// dimensions.
+// where |mean| is much larger than the deviation. Nor does the sum of large
+// numbers overflow, which torch makes in doubles: it is scaled by a power of
+// two. The mean keeps its dimensions.
 template <typename OpTy>
 static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b) {
   Value x = b.compute(op.getSelf());
@@ -57,10 +58,12 @@ static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b) {
     correction = number.get();
   }
   SmallVector<int64_t> dims = b.dimensions(op.getDim(), b.rank(x));
-  Value mean = b.mean(x, dims, /*keepDim=*/true);
+  double count = double(b.count(x, dims));
+  double scale = std::ldexp(1, -std::ilogb(std::max(count, 1.0)) - 1);
+  Value sum = b.sum(b.mul(x, scale), dims, /*keepDim=*/true);
+  Value mean = b.div(sum, count * scale);
   Value squares = b.sum(b.square(b.sub(x, mean)), dims, /*keepDim=*/true);
   // Nothing has no variance, whatever the correction.
-  double count = double(b.count(x, dims));
   double divisor = count ? std::max(0.0, count - correction) : 0;
   return Moments{b.div(squares, divisor), mean};
 }

@@ -190,6 +190,11 @@ public:
   Value mean(Value x, ArrayRef<int64_t> dims, bool keepDim);
   Value all(Value x, int64_t dim, bool keepDim);
 
+  /// 0 as int64 [1]; a program that needs it ends with an error unless all of
+  /// `condition`, bools, are true. The words are eager's, who runs its ops
+  /// then.
+  Value zeroIfAll(Value condition);
+
   //===--------------------------------------------------------------------===//
   // Views, gathers, matrix products
   //===--------------------------------------------------------------------===//

@@ -219,6 +219,14 @@ Value FormulaBuilder::all(Value x, int64_t dim, bool keepDim) {
                               {x, constant(dim), constant(keepDim)});
 }
 
+Value FormulaBuilder::zeroIfAll(Value condition) {
+  Value flat = view(condition, {numElements(condition)});
+  Value holds = numElements(flat) == 1 ? flat : all(flat, 0, /*keepDim=*/true);
+  Type int64 = rewriter.getIntegerType(64, /*isSigned=*/true);
+  Value zero = zeros({1}, int64);
+  return gather(zero, 0, where(holds, zero, full({1}, 1, int64)));
+}
+
 //===----------------------------------------------------------------------===//
 // Views, gathers, matrix products
 //===----------------------------------------------------------------------===//

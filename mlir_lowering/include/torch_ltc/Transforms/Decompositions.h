@@ -32,6 +32,8 @@ void populateAttentionDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
 void populateBatchNormDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
+void populateCheckDecompositionPatterns(RewritePatternSet &patterns,
+                                        const DecompositionOptions &options);
 void populateConvolutionDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
 void populateDataMovementDecompositionPatterns(

@@ -1,0 +1,74 @@
+"""Sizes and dtypes that eager refuses before a kernel sees them: the same class and words,
+and no kernel that reads out of bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+
+def _batch_norm(
+    mean: int = 3, var: int = 3, weight: int | None = None, bias: int | None = None,
+    training: bool = True, rows: int = 4,
+) -> Callable:  # fmt: skip
+    def call(device: str) -> torch.Tensor:
+        def vector(size: int | None) -> torch.Tensor | None:
+            return None if size is None else torch.ones(size).to(device)
+
+        x = torch.ones(rows, 3).to(device)
+        return F.batch_norm(
+            x, vector(mean), vector(var), vector(weight), vector(bias), training
+        )
+
+    return call
+
+
+def _filled(name: str, dtype: torch.dtype, *numbers: float) -> Callable:
+    return lambda d: getattr(torch.zeros(3, dtype=dtype).to(d), name)(*numbers)
+
+
+CASES: dict[str, Callable] = {
+    "batch_norm of one value": _batch_norm(rows=1),
+    "batch_norm running_mean": _batch_norm(mean=2),
+    "batch_norm running_var": _batch_norm(var=5),
+    "batch_norm weight": _batch_norm(weight=2),
+    "batch_norm bias": _batch_norm(weight=3, bias=4),
+    "batch_norm evaluated running_mean": _batch_norm(mean=2, training=False),
+    "batch_norm evaluated weight": _batch_norm(weight=2, training=False),
+    "batch_norm evaluated without": _batch_norm(None, None, training=False),
+    "instance_norm of one value": lambda d: F.instance_norm(torch.ones(2, 3, 1).to(d)),
+    "group_norm weight": lambda d: F.group_norm(torch.ones(2, 4, 4).to(d), 2, torch.ones(3).to(d)),
+    "layer_norm weight": lambda d: F.layer_norm(torch.ones(2, 4).to(d), (4,), torch.ones(3).to(d)),
+    "log_normal_ of integers": _filled("log_normal_", torch.int64),
+    "geometric_ of bools": _filled("geometric_", torch.bool, 0.5),
+    "geometric_ above 1": _filled("geometric_", torch.float32, 1.5),
+    "exponential_ of integers": _filled("exponential_", torch.int64),
+    "cauchy_ of integers": _filled("cauchy_", torch.int64),
+    "normal_ of integers": _filled("normal_", torch.int64),
+    "normal_ of a negative deviation": _filled("normal_", torch.float32, 0, -1),
+    "uniform_ of integers": _filled("uniform_", torch.int64),
+    "bernoulli of integers": lambda d: torch.ones(3, dtype=torch.int64).to(d).bernoulli(),
+}  # fmt: skip
+
+
+def _error(case: Callable, device: str) -> Exception:
+    with pytest.raises((RuntimeError, ValueError, IndexError)) as raised:
+        case(device).cpu()
+    return raised.value
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_eagers_error(name: str) -> None:
+    eager, lazy = (_error(CASES[name], device) for device in ("cpu", "lazy"))
+    assert type(lazy) is type(eager), lazy
+    assert str(eager).split("\n")[0] in str(lazy)
+
+
+def test_batch_norm_itself_reads_within_bounds() -> None:
+    """Eager's kernel doesn't check sizes: it reads what lies behind."""
+    x, weight = torch.ones(4, 3, device="lazy"), torch.ones(2, device="lazy")
+    with pytest.raises(RuntimeError, match="weight should contain 3 elements"):
+        torch.native_batch_norm(x, weight, None, None, None, True, 0.1, 1e-5)

@@ -1,0 +1,284 @@
+"""What a tensor tells about itself besides its values, on device `lazy` against eager
+CPU: strides, offset, whose view it is, which memory it shares, gradient, bits.
+
+The calls are those of PyTorch's OpInfo database, in variants: operands as they are,
+with other strides, views of something, in place, into `out=`, in inference_mode.
+Nothing is computed unless an op needs values: a variant costs a trace.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from sweeps.opinfo import CPU_ARGUMENTS, entry_name, samples_of, tensors
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils._pytree import tree_map
+
+#: How operands lie in memory.
+Layout = Callable[[torch.Tensor], torch.Tensor]
+
+
+def as_they_are(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.clone()
+
+
+def transposed(tensor: torch.Tensor) -> torch.Tensor:
+    """The same sizes, the last dimension the slowest."""
+    if tensor.dim() < 2:
+        return tensor.clone()
+    order = [tensor.dim() - 1, *range(tensor.dim() - 1)]
+    back = [*range(1, tensor.dim()), 0]
+    return tensor.permute(order).clone(memory_format=torch.contiguous_format).permute(back)  # fmt: skip
+
+
+def spread(tensor: torch.Tensor) -> torch.Tensor:
+    """Every second element of something larger, behind an offset."""
+    if tensor.dim() == 0:
+        return torch.stack([tensor, tensor])[1]
+    wide = torch.stack([tensor, tensor], -1).flatten(-2)
+    return torch.cat([wide[:1], wide])[1:, ..., ::2] if wide.dim() > 1 else wide[::2]
+
+
+def channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    if tensor.dim() not in formats:
+        return tensor.clone()
+    return tensor.clone(memory_format=formats[tensor.dim()])
+
+
+LAYOUTS: dict[str, Layout] = {
+    "plain": as_they_are,
+    "transposed": transposed,
+    "spread": spread,
+    "channels_last": channels_last,
+}
+
+
+class Operands:
+    """A sample's tensors on a device; what was one tensor stays one."""
+
+    def __init__(self, device: str, layout: Layout) -> None:
+        self.device, self.layout = device, layout
+        self.made: dict[int, torch.Tensor] = {}
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            if id(value) not in self.made:
+                self.made[id(value)] = self._make(value)
+            return self.made[id(value)]
+        if isinstance(value, torch.device) or value == "cpu":
+            return torch.device(self.device)
+        return value
+
+    def _make(self, value: torch.Tensor) -> torch.Tensor:
+        if value.layout != torch.strided:
+            return value.detach().clone().to(self.device)
+        made = self.layout(value.detach().to(self.device))
+        # An op on it, not the leaf itself: in-place ops take it.
+        return made.requires_grad_() * 1 if value.requires_grad else made
+
+
+def described(result: torch.Tensor, operands: list[torch.Tensor]) -> dict[str, Any]:
+    strided = result.layout == torch.strided
+    base = result._base
+    return {
+        "dtype": result.dtype,
+        "sizes": tuple(result.shape),
+        "strides": result.stride() if strided else None,
+        "offset": result.storage_offset() if strided else None,
+        "contiguous": result.is_contiguous() if strided else None,
+        "is_view": result._is_view(),
+        "base": None if base is None else _place(base, operands),
+        "base_sizes": None if base is None else tuple(base.shape),
+        "is": _place(result, operands),
+        "requires_grad": result.requires_grad,
+        "is_leaf": result.is_leaf,
+        "grad_fn": _grad_fn(result),
+        "inference": result.is_inference(),
+        "conj": result.is_conj(),
+        "neg": result.is_neg(),
+        "layout": result.layout,
+        "itemsize": result.element_size(),
+        "is_zero_tensor": result._is_zerotensor(),
+    }
+
+
+def _grad_fn(result: torch.Tensor) -> str | None:
+    return None if result.grad_fn is None else result.grad_fn.name()
+
+
+def _place(tensor: torch.Tensor, operands: list[torch.Tensor]) -> int | None:
+    return next((n for n, one in enumerate(operands) if one is tensor), None)
+
+
+def shares(result: torch.Tensor, operands: list[torch.Tensor]) -> list[int]:
+    """Operands in whose memory the result lies, by what a script can ask."""
+    return [n for n, one in enumerate(operands) if _same_memory(result, one)]
+
+
+def _same_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.layout != torch.strided or b.layout != torch.strided:
+        return False
+    if not a.numel() or not b.numel():
+        return False
+    return torch._C._is_alias_of(a, b)
+
+
+# -- variants ------------------------------------------------------------------
+
+
+def _function(op: OpInfo, first: Any, args: Any, kwargs: Any) -> Any:
+    return op.op(first, *args, **kwargs)
+
+
+def _inplace(op: OpInfo, first: Any, args: Any, kwargs: Any) -> Any:
+    return op.inplace_variant(first, *args, **kwargs)
+
+
+def _inference(op: OpInfo, first: Any, args: Any, kwargs: Any) -> Any:
+    with torch.inference_mode():
+        return op.op(first, *args, **kwargs)
+
+
+def _no_grad(op: OpInfo, first: Any, args: Any, kwargs: Any) -> Any:
+    with torch.no_grad():
+        return op.op(first, *args, **kwargs)
+
+
+def _out(op: OpInfo, first: Any, args: Any, kwargs: Any, how: str) -> Any:
+    right = op.op(first, *args, **kwargs)
+    out = tree_map(partial(_destination, how=how), right)
+    out = tuple(out) if isinstance(right, (tuple, list)) else out
+    answer = op.op(first, *args, **kwargs, out=out)
+    return answer, out
+
+
+def _destination(result: torch.Tensor, how: str) -> torch.Tensor:
+    if how == "empty":
+        return torch.empty(0, dtype=result.dtype, device=result.device)
+    fresh = torch.zeros(result.shape, dtype=result.dtype, device=result.device)
+    return transposed(fresh) if how == "transposed" else spread(fresh)
+
+
+VARIANTS: dict[str, Callable] = {
+    "function": _function,
+    "inplace": _inplace,
+    "inference": _inference,
+    "no_grad": _no_grad,
+    "out_empty": partial(_out, how="empty"),
+    "out_transposed": partial(_out, how="transposed"),
+    "out_spread": partial(_out, how="spread"),
+}
+
+
+def has_variant(op: OpInfo, variant: str) -> bool:
+    if variant == "inplace":
+        return op.inplace_variant is not None
+    return op.supports_out or not variant.startswith("out")
+
+
+def _told(
+    op: OpInfo, variant: str, sample: SampleInput, device: str, layout: Layout
+) -> list[dict[str, Any]] | str:
+    """What the results tell, or the class of the error."""
+    operands = Operands(device, layout)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = tree_map(operands, sample.input)
+        args, kwargs = sample.args, sample.kwargs
+        if getattr(op.op, "__name__", "") not in CPU_ARGUMENTS:
+            args, kwargs = tree_map(operands, (args, kwargs))
+        torch.manual_seed(3)
+        try:
+            answer = VARIANTS[variant](op, first, args, kwargs)
+        except Exception as error:
+            return f"{type(error).__name__}: {str(error).splitlines()[:1]}"
+    given = list(operands.made.values())
+    results = tensors(answer)
+    told = [
+        {**described(one, given), "shares": shares(one, given + results)}
+        for one in results
+    ]
+    return told + [described(one, given) for one in given]
+
+
+def difference(op: OpInfo, variant: str, sample: SampleInput, layout: str) -> str:
+    """What lazy tells otherwise than eager, or ""."""
+    eager, lazy = (
+        _told(op, variant, sample, device, LAYOUTS[layout])
+        for device in ("cpu", "lazy")
+    )
+    if isinstance(eager, str):
+        # Whether the words agree is another sweep's question.
+        return "" if isinstance(lazy, str) else f"nothing is raised; eager: {eager}"
+    if isinstance(lazy, str):
+        return lazy
+    if len(eager) != len(lazy):
+        return f"{len(lazy)} tensors instead of {len(eager)}"
+    found = [
+        f"tensor {number}: {key} {lazy[number][key]} instead of {value}"
+        for number, told in enumerate(eager)
+        for key, value in told.items()
+        if lazy[number][key] != value and not _is_exempt(key, told, lazy[number])
+    ]
+    return "; ".join(found[:4])
+
+
+def _is_exempt(key: str, eager: dict[str, Any], lazy: dict[str, Any]) -> bool:
+    if key == "grad_fn":  # by another formula, as long as there is one
+        return None not in (eager[key], lazy[key])
+    if key in ("strides", "contiguous"):  # of nothing
+        return 0 in eager["sizes"]
+    # Whose view it is matters if the caller has that tensor too.
+    is_inner = eager["base"] is None and lazy["base"] is None
+    return is_inner and key in ("is_view", "base_sizes")
+
+
+def differences(
+    op: OpInfo,
+    dtype: torch.dtype,
+    limit: int | None,
+    gradient: bool = False,
+    layouts: Iterable[str] = tuple(LAYOUTS),
+) -> Iterator[str]:
+    name = entry_name(op)
+    # Some entries save the state of the accelerator's generator, if there is one.
+    torch.empty(0, device="lazy")
+    for number, sample in enumerate(samples_of(op, dtype, gradient, limit)):
+        for layout, variant in itertools.product(layouts, VARIANTS):
+            if not has_variant(op, variant) or is_exempt(name, layout, variant):
+                continue
+            if text := difference(op, variant, sample, layout):
+                yield f"{name}, sample {number}, {layout}, {variant}: {text}"
+
+
+#: Entry -> variants (all, if none are named) that differ, and why.
+EXEMPT: dict[str, tuple[str, str]] = {
+    "unsafe_chunk": ("", "memory that parts share without being views of it"),
+    "unsafe_split": ("", "memory that parts share without being views of it"),
+    "as_strided_scatter": ("", "an internal assertion of eager's"),
+    "native_group_norm": ("", "an assertion of eager's on the format"),
+    "_native_batch_norm_legit": ("out", "gradients of statistics, which eager hasn't"),
+    "linalg.eigvals": ("out", "a fallback that resizes what it is given"),
+    "split_with_sizes_copy": ("out", "strides of views"),
+    "unbind_copy": ("out", "strides of views"),
+    "normal.number_mean": ("", "out= is resized, results are normal tensors"),
+    "nn.functional.conv3d": ("", "the format depends on which library eager takes"),
+    "nn.functional.conv_transpose3d": ("", "the format depends on eager's library"),
+    "nn.functional.linear_cross_entropy.chunked": ("inference", "normal tensors"),
+    "nn.functional.linear_cross_entropy.chunked_none": ("inference", "normal tensors"),
+    "linspace.tensor_overload": ("inference", "normal tensors, of a fallback"),
+    "logspace.tensor_overload": ("inference", "normal tensors, of a fallback"),
+    "take": ("inference", "a formula in Python makes normal tensors"),
+}
+
+
+def is_exempt(entry: str, layout: str, variant: str) -> bool:
+    if entry == "nn.functional.unfold" and layout == "plain":
+        return True  # its operand, a sample's, has strides of its own
+    return entry in EXEMPT and variant.startswith(EXEMPT[entry][0])

@@ -1,0 +1,27 @@
+//===- DecomposeChecks.cpp - Values that eager refuses --------------------===//
+
+#include "FormulaBuilder.h"
+
+#include "torch_ltc/Dialect/Torch/TorchOps_indexing.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch;
+
+// The token, plus 0 if the condition holds. The message is for those who run
+// the op itself.
+static LogicalResult decomposeAssert(Aten_FunctionalAssertAsyncMsgOp op,
+                                     FormulaBuilder &b) {
+  if (b.numElements(op.getSelf()) != 1)
+    return b.fail("its condition isn't one bool");
+  Value token = op.getDepToken();
+  Value condition = b.ne(op.getSelf(), 0.0);
+  Value zero = b.cast(b.zeroIfAll(condition), b.dtype(token));
+  return b.replaceWith({b.add(b.view(token, {b.numElements(token)}), zero)});
+}
+
+void mlir::torch_ltc::populateCheckDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options) {
+  DecompositionAdder adder(patterns, options);
+  adder.add(decomposeAssert);
+}
