@@ -151,10 +151,11 @@ public:
   }
 
 private:
+  /// For what eager refuses whatever the tensors' sizes and values are.
   static void raiseAsEager(const OperatorHandle &op, Stack arguments) {
     for (IValue &argument : arguments)
       argument = mapTensors(argument, [](const at::Tensor &tensor) {
-        return at::empty({1}, tensor.options().device(at::kCPU));
+        return at::zeros({1}, tensor.options().device(at::kCPU));
       });
     op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), &arguments);
   }

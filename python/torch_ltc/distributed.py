@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
-
-from torch_ltc import sync_batch_norm
 
 _DEVICE = "lazy"
 
@@ -34,7 +33,21 @@ def install() -> None:
     DistributedDataParallel._check_comm_hook = _take_bfloat16(
         DistributedDataParallel._check_comm_hook
     )
-    sync_batch_norm.install()
+    batch_norm: Any = torch.nn.SyncBatchNorm
+    batch_norm.forward = _normalise_lazy(batch_norm.forward)
+
+
+def _normalise_lazy(original: Callable[..., torch.Tensor]) -> Callable:
+    @functools.wraps(original)
+    def forward(self: torch.nn.SyncBatchNorm, input: torch.Tensor) -> torch.Tensor:
+        is_ours = input.device.type == _DEVICE and self.training
+        if not is_ours or not dist.is_initialized():
+            return original(self, input)
+        from torch_ltc import sync_batch_norm
+
+        return sync_batch_norm.forward(self, input)
+
+    return forward
 
 
 def _serve_lazy(original: Callable[..., None]) -> Callable[..., None]:

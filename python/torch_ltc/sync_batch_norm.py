@@ -8,8 +8,6 @@ ranks may take batches of different sizes, some of them empty.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -103,7 +101,7 @@ def _keep(running: Tensor, seen: Tensor, factor: Any) -> None:
     running.copy_(running * (1 - factor) + seen * factor)
 
 
-def _forward(module: nn.SyncBatchNorm, input: Tensor) -> Tensor:
+def forward(module: nn.SyncBatchNorm, input: Tensor) -> Tensor:
     module._check_input_dim(input)
     module._check_non_zero_input_channels(input)
     group = module.process_group or dist.group.WORLD
@@ -125,19 +123,3 @@ def _forward(module: nn.SyncBatchNorm, input: Tensor) -> Tensor:
             _keep(module.running_mean, mean, factor)
             _keep(module.running_var, variance * (total / (total - 1)), factor)
     return output
-
-
-def _wrap_forward(original: Callable) -> Callable:
-    @functools.wraps(original)
-    def forward(self: nn.SyncBatchNorm, input: Tensor) -> Tensor:
-        is_ours = input.device.type == "lazy" and self.training
-        if not is_ours or not dist.is_initialized():
-            return original(self, input)
-        return _forward(self, input)
-
-    return forward
-
-
-def install() -> None:
-    module: Any = nn.SyncBatchNorm
-    module.forward = _wrap_forward(module.forward)
