@@ -143,3 +143,24 @@ def test_binary(name: str, dtype: torch.dtype) -> None:
     wanted = BINARY[name](x, y)
     result = BINARY[name](x.to("lazy"), y.to("lazy")).cpu()
     assert_same(result, wanted, RELATIVE[dtype])
+
+
+#: Values and an op whose results of float32 are denormal, or whose sums overflow.
+EXTREMES = {
+    "exp": (torch.linspace(-103, -86, 40), torch.exp),
+    "log_sigmoid": (torch.linspace(86, 103, 40), torch.nn.functional.logsigmoid),
+    "softplus": (
+        torch.linspace(-103, -86, 40),
+        lambda x: torch.nn.functional.softplus(x, threshold=100),
+    ),
+    "var": (torch.tensor([3e38, -3e38, 1e38, 2e38]), lambda x: (x / 1e19).var() / 1e19),
+    "mean": (torch.full((64,), 3e38), lambda x: torch.var_mean(x)[1]),
+}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extremes(name: str) -> None:
+    """As far as float32 has digits there."""
+    x, function = EXTREMES[name]
+    wanted, result = function(x), function(x.to("lazy")).cpu()
+    torch.testing.assert_close(result, wanted, rtol=1e-4, atol=3e-45, equal_nan=True)

@@ -9,6 +9,7 @@
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
+#include <cmath>
 #include <limits>
 
 namespace mlir::torch_ltc {
@@ -80,11 +81,24 @@ LogicalResult expandExpM1(math::ExpM1Op op, PatternRewriter &rewriter) {
 /// result is a denormal number.
 constexpr float kLeastNormalExponent = -87;
 
-/// exp(x) as exp(x / 2)^2 there, which loses no digits that a denormal has.
+/// Whether only sums with normal constants read it, as in a sigmoid: what is
+/// denormal doesn't change them.
+bool isLostInSums(math::ExpOp op) {
+  return !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation *user) {
+    FloatAttr constant;
+    return isa<arith::AddFOp>(user) &&
+           llvm::any_of(user->getOperands(), [&](Value operand) {
+             return matchPattern(operand, m_Constant(&constant)) &&
+                    std::abs(constant.getValueAsDouble()) > 1e-30;
+           });
+  });
+}
+
+/// exp(x) as 2^-64 exp(x + 64 log(2)) there: two masked instructions.
 void keepDenormalExponentials(Operation *root) {
   SmallVector<math::ExpOp> exponentials;
   root->walk([&](math::ExpOp op) {
-    if (op.getType().isF32())
+    if (op.getType().isF32() && !isLostInSums(op))
       exponentials.push_back(op);
   });
   for (math::ExpOp op : exponentials) {
@@ -95,12 +109,12 @@ void keepDenormalExponentials(Operation *root) {
     Value x = op.getOperand();
     Value isSmall = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x,
                                           f32(kLeastNormalExponent));
-    Value half = arith::MulFOp::create(b, x, f32(0.5));
+    Value shifted = arith::AddFOp::create(b, x, f32(64 * 0.693147182f));
     Value power =
-        math::ExpOp::create(b, arith::SelectOp::create(b, isSmall, half, x));
-    Value square = arith::MulFOp::create(b, power, power);
+        math::ExpOp::create(b, arith::SelectOp::create(b, isSmall, shifted, x));
+    Value scaled = arith::MulFOp::create(b, power, f32(0x1p-64f));
     op.replaceAllUsesWith(
-        Value(arith::SelectOp::create(b, isSmall, square, power)));
+        Value(arith::SelectOp::create(b, isSmall, scaled, power)));
     op.erase();
   }
 }

@@ -113,3 +113,33 @@ func.func @divide_unsigned(%x: i32, %y: i32) -> i32 {
   %0 = arith.divui %x, %y : i32
   return %0 : i32
 }
+
+// -----
+
+// Denormal results of f32 are scaled: the polynomial would return 0.
+// CHECK-LABEL: func.func @denormal_exponential
+// CHECK-SAME: (%[[X:.+]]: f32)
+// CHECK: %[[SMALL:.+]] = arith.cmpf olt, %[[X]]
+// CHECK: %[[SHIFTED:.+]] = arith.addf %[[X]]
+// CHECK: arith.select %[[SMALL]], %[[SHIFTED]], %[[X]]
+// CHECK: arith.bitcast
+// CHECK: %[[POWER:.+]] = arith.mulf
+// CHECK: %[[SCALED:.+]] = arith.mulf %[[POWER]]
+// CHECK: arith.select %[[SMALL]], %[[SCALED]], %[[POWER]]
+func.func @denormal_exponential(%x: f32) -> f32 {
+  %0 = math.exp %x : f32
+  return %0 : f32
+}
+
+// -----
+
+// What is added to 1 doesn't need them.
+// CHECK-LABEL: func.func @sigmoid
+// CHECK-NOT: arith.cmpf olt, %arg0
+// CHECK: return
+func.func @sigmoid(%x: f32) -> f32 {
+  %one = arith.constant 1.0 : f32
+  %0 = math.exp %x : f32
+  %1 = arith.addf %0, %one : f32
+  return %1 : f32
+}
