@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch_ltc
 from counting import counting
+from subprocesses import run_python
 from torch import nn
 from torch_ltc._backend import bindings
 
@@ -333,3 +334,16 @@ def test_the_compile_log_names_what_varies(tier: str) -> None:
         ["end", "of", "aten::slice_copy.Tensor"],
     ]
     assert all("test_varying_numbers.py:" in text for text in varying[0])
+
+
+def test_a_process_that_sets_no_option(tier: str) -> None:
+    program = """
+        import torch, torch_ltc
+        corpus = torch.arange(1000.0).to("lazy")
+        for step in range(20):
+            (corpus[step : step + 20] * 2).sum().item()
+        counts = torch_ltc.metrics()
+        print(counts["executions"] - counts["program_memory_hits"])
+    """
+    result = run_python(program, TORCH_LTC_TIER=tier, TORCH_LTC_CACHE="0")
+    assert int(result.stdout) <= MOST_PROGRAMS

@@ -26,6 +26,7 @@
 #include <torch/csrc/lazy/core/shape.h>
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -67,7 +68,7 @@ private:
                SizedPlace &place, const Numbers &numbers);
 
   uint64_t trace = 0;
-  uint64_t options = 0; // their version, 0: not read
+  std::optional<uint64_t> options; // the version that was read
   bool isOn = false;
   uint64_t opsBefore = 0; // hash of the trace's ops so far
   std::unordered_map<Hash128, Place, Hash128Hasher> places;
