@@ -101,6 +101,8 @@ void countRejected() {
 using EntryNames = std::unordered_set<std::string>;
 
 const std::string programPrefix = "program-";
+/// Of the key, in the name of its file (runtime.h, ltcCacheLookup).
+constexpr size_t numNamedDigits = 16;
 
 EntryNames entryNames(const std::string &directory) {
   EntryNames names;
@@ -109,7 +111,7 @@ EntryNames entryNames(const std::string &directory) {
        !error && entry != end; entry.increment(error)) {
     std::string name = entry->path().filename().string();
     if (name.starts_with(programPrefix))
-      names.insert(name.substr(0, programPrefix.size() + 16));
+      names.insert(name.substr(0, programPrefix.size() + numNamedDigits));
   }
   return names;
 }
@@ -162,7 +164,7 @@ bool torch_ltc::mayHaveProgram(const Hash128 &hash) {
   auto [place, isNew] = directories->try_emplace(directory);
   if (isNew)
     place->second = entryNames(directory);
-  return place->second.contains(programPrefix + hash.text().substr(0, 16));
+  return place->second.contains(programPrefix + hash.text().substr(0, numNamedDigits));
 }
 
 void torch_ltc::storeProgram(const Hash128 &hash, const char *bytes,

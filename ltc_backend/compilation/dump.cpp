@@ -6,6 +6,7 @@
 #include "config/log.h"
 #include "memory/host_data.h"
 
+#include <c10/util/StringUtil.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 
 #include <filesystem>
@@ -47,20 +48,13 @@ std::string tensorTable(const GraphSnapshot &graph, const Program &program) {
   return stream.str();
 }
 
-std::string joined(const std::vector<std::string> &words) {
-  std::string text;
-  for (const std::string &word : words)
-    text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 std::string summary(const CompileEvent &event) {
   std::ostringstream stream;
   stream << "program          " << event.program << "\n"
          << "step             " << event.step << "\n"
          << "line             " << event.location << "\n"
          << "compiled because " << event.reason << "\n"
-         << "numbers that vary " << joined(event.varying) << "\n"
+         << "numbers that vary " << c10::Join(", ", event.varying) << "\n"
          << "ops              " << event.ops << "\n"
          << "kernels          " << event.kernels << " ("
          << event.kernelsCompiled << " compiled)\n"

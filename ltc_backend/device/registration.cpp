@@ -22,7 +22,6 @@
 
 #include "compilation/external_backend.h"
 #include "distributed/registration.h"
-#include "eager_semantics/other_devices.h"
 #include "eager_semantics/registration.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"

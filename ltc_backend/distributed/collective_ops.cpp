@@ -2,11 +2,10 @@
 
 #include "distributed/collective_ops.h"
 
-#include "programs/host_calls.h"
-
 #include "config/config.h"
 #include "distributed/backend_call.h"
 #include "distributed/groups.h"
+#include "programs/host_calls.h"
 
 #include <ATen/Functions.h>
 #include <torch/library.h>

@@ -1,7 +1,7 @@
 //===- as_strided.cpp - Views of memory by stride and offset --------------===//
 //
 // `as_strided` counts in elements of the memory that a tensor reports, while
-// its values lie packed in row-major order (ir/strides.h). Functionalisation
+// its values lie packed in row-major order (shape/strides.h). Functionalisation
 // counts in what all views have in common, which reaches all of the memory also
 // if the base has been made another view of it in place (`as_strided_`, `t_`);
 // below it a tensor is first brought into the order of memory. Above autograd

@@ -24,16 +24,6 @@ using torch::jit::Stack;
 
 namespace {
 
-bool anyLazyWrapper(c10::ArrayRef<c10::IValue> arguments) {
-  bool any = false;
-  for (const c10::IValue &value : arguments)
-    mapTensors(value, [&](const at::Tensor &tensor) {
-      any = any || (tensor.defined() && isLazyWrapper(tensor));
-      return tensor;
-    });
-  return any;
-}
-
 /// At Functionalize.
 class TakenApart final : public c10::OperatorKernel {
 public:
@@ -43,8 +33,8 @@ public:
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
     if (c10::InferenceMode::is_enabled() &&
-        anyLazyWrapper(
-            torch::jit::last(*stack, op.schema().arguments().size())))
+        anyTensor(torch::jit::last(*stack, op.schema().arguments().size()),
+                  isLazyWrapper))
       op.callBoxedForDispatchKey(composite, *stack);
     else
       previous.callBoxed(op, keys, stack);

@@ -23,21 +23,10 @@
 using namespace torch_ltc;
 using at::Tensor;
 using c10::DispatchKey;
-using c10::IValue;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
 namespace {
-
-bool hasLazy(c10::ArrayRef<IValue> values) {
-  bool any = false;
-  for (const IValue &value : values)
-    mapTensors(value, [&](const Tensor &tensor) {
-      any = any || (tensor.defined() && tensor.device().is_lazy());
-      return tensor;
-    });
-  return any;
-}
 
 /// In the place of torch's fallback for one of the keys.
 class PassBy final : public c10::OperatorKernel {
@@ -47,8 +36,9 @@ public:
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
-    size_t numArguments = op.schema().arguments().size();
-    if (!hasLazy(torch::jit::last(*stack, numArguments)))
+    if (!anyTensor(
+            torch::jit::last(*stack, op.schema().arguments().size()),
+            [](const Tensor &tensor) { return tensor.device().is_lazy(); }))
       return previous.callBoxed(op, keys, stack);
     op.redispatchBoxed(
         keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, key),

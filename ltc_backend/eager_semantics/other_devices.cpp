@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "eager_semantics/other_devices.h"
+#include "eager_semantics/registration.h"
 #include "tracing/writing_call.h"
 
 #include <ATen/Functions.h>

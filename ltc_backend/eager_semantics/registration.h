@@ -34,6 +34,8 @@ void registerInferenceComposites(const AtenOps &ops);
 /// Around what is at Functionalize, that of sparse tensors included.
 void registerOutKernels(const AtenOps &ops);
 void registerInPlaceKernels(const AtenOps &ops);
+/// Around what is at Functionalize; see other_devices.cpp.
+void registerOtherDevices(const AtenOps &ops);
 void registerOverlapChecks();
 void registerShapesInPlace();
 /// Of sparse tensors: what makes and moves them, and all other ops.

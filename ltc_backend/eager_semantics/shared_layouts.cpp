@@ -21,7 +21,6 @@ using torch::jit::Stack;
 namespace {
 
 void sharedKernel(const OperatorHandle &op, Stack *stack) {
-  prepareFirstTensor(); // the device's first tensor may be one of these
   registerPassedFunctionalization();
   runSharedFallback(op, *stack);
 }
@@ -48,7 +47,6 @@ public:
     op.callBoxed(stack);
     if (!toLazy)
       return;
-    prepareFirstTensor();
     registerPassedFunctionalization();
     stack->back() = sharedOnLazy(stack->back().toTensor());
   }

@@ -38,28 +38,33 @@ inline bool isCopyOfView(std::string_view opName) {
          opName != "aten::index_copy" && opName != "aten::lift_fresh_copy";
 }
 
-/// While it lives, what is made is new memory, by whatever way the call came:
-/// torch's factories exclude ADInplaceOrView as its kernels for views do, which
-/// says that results are normal tensors (live_tensors.cpp).
+/// While it lives, results are new memory, whichever way the call came: torch's
+/// factories exclude ADInplaceOrView as its kernels for views do, which says
+/// that results are normal tensors (live_tensors.cpp).
 class NewMemory {
 public:
-  explicit NewMemory(bool isNew = true) {
-    if (!isNew || !c10::InferenceMode::is_enabled())
-      return;
+  NewMemory() {
+    if (c10::InferenceMode::is_enabled())
+      begin();
+  }
+
+  /// Of an op that may make memory, as `zeros` and `zeros_like` do.
+  NewMemory(std::string_view opName, bool hasTensorArgument) {
+    if (c10::InferenceMode::is_enabled() &&
+        (!hasTensorArgument || opName.find("_like") != std::string_view::npos))
+      begin();
+  }
+
+private:
+  void begin() {
     const c10::impl::LocalDispatchKeySet tls =
         c10::impl::tls_local_dispatch_key_set();
     keys.emplace(tls.included_,
                  tls.excluded_.remove(c10::DispatchKey::ADInplaceOrView));
   }
 
-private:
   std::optional<c10::impl::ForceDispatchKeyGuard> keys;
 };
-
-/// Whether the op makes memory: `zeros`, `zeros_like`.
-inline bool makesMemory(std::string_view opName, bool hasTensorArgument) {
-  return !hasTensorArgument || opName.find("_like") != std::string_view::npos;
-}
 
 /// While it lives, results of the op are made in the mode that fits them.
 class ModeOfResults {
@@ -75,18 +80,13 @@ public:
     if (!isView && !isInverseOfView(opName))
       return;
     mode.emplace(self.is_inference());
-    if (!self.is_inference())
-      return;
-    // Which says that results are normal tensors (live_tensors.cpp).
-    const c10::impl::LocalDispatchKeySet tls =
-        c10::impl::tls_local_dispatch_key_set();
-    keys.emplace(tls.included_,
-                 tls.excluded_.remove(c10::DispatchKey::ADInplaceOrView));
+    if (self.is_inference())
+      memory.emplace();
   }
 
 private:
   std::optional<c10::InferenceMode> mode;
-  std::optional<c10::impl::ForceDispatchKeyGuard> keys;
+  std::optional<NewMemory> memory;
 };
 
 } // namespace torch_ltc

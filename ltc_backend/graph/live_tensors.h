@@ -110,7 +110,7 @@ at::Tensor makeTensor(HostDataPtr data);
 at::Tensor withValueOf(const at::Tensor &tensor);
 
 /// What the tensor reports as strides and storage offset; its elements lie
-/// packed (ir/strides.h). `tensor` has no functional wrapper.
+/// packed (shape/strides.h). `tensor` has no functional wrapper.
 void setGeometry(const at::Tensor &tensor, at::IntArrayRef strides,
                  int64_t offset = 0);
 /// For data of other sizes that was put behind `tensor`: row-major again.

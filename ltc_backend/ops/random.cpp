@@ -92,7 +92,7 @@ public:
     }
     Stack arguments(stack->begin() + int64_t(begin), stack->end());
     stack->resize(begin);
-    NewMemory newMemory(makesMemory(record.name, record.hasTensorArgument));
+    NewMemory newMemory(record.name, record.hasTensorArgument);
     at::Tensor result = drawn(
         [op, arguments] {
           Stack values = arguments;

@@ -36,17 +36,6 @@ std::atomic<bool> torch_ltc::hasNewCustomOps = false;
 
 namespace {
 
-template <typename Predicate>
-bool anyTensor(c10::ArrayRef<IValue> values, Predicate predicate) {
-  bool any = false;
-  for (const IValue &value : values)
-    mapTensors(value, [&](const Tensor &tensor) {
-      any = any || (tensor.defined() && predicate(tensor));
-      return tensor;
-    });
-  return any;
-}
-
 /// The first of these keys at which the op's author has given a kernel.
 std::optional<DispatchKey>
 firstKernel(const OperatorHandle &op,

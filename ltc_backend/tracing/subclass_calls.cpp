@@ -8,7 +8,6 @@
 #include <torch/library.h>
 
 using namespace torch_ltc;
-using c10::IValue;
 
 namespace {
 
@@ -32,14 +31,8 @@ private:
 
 bool torch_ltc::callWithFunctionalization(const c10::OperatorHandle &op,
                                           torch::jit::Stack *stack) {
-  bool any = false;
-  for (const IValue &value :
-       torch::jit::last(*stack, op.schema().arguments().size()))
-    mapTensors(value, [&](const at::Tensor &tensor) {
-      any = any || isLazyWrapper(tensor);
-      return tensor;
-    });
-  if (!any)
+  if (!anyTensor(torch::jit::last(*stack, op.schema().arguments().size()),
+                 isLazyWrapper))
     return false;
   c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
   keys.excluded_ = keys.excluded_.remove(c10::DispatchKey::Functionalize)

@@ -130,7 +130,7 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
   ArgumentWalk walk(record, arguments);
   StrideRule rule = record.strideRule;
   ModeOfResults mode(record.name, rule == StrideRule::View, arguments);
-  NewMemory newMemory(makesMemory(record.name, record.hasTensorArgument));
+  NewMemory newMemory(record.name, record.hasTensorArgument);
   bool isInPlace = std::exchange(inPlaceRecord, nullptr) == &record;
   if (isInPlace)
     rule = StrideRule::LikeSelf;
@@ -142,9 +142,10 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
       setGeometries(rule, record, arguments, results);
     return results;
   }
+  AttributeListPtr attributes;
   auto infer = [&] {
-    return shapesOf(record, arguments, walk,
-                    internAttributes(record.id, walk.attributes.words));
+    attributes = internAttributes(record.id, walk.attributes.words);
+    return shapesOf(record, arguments, walk, attributes);
   };
   RepeatedTrace &trace = RepeatedTrace::ofThisThread();
   torch::lazy::NodePtr node;
@@ -156,8 +157,10 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
     call.words = walk.attributes.words;
     call.operands = walk.operands;
     call.scalars = walk.scalars;
-    if (hasParameters)
+    if (hasParameters) {
       call.shapes = shapes;
+      attributes = nullptr; // interned before numbers became parameters
+    }
     if (!isIntegerConvolutionForBackend(record, walk.promoted))
       node = trace.follow(call);
     if (!node && shapes.empty())
@@ -172,7 +175,8 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
   }
   bool isReused = node != nullptr;
   if (!node) {
-    AttributeListPtr attributes = internAttributes(record.id, call.words);
+    if (!attributes)
+      attributes = internAttributes(record.id, call.words);
     for (const torch::lazy::Shape &shape : shapes)
       if (shape.scalar_type() != c10::ScalarType::Undefined &&
           !isSupportedDType(shape.scalar_type()))

@@ -32,6 +32,18 @@ c10::IValue mapTensors(const c10::IValue &value, Function function) {
   return value;
 }
 
+/// Whether `predicate` holds for a defined tensor in `values` or in their lists.
+template <typename Predicate>
+bool anyTensor(c10::ArrayRef<c10::IValue> values, Predicate predicate) {
+  bool any = false;
+  for (const c10::IValue &value : values)
+    mapTensors(value, [&](const at::Tensor &tensor) {
+      any = any || (tensor.defined() && predicate(tensor));
+      return tensor;
+    });
+  return any;
+}
+
 /// Whether it is a functional wrapper around a lazy tensor, and not around what
 /// torch.compile traces with.
 bool isLazyWrapper(const at::Tensor &tensor);

@@ -204,8 +204,8 @@ LTC_EXPORT void ltcCacheDestroy(LtcCache cache);
 
 /// On a hit `*found` is 1 and `*value` an owned copy. The file of a program
 /// whose key begins with 16 hexadecimal digits is called
-/// "program-<these digits>-...". `key` is any byte
-/// string; `ltcCacheSalt` and the builds of the libraries are added to it.
+/// "program-<these digits>-...". `key` is any byte string; `ltcCacheSalt` and
+/// the builds of the libraries are added to it.
 /// An entry that is truncated, corrupt or of another version is ignored,
 /// removed, and reported through `warn`.
 LTC_EXPORT LtcStatus ltcCacheLookup(LtcCache cache, LtcCacheKind kind,

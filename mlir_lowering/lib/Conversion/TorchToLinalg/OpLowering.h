@@ -72,6 +72,11 @@ public:
   /// A number (not a tensor, not none).
   NumberOperand number(unsigned position) const;
 
+  /// A number that is a parameter of the program.
+  bool isParameter(unsigned position) const {
+    return isNumber(position) && !number(position).constant;
+  }
+
   /// Constants; the conversion checked that they are.
   int64_t integer(unsigned position) const;
   double floating(unsigned position) const;

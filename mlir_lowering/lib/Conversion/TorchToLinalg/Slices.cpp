@@ -26,16 +26,12 @@ static int64_t clampIndex(std::optional<int64_t> index, int64_t none,
   return std::clamp<int64_t>(value, 0, size);
 }
 
-static bool isParameter(OpLowering &op, unsigned position) {
-  return op.isNumber(position) && !op.number(position).constant;
-}
-
 /// The first of the positions that a part spanning `span` of `size` positions
 /// begins at. A parameter is clamped, as torch does with a slice's start; no
 /// memory outside of the tensor is touched whatever it is.
 static OpFoldResult readStart(OpLowering &op, unsigned position, int64_t size,
                               int64_t span) {
-  if (!isParameter(op, position))
+  if (!op.isParameter(position))
     return op.builder.getIndexAttr(
         clampIndex(op.optionalInteger(position), 0, size));
   IndexBuilder b(op.builder, op.loc);
@@ -59,7 +55,7 @@ static Slice readSlice(OpLowering &op, ArrayRef<int64_t> sizes,
   int64_t dim = op.dimension(first, sizes.size());
   int64_t size = sizes[dim], step = op.integer(first + 3);
   int64_t count = partSizes[dim];
-  if (!isParameter(op, first + 1) && !isParameter(op, first + 2)) {
+  if (!op.isParameter(first + 1) && !op.isParameter(first + 2)) {
     int64_t start = clampIndex(op.optionalInteger(first + 1), 0, size);
     int64_t end = clampIndex(op.optionalInteger(first + 2), size, size);
     count = end > start ? (end - start + step - 1) / step : 0;

@@ -63,15 +63,11 @@ static Value writeView(OpLowering &op, Value source, Value tensor,
 // as_strided
 //===----------------------------------------------------------------------===//
 
-static bool isParameter(OpLowering &op, unsigned position) {
-  return op.isNumber(position) && !op.number(position).constant;
-}
-
 /// Arguments size, stride, storage_offset from position `first` on. An offset
 /// that is a parameter is clamped to where the view is inside of the tensor.
 static StridedView readStrides(OpLowering &op, unsigned first,
                                Beginning &beginning) {
-  if (!isParameter(op, first + 2))
+  if (!op.isParameter(first + 2))
     return torch_ltc::readStrides(op, first);
   StridedView view{op.integers(first), op.integers(first + 1), 0};
   int64_t last = op.tensorType(0).getNumElements() - 1;
@@ -111,7 +107,7 @@ static LogicalResult lowerAsStridedScatter(OpLowering &op) {
 static StridedView readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
                                 unsigned first, ArrayRef<int64_t> diagonal,
                                 Beginning &beginning) {
-  if (!isParameter(op, first))
+  if (!op.isParameter(first))
     return torch_ltc::readDiagonal(op, sizes, first);
   int64_t dim1 = op.dimension(first + 1, sizes.size());
   int64_t dim2 = op.dimension(first + 2, sizes.size());
