@@ -313,6 +313,7 @@ void registerRemaining() {
   registerAttention(*autograd);
   registerLinear(*autograd);
   registerLstmCell(*autograd);
+  registerRecurrence(*autograd);
   registerCtcLossAutograd(*autograd);
   registerViewCopies(ops);
   registerInferenceComposites(ops);

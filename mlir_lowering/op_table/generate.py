@@ -28,6 +28,7 @@ FAMILIES = (
     "convolution",
     "pooling",
     "normalization",
+    "recurrence",
     "indexing",
     "embedding",
     "loss",

@@ -131,6 +131,11 @@ SHAPE_RULES = (
     "index_fill",
     "masked_scatter",
     "bucketize",
+    # recurrence
+    "lstm",
+    "lstm_backward",
+    "gru",
+    "gru_backward",
     # embedding
     "embedding",
     "embedding_backward",

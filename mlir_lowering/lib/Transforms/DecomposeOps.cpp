@@ -104,6 +104,7 @@ void mlir::torch_ltc::populateDecompositionPatterns(
   populateNormalizationDecompositionPatterns(patterns, options);
   if (options.portable)
     populatePortableDecompositionPatterns(patterns, options);
+  populateRecurrenceDecompositionPatterns(patterns, options);
   populateReductionDecompositionPatterns(patterns, options);
   populateSoftmaxDecompositionPatterns(patterns, options);
 }

@@ -50,6 +50,8 @@ void populateNormalizationDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
 void populatePortableDecompositionPatterns(RewritePatternSet &patterns,
                                            const DecompositionOptions &options);
+void populateRecurrenceDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options);
 void populateReductionDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
 void populateSoftmaxDecompositionPatterns(RewritePatternSet &patterns,

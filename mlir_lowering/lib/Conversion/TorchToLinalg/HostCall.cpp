@@ -80,4 +80,8 @@ void torch_ltc::populateHostLowerings(LoweringTable &table) {
 #define HOST_OP(name) table.add(name, lowerHostCall);
 #include "torch_ltc/Dialect/Torch/HostOps.inc"
 #undef HOST_OP
+  // Decomposed for other compilers alone.
+  for (const char *name : {"torch_ltc.lstm", "torch_ltc.lstm_backward",
+                           "torch_ltc.gru", "torch_ltc.gru_backward"})
+    table.add(name, lowerHostCall);
 }

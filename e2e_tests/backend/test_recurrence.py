@@ -1,0 +1,173 @@
+"""nn.LSTM and nn.GRU: a direction of a layer is one op, and one in the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch_ltc
+from counting import counting
+from torch import nn
+
+KINDS = {"lstm": nn.LSTM, "gru": nn.GRU}
+
+FORMS = {
+    "plain": {},
+    "two layers": {"num_layers": 2},
+    "both directions": {"bidirectional": True, "num_layers": 2},
+    "batch first": {"batch_first": True},
+    "no bias": {"bias": False},
+    "dropout": {"num_layers": 3, "dropout": 0.5},
+}
+
+Result = Callable[[torch.Tensor, list[torch.Tensor]], torch.Tensor]
+
+USES: dict[str, Result] = {
+    "output": lambda output, states: output.square().sum(),
+    "last state": lambda output, states: states[0].square().sum(),
+    "all": lambda output, states: sum(
+        (value * (n + 1)).square().sum() for n, value in enumerate([output, *states])
+    ),
+}
+
+
+def train(
+    device: str,
+    kind: str,
+    sizes: tuple[int, int] = (5, 3),
+    dtype: torch.dtype = torch.float32,
+    use: str = "all",
+    given: bool = True,
+    twice: bool = False,
+    **arguments: object,
+) -> list[torch.Tensor]:
+    """Results, gradients, and with `twice` the gradients of these."""
+    torch.manual_seed(0)
+    length, batch = sizes
+    network = KINDS[kind](6, 4, **arguments).to(dtype)
+    x = torch.randn(length, batch, 6, dtype=dtype)
+    if arguments.get("batch_first"):
+        x = x.transpose(0, 1)
+    count = network.num_layers * (2 if network.bidirectional else 1)
+    states = [torch.randn(count, batch, 4, dtype=dtype) for _ in range(2)]
+    network = network.to(device)
+    x = x.to(device).requires_grad_()
+    states = [s.to(device).requires_grad_() for s in states[: 2 - (kind == "gru")]]
+    torch.manual_seed(1)
+    passed = (states[0] if kind == "gru" else tuple(states)) if given else None
+    output, last = network(x, passed)
+    lasts = [last] if kind == "gru" else list(last)
+    loss = USES[use](output, lasts)
+    leaves = [x, *(states if given else []), *network.parameters()]
+    gradients = torch.autograd.grad(loss, leaves, create_graph=twice, allow_unused=True)
+    results = [output, *lasts, *gradients]
+    if twice:
+        second = sum(g.square().sum() for g in gradients)
+        results += torch.autograd.grad(second, leaves)
+    if device == "lazy":
+        torch_ltc.mark_step()
+    return [None if value is None else value.detach().cpu() for value in results]
+
+
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_forms(kind: str, form: str, tier: str) -> None:
+    with torch_ltc.config(tier=tier):
+        ours = train("lazy", kind, **FORMS[form])
+    torch.testing.assert_close(ours, train("cpu", kind, **FORMS[form]))
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 4), (7, 1)])
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_uses(kind: str, use: str, sizes: tuple[int, int]) -> None:
+    for given in (True, False):
+        arguments = {"sizes": sizes, "use": use, "given": given}
+        torch.testing.assert_close(
+            train("lazy", kind, **arguments), train("cpu", kind, **arguments)
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_dtypes(kind: str, dtype: torch.dtype) -> None:
+    close = {} if dtype == torch.float64 else {"rtol": 0.03, "atol": 0.1}
+    torch.testing.assert_close(
+        train("lazy", kind, dtype=dtype), train("cpu", kind, dtype=dtype), **close
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_gradients(kind: str) -> None:
+    arguments = {"dtype": torch.float64, "twice": True, "bidirectional": True}
+    torch.testing.assert_close(
+        train("lazy", kind, **arguments), train("cpu", kind, **arguments)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_costs(kind: str) -> None:
+    """Ops of a step don't depend on its length."""
+    counted = []
+    for length in (4, 40):
+        with counting() as counts:
+            train("lazy", kind, sizes=(length, 3))
+        counted.append(counts.traced_ops)
+        assert not counts.fallback_calls
+    assert counted[0] == counted[1] <= 45
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_forward_mode(kind: str) -> None:
+    torch.manual_seed(0)
+    networks = {"cpu": KINDS[kind](6, 4).double()}
+    networks["lazy"] = KINDS[kind](6, 4).double().to("lazy")
+    networks["lazy"].load_state_dict(networks["cpu"].state_dict())
+    x, tangent = torch.randn(2, 3, 2, 6).double()
+
+    def derivative(device: str) -> torch.Tensor:
+        def function(value: torch.Tensor) -> torch.Tensor:
+            return networks[device](value)[0]
+
+        point = (x.to(device),)
+        return torch.func.jvp(function, point, (tangent.to(device),))[1].cpu()
+
+    torch.testing.assert_close(derivative("lazy"), derivative("cpu"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_backends_get_the_steps(kind: str) -> None:
+    with torch_ltc.config(cache=False):
+        network = KINDS[kind](6, 4).to("lazy")
+        output = network(torch.randn(3, 2, 6).to("lazy"))[0]
+        text = torch_ltc.debug.dump(output, stage="torch")
+    assert text.count("aten.tanh") >= 3
+    assert f"torch_ltc.{kind}" not in text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_wrong_sizes_are_refused_as_by_eager(kind: str) -> None:
+    def refusal(device: str) -> tuple[str, str]:
+        network = KINDS[kind](6, 4).to(device)
+        with pytest.raises(RuntimeError) as raised:
+            network(torch.ones(3, 2, 5, device=device))
+        return type(raised.value).__name__, str(raised.value).splitlines()[0]
+
+    assert refusal("lazy") == refusal("cpu")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_packed_sequences(kind: str) -> None:
+    def run(device: str) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        network = KINDS[kind](6, 4)
+        x = torch.randn(5, 3, 6)
+        network, x = network.to(device), x.to(device).requires_grad_()
+        packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 3, 2]))
+        output = nn.utils.rnn.pad_packed_sequence(network(packed)[0])[0]
+        output.square().sum().backward()
+        return [output.detach().cpu(), x.grad.cpu()]
+
+    torch.testing.assert_close(run("lazy"), run("cpu"))

@@ -1,0 +1,320 @@
+//===- recurrence.cpp - LSTM and GRU layers -------------------------------===//
+//
+// torch's layers are one op for all steps of a direction here, and one in the
+// gradient (recurrence.h); the products of inputs and weights come before it.
+// Other compilers get its parts (DecomposeRecurrence.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#include "ops/recurrence.h"
+
+#include "fallback/eager_fallback.h"
+#include "ops/registration.h"
+#include "tracing/typed_op.h"
+#include "tracing/wrapped_value.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/gru_native.h>
+#include <ATen/ops/lstm_native.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+using namespace torch_ltc;
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using OptionalTensor = std::optional<Tensor>;
+
+namespace {
+
+/// The gradients of `operands` by those of `results`, which are functions of
+/// them; differentiable.
+variable_list differentiate(variable_list results, variable_list gradients,
+                            const variable_list &operands) {
+  variable_list outputs, upstream, inputs;
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i].defined() && results[i].requires_grad()) {
+      outputs.push_back(results[i]);
+      upstream.push_back(gradients[i]);
+    }
+  for (const Tensor &operand : operands)
+    if (operand.defined() && operand.requires_grad())
+      inputs.push_back(operand);
+  variable_list found = torch::autograd::grad(
+      outputs, inputs, upstream, /*retain_graph=*/true, /*create_graph=*/true,
+      /*allow_unused=*/true);
+  variable_list all;
+  size_t next = 0;
+  for (const Tensor &operand : operands)
+    all.push_back(operand.defined() && operand.requires_grad() ? found[next++]
+                                                               : Tensor());
+  return all;
+}
+
+/// output, hy and cy by ops that torch differentiates twice.
+variable_list lstmBySteps(const Tensor &projections, Tensor h, Tensor c,
+                          const Tensor &weight, bool reverse) {
+  std::vector<Tensor> steps = projections.unbind(), output(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    size_t t = reverse ? steps.size() - 1 - i : i;
+    std::vector<Tensor> gates =
+        (steps[t] + at::matmul(h, weight.t())).chunk(4, 1);
+    c = gates[1].sigmoid() * c + gates[0].sigmoid() * gates[2].tanh();
+    h = gates[3].sigmoid() * c.tanh();
+    output[t] = h;
+  }
+  return {at::stack(output), h, c};
+}
+
+variable_list gruBySteps(const Tensor &projections, Tensor h,
+                         const Tensor &weight, const Tensor &bias,
+                         bool reverse) {
+  std::vector<Tensor> steps = projections.unbind(), output(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    size_t t = reverse ? steps.size() - 1 - i : i;
+    std::vector<Tensor> input = steps[t].chunk(3, 1);
+    std::vector<Tensor> hidden = at::linear(h, weight, bias).chunk(3, 1);
+    Tensor r = (input[0] + hidden[0]).sigmoid();
+    Tensor z = (input[1] + hidden[1]).sigmoid();
+    Tensor n = (input[2] + r * hidden[2]).tanh();
+    h = n + z * (h - n);
+    output[t] = h;
+  }
+  return {at::stack(output), h};
+}
+
+OptionalTensor optional(const Tensor &tensor) {
+  return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
+}
+
+bool anyDefined(const variable_list &tensors) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const Tensor &tensor) { return tensor.defined(); });
+}
+
+class Lstm : public torch::autograd::Function<Lstm> {
+public:
+  static variable_list forward(AutogradContext *context,
+                               const Tensor &projections, const Tensor &hx,
+                               const Tensor &cx, const Tensor &weight,
+                               bool reverse) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    auto [output, hy, cy, gates, cells] =
+        typedOp<&lstm>("torch_ltc::lstm")
+            .call(projections, hx, cx, weight, reverse);
+    context->save_for_backward(
+        {projections, hx, cx, weight, output, gates, cells});
+    context->saved_data["reverse"] = reverse;
+    context->mark_non_differentiable({gates, cells});
+    context->set_materialize_grads(false);
+    return {output, hy, cy, gates, cells};
+  }
+
+  static variable_list backward(AutogradContext *context, variable_list grads) {
+    grads.resize(3);
+    if (!anyDefined(grads))
+      return variable_list(5);
+    variable_list saved = context->get_saved_variables();
+    const Tensor &hx = saved[1], &cx = saved[2], &weight = saved[3];
+    bool reverse = context->saved_data["reverse"].toBool();
+    if (at::GradMode::is_enabled()) {
+      variable_list results = differentiate(
+          lstmBySteps(saved[0], hx, cx, weight, reverse), std::move(grads),
+          {saved[0], hx, cx, weight});
+      results.emplace_back();
+      return results;
+    }
+    auto [gradProjections, gradHx, gradCx, gradWeight] =
+        typedOp<&lstmBackward>("torch_ltc::lstm_backward")
+            .call(optional(grads[0]), optional(grads[1]), optional(grads[2]),
+                  hx, cx, weight, saved[4], saved[5], saved[6], reverse);
+    return {gradProjections, gradHx, gradCx, gradWeight, Tensor()};
+  }
+};
+
+class Gru : public torch::autograd::Function<Gru> {
+public:
+  static variable_list forward(AutogradContext *context,
+                               const Tensor &projections, const Tensor &hx,
+                               const Tensor &weight, const OptionalTensor &bias,
+                               bool reverse) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    auto [output, hy, gates] =
+        typedOp<&gru>("torch_ltc::gru")
+            .call(projections, hx, weight, bias, reverse);
+    context->save_for_backward(
+        {projections, hx, weight, bias.value_or(Tensor()), output, gates});
+    context->saved_data["reverse"] = reverse;
+    context->mark_non_differentiable({gates});
+    context->set_materialize_grads(false);
+    return {output, hy, gates};
+  }
+
+  static variable_list backward(AutogradContext *context, variable_list grads) {
+    grads.resize(2);
+    if (!anyDefined(grads))
+      return variable_list(5);
+    variable_list saved = context->get_saved_variables();
+    const Tensor &hx = saved[1], &weight = saved[2], &bias = saved[3];
+    bool reverse = context->saved_data["reverse"].toBool();
+    if (at::GradMode::is_enabled()) {
+      variable_list results =
+          differentiate(gruBySteps(saved[0], hx, weight, bias, reverse),
+                        std::move(grads), {saved[0], hx, weight, bias});
+      results.emplace_back();
+      return results;
+    }
+    auto [gradProjections, gradHx, gradWeight, gradBias] =
+        typedOp<&gruBackward>("torch_ltc::gru_backward")
+            .call(optional(grads[0]), optional(grads[1]), hx, weight, saved[4],
+                  saved[5], reverse);
+    return {gradProjections, gradHx, gradWeight,
+            bias.defined() ? gradBias : Tensor(), Tensor()};
+  }
+};
+
+/// A direction of a layer.
+struct Weights {
+  Tensor ofInput, ofHidden, inputBias, hiddenBias;
+};
+
+/// The arguments that `lstm.input` and `gru.input` share.
+struct Network {
+  at::TensorList parameters;
+  bool hasBiases;
+  int64_t numLayers;
+  double dropout;
+  bool train, bidirectional, batchFirst;
+
+  int64_t numDirections() const { return bidirectional ? 2 : 1; }
+  size_t numStates() const { return size_t(numLayers * numDirections()); }
+  size_t weightsEach() const { return hasBiases ? 4 : 2; }
+
+  Weights weights(size_t state) const {
+    at::TensorList own =
+        parameters.slice(state * weightsEach(), weightsEach());
+    return {own[0], own[1], hasBiases ? own[2] : Tensor(),
+            hasBiases ? own[3] : Tensor()};
+  }
+};
+
+bool hasSizes(const Tensor &tensor, at::IntArrayRef sizes,
+              at::ScalarType dtype) {
+  return isPlainOperand(tensor, dtype) && tensor.sizes() == sizes;
+}
+
+/// Whether all tensors are what torch's module makes and gets; other calls are
+/// PyTorch's to refuse. Of 16-bit floats each of torch's ops rounds.
+bool isPlain(const Network &network, const Tensor &input,
+             at::TensorList states, int64_t numGates) {
+  at::ScalarType dtype = input.scalar_type();
+  if ((dtype != at::ScalarType::Float && dtype != at::ScalarType::Double) ||
+      input.dim() != 3 || !input.numel() || !isPlainOperand(input, dtype) ||
+      states[0].dim() != 3 || network.numLayers < 1 ||
+      network.parameters.size() !=
+          network.numStates() * network.weightsEach() ||
+      isAnyFallbackForced())
+    return false;
+  int64_t size = states[0].size(2), gates = numGates * size;
+  int64_t batch = input.size(network.batchFirst ? 0 : 1);
+  for (const Tensor &state : states)
+    if (!hasSizes(state, {int64_t(network.numStates()), batch, size}, dtype))
+      return false;
+  int64_t inputSize = input.size(2);
+  for (size_t i = 0; i < network.numStates(); ++i) {
+    if (i == size_t(network.numDirections()))
+      inputSize = network.numDirections() * size;
+    Weights weights = network.weights(i);
+    if (!hasSizes(weights.ofInput, {gates, inputSize}, dtype) ||
+        !hasSizes(weights.ofHidden, {gates, size}, dtype))
+      return false;
+    if (network.hasBiases && (!hasSizes(weights.inputBias, {gates}, dtype) ||
+                              !hasSizes(weights.hiddenBias, {gates}, dtype)))
+      return false;
+  }
+  return true;
+}
+
+/// Runs the layers: `direction(projections' operand, state, reverse)` gives
+/// the output of one direction and puts its last states away. Returns the last
+/// layer's output.
+template <typename Direction>
+Tensor runLayers(const Network &network, const Tensor &input,
+                 Direction direction) {
+  Tensor layerInput = network.batchFirst ? input.transpose(0, 1) : input;
+  for (int64_t layer = 0; layer < network.numLayers; ++layer) {
+    std::vector<Tensor> outputs;
+    for (int64_t d = 0; d < network.numDirections(); ++d)
+      outputs.push_back(direction(
+          layerInput, size_t(layer * network.numDirections() + d), d == 1));
+    layerInput = outputs.size() == 1 ? outputs[0] : at::cat(outputs, -1);
+    if (network.dropout != 0 && network.train && layer + 1 < network.numLayers)
+      layerInput = at::dropout(layerInput, network.dropout, /*train=*/true);
+  }
+  return network.batchFirst ? layerInput.transpose(0, 1) : layerInput;
+}
+
+std::tuple<Tensor, Tensor, Tensor>
+lstmInput(const Tensor &input, at::TensorList hx, at::TensorList parameters,
+          bool hasBiases, int64_t numLayers, double dropout, bool train,
+          bool bidirectional, bool batchFirst) {
+  Network network{parameters, hasBiases,     numLayers, dropout,
+                  train,      bidirectional, batchFirst};
+  if (hx.size() != 2 || !isPlain(network, input, hx, /*numGates=*/4))
+    return at::native::lstm(input, hx, parameters, hasBiases, numLayers,
+                            dropout, train, bidirectional, batchFirst);
+  std::vector<Tensor> hy, cy;
+  Tensor output = runLayers(
+      network, input,
+      [&](const Tensor &layerInput, size_t state, bool reverse) {
+        Weights weights = network.weights(state);
+        OptionalTensor bias;
+        if (hasBiases)
+          bias = weights.inputBias + weights.hiddenBias;
+        variable_list results =
+            Lstm::apply(at::linear(layerInput, weights.ofInput, bias),
+                        hx[0].select(0, int64_t(state)),
+                        hx[1].select(0, int64_t(state)), weights.ofHidden,
+                        reverse);
+        hy.push_back(results[1]);
+        cy.push_back(results[2]);
+        return results[0];
+      });
+  return {output, at::stack(hy), at::stack(cy)};
+}
+
+std::tuple<Tensor, Tensor> gruInput(const Tensor &input, const Tensor &hx,
+                                    at::TensorList parameters, bool hasBiases,
+                                    int64_t numLayers, double dropout,
+                                    bool train, bool bidirectional,
+                                    bool batchFirst) {
+  Network network{parameters, hasBiases,     numLayers, dropout,
+                  train,      bidirectional, batchFirst};
+  if (!isPlain(network, input, hx, /*numGates=*/3))
+    return at::native::gru(input, hx, parameters, hasBiases, numLayers, dropout,
+                           train, bidirectional, batchFirst);
+  std::vector<Tensor> hy;
+  Tensor output = runLayers(
+      network, input,
+      [&](const Tensor &layerInput, size_t state, bool reverse) {
+        Weights weights = network.weights(state);
+        variable_list results = Gru::apply(
+            at::linear(layerInput, weights.ofInput,
+                       optional(weights.inputBias)),
+            hx.select(0, int64_t(state)), weights.ofHidden,
+            optional(weights.hiddenBias), reverse);
+        hy.push_back(results[1]);
+        return results[0];
+      });
+  return {output, at::stack(hy)};
+}
+
+} // namespace
+
+void torch_ltc::registerRecurrence(torch::Library &library) {
+  library.impl("lstm.input", TORCH_FN(lstmInput));
+  library.impl("gru.input", TORCH_FN(gruInput));
+}

@@ -1,0 +1,52 @@
+//===- recurrence.h - Kernels of recurrent layers ---------------*- C++ -*-===//
+//
+// A direction of an LSTM or GRU layer as one op: T steps of B rows, H states.
+// Recurrent models otherwise are some ten ops a step, which cost more than they
+// compute.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_OPS_RECURRENCE_H
+#define TORCH_LTC_OPS_RECURRENCE_H
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <tuple>
+
+namespace torch_ltc {
+
+/// Of projections [T, B, 4H], hx and cx [B, H], weight [4H, H]: output
+/// [T, B, H], hy and cy [B, H], the gates i, f, g, o [T, B, 4H], and the cells
+/// of all steps [T, B, H].
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>
+lstm(const at::Tensor &projections, const at::Tensor &hx, const at::Tensor &cx,
+     const at::Tensor &weight, bool reverse);
+
+/// The gradients of projections, hx, cx and weight.
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
+lstmBackward(const std::optional<at::Tensor> &gradOutput,
+             const std::optional<at::Tensor> &gradHy,
+             const std::optional<at::Tensor> &gradCy, const at::Tensor &hx,
+             const at::Tensor &cx, const at::Tensor &weight,
+             const at::Tensor &output, const at::Tensor &gates,
+             const at::Tensor &cells, bool reverse);
+
+/// Of projections [T, B, 3H], hx [B, H], weight [3H, H], bias [3H]: output
+/// [T, B, H], hy [B, H], and r, z, n and the hidden state's part of n
+/// [T, B, 4H].
+std::tuple<at::Tensor, at::Tensor, at::Tensor>
+gru(const at::Tensor &projections, const at::Tensor &hx,
+    const at::Tensor &weight, const std::optional<at::Tensor> &bias,
+    bool reverse);
+
+/// The gradients of projections, hx, weight and bias.
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
+gruBackward(const std::optional<at::Tensor> &gradOutput,
+            const std::optional<at::Tensor> &gradHy, const at::Tensor &hx,
+            const at::Tensor &weight, const at::Tensor &output,
+            const at::Tensor &gates, bool reverse);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_OPS_RECURRENCE_H
