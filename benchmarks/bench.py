@@ -2,6 +2,7 @@
 
     ./dev bench                  # or: python benchmarks/bench.py --help
     ./dev bench --set scripts    # whole scripts: benchmarks/scripts
+    ./dev bench --set moving     # loops whose sizes and starts differ at each step
 
 docs/benchmarks.md explains how to read what it prints.
 """

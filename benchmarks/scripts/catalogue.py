@@ -1,9 +1,10 @@
-"""The scripts by name."""
+"""The scripts by set and name."""
 
 from __future__ import annotations
 
 import language
 import learning
+import moving
 import reinforcement
 import science
 import sequences
@@ -44,3 +45,5 @@ SCRIPTS = {
         learning.tabular,
     )
 }
+
+SETS = {"scripts": SCRIPTS, "moving": moving.MOVING}

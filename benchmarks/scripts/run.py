@@ -11,26 +11,30 @@ import sys
 import time
 
 import torch
-from catalogue import SCRIPTS
+from catalogue import SETS
 
 
 def measure(name: str, device: str, threads: int) -> dict:
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    losses, ends = [], []
+    script = next(scripts[name] for scripts in SETS.values() if name in scripts)
+    losses, ends, cpu_ends = [], [], []
     cpu, begin = time.process_time(), time.perf_counter()
-    for loss in SCRIPTS[name](device):
+    for loss in script(device):
         losses.append(loss)
         ends.append(time.perf_counter())
+        cpu_ends.append(time.process_time())
     if device == "lazy":
         torch.lazy.synchronize()
     whole = time.perf_counter() - begin
-    cpu = time.process_time() - cpu
+    cpu_begin, cpu = cpu, time.process_time() - cpu
     steps = [after - before for before, after in zip([begin, *ends], ends)]
+    cpu_ends = [cpu_begin, *cpu_ends]
     result = {
         "whole": whole,
         "cpu": cpu,
         "steps": steps,
+        "cpu_steps": [after - before for before, after in zip(cpu_ends, cpu_ends[1:])],
         "losses": [float(loss) for loss in losses],
         "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }

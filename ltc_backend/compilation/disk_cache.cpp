@@ -164,7 +164,8 @@ bool torch_ltc::mayHaveProgram(const Hash128 &hash) {
   auto [place, isNew] = directories->try_emplace(directory);
   if (isNew)
     place->second = entryNames(directory);
-  return place->second.contains(programPrefix + hash.text().substr(0, numNamedDigits));
+  return place->second.contains(programPrefix +
+                                hash.text().substr(0, numNamedDigits));
 }
 
 void torch_ltc::storeProgram(const Hash128 &hash, const char *bytes,

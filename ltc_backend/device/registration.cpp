@@ -321,7 +321,6 @@ void registerRemaining() {
   registerFusedOptimizers();
   registerAutocastKernels(ops);
   registerSparseFallbacks(ops);
-  registerSharedFallbacks(ops);
   registerOutKernels(ops);
   registerOtherDevices(ops);
   registerInPlaceKernels(ops);

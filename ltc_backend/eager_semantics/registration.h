@@ -41,10 +41,9 @@ void registerShapesInPlace();
 /// Of sparse tensors: what makes and moves them, and all other ops.
 void registerSparseLayouts();
 void registerSparseFallbacks(const AtenOps &ops);
-/// Of quantised and nested tensors: what makes and moves them, and all other
-/// ops.
+/// Of quantised and nested tensors: what makes and moves them. The first one
+/// registers all other ops.
 void registerSharedFactories();
-void registerSharedFallbacks(const AtenOps &ops);
 /// For tensors that functionalisation doesn't model, when there is a first one;
 /// see passed_functionalization.cpp.
 void registerPassedFunctionalization();

@@ -7,7 +7,6 @@
 #include "fallback/shared_layouts.h"
 #include "eager_semantics/registration.h"
 #include "fallback/eager_fallback.h"
-#include "graph/live_tensors.h"
 #include "tracing/boxed_kernels.h"
 
 #include <ATen/Functions.h>
@@ -21,7 +20,6 @@ using torch::jit::Stack;
 namespace {
 
 void sharedKernel(const OperatorHandle &op, Stack *stack) {
-  registerPassedFunctionalization();
   runSharedFallback(op, *stack);
 }
 
@@ -47,7 +45,6 @@ public:
     op.callBoxed(stack);
     if (!toLazy)
       return;
-    registerPassedFunctionalization();
     stack->back() = sharedOnLazy(stack->back().toTensor());
   }
 
@@ -64,7 +61,26 @@ constexpr DispatchKey lazyKeys[] = {DispatchKey::QuantizedLazy,
 
 } // namespace
 
+static void registerSharedFallbacks() {
+  registerPassedFunctionalization();
+  const AtenOps ops = atenOps();
+  for (DispatchKey key : lazyKeys) {
+    auto *library =
+        new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+    library->fallback(
+        torch::CppFunction::makeFromBoxedFunction<&sharedKernel>());
+    // Kernels of composite ops would win over a fallback.
+    for (const OperatorHandle &op : ops)
+      if (!op.hasKernelForDispatchKey(key) &&
+          (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+           op.hasKernelForDispatchKey(
+               DispatchKey::CompositeExplicitAutogradNonFunctional)))
+        registerBoxedKernel(op.operator_name(), key, makeKernel());
+  }
+}
+
 void torch_ltc::registerSharedFactories() {
+  onFirstSharedTensor(registerSharedFallbacks);
   for (const char *name : {"aten::_empty_affine_quantized",
                            "aten::_empty_per_channel_affine_quantized",
                            "aten::empty.memory_format", "aten::empty_strided"})
@@ -80,20 +96,4 @@ void torch_ltc::registerSharedFactories() {
       move.operator_name(), DispatchKey::NestedTensorLazy,
       c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Move>(
           move.getComputedKernelForDispatchKey(DispatchKey::QuantizedLazy))));
-}
-
-void torch_ltc::registerSharedFallbacks(const AtenOps &ops) {
-  for (DispatchKey key : lazyKeys) {
-    auto *library =
-        new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
-    library->fallback(
-        torch::CppFunction::makeFromBoxedFunction<&sharedKernel>());
-    // Kernels of composite ops would win over a fallback.
-    for (const OperatorHandle &op : ops)
-      if (!op.hasKernelForDispatchKey(key) &&
-          (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
-           op.hasKernelForDispatchKey(
-               DispatchKey::CompositeExplicitAutogradNonFunctional)))
-        registerBoxedKernel(op.operator_name(), key, makeKernel());
-  }
 }

@@ -6,6 +6,8 @@
 #include <ATen/Tensor.h>
 #include <ATen/quantized/QTensorImpl.h>
 
+#include <mutex>
+
 using namespace torch_ltc;
 using at::Tensor;
 using c10::DispatchKey;
@@ -42,7 +44,15 @@ private:
 
 } // namespace
 
+static void (*firstSharedTensorHook)() = nullptr;
+
+void torch_ltc::onFirstSharedTensor(void (*hook)()) {
+  firstSharedTensorHook = hook;
+}
+
 Tensor torch_ltc::sharedOnLazy(const Tensor &cpu) {
+  static std::once_flag first;
+  std::call_once(first, firstSharedTensorHook);
   c10::Device device(c10::kLazy, 0);
   if (cpu.is_nested())
     return at::detail::make_tensor<Nested>(cpu, DispatchKey::NestedTensorLazy,

@@ -23,6 +23,9 @@ inline bool hasSharedLayout(const at::Tensor &tensor) {
            !tensor.key_set().has(c10::DispatchKey::Python)));
 }
 
+/// `hook` is called once, before the first such tensor on device lazy is made.
+void onFirstSharedTensor(void (*hook)());
+
 /// The tensor on device lazy that shares the memory of one on the CPU.
 at::Tensor sharedOnLazy(const at::Tensor &cpu);
 

@@ -121,9 +121,9 @@ public:
     const Tensor &hx = saved[1], &cx = saved[2], &weight = saved[3];
     bool reverse = context->saved_data["reverse"].toBool();
     if (at::GradMode::is_enabled()) {
-      variable_list results = differentiate(
-          lstmBySteps(saved[0], hx, cx, weight, reverse), std::move(grads),
-          {saved[0], hx, cx, weight});
+      variable_list results =
+          differentiate(lstmBySteps(saved[0], hx, cx, weight, reverse),
+                        std::move(grads), {saved[0], hx, cx, weight});
       results.emplace_back();
       return results;
     }
@@ -194,8 +194,7 @@ struct Network {
   size_t weightsEach() const { return hasBiases ? 4 : 2; }
 
   Weights weights(size_t state) const {
-    at::TensorList own =
-        parameters.slice(state * weightsEach(), weightsEach());
+    at::TensorList own = parameters.slice(state * weightsEach(), weightsEach());
     return {own[0], own[1], hasBiases ? own[2] : Tensor(),
             hasBiases ? own[3] : Tensor()};
   }
@@ -208,8 +207,8 @@ bool hasSizes(const Tensor &tensor, at::IntArrayRef sizes,
 
 /// Whether all tensors are what torch's module makes and gets; other calls are
 /// PyTorch's to refuse. Of 16-bit floats each of torch's ops rounds.
-bool isPlain(const Network &network, const Tensor &input,
-             at::TensorList states, int64_t numGates) {
+bool isPlain(const Network &network, const Tensor &input, at::TensorList states,
+             int64_t numGates) {
   at::ScalarType dtype = input.scalar_type();
   if ((dtype != at::ScalarType::Float && dtype != at::ScalarType::Double) ||
       input.dim() != 3 || !input.numel() || !isPlainOperand(input, dtype) ||
@@ -267,22 +266,22 @@ lstmInput(const Tensor &input, at::TensorList hx, at::TensorList parameters,
     return at::native::lstm(input, hx, parameters, hasBiases, numLayers,
                             dropout, train, bidirectional, batchFirst);
   std::vector<Tensor> hy, cy;
-  Tensor output = runLayers(
-      network, input,
-      [&](const Tensor &layerInput, size_t state, bool reverse) {
-        Weights weights = network.weights(state);
-        OptionalTensor bias;
-        if (hasBiases)
-          bias = weights.inputBias + weights.hiddenBias;
-        variable_list results =
-            Lstm::apply(at::linear(layerInput, weights.ofInput, bias),
-                        hx[0].select(0, int64_t(state)),
-                        hx[1].select(0, int64_t(state)), weights.ofHidden,
-                        reverse);
-        hy.push_back(results[1]);
-        cy.push_back(results[2]);
-        return results[0];
-      });
+  Tensor output =
+      runLayers(network, input,
+                [&](const Tensor &layerInput, size_t state, bool reverse) {
+                  Weights weights = network.weights(state);
+                  OptionalTensor bias;
+                  if (hasBiases)
+                    bias = weights.inputBias + weights.hiddenBias;
+                  variable_list results =
+                      Lstm::apply(at::linear(layerInput, weights.ofInput, bias),
+                                  hx[0].select(0, int64_t(state)),
+                                  hx[1].select(0, int64_t(state)),
+                                  weights.ofHidden, reverse);
+                  hy.push_back(results[1]);
+                  cy.push_back(results[2]);
+                  return results[0];
+                });
   return {output, at::stack(hy), at::stack(cy)};
 }
 
@@ -297,18 +296,18 @@ std::tuple<Tensor, Tensor> gruInput(const Tensor &input, const Tensor &hx,
     return at::native::gru(input, hx, parameters, hasBiases, numLayers, dropout,
                            train, bidirectional, batchFirst);
   std::vector<Tensor> hy;
-  Tensor output = runLayers(
-      network, input,
-      [&](const Tensor &layerInput, size_t state, bool reverse) {
-        Weights weights = network.weights(state);
-        variable_list results = Gru::apply(
-            at::linear(layerInput, weights.ofInput,
-                       optional(weights.inputBias)),
-            hx.select(0, int64_t(state)), weights.ofHidden,
-            optional(weights.hiddenBias), reverse);
-        hy.push_back(results[1]);
-        return results[0];
-      });
+  Tensor output =
+      runLayers(network, input,
+                [&](const Tensor &layerInput, size_t state, bool reverse) {
+                  Weights weights = network.weights(state);
+                  variable_list results =
+                      Gru::apply(at::linear(layerInput, weights.ofInput,
+                                            optional(weights.inputBias)),
+                                 hx.select(0, int64_t(state)), weights.ofHidden,
+                                 optional(weights.hiddenBias), reverse);
+                  hy.push_back(results[1]);
+                  return results[0];
+                });
   return {output, at::stack(hy)};
 }
 

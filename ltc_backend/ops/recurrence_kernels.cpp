@@ -81,7 +81,7 @@ Tensor asMatrix(const Tensor &steps) { return steps.flatten(0, 1); }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>
 torch_ltc::lstm(const Tensor &projections, const Tensor &hx, const Tensor &cx,
-     const Tensor &weight, bool reverse) {
+                const Tensor &weight, bool reverse) {
   int64_t size = hx.size(1);
   Steps steps{projections.size(0), reverse};
   Tensor gates = projections.clone(at::MemoryFormat::Contiguous);
@@ -105,11 +105,11 @@ torch_ltc::lstm(const Tensor &projections, const Tensor &hx, const Tensor &cx,
   return {output, h.clone(), c.clone(), gates, cells};
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor>
-torch_ltc::lstmBackward(const OptionalTensor &gradOutput, const OptionalTensor &gradHy,
-             const OptionalTensor &gradCy, const Tensor &hx, const Tensor &cx,
-             const Tensor &weight, const Tensor &output, const Tensor &gates,
-             const Tensor &cells, bool reverse) {
+std::tuple<Tensor, Tensor, Tensor, Tensor> torch_ltc::lstmBackward(
+    const OptionalTensor &gradOutput, const OptionalTensor &gradHy,
+    const OptionalTensor &gradCy, const Tensor &hx, const Tensor &cx,
+    const Tensor &weight, const Tensor &output, const Tensor &gates,
+    const Tensor &cells, bool reverse) {
   int64_t size = hx.size(1);
   Steps steps{output.size(0), reverse};
   Tensor i = gate(gates, size, 0), f = gate(gates, size, 1);
@@ -136,15 +136,14 @@ torch_ltc::lstmBackward(const OptionalTensor &gradOutput, const OptionalTensor &
     gradC.mul_(f.select(0, t));
     gradH = gradientBefore(step, weight, gradOutput, steps, n);
   }
-  Tensor gradWeight = at::mm(asMatrix(grads).t(),
-                             asMatrix(statesBefore(hx, output, reverse)));
+  Tensor gradWeight =
+      at::mm(asMatrix(grads).t(), asMatrix(statesBefore(hx, output, reverse)));
   return {grads, gradH, gradC, gradWeight};
 }
 
-std::tuple<Tensor, Tensor, Tensor> torch_ltc::gru(const Tensor &projections,
-                                       const Tensor &hx, const Tensor &weight,
-                                       const OptionalTensor &bias,
-                                       bool reverse) {
+std::tuple<Tensor, Tensor, Tensor>
+torch_ltc::gru(const Tensor &projections, const Tensor &hx,
+               const Tensor &weight, const OptionalTensor &bias, bool reverse) {
   int64_t size = hx.size(1);
   Steps steps{projections.size(0), reverse};
   Tensor gates =
@@ -169,9 +168,10 @@ std::tuple<Tensor, Tensor, Tensor> torch_ltc::gru(const Tensor &projections,
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor>
-torch_ltc::gruBackward(const OptionalTensor &gradOutput, const OptionalTensor &gradHy,
-            const Tensor &hx, const Tensor &weight, const Tensor &output,
-            const Tensor &gates, bool reverse) {
+torch_ltc::gruBackward(const OptionalTensor &gradOutput,
+                       const OptionalTensor &gradHy, const Tensor &hx,
+                       const Tensor &weight, const Tensor &output,
+                       const Tensor &gates, bool reverse) {
   int64_t size = hx.size(1);
   Steps steps{output.size(0), reverse};
   Tensor r = gate(gates, size, 0), z = gate(gates, size, 1);

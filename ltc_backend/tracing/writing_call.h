@@ -32,7 +32,8 @@ c10::IValue mapTensors(const c10::IValue &value, Function function) {
   return value;
 }
 
-/// Whether `predicate` holds for a defined tensor in `values` or in their lists.
+/// Whether `predicate` holds for a defined tensor in `values` or in their
+/// lists.
 template <typename Predicate>
 bool anyTensor(c10::ArrayRef<c10::IValue> values, Predicate predicate) {
   bool any = false;

@@ -133,14 +133,15 @@ static LogicalResult decomposeLstmBackward(TorchLtcLstmBackwardOp op,
   int64_t size = b.sizes(op.getHx())[1];
   bool reverse = b.boolean(op.getReverse());
   Steps steps{b.sizes(output)[0], reverse};
-  Value i = gate(b, op.getGates(), size, 0), f = gate(b, op.getGates(), size, 1);
-  Value g = gate(b, op.getGates(), size, 2), o = gate(b, op.getGates(), size, 3);
+  Value i = gate(b, op.getGates(), size, 0),
+        f = gate(b, op.getGates(), size, 1);
+  Value g = gate(b, op.getGates(), size, 2),
+        o = gate(b, op.getGates(), size, 3);
   Value before = statesBefore(b, op.getCx(), op.getCells(), reverse);
   Value states = b.tanh(op.getCells());
-  Value factors[] = {b.mul(g, sigmoidSlope(b, i)),
-                     b.mul(before, sigmoidSlope(b, f)),
-                     b.mul(i, tanhSlope(b, g)),
-                     b.mul(states, sigmoidSlope(b, o))};
+  Value factors[] = {
+      b.mul(g, sigmoidSlope(b, i)), b.mul(before, sigmoidSlope(b, f)),
+      b.mul(i, tanhSlope(b, g)), b.mul(states, sigmoidSlope(b, o))};
   Value cellFactor = b.mul(o, tanhSlope(b, states));
 
   Value gradH = lastGradient(b, gradOutput, op.getGradHy(), op.getHx(),
@@ -163,9 +164,9 @@ static LogicalResult decomposeLstmBackward(TorchLtcLstmBackwardOp op,
   }
   Value all = stack(b, grads), gradWeight;
   if (b.isUsed(3))
-    gradWeight = b.mm(
-        b.permute(asMatrix(b, all), {1, 0}),
-        asMatrix(b, statesBefore(b, op.getHx(), output, reverse)));
+    gradWeight =
+        b.mm(b.permute(asMatrix(b, all), {1, 0}),
+             asMatrix(b, statesBefore(b, op.getHx(), output, reverse)));
   return b.replaceWith({all, gradH, gradC, gradWeight});
 }
 
@@ -200,8 +201,10 @@ static LogicalResult decomposeGruBackward(TorchLtcGruBackwardOp op,
   int64_t size = b.sizes(op.getHx())[1];
   bool reverse = b.boolean(op.getReverse());
   Steps steps{b.sizes(output)[0], reverse};
-  Value r = gate(b, op.getGates(), size, 0), z = gate(b, op.getGates(), size, 1);
-  Value n = gate(b, op.getGates(), size, 2), m = gate(b, op.getGates(), size, 3);
+  Value r = gate(b, op.getGates(), size, 0),
+        z = gate(b, op.getGates(), size, 1);
+  Value n = gate(b, op.getGates(), size, 2),
+        m = gate(b, op.getGates(), size, 3);
   Value before = statesBefore(b, op.getHx(), output, reverse);
   Value ofN = b.mul(b.sub(1, z), tanhSlope(b, n));
   Value factors[] = {b.mul(b.mul(ofN, m), sigmoidSlope(b, r)),
@@ -214,8 +217,7 @@ static LogicalResult decomposeGruBackward(TorchLtcGruBackwardOp op,
   for (int64_t i = steps.count - 1; i >= 0; --i) {
     int64_t t = steps[i];
     auto times = [&](Value all) { return b.mul(gradH, b.select(all, 0, t)); };
-    Value gates =
-        concatenateGates(b, {times(factors[0]), times(factors[1])});
+    Value gates = concatenateGates(b, {times(factors[0]), times(factors[1])});
     ofHidden[t] = concatenateGates(b, {gates, times(factors[2])});
     ofInput[t] = concatenateGates(b, {gates, times(ofN)});
     gradH = b.add(b.mm(ofHidden[t], op.getWeight()), times(z));
