@@ -9,6 +9,7 @@ import json
 import resource
 import sys
 import time
+from itertools import pairwise
 
 import torch
 from catalogue import SETS
@@ -34,7 +35,7 @@ def measure(name: str, device: str, threads: int) -> dict:
         "whole": whole,
         "cpu": cpu,
         "steps": steps,
-        "cpu_steps": [after - before for before, after in zip(cpu_ends, cpu_ends[1:])],
+        "cpu_steps": [after - before for before, after in pairwise(cpu_ends)],
         "losses": [float(loss) for loss in losses],
         "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
