@@ -1,8 +1,8 @@
-"""OpInfo entries that can't be compared, and failures that are known."""
+"""OpInfo entries that can't be compared, and known failures."""
 
 from __future__ import annotations
 
-#: Entry -> why eager has no one answer.
+#: Entry -> why eager has no unique answer.
 EXCLUDED: dict[str, str] = {
     "empty": "uninitialised memory",
     "empty_like": "uninitialised memory",
@@ -12,7 +12,7 @@ EXCLUDED: dict[str, str] = {
     "new_empty_strided": "uninitialised memory",
 }
 
-#: Entry -> why a sample fails or differs. Remove the line with the defect.
+#: Entry -> why a sample fails or differs. Remove the line together with the defect.
 KNOWN_FAILURES: dict[str, str] = {}
 
 

@@ -1,4 +1,4 @@
-"""`docs/ops.md` says what the op table and the recorded sweep say."""
+"""`docs/ops.md` matches the op table and the recorded sweep."""
 
 from __future__ import annotations
 
