@@ -33,8 +33,8 @@ llvm::Expected<std::unique_ptr<Arena>> Arena::create(size_t bytes) {
   uintptr_t address = reinterpret_cast<uintptr_t>(mapping);
   address = (address + alignment - 1) / alignment * alignment;
   char *base = reinterpret_cast<char *>(address);
-  // Fewer page faults at the first step and fewer TLB misses afterwards. It is
-  // advice: where transparent huge pages are off it changes nothing.
+  // Reduces page faults in the first step and TLB misses later. It is a hint:
+  // where transparent huge pages are off it has no effect.
   if (huge)
     madvise(base, bytes, MADV_HUGEPAGE);
   return std::unique_ptr<Arena>(new Arena(mapping, mappedBytes, base, bytes));
@@ -43,7 +43,7 @@ llvm::Expected<std::unique_ptr<Arena>> Arena::create(size_t bytes) {
 Arena::~Arena() { munmap(mapping, mappedBytes); }
 
 ArenaPool &ArenaPool::process() {
-  // Never destroyed: a worker thread may still run when the process exits.
+  // Never destroyed, because a worker thread may still run at process exit.
   static ArenaPool *pool = new ArenaPool;
   return *pool;
 }
@@ -72,7 +72,8 @@ llvm::Expected<std::unique_ptr<Arena>> ArenaPool::acquire(size_t bytes) {
     }
     ++created;
   }
-  // Unmapped before the new one is mapped, so that the peak does not hold both.
+  // Unmapped before the new one is mapped, so that the peak doesn't include
+  // both.
   tooSmall.reset();
   auto arena = Arena::create(bytes);
   if (arena) {

@@ -26,7 +26,7 @@ const char *kindName(LtcCacheKind kind) {
 std::string torch_ltc::runtime::cacheFileName(LtcCacheKind kind,
                                               llvm::StringRef salt,
                                               llvm::StringRef key) {
-  // The salt has no NUL, so the parts can't run into each other.
+  // The salt has no NUL, so the concatenation is unambiguous.
   std::string identity = (salt + llvm::StringRef("\0", 1) + key).str();
   llvm::XXH128_hash_t hash =
       llvm::xxh3_128bits(llvm::arrayRefFromStringRef(identity));

@@ -38,13 +38,13 @@ private:
   llvm::Error verifyCall(const BoundsCheck &call);
   llvm::Error verifyCall(const HostCall &call);
 
-  /// Checks that `bytes` at `ref` exist, are aligned to elements of
-  /// `element` bytes and may be accessed so, and notes them.
+  /// Checks that `bytes` at `ref` exist, are aligned to elements of `element`
+  /// bytes and may be accessed this way, and records them.
   llvm::Error use(const char *name, bool present, const BufferRef &ref,
                   uint64_t bytes, uint64_t element, Access access);
   bool isWritable(const Buffer &buffer) const;
 
-  /// Where a buffer's bytes are: equal `place` and `index` mean one block of
+  /// Location of a buffer's bytes: equal `place` and `index` mean one block of
   /// memory, in which the buffer starts at `base`.
   struct Memory {
     Buffer::PlaceCase place;
@@ -184,8 +184,8 @@ llvm::Error CommandVerifier::verifyCall(const MatmulCall &call) {
     return failure("a matrix product has no dtype {0} ({1})", int(call.dtype()),
                    dtypeName(call.dtype()));
   using List = std::initializer_list<int64_t>;
-  // Keeps the sum and the product of two of them within 63 bits even where
-  // another size is 0.
+  // Keeps the sum and the product of two of them within 63 bits even if another
+  // size is 0.
   constexpr int64_t kLargestSize = int64_t(1) << 31;
   for (int64_t size : {call.batch(), call.m(), call.n(), call.k()})
     if (size < 0 || size >= kLargestSize)
@@ -195,7 +195,7 @@ llvm::Error CommandVerifier::verifyCall(const MatmulCall &call) {
   auto c = checkedProduct(List{call.batch(), call.m(), call.n()}, element);
   if (!mk || !kn || !c)
     return failure("a matrix product's result has more than 2^63 bytes");
-  // oneDNN refuses matrices that overlap.
+  // oneDNN rejects matrices that overlap.
   if ((call.batch_stride_a() && call.batch_stride_a() < int64_t(*mk)) ||
       (call.batch_stride_b() && call.batch_stride_b() < int64_t(*kn)))
     return failure("batch stride {0} or {1} is smaller than a matrix",
@@ -261,7 +261,8 @@ llvm::Error CommandVerifier::verifyCall(const AttentionCall &call) {
   constexpr uint64_t kElement = sizeof(float);
   int64_t length = call.length(), keys = call.keys();
   int64_t width = call.width(), valueWidth = call.value_width();
-  // Scratch memory is counted in sums of products of two of them.
+  // The size of scratch memory is computed from sums of products of two of
+  // them.
   constexpr int64_t kLargestSize = int64_t(1) << 28;
   for (int64_t size :
        {call.batch(), call.heads(), length, keys, width, valueWidth})

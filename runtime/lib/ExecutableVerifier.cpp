@@ -1,4 +1,4 @@
-//===- ExecutableVerifier.cpp - Checks before anything is run -------------===//
+//===- ExecutableVerifier.cpp - Checks before an executable runs ----------===//
 
 #include "ExecutableVerifier.h"
 
@@ -13,7 +13,7 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// What a process can address.
+/// The address space of a process.
 constexpr uint64_t kMaxArenaBytes = uint64_t(1) << 47;
 
 llvm::Error verifyType(const TensorType &type, const char *what, int index) {

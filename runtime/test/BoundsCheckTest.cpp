@@ -1,4 +1,4 @@
-//===- BoundsCheckTest.cpp - Indices out of range end a run ---------------===//
+//===- BoundsCheckTest.cpp - Indices out of range fail a run --------------===//
 
 #include "ProgramBuilder.h"
 
@@ -11,7 +11,8 @@ using namespace torch_ltc::runtime::test;
 
 namespace {
 
-/// Checks 5 indices, then copies parameter 1 over itself's donated output.
+/// Checks 5 indices, then copies parameter 1 to the output that it is donated
+/// to.
 Executable checkingProgram(DType dtype, bool copyFirst = false) {
   ProgramBuilder builder;
   HostTensor indices(dtype, {5}), weight(FLOAT32, {2});

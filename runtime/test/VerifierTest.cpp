@@ -1,7 +1,7 @@
-//===- VerifierTest.cpp - Damaged executables are refused -----------------===//
+//===- VerifierTest.cpp - Corrupt executables are rejected ----------------===//
 //
-// One good program with every kind of command; each test damages one field and
-// expects a sentence that names the part.
+// One valid program with every kind of command; each test corrupts one field
+// and expects an error that names the part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace torch_ltc::runtime::test;
 
 namespace {
 
-/// The damaged program is refused with a sentence that contains `expected`.
+/// The corrupt program is rejected with an error that contains `expected`.
 void expectRefused(const std::function<void(Executable &)> &damage,
                    const std::string &expected) {
   Executable message = goodProgram();
@@ -75,7 +75,7 @@ TEST(Verifier, EveryTruncationIsRefused) {
 }
 
 TEST(Verifier, FlippedBytesAreRefused) {
-  // Machine code included.
+  // Including machine code.
   std::string bytes = serializeExecutable(goodProgram());
   for (size_t i = 0; i < bytes.size(); ++i)
     for (int flip : {0x01, 0x80, 0x7f, 0xff}) {
