@@ -67,8 +67,7 @@ class Program:
         return "\n".join(line.text for line in self.lines)
 
     def run(self, device: str) -> Values:
-        """The values that it checked while running, followed by the values at its end.
-        """
+        """The values that it checked while running, followed by the values at its end."""
         seen: Values = []
         scope = scope_of(
             device, lambda n, t: seen.append((n, t.detach().cpu().clone()))

@@ -103,8 +103,7 @@ v4 = aten.neg.default(v0)
 
 
 def test_rounding_is_told_from_errors() -> None:
-    """An error of 1e-6 is rounding in a sum of large terms, but not in a result near 1.
-    """
+    """An error of 1e-6 is rounding in a sum of large terms, but not in a result near 1."""
     cancelling = "v0 = noise(1, [200], torch.float32)\nv1 = (v0 * 1000).sum() - (v0 * 1000).flip(0).sum()"
     assert not difference(_program(cancelling))
     wrong = (

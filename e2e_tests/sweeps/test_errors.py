@@ -1,5 +1,4 @@
-"""Device `lazy` raises the errors that eager raises, for PyTorch's own lists of errors.
-"""
+"""Device `lazy` raises the errors that eager raises, for PyTorch's own lists of errors."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ Tensor linear(const Tensor &input, const Tensor &weight,
   return result;
 }
 
-}
+} // namespace
 
 void torch_ltc::registerLinear(torch::Library &library) {
   library.impl("linear", TORCH_FN(linear));

@@ -8,8 +8,7 @@ FIELDS = {
     "schema", "emit", "shape", "dtype", "strides", "lower", "trace", "hooks", "torch_mlir", "varies",
     "parameters",
 }  # fmt: skip
-# Functions of these names are in ltc_backend/shape, in files named after the
-# families.
+# Functions of these names are in ltc_backend/shape, in files named after the families.
 SHAPE_RULES = (
     # elementwise
     "self",
@@ -151,7 +150,7 @@ SHAPE_RULES = (
     "eye",
     "arange",
     "triangle_indices",
-    # What only the Meta kernel knows.
+    # Only the Meta kernel knows the shape.
     "meta",
 )
 DTYPE_RULES = (
@@ -179,7 +178,7 @@ STRIDE_RULES = (
     "memory_format",
 )
 TRACE_KINDS = ("node", "random", "dialect")
-#: Values of `lower` that name no scalar builder.
+#: Values of `lower` that aren't scalar builders.
 STRUCTURED = ("linalg", "library", "host", "decompose", "none")
 HOOKS = ("fold", "canonicalize", "verify")
 #: Types of arguments that may be parameters of a program.
@@ -187,7 +186,7 @@ NUMBER_TYPES = ("int", "SymInt", "float", "Scalar", "int[]", "SymInt[]")
 
 
 class TableError(Exception):
-    """A mistake in the table; the text names the file and the row."""
+    """An error in the table; the message names the file and the row."""
 
 
 @dataclasses.dataclass
@@ -334,7 +333,7 @@ def check_row(row, where):
 
 
 def check_rows(rows):
-    """Each schema once; rows that emit the same op agree on its operands."""
+    """Each schema once; rows that emit the same op must have the same operands."""
     schemas, emitted = set(), {}
     for row in rows:
         name = row.schema.partition("(")[0]

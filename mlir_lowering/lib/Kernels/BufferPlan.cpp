@@ -1,4 +1,4 @@
-//===- BufferPlan.cpp - Where each value of the program lies --------------===//
+//===- BufferPlan.cpp - Location of each value of the program -------------===//
 
 #include "torch_ltc/Kernels/BufferPlan.h"
 
@@ -84,7 +84,7 @@ private:
     return success();
   }
 
-  /// Of a value whose root has a place.
+  /// Place of a value whose root has a place.
   BufferPart partOf(Value value) {
     auto [root, offset] = lookThroughViews(value);
     BufferPart part = plan.parts.at(root);

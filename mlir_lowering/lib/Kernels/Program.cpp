@@ -1,4 +1,4 @@
-//===- Program.cpp - The program function and its ops' roles --------------===//
+//===- Program.cpp - The program function and the roles of its ops --------===//
 
 #include "torch_ltc/Kernels/Program.h"
 
@@ -76,7 +76,8 @@ bool mlir::torch_ltc::isContiguousSlice(tensor::ExtractSliceOp slice) {
       llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
       llvm::any_of(slice.getStaticSizes(), ShapedType::isDynamic))
     return false;
-  // After the first dimension with more than one element, everything is taken.
+  // After the first dimension with more than one element, all dimensions are
+  // covered completely.
   bool whole = false;
   for (auto [size, full, stride] :
        llvm::zip_equal(slice.getStaticSizes(), slice.getSourceType().getShape(),

@@ -23,7 +23,7 @@ static bool isConstant(Value value) {
   return op && op->hasTrait<OpTrait::ConstantLike>();
 }
 
-// Null if the operand can be used, else what is wrong with it.
+// Null if the operand can be used, otherwise the reason why not.
 static const char *problemWith(Value operand, bool isParameter) {
   Type type = operand.getType();
   if (isTensorType(type))

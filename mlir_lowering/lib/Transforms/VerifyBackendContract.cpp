@@ -1,4 +1,4 @@
-//===- VerifyBackendContract.cpp - What lowerings rely on -----------------===//
+//===- VerifyBackendContract.cpp - The rules that lowerings rely on -------===//
 //
 // The rules BC1 to BC6 are those of docs/backend_contract.md.
 //

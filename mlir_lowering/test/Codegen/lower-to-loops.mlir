@@ -2,8 +2,8 @@
 
 #id = affine_map<(i, j) -> (i, j)>
 
-// Iterations are rows, as the schedule says; the vector loop is inside. A
-// result that is written over an operand has no memory of its own.
+// Iterations are rows, as the schedule specifies; the vector loop is inside. A
+// result that overwrites an operand has no memory of its own.
 // CHECK-LABEL: func.func @rows
 // CHECK-SAME: (%[[X:.+]]: memref<8192xf32> {llvm.noalias}, %{{.+}}: memref<8192xf32> {llvm.noalias}, %[[BEGIN:.+]]: index, %[[END:.+]]: index)
 // CHECK: scf.for %{{.+}} = %[[BEGIN]] to %[[END]]

@@ -12,7 +12,7 @@ static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// A bias is [`channels`], of the operands' element type; null is fine.
+/// A bias is [`channels`], with the operands' element type; it may be null.
 static LogicalResult verifyBias(Operation *op, Value bias, int64_t channels,
                                 Type element) {
   if (!bias)
@@ -28,7 +28,7 @@ static LogicalResult verifyBias(Operation *op, Value bias, int64_t channels,
 // Matrix products
 //===----------------------------------------------------------------------===//
 
-/// Sizes of the last two dimensions of `type` with the transposition undone.
+/// Sizes of the last two dimensions of `type` before the transposition.
 static std::pair<int64_t, int64_t> matrixSizes(RankedTensorType type,
                                                bool transposed) {
   int64_t rows = type.getDimSize(type.getRank() - 2);
@@ -178,8 +178,8 @@ SmallVector<Type> HostCallOp::getInputDtypes() {
   return dtypes;
 }
 
-/// Whether the tensors' elements have the dtypes' widths: signs aside, these
-/// are all that a builtin type keeps of a torch dtype.
+/// Whether the tensors' elements have the dtypes' widths, which (apart from
+/// signs) are all that a builtin type preserves of a torch dtype.
 static bool haveDtypes(TypeRange tensors, ArrayRef<Type> dtypes) {
   return tensors.size() == dtypes.size() &&
          llvm::all_of(llvm::zip_equal(tensors, dtypes), [](auto pair) {

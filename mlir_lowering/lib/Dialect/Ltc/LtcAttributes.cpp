@@ -1,4 +1,4 @@
-//===- LtcAttributes.cpp - How kernels run --------------------------------===//
+//===- LtcAttributes.cpp - Schedules and places ---------------------------===//
 
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
 

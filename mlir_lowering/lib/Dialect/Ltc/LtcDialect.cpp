@@ -67,7 +67,7 @@ LogicalResult CheckBoundsOp::verify() {
   return success();
 }
 
-/// Constants and positions that loops count are known to be in range now.
+/// Constants and positions from loop counters are checked now.
 OpFoldResult CheckBoundsOp::fold(FoldAdaptor adaptor) {
   bool nonzero = getNonzero();
   auto isInside = [&](const APInt &value) {

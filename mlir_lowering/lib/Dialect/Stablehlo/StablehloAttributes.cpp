@@ -1,4 +1,4 @@
-//===- StablehloAttributes.cpp - Their syntax -----------------------------===//
+//===- StablehloAttributes.cpp - Syntax of the attributes -----------------===//
 
 #include "torch_ltc/Dialect/Stablehlo/StablehloDialect.h"
 

@@ -1,4 +1,4 @@
-//===- LtcAttributes.td - How kernels run, where results lie -*- tablegen -*-===//
+//===- LtcAttributes.td - Schedules and places -------------*- tablegen -*-===//
 
 #ifndef TORCH_LTC_DIALECT_LTC_LTCATTRIBUTES_TD
 #define TORCH_LTC_DIALECT_LTC_LTCATTRIBUTES_TD
@@ -115,7 +115,7 @@ def Ltc_PlaceAttr : Ltc_Attr<"Place", "place"> {
     bool isParameter() const { return getKind() == PlaceKind::Parameter; }
     bool isOutput() const { return getKind() == PlaceKind::Output; }
     bool isArena() const { return getKind() == PlaceKind::Arena; }
-    /// The whole that this is a part of.
+    /// The whole value that this is a part of.
     PlaceAttr getWhole() const {
       return get(getContext(), getKind(), getNumber(), 0, getBytes(), getFirst(),
                  getLast());

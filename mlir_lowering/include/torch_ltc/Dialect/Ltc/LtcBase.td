@@ -1,4 +1,4 @@
-//===- LtcBase.td - The dialect and what its ops share -----*- tablegen -*-===//
+//===- LtcBase.td - The dialect and shared definitions -----*- tablegen -*-===//
 
 #ifndef TORCH_LTC_DIALECT_LTC_LTCBASE_TD
 #define TORCH_LTC_DIALECT_LTC_LTCBASE_TD

@@ -1,4 +1,4 @@
-//===- LtcInterfaces.td - What several library calls share -*- tablegen -*-===//
+//===- LtcInterfaces.td - Interfaces of library calls ------*- tablegen -*-===//
 
 #ifndef TORCH_LTC_DIALECT_LTC_LTCINTERFACES_TD
 #define TORCH_LTC_DIALECT_LTC_LTCINTERFACES_TD

@@ -44,8 +44,8 @@ def Ltc_MatmulOp : Ltc_Op<"matmul",
 def Ltc_Images : Ltc_TensorOfRank<[AnyType], [3, 4, 5],
     "statically shaped tensor of one to three spatial dimensions">;
 
-/// `tensors` are the operands. Of all lists there is one element for each
-/// spatial dimension.
+/// `tensors` are the operands. All lists have one element for each spatial
+/// dimension.
 class Ltc_ConvolutionBase<string mnemonic, dag tensors>
     : Ltc_Op<mnemonic, [Pure, Ltc_ConvolutionOpInterface]> {
   let arguments = !con(tensors, (ins

@@ -1,8 +1,9 @@
-//===- StablehloOps.td - Ops of StableHLO that we write ----*- tablegen -*-===//
+//===- StablehloOps.td - The supported ops of StableHLO ----*- tablegen -*-===//
 //
-// A part of StableHLO by its public specification: the ops that programs are
-// written in. Names, operands, attributes and their forms are StableHLO's, so
-// that its readers take the text; an op is written in MLIR's generic form.
+// A subset of StableHLO, written from its public specification: the ops that
+// exported programs use. Names, operands, attributes and their syntax are
+// StableHLO's, so that its parser accepts the text; ops are printed in MLIR's
+// generic form.
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,7 +31,8 @@ def Torch_Dialect : Dialect {
 class Torch_Op<string mnemonic, list<Trait> traits = []>
     : Op<Torch_Dialect, mnemonic, traits>;
 
-// Every op of the table: pure, one operand for each argument of the schema.
+// Every op of the table: pure, with one operand for each argument of the
+// schema.
 class Torch_AtenOp<string mnemonic, list<Trait> traits = []>
     : Torch_Op<mnemonic, !listconcat([Pure], traits)> {
   let assemblyFormat = "operands attr-dict `:` type(operands) `->` type(results)";

@@ -1,6 +1,6 @@
 //===- TorchOps.td - Constants and primitives --------------*- tablegen -*-===//
 //
-// The ops that aren't ATen operators. Those come from the op table.
+// The ops that aren't ATen operators; those are generated from the op table.
 //
 //===----------------------------------------------------------------------===//
 
