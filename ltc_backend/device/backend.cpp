@@ -1,4 +1,4 @@
-//===- backend.cpp - This backend as torch::lazy sees it ------------------===//
+//===- backend.cpp - This backend for torch::lazy -------------------------===//
 
 #include "device/backend.h"
 

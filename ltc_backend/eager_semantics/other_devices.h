@@ -8,7 +8,7 @@
 
 namespace torch_ltc {
 
-/// Around what is at Functionalize.
+/// Wraps the kernels at Functionalize.
 void registerOtherDevices(const AtenOps &ops);
 
 } // namespace torch_ltc

@@ -1,4 +1,4 @@
-//===- shared_layouts.cpp - Kernels of quantised and nested tensors -------===//
+//===- shared_layouts.cpp - Kernels of quantized and nested tensors -------===//
 //
 // Every op of such a tensor runs on the CPU (fallback/shared_layouts.h).
 //
@@ -26,7 +26,7 @@ void sharedKernel(const OperatorHandle &op, Stack *stack) {
   runSharedFallback(op, *stack);
 }
 
-/// A move to or from this device is no fallback.
+/// A move to or from this device isn't a fallback.
 class Move final : public c10::OperatorKernel {
 public:
   explicit Move(c10::SafeKernelFunction previous)
@@ -77,7 +77,8 @@ void torch_ltc::registerSharedFactories() {
   for (DispatchKey key : {DispatchKey::QuantizedLazy, DispatchKey::QuantizedCPU,
                           DispatchKey::NestedTensorCPU})
     registerAround<Move>(move, key);
-  // torch's composite isn't for nested tensors, and isn't called for lazy ones.
+  // torch's composite doesn't support nested tensors, and isn't called for lazy
+  // ones.
   registerBoxedKernel(
       move.operator_name(), DispatchKey::NestedTensorLazy,
       c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Move>(
@@ -90,7 +91,7 @@ void torch_ltc::registerSharedFallbacks(const AtenOps &ops) {
         new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
     library->fallback(
         torch::CppFunction::makeFromBoxedFunction<&sharedKernel>());
-    // Kernels of composite ops would win over a fallback.
+    // Kernels of composite ops would take precedence over a fallback.
     for (const OperatorHandle &op : ops)
       if (!op.hasKernelForDispatchKey(key) &&
           (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||

@@ -1,4 +1,4 @@
-//===- explanations.cpp - Events as sentences, as they happen -------------===//
+//===- explanations.cpp - Log messages for events -------------------------===//
 
 #include "events/explanations.h"
 
@@ -32,7 +32,7 @@ std::string soFar(int64_t calls) {
   return calls == 1 ? "" : " It was call " + std::to_string(calls) + ".";
 }
 
-/// The first time is news, the tenth a habit.
+/// The first occurrence is information, the tenth a pattern.
 void say(int64_t calls, const std::string &sentence) {
   log(calls == 1 ? LogLevel::Info : LogLevel::Warning, sentence);
 }

@@ -1,4 +1,4 @@
-//===- ledger.cpp - What ran eagerly, and what cut the graph --------------===//
+//===- ledger.cpp - Logs of eager ops and graph cuts ----------------------===//
 
 #include "events/ledger.h"
 

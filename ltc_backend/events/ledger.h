@@ -1,7 +1,7 @@
-//===- ledger.h - What ran eagerly, and what cut the graph ------*- C++ -*-===//
+//===- ledger.h - Logs of eager ops and graph cuts --------------*- C++ -*-===//
 //
-// Two tables, one row for each op and user line: the fallback ledger and the
-// sync log. Thread-safe.
+// Two tables, one row for each op and user line: the fallback log and the sync
+// log. Thread-safe.
 //
 //===----------------------------------------------------------------------===//
 

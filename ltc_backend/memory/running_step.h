@@ -11,12 +11,12 @@ namespace torch_ltc {
 
 inline thread_local bool isRunningStep = false;
 
-/// In a process that was forked from one that had run steps: its threads
-/// aren't there.
+/// True in a process that was forked from one that had run steps: its threads
+/// don't exist.
 inline std::atomic<bool> isWorkerMissing{false};
 
-/// Lives while the thread runs a step. What runs in it (a registered backend's
-/// function, a custom op's kernel) would wait for itself if it waited for
+/// Exists while the thread runs a step. Code that runs in it (a registered
+/// backend's function, a custom op's kernel) would deadlock if it waited for
 /// another step.
 class RunningStepScope {
 public:
