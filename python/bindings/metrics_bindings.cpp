@@ -1,4 +1,4 @@
-//===- metrics_bindings.cpp - Counters, ledgers, logs, caches -------------===//
+//===- metrics_bindings.cpp - Counters, logs, caches ----------------------===//
 
 #include "bindings.h"
 
@@ -129,7 +129,7 @@ py::list steps() {
   return result;
 }
 
-/// The folder, or the one that it will be made in.
+/// The folder, or the one in which it will be created.
 std::filesystem::path existingFolder(std::filesystem::path folder) {
   std::error_code ignored;
   while (!std::filesystem::exists(folder, ignored) &&
@@ -179,9 +179,10 @@ int raiseNow(void *exception) {
   return -1;
 }
 
-/// What the log hook lets through is a signal handler's (KeyboardInterrupt),
-/// which Python has called inside of the hook. C++ can't be left in the middle
-/// of a step, so it is raised when the main thread is back in Python.
+/// Exceptions that the log hook propagates come from a signal handler
+/// (KeyboardInterrupt) that Python has called inside the hook. A step in C++
+/// can't be interrupted, so the exception is raised when the main thread is
+/// back in Python.
 void raiseInPython(py::error_already_set &error) {
   PyObject *value = error.value().inc_ref().ptr();
   if (gettid() != getpid() || Py_AddPendingCall(raiseNow, value) != 0) {
@@ -196,10 +197,10 @@ void setHook(const py::object &hook) {
     setLogHook({});
     return;
   }
-  // Shared, and released with the GIL held, whichever thread is the last.
+  // Shared, and released with the GIL held, whichever thread releases it last.
   std::shared_ptr<py::object> function(new py::object(hook), [](py::object *o) {
     if (!Py_IsInitialized())
-      return; // the interpreter has taken it away already
+      return; // the interpreter has already destroyed it
     py::gil_scoped_acquire gil;
     delete o;
   });

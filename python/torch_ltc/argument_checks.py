@@ -1,4 +1,4 @@
-"""One sentence for an argument that a public function can't take."""
+"""One-sentence errors for invalid arguments of public functions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_device(function: str, device: Any) -> None:
             f"torch_ltc.{function}: a device is 'lazy' or torch.device('lazy'), but "
             f"got {device!r:.60}."
         )
-    # Compared as text: torch's parser has an error of several lines.
+    # Compared as text, because torch's parser raises an error of several lines.
     if str(device) not in ("lazy", "lazy:0"):
         raise ValueError(
             f"torch_ltc.{function}: there is one device, 'lazy:0', but got "

@@ -1,9 +1,9 @@
 """Steps that run without being traced: `torch_ltc.capture`.
 
-The first calls run the function and are recorded. When two consecutive calls
-made the same program, later calls check what the program depends on - shapes,
-dtypes, the Python objects that the function's code reads, hyperparameters - and
-run it: Python code of the model, autograd and the tracer don't run.
+The first calls run the function and are recorded. If two consecutive calls produce the
+same program, later calls check what the program depends on - shapes, dtypes, the Python
+objects that the function's code reads, hyperparameters - and run it: neither Python
+code of the model nor autograd nor the tracer runs.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from torch_ltc.capture_watch import Watch
 from torch_ltc.messages import logger as _log
 from torch_ltc.metrics import metrics as _metrics
 
-# Arguments that aren't tensors and are compared by identity.
+# Types of non-tensor arguments that are compared by identity.
 _OBJECTS = (torch.nn.Module, torch.optim.Optimizer, type)
 _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-# A function whose traces never agree is traced for good after so many.
+# A function whose traces never agree is always traced after this many calls.
 _ATTEMPTS = 8
 _ENTRIES = 64
 
 
 class CaptureMismatch(RuntimeError):
-    """The check mode found a step that the captured program isn't."""
+    """The check mode found a step that differs from the captured program."""
 
 
 def _flatten(value: Any, tensors: list[torch.Tensor]) -> Any:
-    """Appends the tensors; the rest, as something that can be compared."""
+    """Appends the tensors; returns the rest in comparable form."""
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return torch.Tensor if type(value) in _TENSORS else ("=", type(value), value)
@@ -53,11 +53,11 @@ def _flatten(value: Any, tensors: list[torch.Tensor]) -> Any:
         return (type(value), *items)
     if type(value) is float:  # 0.0 and -0.0 are different arguments
         return ("=", repr(value), value)
-    return ("=", type(value), value)  # 1, 1.0 and True are, too
+    return ("=", type(value), value)  # so are 1, 1.0 and True
 
 
 def _rebuild(shape: Any, tensors: Any) -> Any:
-    """What `_flatten` took apart, with other tensors (an iterator)."""
+    """Reverses `_flatten` with other tensors (an iterator)."""
     if shape is torch.Tensor:
         return next(tensors)
     if shape[0] == "=":
@@ -70,8 +70,8 @@ def _rebuild(shape: Any, tensors: Any) -> Any:
 
 
 def _leaves(shape: Any) -> list[Any]:
-    """What isn't a tensor. Raises _NotCapturable for containers that `_rebuild`
-    can't make."""
+    """Non-tensor arguments. Raises _NotCapturable for containers that `_rebuild` can't
+    create."""
     if shape is torch.Tensor:
         return []
     if shape[0] == "=":
@@ -100,7 +100,7 @@ class _NotCapturable(Exception):
 
 
 def _marks(tensors: list[torch.Tensor]) -> list[Any]:
-    """What a call may change of its tensors that isn't their value."""
+    """What a call may change about its tensors besides their values."""
     return [
         (
             t.requires_grad,
@@ -125,7 +125,7 @@ class _Trace:
 
 
 class _Entry:
-    """What is known about calls with equal non-tensor arguments."""
+    """State of all calls with equal non-tensor arguments."""
 
     def __init__(self, shape: Any) -> None:
         self.roots = [
@@ -133,7 +133,7 @@ class _Entry:
             for leaf in _leaves(shape)
             if isinstance(leaf, _OBJECTS)
         ]
-        #: Of the code that recorded calls ran.
+        #: Names in the code that recorded calls ran.
         self.names: Names | None = None
         self.numbers: Numbers | None = None
         self.step: Any = None
@@ -149,8 +149,8 @@ class _Entry:
 class Captured:
     """A captured step function; call it like the function.
 
-    `replays` and `traces` count its calls by what became of them, `fallbacks`
-    the reasons why calls were traced after a step had been captured.
+    `replays` and `traces` count its calls by outcome; `fallbacks` has the reasons why
+    calls were traced after a step had been captured.
     """
 
     def __init__(self, function: Callable[..., Any], check_every: int) -> None:
@@ -159,7 +159,7 @@ class Captured:
         self._lock = threading.RLock()
         self._check_every = check_every
         self._entries: dict[Any, _Entry] = {}
-        # The trace of the last call, if that was traced.
+        # The trace of the last call, if it was traced.
         self._last: _Trace | None = None
         self.replays = 0
         self.traces = 0
@@ -195,8 +195,8 @@ class Captured:
 
     @property
     def constants(self) -> list[str]:
-        """Numbers that the captured programs hold for good, and where they come
-        from; if one of these changes, the function is recorded again."""
+        """Constant numbers of the captured programs, and their origins; if one of these
+        changes, the function is recorded again."""
         lines = []
         for entry in self._entries.values():
             if entry.step is not None:
@@ -262,7 +262,7 @@ class Captured:
     def _record(
         self, entry: _Entry, arguments, named, tensors
     ) -> tuple[Any, _Trace | None]:
-        """Runs the function as one step; no trace if it can't be captured."""
+        """Runs the function as one step; returns None if it can't be captured."""
         self._last = None
         self.traces += 1
         backend = bindings()
@@ -315,7 +315,7 @@ class Captured:
 
     @staticmethod
     def _check_arguments(arguments, named, tensors, given) -> None:
-        """The call may write its tensors on device lazy, and nothing else."""
+        """Only its tensors on device lazy may be written by the call."""
         now: list[torch.Tensor] = []
         _flatten((arguments, named) if named else arguments, now)
         if len(now) != len(tensors) or any(a is not b for a, b in zip(now, tensors)):
@@ -328,7 +328,8 @@ class Captured:
 
     @staticmethod
     def _learn_names(entry: _Entry, watch: Watch, state: State) -> None:
-        """What later calls are compared by: all code that ran in any of them."""
+        """The names by which later calls are compared: all code that ran in any of
+        them."""
         entry.roots = [
             *entry.roots,
             *(
@@ -404,11 +405,12 @@ class Captured:
         return numbers
 
     def _checked(self, entry: _Entry, arguments, named, tensors) -> Any:
-        """Traces the step and compares it with what would have been replayed."""
+        """Traces the step and compares it with the replay that it replaces."""
         program, numbers = entry.step.program, entry.numbers
         entry.state.changed()
         predicted = numbers.values(entry.state)
-        # What the step holds couldn't be donated: another program.
+        # Tensors that the captured step holds couldn't be donated, which would be
+        # another program.
         entry.forget()
         result, trace = self._record(entry, arguments, named, tensors)
         problem = ""
@@ -436,14 +438,14 @@ class Captured:
 
 
 def capture(function: Callable[..., Any] | None = None, *, check_every: int = 0) -> Any:
-    """Makes a training step replayable: decorator, or function of a function.
+    """Makes a training step replayable; a decorator, or applied to a function.
 
-    The function is a whole step (gradients to none, forward, loss, backward,
-    optimizer); its tensors are arguments or belong to modules and optimizers
-    that it refers to. Its Python code runs in the first calls only, and in calls
-    where a guard fails (`fallbacks` of the result says which). `check_every=n`
-    traces every n-th call and raises CaptureMismatch if the captured program
-    would have computed something else.
+    The function is a whole step (gradients to None, forward, loss, backward,
+    optimizer); its tensors are arguments or belong to modules and optimizers that it
+    refers to. Its Python code only runs in the first calls, and in calls where a guard
+    fails (`fallbacks` of the result has the reason). `check_every=n` traces every n-th
+    call and raises CaptureMismatch if the captured program would have computed
+    something else.
     """
     if function is None:
         return functools.partial(capture, check_every=check_every)

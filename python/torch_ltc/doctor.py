@@ -1,10 +1,10 @@
-"""Says in plain words what is installed and whether it fits together.
+"""Reports in plain words what is installed and whether it is compatible.
 
     python -m torch_ltc.doctor [--json]
 
-Exit code 0 if device "lazy" can be used, 1 otherwise. Each check is on its
-own, so that one problem doesn't hide the next. `--json` writes one object:
-"version", "ready", and "findings", a list of "check", "ok", "fatal", "text".
+Exit code 0 if device "lazy" can be used, 1 otherwise. Each check is independent, so
+that one problem doesn't hide the next. `--json` prints one object: "version", "ready",
+and "findings", a list of "check", "ok", "fatal", "text".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROBE = (3.0, 4.0)
 
 @dataclass
 class Finding:
-    """One line of the report; `fatal` decides the exit code."""
+    """One line of the report; `fatal` determines the exit code."""
 
     ok: bool
     what: str
@@ -183,7 +183,7 @@ def _run(check: Callable[[], Finding]) -> Finding:
 
 
 def examine() -> list[Finding]:
-    """All findings; those that need the backend only if it is there."""
+    """All findings; those that need the backend only if it is available."""
     findings = [_run(check) for check in _ALWAYS]
     if all(f.ok or not f.fatal for f in findings):
         findings += [_run(check) for check in _WITH_BACKEND]

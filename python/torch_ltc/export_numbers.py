@@ -2,8 +2,9 @@
 counts and random numbers.
 
 A program has number arguments, which are formulas of hyperparameters ("1 - lr *
-weight_decay"); the manifest names them. Step counts are tensors, state as the rest of
-an optimizer's. Random numbers are inputs with the distribution to draw them from.
+weight_decay") listed in the manifest. Step counts are tensors and state, like the rest
+of an optimizer's state. Random numbers are inputs with the distribution to draw them
+from.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def counting_on_the_device(optimizer: torch.optim.Optimizer | None) -> Iterator[
         for group in changed:
             group["capturable"] = False
         for state, count, traced, key in counts:
-            # Not read from the traced one, which is still to be computed.
+            # Not read from the traced count, which isn't computed yet.
             count += float(bindings().data_key(traced) != key)
             state["step"] = count
 
@@ -74,9 +75,9 @@ def _states(optimizer: Any, group: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class Hyperparameters:
-    """An optimizer's numbers. While it is open, each is off by some units in the
-    last place: a number of the program that is a formula of these, and of nothing
-    else, can be told from a constant of the same value."""
+    """An optimizer's numbers. While it is open, each is changed by some units in the
+    last place: a number of the program that is a formula of these, and of nothing else,
+    can then be distinguished from a constant of the same value."""
 
     def __init__(self, optimizer: torch.optim.Optimizer | None) -> None:
         self._groups = optimizer.param_groups if optimizer else []
@@ -84,10 +85,10 @@ class Hyperparameters:
         self.is_known = optimizer is not None
         self._original = [dict(group) for group in self._groups]
         self._marked: list[dict[str, float]] = []
-        #: The number of the step that is traced, of each group; 0 if it is a
-        #: tensor of the program.
+        #: The number of the traced step, for each group; 0 if it is a tensor of the
+        #: program.
         self._steps = [self._step(group) for group in self._groups]
-        #: Those that formulas read, by name.
+        #: The numbers that formulas read, by name.
         self.values: dict[str, float] = {}
 
     def __enter__(self) -> Hyperparameters:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-# rich is imported where tables are drawn: importing the package stays cheap.
+# rich is only imported when tables are drawn, so that importing the package stays
+# cheap.
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
@@ -23,7 +24,7 @@ def render(*parts: RenderableType, width: int = WIDTH) -> str:
 
 
 def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
-    """Numbers are aligned right: a column whose first value is one."""
+    """Columns whose first value is a number are right-aligned."""
     from rich import box
     from rich.table import Table
 
