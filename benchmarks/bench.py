@@ -1,9 +1,9 @@
-"""Training steps on device "lazy" against its peers, side by side.
+"""Compares training steps on device "lazy" with other frameworks.
 
     ./dev bench                  # or: python benchmarks/bench.py --help
     ./dev bench --set scripts    # whole scripts: benchmarks/scripts
 
-docs/benchmarks.md explains how to read what it prints.
+docs/benchmarks.md explains how to read the output.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def show(console: Console, workload: str, results: dict[str, Result], minima: bo
 
 
 def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Path:
-    """Figures of all rounds and the picture."""
+    """Numbers of all rounds and the picture."""
     options.folder.mkdir(parents=True, exist_ok=True)
     info = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -156,7 +156,7 @@ def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Pa
 
 
 def compare_scripts(arguments: list[str]) -> int:
-    """`--set scripts`: whole scripts have options and a table of their own."""
+    """`--set scripts`: whole scripts have separate options and a separate table."""
     program = Path(__file__).parent / "scripts" / "compare.py"
     return subprocess.run([sys.executable, str(program), *arguments]).returncode
 

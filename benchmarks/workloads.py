@@ -1,7 +1,7 @@
-"""What is trained: nine models for speed, and the models that the tests share.
+"""The workloads: nine models for speed, and the models that the tests share.
 
-Every workload is trained with AdamW; none draws random numbers in the nine, so
-that losses of peers with other generators can be compared.
+Every workload is trained with AdamW; none of the nine draws random numbers, so that
+losses of contenders with other generators can be compared.
 """
 
 from __future__ import annotations
@@ -174,8 +174,8 @@ def _noise(*sizes: int) -> Callable[[int], Batch]:
 
 
 def _colours(number: int) -> Batch:
-    # Noise: equal channels and blank borders have gradients of nothing but
-    # rounding, which AdamW turns into full steps.
+    # Noise: equal channels and blank borders have gradients that consist only of
+    # rounding errors, which AdamW turns into full steps.
     images, classes = digit_batch(number, 16, 32)
     generator = torch.Generator().manual_seed(number)
     return images + torch.randn(16, 3, 32, 32, generator=generator), classes

@@ -1,9 +1,9 @@
-"""Scripts on device "lazy" beside eager CPU, each run in a process of its own.
+"""Compares scripts on device "lazy" with eager CPU, each run in its own process.
 
     ./dev bench --set scripts    # or: python benchmarks/scripts/compare.py --help
 
-A script runs in eager, on device "lazy" with an empty disk cache, and with the cache
-that this left, in turn. All times are ratios to eager's of the same round.
+A script runs alternately in eager, on device "lazy" with an empty disk cache, and with
+the cache that this run filled. All times are ratios to eager's of the same round.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rich.table import Table
 
 RUN = Path(__file__).with_name("run.py")
 
-#: A whole run and a steady step may take as long as eager's, memory a tenth more.
+#: A whole run and a steady step may take as long as eager's, and a tenth more memory.
 GOALS = {"whole": 1.0, "warm": 1.0, "step": 1.0, "peak": 1.1}
 
 

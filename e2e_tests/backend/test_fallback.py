@@ -1,4 +1,4 @@
-"""Ops without a lowering run on the CPU and are entered in the ledger."""
+"""Ops without a lowering run on the CPU and are added to the fallback log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a registered backend may ask for, and who is blamed for its errors."""
+"""Requirements that a registered backend may state, and the attribution of its errors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_known_unsupported_ops(name: str) -> None:
 def test_lockstep_names_the_op_of_a_wrong_backend(
     right: str, wrong: str, stage: str
 ) -> None:
-    if wrong.endswith("add_free "):  # a product with its operands exchanged
+    if wrong.endswith("add_free "):  # a product with exchanged operands
         change = swap_operands
     else:
         change = lambda text: text.replace(right, wrong)  # noqa: E731

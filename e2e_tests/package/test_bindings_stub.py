@@ -1,4 +1,4 @@
-"""The stub file is what the bindings offer: no more, no less."""
+"""The stub file matches the bindings exactly."""
 
 from __future__ import annotations
 

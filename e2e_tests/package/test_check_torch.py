@@ -1,4 +1,4 @@
-"""`./dev check-torch`: what another torch changes, named before a build fails."""
+"""`./dev check-torch` reports what another torch version changes before a build fails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def facts() -> dict[str, Any]:
 
 
 def entries(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, list[str]]:
-    """Those of each section that has any, by the first words of its title."""
+    """Findings of each non-empty section, by the first words of its title."""
     sys.path.insert(0, str(TOOLS))
     try:
         import check_torch

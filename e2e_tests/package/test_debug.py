@@ -102,7 +102,7 @@ def test_steps_that_a_block_scheduled_are_timed() -> None:
     kept = [step()]
     torch_ltc.wait_device_ops()
     with torch_ltc.config(profile_commands=True):
-        kept += [step() for _ in range(3)]  # run while the block is left
+        kept += [step() for _ in range(3)]  # run when the block ends
     torch_ltc.wait_device_ops()
     assert {row["calls"] for row in debug.commands(-1)} == {3}
 

@@ -1,4 +1,4 @@
-"""Counts, ledgers and logs tell what happened, with Python lines."""
+"""Counts and logs report what happened, with Python lines."""
 
 from __future__ import annotations
 

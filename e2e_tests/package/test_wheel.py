@@ -38,6 +38,6 @@ def test_compiles_where_it_is_unpacked(request, tmp_path) -> None:
         program,
         TORCH_LTC_CACHE="0",
         TORCH_DEVICE_BACKEND_AUTOLOAD="0",
-        LD_LIBRARY_PATH=f"{sys.prefix}/lib",  # oneDNN, a package of its own
+        LD_LIBRARY_PATH=f"{sys.prefix}/lib",  # oneDNN, a separate package
     )
     assert result.stdout == "14.0\n"

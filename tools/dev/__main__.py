@@ -1,4 +1,4 @@
-"""./dev: prepares the environment as far as a command needs it, and runs it."""
+"""./dev: prepares as much of the environment as a command needs, and runs it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def _torch_cmake_path() -> str:
 
 
 def configure_command(tests: bool = True, folder: Path = BUILD) -> list[str]:
-    prefixes = [_torch_cmake_path(), str(VENV)]  # the environment holds oneDNN
+    prefixes = [_torch_cmake_path(), str(VENV)]  # the environment contains oneDNN
     return [
         str(VENV / "bin" / "cmake"),
         "-G", "Ninja", "-S", str(ROOT), "-B", str(folder),
@@ -69,14 +69,14 @@ def ninja(*targets: str, name: str = "build", folder: Path = BUILD) -> None:
     jobs = environment.build_jobs()
     say(f"{name}: ninja with {jobs} jobs (log: .dev/logs/{name}.log) ...")
     advice = "look for the first 'error:' in the log; './dev build' goes on from there"
-    # -k 0 would bury the first error under others: stop at it.
+    # -k 0 would hide the first error among others, so stop at it.
     run_logged(name, [*command, f"-j{jobs}", *targets], advice, variables)
     say(f"{name}: done")
 
 
 def link_libraries() -> None:
-    """The source package sees the build's libraries through links: Python
-    sources and C++ alike are in effect as soon as they are saved or built."""
+    """The source package uses the build's libraries through links: changes of Python
+    sources take effect when they are saved, changes of C++ when they are built."""
     built = BUILD / "torch_ltc"
     modules = sorted(built.glob("_C*.so")) + sorted((built / "lib").glob("_C*.so"))
     if not modules:
@@ -113,8 +113,8 @@ def _install() -> None:
 
 
 def _compile_python() -> None:
-    """`import torch` imports the package: it shouldn't compile it each time, as
-    it does where Python may not write what it has compiled."""
+    """Compiles the package to bytecode: `import torch` imports it, and would compile it
+    each time where Python can't write the bytecode."""
     command = [str(PYTHON), "-m", "compileall", "-q", str(PACKAGE)]
     run_logged("compileall", command, "a module has a syntax error", NO_AUTOLOAD)
 
@@ -126,7 +126,7 @@ def prepare_environment() -> None:
 
 
 def build() -> None:
-    """All of it; what is done is not repeated."""
+    """Builds everything; finished steps are not repeated."""
     prepare_environment()
     with exclusive("build"):
         configure()
@@ -135,13 +135,13 @@ def build() -> None:
         _compile_python()
 
 
-#: Libraries that come with the packages the wheel depends on.
+#: Libraries that come with the packages that the wheel depends on.
 OTHER_WHEELS_LIBRARIES = ("libtorch*.so", "libc10.so", "libgomp.so.1")
 
 
 def _repair(made: Path, variables: Mapping[str, str]) -> None:
-    """Puts the remaining libraries of the system (protobuf's) into the wheel, and
-    tags it with the oldest glibc that it runs on."""
+    """Adds the remaining system libraries (protobuf's) to the wheel, and tags it with
+    the oldest glibc that it supports."""
     command = [
         str(PYTHON), "-m", "auditwheel", "repair", "--strip", "-w", "dist",
         *(f"--exclude={name}" for name in OTHER_WHEELS_LIBRARIES), str(made),
@@ -151,7 +151,7 @@ def _repair(made: Path, variables: Mapping[str, str]) -> None:
 
 
 def wheel(python_headers: Sequence[Path] = ()) -> Path:
-    """A wheel in dist/, with modules also for the Pythons of these headers."""
+    """Builds a wheel in dist/, with modules also for the Pythons of these headers."""
     build()
     headers = ";".join(str(path) for path in python_headers)
     configure = [*configure_command(), f"-DTORCH_LTC_PYTHON_HEADERS={headers}"]

@@ -1,8 +1,8 @@
-"""./dev check-torch VERSION: what to look at before following another torch.
+"""./dev check-torch VERSION: reports what to check before supporting another torch.
 
-Installs that torch in an environment of its own and compares what torch_ltc
-relies on: schemas and kernels of the ops that it registers, the names of torch
-that it replaces, and the headers that it includes. The report is
+Installs that torch in a separate environment and compares everything that torch_ltc
+relies on: schemas and kernels of the ops that it registers, the names of torch that it
+replaces, and the headers that it includes. The report is
 `.dev/check-torch/VERSION/report.md`, with the differences line by line.
 """
 
@@ -74,7 +74,7 @@ def _output(*command: str) -> str:
 
 
 def wanted() -> dict[str, list[str]]:
-    """What of torch the installed package relies on."""
+    """Everything in torch that the installed package relies on."""
     ops = json.loads(_output(str(PYTHON), "-c", REGISTERED))
     names = _output(str(PYTHON), str(HERE / "replaced_names.py"))
     return {

@@ -1,4 +1,4 @@
-"""Rules of this project that no ready-made linter has."""
+"""Rules of this project that aren't available in existing linters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-# Lines a hand-written file, a function and a folder's README may have.
+# Maximum lines of a hand-written file, a function and a folder's README.
 FILE_LINES = 800
 FUNCTION_LINES = 80
 README_LINES = 25
@@ -26,7 +26,7 @@ CPP = {".cpp", ".h", ".inc", ".c"}
 SOURCES = CPP | {".py", ".pyi", ".td", ".mlir", ".toml", ".proto"}
 NAMELESS = re.compile(r"(^|[_.\-])(utils?|misc|common|helpers?)([_.\-]|$)", re.I)
 
-# pattern, file suffixes, path parts that may match, the rule in words
+# pattern, file suffixes, path parts that may match, the rule as text
 PATTERNS = [
     (
         re.compile(r"\b(secure_)?getenv\s*\("),
@@ -54,7 +54,7 @@ PATTERNS = [
     ),
 ]
 
-#: Folders of ltc_backend, lowest first: each includes only those before it.
+#: Folders of ltc_backend, lowest first: each only includes headers of those before it.
 LAYERS = [
     "config",
     "source",
@@ -126,7 +126,7 @@ def _long_functions(text: str, name: str) -> Iterator[str]:
 
 
 def folder_problems(root: Path) -> Iterator[str]:
-    """Every part tells where to start reading."""
+    """Every README says where to start reading."""
     for part in PARTS:
         if (root / part).is_dir() and not (root / part / "README.md").exists():
             yield f"{part}/: has no README.md (at most {README_LINES} lines)"
