@@ -78,7 +78,7 @@ class BuildWithCMake(build_ext):
         modules = list(built.glob("_C*.so")) or list(built.glob("lib/_C*.so"))
         if not modules:
             raise RuntimeError(
-                "CMake built no torch_ltc/_C module: is TORCH_LTC_BUILD_BACKEND on?"
+                "CMake didn't build the module torch_ltc/_C: is TORCH_LTC_BUILD_BACKEND on?"
             )
         (package / "lib").mkdir(parents=True, exist_ok=True)
         modules += other_bindings()

@@ -30,7 +30,7 @@ from verdict import judge, wrong_losses
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--set", choices=workloads.SETS, default="speed")
-    parser.add_argument("--model", nargs="*", help="names, or beginnings of them")
+    parser.add_argument("--model", nargs="*", help="names, or prefixes of them")
     parser.add_argument("--contender", nargs="*", choices=peers.NAMES)
     parser.add_argument(
         "--quick", action="store_true", help="eager and ours, few short rounds"
@@ -41,7 +41,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--minima",
         action="store_true",
-        help="compare the least of all rounds: for a machine that others use",
+        help="compare the minimum of all rounds: for a shared machine",
     )
     parser.add_argument("--jax-python", type=Path, default=peers.JAX_PYTHON)
     parser.add_argument("--folder", type=Path, default=Path("runs/bench"))
@@ -59,7 +59,7 @@ def chosen_workloads(options: argparse.Namespace) -> list[str]:
         return names
     found = [n for n in names if any(n.startswith(m) for m in options.model)]
     if not found:
-        raise SystemExit(f"No model begins so; there are: {', '.join(names)}")
+        raise SystemExit(f"No model has this prefix; there are: {', '.join(names)}")
     return found
 
 
@@ -193,7 +193,7 @@ def main(arguments: list[str]) -> int:
     noisy = [result for result in results if result.is_noisy]
     if noisy and not options.minima:
         console.print(
-            f"No verdict: in {len(noisy)} of {len(results)} rows others used more "
+            f"No verdict: in {len(noisy)} of {len(results)} rows other processes used more "
             f"than {QUIET:.0%} of the processors in most rounds. Run it on a quiet "
             "machine, or with --minima.",
             soft_wrap=True,

@@ -107,7 +107,7 @@ class Race:
         result = self.results[contender.name]
         if contender.name == "jax":
             if not self.settings.jax_python.exists():
-                raise Failed("not installed; docs/benchmarks.md says how")
+                raise Failed("not installed; see docs/benchmarks.md")
             export(self.workload, str(files / "weights.npz"))
         process = Process(contender, self.workload, self.settings, files)
         self.processes[contender.name] = process

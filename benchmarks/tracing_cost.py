@@ -37,7 +37,7 @@ def from_cpp(library: ctypes.CDLL, kind: str, device: str) -> float:
         times.append(library.tracingCost(*arguments))
         torch_ltc.mark_step()  # resets the count of pending ops
     if times[0] < 0:
-        raise SystemExit(f"tracing_cost.cpp doesn't know {kind!r}: build it anew")
+        raise SystemExit(f"tracing_cost.cpp doesn't know {kind!r}: rebuild it")
     return min(times)
 
 
@@ -139,7 +139,7 @@ def main() -> None:
             call, schedule = end_of_step(ops)
             print(
                 f"mark_step, {ops} known ops: {call:.0f} us, of which "
-                f"{schedule:.0f} us until the program is handed over"
+                f"{schedule:.0f} us until the program is scheduled"
             )
         plain, informed = step_with_source_info()
         print(

@@ -29,7 +29,7 @@ GOALS = {"whole": 1.0, "warm": 1.0, "step": 1.0, "peak": 1.1}
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", nargs="*", help="names, or beginnings of them")
+    parser.add_argument("--model", nargs="*", help="names, or prefixes of them")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("runs/scripts"))

@@ -58,7 +58,7 @@ def test_a_read_of_an_old_value_tells_the_error() -> None:
     torch_ltc.mark_step()
     table.add_(torch.ones(4, 2).to("lazy")[torch.tensor([9]).to("lazy")])
     torch_ltc.mark_step()
-    with pytest.raises(IndexError, match=r"out of range.* It was noticed when"):
+    with pytest.raises(IndexError, match=r"out of range.* It was detected when"):
         table.cpu()
     assert torch.equal(table.cpu(), torch.ones(4, 2))
     torch_ltc.wait_device_ops()
@@ -79,7 +79,7 @@ def test_unrelated_values_do_not_raise_the_error_of_a_step() -> None:
     assert other.tolist() == [2.0] * 4
     assert (torch.ones(3, device="lazy") * 5).sum().item() == 15
     torch_ltc.mark_step(wait=True)
-    with pytest.raises(IndexError, match=r"out of range.* It was noticed when"):
+    with pytest.raises(IndexError, match=r"out of range.* It was detected when"):
         table.cpu()
     assert torch.equal(table.cpu(), torch.ones(4, 2))
 
@@ -92,7 +92,7 @@ def test_what_follows_from_an_old_value_raises_the_error_once() -> None:
         table.mul_(2)
         total = table.sum()
         torch_ltc.mark_step()
-    with pytest.raises(IndexError, match=r"out of range.* It was noticed when"):
+    with pytest.raises(IndexError, match=r"out of range.* It was detected when"):
         total.item()
     assert total.item() == 8 * 8
     assert torch.equal(table.cpu(), torch.full((4, 2), 8.0))

@@ -184,7 +184,7 @@ BAD_RESULTS = {
     # It would wait for itself.
     "lazy": (
         lambda x: x.to("lazy").exp().cpu(),
-        "'lazy' can't be used by what runs in",
+        "'lazy' can't be used by code that runs in",
     ),
     "exit": (lambda x: sys.exit(3), r"failed to run program \w+: SystemExit: 3\."),
     "error": (lambda x: 1 / 0, r"ZeroDivisionError.*test_register_backend.py"),

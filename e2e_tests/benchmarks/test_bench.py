@@ -56,7 +56,7 @@ def test_missing_contender_is_named(tmp_path: Path) -> None:
         "--contender", "eager", "jax", "--jax-python", "nowhere/python",
     )  # fmt: skip
     assert run.returncode == 0
-    assert "jax: not installed; docs/benchmarks.md says how" in run.stdout
+    assert "jax: not installed; see docs/benchmarks.md" in run.stdout
 
 
 def test_library_calls_pass_the_runtime_s_arguments() -> None:

@@ -186,7 +186,7 @@ def switch(training: Training) -> None:
 
 
 CHANGES = {
-    "changed outside of the step": write_outside,
+    "changed outside the step": write_outside,
     "optimizer's state was replaced": load_optimizer,
     "training mode": evaluate,
     "requires_grad": freeze,

@@ -102,7 +102,7 @@ def test_a_loop_on_another_device_is_named() -> None:
 def test_what_explain_refuses() -> None:
     with pytest.raises(TypeError, match="calls a function, but got a int"):
         torch_ltc.explain(5)
-    with pytest.raises(ValueError, match="a step or more, not 0"):
+    with pytest.raises(ValueError, match="at least one step, not 0"):
         torch_ltc.explain(lambda: None, steps=0)
 
 

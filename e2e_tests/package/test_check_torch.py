@@ -70,9 +70,9 @@ def test_each_change_is_named(facts: dict[str, Any]) -> None:
     other["headers"]["torch/library.h"] = None
     other["headers"]["ATen/core/Tensor.h"] += "// more\n"
     assert entries(facts, other) == {
-        "registered ops that are gone": ["`aten::relu`"],
-        "replaced names that are gone": ["`torch.Tensor.new_tensor`"],
-        "included headers that are gone": ["`torch/library.h`"],
+        "missing registered ops": ["`aten::relu`"],
+        "missing replaced names": ["`torch.Tensor.new_tensor`"],
+        "missing included headers": ["`torch/library.h`"],
         "registered ops with another schema": ["`aten::add.Tensor`"],
         "registered ops with kernels at other keys": [
             "`aten::linear`: -CompositeImplicitAutograd"
@@ -80,6 +80,6 @@ def test_each_change_is_named(facts: dict[str, Any]) -> None:
         "replaced names with another source": [
             "`torch.nn.modules.module.Module._apply`"
         ],
-        "included headers with another text": ["`ATen/core/Tensor.h`"],
+        "changed included headers": ["`ATen/core/Tensor.h`"],
         "new aten ops": ["`aten::brand_new(Tensor x) -> Tensor`"],
     }

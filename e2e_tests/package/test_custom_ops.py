@@ -203,7 +203,7 @@ def test_a_defined_op_takes_gradients_where_they_are_known(
     library.define("opaque_(Tensor(a!) x) -> ()")
     library.impl("opaque_", _kernel(lambda x: x.mul_(3)), "CPU")
     parameter = torch.ones(2, device="lazy", requires_grad=True)
-    with pytest.raises(RuntimeError, match="no gradients go through it"):
+    with pytest.raises(RuntimeError, match="it has no gradients"):
         torch.ops.torch_ltc_defined.opaque_(parameter * 1)
     with torch.no_grad():
         torch.ops.torch_ltc_defined.opaque_(parameter)

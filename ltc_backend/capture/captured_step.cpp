@@ -28,9 +28,10 @@ uint64_t backendGeneration() {
 struct NoGraph final : torch::autograd::Node {
   torch::autograd::variable_list
   apply(torch::autograd::variable_list &&) override {
-    TORCH_CHECK(false, "A tensor that a captured step returned has no graph, "
-                       "because replays don't run autograd; call backward() "
-                       "inside the function, or don't capture it.");
+    TORCH_CHECK(false,
+                "A tensor that a captured step returned has no autograd graph, "
+                "because replays don't run autograd; call backward() "
+                "inside the function, or don't capture it.");
   }
   std::string name() const override { return "CapturedStepBackward"; }
 };
@@ -126,8 +127,8 @@ void CapturedStep::findWrittenArguments(
     for (const Slot &slot : slots)
       TORCH_CHECK(!isSame(arguments[i].data, slot.data->data()), name,
                   " has the value of ", slot.name,
-                  ", to which the function refers: a replay couldn't tell "
-                  "which of both is meant");
+                  ", to which the function refers: a replay couldn't "
+                  "distinguish the two");
   }
   for (size_t i = 0; i < second.roots.size(); ++i) {
     TensorDataPtr root = second.roots[i].lock();
@@ -180,7 +181,7 @@ void CapturedStep::findReturned(const Recording &second,
       ++result;
     TORCH_CHECK(result < second.results.size(), "it returns a tensor (",
                 text(data->shape()),
-                ") that the step neither computes nor is given");
+                ") that the step neither computes nor receives");
     TORCH_CHECK(tensor.storage().use_count() <= 1,
                 "it returns a view or an alias of another tensor (",
                 text(data->shape()), "): return a copy");
@@ -240,7 +241,7 @@ std::string CapturedStep::checkSlots() {
       continue;
     if (!innerOf(slot.tensor).is_same(slot.inner) ||
         !isSame(slot.data->data(), slot.expected))
-      return slot.name + " was changed outside of the step";
+      return slot.name + " was changed outside the step";
     // An alias wouldn't see a value that is assigned to the tensor.
     if (slot.isWritten && slot.tensor.storage().use_count() > 1)
       return slot.name + " has a view or an alias";
@@ -263,7 +264,7 @@ CapturedStep::checkWritten(const std::vector<at::Tensor> &tensors) const {
     for (size_t k = 0; k < tensors.size(); ++k)
       if (k != i && arguments[k].isLazy &&
           tensorDataOf(tensors[k])->data() == tensorDataOf(tensors[i])->data())
-        return name + ", which the step writes, is given twice";
+        return name + ", which the step writes, is passed twice";
   }
   return "";
 }

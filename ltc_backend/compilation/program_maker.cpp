@@ -58,7 +58,7 @@ void refuseListedOps(const GraphSnapshot &graph) {
   for (const SnapshotNode &node : graph.nodes)
     if (node.record && isOpListed(list, node.record->name))
       throw std::runtime_error(node.record->name +
-                               " is refused by option force_compile_failure" +
+                               " is rejected by option force_compile_failure" +
                                messageSuffix(node.location));
 }
 
@@ -123,7 +123,8 @@ ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
         "Compiling the program of step " + std::to_string(event.step) +
         (event.location.empty() ? "" : " (at " + event.location + ")") + ", " +
         std::to_string(event.ops) + " ops, has taken a second so far" +
-        (config().cache.get() ? "; the disk cache keeps the result." : "."));
+        (config().cache.get() ? "; the disk cache will store the result."
+                              : "."));
     compile(*graph, !dumpFolder.empty(), compilation);
   }
   auto program = std::make_shared<CompiledProgram>(

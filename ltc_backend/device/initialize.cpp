@@ -44,7 +44,7 @@ void torch_ltc::initialize() {
   if (initialized)
     return;
   TORCH_CHECK(!torch::lazy::hasBackend(),
-              "torch_ltc can't be initialised: another lazy backend (such as "
+              "torch_ltc can't be initialized: another lazy backend (such as "
               "torch._lazy.ts_backend) is in use in this process, and PyTorch "
               "allows one.");
   config();

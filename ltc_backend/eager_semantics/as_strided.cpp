@@ -59,7 +59,7 @@ int64_t beginOf(const at::Tensor &self, int64_t offset, at::IntArrayRef size,
   TORCH_CHECK(isEmpty || (self.is_non_overlapping_and_dense() && first >= 0 &&
                           last < self.numel()),
               "as_strided on a view that is detached from its base can't reach "
-              "memory outside of the view: call it on the base.",
+              "memory outside the view: call it on the base.",
               opSuffix("aten::as_strided"));
   return isEmpty ? 0 : self.storage_offset();
 }

@@ -79,7 +79,7 @@ public:
     } catch (const std::exception &) {
       if (isForbidden(Forbidden::fallback))
         throw;
-      return runWritingCall(op, *stack, "refused by the functional op");
+      return runWritingCall(op, *stack, "rejected by the functional op");
     }
     if (!fits && (value.sizes() != self.sizes() ||
                   value.scalar_type() != self.scalar_type())) {

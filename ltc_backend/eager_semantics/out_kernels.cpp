@@ -67,7 +67,7 @@ public:
     } catch (const std::exception &) {
       if (isForbidden(Forbidden::fallback))
         throw;
-      return runWritingCall(op, *stack, "refused by the functional op");
+      return runWritingCall(op, *stack, "rejected by the functional op");
     }
     if (std::string reason = whyEager(inputs, outs, results); !reason.empty()) {
       results.clear(); // not to be computed

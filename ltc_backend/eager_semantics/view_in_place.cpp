@@ -40,9 +40,9 @@ public:
     const at::Tensor &self =
         torch::jit::peek(*stack, 0, numArguments).toTensor();
     TORCH_CHECK(!mayHaveViewsWithGradients(self), op.schema().name(),
-                " would change the shape of a tensor whose memory views (or "
-                "what is saved for the backward pass) share, and gradients "
-                "through them would be lost on device 'lazy': call the op "
+                " would change the shape of a tensor that shares memory with "
+                "views (or with tensors saved for the backward pass), whose "
+                "gradients would be lost on device 'lazy': call the op "
                 "without the underscore, or before there are views.",
                 opSuffix(op.schema().name()));
     previous.callBoxed(op, keys, stack);

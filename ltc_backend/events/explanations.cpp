@@ -53,7 +53,7 @@ void torch_ltc::explainSync(const LedgerRow &event) {
   say(calls, event.op + atLine(event.location) +
                  " needed a value in the middle of a step: " +
                  std::to_string(event.ops) +
-                 " traced ops were cut off, compiled and run by themselves (" +
+                 " traced ops were cut off, compiled and run separately (" +
                  milliseconds(event.seconds) + ")." + soFar(calls) +
                  " Read values after the end of the step, or in "
                  "torch_ltc.add_step_closure.");
@@ -81,7 +81,7 @@ void torch_ltc::explainUndonated(
   log(LogLevel::Info, "The step" + atLine(shortText(location)) +
                           " doesn't overwrite '" + name + "'" + others +
                           " in place: " + reason +
-                          ". torch_ltc.explain names what holds it.");
+                          ". torch_ltc.explain shows what holds it.");
 }
 
 void torch_ltc::explainCompilation(const CompileEvent &event) {
@@ -100,8 +100,8 @@ void torch_ltc::explainCompilation(const CompileEvent &event) {
     log(LogLevel::Warning,
         sentence + event.reason + ". It is program " +
             std::to_string(programs) +
-            " of this line; what changes from step to step has to be a tensor "
-            "or to be padded to a few sizes.");
+            " of this line; make values that change from step to step tensors, "
+            "or pad them to a few sizes.");
   else
     log(LogLevel::Info, sentence + event.reason + ".");
 }

@@ -406,7 +406,7 @@ static void waitForValue(TensorData &tensor, const std::string &opName) {
                  messageSuffix(captureLocation()) + ".");
   // A read value may date from before a failed step.
   if (StepErrorPtr error = data->producer()->oldValuesError())
-    error->raise(" It was noticed when " + opName + " read a value" +
+    error->raise(" It was detected when " + opName + " read a value" +
                  messageSuffix(captureLocation()) + ".");
 }
 
@@ -463,7 +463,7 @@ void StepExecutor::noteTracedOp() {
         "The graph was cut after " + std::to_string(limit) +
             " ops without a step" + messageSuffix(captureLocation()) +
             "; call torch_ltc.mark_step() in the loop, or set option "
-            "max_trace_ops. This is said once.");
+            "max_trace_ops. This is logged once.");
   count(Counter::graph_cuts);
   run(LiveSet::ofThisThread()->pending(), Trigger::Cut, /*full=*/true,
       /*wait=*/false);

@@ -427,6 +427,6 @@ void torch_ltc::runSharedFallback(const c10::OperatorHandle &op,
         return value.isTensor() && value.toTensor().defined() &&
                value.toTensor().is_nested();
       });
-  run(op, stack, isNested ? "of a nested tensor" : "of a quantised tensor",
+  run(op, stack, isNested ? "of a nested tensor" : "of a quantized tensor",
       &runByLayout);
 }

@@ -270,7 +270,7 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
               typeid(*impl).name(), " can't be traced.");
   const std::shared_ptr<LazyTensor::Data> &data = lazyImpl->tensor()->data();
   TORCH_CHECK(castTo<TensorData>(data.get()),
-              "A lazy tensor was made by another lazy backend.");
+              "A lazy tensor was created by another lazy backend.");
   return std::static_pointer_cast<TensorData>(data);
 }
 

@@ -82,7 +82,7 @@ bool resolve(OpRecord &record) {
   record.handle = c10::Dispatcher::singleton().findSchema({baseName, overload});
   if (!record.handle) {
     log(LogLevel::Warning, "The installed torch has no op '" + record.name +
-                               "'; it is left out of the tracer.");
+                               "'; the tracer skips it.");
     return false;
   }
   const c10::FunctionSchema &schema = record.handle->schema();

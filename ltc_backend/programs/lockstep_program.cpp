@@ -177,8 +177,8 @@ void LockstepProgram::run(c10::ArrayRef<void *> parameters,
       found = "Result " + std::to_string(i) + " of a step, made by " +
               describe(*graph, ref.position) +
               ", differs from eager PyTorch (" + difference +
-              "), but no op does when the results of all are kept: either the "
-              "rounding of many ops adds up, or ops are fused wrongly";
+              "), but no op does when all results are stored: either the "
+              "rounding of many ops adds up, or ops are fused incorrectly";
     throw std::runtime_error(found);
   }
 }

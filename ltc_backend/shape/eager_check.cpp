@@ -182,5 +182,5 @@ void torch_ltc::checkAgainstEager(const OpCall &call,
     known = isTaken(call, results);
     knownCalls().insert(key, *known);
   }
-  TORCH_CHECK(*known, "eager PyTorch refuses these arguments of ", record.name);
+  TORCH_CHECK(*known, "eager PyTorch rejects these arguments of ", record.name);
 }

@@ -66,9 +66,9 @@ void checkGradients(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
   TORCH_CHECK(
       !anyTensor(arguments, [](const Tensor &t) { return t.requires_grad(); }),
       name,
-      " writes to its arguments and runs eagerly for device 'lazy', where no "
-      "gradients go through it: call it under torch.no_grad(), or give it a "
-      "kernel for all devices (key \"CompositeImplicitAutograd\").",
+      " writes to its arguments and runs eagerly for device 'lazy', where it "
+      "has no gradients: call it under torch.no_grad(), or register a kernel "
+      "for all devices (key \"CompositeImplicitAutograd\").",
       opSuffix(name));
 }
 
@@ -111,7 +111,7 @@ public:
     const std::string &name = op.schema().name();
     TORCH_CHECK_NOT_IMPLEMENTED(
         op.hasComputedKernelForDispatchKey(DispatchKey::CPU), name,
-        " has no kernel for device 'lazy' or 'cpu': give it one with "
+        " has no kernel for device 'lazy' or 'cpu': register one with "
         "register_kernel() or torch.library.impl().",
         opSuffix(name));
     checkGradients(op, arguments);

@@ -59,8 +59,8 @@ void checkResult(const OpRecord &record, const torch::lazy::Shape &shape) {
   for (int64_t size : shape.sizes())
     TORCH_CHECK(!__builtin_mul_overflow(bytes, size, &bytes) &&
                     bytes <= addressable,
-                "A tensor of sizes ", shape.sizes(),
-                " doesn't fit into memory.", opSuffix(record.name));
+                "A tensor of sizes ", shape.sizes(), " doesn't fit in memory.",
+                opSuffix(record.name));
 }
 
 bool isDivision(const std::string &opName) {

@@ -237,8 +237,8 @@ void resizeFor(const Tensor &tensor, const Tensor &value) {
   }
   TORCH_CHECK(isBase, "A view of sizes ", tensor.sizes(),
               " would be resized to ", value.sizes(),
-              ", beyond the memory that it is a part of, which tensors on "
-              "device 'lazy' can't be: pass a tensor that isn't a view.",
+              ", beyond the memory of its base, which device 'lazy' doesn't "
+              "support: pass a tensor that isn't a view.",
               opSuffix("aten::resize_"));
   functional::unsafeGetFunctionalWrapper(tensor)->maybe_replace_storage(value);
 }

@@ -316,14 +316,14 @@ def check_row(row, where):
     for name in row.varies:
         argument = next((a for a in row.arguments if a.name == name), None)
         if argument is None or argument.type.rstrip("?") not in NUMBER_TYPES:
-            raise TableError(f"{where}: varies: '{name}' is no number of the schema")
+            raise TableError(f"{where}: varies: '{name}' isn't a number of the schema")
     for name in row.parameters:
         if not any(a.name == name and a.type == "Scalar" for a in row.arguments):
             raise TableError(
-                f"{where}: parameters: '{name}' is no Scalar of the schema"
+                f"{where}: parameters: '{name}' isn't a Scalar of the schema"
             )
         if name in row.varies:
-            raise TableError(f"{where}: '{name}' varies, and is always a parameter")
+            raise TableError(f"{where}: '{name}' is in both `varies` and `parameters`")
     if row.lower in STRUCTURED:
         return
     if row.family != "elementwise":

@@ -16,9 +16,9 @@ from torch_ltc import _backend
 from torch_ltc.version import VERSION
 
 _COMMANDS = {
-    "torch_ltc.doctor": "what is installed and whether it fits together",
+    "torch_ltc.doctor": "checks what is installed and whether it is compatible",
     "torch_ltc.replay": "runs a saved program again",
-    "torch_ltc.dump_page": "dumped programs as pages to read",
+    "torch_ltc.dump_page": "writes readable pages for dumped programs",
 }
 
 

@@ -29,7 +29,7 @@ def torch_version_problem(installed: str) -> str:
     if installed.split("+")[0] == REQUIRED_TORCH:
         return ""
     return (
-        f"torch_ltc {VERSION} works with torch {REQUIRED_TORCH} only, but torch "
+        f"torch_ltc {VERSION} only works with torch {REQUIRED_TORCH}, but torch "
         f"{installed} is installed, so device 'lazy' is off; run "
         f"'pip install torch=={REQUIRED_TORCH}' to use it, or 'pip install torch_ltc "
         f"torch=={installed.split('+')[0]}' to get the wheel for that torch."
@@ -154,7 +154,7 @@ def load() -> bool:
                 if not _reason:
                     _connect()
             except Exception as error:
-                _reason = f"torch_ltc could not be initialised: {error}"
+                _reason = f"torch_ltc could not be initialized: {error}"
         return _bindings is not None and not _reason
 
 

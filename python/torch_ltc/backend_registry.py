@@ -66,7 +66,7 @@ _BUILTIN: dict[str, tuple[str, Callable[[Program], Callable[..., Any]]]] = {
 def _op_names(names: Iterable[str], what: str) -> tuple[str, ...]:
     """ "aten::sort" and "aten.sort" are the same op."""
     if isinstance(names, str):
-        raise TypeError(f"{what} is a list of ops, [{names!r}], but got a text.")
+        raise TypeError(f"{what} must be a list of ops, [{names!r}], but got a string.")
     return tuple(name.replace("::", ".") for name in names)
 
 
@@ -90,7 +90,7 @@ def _check_names(names: tuple[str, ...], what: str) -> None:
         if name not in _traced_ops():
             near = get_close_matches(name, sorted(_traced_ops()), 3, 0.7)
             raise ValueError(
-                f"{what} has '{name}', which no program has"
+                f"{what} contains '{name}', which isn't an op of programs"
                 + (f"; did you mean {' or '.join(near)}?" if near else ".")
             )
 
@@ -123,7 +123,7 @@ def register_backend(
     them anyway.
     """
     if not name or not isinstance(name, str):
-        raise ValueError("A backend's name is a text that isn't empty.")
+        raise ValueError("A backend's name must be a non-empty string.")
     if stage not in MODULE_STAGES:
         raise ValueError(
             f"Unknown stage '{stage}' for backend '{name}': it is one of "
@@ -190,7 +190,7 @@ class use_backend:  # noqa: N801 (it is used as a function and in `with`)
             except RuntimeError as error:
                 if not was_raised:
                     raise
-                logger.warning("%s It is left to the next compiler.", error)
+                logger.warning("%s The next compiler will run it.", error)
             finally:
                 _failures.raised.discard(name)
                 config.backend = name
@@ -271,9 +271,7 @@ def _check_ops(backend: _Backend, program: Program) -> None:
         ):
             raise BackendError(
                 f"Backend '{backend.name}' doesn't support torch.{name}, which a "
-                f"decomposition makes in program {program.name[:12]}; list the op "
-                "that is decomposed among its legal_ops or unsupported_ops "
-                "(torch_ltc.debug.dump shows stages torch-raw and torch)."
+                f"decomposition creates in program {program.name[:12]}; list the decomposed op in its legal_ops or unsupported_ops (torch_ltc.debug.dump shows stages torch-raw and torch)."
             )
 
 

@@ -61,7 +61,7 @@ def _of_tensor(before: Node, now: Node) -> Difference | None:
 def of_gradients(node: Node) -> str:
     """Description of a node's change if no entry differs."""
     if node.kind == HELD:
-        return "the gradient of an earlier step was kept by somebody"
+        return "something else holds the gradient of an earlier step"
     if node.kind != TENSOR:
         return f"{node.path.rstrip('.')} changed"
     if node.values[2] is None:

@@ -358,7 +358,7 @@ class Objects:
         if hasattr(kind, "__next__"):
             raise Unknown(
                 f"it can reach '{path}', an iterator, whose position a replay "
-                "doesn't move: pass what it gives as an argument"
+                "doesn't move: pass its elements as arguments"
             )
         if kind.__module__.startswith("numpy.random") or (
             kind.__module__ == "random" and not isinstance(value, type)
@@ -390,8 +390,7 @@ class Objects:
         ):
             if memoryview(value).nbytes > _MAX_BYTES:
                 raise Unknown(
-                    f"it refers to '{path}', {memoryview(value).nbytes} bytes outside "
-                    "of tensors: make it a tensor, or an argument"
+                    f"it refers to '{path}', {memoryview(value).nbytes} bytes that aren't a tensor: make it a tensor, or an argument"
                 )
             content = bytes(memoryview(value).tobytes())
             self._node(PROBE, value, _content, (content,), path)

@@ -58,10 +58,12 @@ class _Group:
         if len(self.counts) != len(counts) or any(
             c.dtype != torch.float32 or c.dim() for c in self.counts
         ):
-            raise ValueError("an optimizer counts its steps in a way of its own")
+            raise ValueError(
+                "an optimizer stores its step count in an unsupported form"
+            )
         values = {count.item() for count in self.counts}
         if len(values) > 1:
-            raise ValueError("parameters of one group have made different steps")
+            raise ValueError("parameters of one group have different step counts")
         self.step = values.pop() if values else 0.0
 
 
@@ -114,10 +116,10 @@ class State:
             if before is not None and before != self._numbers(optimizer):
                 raise ValueError(
                     "a hyperparameter changes inside the function: move "
-                    "scheduler.step() behind the captured step"
+                    "scheduler.step() after the captured step"
                 )
         if bindings().surroundings() != self._surroundings:
-            raise ValueError("the function leaves a mode of PyTorch changed")
+            raise ValueError("the function changes a mode of PyTorch")
         is_seeded = not torch.equal(
             self._generator, torch.default_generator.get_state()
         )

@@ -146,7 +146,7 @@ class Watch:
         )
         self.problem = (
             f"it calls {name} at {user_line(frame)}, which "
-            f"{why or 'a replay would neither call again nor give new results of'}"
+            f"{why or 'a replay would neither repeat nor update the results of'}"
         )
 
 

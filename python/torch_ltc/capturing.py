@@ -90,8 +90,7 @@ def _check_leaves(shape: Any, what: str, objects: tuple[type, ...] = ()) -> None
         if type(leaf) not in PLAIN and not isinstance(leaf, objects):
             raise _NotCapturable(
                 f"{what} holds an object of class {type(leaf).__name__}; tensors, "
-                "numbers, strings and containers of them are what a captured step "
-                "can be called with and return"
+                "a captured step only accepts and returns tensors, numbers, strings and containers of them"
             )
 
 
@@ -182,7 +181,7 @@ class Captured:
             return bound
         except AttributeError:
             raise TypeError(
-                f"torch_ltc.capture can't keep a step for an object of class "
+                f"torch_ltc.capture can't store a step for an object of class "
                 f"{type(instance).__name__}, which has no __dict__; capture a "
                 "function instead of the method."
             ) from None
@@ -246,7 +245,7 @@ class Captured:
         if len(self._entries) >= _ENTRIES:
             raise _NotCapturable(
                 f"the function was called with {_ENTRIES} different "
-                "arguments that are no tensors"
+                "arguments that aren't tensors"
             )
         entry = self._entries[shape] = _Entry(shape)
         return entry
@@ -310,7 +309,7 @@ class Captured:
         if recording.reads_cpu_values:
             raise _NotCapturable(
                 "the function reads the value of a CPU tensor that is an argument "
-                "or was drawn; give it a Python number, or a tensor on device lazy"
+                "or was drawn; pass a Python number, or a tensor on device lazy"
             )
 
     @staticmethod
@@ -417,7 +416,7 @@ class Captured:
         if trace is None:
             problem = "the function can't be captured any more"
         elif trace.recording.program != program:
-            problem = "the function made another program"
+            problem = "the function produced another program"
         elif predicted is not None:
             for scalar, expression in numbers.bindings():
                 if trace.scalars[scalar] != predicted[expression]:
@@ -429,8 +428,7 @@ class Captured:
         if problem:
             entry.numbers = None
             raise CaptureMismatch(
-                f"Captured step {self._name()}: {problem}, although nothing that "
-                "is checked had changed. The function depends on something that "
+                f"Captured step {self._name()}: {problem}, although no checked state has changed. The function depends on something that "
                 "a captured step can't see (docs/capture.md); this call's results "
                 "are those of the function."
             )
@@ -453,7 +451,7 @@ def capture(function: Callable[..., Any] | None = None, *, check_every: int = 0)
         return function
     if type(check_every) is not int or check_every < 0:
         raise ValueError(
-            f"check_every is a number of calls or 0, but got {check_every!r}."
+            f"check_every must be a number of calls or 0, but got {check_every!r}."
         )
     _check_function(function)
     return Captured(function, check_every)
@@ -474,6 +472,6 @@ def _check_function(function: Any) -> None:
     ):  # fmt: skip
         if is_kind(inner):
             raise TypeError(
-                "torch_ltc.capture takes a function whose call is a whole step, but "
+                "torch_ltc.capture needs a function whose call is a whole step, but "
                 f"got {kind}."
             )

@@ -76,7 +76,7 @@ def dump(
         return bindings().program_text(program, stage)
     tensors = list(target) if isinstance(target, (list, tuple)) else [target]
     if not tensors:
-        raise ValueError("torch_ltc.debug.dump got no tensor to show.")
+        raise ValueError("torch_ltc.debug.dump needs at least one tensor.")
     for tensor in tensors:
         if not isinstance(tensor, torch.Tensor) or tensor.device.type != "lazy":
             what = (
@@ -209,7 +209,7 @@ def lockstep(tolerance: float | None = None) -> Iterator[None]:
         isinstance(tolerance, (int, float)) and tolerance >= 0
     ):
         raise ValueError(
-            f"A tolerance is a number that isn't negative, but got {tolerance!r}."
+            f"A tolerance must be a non-negative number, but got {tolerance!r}."
         )
     limit = "" if tolerance is None else repr(float(tolerance))
     with config(lockstep=True, lockstep_tolerance=limit, source_info=True):
@@ -221,7 +221,7 @@ def _program(target: int | str) -> str:
     """The hash of a step's program, or of a program with an abbreviated hash."""
     if isinstance(target, bool) or not isinstance(target, (int, str)):
         raise TypeError(
-            "A step's number or the beginning of a program's hash was expected, but "
+            "Expected a step's number or a prefix of a program's hash, but "
             f"got {target!r:.60}."
         )
     backend = bindings()
@@ -231,7 +231,7 @@ def _program(target: int | str) -> str:
         if len(matches) != 1:
             problem = "more than one program's" if matches else "no program's"
             raise ValueError(
-                f"'{target}' is the beginning of {problem} hash; "
+                f"'{target}' is a prefix of {problem} hash; "
                 "torch_ltc.compile_log() lists them."
             )
         return matches[0]

@@ -90,11 +90,11 @@ def _check_index(index: Any) -> None:
     else:
         parsed = torch.device(index)
         if parsed.type != "lazy":
-            raise ValueError(f"torch.lazy was asked for device '{parsed}'.")
+            raise ValueError(f"torch.lazy doesn't have device '{parsed}'.")
         number = parsed.index or 0
     if number not in (0, -1):
         raise ValueError(
-            f"Device 'lazy:{number}' doesn't exist: there is one, 'lazy:0'."
+            f"Device 'lazy:{number}' doesn't exist: there is only 'lazy:0'."
         )
 
 

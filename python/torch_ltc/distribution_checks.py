@@ -52,7 +52,7 @@ def _raise(check: Check) -> None:
     raise ValueError(
         "Arguments of a torch.distributions distribution didn't satisfy their "
         "constraints in an earlier step, and have been overwritten since; set "
-        "torch_ltc.config.defer_checks = False to find it where it happens."
+        "torch_ltc.config.defer_checks = False to raise the error where it happens."
     )
 
 

@@ -81,7 +81,7 @@ class _Tracer(fx.Interpreter):
     def _higher_order(self, target: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
         kernel = plain_kernel(target)
         if target.name() not in UNROLLED or kernel is None:
-            raise _NotCompiled(f"{target} decides by values what runs")
+            raise _NotCompiled(f"{target} chooses by values which ops run")
 
         def traced(value: Any) -> Any:
             if not isinstance(value, fx.GraphModule):
@@ -173,7 +173,7 @@ def _around(module: fx.GraphModule, node: fx.Node, reason: str) -> Callable:
     calls = sum(n.target is node.target for n in ops)
     logger.warning(
         "torch.compile(backend='torch_ltc') runs %d of a graph's %d ops eagerly "
-        "(%s) and compiles what is around: %s.",
+        "(%s) and compiles the others: %s.",
         calls,
         len(ops),
         node.target,

@@ -29,10 +29,10 @@ WARMUP = 3
 ADVICE = {
     "device": "move the model, before its optimizer is made, and the inputs with "
     ".to('lazy')",
-    "recompile": "make what changes a tensor, or pad it to a few sizes",
+    "recompile": "make the changing value a tensor, or pad it to a few sizes",
     "sync": "read values after the end of the step, in one place, or in "
     "torch_ltc.add_step_closure",
-    "fallback": "replace the op, or do it once outside of the loop",
+    "fallback": "replace the op, or run it once outside the loop",
     "donation": "drop the old value before the end of the step: del, .detach().cpu(), "
     "or keep a number instead of a tensor",
     "memory": "keep numbers instead of tensors (loss.item() after the step), and "
@@ -83,13 +83,15 @@ class Explanation:
     def __str__(self) -> str:
         troubles = sum(finding.kind != "slow" for finding in self.findings)
         verdict = f"{troubles} finding{'s'[: troubles != 1]}" if troubles else "healthy"
-        parts: list[Any] = [f"{self.steps} steps after {WARMUP} to warm up: {verdict}."]
+        parts: list[Any] = [
+            f"{self.steps} steps after {WARMUP} warm-up steps: {verdict}."
+        ]
         rows = [
             [f.kind, f.location, f.sentence + (f" -> {f.advice}" if f.advice else "")]
             for f in self.findings
         ]
         if rows:
-            parts.append(table("Findings", ["what", "line", "why, what to do"], rows))
+            parts.append(table("Findings", ["what", "line", "reason, remedy"], rows))
         times = [[name, seconds_text(value)] for name, value in self.seconds.items()]
         parts.append(table("A step's time (median)", ["where", "time"], times))
         lines = [[line, bytes_text(size)] for line, size in self.memory.items()]
@@ -117,10 +119,10 @@ def explain(
     if not callable(step):
         raise TypeError(
             f"torch_ltc.explain calls a function, but got a {type(step).__name__}; "
-            "put the body of the loop into one."
+            "move the body of the loop into a function."
         )
     if steps < 1:
-        raise ValueError(f"torch_ltc.explain needs a step or more, not {steps}.")
+        raise ValueError(f"torch_ltc.explain needs at least one step, not {steps}.")
     wait_device_ops()
     watch = _Watch()
     # Explains the loop in its steady state, without its warm-up.
@@ -418,7 +420,7 @@ def _holder(name: str, sizes: list[int], makers: _MakerLines) -> tuple[str, str]
 
     def told(tensor: torch.Tensor, place: str) -> tuple[str, str]:
         line = makers.line_of(tensor) or backend.tensor_origin(tensor)
-        return line, f"; {place} may be what holds it"
+        return line, f"; {place} may hold it"
 
     for tensor in candidates:
         variable = _variable(tensor)

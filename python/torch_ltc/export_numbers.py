@@ -61,8 +61,7 @@ def _can_count_on_the_device(optimizer: Any, group: dict[str, Any]) -> bool:
     }
     if on_cpu - {"step"}:
         logger.warning(
-            "torch_ltc.export_step: %s keeps %s on the CPU, so numbers of the program "
-            "that depend on them are those of one step (role constant).",
+            "torch_ltc.export_step: %s stores %s on the CPU, so numbers of the program that depend on them are constants of one step (role constant).",
             type(optimizer).__name__,
             ", ".join(sorted(on_cpu)),
         )
@@ -195,7 +194,7 @@ def draw(row: Row) -> torch.Tensor:
     if known is None:
         raise ValueError(
             f"Input '{row['name']}' is drawn by {row['distribution']}, which "
-            "torch_ltc.ExportedProgram.next can't repeat: put the numbers in yourself."
+            "torch_ltc.ExportedProgram.next can't repeat: pass the numbers yourself."
         )
     tensor = torch.empty(row["shape"], dtype=getattr(torch, row["dtype"]))
     numbers = [

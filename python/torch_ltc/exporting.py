@@ -286,12 +286,12 @@ def _check_call(what: str, function: Any, args: Any, dialect: str) -> None:
     _check_dialect(dialect)
     if not callable(function):
         raise TypeError(
-            f"torch_ltc.{what} takes a function or a module, but got a "
+            f"torch_ltc.{what} needs a function or a module, but got a "
             f"{type(function).__name__}."
         )
     if not isinstance(args, (tuple, list)):
         raise TypeError(
-            f"torch_ltc.{what} takes the arguments as a tuple, as in (x,), but got a "
+            f"torch_ltc.{what} needs the arguments as a tuple, as in (x,), but got a "
             f"{type(args).__name__}."
         )
 
@@ -318,8 +318,7 @@ class _only_tracing:  # noqa: N801 (used in `with` only)
             ) from error
         if kind is None and bindings().counters()["executions"] != self._before:
             raise ValueError(
-                f"torch_ltc.{self._what} saw an end of a step inside the function; "
-                "call mark_step outside of it."
+                f"torch_ltc.{self._what} found the end of a step inside the function; call mark_step outside."
             )
 
 

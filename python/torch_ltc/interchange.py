@@ -47,7 +47,7 @@ def _wrap_export(original: Callable) -> Callable:
         if view is None and copy is False:
             raise BufferError(
                 "A tensor on device 'lazy' is exported without a copy as read-only, "
-                "row-major memory, which isn't what was asked for: export x.cpu()."
+                "row-major memory, which isn't the requested form: export x.cpu()."
             )
         host = self.cpu() if view is None else view
         if view is not None:
@@ -141,7 +141,7 @@ def _wrap_new_shared(original: Callable) -> Callable:
         if torch.device(device).type == "lazy":
             raise RuntimeError(
                 "A DataLoader's worker can't put batches of lazy tensors into shared "
-                "memory: make CPU tensors in the dataset, and move the batches with "
+                "memory: create CPU tensors in the dataset, and move the batches with "
                 ".to('lazy')."
             )
         return original(size, device=device)

@@ -40,7 +40,7 @@ def _make_accelerator(base: type) -> type:
         def parse_devices(devices: int | str | list[int]) -> int:
             if devices not in (1, -1, "1", "-1", "auto", [0], "0,"):
                 raise ValueError(
-                    "There is one device lazy: devices is 1 or 'auto', but got "
+                    "There is only one lazy device: devices must be 1 or 'auto', but got "
                     f"{devices!r}."
                 )
             return 1

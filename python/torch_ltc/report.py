@@ -72,7 +72,7 @@ def options_table(options: list[dict[str, Any]]) -> str:
         rows.append(
             [option["name"], option["type"], value, option["environment"], text]
         )
-    columns = ["option", "type", "value", "environment variable", "what it does"]
+    columns = ["option", "type", "value", "environment variable", "description"]
     return render(table("Configuration of torch_ltc", columns, rows), width=140)
 
 

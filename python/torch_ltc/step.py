@@ -69,7 +69,7 @@ def sync(tensors: Any, devices: Any = None, wait: bool = True) -> None:
     for value in flat:
         if value is not None and not isinstance(value, torch.Tensor):
             raise TypeError(
-                "torch_ltc.sync takes tensors, in any nesting of lists, tuples and "
+                "torch_ltc.sync needs tensors, in any nesting of lists, tuples and "
                 f"dicts, but got {value!r:.60}."
             )
     flat = [tensor for tensor in flat if _is_lazy(tensor)]
@@ -93,7 +93,7 @@ def add_step_closure(
     check_callable("add_step_closure", "closure", closure)
     if not isinstance(args, (tuple, list)):
         raise TypeError(
-            "torch_ltc.add_step_closure: args is a tuple of the closure's arguments, "
+            "torch_ltc.add_step_closure: args must be a tuple of the closure's arguments, "
             f"but got {args!r:.60}."
         )
     check_bool("add_step_closure", "run_async", run_async)

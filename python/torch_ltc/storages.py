@@ -94,7 +94,7 @@ def _wrap_refused(name: str, original: Callable) -> Callable:
             if name == "resize_" and args[0] in (0, self.nbytes()):
                 return self
             raise RuntimeError(
-                f"UntypedStorage.{name} isn't there for a tensor on device 'lazy', "
+                f"UntypedStorage.{name} isn't supported for a tensor on device 'lazy', "
                 "whose storage can't be resized or shared with other processes: "
                 "resize the tensor, or share a copy (x.cpu())."
             )

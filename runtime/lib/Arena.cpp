@@ -20,15 +20,15 @@ llvm::Expected<std::unique_ptr<Arena>> Arena::create(size_t bytes) {
   size_t alignment = huge ? kHugePage : kPage;
   size_t mappedBytes;
   if (__builtin_add_overflow(bytes, alignment + kPage, &mappedBytes))
-    return failure("A program asks for {0} bytes of temporary memory: its "
+    return failure("A program requests {0} bytes of temporary memory: its "
                    "executable is damaged, compile it again.",
                    bytes);
   mappedBytes = mappedBytes / kPage * kPage;
   void *mapping = mmap(nullptr, mappedBytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED)
-    return failure("The machine has no {0} MB for the temporaries of a "
-                   "program ({1}): make the batch smaller.",
+    return failure("The machine can't allocate {0} MB for the temporaries of a "
+                   "program ({1}): use a smaller batch.",
                    bytes >> 20, std::generic_category().message(errno));
   uintptr_t address = reinterpret_cast<uintptr_t>(mapping);
   address = (address + alignment - 1) / alignment * alignment;

@@ -58,7 +58,7 @@ llvm::Error checkFolder(const std::string &path, const struct stat &status,
   if (!S_ISDIR(status.st_mode))
     return failure("'{0}' is not a directory", path);
   if (!isTrustedOwner(status))
-    return failure("'{0}' belongs to another user, who could put code in it",
+    return failure("'{0}' belongs to another user, who could insert code",
                    path);
   bool isSticky = (status.st_mode & S_ISVTX) && !isCache;
   if ((status.st_mode & S_IWOTH) && !isSticky)

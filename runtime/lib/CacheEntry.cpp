@@ -66,7 +66,7 @@ torch_ltc::runtime::decodeCacheEntry(llvm::StringRef file, LtcCacheKind kind,
     return failure("is truncated");
   const char *header = file.data();
   if (std::memcmp(header, kMagic, 8) != 0)
-    return failure("is no cache entry");
+    return failure("isn't a cache entry");
   if (endian::read32le(header + 8) != kLayoutVersion ||
       endian::read64le(header + 16) != llvm::xxh3_64bits(salt))
     return failure("comes from another version or CPU");

@@ -181,8 +181,8 @@ std::optional<uint64_t> stridedBytes(int64_t batch, int64_t stride,
 llvm::Error CommandVerifier::verifyCall(const MatmulCall &call) {
   uint64_t element = elementBytes(call.dtype());
   if (!element || call.dtype() == BOOL)
-    return failure("a matrix product has no dtype {0} ({1})", int(call.dtype()),
-                   dtypeName(call.dtype()));
+    return failure("a matrix product doesn't support dtype {0} ({1})",
+                   int(call.dtype()), dtypeName(call.dtype()));
   using List = std::initializer_list<int64_t>;
   // Keeps the sum and the product of two of them within 63 bits even if another
   // size is 0.
@@ -225,8 +225,8 @@ llvm::Error CommandVerifier::verifyCall(const ConvolutionCall &call) {
     return failure("unknown kind of convolution {0}", int(call.kind()));
   uint64_t element = elementBytes(call.dtype());
   if (!element || call.dtype() == BOOL)
-    return failure("a convolution has no dtype {0} ({1})", int(call.dtype()),
-                   dtypeName(call.dtype()));
+    return failure("a convolution doesn't support dtype {0} ({1})",
+                   int(call.dtype()), dtypeName(call.dtype()));
   llvm::Expected<ConvolutionGeometry> geometry = convolutionGeometry(call);
   if (!geometry)
     return geometry.takeError();
@@ -337,7 +337,7 @@ llvm::Error CommandVerifier::verifyCall(const CopyCall &call) {
 llvm::Error CommandVerifier::verifyCall(const BoundsCheck &call) {
   bool isFloat = call.dtype() >= FLOAT16;
   if (call.nonzero() ? isFloat : call.dtype() != INT32 && call.dtype() != INT64)
-    return failure("indices have no dtype {0} ({1})", int(call.dtype()),
+    return failure("indices can't have dtype {0} ({1})", int(call.dtype()),
                    dtypeName(call.dtype()));
   uint64_t element = elementBytes(call.dtype());
   if (call.count() < 0 || uint64_t(call.count()) > UINT64_MAX / element)
@@ -361,7 +361,7 @@ llvm::Error CommandVerifier::verifyCall(const HostCall &call) {
       uint64_t element = elementBytes(types[i].dtype());
       auto bytes = checkedProduct(types[i].sizes(), element);
       if (!element || !bytes)
-        return failure("a host call's {0} {1} is no tensor", name, i);
+        return failure("a host call's {0} {1} isn't a tensor", name, i);
       if (llvm::Error error = use(name, true, refs[i], *bytes, element, access))
         return error;
     }
@@ -397,9 +397,9 @@ llvm::Error CommandVerifier::verify() {
   case Command::kHost:
     return verifyCall(command.host());
   case Command::CALL_NOT_SET:
-    return failure("it calls nothing");
+    return failure("it has no call");
   }
-  return failure("it is of an unknown kind");
+  return failure("it has an unknown kind");
 }
 
 } // namespace

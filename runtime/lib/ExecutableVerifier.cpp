@@ -52,7 +52,7 @@ llvm::Error verifyOutputs(const Executable &executable) {
                        executable.parameters_size());
       if (tensorBytes(executable.parameters(updated).type()) !=
           tensorBytes(output.type()))
-        return failure("output {0} is no new value of parameter {1}: their "
+        return failure("output {0} can't update parameter {1}: their "
                        "sizes differ",
                        i, updated);
     }
@@ -112,7 +112,7 @@ llvm::Error verifyIndex(int buffer, const char *table, uint32_t index,
 llvm::Error verifyArenaBuffer(int index, uint64_t offset, uint64_t bytes,
                               uint64_t arenaBytes) {
   if (offset % kAlignment)
-    return failure("buffer {0} lies at the unaligned arena offset {1}", index,
+    return failure("buffer {0} is at the unaligned arena offset {1}", index,
                    offset);
   if (offset > arenaBytes || bytes > arenaBytes - offset)
     return failure(

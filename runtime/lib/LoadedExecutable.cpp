@@ -34,7 +34,7 @@ LoadedExecutable::load(const char *data, size_t size) {
   // A corrupt message's name isn't valid UTF-8, which protobuf would log.
   google::protobuf::LogSilencer silencer;
   if (!message.ParseFromArray(data, int(size)))
-    return failure("A compiled program of {0} bytes is damaged: it is no "
+    return failure("A compiled program of {0} bytes is damaged: it isn't an "
                    "executable message. Delete the program cache and compile "
                    "it again.",
                    size);

@@ -134,7 +134,7 @@ llvm::Error torch_ltc::runtime::checkHostRuns(llvm::StringRef cpu) {
   if (missing.empty())
     return llvm::Error::success();
   return failure("The compiled program needs a CPU with {0} (compiled for "
-                 "'{1}'), which this machine's '{2}' lacks: compile it here "
-                 "again, or for a CPU name that all your machines support.",
+                 "'{1}'), which this machine's '{2}' lacks: compile it again "
+                 "here, or for a CPU name that all your machines support.",
                  llvm::join(missing, ", "), name, llvm::sys::getHostCPUName());
 }

@@ -111,7 +111,7 @@ TEST(BoundsCheck, IsVerified) {
   EXPECT_NE(errorOf([](BoundsCheck &c) { c.set_count(-1); }).find("checks -1"),
             std::string::npos);
   EXPECT_NE(
-      errorOf([](BoundsCheck &c) { c.set_dtype(FLOAT32); }).find("no dtype"),
+      errorOf([](BoundsCheck &c) { c.set_dtype(FLOAT32); }).find("have dtype"),
       std::string::npos);
   EXPECT_NE(errorOf([](BoundsCheck &c) { c.clear_indices(); }).find("missing"),
             std::string::npos);

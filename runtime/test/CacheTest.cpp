@@ -127,7 +127,7 @@ TEST_F(CacheTest, BadEntriesAreIgnoredAndRemoved) {
   expectRejected(changed, "corrupt");
   changed = good;
   changed[0] = 'X';
-  expectRejected(changed, "no cache entry");
+  expectRejected(changed, "isn't a cache entry");
   changed = good;
   changed[8] ^= 1;
   expectRejected(changed, "another version");

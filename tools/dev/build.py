@@ -45,9 +45,7 @@ def configure(
     if not (folder / "build.ninja").exists():
         forget(name)
     command = [*configure_command(folder=folder), *options]
-    advice = (
-        f"the lines above name what CMake misses; 'rm -r {folder.name}' starts afresh"
-    )
+    advice = f"the lines above list what CMake is missing; 'rm -r {folder.name}' starts from scratch"
     variables = environment.environment() | NO_AUTOLOAD
     packages = ROOT / "requirements.txt"
     once(
@@ -68,7 +66,7 @@ def ninja(*targets: str, name: str = "build", folder: Path = BUILD) -> None:
         return
     jobs = environment.build_jobs()
     say(f"{name}: ninja with {jobs} jobs (log: .dev/logs/{name}.log) ...")
-    advice = "look for the first 'error:' in the log; './dev build' goes on from there"
+    advice = "look for the first 'error:' in the log; './dev build' resumes there"
     # -k 0 would hide the first error among others, so stop at it.
     run_logged(name, [*command, f"-j{jobs}", *targets], advice, variables)
     say(f"{name}: done")
@@ -81,7 +79,7 @@ def link_libraries() -> None:
     modules = sorted(built.glob("_C*.so")) + sorted((built / "lib").glob("_C*.so"))
     if not modules:
         raise StepFailed(
-            "step 'install' failed: the build made no torch_ltc/_C module.\n"
+            "step 'install' failed: the build didn't produce the module torch_ltc/_C.\n"
             "  what to do: './dev build' with TORCH_LTC_BUILD_BACKEND=ON (the default)"
         )
     for link, target in [
@@ -146,7 +144,7 @@ def _repair(made: Path, variables: Mapping[str, str]) -> None:
         str(PYTHON), "-m", "auditwheel", "repair", "--strip", "-w", "dist",
         *(f"--exclude={name}" for name in OTHER_WHEELS_LIBRARIES), str(made),
     ]  # fmt: skip
-    run_logged("repair", command, "the log says what auditwheel found", variables)
+    run_logged("repair", command, "see auditwheel's messages in the log", variables)
     made.unlink()
 
 
@@ -169,7 +167,7 @@ def wheel(python_headers: Sequence[Path] = ()) -> Path:
             str(PYTHON), "-m", "pip", "wheel", "--disable-pip-version-check",
             "--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", ".",
         ]  # fmt: skip
-        run_logged("wheel", command, "the log says what setup.py did", variables)
+        run_logged("wheel", command, "see setup.py's messages in the log", variables)
         _repair(next(folder.glob("torch_ltc-*.whl")), variables)
 
     if not list(folder.glob("torch_ltc-*.whl")):

@@ -75,7 +75,7 @@ SUITES = [
     ),
     Suite(
         "e2e",
-        "programs against eager PyTorch",
+        "programs compared with eager PyTorch",
         lambda: _pytest(*_workers(), "--ignore=e2e_tests/test_docs.py"),
         r"\d+ (passed|failed|error|skipped|xfailed|deselected).* in [\d.]+s|^(FAILED|ERROR) ",
         paths=("e2e_tests",),

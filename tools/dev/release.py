@@ -121,7 +121,9 @@ def _try(system: System, wheel: Path) -> str:
     report = _run_in(system, "/v/bin/python", "/root/train_digits.py")
     accuracy = re.search(r"test accuracy\D+([\d.]+)%", report)
     if not accuracy or float(accuracy[1]) < 97:
-        raise StepFailed(f"in {system.suite} the digits weren't learned:\n{report}")
+        raise StepFailed(
+            f"in {system.suite} the digits example didn't learn:\n{report}"
+        )
     glibc = _run_in(system, "ldd", "--version").split("\n")[0].split()[-1]
     return (
         f"| Debian {system.suite} | {system.python} | {glibc} | {seconds:.0f} s "

@@ -89,7 +89,7 @@ def main() -> int:
         print(problem)
     print(f"lint: {len(names)} files, {len(problems)} problems")
     if problems and not fix:
-        print("lint: './dev lint --fix' mends formatting")
+        print("lint: './dev lint --fix' fixes formatting")
     return 1 if problems else 0
 
 

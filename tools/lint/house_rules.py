@@ -32,7 +32,7 @@ PATTERNS = [
         re.compile(r"\b(secure_)?getenv\s*\("),
         CPP,
         ("config", "test"),
-        "the environment is read in the configuration table only",
+        "only the configuration table reads the environment",
     ),
     (
         re.compile(r"\bstd::cout\b|(?<![\w:])printf\s*\(|\bllvm::outs\(\)"),
@@ -44,13 +44,13 @@ PATTERNS = [
         re.compile(r"\b(TODO|FIXME|XXX)\b"),
         SOURCES,
         ("tools/lint",),
-        "what is missing is said to the user, not in a comment",
+        "report missing features to the user, not in a comment",
     ),
     (
         re.compile(r"-fvisibility=hidden"),
         {".txt", ".cmake"},
         ("runtime", "python", "ltc_backend"),
-        "hidden visibility makes MLIR's hasTrait silently false",
+        "with hidden visibility MLIR's hasTrait silently returns false",
     ),
 ]
 
@@ -82,7 +82,7 @@ def _layer_problems(text: str, name: str) -> Iterator[str]:
     if part != "ltc_backend" or not rest or Path(name).suffix not in CPP:
         return
     if folder not in LAYERS:
-        yield f"{name}: '{folder}' has no place in LAYERS (tools/lint/house_rules.py)"
+        yield f"{name}: '{folder}' isn't in LAYERS (tools/lint/house_rules.py)"
         return
     for number, line in enumerate(text.splitlines(), 1):
         include = re.match(r'#include "(\w+)/', line)

@@ -133,12 +133,13 @@ static LogicalResult verifySignature(ModuleOp module) {
       if (!hasKnownSizes(type) && !type.isIntOrFloat())
         return function.emitError("@")
                << function.getName() << " takes a " << type
-               << "; a program takes tensors of known sizes and numbers";
+               << "; the parameters of a program must be tensors of known "
+                  "sizes or numbers";
     for (Type type : function.getResultTypes())
       if (!hasKnownSizes(type))
         return function.emitError("@")
                << function.getName() << " returns a " << type
-               << "; a program returns tensors of known sizes";
+               << "; the results of a program must be tensors of known sizes";
   }
   return success();
 }

@@ -270,7 +270,7 @@ LtcValue ltcProgramNumberToTensor(LtcProgram program, LtcValue number,
   if (!type || !value)
     return kNoValue;
   if (!torch::isScalarType(value.getType())) {
-    program->setError("a rank-0 tensor is made from an int or a float");
+    program->setError("a rank-0 tensor must be created from an int or a float");
     return kNoValue;
   }
   return program->define(torch::PrimNumToTensorScalarOp::create(

@@ -98,8 +98,9 @@ LtcStatus ltcProgramStage(LtcProgram program, const LtcStageOptions *options,
                       llvm::join(stageNames(), ", "));
   bool textOnly = isTextOnly(stage);
   if (textOnly && (options->bytecode || options->legal_op_count))
-    return makeStatus(Twine("stage '") + stage +
-                      "' is available as text of our own compiler only");
+    return makeStatus(
+        Twine("stage '") + stage +
+        "' is only available as text of torch_ltc's own compiler");
   if (LtcStatus error = checkFinished(program))
     return error;
   DiagnosticCollector diagnostics(program->context());

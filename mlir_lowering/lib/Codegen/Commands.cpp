@@ -282,9 +282,8 @@ LogicalResult ExecutableBuilder::addCommands() {
             .Default([](Operation *op) {
               if (getRole(op) != OpRole::Call)
                 return success(); // a view, a constant or the terminator
-              return LogicalResult(op->emitOpError("isn't a command yet: "
-                                                   "Commands.cpp has no "
-                                                   "message for it"));
+              return LogicalResult(op->emitOpError(
+                  "isn't a command: Commands.cpp has no message for it"));
             });
     if (failed(added))
       return failure();

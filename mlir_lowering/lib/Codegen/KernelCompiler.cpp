@@ -182,7 +182,7 @@ FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
     std::string assembly;
     if (!emit(*llvm::CloneModule(*llvmModule), *machine,
               llvm::CodeGenFileType::AssemblyFile, assembly))
-      return emitError(loc) << "LLVM can't write assembly for this machine";
+      return emitError(loc) << "LLVM can't emit assembly for this machine";
     texts->assembly += assembly;
   }
   std::string object;

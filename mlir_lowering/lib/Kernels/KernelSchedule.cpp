@@ -20,7 +20,7 @@ FailureOr<KernelSchedule> KernelSchedule::read(func::FuncOp kernel) {
   if (!attribute || !schedule.collectMembers() || !schedule.collectResults() ||
       !schedule.adopt(attribute))
     return kernel.emitError("@")
-           << kernel.getName() << " has a schedule that doesn't fit its ops";
+           << kernel.getName() << " has a schedule that doesn't match its ops";
   return schedule;
 }
 

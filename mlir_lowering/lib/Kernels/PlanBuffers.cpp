@@ -80,8 +80,8 @@ private:
         break;
       default:
         return op.emitOpError(
-            "is left in the program at the kernels stage, where only calls, "
-            "reshapes and constants may be");
+            "remains in the program at the kernels stage, which only allows "
+            "calls, reshapes and constants");
       }
     }
     return success();

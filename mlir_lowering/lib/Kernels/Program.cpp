@@ -19,13 +19,13 @@ FailureOr<func::FuncOp> mlir::torch_ltc::findProgram(ModuleOp module) {
     if (program)
       return function.emitError("the module has two public functions, @")
              << program.getName() << " and @" << function.getName()
-             << "; a program is one function";
+             << "; a program must have one function";
     program = function;
   }
   if (!program)
     return module.emitError("the module has no public function");
   if (!program.getBody().hasOneBlock())
-    return program.emitError("a program is one block without branches");
+    return program.emitError("a program must be one block without branches");
   for (unsigned i = 0; i < program.getNumResults(); ++i) {
     Attribute updates = program.getResultAttr(i, kUpdatesAttr);
     auto argument = dyn_cast_or_null<IntegerAttr>(updates);

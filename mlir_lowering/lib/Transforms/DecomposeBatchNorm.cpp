@@ -198,7 +198,7 @@ static LogicalResult decomposeBackward(AtenNativeBatchNormBackwardOp op,
   Value meanOperand = train ? op.getSaveMean() : op.getRunningMean();
   Value scaleOperand = train ? op.getSaveInvstd() : op.getRunningVar();
   if (b.isNone(meanOperand) || b.isNone(scaleOperand))
-    return b.fail("the statistics that it needs are none");
+    return b.fail("the statistics that it needs are missing");
 
   Value grad = b.compute(op.getGradOut()), x = b.compute(op.getInput());
   SmallVector<int64_t> dims = reducedDims(b, x);

@@ -58,7 +58,7 @@ public:
       if (!RegisteredOperationName::lookup("torch." + name, context))
         return emitError(UnknownLoc::get(context))
                << "legal-ops names '" << name
-               << "', which the torch dialect doesn't have";
+               << "', which the torch dialect doesn't define";
       options.legalOps.insert(name);
     }
     options.portable = portable;

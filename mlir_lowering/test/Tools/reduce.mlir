@@ -21,7 +21,7 @@ func.func @step(%x: !torch.vtensor<[4,4],f32>, %w: !torch.vtensor<[4,3],f32>)
 // interesting.
 
 // RUN: not ltc-reduce %s --ltc-reduce-program=test=/bin/true 2>&1 | FileCheck %s --check-prefix=DULL
-// DULL: '/bin/true' doesn't exit with 1 for the module as it is
+// DULL: '/bin/true' doesn't exit with 1 for the unchanged module
 
 // RUN: not ltc-reduce %s --ltc-reduce-program=test=%t.nothing 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: not ltc-reduce %s --ltc-reduce-program 2>&1 | FileCheck %s --check-prefix=MISSING

@@ -193,7 +193,7 @@ public:
 
   StringRef getArgument() const override { return "ltc-reduce-program"; }
   StringRef getDescription() const override {
-    return "Make a program smaller while a script calls it interesting";
+    return "Reduce a program while a script finds it interesting";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<arith::ArithDialect, torch::TorchDialect>();
@@ -213,7 +213,7 @@ public:
     Reduction reduction(module, tester);
     if (!programOf(module) || !reduction.isInteresting(module)) {
       module.emitError() << "'" << script
-                         << "' doesn't exit with 1 for the module as it is";
+                         << "' doesn't exit with 1 for the unchanged module";
       return signalPassFailure();
     }
     reduction.run();

@@ -176,7 +176,7 @@ static LogicalResult lowerElementwise(OpLowering &op, ScalarEmitter emitter,
         return SmallVector<Value>{value};
       });
   if (failed)
-    return op.fail("the scalar builder doesn't know these arguments");
+    return op.fail("the scalar builder doesn't support these arguments");
   return op.replaceWith(results);
 }
 

@@ -87,7 +87,7 @@ static LogicalResult lowerAsStrided(OpLowering &op) {
   Beginning beginning;
   StridedView view = readStrides(op, 1, beginning);
   if (!view.isInBounds(op.tensorType(0).getNumElements()))
-    return op.fail("it reads outside of its tensor");
+    return op.fail("it reads outside its tensor");
   return op.replaceWith(readView(op, op.tensor(0), view, beginning));
 }
 
@@ -96,7 +96,7 @@ static LogicalResult lowerAsStridedScatter(OpLowering &op) {
   Beginning beginning;
   StridedView view = readStrides(op, 2, beginning);
   if (!view.isInBounds(op.tensorType(0).getNumElements()))
-    return op.fail("it writes outside of its tensor");
+    return op.fail("it writes outside its tensor");
   return op.replaceWith(
       writeView(op, op.tensor(1), op.tensor(0), view, false, beginning));
 }

@@ -24,7 +24,7 @@ static LogicalResult lowerEmbedding(TensorLowering &op) {
 /// of the table was looked up. The product computes the sums for repeated rows.
 static LogicalResult lowerEmbeddingBackward(TensorLowering &op) {
   if (op.boolean(4))
-    return op.fail("it divides by how often a row was looked up");
+    return op.fail("it divides by the number of lookups of a row");
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
   int64_t rows = op.resultSizes()[0], columns = op.resultSizes()[1];
   int64_t count = op.tensorType(1).getNumElements(), padding = op.integer(3);

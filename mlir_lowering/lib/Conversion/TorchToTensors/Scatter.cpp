@@ -63,7 +63,8 @@ static LogicalResult lowerScatter(TensorLowering &op) {
 /// scatter_reduce.two(self, dim, index, src, reduce, include_self)
 static LogicalResult lowerScatterReduce(TensorLowering &op) {
   if (op.string(4) != "sum" || !op.boolean(5))
-    return op.fail("its reduction isn't a sum that includes what is there");
+    return op.fail(
+        "its reduction isn't a sum that includes the existing values");
   return scatterAlong(op, /*accumulate=*/true);
 }
 

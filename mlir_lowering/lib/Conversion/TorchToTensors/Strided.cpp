@@ -21,7 +21,7 @@ static LogicalResult readView(TensorLowering &op, const StridedView &view) {
   if (failed(checkNotEmpty(op)))
     return failure();
   if (!view.isInBounds(op.tensorType(0).getNumElements()))
-    return op.fail("it reads outside of its tensor");
+    return op.fail("it reads outside its tensor");
   Value rows = constantPositions(op, view.positions());
   return op.replaceWith(gatherRows(op, op.flatten(op.tensor(0)), rows));
 }
@@ -34,7 +34,7 @@ static LogicalResult writeView(TensorLowering &op, Value source, Value tensor,
     return failure();
   int64_t size = TensorTarget::typeOf(tensor).getNumElements();
   if (!view.isInBounds(size))
-    return op.fail("it writes outside of its tensor");
+    return op.fail("it writes outside its tensor");
   SmallVector<int64_t> sources(size, 0);
   SmallVector<bool> isWritten(size, false);
   for (auto [number, position] : llvm::enumerate(view.positions())) {

@@ -97,7 +97,7 @@ Value TensorLowering::compute(ArrayRef<int64_t> sizes, ValueRange inputs,
   Value result =
       body(nested, inside, block.getArguments().take_front(inputs.size()));
   if (!result)
-    return target.refuse("its arguments are of a form that isn't handled",
+    return target.refuse("its arguments have an unsupported form",
                          RankedTensorType::get(sizes, builder.getI1Type()));
   auto type = RankedTensorType::get(sizes, result.getType());
   func::ReturnOp::create(nested, loc, result);

@@ -103,7 +103,7 @@ LogicalResult ltc::detail::verifyConvolution(Operation *operation) {
   if (input.getDimSize(1) != weight.getDimSize(1) * groups ||
       channels % groups != 0 || output.getDimSize(1) != channels ||
       output.getDimSize(0) != input.getDimSize(0))
-    return op->emitOpError("channels or batch don't fit: input ")
+    return op->emitOpError("channels or batch don't match: input ")
            << input << ", weight " << weight << ", output " << output
            << ", groups " << groups;
   for (unsigned i = 0; i < spatialRank; ++i)
@@ -201,6 +201,7 @@ LogicalResult HostCallOp::verify() {
   auto results = llvm::to_vector(getResultDtypes().getAsValueRange<TypeAttr>());
   if (!haveDtypes(getInputs().getTypes(), getInputDtypes()) ||
       !haveDtypes(getOutputs().getTypes(), results))
-    return emitOpError("has other dtypes in its attributes than tensors");
+    return emitOpError(
+        "has dtypes in its attributes that differ from its tensors'");
   return success();
 }

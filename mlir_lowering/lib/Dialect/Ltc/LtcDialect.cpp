@@ -60,7 +60,7 @@ LogicalResult CheckBoundsOp::verify() {
   if (getNonzero())
     return type.getElementType().isInteger()
                ? success()
-               : emitOpError("checks divisors that are integers, got ") << type;
+               : emitOpError("checks integer divisors, got ") << type;
   if (!type.getElementType().isInteger(32) &&
       !type.getElementType().isInteger(64))
     return emitOpError("checks tensors of i32 or i64, got ") << type;

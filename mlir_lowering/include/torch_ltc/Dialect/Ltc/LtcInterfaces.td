@@ -9,8 +9,8 @@ def Ltc_ConvolutionOpInterface : OpInterface<"ConvolutionOpInterface"> {
   let cppNamespace = "::mlir::torch_ltc::ltc";
   let description = [{
     A forward convolution or one of its gradients, described by the tensors of
-    the forward convolution. In a gradient the one that it computes, and the
-    gradient that it reads, take the place of the tensor they belong to.
+    the forward convolution. In a gradient op, the gradients that it computes
+    and reads replace the tensors that they belong to.
   }];
   let methods = [
     InterfaceMethod<"[n, c, spatial...]", "::mlir::Value", "getInput">,
