@@ -4,7 +4,7 @@ direction. Nothing here imports PyTorch, because the JAX contender uses it as we
     {"do": "first"}                  one step, from a process that has run none
     {"do": "losses", "steps": n}     n steps
     {"do": "round", "seconds": s}    steps for about s seconds
-    {"do": "memory"}                 starts the count of peak memory anew
+    {"do": "memory"}                 resets the peak memory
     {"do": "end"}                    counters, peak memory
 """
 

@@ -173,7 +173,7 @@ def _noise(*sizes: int) -> Callable[[int], Batch]:
     )
 
 
-def _colours(number: int) -> Batch:
+def _colors(number: int) -> Batch:
     # Noise: equal channels and blank borders have gradients that consist only of
     # rounding errors, which AdamW turns into full steps.
     images, classes = digit_batch(number, 16, 32)
@@ -207,7 +207,7 @@ SPEED = [
         _classify,
     ),
     Workload("LeNet", LeNet, lambda number: digit_batch(number, 64, 28), _classify),
-    Workload("ResNet-18", ResNet18, _colours, _classify),
+    Workload("ResNet-18", ResNet18, _colors, _classify),
     Workload(
         "BERT-like",
         lambda: Encoder(fused=True, **_TRANSFORMER),

@@ -91,8 +91,8 @@ def test_each_part_of_a_page_has_ink(dumps: Path, view: Browser) -> None:
 
     (left, top, right, bottom), *_ = view.evaluate(BOXES % "svg")
     assert right - left > 900 and bottom - top > 200
-    colours = (picture[top:bottom, left:right] << torch.tensor([16, 8, 0])).sum(-1)
-    assert len(colours.unique()) > 5, "rectangles of several colours"
+    colors = (picture[top:bottom, left:right] << torch.tensor([16, 8, 0])).sum(-1)
+    assert len(colors.unique()) > 5, "rectangles of several colors"
 
 
 def test_nothing_is_cut_off_or_overlaps(dumps: Path, view: Browser) -> None:

@@ -235,7 +235,7 @@ aten.as_strided_.default(v79, [1, 1, 3], [0, 1, 0])
 v81 = aten.select.int(v79, 2, -3)
 aten.hardsigmoid_.default(v81)
 """,
-    # In place, on memory beside the view's elements.
+    # In place, on memory next to the view's elements.
     "as_strided_ of a view": """
 v0 = grid(925, [2, 3, 2, 1], torch.int64)
 v1 = aten.permute.default(v0, [3, 0, -3, 2])

@@ -30,7 +30,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 #: Ops whose calls have no unique result, with the reason.
 LEFT_OUT = {
-    r"^(new_)?empty|^resize|^_efficientzerotensor": "uninitialised memory",
+    r"^(new_)?empty|^resize|^_efficientzerotensor": "uninitialized memory",
     r"^(native_batch_norm|_native_batch_norm_legit)": "writes what its schema says it reads",
     r"^(lift|record_stream|set_|_fused_|_foreach_)": "not for a user's call",
     # Eager reads past the end of these operands, or crashes.

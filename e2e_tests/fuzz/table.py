@@ -14,11 +14,11 @@ TABLE = Path(__file__).resolve().parents[2] / "mlir_lowering" / "op_table"
 
 #: Rows that a program can't call, with the reason.
 LEFT_OUT = {
-    "empty.memory_format": "uninitialised memory",
-    "empty_like": "uninitialised memory",
-    "new_empty": "uninitialised memory",
+    "empty.memory_format": "uninitialized memory",
+    "empty_like": "uninitialized memory",
+    "new_empty": "uninitialized memory",
     "_efficientzerotensor": "not a tensor that programs may write to",
-    "_reshape_copy": "made by functionalisation only",
+    "_reshape_copy": "only created by functionalization",
     "_unsafe_index_put": "made by decompositions only",
     "_native_batch_norm_legit": "native_batch_norm is drawn",
     "_native_batch_norm_legit.no_stats": "native_batch_norm is drawn",

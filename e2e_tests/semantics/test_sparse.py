@@ -204,7 +204,7 @@ def test_prints() -> None:
     assert words(text) == words(repr(coo("cpu")))
 
 
-def test_is_entered_in_the_ledger() -> None:
+def test_is_entered_in_the_fallback_log() -> None:
     sparse = coo("lazy")
     torch_ltc.reset_metrics()
     sparse.coalesce()

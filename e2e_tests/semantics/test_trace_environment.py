@@ -118,7 +118,7 @@ STATES: dict[str, Callable[[], contextlib.AbstractContextManager]] = {
 
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
-def test_captured_steps_are_traced_anew(state: Callable) -> None:
+def test_captured_steps_are_traced_again(state: Callable) -> None:
     weight = torch.ones(3, device="lazy")
 
     @torch_ltc.capture

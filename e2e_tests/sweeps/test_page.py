@@ -7,7 +7,7 @@ from sweeps import page
 
 def test_page_is_up_to_date() -> None:
     assert page.PAGE.read_text() == page.page(page.take([])), (
-        "write it anew: cd e2e_tests && python -m sweeps.page"
+        "update it: cd e2e_tests && python -m sweeps.page"
     )
 
 

@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_map
 LEFT_OUT = {
     "fft.hfftn": "eager loses the conjugation of the tensor inside",
     "nn.functional.linear_cross_entropy.chunked": "fails in an op of PyTorch's that is "
-    "composed in Python below functionalisation",
+    "composed in Python below functionalization",
     "nn.functional.linear_cross_entropy.chunked_none": "the same",
     "tensor_split": "its tensor of indices has to be on the CPU",
 }

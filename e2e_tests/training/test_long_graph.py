@@ -28,7 +28,7 @@ def test_chain_of_200000_ops() -> None:
     result = run_python(program, timeout=400)
     assert "value 200001.0" in result.stdout
     assert "cuts 0" not in result.stdout
-    assert "max_trace_ops" in result.stderr, "the cut is told"
+    assert "max_trace_ops" in result.stderr, "the cut is reported"
     assert time.monotonic() - started < 300
 
 

@@ -5,8 +5,8 @@
 //
 //   parameter     is, in the second recording
 //   Argument i    the value of the call's tensor i (a CPU tensor: uploaded)
-//   Draw i        the i-th random numbers, drawn anew
-//   Result i      what result i of the first recording was: state
+//   Draw i        the i-th random numbers, drawn again
+//   Result i      result i of the first recording: state
 //   Constant i    the value of known tensor i, as in the first recording
 //
 // A replay checks that the tensors that hold state and constants are unchanged

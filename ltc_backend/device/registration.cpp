@@ -4,8 +4,8 @@
 //
 //   hand-written     copies, factories, lists, reads, random numbers
 //   traced           rows of the op table
-//   a view           (only reached below functionalisation) traced as its copy
-//   composite        ops that torch makes of other functional ops by itself
+//   a view           (only reached below functionalization) traced as its copy
+//   composite        ops that torch itself decomposes into functional ops
 //   fallback         everything else
 //
 // torch's CompositeExplicitAutograd kernels take precedence over a backend

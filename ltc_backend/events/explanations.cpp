@@ -39,7 +39,7 @@ void say(int64_t calls, const std::string &sentence) {
 
 } // namespace
 
-void torch_ltc::explainSync(const LedgerRow &event) {
+void torch_ltc::explainSync(const CallLogRow &event) {
   static std::mutex mutex;
   static auto *callsOfLine =
       new std::map<std::pair<std::string, std::string>, int64_t>;
@@ -59,7 +59,7 @@ void torch_ltc::explainSync(const LedgerRow &event) {
                  "torch_ltc.add_step_closure.");
 }
 
-void torch_ltc::explainFallback(const LedgerRow &event, int64_t calls) {
+void torch_ltc::explainFallback(const CallLogRow &event, int64_t calls) {
   if (!isPowerOfTen(calls))
     return;
   say(calls, event.op + atLine(event.location) + " ran eagerly on the CPU (" +

@@ -9,7 +9,7 @@
 #ifndef TORCH_LTC_EVENTS_EXPLANATIONS_H
 #define TORCH_LTC_EVENTS_EXPLANATIONS_H
 
-#include "events/ledger.h"
+#include "events/call_log.h"
 #include "events/step_log.h"
 #include "source/source_location.h"
 
@@ -17,9 +17,9 @@ namespace torch_ltc {
 
 /// A read with ops of a step before and after it. Counts the reads of each line
 /// itself.
-void explainSync(const LedgerRow &event);
+void explainSync(const CallLogRow &event);
 /// `calls`: number of calls of this op and line so far.
-void explainFallback(const LedgerRow &event, int64_t calls);
+void explainFallback(const CallLogRow &event, int64_t calls);
 /// Parameters of a new program that aren't overwritten in place, and why.
 void explainUndonated(
     const std::vector<std::pair<std::string, std::string>> &names,

@@ -8,9 +8,9 @@
 #include "compilation/program_maker.h"
 #include "config/config.h"
 #include "config/log.h"
+#include "events/call_log.h"
 #include "events/explanations.h"
 #include "events/guards.h"
-#include "events/ledger.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
 #include "execution/recording.h"
@@ -36,7 +36,7 @@ std::atomic<int64_t> stepCounter{0};
 std::atomic<int64_t> foreignTensors{0};
 thread_local int64_t tracedSinceStep = 0;
 /// The last implicit sync since the start of the step.
-thread_local std::optional<LedgerRow> lastRead;
+thread_local std::optional<CallLogRow> lastRead;
 
 const char *triggerName(int trigger) {
   static const char *const names[] = {"mark_step", "sync", "cut"};
@@ -346,7 +346,7 @@ void StepExecutor::markStep(bool wait) {
   stepCounter.fetch_add(1);
   count(Counter::steps);
   // A read at the end of the trace would have been the end of a step anyway.
-  if (std::optional<LedgerRow> read = std::exchange(lastRead, std::nullopt))
+  if (std::optional<CallLogRow> read = std::exchange(lastRead, std::nullopt))
     if (tracedSinceStep > 0)
       explainSync(*read);
   run(LiveSet::ofThisThread()->pending(), Trigger::MarkStep, /*full=*/true,
@@ -419,7 +419,7 @@ int64_t StepExecutor::materialise(c10::ArrayRef<at::Tensor> tensors,
     isPending |= wanted.back()->isPending();
   }
   Stopwatch stopwatch;
-  LedgerRow row;
+  CallLogRow row;
   at::RecordFunction span(at::RecordScope::FUNCTION);
   if (isPending) {
     if (isForbidden(Forbidden::sync))

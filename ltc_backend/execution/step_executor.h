@@ -3,7 +3,7 @@
 // The pipeline of every execution, whatever triggers it:
 //
 //   pending tensors -> graph and hash -> donation -> program (memory, disk,
-//   compile) -> buffers for the results -> queue -> results behind tensors
+//   compile) -> buffers for the results -> queue -> results of tensors
 //
 // The base class's own pipeline (`SyncTensorsGraph`, reached by
 // torch._C._lazy._sync_multi) works too, through the lowering context. This

@@ -3,9 +3,9 @@
 #include "fallback/eager_fallback.h"
 
 #include "config/config.h"
+#include "events/call_log.h"
 #include "events/explanations.h"
 #include "events/guards.h"
-#include "events/ledger.h"
 #include "events/metrics.h"
 #include "events/op_error.h"
 #include "execution/step_executor.h"
@@ -332,7 +332,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
     checkAllowed(Forbidden::fallback,
                  nameOf(op) + " would run eagerly on the CPU: " + reason);
   Stopwatch stopwatch;
-  LedgerRow row;
+  CallLogRow row;
   row.op = nameOf(op);
   row.reason = reason;
   row.calls = 1;
@@ -370,7 +370,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
 
   row.bytes = arguments.bytes;
   row.seconds = stopwatch.seconds();
-  explainFallback(row, fallbackLedger().add(row));
+  explainFallback(row, fallbackLog().add(row));
   count(Counter::fallback_calls);
   countEagerOp(row.op);
   recordTime(Timer::fallback, row.seconds);

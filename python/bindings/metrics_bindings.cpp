@@ -5,8 +5,8 @@
 #include "compilation/disk_cache.h"
 #include "config/config.h"
 #include "config/log.h"
+#include "events/call_log.h"
 #include "events/guards.h"
-#include "events/ledger.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
 #include "graph/live_tensors.h"
@@ -47,7 +47,7 @@ py::dict timers() {
 
 py::list fallbacks() {
   py::list result;
-  for (const LedgerRow &row : fallbackLedger().rows()) {
+  for (const CallLogRow &row : fallbackLog().rows()) {
     py::dict entry;
     entry["op"] = row.op;
     entry["location"] = row.location;
@@ -63,7 +63,7 @@ py::list fallbacks() {
 
 py::list syncs() {
   py::list result;
-  for (const LedgerRow &row : syncLog().rows()) {
+  for (const CallLogRow &row : syncLog().rows()) {
     py::dict entry;
     entry["op"] = row.op;
     entry["location"] = row.location;
@@ -232,13 +232,13 @@ Forbidden guardKind(const std::string &kind) {
 void torch_ltc::bindMetrics(py::module_ &module) {
   module.def("counters", &counters);
   module.def("timers", &timers);
-  module.def("fallback_ledger", &fallbacks);
+  module.def("fallback_log", &fallbacks);
   module.def("sync_log", &syncs);
   module.def("compile_log", &compiles);
   module.def("step_log", &steps);
   module.def("reset_metrics", [] {
     resetMetricValues();
-    fallbackLedger().clear();
+    fallbackLog().clear();
     syncLog().clear();
     clearStepLogs();
   });

@@ -271,9 +271,9 @@ def timers() -> dict[str, Timer]:
     compile, execute, fallback, sync."""
 
 def reset_metrics() -> None:
-    """Counters, timers, ledgers and logs; not the caches."""
+    """Counters, timers, logs; not the caches."""
 
-class LedgerEntry(TypedDict):
+class CallLogEntry(TypedDict):
     op: str  # "aten::sort"
     location: str  # "train.py:31", "" if unknown
     calls: int
@@ -282,7 +282,7 @@ class LedgerEntry(TypedDict):
     syncs: int  # executions that the calls had to wait for
     reason: str  # "not in the op table", "forced", ...
 
-def fallback_ledger() -> list[LedgerEntry]: ...
+def fallback_log() -> list[CallLogEntry]: ...
 
 class SyncEntry(TypedDict):
     op: str  # what asked for the value: "aten::_local_scalar_dense"
@@ -471,7 +471,7 @@ class CacheInfo(TypedDict):
     directory: str  # "" when the disk isn't used
     writable: bool
     problem: str  # why it isn't writable, "" otherwise
-    bytes: int  # as all counts here 0 until the first program opens the cache
+    bytes: int  # 0 until the first program opens the cache, like all counts here
     max_bytes: int
     memory_hits: int
     disk_hits: int

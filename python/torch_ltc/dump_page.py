@@ -41,7 +41,7 @@ td .code { overflow-wrap: break-word; } td.n { white-space: nowrap; }
 .bar { background: #54aeff; height: .7em; display: inline-block; }
 """
 
-COLOURS = ("#54aeff", "#4ac26b", "#d4a72c", "#ff8182", "#c297ff", "#7ee2e2", "#ffb77c")
+COLORS = ("#54aeff", "#4ac26b", "#d4a72c", "#ff8182", "#c297ff", "#7ee2e2", "#ffb77c")
 
 README = """Program {program}, step {step}
 
@@ -319,7 +319,7 @@ def _buffers(dump: Dump) -> str:
         )
         rectangle = (
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" '
-            f'fill="{COLOURS[number % len(COLOURS)]}" stroke="#fff">'
+            f'fill="{COLORS[number % len(COLORS)]}" stroke="#fff">'
             f"<title>{_escape(title)}</title></rect>"
         )
         shapes.append(_command_link(dump, buffer.first, rectangle))

@@ -100,7 +100,7 @@ class Explanation:
         if self.peak:
             title = (
                 f"At the peak of a step: {bytes_text(self.peak['peak_bytes'])} "
-                f"beside {bytes_text(self.peak['input_bytes'])} of inputs"
+                f"in addition to {bytes_text(self.peak['input_bytes'])} of inputs"
             )
             top = list(self.peak["lines"].items())[:8]
             rows = [[line, bytes_text(size)] for line, size in top]
@@ -164,7 +164,7 @@ class _Watch:
         backend = bindings()
         self._step = max((row["step"] for row in backend.step_log()), default=0)
         self._syncs = _calls(backend.sync_log())
-        self._fallbacks = _calls(backend.fallback_ledger())
+        self._fallbacks = _calls(backend.fallback_log())
         self._live = [_live_tensors()]
         self._keys = _named_data()
 
@@ -225,11 +225,11 @@ class _Watch:
     def _syncs_and_fallbacks(self) -> list[Finding]:
         backend = bindings()
         found = []
-        ledgers = [
-            ("fallback", backend.fallback_ledger(), self._fallbacks),
+        logs = [
+            ("fallback", backend.fallback_log(), self._fallbacks),
             ("sync", backend.sync_log(), self._syncs),
         ]
-        for kind, rows, earlier in ledgers:
+        for kind, rows, earlier in logs:
             for row in rows:
                 calls = row["calls"] - earlier[_key(row)]
                 if calls <= 0:

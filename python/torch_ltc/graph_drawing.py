@@ -14,7 +14,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 WIDTH, HEIGHT, GAP, ROW = 150, 36, 14, 74
-COLOURS = ("#ddf4ff", "#dafbe1", "#fff8c5", "#ffebe9", "#fbefff", "#fff1e5", "#eef1f4")
+COLORS = ("#ddf4ff", "#dafbe1", "#fff8c5", "#ffebe9", "#fbefff", "#fff1e5", "#eef1f4")
 
 _NODE = re.compile(r'^  (\w+) \[label="((?:[^"\\]|\\.)*)"(, shape=box)?\]$', re.M)
 _EDGE = re.compile(r"^  (\w+) -> (\w+)$", re.M)
@@ -113,7 +113,7 @@ def svg(dot: str) -> str:
         return (node.place - left) * (WIDTH + GAP) + GAP, node.row * ROW + GAP
 
     modules = sorted({node.module for node in nodes.values() if node.module})
-    colour = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(modules)}
+    color = {name: COLORS[i % len(COLORS)] for i, name in enumerate(modules)}
     shapes = []
     for node in nodes.values():
         x, y = corner(node)
@@ -127,7 +127,7 @@ def svg(dot: str) -> str:
             )
     for node in nodes.values():
         x, y = corner(node)
-        fill = colour.get(node.module, "#fff")
+        fill = color.get(node.module, "#fff")
         shapes.append(
             f"<g><title>{html.escape(node.text)}</title>"
             f'<rect x="{x:.0f}" y="{y:.0f}" width="{WIDTH}" height="{HEIGHT}" '

@@ -29,7 +29,7 @@ def fallbacks() -> list[dict[str, Any]]:
     """Ops that ran eagerly on the CPU, most expensive first: op, location (Python
     line), calls, seconds, bytes, reason."""
     return sorted(
-        bindings().fallback_ledger(), key=lambda row: row["seconds"], reverse=True
+        bindings().fallback_log(), key=lambda row: row["seconds"], reverse=True
     )
 
 

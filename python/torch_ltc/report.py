@@ -107,14 +107,14 @@ def metrics_tables(
             for f in fallbacks[:20]
         ]  # fmt: skip
         columns = ["op", "calls", "time", "moved", "line", "why"]
-        parts.append(table("Eager fallbacks, dearest first", columns, rows))
+        parts.append(table("Eager fallbacks, most expensive first", columns, rows))
     if syncs:
         rows = [
             [s["op"], s["calls"], seconds_text(s["seconds"]), s["ops"], s["location"]]
             for s in syncs[:20]
         ]
-        columns = ["asked by", "calls", "time", "ops cut", "line"]
-        parts.append(table("Implicit syncs, dearest first", columns, rows))
+        columns = ["requested by", "calls", "time", "ops cut", "line"]
+        parts.append(table("Implicit syncs, most expensive first", columns, rows))
     cache, memory = metrics["cache"], metrics["memory"]
     parts.append(
         f"Cache: {cache['directory'] or 'memory only'}, {bytes_text(cache['bytes'])}"

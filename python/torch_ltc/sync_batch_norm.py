@@ -47,7 +47,7 @@ def _statistics(x: Tensor, group: Any) -> tuple[Tensor, Tensor, Tensor]:
     return mean, variance, total
 
 
-class _Normalise(torch.autograd.Function):
+class _Normalize(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, input: Tensor, weight: Any, bias: Any, eps: float, group: Any
@@ -110,7 +110,7 @@ def forward(module: nn.SyncBatchNorm, input: Tensor) -> Tensor:
             "Expected more than 1 value per channel when training, got input size "
             f"{input.size()}"
         )
-    output, mean, variance, total = _Normalise.apply(
+    output, mean, variance, total = _Normalize.apply(
         input, module.weight, module.bias, module.eps, group
     )
     if module.track_running_stats:

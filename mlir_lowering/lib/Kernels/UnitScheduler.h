@@ -13,8 +13,8 @@ namespace mlir::torch_ltc {
 /// ungrouped op) is contiguous and follows everything that it reads. Depth
 /// first in program order, but
 ///
-///   * checks of indices come as early as can be: they end the run before
-///     anything of the caller's is overwritten;
+///   * checks of indices come as early as possible: they fail the run before
+///     any memory of the caller is overwritten;
 ///   * the new value of a parameter is computed after everything else that
 ///     reads the old one, where that is no cycle: it can then lie in the old
 ///     one's memory.

@@ -5,8 +5,8 @@
 //
 // * `torch_ltc.places` of a command: the location of each of its results;
 // * `torch_ltc.place` of a result of the program: a parameter that it is
-//   (forwarded) or is written over (donated), or memory of its own, to which
-//   its value is copied at the end if it lies elsewhere;
+//   (forwarded) or overwrites (donated), or separate memory, to which its value
+//   is copied at the end if it is elsewhere;
 // * `torch_ltc.arena_bytes` of the program.
 //
 // Views and bounds checks lie in their operand's place, constants in the

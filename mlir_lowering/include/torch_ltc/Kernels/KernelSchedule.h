@@ -7,13 +7,14 @@
 // * the factors become axes: ordered as in memory (outermost first) and merged
 //   where every access is linear over both;
 // * shared axes become the kernel's parallel iterations. If the innermost axis
-//   is shared, it is split in blocks, since it must also be the vector loop;
+//   is shared, it is split into blocks, because it must also be the vector
+//   loop;
 // * operands that are contiguous along another axis than the innermost are read
 //   tile by tile;
 // * the other axes are loops inside. Ops with the same inner axes run in one
 //   nest unless one needs a finished reduction of the other; then it runs in a
-//   later nest. Cheap values are computed again in each nest that needs them,
-//   others are kept in temporaries.
+//   later nest. Cheap values are recomputed in each nest that needs them,
+//   others are stored in temporaries.
 //
 // Softmax over the rows of 512x128: axes 512 (shared), 128; nests {max},
 // {exp, sum}, {divide}, each a loop over 128.

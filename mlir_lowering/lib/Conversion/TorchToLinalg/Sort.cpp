@@ -38,7 +38,7 @@ public:
   }
 
 private:
-  /// Merges each pair of neighbouring runs of `run` elements.
+  /// Merges each pair of neighboring runs of `run` elements.
   std::pair<Value, Value> mergeRuns(Value values, Value positions,
                                     int64_t run) {
     IndexBuilder b(builder, tensors.loc);

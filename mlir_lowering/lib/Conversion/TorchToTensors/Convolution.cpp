@@ -7,7 +7,7 @@
 // - gradient of the input: output's gradient, its elements `stride` apart, with
 //   the weight reversed and its channels exchanged;
 // - gradient of the weight: input with the output's gradient as the weight, the
-//   batch being what is summed over, stride and dilation exchanged.
+//   batch as the reduced dimension, stride and dilation exchanged.
 //
 // A transposed convolution is the second of these.
 //
