@@ -1,4 +1,4 @@
-//===- checked_program.cpp - Which op made the first NaN ------------------===//
+//===- checked_program.cpp - The first op with a NaN ----------------------===//
 
 #include "programs/program.h"
 
@@ -83,10 +83,10 @@ void CheckedProgram::run(c10::ArrayRef<void *> parameters,
                    found = describe(*graph, position, worst);
                    return false;
                  });
-  // torch's own kernels may round otherwise and stay finite.
+  // torch's own kernels may round differently and stay finite.
   throw RunError(found.empty()
                      ? "A result has a NaN or an Inf that PyTorch's CPU "
                        "kernels don't produce for the same inputs"
                      : found,
-                 /*parametersIntact=*/true); // as nothing was donated
+                 /*parametersIntact=*/true); // because nothing was donated
 }

@@ -1,4 +1,4 @@
-//===- shared_library.cpp - Libraries of ours, loaded when needed ---------===//
+//===- shared_library.cpp - Our own libraries, loaded on demand -----------===//
 
 #include "programs/shared_library.h"
 
@@ -11,7 +11,7 @@
 
 namespace {
 
-/// Where each library of the process is.
+/// Load address of each library of the process.
 std::set<uintptr_t> loadedLibraries() {
   std::set<uintptr_t> addresses;
   dl_iterate_phdr(

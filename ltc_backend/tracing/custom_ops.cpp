@@ -1,13 +1,13 @@
-//===- custom_ops.cpp - Ops that others define ----------------------------===//
+//===- custom_ops.cpp - Ops defined by others -----------------------------===//
 //
-// Functionalisation refuses ops outside of aten that write to their arguments
-// or return views of them, and runs the others below itself, where writes
-// through views reach nothing (torch 2.13). In its place, an op's kernel for
-// all devices works on the user's tensors as the user's program does and is
-// traced; one for the CPU alone works on copies, which become the new values.
+// Functionalization rejects ops outside aten that write to their arguments or
+// return views of them, and runs all others below itself, where writes through
+// views have no effect (torch 2.13). Instead, an op's kernel for all devices
+// runs on the user's tensors, like the user's program, and is traced; a kernel
+// only for the CPU runs on copies, which become the new values.
 //
-// torch.compile asks whether an op has a kernel at Functionalize, and must not
-// hear of these, which do nothing for other devices
+// torch.compile checks whether an op has a kernel at Functionalize, and must
+// not see these, which do nothing for other devices
 // (python/torch_ltc/custom_ops.py).
 //
 //===----------------------------------------------------------------------===//
@@ -47,7 +47,7 @@ bool anyTensor(c10::ArrayRef<IValue> values, Predicate predicate) {
   return any;
 }
 
-/// The first of these keys at which the op's author has given a kernel.
+/// The first of these keys at which the op's author has registered a kernel.
 std::optional<DispatchKey>
 firstKernel(const OperatorHandle &op,
             std::initializer_list<DispatchKey> inOrder) {
@@ -79,8 +79,8 @@ bool hasAliases(const c10::FunctionSchema &schema) {
   return false;
 }
 
-/// FSDP's ops are compositions of aten's for any device. torch (2.13) gives
-/// them a kernel for each of its own devices, and some write without saying so.
+/// FSDP's ops are compositions of aten's for any device. torch (2.13) registers
+/// a kernel for each of its own devices, and some write without declaring it.
 bool isComposition(const OperatorHandle &op) {
   return op.schema().name().starts_with("fsdp::") &&
          op.hasKernelForDispatchKey(DispatchKey::CPU);
@@ -124,12 +124,12 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// The ops that have a kernel of ours, and those that aren't looked at yet.
+/// The ops that have a kernel of ours, and those that haven't been checked yet.
 struct CustomOps {
   std::mutex mutex;
   std::list<OperatorName> defined;
   std::unordered_map<OperatorName, c10::RegistrationHandleRAII> kernels;
-  /// Kernels of ops that are gone.
+  /// Kernels of ops that no longer exist.
   std::list<c10::RegistrationHandleRAII> left;
 };
 
@@ -139,7 +139,7 @@ CustomOps &customOps() {
   return *ops;
 }
 
-/// Hundreds of ops of PyTorch's own without anything for this device.
+/// Hundreds of PyTorch's own ops without kernels for this device.
 bool isOfTorch(const std::string &name) {
   for (const char *space :
        {"torch_ltc::", "quantized::", "_quantized::", "mkldnn::", "onednn::",
@@ -150,7 +150,7 @@ bool isOfTorch(const std::string &name) {
   return false;
 }
 
-/// torch calls it under a lock that registration needs too.
+/// torch calls it under a lock that registration also needs.
 struct Listener final : c10::OpRegistrationListener {
   void onOperatorRegistered(const OperatorHandle &op) override {
     const std::string &name = op.operator_name().name;

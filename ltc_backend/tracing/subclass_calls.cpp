@@ -1,4 +1,4 @@
-//===- subclass_calls.cpp - Calls inside of __torch_dispatch__ ------------===//
+//===- subclass_calls.cpp - Calls inside __torch_dispatch__ ---------------===//
 
 #include "tracing/subclass_calls.h"
 
@@ -12,7 +12,7 @@ using c10::IValue;
 
 namespace {
 
-/// At Lazy, around a kernel that takes values.
+/// At Lazy, wrapping a kernel that takes values.
 class SubclassCall final : public c10::OperatorKernel {
 public:
   explicit SubclassCall(c10::SafeKernelFunction previous)
