@@ -1,7 +1,7 @@
-"""Builds the wheel: CMake makes the libraries, they are put into the package.
+"""Builds the wheel: CMake builds the libraries, which are copied into the package.
 
-Metadata lies in pyproject.toml. In development ('./dev build') the package is
-installed in editable form and sees the build folder's libraries by links.
+Metadata is in pyproject.toml. In development ('./dev build') the package is installed
+in editable form and uses links to the build folder's libraries.
 """
 
 import importlib.util
@@ -18,15 +18,15 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).resolve().parent
 BUILD = ROOT / "build"
 
-# Where a library in <prefix>/lib/python3.X/site-packages/torch_ltc/lib finds what
-# it needs: the only list of these (CMake's are those of the build tree).
+# Search paths of a library in <prefix>/lib/python3.X/site-packages/torch_ltc/lib: the
+# only list of these (CMake's are those of the build tree).
 LIBRARY_RPATH = ":".join(
     [
         "$ORIGIN",
         "$ORIGIN/../../torch/lib",
     ]
 )
-#: `wheel-libraries` are packaging/'s: compiler and runtime with LLVM inside.
+#: `wheel-libraries` are those of packaging/: compiler and runtime with LLVM inside.
 TARGETS = ["wheel-libraries", "torch_ltc_backend", "_C", "other-bindings"]
 MODULE_RPATH = "$ORIGIN/lib:$ORIGIN/../torch/lib"
 
@@ -37,12 +37,12 @@ def torch_folder():
 
 
 def other_bindings():
-    """The modules of further Pythons, which './dev release' asks CMake for."""
+    """The modules of additional Pythons, which './dev release' requests from CMake."""
     return sorted((BUILD / "wheel").glob("_C.cpython-*.so"))
 
 
 class TagOfAllBindings(bdist_wheel):
-    """One wheel serves each Python that there is a module for."""
+    """One wheel supports each Python for which there is a module."""
 
     def get_tag(self):
         python, abi, platform = super().get_tag()
@@ -54,7 +54,7 @@ class TagOfAllBindings(bdist_wheel):
 
 
 class BuildWithCMake(build_ext):
-    """Fills the package with libraries, except in editable mode."""
+    """Copies libraries into the package, except in editable mode."""
 
     def run(self):
         if self.editable_mode:
@@ -78,7 +78,7 @@ class BuildWithCMake(build_ext):
         modules = list(built.glob("_C*.so")) or list(built.glob("lib/_C*.so"))
         if not modules:
             raise RuntimeError(
-                "CMake built no torch_ltc/_C module: is TORCH_LTC_BUILD_BACKEND on?"
+                "CMake didn't build the module torch_ltc/_C: is TORCH_LTC_BUILD_BACKEND on?"
             )
         (package / "lib").mkdir(parents=True, exist_ok=True)
         modules += other_bindings()
@@ -101,9 +101,9 @@ class BuildWithCMake(build_ext):
 
 
 setup(
-    # No sources: the extension only makes the wheel a platform's.
+    # No sources: the extension only makes the wheel platform-specific.
     ext_modules=[Extension("torch_ltc._C", sources=[])],
     cmdclass={"build_ext": BuildWithCMake, "bdist_wheel": TagOfAllBindings},
-    # CMake owns build/ itself.
+    # CMake manages build/ itself.
     options={"build": {"build_base": "build/setuptools"}},
 )

@@ -1,10 +1,10 @@
-"""Training steps on device "lazy" against its peers, side by side.
+"""Compares training steps on device "lazy" with other frameworks.
 
     ./dev bench                  # or: python benchmarks/bench.py --help
     ./dev bench --set scripts    # whole scripts: benchmarks/scripts
     ./dev bench --set moving     # loops whose sizes and starts differ at each step
 
-docs/benchmarks.md explains how to read what it prints.
+docs/benchmarks.md explains how to read the output.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from verdict import judge, wrong_losses
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--set", choices=workloads.SETS, default="speed")
-    parser.add_argument("--model", nargs="*", help="names, or beginnings of them")
+    parser.add_argument("--model", nargs="*", help="names, or prefixes of them")
     parser.add_argument("--contender", nargs="*", choices=peers.NAMES)
     parser.add_argument(
         "--quick", action="store_true", help="eager and ours, few short rounds"
@@ -42,7 +42,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--minima",
         action="store_true",
-        help="compare the least of all rounds: for a machine that others use",
+        help="compare the minimum of all rounds: for a shared machine",
     )
     parser.add_argument("--jax-python", type=Path, default=peers.JAX_PYTHON)
     parser.add_argument("--folder", type=Path, default=Path("runs/bench"))
@@ -60,7 +60,7 @@ def chosen_workloads(options: argparse.Namespace) -> list[str]:
         return names
     found = [n for n in names if any(n.startswith(m) for m in options.model)]
     if not found:
-        raise SystemExit(f"No model begins so; there are: {', '.join(names)}")
+        raise SystemExit(f"No model has this prefix; there are: {', '.join(names)}")
     return found
 
 
@@ -126,7 +126,7 @@ def show(console: Console, workload: str, results: dict[str, Result], minima: bo
 
 
 def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Path:
-    """Figures of all rounds and the picture."""
+    """Numbers of all rounds and the picture."""
     options.folder.mkdir(parents=True, exist_ok=True)
     info = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -157,7 +157,7 @@ def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Pa
 
 
 def compare_scripts(arguments: list[str]) -> int:
-    """`--set scripts`: whole scripts have options and a table of their own."""
+    """`--set scripts`: whole scripts have separate options and a separate table."""
     program = Path(__file__).parent / "scripts" / "compare.py"
     return subprocess.run([sys.executable, str(program), *arguments]).returncode
 
@@ -194,7 +194,7 @@ def main(arguments: list[str]) -> int:
     noisy = [result for result in results if result.is_noisy]
     if noisy and not options.minima:
         console.print(
-            f"No verdict: in {len(noisy)} of {len(results)} rows others used more "
+            f"No verdict: in {len(noisy)} of {len(results)} rows other processes used more "
             f"than {QUIET:.0%} of the processors in most rounds. Run it on a quiet "
             "machine, or with --minima.",
             soft_wrap=True,

@@ -1,4 +1,4 @@
-"""The peers, and a process for each."""
+"""The contenders, and a process for each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-# JAX isn't a dependency: it has an environment of its own.
+# JAX isn't a dependency: it has a separate environment.
 JAX_PYTHON = HERE.parent / ".venv-jax" / "bin" / "python"
 
 
@@ -35,7 +35,7 @@ class Settings:
 
 _WITHOUT_OURS = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 _INDUCTOR = "TORCHINDUCTOR_CACHE_DIR"
-# As the other compilers: the first step waits. `--set scripts` has the default tier.
+# Like the other compilers: the first step waits. `--set scripts` uses the default tier.
 _COMPILED = {"TORCH_LTC_CACHE": "1", "TORCH_LTC_TIER": "compile"}
 
 ALL = [
@@ -53,7 +53,7 @@ QUICK = ["eager", "eager fused", "lazy", "lazy captured"]
 
 
 class Failed(Exception):
-    """A contender can't train this workload; the text says why."""
+    """A contender can't train this workload; the message has the reason."""
 
 
 def export(workload: str, path: str) -> None:
@@ -67,7 +67,7 @@ def export(workload: str, path: str) -> None:
 
 
 class Process:
-    """A contender that trains one workload in a process of its own."""
+    """A contender that trains one workload in its own process."""
 
     def __init__(
         self, contender: Contender, workload: str, settings: Settings, files: Path
@@ -136,7 +136,7 @@ class Process:
 
 
 class OthersLoad:
-    """The share of the processors that others use while a contender runs."""
+    """The share of the processors that other processes use while a contender runs."""
 
     def __init__(self) -> None:
         self.started = time.perf_counter()
@@ -144,8 +144,8 @@ class OthersLoad:
 
     @staticmethod
     def _busy_seconds() -> float:
-        """All processors, since the start; time stolen by other virtual
-        machines counts as busy."""
+        """All processors, since boot; time stolen by other virtual machines counts as
+        busy."""
         fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
         user, nice, system, _idle, _wait, irq, soft, steal = map(int, fields)
         ticks = user + nice + system + irq + soft + steal

@@ -1,4 +1,4 @@
-"""Process of the JAX contender: the whole step jitted, its arguments donated.
+"""Process of the JAX contender: the whole step jitted, with donated arguments.
 
 python jax_contender.py WORKLOAD THREADS WEIGHTS.npz
 """
@@ -13,7 +13,7 @@ import serving
 
 CHANNEL = serving.open_channel()
 NAME, THREADS, WEIGHTS = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-# XLA takes its number of threads from the processors it may run on.
+# XLA derives its number of threads from the processors it may run on.
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
 
 import jax

@@ -1,4 +1,4 @@
-"""The speed models in JAX, with PyTorch's weights by their names."""
+"""The speed models in JAX, with PyTorch's weights under their names."""
 
 from __future__ import annotations
 

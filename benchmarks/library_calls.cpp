@@ -1,13 +1,13 @@
 //===- library_calls.cpp - Executables of one library call ----------------===//
 //
-// Writes to stdout the serialised executable of one matrix product or
-// convolution for library_calls.py, which times it against PyTorch:
+// Writes to stdout the serialized executable of one matrix product or
+// convolution for library_calls.py, which compares its time with PyTorch's:
 //
 //   library-calls matmul DTYPE BATCH M N K TRANSPOSE_A TRANSPOSE_B
 //   library-calls KIND DTYPE N C H W O K STRIDE PADDING GROUPS BIAS
 //
 // KIND is forward, backward_input or backward_weight; DTYPE is float32,
-// bfloat16 or float64; numbers in PyTorch's meaning.
+// bfloat16 or float64; numbers have PyTorch's meaning.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,12 +1,12 @@
-"""Times the runtime's matrix products and convolutions against PyTorch's.
+"""Compares times of the runtime's matrix products and convolutions with PyTorch's.
 
     python benchmarks/library_calls.py BUILD_DIRECTORY [--threads N] [--filter TEXT]
 
-Both run in this process, on the same tensors, in turns; a row shows the least
-microseconds of each and their ratio, runtime / torch (below 1: the runtime is
-faster); the last lines are geometric means and the worst. With one thread it is
-the thread's CPU time, which other processes disturb little. Build the helper
-first: `ninja -C BUILD_DIRECTORY library-calls`.
+Both run in this process, alternating, on the same tensors; a row shows the minimum
+microseconds of each and their ratio, runtime / torch (below 1: the runtime is faster);
+the last lines are geometric means and maxima. With one thread the times are the
+thread's CPU time, which other processes affect little. Build the helper first: `ninja
+-C BUILD_DIRECTORY library-calls`.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def _pointers(tensors):
 
 
 class Runtime:
-    """The two functions of torch_ltc-c/runtime.h that are needed here."""
+    """The two functions of torch_ltc-c/runtime.h in use."""
 
     def __init__(self, build):
         self.helper = build / "bin" / "library-calls"
@@ -84,7 +84,8 @@ class Runtime:
         )
         run, pointer = self.library.ltcExecutableRun, ctypes.byref(arguments)
 
-        # The defaults keep the tensors, of which the runtime has only addresses.
+        # The default arguments keep the tensors alive, of which the runtime only has
+        # addresses.
         def function(inputs=inputs, outputs=outputs):
             status = run(executable, pointer)
             if status:
@@ -94,7 +95,7 @@ class Runtime:
 
 
 def least_microseconds(functions, seconds, clock):
-    """The least time of each function's single calls, made in turns."""
+    """The minimum time of each function's single calls, made alternately."""
     samples = [[] for _ in functions]
     for function in functions:
         function()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-_COLOURS = {
+_COLORS = {
     "eager": "#8a8a8a",
     "eager fused": "#bdbdbd",
     "TorchScript LTC": "#c49c6b",
@@ -29,7 +29,7 @@ def draw(ratios: dict[str, dict[str, float]], title: str, path: Path) -> None:
             length = min(ratio, _LIMIT) / _LIMIT * _WIDTH
             rows.append(
                 f'<rect x="{_LEFT}" y="{y}" width="{length:.1f}" '
-                f'height="{_BAR - 2}" fill="{_COLOURS[contender]}"/>'
+                f'height="{_BAR - 2}" fill="{_COLORS[contender]}"/>'
             )
             label = f"{ratio:.2f} {contender}"
             rows.append(_text(_LEFT + length + 4, y + 10, label, "start", 9))

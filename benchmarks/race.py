@@ -1,4 +1,4 @@
-"""One workload, all contenders: rounds in turn, each in its own process."""
+"""One workload, all contenders: alternating rounds, each in its own process."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import Any
 
 from contenders import Contender, Failed, OthersLoad, Process, Settings, export
 
-# The share of the processors that others may use in a clean round.
+# Maximum share of the processors that other processes may use in a clean round.
 QUIET = 0.08
-# Clean rounds that a median needs.
+# Minimum number of clean rounds for a median.
 ENOUGH = 3
 LOSS_STEPS = 4
-# Relative: rounding grows with the steps, a wrong gradient is far beyond.
+# Relative: rounding errors grow with the steps; a wrong gradient exceeds this by far.
 LOSS_TOLERANCE = 1e-3
 
 
-# What the largest model's first step takes.
+# Memory of the largest model's first step.
 FIRST_STEP_BYTES = 1 << 30
 
 
 def touch_memory() -> None:
-    """A virtual machine's host hands out memory at the first touch, and may take
-    it back when it is free; that lasts ten times as long as to clear it, and isn't
-    the contender's doing."""
+    """A virtual machine's host provides memory at its first touch, and may take it back
+    when it is free. That takes ten times as long as clearing it, and isn't caused by
+    the contender."""
     pages = os.sysconf("SC_AVPHYS_PAGES") // 2 * mmap.PAGESIZE
     if pages < FIRST_STEP_BYTES:
         return
@@ -40,7 +40,7 @@ def touch_memory() -> None:
 
 @dataclass
 class Result:
-    """Seconds are per step; ops and host time of tracing contenders only."""
+    """Seconds are per step; ops and host time only for tracing contenders."""
 
     contender: str
     failure: str = ""
@@ -67,7 +67,7 @@ class Result:
         return len(self.clean()) < min(ENOUGH, len(self.rounds))
 
     def seconds(self, minima: bool) -> float:
-        """The median of the clean rounds, or the least of all."""
+        """The median of the clean rounds, or the minimum of all."""
         return min(self.rounds) if minima else statistics.median(self.clean())
 
     @property
@@ -94,7 +94,7 @@ class Race:
         self.processes: dict[str, Process] = {}
 
     def _attempt(self, name: str, action: Callable[[], Any]) -> Any:
-        """A contender that fails leaves the race with its reason."""
+        """A contender that fails is removed from the race with its reason."""
         try:
             return action()
         except Failed as failure:
@@ -107,7 +107,7 @@ class Race:
         result = self.results[contender.name]
         if contender.name == "jax":
             if not self.settings.jax_python.exists():
-                raise Failed("not installed; docs/benchmarks.md says how")
+                raise Failed("not installed; see docs/benchmarks.md")
             export(self.workload, str(files / "weights.npz"))
         process = Process(contender, self.workload, self.settings, files)
         self.processes[contender.name] = process
@@ -171,7 +171,7 @@ class Race:
         for number in range(rounds):
             self.progress(f"round {number + 1} of {rounds}")
             names = list(self.processes)
-            # The order changes, so that nobody always runs after the same one.
+            # The order changes, so that no contender always runs after the same one.
             for name in names if number % 2 == 0 else reversed(names):
                 self._attempt(
                     name,

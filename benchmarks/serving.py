@@ -1,10 +1,10 @@
-"""A contender's side of the conversation with the bench: one line of JSON each
-way. Nothing here imports PyTorch: the JAX contender serves as well.
+"""A contender's side of the protocol with the bench: one line of JSON in each
+direction. Nothing here imports PyTorch, because the JAX contender uses it as well.
 
     {"do": "first"}                  one step, from a process that has run none
     {"do": "losses", "steps": n}     n steps
     {"do": "round", "seconds": s}    steps for about s seconds
-    {"do": "memory"}                 starts the count of peak memory anew
+    {"do": "memory"}                 resets the peak memory
     {"do": "end"}                    counters, peak memory
 """
 
@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 
 def _memory(key: str) -> int:
-    """Bytes: VmRSS or VmHWM of this process."""
+    """VmRSS or VmHWM of this process in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(key + ":"):
             return int(line.split()[1]) * 1024
@@ -28,7 +28,7 @@ def _memory(key: str) -> int:
 
 
 class Server:
-    """`step(number)` makes a step and returns something with `item()`."""
+    """`step(number)` runs a step and returns an object with `item()`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Server:
     def losses(self, steps: int) -> dict[str, Any]:
         kept = [self._step() for _ in range(steps)]
         losses = [float(loss.item()) for loss in kept]
-        self.round(0.0)  # without a read in between: the shape of a loop
+        self.round(0.0)  # without a read in between: like a loop
         return {"losses": losses}
 
     def round(self, seconds: float) -> dict[str, Any]:
@@ -67,7 +67,8 @@ class Server:
         counts = self.counts()
         started = time.perf_counter()
         for _ in range(steps):
-            self._step()  # its loss isn't kept: the faster, the more there are
+            # its loss isn't kept: the faster the steps, the more losses there are
+            self._step()
         self.finish()
         taken = time.perf_counter() - started
         self.seconds_per_step = taken / steps
@@ -97,7 +98,7 @@ class Server:
 
 
 def open_channel() -> TextIO:
-    """Standard output for answers only; what libraries print goes to stderr."""
+    """Standard output is for answers only; output of libraries goes to stderr."""
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     return channel

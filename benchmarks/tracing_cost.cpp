@@ -1,7 +1,7 @@
 //===- tracing_cost.cpp - Loops of one op, called from Python -------------===//
 //
-// The loops that tracing_cost.py times without Python in them. They know
-// nothing of this backend: the same loops run on any device.
+// The loops that tracing_cost.py times without Python in them. They don't
+// depend on this backend: the same loops run on any device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ struct Operands {
 
 using Loop = std::function<void(Operands &)>;
 
-/// One op a call; `state` is what in-place ops write to.
+/// One op for each call; in-place ops write to `state`.
 const std::map<std::string, Loop> &loops() {
   static const std::map<std::string, Loop> table = {
       {"add", [](Operands &o) { at::add(o.a, o.b); }},
@@ -42,8 +42,8 @@ const std::map<std::string, Loop> &loops() {
 
 } // namespace
 
-/// Nanoseconds for one op on `device`, tensors of 8x8; -1 if `kind` is unknown.
-/// What the ops left behind is dropped within the time.
+/// Nanoseconds for one op on `device`, with tensors of 8x8; -1 if `kind` is
+/// unknown. The time includes dropping the results.
 extern "C" double tracingCost(const char *kind, const char *device,
                               int64_t count) {
   auto found = loops().find(kind);

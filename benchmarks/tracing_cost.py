@@ -1,10 +1,10 @@
-"""Nanoseconds that tracing an op costs, by kind, from C++ and from Python, and
-what the end of a step costs when the program is known.
+"""Prints nanoseconds for tracing an op, by kind, from C++ and from Python, and the cost
+of ending a step with a known program.
 
     ninja -C build tracing-cost
     python benchmarks/tracing_cost.py [build] [--device cpu] [--filter TEXT]
 
-Figures are the least of several runs: the machine's other work only adds.
+Numbers are the minimum of several runs, because other load only adds time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS = [
     "add", "add, chained", "mul by a number", "relu", "mm", "addmm",
     "sum to a number", "view", "transpose", "add_", "mul_ by a number", "addcdiv_",
 ]  # fmt: skip
-# Below the number of ops at which a graph is cut.
+# Fewer ops than the limit at which a graph is cut.
 OPS = 2000
 RUNS = 15
 
@@ -35,9 +35,9 @@ def from_cpp(library: ctypes.CDLL, kind: str, device: str) -> float:
     times = []
     for _ in range(RUNS):
         times.append(library.tracingCost(*arguments))
-        torch_ltc.mark_step()  # the count of pending ops starts anew
+        torch_ltc.mark_step()  # resets the count of pending ops
     if times[0] < 0:
-        raise SystemExit(f"tracing_cost.cpp doesn't know {kind!r}: build it anew")
+        raise SystemExit(f"tracing_cost.cpp doesn't know {kind!r}: rebuild it")
     return min(times)
 
 
@@ -78,8 +78,8 @@ def from_python(kind: str, device: str) -> float:
 
 
 def end_of_step(ops: int) -> tuple[float, float]:
-    """Microseconds of `mark_step` for a known program of so many ops with 50
-    results: of the calling thread, and until the program is handed over."""
+    """Microseconds of `mark_step` for a known program of this many ops with 50 results:
+    of the calling thread, and until the program is scheduled."""
     parts = [torch.ones(8, device="lazy") for _ in range(50)]
     calls, times = [], []
     for _ in range(RUNS):
@@ -95,8 +95,8 @@ def end_of_step(ops: int) -> tuple[float, float]:
 
 
 def step_with_source_info(rounds: int = 40) -> tuple[float, float]:
-    """Milliseconds that a transformer's training step takes to be traced, without
-    and with option source_info; alternating, so that both see the same machine."""
+    """Milliseconds for tracing a transformer's training step, without and with option
+    source_info; alternating, so that both are measured under the same load."""
     layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
     model = nn.Sequential(*(copy.deepcopy(layer) for _ in range(4))).to("lazy")
     optimizer = torch.optim.AdamW(model.parameters())
@@ -139,7 +139,7 @@ def main() -> None:
             call, schedule = end_of_step(ops)
             print(
                 f"mark_step, {ops} known ops: {call:.0f} us, of which "
-                f"{schedule:.0f} us until the program is handed over"
+                f"{schedule:.0f} us until the program is scheduled"
             )
         plain, informed = step_with_source_info()
         print(

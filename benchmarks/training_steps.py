@@ -1,8 +1,7 @@
-"""How each PyTorch contender makes a step of a workload.
+"""Each PyTorch contender's implementation of a step.
 
-A step is everything the user's loop does: gradients to none, forward, loss,
-backward, AdamW. `step(batch)` returns the loss; `finish()` returns when all
-results are there.
+A step is everything in the user's loop: gradients to None, forward, loss, backward,
+AdamW. `step(batch)` returns the loss; `finish()` returns when all results are computed.
 """
 
 from __future__ import annotations

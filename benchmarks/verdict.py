@@ -1,4 +1,4 @@
-"""Figures of a run against the goals: ratios of medians, geometric means."""
+"""Compares the results of a run with the goals: ratios of medians, geometric means."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GOALS = [
 def ratios(
     table: Table, ours: str, peers: list[str], seconds: Callable[[Result], float]
 ) -> dict[str, float]:
-    """Ours divided by the best of the peers, where both ran."""
+    """Our time divided by the fastest other contender's, where both ran."""
     found = {}
     for workload, results in table.items():
         mine = results.get(ours)
@@ -53,7 +53,7 @@ def geometric_mean(values: list[float]) -> float:
 
 
 def judge(table: Table, seconds: Callable[[Result], float]) -> list[str]:
-    """A sentence for each goal that this run can judge."""
+    """A sentence for each goal that this run can evaluate."""
     lines = []
     for goal in GOALS:
         found = ratios(table, goal.ours, goal.peers, seconds)

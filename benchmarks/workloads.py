@@ -1,7 +1,7 @@
-"""What is trained: nine models for speed, and the models that the tests share.
+"""The workloads: nine models for speed, and the models that the tests share.
 
-Every workload is trained with AdamW; none draws random numbers in the nine, so
-that losses of peers with other generators can be compared.
+Every workload is trained with AdamW; none of the nine draws random numbers, so that
+losses of contenders with other generators can be compared.
 """
 
 from __future__ import annotations
@@ -173,9 +173,9 @@ def _noise(*sizes: int) -> Callable[[int], Batch]:
     )
 
 
-def _colours(number: int) -> Batch:
-    # Noise: equal channels and blank borders have gradients of nothing but
-    # rounding, which AdamW turns into full steps.
+def _colors(number: int) -> Batch:
+    # Noise: equal channels and blank borders have gradients that consist only of
+    # rounding errors, which AdamW turns into full steps.
     images, classes = digit_batch(number, 16, 32)
     generator = torch.Generator().manual_seed(number)
     return images + torch.randn(16, 3, 32, 32, generator=generator), classes
@@ -207,7 +207,7 @@ SPEED = [
         _classify,
     ),
     Workload("LeNet", LeNet, lambda number: digit_batch(number, 64, 28), _classify),
-    Workload("ResNet-18", ResNet18, _colours, _classify),
+    Workload("ResNet-18", ResNet18, _colors, _classify),
     Workload(
         "BERT-like",
         lambda: Encoder(fused=True, **_TRANSFORMER),

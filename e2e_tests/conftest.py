@@ -1,5 +1,5 @@
-"""Set up before torch is imported: a cache of this session's own, so that the
-tests neither use nor fill the user's."""
+"""Set up before torch is imported: a separate cache for this session, so that the tests
+neither use nor fill the user's."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import tempfile
 import traceback
 
 if "TORCH_LTC_TEST_SESSION" not in os.environ:
-    # Workers of pytest-xdist are children of the process that gets here.
+    # Workers of pytest-xdist are children of the process that executes this.
     _folder = tempfile.mkdtemp(prefix="torch_ltc-tests-")
     atexit.register(shutil.rmtree, _folder, ignore_errors=True)
     os.environ["TORCH_LTC_TEST_SESSION"] = _folder
     os.environ["TORCH_LTC_CACHE_DIR"] = os.path.join(_folder, "cache")
-    # Tests are about what is compiled; those of the tiers choose one themselves.
+    # Tests check compiled programs; those of the tiers select one themselves.
     os.environ.setdefault("TORCH_LTC_TIER", "compile")
     if "PYTEST_XDIST_WORKER_COUNT" not in os.environ:
-        # OpenMP threads that spin for processors which other workers need
-        # make everything slower by an order of magnitude.
+        # OpenMP threads that spin for processors which other workers need slow
+        # everything down by an order of magnitude.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import pytest
@@ -51,8 +51,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
-    """pytest keeps a failed test's frames, and they its tensors: what is pending
-    on them would be part of every later test's step."""
+    """pytest keeps a failed test's frames alive, and these its tensors: ops pending on
+    them would be part of every later test's step."""
     report = yield
     error = call.excinfo.value if call.excinfo else None
     while error is not None:
@@ -62,8 +62,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
 
 
 def _settle() -> None:
-    """Runs what is pending, waits, and forgets what can't run: that was the
-    failure of the test that made it."""
+    """Runs pending ops, waits, and drops those that can't run, which were the failure
+    of the test that created them."""
     for action in (torch_ltc.mark_step, torch_ltc.wait_device_ops):
         with contextlib.suppress(RuntimeError, IndexError):
             action()
@@ -71,13 +71,13 @@ def _settle() -> None:
 
 @pytest.fixture(autouse=True)
 def clean_backend(request: pytest.FixtureRequest):
-    """Each test starts and ends with nothing pending or scheduled, and fails
-    if a program of it was refused by the compiler: the interpreter that runs
-    it then would hide that."""
+    """Each test starts and ends with nothing pending or scheduled, and fails if one of
+    its programs couldn't be compiled: the interpreter that then runs it would hide the
+    failure."""
     torch.manual_seed(0)
     gc.collect()
-    # What outlived the last test are mostly modules: searching them again for
-    # each test would take most of a fast one's time.
+    # Objects that outlived the last test are mostly modules: searching them again for
+    # each test would take most of a fast test's time.
     gc.freeze()
     _settle()
     refused = torch_ltc.metrics()["compile_failures"]

@@ -9,7 +9,7 @@ import torch_ltc
 
 
 class Counts(dict):
-    """Differences by counter name, there when the block has ended."""
+    """Differences by counter name, available when the block has ended."""
 
     def __getattr__(self, name: str) -> int:
         return self[name]
@@ -29,7 +29,7 @@ def _counters() -> dict[str, int]:
 
 
 def fallback_names() -> list[str]:
-    """Ops in the ledger with the Python lines that called them."""
+    """Ops in the fallback log with the Python lines that called them."""
     return [f"{row['op']} ({row['location']})" for row in torch_ltc.fallbacks()]
 
 

@@ -8,7 +8,7 @@ import subprocess
 import torch
 from peers import JAX
 
-# Bytes with a dtype's name, since numpy has no bfloat16 of its own.
+# Bytes with a dtype's name, because numpy has no bfloat16 of its own.
 SCRIPT = """
 import pickle, sys
 import jax, numpy

@@ -1,5 +1,5 @@
-"""Pythons of other projects, which live in environments of their own: what
-`./dev peers` makes, or what a variable names."""
+"""Pythons of other projects, in separate environments: those that `./dev peers`
+creates, or that a variable names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Peer:
     variable: str
 
     def find(self) -> str | None:
-        """The variable's Python, else that of the environment that ./dev makes."""
+        """The variable's Python, otherwise that of the environment that ./dev creates."""
         named = os.environ.get(self.variable, "")
         path = Path(named or ROOT / f".venv-{self.name}" / "bin" / "python")
         return str(path) if path.exists() else None
@@ -35,12 +35,12 @@ class Peer:
         return found
 
     def python_path(self) -> str:
-        """PYTHONPATH of a process of ours that can import the peer's packages."""
+        """PYTHONPATH for a process of ours that can import the peer's packages."""
         where = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
         answer = subprocess.run(
             [self.python(), "-c", where], capture_output=True, text=True, check=True
         )
-        # After our own: the peer's numpy and the like must not replace ours.
+        # After our own: the peer's numpy and other packages must not replace ours.
         paths = [os.environ.get("PYTHONPATH", ""), answer.stdout.strip()]
         return os.pathsep.join(path for path in paths if path)
 

@@ -1,4 +1,4 @@
-"""Python programs in processes of their own."""
+"""Runs Python programs in subprocesses."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def run_python(
     file: Path | None = None,
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program's text. A value of None-like "" is set, not removed. `file`:
-    where the text is written first, for programs whose processes import it."""
+    """Runs a program's text. An empty value of a variable is set, not removed. `file`:
+    where the text is written first, for programs whose subprocesses import it."""
     text = textwrap.dedent(program)
     if file:
         file.write_text(text)

@@ -1,8 +1,8 @@
 """Runs the code blocks of README.md and docs/.
 
-`python` blocks of one page run in order in one process; a block whose info
-string has `no-run` is only compiled. `bash` blocks are checked for syntax, and
-`./dev` commands in them must exist. Links to files must lead somewhere.
+`python` blocks of one page run in order in one process; a block whose info string has
+`no-run` is only compiled. `bash` blocks are checked for syntax, and `./dev` commands in
+them must exist. Links to files must be valid.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def test_python_blocks(page: Path, tmp_path: Path) -> None:
         compile(text, str(page), "exec")
         if "no-run" not in info.split():
             program.append(text)
-    # Readers have the default tier, other tests the compiled one.
+    # Readers have the default tier; other tests use the compiled one.
     run_python("\n".join(program), TORCH_LTC_TIER="auto")
 
 

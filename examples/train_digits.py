@@ -2,9 +2,9 @@
 
     ./dev train            # or: python examples/train_digits.py --help
 
-The loop is an ordinary one: only the device's name is special. It ends with a
-report of what the lazy device did, and with a checkpoint that is read back to
-the CPU and verified there.
+The loop is an ordinary one: only the device's name is special. It ends with a report
+about the lazy device, and with a checkpoint that is loaded on the CPU and verified
+there.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def split() -> tuple[Batch, Batch]:
 
 
 def batches(data: Batch, size: int) -> Iterator[Batch]:
-    """One epoch in random order; the incomplete last batch is left out."""
+    """One epoch in random order, without the incomplete last batch."""
     order = torch.randperm(len(data[0]))
     for start in range(0, len(order) - size + 1, size):
         picked = order[start : start + size]
@@ -89,7 +89,7 @@ class Training:
         )
 
     def step(self, batch: Batch) -> torch.Tensor:
-        """One update; the loss, not yet computed on device "lazy"."""
+        """One update; returns the loss, which is still pending on device"lazy"."""
         images, classes = (tensor.to(self.device) for tensor in batch)
         self.optimizer.zero_grad()
         loss = F.cross_entropy(self.model(images), classes)
@@ -144,7 +144,7 @@ def train(options: Options, console: Console, train_data: Batch, test: Batch):
 
 
 def median_step_times(options: Options, data: Batch) -> dict[str, float]:
-    """Seconds a step on "lazy" and on "cpu", in interleaved rounds."""
+    """Seconds per step on"lazy" and on "cpu", in interleaved rounds."""
     torch.manual_seed(options.seed)
     steps = TIMING_ROUNDS * TIMING_STEPS
     twins = {name: Training(name, DigitsNet(), steps) for name in ("lazy", "cpu")}
@@ -163,7 +163,7 @@ def median_step_times(options: Options, data: Batch) -> dict[str, float]:
 
 
 def save_and_verify(options: Options, training: Training, test: Batch) -> Path:
-    """Saves a checkpoint, reads it back to the CPU and compares its answers."""
+    """Saves a checkpoint, loads it on the CPU and compares its predictions."""
     path = options.out / "checkpoint.pt"
     state = {
         "model": training.model.state_dict(),

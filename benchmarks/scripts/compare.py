@@ -1,10 +1,10 @@
-"""Scripts on device "lazy" beside eager CPU, each run in a process of its own.
+"""Compares scripts on device "lazy" with eager CPU, each run in its own process.
 
     ./dev bench --set scripts    # or: python benchmarks/scripts/compare.py --help
     ./dev bench --set moving     # loops whose sizes and starts differ at each step
 
-A script runs in eager, on device "lazy" with an empty disk cache, and with the cache
-that this left, in turn. All times are ratios to eager's of the same round.
+A script runs alternately in eager, on device "lazy" with an empty disk cache, and with
+the cache that this run filled. All times are ratios to eager's of the same round.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from rich.table import Table
 
 RUN = Path(__file__).with_name("run.py")
 
-#: A whole run and a steady step may take as long as eager's, memory a tenth more. Of
-#: moving numbers the first pass may take 1.3 of eager's processor time, the second 0.85.
+#: A whole run and a steady step may take as long as eager's, and a tenth more memory.
+#: The first pass of a loop with moving numbers may take 1.3 of eager's processor time,
+#: the second pass 0.85.
 GOALS = {
     "scripts": {"whole": 1.0, "warm": 1.0, "step": 1.0, "peak": 1.1},
     "moving": {"first": 1.3, "second": 0.85},
@@ -35,7 +36,7 @@ GOALS = {
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--set", choices=SETS, default="scripts")
-    parser.add_argument("--model", nargs="*", help="names, or beginnings of them")
+    parser.add_argument("--model", nargs="*", help="names, or prefixes of them")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("runs/scripts"))

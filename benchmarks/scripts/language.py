@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 
 def _corpus(length: int, words: int) -> Tensor:
-    """Word numbers with some structure to learn."""
+    """Word indices with some structure to learn."""
     generator = torch.Generator().manual_seed(1)
     noise = torch.randint(words, (length,), generator=generator)
     return torch.where(noise % 3 == 0, noise, torch.arange(length) * 7 % words)

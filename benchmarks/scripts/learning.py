@@ -1,4 +1,4 @@
-"""Ways to learn: two networks, pairs, teachers, inner loops, ensembles, averages."""
+"""Ways of learning: two networks, pairs, teachers, inner loops, ensembles, averages."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def ensemble(device: str) -> Iterator[float]:
 
 
 def averaged_weights(device: str) -> Iterator[float]:
-    """SWA with batch norm, whose statistics are computed again at the end."""
+    """SWA with batch norm, whose statistics are recomputed at the end."""
     model = nn.Sequential(
         nn.Linear(32, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 8)
     ).to(device)
@@ -185,7 +185,8 @@ def averaged_weights(device: str) -> Iterator[float]:
 
 
 def tabular(device: str) -> Iterator[float]:
-    """Categories and numbers, a validation set, early stopping, the best state kept."""
+    """Categories and numbers, a validation set, early stopping, the best state
+    restored."""
     tables = nn.ModuleList(nn.Embedding(12, 6) for _ in range(5)).to(device)
     body = _network(5 * 6 + 8, 64, 32, 1).to(device)
     parameters = [*tables.parameters(), *body.parameters()]

@@ -1,4 +1,4 @@
-"""Runs one script in this process and prints what it cost as a JSON object.
+"""Runs one script in this process and prints its costs as a JSON object.
 
 python benchmarks/scripts/run.py NAME DEVICE THREADS
 """

@@ -79,7 +79,7 @@ class _GraphLayer(nn.Module):
 
 
 def molecules(device: str) -> Iterator[float]:
-    """Batches of random graphs: other numbers of nodes and edges in each."""
+    """Batches of random graphs with different numbers of nodes and edges."""
     generator = torch.Generator().manual_seed(6)
 
     def pick(low: int, high: int) -> int:
@@ -150,7 +150,7 @@ def matrix_factorization(device: str) -> Iterator[float]:
 
 
 def hamiltonian_monte_carlo(device: str) -> Iterator[float]:
-    """Samples of a logistic regression: leapfrog steps, accepted by a read value."""
+    """Samples of a logistic regression: leapfrog steps, accepted by reading a value."""
     x = torch.randn(128, 6)
     y = (x.sum(1) > 0).float().to(device)
     x = x.to(device)

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 
 def _text(length: int, symbols: int) -> Tensor:
-    """Symbols that follow from the two before them, mostly."""
+    """Symbols that usually follow from the two before them."""
     generator = torch.Generator().manual_seed(7)
     text = torch.randint(symbols, (length,), generator=generator)
     for i in range(2, length):
@@ -94,7 +94,7 @@ def translation(device: str) -> Iterator[float]:
 
 
 def masked_language_model(device: str) -> Iterator[float]:
-    """BERT's task: hidden symbols, found by `torch.where`; gradients accumulated."""
+    """BERT's task: masked symbols, found by `torch.where`; gradients accumulated."""
     layer = nn.TransformerEncoderLayer(64, 4, 128, 0.1, "gelu", batch_first=True)
     body = nn.TransformerEncoder(layer, 3, enable_nested_tensor=False).to(device)
     embedding, head = nn.Embedding(50, 64).to(device), nn.Linear(64, 50).to(device)
@@ -150,7 +150,7 @@ def low_rank_adaptation(device: str) -> Iterator[float]:
 
 
 def tagging(device: str) -> Iterator[float]:
-    """A two-way LSTM over padded sentences; accuracy is printed after each step."""
+    """A bidirectional LSTM over padded sentences; accuracy is printed after each step."""
     embedding = nn.Embedding(80, 32, padding_idx=0).to(device)
     lstm = nn.LSTM(32, 32, bidirectional=True, batch_first=True).to(device)
     head = nn.Linear(64, 5).to(device)

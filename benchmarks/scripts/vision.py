@@ -36,7 +36,7 @@ class _Digits(nn.Module):
 
 
 def digits_classifier(device: str) -> Iterator[float]:
-    """The first script of everybody: two epochs, a smaller last batch, a test."""
+    """A typical first script: two epochs, a smaller last batch, a test."""
     train, test = _images(1000, 28), _images(256, 28)
     model = _Digits().to(device)
     optimizer = torch.optim.Adadelta(model.parameters(), lr=1.0)

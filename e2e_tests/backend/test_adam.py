@@ -1,4 +1,5 @@
-"""Adam's default step: one node a parameter; anything special goes torch's way."""
+"""Adam's default step is one node for each parameter; special cases use torch's
+implementation."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def train(device: str, kind=torch.optim.AdamW, dtype=torch.float32, steps=4, **o
 
 
 def nodes(kind=torch.optim.AdamW, **options) -> int:
-    """How many nodes a step has for one parameter."""
+    """Number of nodes of a step for one parameter."""
     parameter = nn.Parameter(torch.ones(3, device="lazy"))
     optimizer = kind([parameter], **options)
     with torch_ltc.config(auto_step=False):
@@ -87,8 +88,8 @@ def test_other_rates_are_no_new_programs() -> None:
 
 
 def test_parameters_and_state_keep_their_memory() -> None:
-    """State and parameters are donated: a steady step makes no new buffers of
-    their size."""
+    """State and parameters are donated: a steady step creates no new buffers of their
+    size."""
     parameter = nn.Parameter(torch.ones(1000, 100, device="lazy"))
     optimizer = torch.optim.AdamW([parameter])
     gradient = torch.ones(1000, 100, device="lazy")
@@ -132,7 +133,7 @@ def test_a_parameter_in_two_places_is_stepped_twice() -> None:
 
 
 class CountsCalls(torch.optim.AdamW):
-    """A subclass' own step, and what it calls, is left as it is."""
+    """A subclass's own step, and what it calls, is unchanged."""
 
     calls = 0
 

@@ -1,4 +1,5 @@
-"""Steps run behind the tracing thread; errors come where values are read."""
+"""Steps run asynchronously to the tracing thread; errors are raised where values are
+read."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ def test_results_are_right_while_steps_are_in_flight() -> None:
 
 
 def test_a_failing_step_is_reported_by_the_read() -> None:
-    # The interpreter lets a step fail at run time: an index out of range.
+    # The interpreter makes a step fail at run time: an index out of range.
     with torch_ltc.config(tier="interpret"):
         table = torch.randn(4, 2).to("lazy")
         index = torch.tensor([9]).to("lazy")
@@ -29,14 +30,14 @@ def test_a_failing_step_is_reported_by_the_read() -> None:
             later.cpu()
         text = str(caught.value)
         assert "aten::index_select" in text and "test_async.py" in text
-        # An error is told once, and the next step is not affected.
+        # An error is raised once, and the next step is not affected.
         torch_ltc.wait_device_ops()
         assert (table + 1).sum().isfinite().item()
         torch_ltc.wait_device_ops()
 
 
 def test_a_new_tensor_of_a_failed_step_has_no_value() -> None:
-    """Not that of the tensor that it was made of, which looks like its update."""
+    """Not the version of the tensor it was computed from, which looks like its update."""
     table = torch.zeros(4, 2, device="lazy")
     rows = torch.ones(1, 2, device="lazy")
     torch_ltc.mark_step()
@@ -51,20 +52,20 @@ def test_a_new_tensor_of_a_failed_step_has_no_value() -> None:
 
 
 def test_a_read_of_an_old_value_tells_the_error() -> None:
-    """What was to be written in place keeps its value, but nobody may take it
-    for the new one."""
+    """A tensor that would have been written in place keeps its value, but it must not
+    be taken for the new one."""
     table = torch.ones(4, 2, device="lazy")
     torch_ltc.mark_step()
     table.add_(torch.ones(4, 2).to("lazy")[torch.tensor([9]).to("lazy")])
     torch_ltc.mark_step()
-    with pytest.raises(IndexError, match=r"out of range.* It was noticed when"):
+    with pytest.raises(IndexError, match=r"out of range.* It was detected when"):
         table.cpu()
     assert torch.equal(table.cpu(), torch.ones(4, 2))
     torch_ltc.wait_device_ops()
 
 
 def failing_update(table: torch.Tensor) -> None:
-    """An update in place that can't be computed."""
+    """An in-place update that can't be computed."""
     table.add_(torch.ones(4, 2).to("lazy")[torch.tensor([9]).to("lazy")])
     torch_ltc.mark_step()
 
@@ -78,7 +79,7 @@ def test_unrelated_values_do_not_raise_the_error_of_a_step() -> None:
     assert other.tolist() == [2.0] * 4
     assert (torch.ones(3, device="lazy") * 5).sum().item() == 15
     torch_ltc.mark_step(wait=True)
-    with pytest.raises(IndexError, match=r"out of range.* It was noticed when"):
+    with pytest.raises(IndexError, match=r"out of range.* It was detected when"):
         table.cpu()
     assert torch.equal(table.cpu(), torch.ones(4, 2))
 
@@ -91,7 +92,7 @@ def test_what_follows_from_an_old_value_raises_the_error_once() -> None:
         table.mul_(2)
         total = table.sum()
         torch_ltc.mark_step()
-    with pytest.raises(IndexError, match=r"out of range.* It was noticed when"):
+    with pytest.raises(IndexError, match=r"out of range.* It was detected when"):
         total.item()
     assert total.item() == 8 * 8
     assert torch.equal(table.cpu(), torch.full((4, 2), 8.0))
@@ -108,7 +109,7 @@ def test_steps_that_failed_before_an_error_was_raised_are_known() -> None:
         picked.cpu()
     assert torch.equal(table.cpu(), torch.ones(4, 2))
     torch_ltc.wait_device_ops()
-    # A later one is news.
+    # A later one is reported.
     failing_update(table)
     with pytest.raises(IndexError, match="out of range"):
         torch_ltc.wait_device_ops()

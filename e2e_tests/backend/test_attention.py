@@ -1,5 +1,5 @@
-"""Long scaled_dot_product_attention: one op whose scores are never stored, and
-one in the gradient."""
+"""Long scaled_dot_product_attention: one op whose scores are never stored, and one in
+its gradient."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from counting import counting
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-# A query that sees no key, one key that nobody sees, numbers and bools.
+# A query that sees no key, a key that no query sees, numeric and bool masks.
 MASKS = {
     "none": lambda: None,
     "keys": lambda: torch.arange(140)[None, None, None] % 7 != 3,
@@ -29,7 +29,7 @@ def operands(device: str, gradients: bool) -> list[torch.Tensor]:
 
 
 def trained(device: str, twice: bool = False, **options) -> list[torch.Tensor]:
-    """Output and gradients, and gradients of the gradients."""
+    """Output and gradients, and second-order gradients."""
     inputs = operands(device, gradients=True)
     output = F.scaled_dot_product_attention(*inputs, **options)
     gradients = torch.autograd.grad(output.square().sum(), inputs, create_graph=twice)
@@ -67,14 +67,15 @@ def test_causal_training(scale: float | None) -> None:
 
 def test_gradients_of_gradients() -> None:
     mine = trained("lazy", is_causal=True, twice=True)
-    with sdpa_kernel(SDPBackend.MATH):  # the other one has no second gradient
+    with sdpa_kernel(SDPBackend.MATH):  # the other one has no second-order gradient
         eager = trained("cpu", is_causal=True, twice=True)
     torch.testing.assert_close(mine, eager, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("mask", ["keys", "pairs"])
 def test_gradients_beside_a_mask(mask: str) -> None:
-    """Traced from larger sizes on than a test should have: the ops themselves."""
+    """Tracing starts at larger sizes than a test should have, so this calls the ops
+    themselves."""
     torch.manual_seed(1)
     addend = MASKS[mask]()
     if addend.dtype == torch.bool:
@@ -110,7 +111,7 @@ def test_training_on_long_sequences() -> None:
 
 
 def commands_of(length: int) -> tuple[list[str], int]:
-    """The last program's commands, and the bytes at its peak beside its inputs."""
+    """The last program's commands, and its bytes at the peak without its inputs."""
     inputs = [torch.randn(1, 4, length, 8, device="lazy") for _ in range(3)]
     inputs = [x.requires_grad_() for x in inputs]
     torch_ltc.mark_step()

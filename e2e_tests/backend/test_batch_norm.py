@@ -1,4 +1,4 @@
-"""Running statistics are written through functionalisation."""
+"""Functionalization carries writes to the running statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that the compiler refuses: told once, run by the interpreter."""
+"""A program that can't be compiled: reported once, run by the interpreter."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_the_ops_line_is_named(refused, caplog) -> None:
 
 
 def test_a_training_step_goes_on(refused) -> None:
-    """Parameters, their state and the gradients of a refused step are those of
-    eager; the steps before and after are compiled."""
+    """Parameters, their state and the gradients of a step that can't be compiled equal
+    eager's; the steps before and after are compiled."""
 
     def train(device: str) -> list[torch.Tensor]:
         torch.manual_seed(0)
@@ -77,8 +77,8 @@ def test_a_training_step_goes_on(refused) -> None:
 
 
 def test_a_failed_run_leaves_the_model(refused) -> None:
-    """As with a compiled program: what the step would have updated keeps its
-    old value."""
+    """As with a compiled program: tensors that the step would have updated keep their
+    old values."""
     weight = torch.nn.Parameter(torch.ones(4, 3).to("lazy"))
     optimizer = torch.optim.SGD([weight], lr=0.5)
     for index in (2, 9):
@@ -109,7 +109,7 @@ def test_raising_instead(refused) -> None:
 
 
 def test_what_the_dialect_cannot_say() -> None:
-    """Refused for real: scale_grad_by_freq has no lowering."""
+    """A real rejection: scale_grad_by_freq has no lowering."""
     weight = torch.randn(5, 3)
     lazy = weight.to("lazy").requires_grad_()
     weight.requires_grad_()

@@ -1,4 +1,4 @@
-"""The lengths of a CTC loss are numbers or tensors of either device, and data of
+"""The lengths of a CTC loss may be numbers or tensors of either device, and are data of
 the program in each form."""
 
 from __future__ import annotations

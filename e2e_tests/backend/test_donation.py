@@ -1,4 +1,4 @@
-"""Buffers are reused exactly when nobody can read the old value any more."""
+"""Buffers are reused exactly when nothing can read the old value any more."""
 
 from __future__ import annotations
 

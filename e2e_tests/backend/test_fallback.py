@@ -1,4 +1,4 @@
-"""Ops without a lowering run on the CPU and are entered in the ledger."""
+"""Ops without a lowering run on the CPU and are added to the fallback log."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import torch
 import torch_ltc
 
 
-def ledger() -> dict[str, dict]:
+def fallback_rows() -> dict[str, dict]:
     return {row["op"]: row for row in torch_ltc.fallbacks()}
 
 
 @pytest.fixture(autouse=True)
-def empty_ledger() -> None:
+def empty_fallback_log() -> None:
     torch_ltc.reset_metrics()
 
 
@@ -55,9 +55,9 @@ def test_forced() -> None:
     with torch_ltc.config(force_fallback="aten::relu, aten::add.Tensor"):
         y = (x.relu() + x).exp()
         torch.testing.assert_close(y.cpu(), (x.cpu().relu() + x.cpu()).exp())
-    assert ledger()["aten::relu"]["reason"] == "forced"
-    assert ledger()["aten::add.Tensor"]["calls"] == 1
-    assert "aten::exp" not in ledger()
+    assert fallback_rows()["aten::relu"]["reason"] == "forced"
+    assert fallback_rows()["aten::add.Tensor"]["calls"] == 1
+    assert "aten::exp" not in fallback_rows()
 
 
 def test_the_graph_goes_on_after_a_fallback() -> None:

@@ -1,4 +1,4 @@
-"""First tensors of other layouts, and a few ops that once met none of the kernels."""
+"""First tensors of other layouts, and a few ops that once had no kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Most kernels are registered when the first tensor of the device is made."""
+"""Most kernels are registered when the first tensor of the device is created."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_ops_that_take_only_a_device_are_ready() -> None:
     assert json.loads(run_python(BEFORE).stdout) == []
 
 
-# The first op of a program is traced as all later ones are.
+# The first op of a program is traced like all later ones.
 FIRST = """
 import torch, torch_ltc, warnings
 warnings.simplefilter("error")

@@ -50,7 +50,7 @@ def run(
     torch.manual_seed(0)
     shapes = SHAPES
     if kind is torch.optim.SGD and dtype.itemsize == 2:
-        # Eager's kernel (torch 2.13) leaves what fills a vector as it was.
+        # Eager's kernel (torch 2.13) doesn't store elements that fill a vector.
         shapes = SHAPES[:3]
     values = [torch.randn(shape, dtype=dtype).to(device) for shape in shapes]
     if channels_last:
@@ -65,7 +65,7 @@ def run(
             optimizer.param_groups[0]["lr"] = 0.05 / (step + 1)
         for parameter in parameters:
             parameter.grad = (parameter.detach() * 2 + step).sin()
-        if scaled:  # what GradScaler leaves; the third step is skipped
+        if scaled:  # as set by GradScaler; the third step is skipped
             optimizer.grad_scale = torch.tensor(4.0, device=device)
             optimizer.found_inf = torch.tensor(float(step == 2), device=device)
         optimizer.step()
@@ -141,7 +141,7 @@ def test_a_default_step_is_one_op_for_each_parameter() -> None:
             torch_ltc.mark_step(wait=True)
             torch_ltc.reset_metrics()
             optimizer.step()
-            # The first one makes two moments for each.
+            # The first one creates two moments for each.
             assert torch_ltc.metrics()["traced_ops"] == (5 if step else 15)
             torch_ltc.mark_step()
     assert torch_ltc.metrics()["implicit_syncs"] == 0
@@ -150,7 +150,7 @@ def test_a_default_step_is_one_op_for_each_parameter() -> None:
 @pytest.mark.parametrize("fused", [True, False, None])
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.Adagrad])
 def test_states_are_loaded(kind: type, fused: bool | None) -> None:
-    """From eager's optimizer with fused=True; its counts follow the parameters."""
+    """From eager's optimizer with fused=True; its counts are on the parameters' device."""
     results = []
     for device in ("cpu", "lazy"):
         torch.manual_seed(1)
@@ -174,7 +174,7 @@ def test_states_are_loaded(kind: type, fused: bool | None) -> None:
 
 
 def test_the_ops_by_themselves() -> None:
-    """As other optimizers call them, with counts on the device."""
+    """Like other optimizers call them, with counts on the device."""
     results = {}
     for device in ("cpu", "lazy"):
         parameter, grad = (torch.linspace(-1, 1, 6).to(device) for _ in range(2))

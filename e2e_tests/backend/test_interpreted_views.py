@@ -1,5 +1,5 @@
-"""Op by op, copies of views are views: kernels that take contiguous operands for
-granted must get them, forwards and backwards."""
+"""Op by op, copies of views are views: kernels that assume contiguous operands must get
+them, in forward and backward."""
 
 from __future__ import annotations
 

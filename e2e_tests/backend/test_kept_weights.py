@@ -1,4 +1,4 @@
-"""Weights that steps don't change stay in the library's order (keep_weights)."""
+"""Weights that steps don't change are cached in packed order (keep_weights)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def kept_bytes() -> int:
 
 
 def convolution() -> nn.Conv2d:
-    """oneDNN wants its weight in blocks of 8 or 16 channels."""
+    """oneDNN requires its weight in blocks of 8 or 16 channels."""
     torch.manual_seed(0)
     return nn.Conv2d(32, 64, 3, bias=False)
 
@@ -30,7 +30,7 @@ class Inference:
         self.before = kept_bytes()
 
     def step(self) -> int:
-        """Bytes that are kept after it."""
+        """Bytes that are cached after it."""
         x = torch.randn(2, 32, 9, 9)
         with torch.no_grad():
             result = self.lazy(x.to("lazy"))
@@ -86,7 +86,7 @@ def test_written_between_steps(inference: Inference, write: str) -> None:
 
 
 def test_written_in_the_step(inference: Inference) -> None:
-    """The update may overwrite the weight whose copy another program keeps."""
+    """The update may overwrite the weight whose packed copy another program caches."""
     for number in range(6):
         if number % 3 < 2:
             for module in (inference.eager, inference.lazy):
@@ -121,7 +121,7 @@ def test_nothing_is_kept_while_training() -> None:
 
 @pytest.mark.parametrize("captured", [False, True])
 def test_trained_and_frozen(captured: bool) -> None:
-    """Both kinds in one program, and the frozen one's gradient by its input."""
+    """Both kinds in one program, and the frozen weight's gradient through its input."""
     torch.lazy.empty_cache()
     before = kept_bytes()
     results = []

@@ -20,7 +20,7 @@ DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 
 
 def both(compute) -> None:
-    """`compute(device)` gives tensors."""
+    """`compute(device)` returns tensors."""
     for lazy, eager in zip(compute("lazy"), compute("cpu"), strict=True):
         tolerance = {"rtol": 5e-2, "atol": 0.1} if eager.dtype == torch.bfloat16 else {}
         assert lazy.stride() == eager.stride()

@@ -1,5 +1,4 @@
-"""nn.LSTMCell: what is behind its matrix products is one op, and one in the
-gradient."""
+"""nn.LSTMCell: everything after its matrix products is one op, and one in the gradient."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ TOLERANCE = {torch.bfloat16: {"rtol": 0.02, "atol": 0.01}}
 
 
 def unrolled(device: str, dtype=torch.float32, result="both", bias=True, twice=False):
-    """States after three steps, gradients, and gradients of the gradients."""
+    """States after three steps, gradients, and second-order gradients."""
     torch.manual_seed(0)
     cell = nn.LSTMCell(3, 4, bias=bias).to(dtype)
     inputs = [torch.randn(2, n, dtype=dtype) for n in (3, 4, 4)]

@@ -1,4 +1,4 @@
-"""A compilation that lasts says so while it does."""
+"""A long compilation is reported while it runs."""
 
 from __future__ import annotations
 

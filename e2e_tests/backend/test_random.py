@@ -1,4 +1,4 @@
-"""Random numbers are eager CPU's, for the same seed."""
+"""Random numbers equal eager CPU's for the same seed."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _all_draws(device: str) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("module", [torch, torch.lazy], ids=["torch", "torch.lazy"])
 def test_state_round_trip(module) -> None:
-    """The state that is got draws the same numbers when it is set again, on either
-    device: both have one generator."""
+    """A saved state draws the same numbers when it is restored, on either device: both
+    share one generator."""
     torch.manual_seed(5)
     torch.rand(3, device="lazy")
     state = module.get_rng_state()

@@ -1,4 +1,4 @@
-"""Reads of values: who runs the step, what is cut, and what is said about it."""
+"""Reads of values: which thread runs the step, what is cut, and what is reported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Ops that follow the trace of an earlier step take over its nodes: which do, and
-that nothing else changes."""
+"""Ops that match the cached trace of an earlier step reuse its nodes: which ones do,
+and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from torch_ltc import debug
 
 @pytest.fixture(autouse=True)
 def nothing_known() -> Iterator[None]:
-    """Each test begins without traces of the others."""
+    """Each test starts without cached traces of other tests."""
     torch_ltc.mark_step()
     with torch_ltc.config(reuse_traces=False):
         (torch.ones(1, device="lazy") + 1).cpu()
@@ -124,7 +124,7 @@ def test_a_step_that_differs_in_the_middle_replays_what_comes_before() -> None:
     assert_all_replayed(counts)
     counts = counted(lambda: results.append(step(True)))
     assert (counts.traced_ops, counts.replayed_ops) == (6, 2)
-    # Both are known now, in any order.
+    # Both are cached now, in any order.
     for extra in (False, True, True, False):
         assert_all_replayed(counted(lambda e=extra: results.append(step(e))))
     y = (cpu * 2).exp()
@@ -134,7 +134,7 @@ def test_a_step_that_differs_in_the_middle_replays_what_comes_before() -> None:
 
 
 def test_a_loop_that_settles_is_replayed_after_many_different_steps() -> None:
-    """Most of the different ones weren't remembered, which takes time."""
+    """Most of the different ones weren't cached, because that takes time."""
 
     def step(size: int) -> None:
         x = torch.ones(size, device="lazy")
@@ -324,7 +324,7 @@ def in_thread(function: Callable[[], None]) -> None:
 
 
 def test_pending_tensors_of_two_threads() -> None:
-    """Nodes that another thread's graph holds are left as they are."""
+    """Nodes that another thread's graph holds are unchanged."""
     held: list[torch.Tensor] = []
     turns = [threading.Semaphore(0), threading.Semaphore(0)]
     wanted: list[torch.Tensor] = []
@@ -333,7 +333,7 @@ def test_pending_tensors_of_two_threads() -> None:
     def reader() -> None:
         for number in range(8):
             turns[1].acquire()
-            held.append(shared[-1] * 3)  # stays pending over the other's steps
+            held.append(shared[-1] * 3)  # stays pending during the other's steps
             if number % 3 == 2:
                 torch_ltc.mark_step()
             turns[0].release()
@@ -415,7 +415,7 @@ def test_dropped_values_are_let_go_at_once() -> None:
 
 
 def test_traces_of_ever_other_lengths() -> None:
-    """A tree of many branches keeps those that were taken last."""
+    """A tree of many branches keeps the most recently used ones."""
     x = torch.randn(3).to("lazy")
     for length in [*range(1, 12), 11, 11]:
         y, wanted = x, x.cpu()
@@ -490,7 +490,7 @@ def noting(errors: list[str]) -> Iterator[None]:
 
 
 def assert_same_without(seeds: range) -> Counts:
-    """Random programs three times in a row, each time of other values."""
+    """Random programs three times in a row, each time with other values."""
     with counting() as total:
         for seed in seeds:
             program = draw(seed)

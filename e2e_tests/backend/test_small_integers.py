@@ -26,7 +26,7 @@ def name(dtype: torch.dtype) -> str:
 
 
 def values(dtype: torch.dtype) -> torch.Tensor:
-    """The ends of the range, zero, and what lies between."""
+    """The ends of the range, zero, and values in between."""
     if dtype == torch.bool:
         return torch.tensor([True, False] * 8)
     if dtype.is_floating_point:
@@ -63,7 +63,7 @@ def check(function, *inputs: torch.Tensor) -> None:
 @pytest.mark.parametrize("source", ALL, ids=name)
 def test_conversion(source: torch.dtype) -> None:
     check(lambda x: [x.to(target) for target in ALL], values(source))
-    # Between other ops, where no memory says what the integers are.
+    # Between other ops, where no memory records the signedness of the integers.
     check(lambda x: [(x + x).to(target) + 1 for target in ALL], values(source))
 
 
@@ -149,7 +149,7 @@ def test_unary(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", SMALL, ids=name)
 def test_written_in_place(dtype: torch.dtype) -> None:
-    """The dtype of what is stored stays that of the tensor."""
+    """A stored value is converted to the dtype of the tensor."""
 
     def write(x: torch.Tensor) -> torch.Tensor:
         y = x.clone()
@@ -176,7 +176,7 @@ def test_the_same_bits_with_and_without_sign() -> None:
 
 @pytest.mark.parametrize("dtype", SMALL, ids=name)
 def test_images_become_floats(dtype: torch.dtype) -> None:
-    """What a data loader hands over."""
+    """The tensors that a data loader returns."""
     images = torch.randint(0, 120, (2, 3, 8, 8)).to(dtype)
     check(lambda x: (x.float() / 255 - 0.5) * 2, images)
     check(lambda x: x.to(torch.float32).mean((0, 2, 3)), images)

@@ -11,8 +11,8 @@ import torch_ltc
 
 
 def wait_for_exit(thread: threading.Thread) -> None:
-    """`join` returns when Python is done with a thread, which is before the
-    system's thread has destroyed what it owns."""
+    """`join` returns when Python is done with a thread, which is before the system has
+    destroyed the thread's data."""
     deadline = time.monotonic() + 10
     while Path(f"/proc/self/task/{thread.native_id}").exists():
         assert time.monotonic() < deadline

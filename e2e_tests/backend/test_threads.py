@@ -1,4 +1,4 @@
-"""What eager lets threads do with shared tensors, rounds of it."""
+"""Everything that eager allows threads to do with shared tensors, repeatedly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEVICES = ("cpu", "lazy")
 
 @pytest.fixture(autouse=True)
 def watchdog() -> Iterator[None]:
-    """A deadlock shows all stacks and ends the process."""
+    """A deadlock prints all stacks and ends the process."""
     faulthandler.dump_traceback_later(240, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
@@ -52,7 +52,7 @@ def end_step_sometimes(choice: random.Random) -> None:
 @pytest.mark.parametrize("donation", [True, False])
 @pytest.mark.parametrize("is_async", [True, False])
 def test_shared_accumulator(donation: bool, is_async: bool, trial: int) -> None:
-    """Written under a lock, read outside of it."""
+    """Written under a lock, read without it."""
     with torch_ltc.config(donation=donation, async_execution=is_async):
         x = torch.zeros(50, device="lazy")
         lock = threading.Lock()
@@ -109,7 +109,7 @@ def test_shared_writes_of_many_kinds(write: Callable, trial: int) -> None:
 
 @pytest.mark.parametrize("trial", range(ROUNDS))
 def test_values_are_those_of_the_moment_of_reading(trial: int) -> None:
-    """What a reader has traced isn't changed by writes that come later."""
+    """Later writes don't change what a reader has traced."""
     x = torch.zeros(64, device="lazy")
     lock = threading.Lock()
     kept: list[tuple[float, torch.Tensor]] = []
@@ -184,7 +184,7 @@ def test_inference_of_a_shared_model(trial: int) -> None:
     net = model().to("lazy")
     with torch.no_grad():
         for parameter in net.parameters():
-            parameter.mul_(1.0)  # pending for whoever reads it first
+            parameter.mul_(1.0)  # pending until the first read
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda x: net(x.to("lazy")).cpu(), inputs))
     torch.testing.assert_close(torch.stack(results).detach(), expected)
@@ -192,8 +192,8 @@ def test_inference_of_a_shared_model(trial: int) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_backward_in_threads(device: str) -> None:
-    """Replicas of DataParallel's kind: each has a share of the batch, gradients
-    are summed under a lock."""
+    """Replicas like those of DataParallel: each has a share of the batch, gradients are
+    summed under a lock."""
     torch.manual_seed(2)
     inputs, targets = torch.randn(4, 6, 8), torch.randn(4, 6, 4)
     whole = model()
@@ -223,7 +223,7 @@ def test_backward_in_threads(device: str) -> None:
 
 
 def test_a_reader_while_another_thread_trains() -> None:
-    """The reader sees the weights of some step, whole."""
+    """The reader sees the complete weights of one step."""
     weight = nn.Parameter(torch.zeros(256, device="lazy"))
     optimizer = torch.optim.SGD([weight], lr=1.0)
     ended = threading.Event()

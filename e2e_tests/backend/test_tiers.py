@@ -1,4 +1,5 @@
-"""Tier `auto`: steps run op by op until their program is compiled beside them."""
+"""Tier `auto`: steps run op by op until their program has been compiled in the
+background."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def test_training_goes_on_meanwhile() -> None:
     assert losses == pytest.approx(_train("cpu", 8, seed=1, wait_after=None), rel=1e-4)
     assert origins[0] == "interpreted" and "compiled" not in origins
     assert counts.compilations >= 1
-    # Compiled programs overwrite parameters; those that stand in don't.
+    # Compiled programs overwrite parameters; placeholder programs don't.
     assert counts.donated_buffers > 0 and counts.fallback_calls == 0
 
 
@@ -199,7 +200,7 @@ def test_the_compiled_tier_compiles_what_was_interpreted() -> None:
 
 
 def test_the_interpreter_keeps_no_value_after_its_last_use() -> None:
-    """A chain of ops needs two values at a time, as in eager."""
+    """A chain of ops needs two live values at a time, as in eager."""
     program = """
         import resource, torch
         x = torch.zeros(8 << 20, device="lazy")  # 32 MiB
@@ -217,7 +218,7 @@ def test_the_interpreter_keeps_no_value_after_its_last_use() -> None:
 
 @pytest.mark.parametrize("tier", ["auto", "interpret", "compile"])
 def test_views_and_writes_through_them(tier: str) -> None:
-    """The interpreter runs views where the graph has copies."""
+    """The interpreter runs views for the graph's copies."""
 
     def program(device: str) -> list[torch.Tensor]:
         x = torch.arange(24.0, device=device).view(2, 3, 4)
@@ -232,7 +233,8 @@ def test_views_and_writes_through_them(tier: str) -> None:
             torch.testing.assert_close(got.cpu(), wanted)
 
 
-#: Steps of one program, as many as the argument says; prints what the process loaded.
+#: Steps of one program, as many as the argument says; prints the libraries that the
+#: process loaded.
 FEW_STEPS = """
     import torch, torch_ltc
     weight = torch.ones(64, 64, device="lazy")
@@ -247,8 +249,8 @@ FEW_STEPS = """
 
 
 def test_what_is_not_compiled_loads_no_compiler_and_no_runtime(tmp_path: Path) -> None:
-    """They take more memory than small programs do. A program that another process
-    has compiled is found by its entry's name."""
+    """They take more memory than small programs do. A program that another process has
+    compiled is found by its entry's name."""
     environment = {"TORCH_LTC_TIER": "auto", "TORCH_LTC_CACHE_DIR": str(tmp_path)}
 
     def run(steps: int, compiled: bool) -> list[str]:

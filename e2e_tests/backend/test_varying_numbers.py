@@ -1,5 +1,5 @@
-"""Numbers that differ from step to step and decide no sizes (starts of slices,
-indices) are parameters of one program: values are eager's, and nothing is compiled
+"""Numbers that differ from step to step and determine no sizes (starts of slices,
+indices) are parameters of one program: values equal eager's, and nothing is compiled
 for another number."""
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from torch import nn
 from torch_ltc._backend import bindings
 
 NUM_STEPS = 32
-#: Static program, general program; first steps may differ in what is alive.
+#: One program with constants, one with parameters; in the first steps other tensors may
+#: be alive.
 MOST_PROGRAMS = 4
 
 Loop = Callable[[str], list[torch.Tensor]]
@@ -23,7 +24,7 @@ Loop = Callable[[str], list[torch.Tensor]]
 
 @pytest.fixture(autouse=True, params=["compile", "auto"])
 def tier(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each test begins without numbers and traces of the others."""
+    """Each test starts without varying numbers and cached traces of other tests."""
     torch_ltc.mark_step()
     with torch_ltc.config(reuse_traces=False, varying_numbers="off"):
         (torch.ones(1, device="lazy") + 1).cpu()
@@ -33,7 +34,7 @@ def tier(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def programs_of(loop: Callable[[], object]) -> int:
-    """How many programs the loop needed that weren't there."""
+    """Number of programs that the loop had to create."""
     with counting() as counts:
         loop()
         torch_ltc.wait_device_ops()
@@ -114,7 +115,7 @@ def written(write: Callable[[int, torch.Tensor], None]) -> Loop:
 
 
 def filled(i: int, x: torch.Tensor) -> torch.Tensor:
-    """Of tensors that are never in memory."""
+    """For tensors that are never materialized."""
     ones = torch.ones(40, 13, device=x.device)
     fill = torch.full((3, 40), 0.5, device=x.device)
     zeros = torch.zeros(40, 3, device=x.device).T.reshape(40, 3)
@@ -138,7 +139,7 @@ WRITES: dict[str, Callable[[int, torch.Tensor], object]] = {
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_at_another_place_is_the_same_program(name: str) -> None:
-    # Beside the step there is the copy that the test takes.
+    # One program for the step, and one for the copy that the test makes.
     check(written(WRITES[name]), MOST_PROGRAMS + 2)
 
 
@@ -302,7 +303,7 @@ def test_repeated_values_come_back_to_the_same_programs() -> None:
 
 
 def test_captured_steps_have_their_numbers_as_constants(tier: str) -> None:
-    """A recorded program stays the one that its number was traced with."""
+    """A recorded program stays the one with which its number was traced."""
     weight = torch.zeros(6, device="lazy")
     rows = torch.arange(60.0, device="lazy").reshape(10, 6)
 

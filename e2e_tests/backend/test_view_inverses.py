@@ -1,4 +1,5 @@
-"""Writes through views that show an element more than once leave exactly what eager leaves."""
+"""Writes through views that refer to an element more than once have exactly eager's
+results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views and in-place writes behave as eager's."""
+"""Views and in-place writes behave like eager's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a registered backend may ask for, and who is blamed for its errors."""
+"""Requirements that a registered backend may state, and the attribution of its errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def by_text(change: Callable[[str], str]) -> Callable:
 @pytest.mark.parametrize(
     ("names", "near"),
     [
-        (["aten.nope"], "which no program has"),
+        (["aten.nope"], "which isn't an op of programs"),
         (["aten.erff"], "did you mean aten.erf"),
         (["aten::sotr"], "did you mean aten.sort"),
         (["aten.softmax"], "aten._softmax"),
@@ -32,7 +32,7 @@ def test_unknown_unsupported_ops(names: list[str], near: str) -> None:
 
 
 def test_a_text_is_no_list_of_ops() -> None:
-    with pytest.raises(TypeError, match="unsupported_ops is a list of ops"):
+    with pytest.raises(TypeError, match="unsupported_ops must be a list of ops"):
         torch_ltc.register_backend("mine", by_text(str), unsupported_ops="aten.erf")
 
 
@@ -53,7 +53,7 @@ def test_known_unsupported_ops(name: str) -> None:
 def test_lockstep_names_the_op_of_a_wrong_backend(
     right: str, wrong: str, stage: str
 ) -> None:
-    if wrong.endswith("add_free "):  # a product with its operands exchanged
+    if wrong.endswith("add_free "):  # a product with exchanged operands
         change = swap_operands
     else:
         change = lambda text: text.replace(right, wrong)  # noqa: E731

@@ -1,6 +1,6 @@
-"""Each example backend trains a perceptron and a convolutional network to
-eager's losses; with --full the compilers train all models of the examples and
-the zoo. Where a peer isn't installed, its tests are skipped and say so."""
+"""Each example backend trains a perceptron and a convolutional network to eager's
+losses; with --full the compilers train all models of the examples and the zoo. If a
+peer isn't installed, its tests are skipped with a message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zoo import catalogue
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "backends"
 
-# Backend: example, the peer, whether it must be importable in our process.
+# Backend: example, peer, and whether it must be importable in our process.
 BACKENDS: dict[str, tuple[str, Peer | None, bool]] = {
     "eager-interpreter": ("eager_interpreter", None, False),
     "torch-mlir": ("torch_mlir_linalg", TORCH_MLIR, False),

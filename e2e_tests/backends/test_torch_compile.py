@@ -76,7 +76,7 @@ def test_what_it_cannot_compile_is_a_sentence() -> None:
 
 
 def test_sizes_may_vary() -> None:
-    """TorchDynamo makes a graph for any size of the second batch's dimensions."""
+    """TorchDynamo captures a graph for any size of the second batch's dimensions."""
     model, eager = nn.Linear(4, 3), nn.Linear(4, 3)
     eager.load_state_dict(model.state_dict())
     compiled = torch.compile(model, backend=compile_module)
@@ -195,14 +195,14 @@ def test_attention(options: dict, dynamic: bool) -> None:
         result = function(x)
         result.square().sum().backward()
         results.append([result.detach(), x.grad])
-    if "dropout_p" not in options:  # eager's flash attention draws in its own order
+    if "dropout_p" not in options:  # eager's flash attention draws in another order
         torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
     with torch.no_grad():
         assert compiled(torch.ones(1, 2, 5, 8)).shape == (1, 2, 5, 8)
 
 
 def test_compiled_programs_are_dumped(tmp_path) -> None:
-    """A fresh compilation inside of the block, and what was compiled before."""
+    """A new compilation inside the block, and earlier compiled code."""
     x = torch.randn(2, 8, 6, 6, requires_grad=True)
     for number in range(3):
         torch._dynamo.reset()

@@ -1,4 +1,4 @@
-"""The benchmark as a user runs it, and what it says about noise and losses."""
+"""The benchmark as a user runs it, and its reports about noise and losses."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def test_missing_contender_is_named(tmp_path: Path) -> None:
         "--contender", "eager", "jax", "--jax-python", "nowhere/python",
     )  # fmt: skip
     assert run.returncode == 0
-    assert "jax: not installed; docs/benchmarks.md says how" in run.stdout
+    assert "jax: not installed; see docs/benchmarks.md" in run.stdout
 
 
 def test_library_calls_pass_the_runtime_s_arguments() -> None:
-    """A field that one of the two lacks moves all that follow."""
+    """A field that one of them lacks shifts all later ones."""
     header = (ROOT / "runtime/include/torch_ltc-c/runtime.h").read_text()
     body = header[: header.index("} LtcRunArguments;")].rpartition("typedef struct {")[
         2

@@ -1,4 +1,4 @@
-"""Captured steps against eager CPU, and what makes them trace again."""
+"""Captured steps compared with eager CPU, and conditions for tracing again."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Training:
 def both(
     script: Callable[[Training], None], optimizer: str = "adamw", **options
 ) -> Training:
-    """Runs a script on both devices, compares losses and parameters; the lazy
-    one."""
+    """Runs a script on both devices and compares losses and parameters; returns those
+    of lazy."""
     eager, lazy = Training("cpu", optimizer), Training("lazy", optimizer, **options)
     torch.manual_seed(2)
     script(eager)
@@ -186,7 +186,7 @@ def switch(training: Training) -> None:
 
 
 CHANGES = {
-    "changed outside of the step": write_outside,
+    "changed outside the step": write_outside,
     "optimizer's state was replaced": load_optimizer,
     "training mode": evaluate,
     "requires_grad": freeze,
@@ -196,7 +196,7 @@ CHANGES = {
 
 
 def test_several_writes_outside_are_seen() -> None:
-    """What they leave may lie where the step left its own value."""
+    """The values they leave may be in the memory where the step left its own value."""
 
     def script(training: Training) -> None:
         training.run(5)
@@ -254,7 +254,7 @@ def test_an_alias_sees_every_step() -> None:
 
 
 def test_copies_keep_their_values() -> None:
-    """A donated buffer must not be one that somebody keeps."""
+    """A donated buffer must not be held by another tensor."""
 
     def script(training: Training) -> None:
         training.run(6)
@@ -276,7 +276,7 @@ def test_gradients_dropped_outside() -> None:
 
 
 def test_accumulated_gradients() -> None:
-    """Gradients that are state, because nothing sets them to none."""
+    """Gradients that are state, because nothing sets them to None."""
 
     def make(device: str):
         torch.manual_seed(0)
@@ -299,7 +299,7 @@ def test_accumulated_gradients() -> None:
 
 
 def test_pending_arguments() -> None:
-    """Arguments that are still graphs are computed first."""
+    """Pending arguments are computed first."""
 
     def script(training: Training) -> None:
         for _ in range(8):
@@ -357,7 +357,7 @@ def test_replayed_steps_are_in_the_step_log() -> None:
 
 
 def test_numbers_among_the_arguments() -> None:
-    """Each value is captured by itself."""
+    """Each value has its own capture."""
 
     @torch_ltc.capture
     def step(x: torch.Tensor, factor: float) -> torch.Tensor:
@@ -420,7 +420,7 @@ def test_scheduler_inside_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["number", "op"])
 def test_check_mode_finds_hidden_state(kind: str) -> None:
-    """State that only C code sees."""
+    """State that only C code reads."""
     hidden = torch.Generator().manual_seed(1)
 
     def step(x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,5 @@
-"""What a captured step depends on changes between two calls: as in eager."""
+"""If something that a captured step depends on changes between two calls, the results
+equal eager's."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ SETTINGS = SimpleNamespace(power=2)
 
 
 class Run:
-    """A model, an optimizer, what a step may refer to, and its losses."""
+    """A model, an optimizer, other objects that a step may refer to, and its losses."""
 
     def __init__(self, device: str, make: Callable[[Run], Any]) -> None:
         global SCALE
@@ -71,7 +72,7 @@ def both(
     changes: dict[int, Callable[[Run], None]],
     call: Callable[[Run, int], Any] | None = None,
 ) -> Run:
-    """Steps on both devices with `changes` before some of them; the lazy run."""
+    """Steps on both devices with `changes` before some of them; returns the lazy run."""
     runs = []
     for device in ("cpu", "lazy"):
         run = Run(device, make)
@@ -94,7 +95,7 @@ def both(
     return lazy
 
 
-# -- a changed object is seen, and the step captured anew ---------------------------
+# -- a changed object is detected, and the step captured again ----------------------
 
 
 def change_global(run: Run) -> None:
@@ -319,7 +320,7 @@ def test_nothing_changes() -> None:
 
 
 def test_other_objects_may_change() -> None:
-    """What the function doesn't read isn't compared."""
+    """Objects that the function doesn't read aren't compared."""
     history: list[float] = []
 
     def change(run: Run) -> None:
@@ -424,7 +425,7 @@ def test_writes_to_arguments() -> None:
 
 
 def test_writes_to_arguments_that_have_views() -> None:
-    """A view sees the write, so the step isn't replayed."""
+    """A view must see the write, so the step isn't replayed."""
 
     def make(run: Run) -> Any:
         run.box = [x[:2] for x in run.batches]
@@ -474,7 +475,9 @@ def test_results_without_a_graph_say_so() -> None:
     x = torch.ones(2, 3, device="lazy")
     losses = [step(x) for _ in range(5)]
     assert step.replays and all(loss.requires_grad for loss in losses)
-    with pytest.raises(RuntimeError, match="captured step returned has no graph"):
+    with pytest.raises(
+        RuntimeError, match="captured step returned has no autograd graph"
+    ):
         losses[-1].backward()
 
 
@@ -490,7 +493,7 @@ def test_kept_gradients_keep_their_values() -> None:
     torch.testing.assert_close(*runs, rtol=1e-3, atol=1e-5)
 
 
-# -- what a replay couldn't repeat ---------------------------------------------------
+# -- operations that a replay couldn't repeat -----------------------------------------
 
 
 def counting(run: Run) -> Any:
@@ -613,7 +616,7 @@ def test_values_of_cpu_arguments(read: str) -> None:
         assert torch.equal(step(x.to("lazy"), n).cpu(), expected)
 
 
-# -- what can be captured ----------------------------------------------------------
+# -- functions that can be captured ---------------------------------------------------
 
 
 class Trainer:
@@ -689,7 +692,7 @@ def test_what_is_no_function_is_refused() -> None:
         (generator, "a generator function"),
         (nn.Linear, "a class"),
     ):
-        with pytest.raises(TypeError, match=f"takes a function.*{text}"):
+        with pytest.raises(TypeError, match=f"needs a function.*{text}"):
             torch_ltc.capture(value)
 
 

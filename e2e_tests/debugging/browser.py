@@ -1,5 +1,5 @@
-"""A headless Chromium over its DevTools pipe: what a page asks for, says, and looks
-like. Needs nothing but the browser."""
+"""A headless Chromium controlled through its DevTools pipe: a page's requests, messages
+and rendering. Only needs the browser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def find_browser() -> str | None:
-    """The installed one, else one that playwright downloaded."""
+    """The installed browser, otherwise one that playwright downloaded."""
     for name in NAMES:
         if path := shutil.which(name):
             return path
@@ -121,17 +121,17 @@ class Browser:
         return answer["result"].get("value")
 
     def picture(self, whole: bool = True) -> torch.Tensor:
-        """The whole page, or what the window shows: [height, width, 3], bytes."""
+        """The whole page, or the visible part: [height, width, 3], bytes."""
         png = self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
         page, self.session = self.session, ""
-        self.session = self._target()  # reading pixels isn't the page's doing
+        self.session = self._target()  # caused by reading pixels, not by the page
         width, height, text = self.evaluate(PIXELS % png)
         self.session = page
         data = bytearray(base64.b64decode(text))
         return torch.frombuffer(data, dtype=torch.uint8).view(height, width, 4)[..., :3]
 
 
-#: Starts a program with two pipes where --remote-debugging-pipe looks for them.
+#: Starts a program with two pipes where --remote-debugging-pipe expects them.
 LAUNCH = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]

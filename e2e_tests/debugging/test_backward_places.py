@@ -1,4 +1,4 @@
-"""Ops of backward carry the line and module of the forward op that they belong to."""
+"""Ops of backward have the line and module of their forward op."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ FILES = {
 
 
 def run_once(size: int) -> str:
-    """Runs one program; its hash."""
+    """Runs one program; returns its hash."""
     kept = (torch.ones(size, device="lazy") * 2).tanh()
     torch_ltc.mark_step(wait=True)
     assert kept.shape == (size,)
@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_written_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with torch_ltc.debug.dump_to(tmp_path / "gone"):
-        # A file where the folder was: no user can write there.
+        # A file in place of the folder: no user can write there.
         (tmp_path / "gone").rmdir()
         (tmp_path / "gone").write_text("")
         with caplog.at_level(logging.WARNING, logger="torch_ltc"):

@@ -1,4 +1,4 @@
-"""The pages of a dump: complete, linked, self-contained; and replay."""
+"""The pages of a dump are complete, linked and self-contained; replay works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted troubles are named with the Python line that causes them."""
+"""Planted problems are reported with the Python line that causes them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_loop_on_another_device_is_named() -> None:
 def test_what_explain_refuses() -> None:
     with pytest.raises(TypeError, match="calls a function, but got a int"):
         torch_ltc.explain(5)
-    with pytest.raises(ValueError, match="a step or more, not 0"):
+    with pytest.raises(ValueError, match="at least one step, not 0"):
         torch_ltc.explain(lambda: None, steps=0)
 
 
@@ -194,7 +194,7 @@ def test_what_a_slow_step_is_bound_by() -> None:
 
 def test_undonated_parameters_are_told(caplog: pytest.LogCaptureFixture) -> None:
     loop = Loop()
-    loop.inputs = torch.randn(13, 8).to("lazy")  # a program of its own: told once
+    loop.inputs = torch.randn(13, 8).to("lazy")  # a separate program: reported once
     with caplog.at_level(logging.INFO, logger="torch_ltc"):
         for _ in range(3):
             loop.kept_reference()
@@ -268,7 +268,7 @@ def test_events_are_told_once_and_then_as_part_of_a_loop(
         for _ in range(12):
             y = x * 3
             y.sum().item()  # read
-            kept.append(y + 1)  # the step goes on: at its end a read is no cut
+            kept.append(y + 1)  # the step continues: at its end a read isn't a cut
             torch_ltc.mark_step()
     syncs = [r for r in caplog.records if "middle of a step" in r.message]
     assert [r.levelno for r in syncs] == [logging.INFO, logging.WARNING]
@@ -308,7 +308,7 @@ def test_detect_nan_names_op_and_line() -> None:
 
 
 def test_detect_nan_names_the_line_of_this_time() -> None:
-    """Two lines make the same program."""
+    """Two lines create the same program."""
     x = torch.full((5,), 1e38).to("lazy")
 
     def doubled() -> torch.Tensor:
@@ -328,7 +328,7 @@ def test_detect_nan_names_the_line_of_this_time() -> None:
 
 
 def test_detect_nan_keeps_the_model() -> None:
-    """The step that made the NaN isn't taken."""
+    """The step that produced the NaN is skipped."""
     weight = torch.nn.Parameter(torch.ones(3).to("lazy"))
     optimizer = torch.optim.Adam([weight], lr=0.1)
     with torch_ltc.debug.detect_nan():

@@ -1,4 +1,4 @@
-"""Lines and modules are those of this process's trace, whoever compiled."""
+"""Lines and modules are those of this process's trace, whichever process compiled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 import torch_ltc
 from subprocesses import run_python
 
-#: Errors of commands that check what they read.
+#: Errors of commands that check their inputs.
 FAILURES = {
     "index": "x[i]",
     "division": "i // (i - i)",
@@ -53,7 +53,7 @@ def test_a_program_from_the_disk_names_this_script(
         if source_info:
             assert str(6 + blank_lines) in lines, text
             assert set(lines) <= {str(6 + blank_lines), str(8 + blank_lines)}, text
-    # Compiled with lines, used without: none rather than a wrong one.
+    # Compiled with lines, used without: no line rather than a wrong one.
     assert "source_info" in error_at(2, False, "disk")
 
 

@@ -1,4 +1,4 @@
-"""lockstep() runs each step op by op too, and names the op that differs."""
+"""lockstep() also runs each step op by op, and names the op that differs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_agreeing_steps_pass() -> None:
 
 
 def test_the_first_differing_op_is_named() -> None:
-    """Exponentials round otherwise than eager's: with a tolerance below rounding
-    that is a difference, and it is theirs, not that of the ops after them."""
+    """Exponentials round differently from eager's: with a tolerance below rounding that
+    is a difference, attributed to them and not to later ops."""
     x = torch.rand(300, 1000).to("lazy")
 
     def step() -> float:

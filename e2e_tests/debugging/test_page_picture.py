@@ -57,7 +57,7 @@ def program_page(dumps: Path) -> Path:
     return max(dumps.glob("*/index.html"), key=lambda path: path.stat().st_size)
 
 
-#: Of each element: left, top, right, bottom in the page.
+#: For each element: left, top, right, bottom in the page.
 BOXES = """[...document.querySelectorAll(%r)].map(element => {
   const box = element.getBoundingClientRect();
   return [box.left, box.top, box.right, box.bottom].map(Math.round) })"""
@@ -73,7 +73,7 @@ def test_pages_are_drawn_without_network(dumps: Path, view: Browser) -> None:
 
 
 def open_alone(view: Browser, page: Path, whole: bool = False) -> torch.Tensor:
-    """The page's picture; fails if it asks for anything but itself."""
+    """The page's picture; fails if it requests anything but itself."""
     view.open(page, WIDTH)
     assert not view.messages, "neither warnings nor errors"
     assert view.requests == [page.resolve().as_uri()]
@@ -91,15 +91,15 @@ def test_each_part_of_a_page_has_ink(dumps: Path, view: Browser) -> None:
 
     (left, top, right, bottom), *_ = view.evaluate(BOXES % "svg")
     assert right - left > 900 and bottom - top > 200
-    colours = (picture[top:bottom, left:right] << torch.tensor([16, 8, 0])).sum(-1)
-    assert len(colours.unique()) > 5, "rectangles of several colours"
+    colors = (picture[top:bottom, left:right] << torch.tensor([16, 8, 0])).sum(-1)
+    assert len(colors.unique()) > 5, "rectangles of several colors"
 
 
 def test_nothing_is_cut_off_or_overlaps(dumps: Path, view: Browser) -> None:
     for width in (WIDTH, 900):
         view.open(program_page(dumps), width)
         assert view.evaluate("document.documentElement.scrollWidth") <= width
-        # A row is below the one before; a cell right of the one before.
+        # A row is below the previous one; a cell is right of the previous one.
         for rows in view.evaluate(
             "[...document.querySelectorAll('table')].map(table => "
             + (BOXES % "tr").replace("document", "table")
@@ -122,7 +122,7 @@ def test_a_link_leads_to_its_command(dumps: Path, view: Browser) -> None:
     command = view.evaluate("document.querySelector('tr:target').id")
     assert command.startswith("command-")
     box = "document.querySelector('tr:target').getBoundingClientRect()"
-    # Half a pixel above the window is where a scrolled frame may put it.
+    # A scrolled frame may be placed half a pixel above the window.
     assert -1 < view.evaluate(f"{box}.top") < 1000, "scrolled into sight"
     background = "getComputedStyle(document.querySelector('tr:target')).backgroundColor"
     assert view.evaluate(background) == "rgb(255, 243, 191)", "and marked"

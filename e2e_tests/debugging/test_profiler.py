@@ -1,4 +1,4 @@
-"""`torch.profiler` shows what runs for a lazy program, by the names of ATen."""
+"""`torch.profiler` shows what runs for a lazy program, with ATen names."""
 
 from __future__ import annotations
 

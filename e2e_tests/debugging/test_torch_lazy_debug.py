@@ -69,7 +69,7 @@ def test_ir_debug_adds_lines(tmp_path: Path) -> None:
 
 
 def test_sync_multi() -> None:
-    """torch::lazy's own pipeline, which torch._lazy doesn't use but others may:
+    """torch::lazy's own pipeline, which torch._lazy doesn't use but other code may:
     through our lowering context."""
     x = torch.arange(3.0).to("lazy")
     doubled = x * 2

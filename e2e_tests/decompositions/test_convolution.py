@@ -28,7 +28,7 @@ def test_transposed(name):
     )
 
 
-# Eager gives the weight's with the bias's, whether it is asked for or not.
+# Eager always computes the weight's gradient together with the bias's.
 @pytest.mark.parametrize("wanted", range(2))
 def test_one_gradient(wanted):
     mask = [number == wanted for number in range(3)]

@@ -156,8 +156,8 @@ def test_nll_infinite_likelihood_of_ignored_row():
 
 @pytest.mark.parametrize("wrong", [6, -1, 2**40])
 def test_nll_wrong_target_reaches_the_gather(wrong):
-    """The decomposition keeps a wrong class as it is: the check of the gather,
-    here eager's, must see it, as clamping it would give a wrong number."""
+    """The decomposition leaves an invalid class unchanged: the check of the gather
+    (here eager's) must detect it, because clamping it would give a wrong number."""
     x, target = likelihoods((4,))
     arguments = [x, target, None, 0, -100]
     text, _ = write_program(

@@ -78,7 +78,7 @@ def test_rms_norm(dtype, eps):
 
 
 def test_rms_norm_backward():
-    # No CPU kernel: autograd of the forward formula is the reference.
+    # There is no CPU kernel: autograd of the forward formula is the reference.
     x = torch.randn(3, 4, 8, requires_grad=True)
     weight = torch.randn(8, requires_grad=True)
     grad = torch.randn(3, 4, 8)

@@ -1,7 +1,7 @@
 """Programs of the torch dialect as text: written, decomposed by ltc-opt, and run.
 
-They are run op by op with torch itself, so a decomposition is compared with
-the op that it replaces without anything of the later stages.
+They are run op by op with torch itself, so a decomposition is compared with the op that
+it replaces independently of later stages.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ SCALAR_TYPES = {
     torch.bfloat16: 15,
 }
 
-# The type of a result that the op's mask doesn't ask for.
+# The type of a result that the op's mask excludes.
 NO_RESULT = "!torch.vtensor<[0],f32>"
 
 
 @dataclass
 class Parameter:
-    """A number that the compiler doesn't know."""
+    """A number that isn't a constant for the compiler."""
 
     value: float | int
 
@@ -68,7 +68,7 @@ def overload(name: str):
 
 def call(name: str, values: list):
     """Calls an op with one value for each argument of its schema."""
-    if name == "aten.view":  # what isn't contiguous here will be there
+    if name == "aten.view":  # non-contiguous here, contiguous there
         return values[0].reshape(values[1])
     function = overload(name)
     positional, named = [], {}
@@ -84,7 +84,7 @@ def call(name: str, values: list):
 
 
 def plain(value):
-    """An argument as eager torch takes it; tensors as copies."""
+    """An argument for eager torch; tensors as copies."""
     if isinstance(value, Parameter):
         return value.value
     if isinstance(value, torch.Tensor):
@@ -95,7 +95,7 @@ def plain(value):
 
 
 def flat(results) -> list[torch.Tensor | None]:
-    """All results; None for a gradient that wasn't asked for."""
+    """All results; None for a gradient that wasn't requested."""
     return [results] if isinstance(results, torch.Tensor) else list(results)
 
 
@@ -233,7 +233,7 @@ def constant(kind: str, text: str):
     return float(text) if kind == "float" else int(text)
 
 
-# Results have one name and a count, or names of their own.
+# Results have one name and a count, or separate names.
 LINE = re.compile(r"\s*(%[\w-]+(?:, %[\w-]+)*)(?::(\d+))? = torch\.([\w.]+)\s*(.*)")
 
 
@@ -275,7 +275,7 @@ class Evaluator:
             results = flat(call(name, operands))
         expected = re.findall(r"!torch\.\w+<[^>]*>", types)
         made = [
-            said if tensor is None else tensor_type(tensor)  # None: not asked for
+            said if tensor is None else tensor_type(tensor)  # None: not requested
             for tensor, said in zip(results, expected, strict=True)
         ]
         assert made == expected, f"torch.{name} makes {made}, not {expected}"

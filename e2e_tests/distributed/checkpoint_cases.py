@@ -1,5 +1,5 @@
-"""Distributed checkpoints of training on a device, which any number of ranks on either
-device go on from. Run by each rank of test_checkpoint.py."""
+"""Distributed checkpoints of training on a device, from which any number of ranks on
+either device can resume. Run by each rank of test_checkpoint.py."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _values(model: nn.Module) -> list[torch.Tensor]:
 
 
 def save(rank: int, folder: str) -> None:
-    """After a step, at once and while the next step runs."""
+    """After a step, immediately and while the next step runs."""
     warnings.simplefilter("ignore")
-    savers = dist.new_group()  # beside the next step's collectives
+    savers = dist.new_group()  # concurrent with the next step's collectives
     for name, device in itertools.product(MODELS, ("cpu", "lazy")):
         model, optimizer = _training(name, device)
         step(model, optimizer, *batch(device))
@@ -58,7 +58,7 @@ def save(rank: int, folder: str) -> None:
 
 
 def load(rank: int, folder: str) -> None:
-    """Whatever device saved, whatever device loads: the next step is the same."""
+    """For all combinations of saving and loading devices, the next step is the same."""
     warnings.simplefilter("ignore")
     for name in MODELS:
         after = {}

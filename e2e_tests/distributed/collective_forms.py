@@ -1,5 +1,5 @@
-"""Collectives of a device, all forms of them, and what compares two devices. Run by
-each rank of test_collectives.py."""
+"""All forms of collectives of a device, and the comparison of two devices. Run by each
+rank of test_collectives.py."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ REDUCTIONS = ["SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR"]
 
 
 def _numbers(device, *sizes, dtype=torch.float32, offset=0):
-    """Different ones on each rank, the same on both devices."""
+    """Different on each rank, the same on both devices."""
     generator = torch.Generator().manual_seed(dist.get_rank() * 100 + offset)
     whole = torch.randint(-4, 5, sizes, generator=generator)
     return whole.abs().to(dtype).to(device)
 
 
 def _reduced(x, reduction, group, is_async):
-    """What becomes of `x`, or the error's text."""
+    """The new value of `x`, or the error's text."""
     try:
         _wait([dist.all_reduce(x, reduction, group, is_async)])
     except RuntimeError as error:
@@ -57,7 +57,7 @@ def _views(device, group, is_async):
     works = [
         dist.all_reduce(whole[0], group=group, async_op=is_async),
         dist.all_reduce(whole[1:, 2:4].t(), group=group, async_op=is_async)
-        if device == "lazy"  # Gloo wants dense tensors of eager's
+        if device == "lazy"  # Gloo requires dense tensors in eager
         else _dense(whole[1:, 2:4], group, is_async),
     ]
     for work in works:
@@ -118,7 +118,7 @@ def _to_all(device, group, is_async):
     pieces = [_numbers(device, 2, offset=i) for i in range(size)]
     received = [torch.zeros(2, device=device) for _ in range(size)]
     sent = _numbers(device, size * 2, 3)
-    # One row more to the next rank, one less to the one before.
+    # One row more to the next rank, one less to the previous one.
     splits = [2] * size
     splits[(rank + 1) % size] += size > 2
     splits[(rank - 1) % size] -= size > 2
@@ -159,7 +159,7 @@ def _point_to_point(device, group, is_async):
     right = dist.get_global_rank(group, (rank + 1) % size)
     left = dist.get_global_rank(group, (rank - 1) % size)
     x, y = _numbers(device, 4), torch.zeros(4, device=device)
-    # Receives first: a wait that isn't asked for here would be for ever.
+    # Receives first: an unintended wait here would never end.
     receive, send = dist.irecv(y, left, group), dist.isend(x, right, group)
     receive.wait()
     send.wait()
@@ -196,7 +196,7 @@ def _objects(device, group, is_async):
     size = dist.get_world_size(group)
     gathered = [None] * size
     x = _numbers(device, 3)
-    dist.all_reduce(x, group=group)  # pending while the objects travel
+    dist.all_reduce(x, group=group)  # pending while the objects are sent
     dist.all_gather_object(gathered, {"rank": dist.get_rank(group)}, group)
     dist.barrier(group)
     dist.monitored_barrier(group)
@@ -205,7 +205,7 @@ def _objects(device, group, is_async):
 
 
 def _not_read(device, group, is_async):
-    """Two equal ones whose results nobody wants still happen on all ranks."""
+    """Two equal ones with unused results still run on all ranks."""
     x = _numbers(device, 3)
     for _ in range(2):
         _wait([dist.all_reduce(x.clone(), group=group, async_op=is_async)])
@@ -241,7 +241,7 @@ FORMS = [
     _not_read,
     _errors,
 ]
-#: These have no other way than a cut: the dtype, or the form.
+#: These need a cut because of their dtype or form.
 CUT = {_of_dtypes_that_are_not_sent, _all_reduce, _objects, _errors}
 
 

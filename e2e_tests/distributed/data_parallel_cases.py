@@ -1,5 +1,5 @@
-"""Training with DistributedDataParallel on a device, and what compares two devices. Run
-by each rank of test_data_parallel.py."""
+"""Training with DistributedDataParallel on a device, and the comparison of two devices.
+Run by each rank of test_data_parallel.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 class Branches(nn.Module):
-    """Which branch is used depends on the step: the other has no gradient."""
+    """The step determines the branch: the other one has no gradient."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,8 +30,8 @@ def _perceptron() -> nn.Module:
     return nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 3))
 
 
-def _normalised() -> nn.Module:
-    # A bias in front of the normalisation would have noise as its gradient.
+def _normalized() -> nn.Module:
+    # The gradient of a bias in front of the normalization would be noise.
     first = nn.Linear(6, 16, bias=False)
     return nn.Sequential(first, nn.BatchNorm1d(16), nn.Linear(16, 3))
 
@@ -54,7 +54,7 @@ def _train(
     accumulate: int = 1,
     **options,
 ):
-    torch.manual_seed(7)  # PowerSGD's start
+    torch.manual_seed(7)  # start of PowerSGD
     ddp = DistributedDataParallel(model.to(device), bucket_cap_mb=0.001, **options)
     if hook:
         ddp.register_comm_hook(*hook())
@@ -86,7 +86,7 @@ def _power_sgd():
 
 
 def _bfloat16_hook():
-    """Under a name for which eager doesn't ask for a GPU."""
+    """Under a name for which eager doesn't require a GPU."""
     return None, lambda state, bucket: default_hooks.bf16_compress_hook(state, bucket)
 
 
@@ -103,7 +103,7 @@ CASES = {
     "bucket views": (_perceptron, {"gradient_as_bucket_view": True}),
     "static graph": (_perceptron, {"static_graph": True}),
     "unused parameters": (Branches, {"find_unused_parameters": True}),
-    "buffers": (_normalised, {}),
+    "buffers": (_normalized, {}),
     "accumulation": (_perceptron, {"accumulate": 2}),
     "clipped": (_perceptron, {"clip": True}),
     "autocast": (_perceptron, {"autocast": True}),
@@ -138,7 +138,7 @@ def compare(rank: int, tier: str) -> None:
 
 
 def count_programs(rank: int) -> None:
-    """After two steps each is the same program, and nothing cuts it."""
+    """After two steps each step is the same program, without a cut."""
     import torch_ltc
     from counting import sync_names
 
@@ -179,7 +179,8 @@ def _images(**options) -> nn.Module:
     )  # fmt: skip
 
 
-#: The same as one process with the batches of all ranks, each rank's of its own size.
+#: Equals one process with the batches of all ranks; batches differ in size between
+#: ranks.
 SYNCHRONISED = {
     "plain": _synchronised,
     "average of all batches": lambda: _synchronised(momentum=None),
@@ -190,7 +191,7 @@ SYNCHRONISED = {
 
 
 def _parts(x: torch.Tensor) -> list[torch.Tensor]:
-    """Of each rank; that of the last is empty if there are more than two."""
+    """For each rank; the last one is empty if there are more than two."""
     ranks = dist.get_world_size()
     empty = [0] if ranks > 2 else []
     sizes = [2 + rank for rank in range(ranks - 1 - len(empty))]
@@ -211,7 +212,7 @@ def compare_synchronised(rank: int, tier: str) -> None:
             torch.optim.SGD(model.parameters(), lr=0.1) for model in (whole, ours)
         ]
         for step in range(4):
-            if step == 2:  # buckets are made anew before
+            if step == 2:  # buckets are created again before
                 torch_ltc.reset_metrics()
             x, weights = torch.randn(12, 6), torch.randn(12, 3)
             x.requires_grad_()

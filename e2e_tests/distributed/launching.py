@@ -1,4 +1,4 @@
-"""Functions that run in several processes, which form a process group."""
+"""Runs functions in several processes that form a process group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import torch.multiprocessing as mp
 
 def run_ranks(worker: Callable[..., None], ranks: int, *arguments, **options) -> None:
     """Calls `worker(rank, *arguments)` in `ranks` processes that have joined a group.
-    `options` are those of `init_process_group`. An error of one is raised here."""
+    `options` are those of `init_process_group`. An error of a process is raised here.
+    """
     with tempfile.TemporaryDirectory() as folder:
         mp.start_processes(
             _join,

@@ -1,5 +1,5 @@
-"""What torch.distributed builds on collectives, on a device, and what compares two
-devices. Run by each rank of test_parallel.py."""
+"""Features of torch.distributed built on collectives, on a device, and the comparison
+of two devices. Run by each rank of test_parallel.py."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ CASES = [
     pipeline,
 ]
 
-#: Eager rounds to bfloat16 after each op, a kernel once.
+#: Eager rounds to bfloat16 after each op, a kernel only once.
 ROUNDED = {"mixed_precision": 3e-2}
 
 

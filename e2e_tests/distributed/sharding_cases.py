@@ -47,7 +47,7 @@ def kept_after_forward(device: str):
 
 
 def resharded_to_some(device: str):
-    """After forward a part of the ranks has the whole."""
+    """After forward some of the ranks have the whole tensor."""
     ranks = dist.get_world_size() // 2
     if ranks > 1:
         yield from _train(sharded(device, reshard_after_forward=ranks), device)
@@ -89,7 +89,7 @@ def accumulated(device: str):
 
 
 def hybrid(device: str):
-    """Sharded in a row of the mesh, replicated in its columns."""
+    """Sharded along a row of the mesh, replicated along its columns."""
     rows, columns = 2, dist.get_world_size() // 2
     mesh = init_device_mesh(device, (rows, columns), mesh_dim_names=("dp", "shard"))
     yield from _train(sharded(device, mesh), device)
@@ -154,7 +154,7 @@ CASES = [
 
 
 def count_programs(rank: int) -> None:
-    """After two steps each is the same program, and nothing cuts it."""
+    """After two steps each step is the same program, without a cut."""
     import torch_ltc
     from counting import sync_names
 

@@ -1,5 +1,5 @@
-"""torch.distributed.checkpoint of training on device lazy: files are eager's, and other
-numbers of ranks go on from them."""
+"""torch.distributed.checkpoint of training on device lazy: files equal eager's, and
+other numbers of ranks can resume from them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Collectives of lazy tensors: values, dtypes and errors are eager's, whatever the
-form; they are ops of the trace, in order, each once."""
+"""Collectives of lazy tensors: values, dtypes and errors equal eager's in all forms;
+they are ops of the trace, in order, and each runs once."""
 
 from __future__ import annotations
 

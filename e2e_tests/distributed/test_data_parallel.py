@@ -1,5 +1,5 @@
-"""DistributedDataParallel on device lazy: losses and parameters are eager's, a step is
-one program, and gradients are reduced without a cut."""
+"""DistributedDataParallel on device lazy: losses and parameters equal eager's, a step
+is one program, and gradients are reduced without a cut."""
 
 from __future__ import annotations
 

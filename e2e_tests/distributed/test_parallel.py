@@ -1,4 +1,4 @@
-"""What torch.distributed builds on collectives: device meshes, differentiable and
+"""Features of torch.distributed built on collectives: device meshes, differentiable and
 functional collectives, DTensor, FSDP, sharded optimizers, uneven inputs, pipelines."""
 
 from __future__ import annotations

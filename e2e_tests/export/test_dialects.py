@@ -18,7 +18,7 @@ from zoo import catalogue
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "backends"
 
-# As example models have them: ResNet's, BERT's and OPT's ways.
+# As in the example models: ResNet, BERT and OPT.
 MODELS = ["perceptron", "lenet", "resnet", "encoder", "decoder"]
 
 

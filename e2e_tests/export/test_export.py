@@ -122,7 +122,7 @@ def test_a_training_step(dialect: str) -> None:
     for row in exported.outputs:
         if row["role"] != "result":
             assert exported.inputs[row["updates"]]["name"] == row["name"]
-    # Training goes on with the step that was exported.
+    # Training continues with the exported step.
     lazy_step(x.to("lazy"), y.to("lazy"))
     own_step(x, y)
     torch.testing.assert_close(
@@ -149,7 +149,8 @@ def test_example_models(name: str) -> None:
     assert "ltc." not in exported.text.replace("torch_ltc.", "")
     updated = {r["name"] for r in exported.outputs if r["role"] == "parameter"}
     assert updated == {name for name, _ in model.named_parameters()}
-    # The trace's dropout masks are constants of the export, so it is the step.
+    # The dropout masks of the trace are constants of the export, so it equals that
+    # step.
     results = dict(zip((row["name"] for row in exported.outputs), exported.run()))
     torch_ltc.mark_step()
     for name, parameter in model.named_parameters():

@@ -1,4 +1,4 @@
-"""One exported step, run again and again, is the training that it was exported from."""
+"""Running one exported step repeatedly equals the training from which it was exported."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_follows_eager(optimizer: str, dialect: str) -> None:
     expected, eager = eager_losses(optimizer)
     training = Training("lazy", optimizer)
     initial = [group["lr"] for group in training.optimizer.param_groups]
-    # Its values are those at the trace; its random numbers are drawn anew.
+    # Its values are those of the trace; its random numbers are drawn again.
     exported = torch_ltc.export_step(
         training.step,
         (batches()[0],),
@@ -135,7 +135,7 @@ def test_numbers_of_one_step_are_reported(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_training_goes_on_after_the_export() -> None:
-    """Step counts are on the CPU again, and hyperparameters what they were."""
+    """Step counts are on the CPU again, and hyperparameters have their old values."""
     runs = []
     for device in ("cpu", "lazy"):
         training = Training(device, "adamw", dropout=0.0)

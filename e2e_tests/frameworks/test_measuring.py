@@ -1,4 +1,4 @@
-"""torchmetrics and TensorBoard take lazy tensors."""
+"""torchmetrics and TensorBoard accept lazy tensors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Libraries of models: a few training steps on device lazy are those of the CPU, and
-what they save can be loaded."""
+"""Model libraries: a few training steps on device lazy equal those of the CPU, and
+saved models can be loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries of probabilistic models on device lazy, against the same on the CPU."""
+"""Libraries of probabilistic models on device lazy, compared with the CPU."""
 
 from __future__ import annotations
 

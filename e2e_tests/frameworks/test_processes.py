@@ -1,5 +1,5 @@
-"""DataLoader, pinned memory, DataParallel, ensembles, and processes, as programs that
-ask for an accelerator use them."""
+"""DataLoader, pinned memory, DataParallel, ensembles, and processes, as used by
+programs that query the accelerator."""
 
 from __future__ import annotations
 

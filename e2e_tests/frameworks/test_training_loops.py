@@ -1,5 +1,5 @@
-"""Libraries that own the training loop: what they train on device lazy is what they
-train on the CPU, and their checkpoints can be read again."""
+"""Libraries with their own training loop: training on device lazy equals training on
+the CPU, and their checkpoints can be loaded."""
 
 from __future__ import annotations
 
@@ -137,7 +137,8 @@ def test_lightning_autocast(tmp_path: Path) -> None:
 
 def test_lightning_chooses_the_accelerator_of_torch(tmp_path: Path) -> None:
     lightning = pytest.importorskip("lightning")
-    torch.ones(1, device="lazy").add(1)  # who uses the device has an accelerator
+    # programs that use the device have an accelerator
+    torch.ones(1, device="lazy").add(1)
     assert torch.accelerator.current_accelerator().type == "lazy"
     module, _ = fit(lightning, tmp_path, accelerator="auto")
     assert module.seen[0] == "lazy"
@@ -145,7 +146,7 @@ def test_lightning_chooses_the_accelerator_of_torch(tmp_path: Path) -> None:
 
 def test_lightning_has_one_device() -> None:
     lightning = pytest.importorskip("lightning")
-    with pytest.raises(ValueError, match="There is one device lazy"):
+    with pytest.raises(ValueError, match="There is only one lazy device"):
         lightning.Trainer(accelerator="lazy", devices=2, logger=False)
 
 
@@ -247,7 +248,7 @@ def test_transformers_trainer(tmp_path: Path) -> None:
         ).stdout
         used, shape, losses[device] = json.loads(output.split("RESULT")[1])
         assert used == device and shape == [24, 2]
-        # Resumed in the middle, it ends where the whole run ended.
+        # Resumed in the middle, it ends like the whole run.
         assert losses[device][2] == pytest.approx(losses[device][1], rel=1e-5)
     assert losses["lazy"] == pytest.approx(losses["cpu"], rel=1e-4)
 

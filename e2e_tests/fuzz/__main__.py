@@ -1,8 +1,8 @@
-"""Compares programs by seed, in a process that may crash:
+"""Compares programs by seed, in a subprocess that may crash:
 
     python -m fuzz --seeds 0-9999 [--loops] [--results results.json] [--shrink]
 
-Prints what fails and, at the end, how many agree. Run it in `e2e_tests/`.
+Prints the failures and, at the end, how many programs agree. Run it in `e2e_tests/`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _drawer(loops: bool):
 
 
 def _worker(first: int, last: int, loops: bool) -> None:
-    """One line of JSON before and one after each program."""
+    """Prints one line of JSON before and one after each program."""
     from fuzz.comparison import difference
 
     draw = _drawer(loops)
@@ -52,7 +52,8 @@ def _worker(first: int, last: int, loops: bool) -> None:
 
 
 def _sweep(first: int, last: int, loops: bool):
-    """Results by seed; a process that crashes is its seed's result."""
+    """Results by seed; a crash of the subprocess is the result of the seed it was
+    running."""
     while first <= last:
         command = [sys.executable, "-m", "fuzz", "--worker", "--seeds", f"{first}-{last}"]  # fmt: skip
         command += ["--loops"] if loops else []
@@ -114,7 +115,7 @@ def _show(first: int, last: int, short: bool, loops: bool) -> None:
     def fails(program: Program) -> bool:
         try:
             return bool(difference(program))
-        except Exception:  # a line that eager refuses without those before it
+        except Exception:  # a line that eager rejects without the lines before it
             return False
 
     draw = _drawer(loops)

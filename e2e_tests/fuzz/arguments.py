@@ -1,4 +1,4 @@
-"""Draws an op's arguments: by a rule for its name, else by what its schema says."""
+"""Draws an op's arguments: by a rule for its name, otherwise from its schema."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class Drawn:
-    """Arguments as text, and the values that they name; the first is what an
-    in-place op writes."""
+    """Arguments as text, and the values that they name. The first value is the one that
+    an in-place op writes."""
 
     texts: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ def draw(op: Op, d: Drawing) -> Drawn:
 
 SCALARS = [-2, -1, 0, 1, 2, 3, -1.5, -0.25, 0.5, 0.75, 2.0]
 POSITIVE = [0.5, 1.0, 2.0, 0.25]
-#: Scalars that have to be positive, by the name of the argument.
+#: Names of scalar arguments that must be positive.
 _POSITIVE_SCALARS = {"beta", "lambd", "delta", "std", "sigma", "eps", "alpha"}
 _NOT_DRAWN = {
     "layout", "pin_memory", "memory_format", "generator", "non_blocking", "implicit",
@@ -63,7 +63,7 @@ def broadcasts_to(shape: torch.Size):
 
 
 def operand(d: Drawing, like: torch.Tensor, dtype=None, exact_shape=False) -> str:
-    """A value that broadcasts with `like`, of its dtype or another."""
+    """A value that broadcasts with `like`, with the same or another dtype."""
     wanted = dtype or (like.dtype if d.random.random() < 0.7 else d.dtype())
 
     def fits(tensor: torch.Tensor) -> bool:
@@ -110,7 +110,7 @@ class _BySchema:
         if name == "dtype":
             return self._dtype(argument)
         if argument.has_default_value() and d.random.random() < 0.4:
-            # What comes later goes by position, so the default is written out.
+            # Later arguments are positional, so the default is written out.
             return repr(argument.default_value)
         if kind.startswith("Optional["):
             if d.random.random() < 0.3:

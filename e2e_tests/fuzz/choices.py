@@ -1,4 +1,4 @@
-"""What rules choose: a value, a dimension, a number."""
+"""Choices of rules: a value, a dimension, a number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ F32 = torch.float32
 
 
 def some(d: Drawing, least: int = 0, most: int = 4, wanted=lambda t: True) -> str:
-    """A value of a rank, chosen or new."""
+    """A value of the given rank: an existing one or a new one."""
 
     def fits(t: torch.Tensor) -> bool:
         return least <= t.dim() <= most and bool(t.numel()) and wanted(t)

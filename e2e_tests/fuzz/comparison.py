@@ -1,4 +1,4 @@
-"""Runs a program on both devices and says whether they agree."""
+"""Runs a program on both devices and reports whether they agree."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from fuzz.exactness import is_small
 from fuzz.program import Program, Values
 from torch.utils._python_dispatch import TorchDispatchMode
 
-#: Of the largest element: what rounding may do to any result.
+#: Relative to the largest element: the rounding error allowed for any result.
 RELATIVE = {
     torch.float64: 1e-9,
     torch.float32: 2e-5,
     torch.float16: 1e-2,
     torch.bfloat16: 6e-2,
 }
-#: How far results may lie apart, in units of how far eager's results move when
-#: each op's result is moved by about an ulp.
+#: How far results may differ, in units of how far eager's results move when each op's
+#: result is perturbed by about an ulp.
 STEADINESS = 40
-#: Elementwise ops that are sums inside: x / 2 * (1 + erf(x)), of x of some ones.
+#: Elementwise ops that compute a sum: x / 2 * (1 + erf(x)), for x around one.
 CANCELLING = {"gelu", "gelu_", "gelu_backward"}
 MOVES = 4
 
 
 class MovedByAnUlp(TorchDispatchMode):
-    """Each rounded result is moved: what comes out shows how well the program's
-    results are determined by its inputs. Seed 0 instead: terms that nearly cancel
-    do so altogether."""
+    """Perturbs each rounded result, which shows how well the inputs determine the
+    program's results. With seed 0, terms that nearly cancel are made to cancel exactly.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class MovedByAnUlp(TorchDispatchMode):
         if func.is_view or made or repeats or not result.numel():
             return
         name = func.name().removeprefix("aten::")
-        # Small whole numbers add up exactly; their mean over three isn't exact.
+        # Sums of small whole numbers are exact; their mean over three isn't.
         exact = name not in _of("normalization")
         if exact and is_small(result) and all(is_small(t) for t in given):
             return
@@ -59,12 +59,12 @@ class MovedByAnUlp(TorchDispatchMode):
         if name in CANCELLING:
             scale = scale + 0.5
         elif name not in _of("elementwise"):
-            # Sums lose digits of their largest terms, not of the result.
+            # Sums lose digits of their largest terms, not of their result.
             terms = [t for t in given if t.is_floating_point() and t.numel()]
             most = max(float(_finite(t.detach()).abs().max()) for t in [result, *terms])
             scale = scale + most / 8
         ulp = torch.finfo(result.dtype).eps
-        # One or two, up or down: less would be rounded off again.
+        # One or two ulps, up or down: less would be rounded off again.
         random = torch.rand(result.shape, generator=self.generator)
         random = (torch.where(random < 0.5, -1, 1) * (1 + random)).to(result.dtype)
         share = bool(((result >= 0) & (result <= 1)).all() and result.any())
@@ -74,7 +74,7 @@ class MovedByAnUlp(TorchDispatchMode):
             else:
                 result.add_(scale * ulp * random)
             if share:
-                result.clamp_(0, 1)  # a probability stays one
+                result.clamp_(0, 1)  # a probability stays in [0, 1]
 
 
 def _finite(tensor: torch.Tensor) -> torch.Tensor:
@@ -97,7 +97,7 @@ def _moved(program: Program, number: int) -> Values:
 
 
 def difference(program: Program) -> str:
-    """Empty if lazy agrees with eager, else what differs."""
+    """Empty if lazy agrees with eager, otherwise the difference."""
     refused = None
     try:
         expected = program.run("cpu")
@@ -154,7 +154,7 @@ def _allowed(wanted: torch.Tensor) -> torch.Tensor:
         return torch.zeros(wanted.shape, dtype=torch.float64)
     values = wanted.double()
     finite = torch.where(values.isfinite(), values, 0).abs()
-    # Terms below the smallest number of the dtype are rounded off or up to it.
+    # Terms below the smallest number of the dtype are rounded to zero or up to it.
     info = torch.finfo(wanted.dtype)
     smallest = 4 * info.tiny * info.eps
     relative = torch.full_like(values, RELATIVE[wanted.dtype])

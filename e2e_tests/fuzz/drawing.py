@@ -1,5 +1,5 @@
-"""Draws a program by seed, running each line on the CPU as it goes: so it knows
-shapes, and what eager refuses isn't drawn."""
+"""Draws a program by seed, running each line on the CPU as it goes. So it knows the
+shapes, and never draws a line that eager rejects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OTHERS = [torch.int64, torch.int64, torch.int32, torch.bool, torch.uint8, torch.
 
 
 class Rejected(Exception):
-    """This draw isn't a line of a program."""
+    """This draw doesn't yield a line of a program."""
 
 
 def draw(seed: int, shortest: int = 5, longest: int = 60) -> Program:
@@ -27,9 +27,9 @@ def draw(seed: int, shortest: int = 5, longest: int = 60) -> Program:
 
 
 def _restorer(tensor: torch.Tensor) -> Callable[[], bool]:
-    """Gives `tensor` the elements and the geometry back that it has now: an
-    in-place op that isn't drawn may have written both (`as_strided_`, `t_`).
-    False if it requires gradients since, which can't be taken back."""
+    """Restores the current elements and geometry of `tensor`: an in-place op that was
+    tried but not drawn may have changed both (`as_strided_`, `t_`). Returns False if
+    the tensor has required gradients since, which can't be undone."""
     required = tensor.requires_grad
     storage = tensor.untyped_storage()
     elements = storage.clone()
@@ -59,7 +59,7 @@ class Drawing:
         self.exactness = exactness.Exactness()
         self.viewed: dict[int, torch.UntypedStorage] = {}
         self.strided: dict[int, torch.UntypedStorage] = {}
-        #: What requires gradients here and won't in the program.
+        #: Tensors that require gradients here but won't in the program.
         self.unlike: dict[int, torch.UntypedStorage] = {}
         self.refused: dict[str, str] = {}
         self.wants_gradients = self.random.random() < 0.3
@@ -74,13 +74,14 @@ class Drawing:
             drawn += self._attempt()
             self._between()
         self._gradients()
-        # Of its own, as what is drawn for a seed is to stay.
+        # Uses its own generator, so that the program of a seed doesn't change.
         longest = random.Random(f"step {self.seed}").choice([0, 0, 2, 3, 5, 8, 13])
         return Program(self.seed, self._accepted(), longest)
 
     def _accepted(self) -> list[Line]:
-        """The lines up to the first that eager refuses after all: of an op that
-        wasn't drawn, autograd may remember a write that was taken back."""
+        """The lines before the first one that eager rejects when the program runs as a
+        whole: autograd may remember a write of an op that wasn't drawn and was undone.
+        """
         scope = scope_of("cpu", lambda name, tensor: None)
         torch.manual_seed(self.seed)
         for number, line in enumerate(self.lines):
@@ -90,7 +91,7 @@ class Drawing:
                 return self.lines[:number]
         return self.lines
 
-    # What rules of arguments use.
+    # What the rules for arguments use.
 
     def shape(self, least: int = 0, most: int = 4) -> list[int]:
         rank = self.random.choices(range(5), [1, 4, 6, 4, 2])[0]
@@ -105,7 +106,7 @@ class Drawing:
         return self.random.choice(FLOATS if self.random.random() < 0.7 else OTHERS)
 
     def pick(self, wanted=lambda tensor: True) -> str | None:
-        """A living value that is wanted; late ones are likelier."""
+        """A live value that satisfies `wanted`; later values are more likely."""
         names = [name for name, tensor in self.values.items() if wanted(tensor)]
         if not names:
             return None
@@ -231,7 +232,7 @@ class Drawing:
         if op.view and target.grad_fn is not None and not target._is_view():
             raise Rejected("refused where views, or the backward pass, share it")
         if self._behind_as_strided(drawn.names[0]):
-            raise Rejected("functionalisation (torch 2.13) refuses it")
+            raise Rejected("functionalization (torch 2.13) rejects it")
         if exactness.overlaps_itself(target):
             raise Rejected("writes an element twice")
         shared = [
@@ -239,14 +240,14 @@ class Drawing:
         ]
         if op.family != "elementwise":
             same = []
-        else:  # each element of itself
+        else:  # each element refers to distinct memory
             same = [t for t in shared if _geometry(t) == _geometry(target)]
         if len(same) != len(shared):
             raise Rejected("reads what it writes")
 
     def _behind_as_strided(self, name: str) -> bool:
-        """The value is a view by `as_strided` of a view: what is written to any of
-        the chain can't be told to the others (torch 2.13 says so)."""
+        """The value is an `as_strided` view of a view: writes to one view of the chain
+        aren't visible through the others (torch 2.13 documents this)."""
         return exactness.storage(self.values[name]) in self.strided
 
     def _accept(self, op, line: Line, drawn: arguments.Drawn, in_place: bool) -> None:
@@ -299,7 +300,7 @@ class Drawing:
         ):
             name = self.random.choice(list(self.values)[: POOL // 2])
             if name in self.leaves:
-                # Its gradient is asked for at the end.
+                # Its gradient is computed at the end.
                 if len(self.values) <= POOL:
                     break
                 self.leaves.remove(name)
@@ -322,7 +323,7 @@ class Drawing:
         try:
             exec(line.text, self.scope)
         except (RuntimeError, NotImplementedError):
-            return  # written to after it was saved for the gradient
+            return  # written after autograd saved it
         self.lines.append(line)
 
     def _has_gradient(self, name: str) -> bool:
@@ -331,4 +332,4 @@ class Drawing:
         try:
             return self.values[name].grad_fn is not None
         except RuntimeError:
-            return False  # one of several views of what was written to
+            return False  # one of several views of a tensor that was written

@@ -1,8 +1,8 @@
-"""Which numbers are the same however they are computed.
+"""Tracks which numbers are the same whichever way they are computed.
 
-A compiler may round otherwise than eager: a comparison, a floor or an argmax of a
-number that was rounded may then go the other way. Such ops are drawn only where
-their operands are exact: what data movement or exact arithmetic made of inputs.
+A compiler may round differently from eager, and then a comparison, a floor or an argmax
+of a rounded number may have another result. Such ops are drawn only if their operands
+are exact: made from inputs by data movement or exact arithmetic.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import torch
 from fuzz import table
 
-#: Values move; what isn't rounded stays so.
+#: Ops that move values: exact operands give exact results.
 MOVING = {"data_movement", "constructor", "random"}
 
-#: Exact arithmetic while the numbers are few and small (`is_small`).
+#: Arithmetic that is exact while the numbers are few and small (`is_small`).
 EXACT = {
     "neg", "abs", "relu", "floor", "ceil", "round", "trunc", "frac", "sign", "sgn",
     "bitwise_not", "logical_not", "isnan", "isinf", "isposinf", "isneginf", "signbit",
@@ -32,7 +32,7 @@ EXACT = {
     "index_add", "index_copy", "masked_scatter", "bucketize",
 }  # fmt: skip
 
-#: A small change of an operand may change the result by a lot.
+#: A small change of an operand may change the result a lot.
 JUMPS = {
     "floor", "ceil", "round", "trunc", "frac", "sign", "sgn", "signbit", "angle",
     "threshold", "hardshrink", "div.Tensor_mode", "div.Scalar_mode", "floor_divide",
@@ -50,7 +50,7 @@ def storage(tensor: torch.Tensor) -> int:
 
 
 def overlaps_itself(tensor: torch.Tensor) -> bool:
-    """Two indices lead to one element, which eager doesn't always see."""
+    """Whether two indices lead to one element, which eager doesn't always detect."""
     if not tensor.numel():
         return False
     elements = tensor.untyped_storage().nbytes() // tensor.element_size()
@@ -61,7 +61,7 @@ def overlaps_itself(tensor: torch.Tensor) -> bool:
 
 
 def is_small(tensor: torch.Tensor) -> bool:
-    """Sums and products of such numbers need no rounding."""
+    """Sums and products of these numbers need no rounding."""
     if not tensor.is_floating_point():
         return True
     bits = {torch.bfloat16: 2, torch.float16: 3}.get(tensor.dtype, 10)
@@ -71,7 +71,7 @@ def is_small(tensor: torch.Tensor) -> bool:
 
 class Exactness:
     def __init__(self) -> None:
-        # The storages are held: an address of a freed one would come again.
+        # Keeps the storages alive: the address of a freed one would be reused.
         self._rounded: dict[int, torch.UntypedStorage] = {}
 
     def rounded(self, tensor: torch.Tensor) -> bool:
@@ -84,13 +84,13 @@ class Exactness:
     def allows_results(
         self, tensors: list[torch.Tensor], written: list[torch.Tensor]
     ) -> bool:
-        """Whole numbers and bools are exact always."""
+        """Whole numbers and bools are always exact."""
         if all(t.is_floating_point() for t in written):
             return True
         return not any(self.rounded(t) for t in tensors)
 
     def note(self, op, tensors, written, in_place: bool) -> None:
-        """Whether what was written is exact."""
+        """Whether the written value is exact."""
         given = any(self.rounded(t) for t in tensors)
         exact = (op.family in MOVING and op.base != "linspace") or op.view
         if not exact and (op.base.rstrip("_") in EXACT or op.base in EXACT):

@@ -1,60 +1,60 @@
-"""Programs that once differed from eager, shortened: why, and their text."""
+"""Programs that once differed from eager, in their shortest form, with the reason."""
 
 from __future__ import annotations
 
 PROGRAMS = {
-    # A kernel argument without elements, but of several rows, had no pointer type.
+    # A kernel argument that had no elements, but several rows, had no pointer type.
     "cumsum without elements": """
 v0 = grid(1, [5, 0], torch.float32)
 v1 = aten.cumsum.default(v0, -2)
 v2 = aten.logcumsumexp.default(v0, 0)
 """,
-    # LLVM took the sign from the wrong bit of a bfloat that a loop found.
+    # LLVM took the sign from the wrong bit of a bfloat that was read in a loop.
     "sign of a pooled bfloat16": """
 v0 = grid(1, [1, 1, 3, 3], torch.bfloat16)
 v1, v2 = aten.adaptive_max_pool2d.default(v0, [3, 4])
 v3 = aten.signbit.default(v1)
 """,
-    # The shape rule wanted channels where the batch may be empty.
+    # The shape rule expected channels where the batch may be empty.
     "pooling of no channels": """
 v0 = grid(1, [0, 3, 5], torch.float32)
 v1, v2 = aten.adaptive_max_pool2d.default(v0, [1, 3])
 """,
-    # Constants: MLIR folds atan2 of two zeros to NaN.
+    # Constant operands: MLIR folds atan2 of two zeros to NaN.
     "atan2 of zeros": """
 v0 = aten.zeros.default([4], device=device)
 v1 = aten.atan2.default(v0, v0)
 """,
-    # Whole numbers have whole ends.
+    # The bounds of integers are integers.
     "linspace of int64": """
 v0 = aten.linspace.default(0.75, -2, 6, dtype=torch.int64, device=device)
 """,
-    # torch's functionalisation takes a difference of bools.
+    # torch's functionalization subtracts bools.
     "write to nothing of an expanded bool": """
 v0 = grid(666, [4, 4, 3], torch.bool)
 v1 = aten.expand.default(v0, [2, 4, 4, 3])
 v2, v3 = aten.split_with_sizes.default(v1, [0, 2], 0)
 aten.eq_.Scalar(v2, 0)
 """,
-    # torch's functionalisation fills the gaps with zeros.
+    # torch's functionalization fills the gaps with zeros.
     "write to windows with gaps": """
 v0 = grid(1, [3], torch.float32)
 v1 = aten.unfold.default(v0, 0, 1, 2)
 v2 = grid(111, [], torch.bfloat16)
 aten.mul_.Tensor(v1, v2)
 """,
-    # Without elements, a stride of 0 doesn't make it an expanded tensor.
+    # A stride of 0 doesn't make a tensor without elements an expanded tensor.
     "write to nothing of stride 0": """
 v0 = grid(462, [3, 0, 1], torch.float32)
 v1 = aten.squeeze.default(v0)
 aten.atan_.default(v1)
 """,
-    # eps beyond a half: the lower bound is looked at first.
+    # eps above one half: the lower bound is checked first.
     "logit of a wide eps": """
 v0 = grid(1, [4, 4, 4], torch.float32)
 v1 = aten.logit.default(v0, 1.0)
 """,
-    # The root of the logarithm's tiny rest is not tiny.
+    # The square root of the logarithm's small rounding error isn't small.
     "lgamma of one and two": """
 v0 = below(4, 426, [3])
 v1 = aten.lgamma.default(v0)
@@ -64,7 +64,7 @@ aten.sqrt_.default(v1)
 v0 = grid(116, [7, 3, 0], torch.int64)
 aten.floor_divide_.Scalar(v0, 0)
 """,
-    # Eager's result is dense where the operand has gaps.
+    # Eager's result is dense even if the operand has gaps.
     "index_fill of a diagonal": """
 v0 = grid(65, [3, 5, 4, 4], torch.float32)
 v1, v2 = aten.split_with_sizes.default(v0, [2, 2], -1)
@@ -73,14 +73,14 @@ v4 = below(5, 560, [1])
 v5 = aten.index_fill.int_Scalar(v3, -2, v4, 1)
 v6 = aten.view.default(v5, [6, 5, 1])
 """,
-    # Eager's result is row-major: numbers are drawn in that order.
+    # Eager's result is row-major, so numbers are drawn in that order.
     "power of a transposed exponent": """
 v0 = grid(62, [7, 2], torch.bool)
 v1 = aten.transpose.int(v0, 1, 0)
 v2 = aten.pow.Scalar(0.5, v1)
 aten.cauchy_.default(v2, 0.25, 0.5)
 """,
-    # Eager looks at the layout of the input first, then of the gradient.
+    # Eager checks the layout of the input first, then that of the gradient.
     "strides of a threshold's gradient": """
 v0 = grid(216, [3, 3], torch.float32)
 v1 = aten.permute.default(v0, [1, 0])
@@ -90,27 +90,27 @@ v4 = aten.leaky_relu_backward.default(v1, v2, 0.1, False)
 v5 = aten.as_strided.default(v3, [9], [1])
 v6 = aten.as_strided.default(v4, [9], [1])
 """,
-    # Its result is row-major.
+    # The result is row-major.
     "strides of log_sigmoid": """
 v0 = grid(1, [2, 3], torch.float32)
 v1 = aten.permute.default(v0, [1, 0])
 v2, v3 = aten.log_sigmoid_forward.default(v1)
 v4 = aten.as_strided.default(v2, [6], [1])
 """,
-    # Nothing has no variance, whatever the correction.
+    # An empty tensor has no variance, whatever the correction.
     "variance of nothing": """
 v0 = grid(1, [0], torch.float32)
 v1 = aten.var.correction(v0, None, correction=-1.5, keepdim=False)
 """,
-    # Elsewhere than on the CPU, autograd makes the view of a base with a history
-    # again, which it refuses for bool.
+    # On devices other than the CPU, autograd replays the view on a base that has a
+    # history, which it rejects for bool.
     "comparison with what requires a gradient into a view": """
 v0 = grid(1, [1, 3], torch.bool)
 v1 = aten.unsqueeze.default(v0, 2)
 v2 = grid(99, [], torch.float64).requires_grad_()
 aten.eq_.Tensor(v1, v2)
 """,
-    # torch's functionalisation adds up the windows that an element is in.
+    # torch's functionalization sums the windows that contain an element.
     "write to one of overlapping windows": """
 v0 = order(170, [7, 5], torch.int32)
 v1 = aten.unfold.default(v0, -2, 4, 1)
@@ -118,7 +118,7 @@ v2, v3, v4, v5 = aten.unbind.int(v1, -3)
 v6 = below(4, 449, [5, 4])
 aten.bitwise_right_shift_.Tensor(v4, v6)
 """,
-    # Terms below the smallest float16, one way or the other.
+    # Terms below the smallest float16, rounded to zero or up to it.
     "sum of what float16 rounds off": """
 v0 = grid(1, [3, 3, 4, 1], torch.int64)
 v1 = below(3, 221, [1, 3])
@@ -128,7 +128,7 @@ v4 = aten.index.Tensor(v0, [v1, v2, v3])
 v5 = aten.sinc.default(v4)
 v6 = aten.sum.dim_IntList(v5, None, False, dtype=torch.float16)
 """,
-    # The name begins as that of `copy`, which keeps strides.
+    # The name starts like that of `copy`, which preserves strides.
     "a draw into what copysign makes of an overlapping view": """
 v0 = grid(596, [3], torch.float32).requires_grad_()
 v1 = aten.as_strided.default(v0, [3, 1, 2], [0, 1, 1])
@@ -142,7 +142,7 @@ v2 = aten.fmod.Scalar(v1, 0.5)
 v3 = aten.roll.default(v2, [3], [0])
 v4 = aten._unsafe_view.default(v3, [18, -1])
 """,
-    # The gradient is TensorIterator's last operand.
+    # The gradient is the last operand of TensorIterator.
     "strides of the gradient of prelu": """
 v0 = below(4, 402, [5, 2, 3])
 v1 = aten.unfold.default(v0, 1, 2, 1)
@@ -152,14 +152,14 @@ v4 = noise(186, [5, 1, 3, 2], torch.float32)
 v5, v6 = aten._prelu_kernel_backward.default(v2, v3, v4)
 v7 = aten.view.default(v5, [-1, 2, 3])
 """,
-    # Zero to the mean's rounding.
+    # Zero, up to the rounding of the mean.
     "batch norm of equal rows": """
 v0 = grid(1, [1, 2], torch.float32)
 v1 = aten.expand.default(v0, [3, -1])
 v2 = grid(803, [2], torch.float32).requires_grad_()
 v3, v4, v5 = aten.native_batch_norm.default(v1, v2, None, None, None, True, 0.5, 0.125)
 """,
-    # 1 + erf(x), of which little is left.
+    # 1 + erf(x), which nearly cancels.
     "logarithm of the tail of gelu": """
 v0 = grid(1, [], torch.float32)
 v1 = grid(891, [3, 2, 7], torch.float32)
@@ -175,14 +175,14 @@ v2 = grid(755, [2], torch.float32)
 v3, v4 = aten.nll_loss_forward.default(v0, v1, v2, 2, -100)
 aten.gelu_.default(v3, approximate='none')
 """,
-    # The first of equal elements by its place, not by the order in memory.
+    # The first of equal elements by index, not by memory order.
     "greatest element of a transposition": """
 v0 = grid(768, [4, 3], torch.int16)
 v1 = aten.transpose.int(v0, -1, 1)
 v2 = aten.t.default(v1)
 v3 = aten.argmax.default(v2, None, False)
 """,
-    # Both rows show the same element, of which the second is the old one.
+    # Both rows refer to the same element, and the second row holds the old value.
     "write to one of rows that share memory": """
 v0 = grid(1, [3, 1], torch.float32)
 v1 = aten.as_strided.default(v0, [2, 1], [0, 0])
@@ -197,7 +197,7 @@ v2, v3 = aten.unbind.int(v1, -1)
 v4 = grid(912, [3], torch.int16)
 v5 = aten.linear.default(v2, v4, v0)
 """,
-    # Nothing is left of the terms of a product, or what rounding leaves.
+    # The terms of a product cancel, up to rounding.
     "comparison of a product's terms that cancel": """
 v0 = grid(193, [3], torch.float32)
 v1 = aten.new_zeros.default(v0, [4, 5, 5], dtype=torch.float32)
@@ -211,14 +211,14 @@ v12 = aten.copysign.Scalar(v11, -1)
 v13 = aten.select.int(v12, 1, 2)
 aten.ne_.Tensor(v10, v13)
 """,
-    # The base is another view of the memory meanwhile.
+    # The base has been replaced by another view of the memory.
     "as_strided of a view of a shrunk base": """
 v0 = noise(440, [2], torch.float32)
 v1 = aten.select.int(v0, 0, 1)
 aten.as_strided_.default(v0, [1], [0])
 v2 = aten.as_strided.default(v1, [], [])
 """,
-    # Nearly a pole of lgamma, from below.
+    # Close to a pole of lgamma, from below.
     "lgamma of what mish has left": """
 v7 = grid(777, [1, 2, 3, 5], torch.float32)
 v8 = grid(788, [2, 1, 1, 1], torch.float32).requires_grad_()
@@ -228,14 +228,14 @@ v18 = aten.digamma.default(v10)
 v21 = aten.mish.default(v18)
 aten.lgamma_.default(v21)
 """,
-    # In place, and showing one element three times.
+    # In place, on a view that refers to one element three times.
     "as_strided_ with a stride of 0": """
 v79 = grid(1, [1], torch.float64)
 aten.as_strided_.default(v79, [1, 1, 3], [0, 1, 0])
 v81 = aten.select.int(v79, 2, -3)
 aten.hardsigmoid_.default(v81)
 """,
-    # In place, and beside the view's elements.
+    # In place, on memory next to the view's elements.
     "as_strided_ of a view": """
 v0 = grid(925, [2, 3, 2, 1], torch.int64)
 v1 = aten.permute.default(v0, [3, 0, -3, 2])

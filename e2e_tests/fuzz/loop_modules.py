@@ -1,5 +1,5 @@
-"""What lines of training loops call: modules that containers can hold, moves of state,
-and what is left of a model and its optimizer."""
+"""Functions that the lines of training loops call: modules that containers can hold,
+moves of state, and the final state of a model and its optimizer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 
 class First(nn.Module):
-    """The first of a recurrent layer's results."""
+    """The first result of a recurrent layer."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class First(nn.Module):
 
 
 class Attend(nn.Module):
-    """Self-attention of sequences (batch, length, features)."""
+    """Self-attention over sequences of shape (batch, length, features)."""
 
     def __init__(self, features: int, heads: int, causal: bool) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Attend(nn.Module):
 
 
 class Counting(nn.Module):
-    """Buffers that forward writes: in place, by index, and a new tensor."""
+    """Writes buffers in forward: in place, by index, and by assigning a new tensor."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Residual(nn.Module):
 
 
 class Mean(nn.Module):
-    """Of a sequence."""
+    """For a sequence."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.mean(1)
@@ -87,7 +87,7 @@ def through_file(value: Any) -> Any:
 
 
 def in_thread(work: Callable[[], Any]) -> Any:
-    """What it returns or raises, from a thread of its own."""
+    """The result or error of `function`, called in a new thread."""
     outcome: dict[str, Any] = {}
 
     def run() -> None:
@@ -122,7 +122,7 @@ def evaluate(model: nn.Module, x: torch.Tensor, inference: bool) -> torch.Tensor
 
 
 def state_of(*objects: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Parameters with their gradients, buffers, and states of optimizers."""
+    """Parameters with their gradients, buffers, and optimizer states."""
     for each in objects:
         if isinstance(each, nn.Module):
             yield from each.state_dict().items()

@@ -1,5 +1,6 @@
 """Draws training loops: a model, an optimizer, some steps, and what scripts do between
-them. A loop is a program of straight lines, so that the shortest one can be found."""
+them. A loop is unrolled into straight lines, so that the shortest failing one can be
+found."""
 
 from __future__ import annotations
 
@@ -104,7 +105,7 @@ class _Loop:
         return [*layers, "nn.AdaptiveAvgPool2d(2)", "nn.Flatten()", f"nn.Linear(16, {self.classes})"]  # fmt: skip
 
     def _over_time(self) -> list[str]:
-        """Of sequences of 4 features."""
+        """For sequences of 4 features."""
         choices = (
             "First(nn.LSTM(4, 4, batch_first=True))", "First(nn.GRU(4, 4, batch_first=True))",
             "First(nn.RNN(4, 2, batch_first=True, bidirectional=True))",

@@ -1,10 +1,11 @@
-"""Calls with odd arguments on device `lazy` against eager, in a process that may crash:
+"""Compares calls with odd arguments on device `lazy` with eager, in a subprocess that
+may crash:
 
     python -m fuzz.odd_calls --each 20 [--ops 'nll|softmax'] [--seed 0]
 
-Draws `--each` calls of every recorded op. A crash, a result that differs, an error
-where eager has a result and a result where eager has an error are failures; an error of
-another class or in other words is counted.
+Draws `--each` calls of every recorded op. A crash, a different result, an error where
+eager returns a result and a result where eager raises are failures. An error of another
+class or with another message is counted.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from fuzz.odd_arguments import odd_call
 from fuzz.recorded_calls import Call, recorded_calls
 from torch.utils._pytree import tree_flatten, tree_map
 
-#: Ops whose calls have no one answer: why.
+#: Ops whose calls have no unique result, with the reason.
 LEFT_OUT = {
-    r"^(new_)?empty|^resize|^_efficientzerotensor": "uninitialised memory",
+    r"^(new_)?empty|^resize|^_efficientzerotensor": "uninitialized memory",
     r"^(native_batch_norm|_native_batch_norm_legit)": "writes what its schema says it reads",
     r"^(lift|record_stream|set_|_fused_|_foreach_)": "not for a user's call",
-    # Eager reads behind the end of these operands, or crashes.
+    # Eager reads past the end of these operands, or crashes.
     r"^(embedding|nll_loss|fractional|adaptive_max|max_unpool|native_\w+|_embedding_bag|"
     r"grid_sampler|_pack|batch_norm|avg_pool|max_pool|_?adaptive)\w*_backward": "out of bounds in eager",
 }  # fmt: skip
@@ -65,7 +66,7 @@ def _moved(value: Any, device: str) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         if id(leaf) not in copies:
-            # `clone` keeps strides, but for those with gaps.
+            # `clone` preserves strides, except those with gaps.
             copies[id(leaf)] = leaf.clone().to(device)
         return copies[id(leaf)]
 
@@ -81,7 +82,7 @@ def run(call: Call, device: str) -> list[Any]:
         warnings.simplefilter("ignore")
         result = call.op(*args, **kwargs)
     written = (args, kwargs) if call.op._schema.is_mutable else ()
-    # Errors of values come when they are read.
+    # Errors that depend on values are raised when the results are read.
     return [
         _plain(leaf.cpu()) if isinstance(leaf, torch.Tensor) else leaf
         for leaf in tree_flatten((result, written))[0]
@@ -89,7 +90,7 @@ def run(call: Call, device: str) -> list[Any]:
 
 
 def _plain(value: torch.Tensor) -> torch.Tensor:
-    """What can be compared element by element."""
+    """Tensors that can be compared element by element."""
     if value.is_quantized:
         return value.dequantize()
     if value.layout != torch.strided:
@@ -124,7 +125,7 @@ def difference(results: list[Any], expected: list[Any]) -> str:
 
 
 def words(error: Exception) -> str:
-    """Without the op and line that errors of device `lazy` end with."""
+    """Without the suffix (op and line) of errors on device `lazy`."""
     return _SUFFIX.sub("", str(error).split("\nException raised from")[0]).strip()
 
 
@@ -166,7 +167,7 @@ def _text(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         values = ""
         if value.layout == torch.strided and value.numel() <= 6:
-            with contextlib.suppress(RuntimeError):  # some have no memory
+            with contextlib.suppress(RuntimeError):  # some tensors have no memory
                 values = f"={value.tolist()}"
         return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}{values}"
     if isinstance(value, (list, tuple)):
@@ -188,7 +189,7 @@ def drawn(name: str, number: int, seed: int) -> Call:
 
 
 def names(pattern: str = "") -> list[str]:
-    """Ops of the recorded calls whose names have the pattern."""
+    """Ops of the recorded calls whose names contain the pattern."""
     return [
         name
         for name in recorded_calls()
@@ -197,7 +198,7 @@ def names(pattern: str = "") -> list[str]:
 
 
 def _worker(options: argparse.Namespace) -> None:
-    """A line of JSON before and after each call, which may be the last."""
+    """Prints a line of JSON before and after each call, which may be the last."""
     import torch_ltc
 
     torch.set_num_threads(1)
@@ -213,7 +214,7 @@ def _worker(options: argparse.Namespace) -> None:
 
 
 def sweep(arguments: list[str]) -> Iterator[Outcome]:
-    """A process that ends early is the outcome of the call that it was at."""
+    """If the subprocess ends early, that is the outcome of the call it was running."""
     start = 0
     while True:
         command = [sys.executable, "-m", "fuzz.odd_calls", *arguments, "--worker"]

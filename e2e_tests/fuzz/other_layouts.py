@@ -1,9 +1,11 @@
-"""Calls of every recorded op with operands of other layouts and dtypes, against eager:
+"""Compares calls of every recorded op with operands of other layouts and dtypes with
+eager:
 
     python -m fuzz.other_layouts [--ops 'nll|softmax'] [--step 1] [--start 0]
 
-A call is eager's own with one operand, or all of a kind, changed. Whatever eager takes, device
-`lazy` takes, by fallback at worst, with eager's values, sizes and dtypes.
+A call is one of eager's with one operand, or all of a kind, changed. Whatever eager
+accepts, device `lazy` accepts (by fallback if necessary), with eager's values, sizes
+and dtypes.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def _to(dtype: torch.dtype) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda t: t.to(dtype)
 
 
-#: What is done to which operands.
+#: How operands are changed, and which.
 CHANGES: dict[str, tuple[Callable, Callable]] = {
     "gaps": (lambda t: t.dim() > 0, _gaps),
     "reversed strides": (lambda t: t.dim() > 1, _reversed_strides),
@@ -78,7 +80,8 @@ CHANGES: dict[str, tuple[Callable, Callable]] = {
 
 
 def changed(call: Call, change: str, first_only: bool) -> Call | None:
-    """The call with its first operand, or all, changed; None if there is none."""
+    """The call with its first operand, or all operands, changed; None if there are
+    none."""
     applies, make = CHANGES[change]
     made = 0
 

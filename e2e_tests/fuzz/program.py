@@ -14,8 +14,8 @@ Values = list[tuple[str, torch.Tensor]]
 
 
 def grid(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch.Tensor:
-    """Quarters in [-2, 2], whole numbers in [-3, 3], or bool: sums and products of
-    few of them are exact in any order."""
+    """Multiples of 1/4 in [-2, 2], integers in [-3, 3], or bools: sums and products of
+    a few of them are exact in any order."""
     generator = torch.Generator().manual_seed(seed)
     if dtype == torch.bool:
         return (torch.rand(shape, generator=generator) < 0.5).to(device)
@@ -32,7 +32,7 @@ def noise(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch
 
 
 def order(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch.Tensor:
-    """No two elements are equal."""
+    """All elements differ."""
     generator = torch.Generator().manual_seed(seed)
     count = torch.Size(shape).numel()
     whole = torch.randperm(count, generator=generator) - count // 2
@@ -57,17 +57,17 @@ class Line:
 class Program:
     seed: int
     lines: list[Line]
-    #: A step ends after so many ops, wherever that is, also in the middle of a
-    #: backward pass; 0: where lines say so.
+    #: Ends a step after this many ops, wherever that is, even in the middle of a
+    #: backward pass; with 0, only where lines say so.
     longest_step: int = 0
-    #: Option `tier`; "": as it is.
+    #: Value of option `tier`; "" leaves it unchanged.
     tier: str = ""
 
     def text(self) -> str:
         return "\n".join(line.text for line in self.lines)
 
     def run(self, device: str) -> Values:
-        """What it checked on the way, then what is left at its end."""
+        """The values that it checked while running, followed by the values at its end."""
         seen: Values = []
         scope = scope_of(
             device, lambda n, t: seen.append((n, t.detach().cpu().clone()))

@@ -1,5 +1,5 @@
-"""Calls of ATen ops that eager takes: what the samples of PyTorch's OpInfo database
-come to, op by op, with their gradients."""
+"""Calls of ATen ops that eager accepts, recorded op by op from the samples of PyTorch's
+OpInfo database, with their gradients."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _copy(value: Any) -> Any:
 
 
 class _Recorder(TorchDispatchMode):
-    """Keeps an op's first calls whose arguments are of different kinds."""
+    """Records an op's first calls whose arguments are of different kinds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ def _run(op: Any, dtype: torch.dtype, recorder: _Recorder) -> None:
         given = tensors((sample.input, sample.args, sample.kwargs))
         if any(t.numel() > 10 * MAX_ELEMENTS for t in given):
             continue
-        # A sample may be one that raises in this dtype.
+        # Some samples raise in this dtype.
         with contextlib.suppress(Exception), recorder:
             result = op.op(sample.input, *sample.args, **sample.kwargs)
             result = sample.output_process_fn_grad(result)
@@ -94,11 +94,11 @@ def _run(op: Any, dtype: torch.dtype, recorder: _Recorder) -> None:
 
 @functools.cache
 def recorded_calls() -> dict[str, list[Call]]:
-    """By the op's name, "add.Tensor". Takes some ten seconds."""
+    """By the name of the op."add.Tensor". Takes some ten seconds."""
     recorder = _Recorder()
     torch.manual_seed(0)
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # what is small waits for threads only
+    torch.set_num_threads(1)  # small ops spend their time on waiting for threads
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for op in op_db:

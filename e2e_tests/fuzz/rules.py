@@ -1,4 +1,4 @@
-"""The ops whose operands have to fit together, and how their arguments are drawn."""
+"""Ops whose operands must match each other, and how their arguments are drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of ops that read and write at positions, and of sorts."""
+"""Arguments of ops that read and write by index, and of sorts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def _index_of(d: Drawing, least: int = 1) -> tuple[Drawn, torch.Tensor, int]:
 
 
 def _index_vector(d: Drawing, a: Drawn, tensor, dim: int, unique=False) -> int:
-    """Adds positions along `dim`: how many."""
+    """Adds `count` positions along `dim`."""
     size = size_at(tensor, dim)
     if unique:
         a.tensor(d.leaf([size], torch.int64, "order"))
-        # `order` is around 0.
+        # `order` is close to 0.
         a.texts[-1] = f"{a.texts[-1]} + {size // 2}"
         return size
     count = d.random.randint(1, 4)
@@ -99,7 +99,7 @@ def gather(d: Drawing) -> Drawn:
 
 
 def _positions_once(d: Drawing, tensor, dim: int) -> tuple[str, list[int]]:
-    """No element is written twice: the last of several isn't specified."""
+    """No element is written twice: which of several writes wins isn't specified."""
     shape = list(tensor.shape)
     name = d.new_name()
     from fuzz.program import Line
@@ -180,7 +180,8 @@ def index(d: Drawing) -> Drawn:
 
 
 def index_put(d: Drawing) -> Drawn:
-    """Accumulates: of several writes to an element one wins, unspecified."""
+    """Accumulates: without it one of several writes to an element wins, and which isn't
+    specified."""
     a = index(d)
     tensor = d.values[a.names[0]]
     picked = eval(f"torch.ops.aten.index({', '.join(a.texts)})", {"torch": torch, **d.values})  # fmt: skip

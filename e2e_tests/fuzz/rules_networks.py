@@ -1,4 +1,4 @@
-"""Arguments of matrix products, of the layers of networks, and of losses."""
+"""Arguments of matrix products, network layers and losses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def product(*letters: str, added: str | None = None, scaled: bool = False):
-    """Operands by their dimensions' letters; `added` broadcasts to the result."""
+    """Operands with dimensions named by letters; `added` broadcasts to the result."""
 
     def rule(d: Drawing) -> Drawn:
         sizes = {letter: d.random.randint(1, 5) for letter in "bnkm"}
@@ -132,7 +132,7 @@ def batch_norm(d: Drawing) -> Drawn:
     channels = [tensor.shape[1]]
     _optional(d, a, channels, tensor.dtype)
     _optional(d, a, channels, tensor.dtype)
-    # Its running statistics are written in place by torch's module; here None.
+    # torch's module writes its running statistics in place; they are None here.
     a.add(None, None, True, 0.5, 0.125)
     return a
 
@@ -224,7 +224,7 @@ def norm_all(d: Drawing) -> Drawn:
 
 
 def shift(by_scalar: bool) -> Callable[[Drawing], Drawn]:
-    """Shifts beyond the width are undefined in C++."""
+    """Shifts by more than the width are undefined in C++."""
 
     def rule(d: Drawing) -> Drawn:
         a = Drawn()

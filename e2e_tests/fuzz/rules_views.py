@@ -129,7 +129,7 @@ def split_with_sizes(d: Drawing) -> Drawn:
 
 
 def scatter_of(viewed: Callable[[Drawing], Drawn], op) -> Callable[[Drawing], Drawn]:
-    """`slice_scatter` and its like: the view's arguments after the source."""
+    """`slice_scatter` and similar ops: the view's arguments follow the source."""
 
     def rule(d: Drawing) -> Drawn:
         inner = viewed(d)

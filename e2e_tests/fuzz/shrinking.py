@@ -1,4 +1,4 @@
-"""The shortest program that still fails."""
+"""Finds the shortest program that still fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from fuzz.program import Line, Program
 
 
 def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
-    """Takes away lines, with what depends on them, while it fails."""
+    """Removes lines, together with the lines that depend on them, while the program
+    still fails."""
     lines = list(program.lines)
     changed = True
     while changed:
@@ -49,7 +50,7 @@ def _needed(lines: list[Line]) -> list[Line]:
 
 
 def _as_input(line: Line, program: Program) -> Line | None:
-    """`line` with an input of the same shape and dtype in place of the op."""
+    """`line` with its op replaced by an input of the same shape and dtype."""
     if not line.op or len(line.writes) != 1 or not line.reads:
         return None
     import torch

@@ -1,5 +1,5 @@
-"""The ops that programs are drawn from: the op table's rows, called as a user's
-program would reach them."""
+"""The ops that programs are drawn from: the rows of the op table, called as a user's
+program calls them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import torch
 
 TABLE = Path(__file__).resolve().parents[2] / "mlir_lowering" / "op_table"
 
-#: Rows that a program can't call: why.
+#: Rows that a program can't call, with the reason.
 LEFT_OUT = {
-    "empty.memory_format": "uninitialised memory",
-    "empty_like": "uninitialised memory",
-    "new_empty": "uninitialised memory",
+    "empty.memory_format": "uninitialized memory",
+    "empty_like": "uninitialized memory",
+    "new_empty": "uninitialized memory",
     "_efficientzerotensor": "not a tensor that programs may write to",
-    "_reshape_copy": "made by functionalisation only",
+    "_reshape_copy": "only created by functionalization",
     "_unsafe_index_put": "made by decompositions only",
     "_native_batch_norm_legit": "native_batch_norm is drawn",
     "_native_batch_norm_legit.no_stats": "native_batch_norm is drawn",
@@ -32,8 +32,8 @@ LEFT_OUT = {
     "exponential": "only the in-place form can be called",
 }
 
-#: Of these families backward ops come from gradients alone: their operands are
-#: results of the forward op.
+#: In these families backward ops only occur in gradients: their operands are results of
+#: the forward op.
 _GRADIENTS = {
     "convolution", "data_movement", "embedding", "loss", "normalization",
     "pooling", "reduction",
@@ -56,7 +56,7 @@ class Op:
 
 
 def find(name: str):
-    """torch.ops.aten.<name>, None if there is none."""
+    """torch.ops.aten.<name>, or None if it doesn't exist."""
     base, _, overload = name.partition(".")
     packet = getattr(torch.ops.aten, base, None)
     overload = overload or "default"
@@ -72,7 +72,7 @@ def _op(schema_text: str, family: str) -> Op | None:
         return None
     suffix = f".{overload}" if overload else ""
     if family == "random" and find(f"{base}_{suffix}"):
-        # The functional form is what functionalisation makes of it.
+        # Functionalization produces the functional form.
         in_place = f"{base}_{suffix}"
         if not base.endswith(("_like", "bernoulli")):
             return Op(in_place, family, find(in_place)._schema, in_place)
@@ -92,8 +92,8 @@ def ops() -> list[Op]:
     found: dict[str, Op] = {}
     for path in sorted(TABLE.glob("*.toml")):
         for row in tomllib.loads(path.read_text())["ops"]:
-            # PyTorch's kernel computes "host" rows on both sides, and some of
-            # these kernels crash on arguments that make no sense.
+            # PyTorch's kernel computes "host" rows on both devices, and some of these
+            # kernels crash on meaningless arguments.
             if row.get("trace") == "dialect" or row.get("lower") == "host":
                 continue
             op = _op(row["schema"], path.stem)

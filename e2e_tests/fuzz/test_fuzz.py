@@ -1,4 +1,4 @@
-"""Programs that failed once, and a sample of random ones."""
+"""Programs that failed once, and a sample of random programs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_seed_is_a_program() -> None:
 def test_what_was_drawn_is_what_runs(seed: int) -> None:
     """In 4761 an `as_strided_` that wasn't drawn left its geometry behind."""
     drawing = Drawing(seed)
-    program = drawing.program(drawing.random.randint(5, 60))  # as `draw`
+    program = drawing.program(drawing.random.randint(5, 60))  # like `draw`
     left = {n: (t.shape, t.stride(), t.dtype) for n, t in drawing.values.items()}
     scope = scope_of("cpu", lambda name, tensor: None)
     torch.manual_seed(seed)
@@ -61,12 +61,13 @@ def test_what_was_drawn_is_what_runs(seed: int) -> None:
 
 
 def test_what_was_not_drawn_leaves_no_gradient() -> None:
-    """In 635824 it was a write of what requires gradients, taken back later."""
+    """In 635824 it was a write to a tensor that requires gradients, undone later."""
     draw(635824).run("cpu")
 
 
 def test_a_moved_probability_is_one() -> None:
-    """What is clamped to [0, 1] may be drawn by, also when it is moved (9366)."""
+    """Values clamped to [0, 1] may be probabilities of a draw, even if perturbed
+    (9366)."""
     text = """
 v0 = grid(1, [20], torch.float32)
 v1 = aten.bernoulli.default(aten.clamp.default(v0, 0, 1))
@@ -83,7 +84,8 @@ def test_most_ops_are_drawn() -> None:
 
 
 def test_differences_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program whose lazy run computes something else, shortened to that."""
+    """A program whose lazy run computes something else is reduced to the line that
+    differs."""
     text = """
 v0 = grid(1, [3], torch.float32)
 v1 = aten.exp.default(v0)
@@ -101,7 +103,7 @@ v4 = aten.neg.default(v0)
 
 
 def test_rounding_is_told_from_errors() -> None:
-    """1e-6 beside a sum of large terms is rounding; beside 1 it isn't."""
+    """An error of 1e-6 is rounding in a sum of large terms, but not in a result near 1."""
     cancelling = "v0 = noise(1, [200], torch.float32)\nv1 = (v0 * 1000).sum() - (v0 * 1000).flip(0).sum()"
     assert not difference(_program(cancelling))
     wrong = (

@@ -34,6 +34,6 @@ def test_a_seed_is_a_loop() -> None:
 
 
 def test_a_difference_is_found() -> None:
-    """The device's own name is the one thing that loops may show different."""
+    """Only the device's name may differ in the output of loops."""
     text = "x = torch.ones(2, device=device) * (device == 'cpu')"
     assert difference(Program(0, [Line(text)])).startswith("x (torch.float32")

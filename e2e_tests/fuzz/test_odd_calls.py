@@ -1,5 +1,6 @@
-"""Ops of the dispatcher with odd arguments: ranks, sizes, dtypes, dims, indices that
-nobody gives on purpose. None may crash, and eager decides what is an error."""
+"""Ops called through the dispatcher with odd arguments: ranks, sizes, dtypes, dims and
+indices that nobody passes on purpose. No call may crash, and eager decides which calls
+raise."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def _none_fails(*arguments: str) -> None:
 
 LOGITS, CLASSES = torch.linspace(-1, 1, 12).reshape(3, 4), torch.tensor([2, 0, 1])
 
-#: Shapes that the schema allows and the op's own forward never makes.
+#: Shapes that the schema allows but the forward op never produces.
 FOUND = {
     "a gradient of one element": (aten.nll_loss_backward.default, torch.ones(1), LOGITS, CLASSES, torch.ones(4), 1, 10, torch.tensor(1.5)),
     "the same in two dimensions": (aten.nll_loss2d_backward.default, torch.ones(1), torch.ones(1, 2, 1, 1), torch.zeros(1, 1, 1, dtype=torch.int64), None, 1, -100, torch.tensor(1.0)),
@@ -60,7 +61,7 @@ def test_found(name: str) -> None:
 
 
 def test_histograms_count_integers() -> None:
-    """As on every device but the CPU, whose kernel refuses them."""
+    """As on every device except the CPU, whose kernel rejects them."""
     x = torch.tensor([0, 1, 1, 3], dtype=torch.int32, device="lazy")
     counts = torch.histc(x, bins=4, min=0, max=3)
     assert counts.dtype == torch.int32

@@ -1,4 +1,5 @@
-"""The compiler's own test modules with something changed: refused or lowered, no crash."""
+"""The compiler's own test modules with something changed: rejected or lowered, but no
+crash."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ PIPELINES = [
     ["--ltc-torch-to-stablehlo"],
     ["--ltc-linalg-to-kernels"],
 ]
-#: Sizes, types, values, ops: one of them takes the place of another.
+#: Sizes, types, values, ops: one of them replaces another.
 KINDS = [
     r"(?<![\w%#.])-?\d+(?![\w.])",
     r"\b(?:f32|f64|si64|i1|ui8|bf16|i64|unk)\b",

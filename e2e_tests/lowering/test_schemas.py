@@ -1,5 +1,5 @@
-"""The op table says what the installed torch says, and every op of it is
-traced: no row is dead."""
+"""The op table matches the installed torch, and every op in it is traced: no row is
+dead."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_traced_ops_have_a_lazy_kernel(row: dict) -> None:
         return
     name = row["schema"].split("(")[0]
     torch.empty(0, device="lazy")  # all kernels are registered from now on
-    # What torch composes of other ops is traced where autograd is.
+    # An op that torch decomposes is traced if autograd is on.
     composed = torch._C._dispatch_has_kernel_for_dispatch_key(
         name, "CompositeImplicitAutograd"
     )

@@ -44,8 +44,8 @@ def test_training_steps(name: str, parser: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", tasks.NAMES)
 def test_programs_of_a_backend_lower(name: str, parser: str, tmp_path: Path) -> None:
-    """What a registered backend gets has nothing that torch-mlir doesn't lower, though
-    our own torch stage may (GAPS)."""
+    """Programs for registered backends contain nothing that torch-mlir doesn't lower,
+    though our own torch stage may (GAPS)."""
     texts: list[str] = []
 
     def compile(program):
@@ -68,7 +68,8 @@ def test_programs_of_a_backend_lower(name: str, parser: str, tmp_path: Path) -> 
     lower(parser, tmp_path, gaps=[])
 
 
-# What torch-mlir 20261001 has no linalg for, and the models that train with it.
+# Ops that torch-mlir 20261001 has no linalg lowering for, and the models that train
+# with them.
 GAPS = {
     "torch.aten.avg_pool2d_backward": {"lenet"},
     "torch.aten.max_pool2d_with_indices_backward": {"lenet"},
@@ -76,7 +77,8 @@ GAPS = {
         "encoder", "encoder-sdpa", "decoder", "decoder-sdpa",
         "bert", "gpt2", "opt", "llama", "t5", "lstm",
     },
-    # The weight's, of a depthwise one: its filter gets a dimension too many.
+    # The weight gradient of a depthwise convolution: its filter gets an extra
+    # dimension.
     "torch.aten.convolution_backward": {"mobilenet"},
     "torch.aten.select_backward": {"lstm", "gru", "vit"},
 }  # fmt: skip
@@ -84,7 +86,7 @@ GAPS = {
 
 @pytest.mark.parametrize("name", tasks.NAMES)
 def test_training_steps_lower(name: str, parser: str, tmp_path: Path) -> None:
-    """To linalg, as far as that project can: no op of ours stands in the way."""
+    """To linalg, as far as torch-mlir supports it: no op of ours prevents it."""
     gaps = [op for op, models in GAPS.items() if name in models]
     with torch_ltc.debug.dump_to(tmp_path):
         train(tasks.TASKS["test"][name], "adamw", "lazy", steps=2)
@@ -108,7 +110,7 @@ def lower(parser: str, folder: Path, gaps: list[str]) -> None:
 def test_the_zoo(
     name: str, parser: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Parsed, and lowered as far as that project can."""
+    """Parsed, and lowered as far as torch-mlir supports it."""
     if not request.config.getoption("--full"):
         pytest.skip("takes a minute: needs --full")
     gaps = [op for op, models in GAPS.items() if name in models]

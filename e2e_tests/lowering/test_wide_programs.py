@@ -1,4 +1,4 @@
-"""Programs that join, write or unroll many parts: values, and what compiling them takes."""
+"""Programs that join, write or unroll many parts: values, and compile time."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_values(name: str, count: int) -> None:
 
 
 def _seconds(name: str, count: int) -> float:
-    """Of the processor, for a program that no cache has."""
+    """Processor time for a program that no cache has."""
     torch_ltc.wait_device_ops()
     with torch_ltc.config(cache=False):
         result = PROGRAMS[name]("lazy", count)
@@ -133,9 +133,9 @@ def _seconds(name: str, count: int) -> float:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_compile_time_is_linear(name: str) -> None:
-    """Four times the parts: four times the time, with room for a busy machine. A kernel
-    of all parts took 15 to 60 times."""
+    """Four times the parts take four times as long, with a margin for a busy machine.
+    One kernel of all parts took 15 to 60 times as long."""
     few, many = 48, 192
-    _seconds(name, few - 1)  # loads what compiles
+    _seconds(name, few - 1)  # loads the compiler
     short = min(_seconds(name, few), _seconds(name, few + 1))
     assert _seconds(name, many) < 10 * max(short, 0.1)

@@ -1,4 +1,4 @@
-"""Tensors from nothing but sizes and numbers."""
+"""Tensors created from sizes and numbers only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ x = any_of(3, 4)
 
 
 def _on(function):
-    """A constructor whose first argument tells device and dtype only."""
+    """A constructor whose first argument only provides device and dtype."""
     return lambda a: function(dict(dtype=a.dtype, device=a.device))
 
 

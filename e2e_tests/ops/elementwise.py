@@ -1,4 +1,4 @@
-"""Results that come from the elements at the same index."""
+"""Results computed from the elements at the same index."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ CONVERSIONS = [
     Row("contiguous", lambda a: a.t().contiguous(), (x,), ALL),
 ]
 
-# Writes through the tensor: functionalised before the tracer sees them.
+# Writes through the tensor: functionalized before the tracer sees them.
 IN_PLACE = [
     Row("add_", lambda a, b: a.clone().add_(b), tensors, ALL),
     Row("mul_-scalar", lambda a: a.clone().mul_(3), (x,), NUMBERS),

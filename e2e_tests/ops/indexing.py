@@ -1,4 +1,4 @@
-"""Places given by tensors."""
+"""Positions from tensors."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ ROWS = [
 
 
 def _places(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Three places, no two the same: the order of writes mustn't matter."""
+    """Three different positions, so that the order of writes doesn't matter."""
     rows = torch.tensor([0, 2, 4], device=a.device)
     columns = torch.tensor([5, 1, 0], device=a.device)
     return rows, columns

@@ -37,7 +37,7 @@ REDUCED = [
 
 
 def _several_of(i: torch.Tensor) -> torch.Tensor:
-    """All classes from sample's own on, then -1 and what has to be left out."""
+    """All classes starting at the sample's own, then -1 and the ignored index."""
     places = torch.arange(5, device=i.device)
     given = (places + i[:, None]) % 5
     return torch.where(places == i[:, None], -1, given)

@@ -1,4 +1,4 @@
-"""What one row of the op tests is, and how its inputs are made."""
+"""The definition of one row of the op tests, and its inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ F32, F64, BF16 = torch.float32, torch.float64, torch.bfloat16
 I64, I32, BOOL = torch.int64, torch.int32, torch.bool
 
 FLOATS = (F32, F64, BF16)
-WIDE = (F32, F64)  # where bfloat16's rounding decides the result
+WIDE = (F32, F64)  # where bfloat16's rounding determines the result
 INTS = (I64, I32)
 NUMBERS = (*FLOATS, *INTS)
 ALL = (*NUMBERS, BOOL)
@@ -21,7 +21,7 @@ Maker = Callable[[torch.dtype, torch.Generator], torch.Tensor]
 
 
 def any_of(*shape: int, low: float = -3.0, high: float = 3.0) -> Maker:
-    """Values in [low, high] of the row's dtype; integers are whole."""
+    """Values in [low, high] of the row's dtype; integers for integer dtypes."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
         if dtype is BOOL:
@@ -96,10 +96,10 @@ def special() -> Maker:
 class Row:
     """One op: a function of tensors on one device, compared with eager CPU.
 
-    `grad`: the gradients of all floating inputs are compared as well.
-    `reason`: why it can't do without a fallback or a sync (an op that isn't in the
-    op table); without one either is a failure, with one their absence is.
-    `tolerance`: relative, instead of the dtype's.
+    `grad`: the gradients of all floating-point inputs are compared as well. `reason`:
+    why the op needs a fallback or a sync (an op that isn't in the op table). Without a
+    reason either is a failure; with a reason their absence is. `tolerance`: relative,
+    replaces the dtype's.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Random numbers: the very ones of eager CPU, seed by seed."""
+"""Random numbers: exactly those of eager CPU for each seed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Functions where a plain formula loses the digits of small or large operands, and
-reductions where one accumulator loses those of what is added last."""
+"""Functions for which a simple formula loses the digits of small or large operands, and
+reductions in which a single accumulator loses those of later terms."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def test_relative_error(name: str, dtype: torch.dtype) -> None:
     x = operands(dtype)
     expected = FUNCTIONS[name](x)
     result = FUNCTIONS[name](x.to("lazy")).cpu()
-    # Where the smallest results are rounded or flushed to zero isn't defined.
+    # It isn't defined whether the smallest results are rounded or flushed to zero.
     smallest = torch.finfo(dtype).tiny * 1e3
     torch.testing.assert_close(
         result, expected, rtol=RELATIVE[dtype], atol=smallest, equal_nan=True
     )
 
 
-#: Reductions of many equal terms: an accumulator that has grown large adds each of
+#: Reductions of many equal terms: an accumulator that has become large adds each of
 #: them with the same error.
 REDUCTIONS = {
     "sum": lambda x: x.sum(),
@@ -71,14 +71,14 @@ REDUCTIONS = {
     "matrix norm of a product": lambda x: (x * x.sigmoid()).square().sum(),
 }  # fmt: skip
 
-#: (rows, columns): few long rows, many short ones, and sizes that nothing divides.
+#: (rows, columns): few long rows, many short ones, and sizes with no common divisors.
 SHAPES = [(1 << 13, 1 << 13), (1 << 22, 16), (64 * 1031, 126)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_long_reductions(name: str, shape: tuple[int, int]) -> None:
-    """Of expanded tensors, which need no memory."""
+    """Expanded tensors, which need no memory."""
     term = torch.full((1, 1), 0.1)
     exact = REDUCTIONS[name](term.double().expand(shape))
     result = REDUCTIONS[name](term.to("lazy").expand(shape))

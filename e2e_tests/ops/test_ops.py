@@ -1,4 +1,4 @@
-"""Each row of the op tables against eager CPU: values, dtypes, shapes, gradients."""
+"""Each row of the op tables compared with eager CPU: values, dtypes, shapes, gradients."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run(row: Row, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
     results = list(answer) if isinstance(answer, (tuple, list)) else [answer]
     differentiable = [r for r in results if r.requires_grad]
     if wanted and differentiable:
-        # Weights that differ from element to element, the same on any device.
+        # Weights that differ between elements and are equal on all devices.
         weights = [
             torch.linspace(0.5, 1.5, r.numel()).reshape(r.shape).to(r.dtype).to(device)
             for r in differentiable
@@ -78,7 +78,7 @@ def compare(row: Row, dtype: torch.dtype) -> None:
         lazy = run(row, dtype, "lazy")
         torch_ltc.mark_step(wait=True)
     if row.reason:
-        # A reason that no longer holds must go from the row.
+        # A reason that no longer applies must be removed from the row.
         assert counts.fallback_calls + counts.implicit_syncs > 0, row.reason
     else:
         assert counts.fallback_calls == 0, fallback_names()

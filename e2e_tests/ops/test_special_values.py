@@ -1,7 +1,7 @@
-"""Zeros of both signs, infinities, NaN and denormal numbers, through each function.
+"""Zeros of both signs, infinities, NaN and denormal numbers, passed to each function.
 
-The number of elements is a multiple of 64: of the few that don't fill a vector, eager
-computes some functions otherwise.
+The number of elements is a multiple of 64: for a remainder that doesn't fill a vector,
+eager computes some functions differently.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def test_binary(name: str, dtype: torch.dtype) -> None:
     assert_same(result, wanted, RELATIVE[dtype])
 
 
-#: Values and an op whose results of float32 are denormal, or whose sums overflow.
+#: Values and an op whose float32 results are denormal, or whose sums overflow.
 EXTREMES = {
     "exp": (torch.linspace(-103, -86, 40), torch.exp),
     "log_sigmoid": (torch.linspace(86, 103, 40), torch.nn.functional.logsigmoid),

@@ -1,5 +1,5 @@
-"""Every argument that the op table lets vary (column `varies`), with 32 different
-numbers in one program, against eager."""
+"""Every argument that may vary according to the op table (column `varies`), with 32
+different numbers in one program, compared with eager."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def strided_written(i: int, x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-#: Of x, [8, 6]; what requires a gradient is differentiated, too.
+#: For x of sizes [8, 6]; tensors that require a gradient are differentiated, too.
 CASES: dict[str, Body] = {
     "windows": windows,
     "clamp": lambda i, x: x.clamp(-0.1 * i, 0.3 + 0.05 * i),
@@ -153,7 +153,7 @@ def test_one_program_for_all_numbers(name: str, dtype: torch.dtype) -> None:
     assert compiled <= most, f"{compiled} programs"
 
 
-#: Numbers that are constants of programs: why.
+#: Numbers that are constants of programs, with the reason.
 CONSTANT = {
     "a dimension or a count of dimensions decides structure": {
         "dim", "dims", "dim0", "dim1", "dim2", "dimension", "group", "groups", "reduction",
@@ -189,7 +189,7 @@ def test_every_number_that_stays_a_constant_has_a_reason() -> None:
     reasons = set().union(*CONSTANT.values())
     for row in rows():
         name = row.schema.partition("(")[0].partition("::")[2]
-        # Kernels on the host get their arguments when the program is compiled.
+        # Host kernels get their arguments when the program is compiled.
         if row.lower == "host" or row.schema.startswith("torch_ltc::"):
             continue
         for argument in row.arguments:
@@ -204,7 +204,7 @@ def test_every_number_that_stays_a_constant_has_a_reason() -> None:
             )
 
 
-#: Of backward ops and others that no case calls under this name.
+#: Arguments of backward and other ops that no case calls under this name.
 REACHED_OTHERWISE = {
     "_native_batch_norm_legit.no_stats", "_native_batch_norm_legit_functional",
     "_native_batch_norm_legit_no_training", "native_batch_norm",

@@ -82,7 +82,7 @@ def test_host_memory_needs_no_pinning(tensor: torch.Tensor) -> None:
 
 
 def test_torch_compile_of_cpu_tensors_where_lazy_is_the_accelerator() -> None:
-    """Its guards ask for the accelerator's stream."""
+    """Its guards query the accelerator's stream."""
     program = """
         import torch
         kept = torch.ones(2, device="lazy")

@@ -1,4 +1,4 @@
-"""Public functions and options refuse what they can't take, with one sentence."""
+"""Public functions and options reject invalid arguments with one sentence."""
 
 from __future__ import annotations
 

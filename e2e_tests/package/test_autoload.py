@@ -1,4 +1,4 @@
-"""`import torch` is enough, and nothing of ours can break it."""
+"""`import torch` is sufficient, and no problem of ours can break it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from subprocesses import run_python
 from torch_ltc._backend import torch_version_problem
 from torch_ltc.version import REQUIRED_TORCH
 
-# A torch_ltc whose compiled part can't be loaded stands before the real one.
+# A torch_ltc whose compiled part can't be loaded precedes the real one.
 WITHOUT_BINDINGS = """
     import sys
     class Refuse:
@@ -59,8 +59,8 @@ def test_nothing_heavy_is_imported() -> None:
     run_python(program)
 
 
-# What every `import torch` pays for, and may pay for: a module that isn't here
-# is to be imported when it is first used (torch_ltc/__init__.py).
+# Modules that every `import torch` may load; all others must be imported on first use
+# (torch_ltc/__init__.py).
 AT_IMPORT = {
     "_C", "_autoload", "_backend", "accelerator", "argument_checks", "autocast", "config", "fake_tensors", "higher_order", "safetensors_files",
     "interchange", "lazy_computation", "custom_ops", "device_module",
@@ -107,7 +107,7 @@ def test_other_torch_version_is_one_sentence() -> None:
 
 
 def test_other_torch_version_does_not_break_torch() -> None:
-    # The check happens inside `import torch`: the version is changed before.
+    # The check happens inside `import torch`, so the version is changed before.
     program = """
         import sys, types
         version = types.ModuleType("torch_ltc.version")

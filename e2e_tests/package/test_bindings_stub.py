@@ -1,4 +1,4 @@
-"""The stub file is what the bindings offer: no more, no less."""
+"""The stub file matches the bindings exactly."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_fields_of_records() -> None:
         "BuildInfo": _C.build_info(),
         "Option": _C.config_options()[0],
         "Timer": _C.timers()["execute"],
-        "LedgerEntry": _C.fallback_ledger()[-1],
+        "CallLogEntry": _C.fallback_log()[-1],
         "SyncEntry": _C.sync_log()[-1],
         "CompileEntry": _C.compile_log()[-1],
         "StepEntry": _C.step_log()[-1],

@@ -1,4 +1,4 @@
-"""`./dev check-torch`: what another torch changes, named before a build fails."""
+"""`./dev check-torch` reports what another torch version changes before a build fails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def facts() -> dict[str, Any]:
 
 
 def entries(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, list[str]]:
-    """Those of each section that has any, by the first words of its title."""
+    """Findings of each non-empty section, by the first words of its title."""
     sys.path.insert(0, str(TOOLS))
     try:
         import check_torch
@@ -70,9 +70,9 @@ def test_each_change_is_named(facts: dict[str, Any]) -> None:
     other["headers"]["torch/library.h"] = None
     other["headers"]["ATen/core/Tensor.h"] += "// more\n"
     assert entries(facts, other) == {
-        "registered ops that are gone": ["`aten::relu`"],
-        "replaced names that are gone": ["`torch.Tensor.new_tensor`"],
-        "included headers that are gone": ["`torch/library.h`"],
+        "missing registered ops": ["`aten::relu`"],
+        "missing replaced names": ["`torch.Tensor.new_tensor`"],
+        "missing included headers": ["`torch/library.h`"],
         "registered ops with another schema": ["`aten::add.Tensor`"],
         "registered ops with kernels at other keys": [
             "`aten::linear`: -CompositeImplicitAutograd"
@@ -80,6 +80,6 @@ def test_each_change_is_named(facts: dict[str, Any]) -> None:
         "replaced names with another source": [
             "`torch.nn.modules.module.Module._apply`"
         ],
-        "included headers with another text": ["`ATen/core/Tensor.h`"],
+        "changed included headers": ["`ATen/core/Tensor.h`"],
         "new aten ops": ["`aten::brand_new(Tensor x) -> Tensor`"],
     }

@@ -81,7 +81,7 @@ def test_environment_that_does_not_parse(variable: str, value: str) -> None:
     program = "import torch; print(torch.ones(2, device='lazy').sum().item())"
     result = run_python(program, **{variable: value})
     assert result.stdout.strip() == "2.0", "the default is used"
-    # A busy machine adds a line when a compilation takes long.
+    # On a busy machine a long compilation adds a line.
     lines = result.stderr.strip().splitlines()
     (line,) = [line for line in lines if variable in line]
     assert value in line
@@ -121,7 +121,7 @@ def test_save_tensors_file(tmp_path) -> None:
 
 
 def test_messages_go_to_logging() -> None:
-    # In a process of its own: a message that is logged once may have been.
+    # In a subprocess: a message that is logged only once may already have been logged.
     program = """
         import logging, torch, torch_ltc
         messages = []

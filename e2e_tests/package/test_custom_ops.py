@@ -1,4 +1,5 @@
-"""Ops of `torch.library`: a kernel for all devices is traced, one for the CPU runs there."""
+"""Ops of `torch.library`: one with a kernel for all devices is traced, one with a CPU
+kernel runs on the CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from semantics.comparison import compare
 
 
 def _define(name: str) -> torch.library.CustomOpDef:
-    """Writes in place and through views, which is what needs functionalisation."""
+    """Writes in place and through views, which need functionalization."""
 
     @torch.library.custom_op(f"torch_ltc_tests::{name}", mutates_args=())
     def op(x: torch.Tensor) -> torch.Tensor:
@@ -116,7 +117,7 @@ KEYS = ["CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "Lazy"]
 def test_a_defined_op_writes_to_an_argument(
     library: torch.library.Library, key: str
 ) -> None:
-    """Of a view, with the lazy tensor there before the op is."""
+    """For a view, with the lazy tensor created before the op is defined."""
 
     def scale_(x: torch.Tensor, factor: float) -> torch.Tensor:
         return x.mul_(factor)
@@ -137,7 +138,7 @@ def test_a_defined_op_writes_to_an_argument(
 def test_an_op_that_python_does_not_see_defined(
     library: torch.library.Library,
 ) -> None:
-    """As a C++ library's: known when the next op is traced."""
+    """Like a C++ library's op: recognized when the next op is traced."""
     library.m.define("from_cpp_(Tensor(a!) x) -> ()", "", ())
     library.impl("from_cpp_", _kernel(lambda x: x.add_(1)), "CPU")
     x = torch.zeros(2, device="lazy") + 1
@@ -180,7 +181,7 @@ def test_a_defined_op_with_lists_and_a_resized_result(
         results = ops.advance([x.t(), y[1:]], [None, y], y)
         out = x.new_empty(0)
         same = ops.triple(x, out=out) is out
-        # One that is written and read is the same tensor for the op.
+        # A tensor that is both written and read is the same tensor for the op.
         return [x, y, *results, out, same, *ops.advance([x], [], x)]
 
     compare(program, torch.arange(6.0).reshape(3, 2))
@@ -202,7 +203,7 @@ def test_a_defined_op_takes_gradients_where_they_are_known(
     library.define("opaque_(Tensor(a!) x) -> ()")
     library.impl("opaque_", _kernel(lambda x: x.mul_(3)), "CPU")
     parameter = torch.ones(2, device="lazy", requires_grad=True)
-    with pytest.raises(RuntimeError, match="no gradients go through it"):
+    with pytest.raises(RuntimeError, match="it has no gradients"):
         torch.ops.torch_ltc_defined.opaque_(parameter * 1)
     with torch.no_grad():
         torch.ops.torch_ltc_defined.opaque_(parameter)
@@ -210,7 +211,7 @@ def test_a_defined_op_takes_gradients_where_they_are_known(
 
 
 def test_inference_mode(library: torch.library.Library) -> None:
-    """Its tensors have no keys of autograd."""
+    """Its tensors have no autograd keys."""
     library.define("append_(Tensor(a!) cache, Tensor x, int at) -> ()")
 
     @torch.library.impl(library, "append_", "CPU")
@@ -271,7 +272,7 @@ def test_a_defined_op_that_fails_loses_nothing(library: torch.library.Library) -
 
 
 def test_an_op_may_be_defined_again() -> None:
-    """A notebook's cell that runs once more, and the op doesn't write now."""
+    """Like a notebook cell that runs again, with an op that doesn't write any more."""
     with torch.library._scoped_library("torch_ltc_again", "DEF") as first:
         first.define("op(Tensor(a!) x) -> ()")
         first.impl("op", _kernel(lambda x: x.add_(1)), "CPU")
@@ -387,7 +388,7 @@ def test_a_kernel_that_writes_through_views_of_its_own(
     compare(lambda x: [op(x), op(x.t())], torch.arange(12.0).reshape(3, 4))
 
 
-#: PyTorch's primitive ops, those that return views among them.
+#: PyTorch's primitive ops, including those that return views.
 PRIMS = {
     "abs": lambda p, x: p.abs(x),
     "add": lambda p, x: p.add(x, x),

@@ -1,4 +1,4 @@
-"""`./dev completion`: a script that bash takes and that completes."""
+"""`./dev completion`: a script that bash accepts and that completes words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def completions(*words: str) -> set[str]:
-    """What bash offers for the last word."""
+    """Bash's suggestions for the last word."""
     function = "_torch_ltc_dev" if words[0] == "./dev" else "_torch_ltc_tool"
     quoted = " ".join(f"'{word}'" for word in words)
     program = f"""

@@ -1,4 +1,4 @@
-"""The doctor's words and exit codes."""
+"""The doctor's messages and exit codes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Bad input: one clear sentence with op, Python line and remedy, and nothing is
-lost: what was traced before still runs."""
+"""Invalid input raises one clear sentence with op, Python line and remedy, and nothing
+is lost: ops traced before still run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pending():
 
 
 def message(caught) -> str:
-    """The first paragraph: torch may add a C++ stack after it."""
+    """The first paragraph: torch may append a C++ stack."""
     return str(caught.value).split("\nException raised")[0].strip()
 
 
@@ -93,8 +93,8 @@ def test_views_of_other_devices_keep_their_messages() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 def test_unknown_dtypes(dtype: torch.dtype, pending) -> None:
-    """Complex numbers aren't compiled: they either run by fallback with the right
-    result or are refused with a sentence."""
+    """Complex numbers aren't compiled: ops on them either run by fallback with the
+    correct result or raise a one-sentence error."""
     torch_ltc.reset_metrics()
     try:
         value = (torch.ones(3, device="lazy").to(dtype) * 2).sum().item()
@@ -116,7 +116,7 @@ def read_wrong_rows(table: torch.Tensor) -> torch.Tensor:
     return nn.functional.embedding(index, table)
 
 
-#: Ops that find a wrong index when they run: eager's class of the error differs.
+#: Ops that detect an invalid index when they run; eager's error class differs.
 INDEXING = {
     "embedding": read_wrong_rows,
     "index_select": lambda t: t.index_select(0, torch.tensor([-1], device=t.device)),
@@ -142,7 +142,7 @@ INDEXING = {
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("op", INDEXING)
 def test_index_out_of_range(op: str, tier: str) -> None:
-    """Found when the step runs: eager's error all the same, not a wrong number."""
+    """Detected when the step runs, with eager's error, not a wrong number."""
     with pytest.raises((IndexError, RuntimeError)) as eager:
         INDEXING[op](torch.ones(3, 2))
     table = torch.ones(3, 2, device="lazy")
@@ -158,7 +158,7 @@ def test_index_out_of_range(op: str, tier: str) -> None:
     assert table.sum().item() == 6
 
 
-#: Values that eager refuses when the op is called.
+#: Values that eager rejects when the op is called.
 VALUES = {
     "masked_scatter": lambda d: torch.zeros(3, device=d).masked_scatter(
         torch.ones(3, dtype=torch.bool, device=d), torch.ones(2, device=d)
@@ -268,7 +268,7 @@ def test_the_step_after_an_error_is_right() -> None:
 
 
 def test_a_traced_value_has_no_storage() -> None:
-    """Where a dispatch mode sees it; what users hold has one."""
+    """A dispatch mode sees it without one; the user's tensor has one."""
 
     class Mode(TorchDispatchMode):
         def __torch_dispatch__(self, op, types, args=(), kwargs=None):
@@ -341,7 +341,7 @@ FAR = {
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("name", FAR)
 def test_errors_of_values_are_of_eagers_class(name: str, tier: str) -> None:
-    """They come when the value is read, with eager's words about the index."""
+    """They are raised when the value is read, with eager's message about the index."""
     with pytest.raises((IndexError, RuntimeError)) as eager:
         FAR[name]("cpu")
     with torch_ltc.config(tier=tier), pytest.raises(type(eager.value)) as lazy:

@@ -1,4 +1,5 @@
-"""Generators: device lazy draws with the CPU's, and its own is one of the CPU."""
+"""Generators: device lazy draws with the CPU's, and its own generator is a CPU
+generator."""
 
 from __future__ import annotations
 

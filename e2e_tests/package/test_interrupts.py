@@ -1,4 +1,4 @@
-"""Ctrl-C, and any other signal's handler that raises, wherever C++ is at work."""
+"""Ctrl-C, and any other signal handler that raises, at any point of C++ code."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import pytest
 from subprocesses import run_python
 
-#: Sends a signal while `work` runs, many times, at many moments; prints how often
-#: its exception came, and how late at most.
+#: Sends a signal while `work` runs, many times, at many moments; prints how often its
+#: exception was raised, and the longest delay.
 PROBE = """
 import json, logging, os, random, signal, sys, threading, time
 import torch, torch_ltc
@@ -116,7 +116,7 @@ def work():
         (torch.ones(size[0], device="lazy") + 1).cpu()
 """
 
-#: Nothing is lost: what was computed before can be read, and steps run on.
+#: Nothing is lost: earlier results can be read, and later steps run.
 CHECK = """
 assert weight.tolist() == [3.0] * 4, weight
 y = torch.ones(5, device="lazy")
@@ -148,7 +148,7 @@ def test_exceptions_of_handlers_arrive(
     result = run_python(text, timeout=200)
     came, late = json.loads(result.stdout.splitlines()[-1])
     assert came == trials
-    assert late < 5  # of seconds, on a machine that does other things as well
+    assert late < 5  # seconds, on a machine with other load
 
 
 def test_a_failing_log_handler_is_not_the_programs() -> None:

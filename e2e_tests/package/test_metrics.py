@@ -1,4 +1,4 @@
-"""Counts, ledgers and logs tell what happened, with Python lines."""
+"""Counts and logs report what happened, with Python lines."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_counts_of_a_step() -> None:
     assert y.item() == z.item() == 84
 
 
-def test_fallback_ledger() -> None:
+def test_fallback_log() -> None:
     x = torch.tensor([1.0, 2.0, 3.0], device="lazy")
     torch_ltc.reset_metrics()
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Files of the safetensors library, which transformers, accelerate and PEFT write."""
+"""Files of the safetensors library, as written by transformers, accelerate and PEFT."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16,
 
 
 class Tied(nn.Module):
-    """An output layer that is the embedding, buffers, and a frozen parameter."""
+    """An output layer tied to the embedding, buffers, and a frozen parameter."""
 
     def __init__(self) -> None:
         super().__init__()

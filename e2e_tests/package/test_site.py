@@ -1,4 +1,4 @@
-"""The documentation's site: each page is in its navigation, links stay inside."""
+"""The documentation site: each page is in its navigation, and links stay inside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storages of lazy tensors: what finds shared tensors by addresses finds them."""
+"""Storages of lazy tensors: code that finds shared tensors by address works."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_views_have_their_bases_storage(name: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("name", COPIES)
 @pytest.mark.parametrize("first", ["base", "copy"])
 def test_other_tensors_have_other_addresses(name: str, first: str) -> None:
-    """Equal values are one buffer until somebody compares their addresses."""
+    """Equal values share one buffer until their addresses are compared."""
     base = torch.ones(3, 3, device="lazy")
     torch_ltc.mark_step()
     copy = COPIES[name](base)
@@ -96,7 +96,7 @@ def test_the_address_of_computed_values_cuts_nothing() -> None:
 
 
 def test_training_keeps_addresses_and_values() -> None:
-    """A step overwrites parameters where they are, and asking doesn't hold them."""
+    """A step overwrites parameters in place, and querying addresses doesn't prevent it."""
     parameter = nn.Parameter(torch.ones(100, device="lazy"))
     optimizer = torch.optim.SGD([parameter], lr=0.5)
     addresses = []

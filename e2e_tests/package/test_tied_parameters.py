@@ -1,4 +1,4 @@
-"""Modules that share a parameter share it on device lazy, too."""
+"""Modules that share a parameter still share it on device lazy."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_compiles_where_it_is_unpacked(request, tmp_path) -> None:
     if not request.config.getoption("--full"):
-        pytest.skip("configures the build folder anew; with --full")
+        pytest.skip("reconfigures the build folder; with --full")
     command = [
         sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps",
         "--no-index", "-w", str(tmp_path), str(ROOT),
@@ -38,6 +38,6 @@ def test_compiles_where_it_is_unpacked(request, tmp_path) -> None:
         program,
         TORCH_LTC_CACHE="0",
         TORCH_DEVICE_BACKEND_AUTOLOAD="0",
-        LD_LIBRARY_PATH=f"{sys.prefix}/lib",  # oneDNN, a package of its own
+        LD_LIBRARY_PATH=f"{sys.prefix}/lib",  # oneDNN, a separate package
     )
     assert result.stdout == "14.0\n"

@@ -1,4 +1,4 @@
-"""Runs a function on CPU tensors and on their lazy copies, and compares all that
+"""Runs a function on CPU tensors and on their lazy copies, and compares everything that
 a user can see: values, dtypes, sizes, strides, offsets, gradients."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 
 
 def to_lazy(value: Any) -> Any:
-    """Lazy copies that keep strides, `requires_grad` and nothing else."""
+    """Lazy copies that preserve strides, `requires_grad` and nothing else."""
 
     def move(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
@@ -38,7 +38,7 @@ def to_lazy(value: Any) -> Any:
 
 
 def geometry(tensor: torch.Tensor) -> tuple:
-    """What eager and lazy must report alike, the values apart."""
+    """The metadata that eager and lazy must report equally."""
     formats = [torch.contiguous_format]
     if tensor.dim() == 4:
         formats.append(torch.channels_last)
@@ -75,7 +75,7 @@ def assert_same(lazy: Any, eager: Any, what: str = "result") -> None:
 
 
 def outcome(function: Callable, *args: Any) -> Any:
-    """The result, or the kind of error that it raises."""
+    """The result, or the class of the error that it raises."""
     torch.manual_seed(0)
     try:
         return function(*args)
@@ -84,8 +84,8 @@ def outcome(function: Callable, *args: Any) -> Any:
 
 
 def compare(function: Callable, *args: Any) -> None:
-    """`function` gets CPU tensors, then lazy copies. Its results are compared,
-    and so are the arguments after it, which it may have written."""
+    """`function` gets CPU tensors, then lazy copies. Its results are compared, and so
+    are the arguments after the call, which it may have written."""
     lazy_args = to_lazy(args)
     expected = outcome(function, *args)
     actual = outcome(function, *lazy_args)

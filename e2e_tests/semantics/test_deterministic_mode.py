@@ -1,4 +1,5 @@
-"""torch.use_deterministic_algorithms(True): what eager fills and what it refuses."""
+"""torch.use_deterministic_algorithms(True): memory that eager fills, and ops that it
+rejects."""
 
 from __future__ import annotations
 

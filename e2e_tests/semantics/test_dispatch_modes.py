@@ -1,4 +1,4 @@
-"""Under a TorchDispatchMode everything is as without it."""
+"""A TorchDispatchMode doesn't change results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Listener(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-#: Each makes tensors on the device that it gets.
+#: Each creates tensors on the given device.
 NEW: dict[str, Callable[[torch.device], torch.Tensor]] = {
     "zeros": lambda d: torch.zeros(3, 2, device=d),
     "empty": lambda d: torch.empty(3, 2, device=d).fill_(1),
@@ -73,7 +73,7 @@ def test_gradient_of_what_was_moved() -> None:
 
 
 def test_an_operand_stays_below_the_mode() -> None:
-    """What functionalisation asked for isn't wrapped once more."""
+    """A tensor that functionalization requested isn't wrapped again."""
     listener = Listener()
     x = torch.zeros(3, device="lazy")
     with listener:

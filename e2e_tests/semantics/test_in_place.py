@@ -128,7 +128,8 @@ ERRORS: dict[str, Callable[[torch.Tensor], object]] = {
 }
 
 
-# What writes to a saved result, however it gets at it; `data` isn't looked at.
+# Ops that write to a saved result, through any alias; writes through `data` aren't
+# detected.
 WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "add_": lambda y: y.add_(1),
     "a view": lambda y: y[0].add_(1),

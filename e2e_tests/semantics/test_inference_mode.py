@@ -1,5 +1,5 @@
-"""torch.inference_mode: models, views, writes; which tensors are inference tensors,
-and what eager refuses to do with them outside."""
+"""torch.inference_mode: models, views, writes; which tensors are inference tensors, and
+which uses of them eager rejects outside."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_training_goes_on_after_it() -> None:
     compare(program, torch.arange(6.0).reshape(3, 2))
 
 
-#: What PyTorch computes by writes through views of a new tensor, and by other ops.
+#: Ops that PyTorch computes by writes through views of a new tensor, and by other ops.
 COMPOSITES = {
     "circular padding": lambda x: F.pad(x, (1, 2, 1, 0), mode="circular"),
     "circular padding of one dimension": lambda x: F.pad(x[0], (2, 1), mode="circular"),
@@ -125,8 +125,8 @@ def test_what_is_an_inference_tensor(name: str) -> None:
         assert lazy.view_as(lazy).is_inference() == cpu.view_as(cpu).is_inference()
 
 
-#: What composite ops return in the mode: a view of the operand, the operand itself, a
-#: copy; and what a write to it changes.
+#: Results of composite ops in the mode (a view of the operand, the operand itself, a
+#: copy), and the effects of a write to them.
 RETURNED = {
     "broadcast_tensors": lambda x: torch.broadcast_tensors(x, x[:1])[0],
     "meshgrid": lambda x: torch.meshgrid(x[0], x[1], indexing="ij")[0],
@@ -150,7 +150,7 @@ RETURNED = {
 
 @pytest.mark.parametrize("name", RETURNED)
 def test_what_composite_ops_return(name: str) -> None:
-    """A write to the result and one to the operand reach what they reach in eager."""
+    """Writes to the result and to the operand have the same effects as in eager."""
 
     def program(x: torch.Tensor) -> list:
         x = x.clone()
@@ -194,7 +194,7 @@ def test_outside(use) -> None:
 
 
 def test_normal_views_stay_usable() -> None:
-    """A base that was written through a view in the mode trains afterwards."""
+    """A base that was written through a view in the mode can be trained afterwards."""
 
     def program(x: torch.Tensor) -> list[torch.Tensor]:
         base = x.clone()

@@ -27,7 +27,7 @@ def _nested(device: str, layout: torch.layout, **kwargs: Any) -> torch.Tensor:
 
 
 def _dense(value: Any) -> list[Any]:
-    """What can be compared: parts of nested tensors, on the CPU."""
+    """The comparable parts of nested tensors, on the CPU."""
     leaves: list[Any] = []
     for leaf in tree_leaves(value):
         if isinstance(leaf, TwoTensor):

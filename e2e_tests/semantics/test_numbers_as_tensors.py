@@ -1,4 +1,4 @@
-"""Tensors that torch makes of Python's numbers are like all others."""
+"""Tensors that torch creates from Python numbers behave like all others."""
 
 from __future__ import annotations
 

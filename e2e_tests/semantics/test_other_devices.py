@@ -1,4 +1,5 @@
-"""What an op makes on another device than its tensor's is a tensor like eager's."""
+"""A tensor that an op creates on another device than its operand's behaves like
+eager's."""
 
 from __future__ import annotations
 

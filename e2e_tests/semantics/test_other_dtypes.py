@@ -1,5 +1,5 @@
-"""Complex numbers and wide unsigned integers, and memory seen as another dtype: views,
-their strides and offsets, the conjugate and negative bits."""
+"""Complex numbers and wide unsigned integers, and memory viewed as another dtype:
+views, their strides and offsets, the conjugate and negative bits."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_conjugates_have_no_other_dtype(refused: Callable) -> None:
             refused(x)
 
 
-#: (the memory, what of it is seen)
+#: (the memory, the view of it)
 SEEN: dict[str, tuple[Callable, Callable]] = {
     "row-major": (lambda: torch.randn(2, 3, 8), lambda m: m),
     "permuted": (
@@ -142,5 +142,5 @@ def test_memory_as_another_dtype(source: tuple, dtype: torch.dtype) -> None:
         geometry = view.size(), view.stride(), view.storage_offset()
         return geometry, view.is_contiguous(), view.cpu().tolist()
 
-    # Of random bytes some are no numbers.
+    # Some random bytes are NaN.
     assert str(seen("lazy")) == str(seen("cpu"))

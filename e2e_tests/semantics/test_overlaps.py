@@ -1,5 +1,5 @@
-"""Writes that eager refuses, since operands share memory or an element of the
-result lies at more than one place, and those that look alike and are allowed."""
+"""Writes that eager rejects because operands share memory or elements of the result
+overlap, and similar ones that are allowed."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_what_is_allowed(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:Use of .* on expanded tensors is deprecated")
 def test_accumulating_into_repeated_elements_is_refused() -> None:
-    """Eager adds to the element once for each of its places, and warns."""
+    """Eager adds to the element once for each of its positions, and warns."""
     lazy = to_lazy(source())
     ones = torch.ones(4, 5).to("lazy")
     with pytest.raises(RuntimeError, match="more than one element of the written-to"):

@@ -1,4 +1,4 @@
-"""Quantised tensors on device `lazy`: ops on them are eager's own, on the CPU."""
+"""Quantized tensors on device `lazy`: ops on them run eagerly on the CPU."""
 
 from __future__ import annotations
 

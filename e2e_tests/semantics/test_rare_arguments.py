@@ -1,4 +1,4 @@
-"""Arguments that the usual caller doesn't give: indices of another pooling, results of
+"""Arguments that callers usually don't pass: indices of another pooling, results of
 `_embedding_bag` that only its gradient reads."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def test_gradient_at_the_given_indices(case: str, rank: int) -> None:
         elif case == "written":
             indices.sub_(1).clamp_(min=0)
         elif case == "other window":
-            # Seen as windows that begin elsewhere.
+            # Interpreted as windows that start elsewhere.
             return aten.max_pool2d_with_indices_backward(
                 grad, x, [4, 4], [1, 1], [0, 0], [1, 1], False, indices
             )

@@ -1,5 +1,5 @@
-"""Sizes and dtypes that eager refuses before a kernel sees them: the same class and words,
-and no kernel that reads out of bounds."""
+"""Sizes and dtypes that eager rejects before a kernel sees them: the same class and
+message, and no kernel that reads out of bounds."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_eagers_error(name: str) -> None:
 
 
 def test_batch_norm_itself_reads_within_bounds() -> None:
-    """Eager's kernel doesn't check sizes: it reads what lies behind."""
+    """Eager's kernel doesn't check sizes: it reads past the end."""
     x, weight = torch.ones(4, 3, device="lazy"), torch.ones(2, device="lazy")
     with pytest.raises(RuntimeError, match="weight should contain 3 elements"):
         torch.native_batch_norm(x, weight, None, None, None, True, 0.1, 1e-5)

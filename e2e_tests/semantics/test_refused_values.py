@@ -1,6 +1,6 @@
-"""Values that eager refuses at the call, met by a program that is compiled already: the
-error has eager's class and words and is raised where the result is read, and steps after
-it are right again."""
+"""Values that eager rejects at the call, in a program that has already been compiled:
+the error has eager's class and message and is raised where the result is read, and
+later steps are correct again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _rows(x: torch.Tensor, count: int = 4) -> torch.Tensor:
     return torch.linspace(-1, 1, count * 5, device=x.device).reshape(count, 5)
 
 
-#: Name -> function of a tensor, values that it takes, values that it refuses.
+#: Name -> function of a tensor, valid values, invalid values.
 CASES: dict[str, tuple[Callable, torch.Tensor, torch.Tensor]] = {
     "bernoulli above 1": (torch.bernoulli, T([1.0, 0.0]), T([0.5, 1.2])),
     "bernoulli below 0": (torch.bernoulli, T([1.0, 0.0]), T([-0.5, 1.0])),
@@ -66,8 +66,8 @@ def _outcome(
 ) -> torch.Tensor | Exception:
     torch.manual_seed(0)
     try:
-        # Held: what nobody holds may be written over before its check, and eager's
-        # kernels can't be asked for their words then.
+        # Held, because an unreferenced value may be overwritten before its check, and
+        # then eager's kernels can't produce their message.
         moved = x.to(device)
         result = function(moved)
         if is_cut:
@@ -78,7 +78,7 @@ def _outcome(
 
 
 def _words(error: Exception) -> str:
-    """Up to the numbers, which some checks of ours don't have."""
+    """Up to the numbers, which some of our checks don't report."""
     return str(error).split("\n")[0].split(" However, got")[0].split(" but got offs")[0]
 
 
@@ -91,7 +91,7 @@ def test_eagers_error(name: str, is_cut: bool, tier: str) -> None:
     eager = _outcome(function, refused, "cpu", False)
     assert isinstance(eager, Exception)
     with torch_ltc.config(tier=tier):
-        for _ in range(2):  # traced and checked as a new kind of call, then known
+        for _ in range(2):  # traced and checked as a new kind of call, then cached
             torch.testing.assert_close(
                 _outcome(function, taken, "lazy", is_cut), expected
             )

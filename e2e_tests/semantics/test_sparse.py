@@ -60,7 +60,7 @@ def assert_same(lazy: Any, expected: Any) -> None:
 
 
 def written(device: str, write: Callable[[torch.Tensor], Any]) -> list:
-    """What else leads to the memory is looked at too."""
+    """Other tensors on the same memory are compared too."""
     sparse = coo(device)
     values, indices, alias = sparse._values(), sparse._indices(), sparse.detach()
     write(sparse)
@@ -204,7 +204,7 @@ def test_prints() -> None:
     assert words(text) == words(repr(coo("cpu")))
 
 
-def test_is_entered_in_the_ledger() -> None:
+def test_is_entered_in_the_fallback_log() -> None:
     sparse = coo("lazy")
     torch_ltc.reset_metrics()
     sparse.coalesce()
@@ -241,7 +241,7 @@ GRADIENTS = {
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradcheck(name: str, masked: bool) -> None:
-    """It writes into what an op of a sparse tensor returns."""
+    """It writes into the result of an op on a sparse tensor."""
 
     def run(device: str) -> bool | str:
         x = torch.tensor([[1.0, 0.5], [2.0, 3.0]], dtype=torch.float64, device=device)

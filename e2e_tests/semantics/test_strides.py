@@ -1,4 +1,4 @@
-"""Strides, storage offsets and contiguity are those that eager reports."""
+"""Strides, storage offsets and contiguity equal those of eager."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
     "gather": lambda x: x.gather(1, torch.zeros(2, 1, 4, 5).long().to(x.device)),
 }  # fmt: skip
 
-#: Where eager's strides follow from its CPU kernels' implementation.
+#: Cases in which eager's strides follow from its CPU kernels' implementation.
 UNCOMPARED = {
     ("conv2d", "transposed"),
     ("conv2d", "with gaps"),
@@ -248,7 +248,7 @@ def test_pooling_of_three_dimensions_keeps_channels_last(
 
 
 def test_resize_to_the_sizes_that_a_view_has() -> None:
-    """It stays the view; so do results of random ops in `out=`."""
+    """It remains a view; so do results of random ops in `out=`."""
     for device in ("cpu", "lazy"):
         base = torch.zeros(4, 8).to(device)
         view = base[1:, ::2]

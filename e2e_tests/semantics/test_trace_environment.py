@@ -1,5 +1,5 @@
-"""State of PyTorch that decides what an op's results are: nothing that is remembered
-from one trace to the next is used under another state."""
+"""State of PyTorch that affects the results of ops: nothing that is cached across
+traces is used under another state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from subprocesses import run_python
 
 F32, F64 = torch.float32, torch.float64
 
-#: Programs whose results' dtypes are the default one: closed forms, Meta kernels,
+#: Programs whose results have the default dtype: closed forms, Meta kernels,
 #: constructors, numbers among the operands, ops that run eagerly.
 PROGRAMS: dict[str, Callable[[str], object]] = {
     "unary": lambda d: torch.arange(1, 5, device=d).sqrt(),
@@ -59,7 +59,7 @@ def test_default_dtype(program: Callable, dtypes: tuple, tier: str) -> None:
 
 
 def test_default_dtype_that_changes_before_the_step_runs() -> None:
-    """The interpreter runs behind the thread that traces."""
+    """The interpreter runs asynchronously to the tracing thread."""
     with torch_ltc.config(tier="interpret"), default_dtype(F64):
         lazy = [torch.arange(1, 5, device="lazy").sqrt(), torch.eye(2).to("lazy")]
         lazy.append(torch.linspace(0, 1, 3, device="lazy"))
@@ -118,7 +118,7 @@ STATES: dict[str, Callable[[], contextlib.AbstractContextManager]] = {
 
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
-def test_captured_steps_are_traced_anew(state: Callable) -> None:
+def test_captured_steps_are_traced_again(state: Callable) -> None:
     weight = torch.ones(3, device="lazy")
 
     @torch_ltc.capture

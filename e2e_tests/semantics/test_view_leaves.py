@@ -1,4 +1,4 @@
-"""Gradients of leaves that are views, by each op that returns a view of them."""
+"""Gradients of leaves that are views, for each op that returns a view of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _without_gradients(base: torch.Tensor) -> torch.Tensor:
         return base[1:, 1:]
 
 
-#: A view of `base` (6, 8) that takes part in no gradient yet.
+#: A view of `base` (6, 8) without gradients so far.
 LEAVES = {
     "rows": lambda base: base.detach()[1:],
     "columns": lambda base: base.detach()[:, ::2],
@@ -82,7 +82,8 @@ def test_gradient(view: str, leaf: str) -> None:
 
 
 def test_what_lies_outside_of_a_view_has_no_gradient() -> None:
-    """as_strided reads the base's memory, but is differentiated as the view's."""
+    """as_strided reads the base's memory, but is differentiated with respect to the
+    view."""
     gradients = []
     for device in ("cpu", "lazy"):
         x = torch.arange(12.0).to(device).requires_grad_()

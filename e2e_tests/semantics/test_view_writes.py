@@ -1,4 +1,4 @@
-"""Writes through views reach all that shares their memory, as in eager."""
+"""Writes through views reach all tensors that share the memory, as in eager."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def source() -> torch.Tensor:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_writes(name: str) -> None:
-    """Each write, then reads of the base, of the view, and of a view made
+    """Each write, followed by reads of the base, of the view, and of a view created
     before the write."""
     view = VIEWS[name]
     for write in WRITES.values():
@@ -202,7 +202,7 @@ SHAPES_IN_PLACE = {
 
 @pytest.mark.parametrize("name", SHAPES_IN_PLACE)
 def test_another_shape_for_a_base_with_gradients(name: str) -> None:
-    """With views it is refused: torch 2.13 would lose their gradients."""
+    """With views it is rejected: torch 2.13 would lose their gradients."""
     change = SHAPES_IN_PLACE[name]
 
     def program(leaf: torch.Tensor) -> torch.Tensor:
@@ -215,7 +215,7 @@ def test_another_shape_for_a_base_with_gradients(name: str) -> None:
     compare(lambda x: program(x.requires_grad_()), source)
     x = source.to("lazy").requires_grad_() * 2
     view = x[0]
-    with pytest.raises(RuntimeError, match="shape of a tensor whose memory views"):
+    with pytest.raises(RuntimeError, match="shape of a tensor that shares memory"):
         change(x)
     assert x.shape == source.shape
     torch.testing.assert_close(view.detach().cpu(), source[0] * 2)

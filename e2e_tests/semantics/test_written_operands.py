@@ -1,5 +1,5 @@
-"""In-place ops and `out=`: what is written keeps its sizes, dtype, strides and memory,
-or is refused with eager's words."""
+"""In-place ops and `out=`: the written tensor keeps its sizes, dtype, strides and
+memory, or eager's error is raised."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tensors = list[torch.Tensor]
 
 
 def called(function: Callable, device: str) -> tuple[object, str, list[str]]:
-    """Result, error with its kind, warnings; without what names device and line."""
+    """Result, error with its class, and warnings, without device names and lines."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result, error = None, ""
@@ -26,7 +26,7 @@ def called(function: Callable, device: str) -> tuple[object, str, list[str]]:
             text = str(problem).split(" [aten::")[0].split("\n")[0]
             error = f"{type(problem).__name__}: {text}"
     texts = [re.sub(r"\s+", " ", str(w.message))[:80] for w in caught]
-    told = [text for text in texts if "Casting complex" not in text]  # said once
+    told = [text for text in texts if "Casting complex" not in text]  # warned once
     return result, error, told
 
 
@@ -40,13 +40,13 @@ def both(function: Callable[[str], object]) -> str:
     return error
 
 
-#: Every in-place method that takes another tensor and nothing else.
+#: Every in-place method whose only argument is another tensor.
 def _binary() -> list[str]:
     found = []
     for name in dir(torch.Tensor):
         if not re.fullmatch(r"[a-z][a-z0-9_]*[a-z0-9]_", name):
             continue
-        # PyTorch composes `ldexp_` of other ops, which have errors of their own.
+        # PyTorch decomposes `ldexp_` into other ops, which raise their own errors.
         if name in ("set_", "resize_as_", "rename_", "share_memory_", "ldexp_"):
             continue
         try:
@@ -64,7 +64,7 @@ def test_there_are_ops() -> None:
     assert len(BINARY) > 40
 
 
-#: Sizes of the operand that is written, and of the other.
+#: Sizes of the written operand, and of the other one.
 SIZES = {
     "larger": ((1, 3), (4, 3)),
     "of more dims": ((3,), (2, 3)),
@@ -91,8 +91,8 @@ def test_in_place_with_other_sizes(name: str, sizes: tuple) -> None:
 DTYPES = (torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.complex64)  # fmt: skip
 
 
-#: Ops that take dtypes which eager's kernels don't have, refuse them late, or word
-#: the refusal in another way.
+#: Ops that accept dtypes which eager's kernels don't support, reject them late, or have
+#: another error message.
 LENIENT = (
     "floor_divide_",
     "fmod_",
@@ -143,7 +143,7 @@ def _sources(device: str) -> Tensors:
     ]
 
 
-#: op -> its results' dtypes, of sizes 3x4 but for reductions.
+#: op -> its results' dtypes, of sizes 3x4 except for reductions.
 OUT_OPS: dict[str, Callable[..., object]] = {
     "add": lambda a, b, out: torch.add(a, b, out=out),
     "neg": lambda a, b, out: torch.neg(a, out=out),
@@ -176,7 +176,7 @@ OUT_OPS: dict[str, Callable[..., object]] = {
     ),
 }
 
-#: (the memory, what of it is `out`)
+#: (the memory, the part of it that is `out`)
 DESTINATIONS: dict[str, tuple[Callable, Callable]] = {
     "row-major": (lambda s, t: torch.zeros(s, dtype=t), lambda m, s: m),
     "column-major": (
@@ -249,7 +249,7 @@ def test_masked_scatter_of_a_short_source() -> None:
 
 
 def both_values(function: Callable[[str], torch.Tensor]) -> str:
-    """Errors of values come with the read: the text is a part of ours."""
+    """Errors of values are raised by the read: eager's message is part of ours."""
     expected, expected_error, _ = called(function, "cpu")
     result, error, _ = called(function, "lazy")
     kind, _, text = expected_error.partition(": ")

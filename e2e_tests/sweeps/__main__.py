@@ -1,9 +1,9 @@
-"""Sweeps OpInfo entries and writes what became of each:
+"""Sweeps OpInfo entries and writes the outcome of each:
 
     python -m sweeps results.json [--dtype float32] [--limit 1] [--only regex]
 
-A process of its own sweeps the entries, so that a crash is one entry's result and
-the rest goes on. Run it in `e2e_tests/`.
+A subprocess sweeps the entries, so that a crash is the result of one entry and the
+sweep goes on. Run it in `e2e_tests/`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _worker(options: argparse.Namespace) -> None:
-    """One line of JSON an entry, from number `options.worker` on."""
+    """Prints one line of JSON for each entry, starting at entry `options.worker`."""
     import dataclasses
 
     import torch

@@ -1,5 +1,5 @@
-"""Errors that PyTorch's databases of ops, modules and optimizers expect, on device
-`lazy` against what eager raises on the CPU: class and words."""
+"""Compares the errors that PyTorch's databases of ops, modules and optimizers expect
+(class and message) on device `lazy` with those that eager raises on the CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.common_optimizers import optim_db
 from torch.utils._pytree import tree_map
 
-#: Called on a device; raises there.
+#: A callable that takes a device and raises there.
 Failing = Callable[[str], Any]
 
 
@@ -28,10 +28,10 @@ def ops() -> Iterator[tuple[str, Any]]:
 
 
 def of_op(op: Any) -> Iterator[Failing]:
-    """One for each of the entry's errors that both devices have."""
+    """One case for each of the entry's errors that exist on both devices."""
     inputs = {device: _inputs(op, device) for device in ("cpu", "lazy")}
     if len(inputs["cpu"]) != len(inputs["lazy"]):
-        return  # some are of devices that aren't the CPU, in no order
+        return  # some are for devices other than the CPU, in no fixed order
     for place in range(len(inputs["cpu"])):
 
         def call(device: str, place: int = place) -> Any:
@@ -55,7 +55,7 @@ def modules() -> Iterator[tuple[str, Any]]:
 
 
 def of_module(info: Any) -> Iterator[Failing]:
-    # Which there are depends on the device: moved from the CPU they are the same.
+    # Which errors exist depends on the device; those moved from the CPU are the same.
     def inputs() -> list[Any]:
         torch.manual_seed(0)
         return list(
@@ -86,7 +86,7 @@ def optimizers() -> Iterator[tuple[str, Any]]:
 
 
 def of_optimizer(info: Any) -> Iterator[Failing]:
-    # Some are made for the CPU only.
+    # Some cases can be built for the CPU only.
     def inputs() -> list[Any]:
         return info.optim_error_inputs_func("cpu", torch.float32)
 
@@ -104,7 +104,8 @@ def error_of(call: Failing, device: str) -> Exception | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = call(device)  # kept: nobody computes what nobody holds
+            # held, because a result that nothing holds isn't computed
+            result = call(device)
             torch_ltc.mark_step(wait=True)
             del result
     except Exception as error:
@@ -116,7 +117,7 @@ def difference(call: Failing) -> str:
     eager, lazy = error_of(call, "cpu"), error_of(call, "lazy")
     settle()
     if eager is None or "same device" in str(eager):
-        return ""  # the other device is the CPU or not
+        return ""  # whether or not the other device is the CPU
     if lazy is None:
         return f"nothing is raised; eager: {type(eager).__name__}: {words(eager)}"
     if type(lazy) is not type(eager) or _first(eager) not in _first(lazy):
@@ -128,6 +129,6 @@ def difference(call: Failing) -> str:
 
 
 def _first(error: Exception) -> str:
-    # Types of tensors are named after their device.
+    # Names of tensor types contain their device.
     text = words(error).split("\n")[0]
     return text.replace("torch.FloatTensor", "torch.lazy.FloatTensor")  # fmt: skip

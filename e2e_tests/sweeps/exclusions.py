@@ -1,18 +1,18 @@
-"""OpInfo entries that can't be compared, and failures that are known."""
+"""OpInfo entries that can't be compared, and known failures."""
 
 from __future__ import annotations
 
-#: Entry -> why eager has no one answer.
+#: Entry -> why eager has no unique answer.
 EXCLUDED: dict[str, str] = {
-    "empty": "uninitialised memory",
-    "empty_like": "uninitialised memory",
-    "empty_permuted": "uninitialised memory",
-    "empty_strided": "uninitialised memory",
-    "new_empty": "uninitialised memory",
-    "new_empty_strided": "uninitialised memory",
+    "empty": "uninitialized memory",
+    "empty_like": "uninitialized memory",
+    "empty_permuted": "uninitialized memory",
+    "empty_strided": "uninitialized memory",
+    "new_empty": "uninitialized memory",
+    "new_empty_strided": "uninitialized memory",
 }
 
-#: Entry -> why a sample fails or differs. Remove the line with the defect.
+#: Entry -> why a sample fails or differs. Remove the line together with the defect.
 KNOWN_FAILURES: dict[str, str] = {}
 
 

@@ -1,9 +1,9 @@
-"""What a tensor tells about itself besides its values, on device `lazy` against eager
-CPU: strides, offset, whose view it is, which memory it shares, gradient, bits.
+"""Compares the metadata of tensors on device `lazy` with eager CPU: strides, offset,
+base of a view, shared memory, gradient, bits.
 
-The calls are those of PyTorch's OpInfo database, in variants: operands as they are,
-with other strides, views of something, in place, into `out=`, in inference_mode.
-Nothing is computed unless an op needs values: a variant costs a trace.
+The calls are those of PyTorch's OpInfo database, in variants: operands unchanged, with
+other strides, as views, in place, into `out=`, in inference_mode. Nothing is computed
+unless an op reads values: a variant costs one trace.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def as_they_are(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def transposed(tensor: torch.Tensor) -> torch.Tensor:
-    """The same sizes, the last dimension the slowest."""
+    """The same sizes, with the last dimension as the slowest."""
     if tensor.dim() < 2:
         return tensor.clone()
     order = [tensor.dim() - 1, *range(tensor.dim() - 1)]
@@ -37,7 +37,7 @@ def transposed(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def spread(tensor: torch.Tensor) -> torch.Tensor:
-    """Every second element of something larger, behind an offset."""
+    """Every second element of a larger tensor, at an offset."""
     if tensor.dim() == 0:
         return torch.stack([tensor, tensor])[1]
     wide = torch.stack([tensor, tensor], -1).flatten(-2)
@@ -60,7 +60,8 @@ LAYOUTS: dict[str, Layout] = {
 
 
 class Operands:
-    """A sample's tensors on a device; what was one tensor stays one."""
+    """Copies a sample's tensors to a device; arguments that are one tensor stay one
+    tensor."""
 
     def __init__(self, device: str, layout: Layout) -> None:
         self.device, self.layout = device, layout
@@ -79,7 +80,7 @@ class Operands:
         if value.layout != torch.strided:
             return value.detach().clone().to(self.device)
         made = self.layout(value.detach().to(self.device))
-        # An op on it, not the leaf itself: in-place ops take it.
+        # An op's result instead of the leaf itself, because in-place ops accept it.
         return made.requires_grad_() * 1 if value.requires_grad else made
 
 
@@ -117,7 +118,7 @@ def _place(tensor: torch.Tensor, operands: list[torch.Tensor]) -> int | None:
 
 
 def shares(result: torch.Tensor, operands: list[torch.Tensor]) -> list[int]:
-    """Operands in whose memory the result lies, by what a script can ask."""
+    """Operands that share memory with the result, as far as a script can observe it."""
     return [n for n, one in enumerate(operands) if _same_memory(result, one)]
 
 
@@ -185,7 +186,7 @@ def has_variant(op: OpInfo, variant: str) -> bool:
 def _told(
     op: OpInfo, variant: str, sample: SampleInput, device: str, layout: Layout
 ) -> list[dict[str, Any]] | str:
-    """What the results tell, or the class of the error."""
+    """The metadata of the results, or the class of the error."""
     operands = Operands(device, layout)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -208,13 +209,13 @@ def _told(
 
 
 def difference(op: OpInfo, variant: str, sample: SampleInput, layout: str) -> str:
-    """What lazy tells otherwise than eager, or ""."""
+    """What differs between lazy and eager, or""."""
     eager, lazy = (
         _told(op, variant, sample, device, LAYOUTS[layout])
         for device in ("cpu", "lazy")
     )
     if isinstance(eager, str):
-        # Whether the words agree is another sweep's question.
+        # Another sweep compares the messages.
         return "" if isinstance(lazy, str) else f"nothing is raised; eager: {eager}"
     if isinstance(lazy, str):
         return lazy
@@ -230,11 +231,11 @@ def difference(op: OpInfo, variant: str, sample: SampleInput, layout: str) -> st
 
 
 def _is_exempt(key: str, eager: dict[str, Any], lazy: dict[str, Any]) -> bool:
-    if key == "grad_fn":  # by another formula, as long as there is one
+    if key == "grad_fn":  # by another formula, but both exist
         return None not in (eager[key], lazy[key])
-    if key in ("strides", "contiguous"):  # of nothing
+    if key in ("strides", "contiguous"):  # of an empty tensor
         return 0 in eager["sizes"]
-    # Whose view it is matters if the caller has that tensor too.
+    # The base of a view only matters if the caller also has the base.
     is_inner = eager["base"] is None and lazy["base"] is None
     return is_inner and key in ("is_view", "base_sizes")
 
@@ -255,7 +256,7 @@ def differences(
                 yield f"{name}, sample {number}, {layout}, {variant}: {text}"
 
 
-#: Entry -> variants (all, if none are named) that differ, and why.
+#: Entry -> variants (all if none are named) that differ, with the reason.
 EXEMPT: dict[str, tuple[str, str]] = {
     "unsafe_chunk": ("", "memory that parts share without being views of it"),
     "unsafe_split": ("", "memory that parts share without being views of it"),
@@ -279,5 +280,5 @@ EXEMPT: dict[str, tuple[str, str]] = {
 
 def is_exempt(entry: str, layout: str, variant: str) -> bool:
     if entry == "nn.functional.unfold" and layout == "plain":
-        return True  # its operand, a sample's, has strides of its own
+        return True  # its operand, from a sample, has other strides already
     return entry in EXEMPT and variant.startswith(EXEMPT[entry][0])

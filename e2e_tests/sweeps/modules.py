@@ -1,8 +1,8 @@
 """Modules of PyTorch's `module_db` on device `lazy` against eager CPU.
 
-Outputs, gradients of parameters and inputs, and buffers after the call (running
-statistics) are compared, for each of a module's inputs, in training and
-evaluation. All inputs are traced before one step computes them.
+Compares outputs, gradients of parameters and inputs, and buffers after the call
+(running statistics) for each of a module's inputs, in training and evaluation mode. All
+inputs are traced before one step computes them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ EXCLUDED: dict[str, str] = {
     for n in (2, 3)
 }
 
-#: Relative to the largest magnitude: layers and recurrences multiply the last bit.
+#: Relative to the largest magnitude: layers and recurrences amplify errors of the last
+#: bit.
 TOLERANCE = {"nn.RNN": 5e-5, "nn.MultiheadAttention": 5e-5, "nn.Transformer": 5e-5}
 
 
 @contextlib.contextmanager
 def _one_way() -> Iterator[None]:
-    """Eager's fast path of attention on the CPU sets what is masked to zero."""
+    """Eager's fast path of attention on the CPU sets masked elements to zero."""
     enabled = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -71,18 +72,19 @@ def run(
     double: bool = False,
     cut: bool = False,
 ) -> list[torch.Tensor]:
-    """Outputs, gradients of a weighted sum of them, buffers. `cut`: the gradients
-    are a program of their own."""
+    """Outputs, gradients of a weighted sum of them, and buffers. With `cut`, the
+    gradients are computed by a separate program."""
     widen = _double if double else lambda value: value
     construct = one.constructor_input
     args, kwargs = copy.deepcopy((construct.args, construct.kwargs))
     torch.manual_seed(3)
-    # Of float32, then widened: other numbers are drawn for parameters of float64.
+    # Created in float32 and converted: initialization draws other numbers for float64
+    # parameters.
     module = info.module_cls(*args, **kwargs).train(training)
     module = (module.double() if double else module).to(device)
     mover = Mover(device)
     forward = one.forward_input
-    # The mover knows tensors by their identity: all of them have to live.
+    # The mover recognizes tensors by identity, so all of them must stay alive.
     widened = tree_map(widen, (forward.args, forward.kwargs))
     args, kwargs = tree_map(mover, widened)
     torch.manual_seed(7)

@@ -1,9 +1,9 @@
-"""Samples of PyTorch's OpInfo database on device `lazy` against eager CPU.
+"""Compares samples of PyTorch's OpInfo database on device `lazy` with eager CPU.
 
-An entry of `op_db` is swept for one dtype in parts: its function, its in-place
-and out variants, and first-order gradients. All samples of a part are traced
-before one step computes them, so that an entry costs few compilations; a part
-that fails is repeated sample by sample, to say which sample it was.
+An entry of `op_db` is swept for one dtype in parts: its function, its in-place and out
+variants, and first-order gradients. All samples of a part are traced before one step
+computes them, so that an entry costs few compilations. A part that fails is repeated
+sample by sample to find the sample that fails.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 FORWARD_DTYPES = (torch.float64, torch.bfloat16, torch.int64, torch.bool)
 PARTS = ("function", "inplace", "out", "gradient")
-#: The gradient again, in a program of its own: it reads what the function left in
-#: memory, and other ops meet in its kernels than in a program of both.
+#: Repeats the gradient in a separate program: it reads what the function left in
+#: memory, and its ops are fused differently than in one program with the function.
 CUT_GRADIENT = "cut gradient"
 
-#: Relative to the largest magnitude of the expected tensor. Kernels may add in
-#: another order than eager's; bfloat16 rounds once a kernel instead of once an op.
+#: Relative to the largest magnitude of the expected tensor. Kernels may add in another
+#: order than eager's; bfloat16 is rounded once per kernel instead of once per op.
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-11, torch.bfloat16: 2e-2, torch.float16: 2e-3}  # fmt: skip
 
 
 @dataclasses.dataclass
 class Outcome:
-    """What became of one part: `agrees`, `fallback` (agrees, but these ops ran
-    eagerly), `wrong` or `error` (with the first failure), `none` (nothing to run)."""
+    """Outcome of one part: `agrees`, `fallback` (agrees, but these ops ran eagerly),
+    `wrong` or `error` (with the first failure), `none` (nothing to run)."""
 
     status: str
     samples: int = 0
@@ -57,7 +57,8 @@ def entries(dtype: torch.dtype) -> list[OpInfo]:
 
 
 class Mover:
-    """Copies of a sample's tensors on a device; what was one tensor stays one."""
+    """Copies of a sample's tensors on a device; arguments that are one tensor stay one
+    tensor."""
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -81,7 +82,7 @@ def tensors(value: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, torch.Tensor)]
 
 
-#: Their tensors of indices have to be on the CPU, whatever the device.
+#: Their index tensors must be on the CPU, whatever the device.
 CPU_ARGUMENTS = ("tensor_split",)
 
 
@@ -128,7 +129,8 @@ def _destination(result: torch.Tensor, empty: bool, device: str) -> torch.Tensor
 def run_gradient(
     op: OpInfo, sample: SampleInput, device: str, cut: bool = False
 ) -> list[torch.Tensor]:
-    """Gradients of a weighted sum of the results; weights differ by element."""
+    """Gradients of a weighted sum of the results, with a different weight for each
+    element."""
     answer, mover = _call(op.op, sample, device)
     if cut:
         torch_ltc.mark_step()
@@ -162,8 +164,8 @@ def difference(
     exact: list[torch.Tensor] | None = None,
     tolerance: float | None = None,
 ) -> str:
-    """What differs, or "". With `exact`, eager's results in float64, a result that
-    is at most 4 times as far from them as eager's own (cancellation) passes too."""
+    """The difference, or "". With `exact`, eager's results in float64, a result also
+    passes if its error is at most 4 times that of eager's result (cancellation)."""
     if len(lazy) != len(expected):
         return f"{len(lazy)} results instead of {len(expected)}"
     for number, (result, wanted) in enumerate(zip(lazy, expected)):
@@ -204,7 +206,7 @@ def _assert_close(
     relative = tolerance or TOLERANCE.get(kind, 0)
     finite = wanted[torch.isfinite(wanted)] if relative else wanted
     scale = float(finite.abs().max()) if relative and finite.numel() else 0.0
-    # What is near zero may be the difference of numbers near one.
+    # A result near zero may be the difference of numbers near one.
     smallest = 1e-2 if kind == torch.float32 else 1e-3
     torch.testing.assert_close(
         result,
@@ -264,7 +266,7 @@ class _Pending:
 
 
 def _own(sample: SampleInput) -> SampleInput:
-    """Some samples' tensors are written when the next sample is drawn."""
+    """Some samples' tensors are overwritten when the next sample is drawn."""
     made: dict[int, torch.Tensor] = {}
 
     def copy(value: Any) -> Any:
@@ -294,7 +296,7 @@ def _expected(op: OpInfo, part: str, samples: Iterator[SampleInput]) -> list[_Pe
         try:
             expected = RUNNERS[part](op, sample, "cpu")
         except Exception:
-            # Eager has no answer: integers in place of a float op, for one.
+            # Eager doesn't support it, for example integers in a floating-point op.
             continue
         pending.append(_Pending(sample, expected))
     return pending
@@ -339,7 +341,7 @@ def _compare_together(op: OpInfo, part: str, pending: list[_Pending]) -> Outcome
     return Outcome(status, len(pending), fallbacks)
 
 
-#: Dtypes whose results may be compared by their distance from float64's.
+#: Dtypes whose results may be compared by their distance from the float64 results.
 ROUNDED = (torch.float32, torch.bfloat16)
 
 

@@ -1,7 +1,7 @@
 """Optimizers of PyTorch's `optim_db` on device `lazy` against eager CPU.
 
-Each input of an optimizer, with each implementation that it has (`foreach`,
-`fused`, `differentiable`), takes some steps; parameters and state are compared.
+Takes some steps for each input of an optimizer and each of its implementations
+(`foreach`, `fused`, `differentiable`), and compares parameters and state.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ EXCLUDED = {"SparseAdam": "takes sparse gradients only: semantics/test_sparse.py
 
 STEPS = 4
 
-#: Relative to the largest magnitude, where float32's isn't right: Muon makes its
-#: updates in bfloat16, a line search multiplies the last digit's error.
+#: Relative to the largest magnitude, where float32's tolerance is too small: Muon
+#: computes its updates in bfloat16, and a line search amplifies errors of the last
+#: digit.
 TOLERANCE = {"Muon": 2e-3, "LBFGS": 2e-3}
 
 
@@ -52,7 +53,7 @@ def inputs_of(info: OptimizerInfo, limit: int | None) -> list[OptimizerInput]:
 
 
 def is_refused(one: OptimizerInput, error: Exception) -> bool:
-    """`fused` is refused by torch itself, with one sentence."""
+    """torch itself rejects `fused` with one sentence."""
     return bool(one.kwargs.get("fused")) and "fused" in str(error)
 
 
@@ -61,7 +62,8 @@ def run(info: OptimizerInfo, one: OptimizerInput, device: str) -> list[torch.Ten
     shapes = ((4, 3), (3, 5)) if optimizer_name(info) == "Muon" else ((4, 3), (7,), ())
     parameters = [torch.randn(shape).to(device).requires_grad_() for shape in shapes]
     if one.kwargs.get("differentiable"):
-        # It writes in place what takes part in autograd: no leaves.
+        # It writes in place to tensors that take part in autograd, so they aren't
+        # leaves.
         parameters = [p.clone() for p in parameters]
     kwargs: dict[str, Any] = copy.deepcopy(one.kwargs)
     optimizer = info.optim_cls(parameters, **kwargs)

@@ -2,8 +2,8 @@
 
     python -m sweeps.page float32=float32.json bfloat16=bfloat16.json ...
 
-takes new results of `python -m sweeps` into `results.json` first; without
-arguments only the page is written. Run it in `e2e_tests/`.
+Given files, merges new results of `python -m sweeps` into `results.json` first; without
+arguments only writes the page. Run it in `e2e_tests/`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ TABLE = ROOT / "mlir_lowering" / "op_table"
 RESULTS = Path(__file__).with_name("results.json")
 PAGE = ROOT / "docs" / "ops.md"
 
-#: Where eager itself computes with libraries or the result's size depends on
-#: values: fallback is the plan.
+#: Entries that eager itself computes with libraries, or whose result sizes depend on
+#: values: they are meant to fall back.
 IRREGULAR_BEGINNINGS = ("fft.", "linalg.", "sparse.", "special.", "polygamma")
 IRREGULAR = frozenset(
     [
@@ -107,7 +107,8 @@ def take(arguments: list[str]) -> dict:
 
 
 def native_share(results: dict) -> tuple[int, int]:
-    """Regular float32 entries of which no part falls back, fails or differs; all."""
+    """The number of regular float32 entries without a part that falls back, fails or
+    differs, and the number of all of them."""
     rows = [
         set(row["float32"].values())
         for entry, row in results.items()

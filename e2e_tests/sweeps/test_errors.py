@@ -1,4 +1,4 @@
-"""What eager raises, device `lazy` raises: PyTorch's own lists of errors."""
+"""Device `lazy` raises the errors that eager raises, for PyTorch's own lists of errors."""
 
 from __future__ import annotations
 

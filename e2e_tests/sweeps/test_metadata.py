@@ -1,7 +1,7 @@
-"""What tensors tell about themselves agrees with eager, in all variants of each op.
+"""Metadata of tensors agrees with eager in all variants of each op.
 
-Each run takes the first sample of each entry, row-major and transposed; `--full` three
-samples and all layouts.
+Each run takes the first sample of each entry, row-major and transposed; `--full` takes
+three samples in all layouts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Modules of `module_db` on device `lazy`: nothing fails or differs from eager.
+"""Modules of `module_db` on device `lazy`: none fails or differs from eager.
 
-Each run takes the first input of each module in training, with the gradients in a
-program of their own; `--full` all inputs, in evaluation too, and in one program.
+Each run takes the first input of each module in training mode, with the gradients in a
+separate program. `--full` takes all inputs, also in evaluation mode, and also in one
+program.
 """
 
 from __future__ import annotations

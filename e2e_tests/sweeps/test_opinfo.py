@@ -1,7 +1,8 @@
-"""OpInfo entries on device `lazy`: nothing fails, nothing differs from eager.
+"""OpInfo entries on device `lazy`: none fails or differs from eager.
 
 Each run takes the first float32 sample of each entry, its function and gradients, the
-latter in a program of their own; `--full` takes all samples, in-place and out variants, and the other dtypes.
+latter in a separate program. `--full` takes all samples, in-place and out variants, and
+the other dtypes.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ def test_float32(op, request) -> None:
     if request.config.getoption("--full"):
         _check(op, torch.float32, (*opinfo.PARTS, opinfo.CUT_GRADIENT), None)
     else:
-        # In one program, `ops/` has each op's gradient.
+        # `ops/` has each op and its gradient in one program.
         _check(op, torch.float32, ("function", opinfo.CUT_GRADIENT), 1)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The other dtypes' two thousand cases exist with `--full` only."""
+    """The two thousand cases of the other dtypes exist with `--full` only."""
     if metafunc.function is not test_other_dtypes:
         return
     cases = [

@@ -1,7 +1,7 @@
-"""Optimizers of `optim_db` on device `lazy`: nothing fails or differs from eager.
+"""Optimizers of `optim_db` on device `lazy`: none fails or differs from eager.
 
-Each run takes the first input of each optimizer with each implementation, `--full`
-all inputs.
+Each run takes the first input of each optimizer with each implementation; `--full`
+takes all inputs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`docs/ops.md` says what the op table and the recorded sweep say."""
+"""`docs/ops.md` matches the op table and the recorded sweep."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sweeps import page
 
 def test_page_is_up_to_date() -> None:
     assert page.PAGE.read_text() == page.page(page.take([])), (
-        "write it anew: cd e2e_tests && python -m sweeps.page"
+        "update it: cd e2e_tests && python -m sweeps.page"
     )
 
 

@@ -1,5 +1,5 @@
-"""Ops of wrapper subclasses on device lazy: what is inside of a result is a tensor as
-users hold them, and its values are eager's."""
+"""Ops of wrapper subclasses on device lazy: the tensor inside a result is a functional
+wrapper, as users hold it, and has eager's values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of PyTorch's OpInfo database on wrapper subclasses: tensors whose
+"""Runs samples of PyTorch's OpInfo database on wrapper subclasses: tensors whose
 `__torch_dispatch__` calls the op on the tensor inside, as DTensor's does."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_map
 LEFT_OUT = {
     "fft.hfftn": "eager loses the conjugation of the tensor inside",
     "nn.functional.linear_cross_entropy.chunked": "fails in an op of PyTorch's that is "
-    "composed in Python below functionalisation",
+    "composed in Python below functionalization",
     "nn.functional.linear_cross_entropy.chunked_none": "the same",
     "tensor_split": "its tensor of indices has to be on the CPU",
 }
@@ -46,7 +46,7 @@ def unwrapped(values: Any) -> Any:
 
 
 def _run(variant: Callable, sample: SampleInput, device: str) -> tuple[list, list]:
-    """Results and arguments, as the wrappers hold them afterwards."""
+    """Results and arguments as the wrappers hold them after the call."""
 
     def move(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -69,7 +69,7 @@ def _is_whole(tensor: torch.Tensor) -> bool:
 
 
 def failures(op: OpInfo, limit: int) -> Iterator[str]:
-    """What is wrong with an entry's samples, called in each way that it has."""
+    """The failures of an entry's samples, called in each of its variants."""
     if entry_name(op) in LEFT_OUT:
         return
     variants = {
@@ -83,7 +83,7 @@ def failures(op: OpInfo, limit: int) -> Iterator[str]:
             continue
         try:
             expected = _run(variant, sample, "cpu")
-        except Exception:  # eager refuses wrappers there
+        except Exception:  # eager rejects wrappers there
             continue
         results, arguments = _run(variant, sample, "lazy")
         if not all(map(_is_whole, results)):

@@ -1,4 +1,4 @@
-"""Trains a task on a device and keeps what can be compared."""
+"""Trains a task on a device and collects comparable results."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from models import optimizers, tasks
 
 STEPS = 20
 
-# Of the model's weights. Where an activation is rounding noise, ReLU's gradient
-# takes one branch or the other, and training goes another way from there: with
-# seed 0 eager departs from eager without oneDNN by more than RELATIVE (torch
-# 2.13, ResNet with RMSprop or AdamW). This seed has no such activation.
+# Seed of the model's weights. If an activation is rounding noise, ReLU's gradient may
+# take either branch, and training diverges from there: with seed 0 eager differs from
+# eager without oneDNN by more than RELATIVE (torch 2.13, ResNet with RMSprop or AdamW).
+# With this seed there is no such activation.
 SEED = 2
 
-# An Adagrad or RMSprop step of an element whose gradient is rounding noise is
-# noise of a full step's size: eager float32 against float64 shows one element
-# in a few thousand (measured with torch 2.13). So many may depart, of tensors
-# large enough to have them.
+# In an Adagrad or RMSprop step, an element whose gradient is rounding noise changes by
+# noise of a full step's size: eager float32 compared with float64 shows one such
+# element in a few thousand (measured with torch 2.13). This share of elements may
+# differ, in tensors that are large enough.
 OUTLIERS = 1e-3
 RELATIVE = 1e-4
 ABSOLUTE = 1e-5
@@ -44,7 +44,7 @@ def train(
     steps: int = STEPS,
     each_step: Callable[[int, torch.Tensor], None] | None = None,
 ) -> Outcome:
-    """Dropout draws from a seed that is set once, as a user would."""
+    """Dropout draws from a seed that is set once, as a user would set it."""
     model = task.model(SEED).to(device)
     rule = optimizers.ALL[optimizer](model.parameters())
     schedule = torch.optim.lr_scheduler.ExponentialLR(rule, 0.97)

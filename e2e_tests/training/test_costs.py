@@ -14,7 +14,7 @@ WARM_UP, STEADY = 3, 8
 
 
 class Loop:
-    """A perceptron with AdamW; `after(step, loss)` is what users do."""
+    """A perceptron with AdamW; `after(step, loss)` is the user's code."""
 
     def __init__(self) -> None:
         self.task = tasks.TASKS["test"]["perceptron"]
@@ -95,7 +95,7 @@ def test_kept_detached_losses_and_running_sum() -> None:
 
 
 def test_item_each_step() -> None:
-    """The value is there after the step: reading it cuts nothing."""
+    """The value is available after the step: reading it cuts nothing."""
     values = []
     loop = Loop()
     counts = steady_counts(loop, lambda number, loss: values.append(loss.item()))
@@ -185,7 +185,7 @@ def test_evaluation_loop_with_mark_step() -> None:
 
 
 def test_optimizer_step_writes_in_place() -> None:
-    """Donation: parameters and state keep their buffers' number."""
+    """Donation: the number of buffers for parameters and state stays constant."""
     loop = Loop()
     counts = steady_counts(loop, lambda number, loss: None)
     tensors = sum(1 for _ in loop.model.parameters()) * 3  # with both averages

@@ -1,5 +1,5 @@
-"""How many values a step of common programs reads before it ends, and how many ops run
-eagerly: none, where a table in docs/frameworks.md has no reason for it."""
+"""The number of values that a step of common programs reads before it ends, and of ops
+that run eagerly: none, unless a table in docs/frameworks.md has a reason for it."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def by(name: str, **arguments) -> Step:
     )
 
 
-# The program, and reads of values that weren't computed in a step of it.
+# The program, and its reads of values that the current step hadn't computed.
 PROGRAMS: dict[str, tuple[Callable[[], Step], int]] = {
     **{
         name: (lambda name=name: by(name), 0)

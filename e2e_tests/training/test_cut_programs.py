@@ -1,7 +1,7 @@
-"""What a step computes doesn't depend on where its programs end.
+"""A step's results don't depend on where its programs end.
 
-A backward pass that is a program of its own reads what the forward pass computed from
-memory, and other ops meet in its kernels than in a program of the whole step.
+A backward pass in a separate program reads the forward pass's results from memory, and
+its ops are fused differently than in a program of the whole step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _words() -> torch.Tensor:
 
 
 class _First(nn.Module):
-    """The first of a layer's results."""
+    """The first result of a layer."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -61,8 +61,8 @@ class _Loss(nn.Module):
 
 
 def _normed(norm: Layer, activation: Layer, channels: int = 8) -> Layer:
-    # Without a bias: a norm over each channel takes it out, so that its gradient
-    # is rounding noise.
+    # Without a bias: a norm over each channel removes it, so that its gradient is
+    # rounding noise.
     return lambda: nn.Sequential(
         nn.Conv2d(channels, channels, 3, padding=1, bias=False), norm(), activation()
     )
@@ -145,7 +145,7 @@ def test_backward_is_a_program(name: str, between: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_programs_end_anywhere(name: str) -> None:
-    """Also in the middle of a backward pass, where no line of Python is."""
+    """Also in the middle of a backward pass, where no Python line runs."""
     length = random.Random(name).randint(2, 12)
     with torch_ltc.config(max_trace_ops=length):
         _assert_equal(name, lambda loss: None)

@@ -1,5 +1,5 @@
-"""Steps whose shapes or branches depend on values: each such op syncs once, is
-reported with its Python line, and training follows eager."""
+"""Steps whose shapes or branches depend on values: each such op syncs once, is reported
+with its Python line, and training equals eager's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def halved(y: torch.Tensor) -> torch.Tensor:
     return y.sum()
 
 
-# Of the model's output `y` and its input `x`: the loss, and what it syncs for.
+# For the model's output `y` and its input `x`: the loss, and the op that syncs.
 LOSSES: dict[str, tuple[Loss, str]] = {
     "nonzero": (lambda y, x: y.flatten()[(x > 0).flatten().nonzero()[:, 0]].sum(), "nonzero"),
     "nonzero as tuple": (lambda y, x: y[(x > 0).nonzero(as_tuple=True)].sum(), "nonzero"),
@@ -64,7 +64,7 @@ def train(loss: Loss, device: str) -> list[torch.Tensor]:
 
 
 def compare(loss: Loss) -> tuple[dict, list[dict]]:
-    """What was counted in the steps, and what they synced for."""
+    """Counts of the steps, and the ops that synced."""
     expected = train(loss, "cpu")
     torch_ltc.reset_metrics()
     actual = train(loss, "lazy")
@@ -85,7 +85,7 @@ def test_one_sync_a_step(name: str) -> None:
 
 
 def masked(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Read, written and accumulated through masks; gradients go through each."""
+    """Read, written and accumulated through masks; gradients flow through each."""
     z = y * 1
     z[z > 0] = 0.5
     z[x < 0] *= 2

@@ -99,7 +99,7 @@ def test_size_limit(own_cache: str) -> None:
 
 
 def test_unwritable_folder_is_told_once_and_training_goes_on(tmp_path) -> None:
-    # A file where the folder should be: no user can write there.
+    # A file in place of the folder: no user can write there.
     blocked = tmp_path / "file"
     blocked.write_text("")
     result = run_python(PROGRAM, TORCH_LTC_CACHE_DIR=str(blocked / "cache"))
@@ -108,7 +108,7 @@ def test_unwritable_folder_is_told_once_and_training_goes_on(tmp_path) -> None:
 
 
 def test_a_full_disk_loses_nothing() -> None:
-    # No file may grow beyond 4 KB: to the cache that is a full disk.
+    # No file may grow beyond 4 KB: for the cache this is a full disk.
     limited = (
         "import resource, signal\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"

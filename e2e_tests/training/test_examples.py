@@ -1,4 +1,4 @@
-"""The example runs as a user would run it."""
+"""The example, run as a user would run it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A graph without an end: it is cut with a message, and neither recursion nor
-compile time brings the process down."""
+"""A very long graph is cut with a message, and neither recursion nor compile time
+crashes the process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from subprocesses import run_python
 
 @pytest.mark.slow
 def test_chain_of_200000_ops() -> None:
-    # In a process of its own: what must not happen is a crash.
+    # In a subprocess, because the failure would be a crash.
     program = """
         import logging, torch, torch_ltc
         x = torch.ones(4, device="lazy")
@@ -28,7 +28,7 @@ def test_chain_of_200000_ops() -> None:
     result = run_python(program, timeout=400)
     assert "value 200001.0" in result.stdout
     assert "cuts 0" not in result.stdout
-    assert "max_trace_ops" in result.stderr, "the cut is told"
+    assert "max_trace_ops" in result.stderr, "the cut is reported"
     assert time.monotonic() - started < 300
 
 

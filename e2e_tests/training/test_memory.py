@@ -1,4 +1,4 @@
-"""Memory stays flat over thousands of steps."""
+"""Memory stays constant over thousands of steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from subprocesses import run_python
 from training.running import tasks
 
 STEPS = 2000
-# After the allocator's pools have filled; glibc's arenas move by this much.
+# After the allocator's pools have filled; glibc's arenas vary by this much.
 TOLERATED = 8 << 20
 
 
@@ -67,7 +67,7 @@ def test_dropped_graph_is_never_run() -> None:
 
 
 def test_steps_in_flight_share_the_memory_of_gradients() -> None:
-    """A plain loop holds one set of gradients, however many steps wait to run."""
+    """A plain loop holds one set of gradients, however many steps are waiting."""
     model = torch.nn.Linear(512, 512, device="lazy")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     x = torch.randn(8, 512, device="lazy")
@@ -130,6 +130,6 @@ def test_a_steady_loop_holds_no_pages_of_the_compiler() -> None:
     """
     text = run_python(program, TORCH_LTC_CACHE="0").stdout
     after_compiling, steady, result = map(float, text.split())
-    assert after_compiling > 60  # megabytes: else the test sees nothing
+    assert after_compiling > 60  # megabytes: otherwise the test detects nothing
     assert steady < after_compiling / 2
     assert result == 6

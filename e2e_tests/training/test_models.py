@@ -1,5 +1,5 @@
-"""Each model with each optimizer follows eager CPU for 20 steps, dropout
-included, with one program per kind of step and nothing behind the scenes."""
+"""Each model with each optimizer equals eager CPU for 20 steps, dropout included, with
+one program for each kind of step and without fallbacks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import torch_ltc
 from counting import counting, fallback_names, sync_names
 from training.running import Outcome, assert_follows, optimizers, tasks, train
 
-# Steps whose graphs differ from the rest: the first makes the optimizer's
-# state, the second is the first to read it.
+# Steps whose graphs differ from the rest: the first creates the optimizer's state, the
+# second is the first to read it.
 WARM_UP = 3
 
 
 @functools.cache
 def eager(task: str, optimizer: str) -> Outcome:
-    """On one thread: ResNet with SGD on two departs from itself (running.SEED)."""
+    """On one thread: ResNet with SGD on two threads isn't reproducible (running.SEED)."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

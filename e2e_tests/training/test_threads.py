@@ -16,7 +16,7 @@ STEPS = 15
 
 
 def _train(number: int, device: str, state: dict) -> Outcome:
-    """No dropout: the default generator is one for all threads."""
+    """No dropout: all threads share the default generator."""
     model = nn.Sequential(nn.Linear(8, 8 + number), nn.Tanh(), nn.Linear(8 + number, 3))
     model.load_state_dict(state)
     model.to(device)
@@ -65,7 +65,7 @@ def test_four_threads_train_four_models(attempt: int) -> None:
 
 
 def test_a_step_ends_the_calling_threads_graph_only() -> None:
-    """mark_step of one thread must not cut what another one is tracing."""
+    """mark_step in one thread must not cut another thread's trace."""
     mine = torch.ones(3, device="lazy") + 1
 
     def other() -> None:

@@ -62,7 +62,7 @@ def test_dtypes(name: str) -> None:
 
 def test_every_op_of_the_cpu_is_known() -> None:
     of = torch._C._dispatch_get_registrations_for_dispatch_key
-    # An LSTM is one op of the CPU's library in its lower precision.
+    # An LSTM is one op of the CPU's library in lower precision.
     assert set(of("AutocastHPU")) == {*of("AutocastCPU"), "aten::lstm.input"}
 
 

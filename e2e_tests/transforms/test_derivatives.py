@@ -240,7 +240,7 @@ def library():
 
 
 def test_custom_ops(library) -> None:
-    """One that decomposes is traced; one with a CPU kernel alone runs there."""
+    """An op that decomposes is traced; one with only a CPU kernel runs on the CPU."""
     library.define("scaled_gelu(Tensor x, float scale) -> Tensor")
     library.impl(
         "scaled_gelu", lambda x, scale: F.gelu(x) * scale, "CompositeImplicitAutograd"
@@ -280,7 +280,7 @@ def test_custom_op_of_the_python_api() -> None:
 
 @pytest.mark.parametrize("name", ["mul", "div", "add", "matmul"])
 def test_tangents_that_are_zero(name: str) -> None:
-    """A factor without a tangent has one without memory."""
+    """A factor without a tangent has a tangent without memory."""
     function = {
         "mul": lambda x: x * 1j,
         "div": lambda x: x / torch.full_like(x, 2j, dtype=torch.complex64),

@@ -13,7 +13,7 @@ from torch_ltc._backend import bindings
 
 @pytest.fixture(autouse=True)
 def validation() -> Iterator[None]:
-    """As it is by default: pyro, for one, switches it off when imported."""
+    """The default setting: some libraries, such as pyro, switch it off when imported."""
     before = d.Distribution._validate_args
     d.Distribution.set_default_validate_args(True)
     yield
@@ -23,7 +23,7 @@ def validation() -> Iterator[None]:
 POSITIVE = torch.rand(4, 3, generator=torch.Generator().manual_seed(0)) + 0.1
 SIMPLEX = POSITIVE.softmax(1)
 
-# What makes one of a device's tensors: positive ones, and of a simplex.
+# Constraints on a device's tensors: positive, and of a simplex.
 DISTRIBUTIONS: dict[str, Callable] = {
     "Normal": lambda a, p: d.Normal(a, a),
     "Categorical": lambda a, p: d.Categorical(p),
@@ -51,7 +51,7 @@ DISTRIBUTIONS: dict[str, Callable] = {
         d.Normal(a, a), [d.TanhTransform(cache_size=1)]
     ),
 }
-# By the numbers themselves: their samples are drawn in a loop, or from values.
+# Compared by their parameters: their samples are drawn in a loop, or from values.
 READ_BY_SAMPLING = ("Beta", "Dirichlet", "Gamma", "StudentT", "Poisson")
 
 
@@ -114,7 +114,7 @@ def test_an_invalid_argument_raises_later(name: str, end: str) -> None:
     _ = INVALID[name]("lazy")
     with pytest.raises(ValueError) as caught:
         torch_ltc.mark_step()
-        bindings().wait_device_ops()  # torch_ltc's own raises
+        bindings().wait_device_ops()  # torch_ltc's own error is raised
         ENDS[end]()
     assert text(caught.value) == str(expected.value)
     ENDS[end]()  # once

@@ -1,4 +1,5 @@
-"""Higher-order ops of lazy tensors, and of CPU tensors under torch.compile: results and gradients of eager."""
+"""Higher-order ops of lazy tensors, and of CPU tensors under torch.compile: results and
+gradients equal eager's."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-# The gradient of scan imports it, which fails after some ops of tests were
-# registered and taken away again (torch 2.13): pytest imports this file before.
+# The gradient of scan imports it, which fails after tests have registered and removed
+# ops (torch 2.13); pytest imports this file before.
 import torch._inductor.decomposition
 from torch._higher_order_ops import associative_scan, scan, while_loop
 from torch._higher_order_ops.map import map as mapped
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture(autouse=True)
 def fresh_dynamo() -> None:
-    """Code that other tests compiled counts towards the limit of recompilations."""
+    """Code that other tests compiled counts towards the recompilation limit."""
     torch._dynamo.reset()
 
 

@@ -1,4 +1,4 @@
-"""Every optimizer of torch.optim follows eager, in each of its implementations."""
+"""Every optimizer of torch.optim equals eager, in each of its implementations."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def test_follows_eager(name: str, options: dict[str, Any]) -> None:
     try:
         actual = run(kind, "lazy", **options)
     except (AssertionError, RuntimeError, ValueError) as error:
-        # Refused by PyTorch, which names the devices that have it; or by both.
+        # Rejected by PyTorch, which names the devices that support it; or by both.
         assert len(str(error)) < 300, error
         if not (options.get("fused") or options.get("capturable")):
             with pytest.raises(type(error)):
                 run(kind, "cpu", **options)
         return
-    if options.get("capturable"):  # refused for CPU tensors
+    if options.get("capturable"):  # rejected for CPU tensors
         options = {}
     expected = run(kind, "cpu", **options)
     for a, e in zip(actual, expected, strict=True):

@@ -1,5 +1,5 @@
-"""What ops save for their gradients is what eager's save: a second backward, a write to a
-result or an operand in between succeed or fail as they do there."""
+"""Ops save the same values for their gradients as eager: a second backward, or a write
+to a result or an operand in between, succeeds or fails as in eager."""
 
 from __future__ import annotations
 

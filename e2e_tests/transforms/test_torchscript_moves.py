@@ -1,4 +1,4 @@
-"""TorchScript modules move to device `lazy` and back, through files too."""
+"""TorchScript modules can be moved to device `lazy` and back, also through files."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ class Entry:
     optimizer: Optimizer
     #: Values that the model itself reads in each step.
     syncs: int = 0
-    #: Of the weights: with others an activation may come so near to 0 that the
-    #: last bit of a sum decides about its gradient.
+    #: Seed of the weights: with others an activation may be so close to 0 that the last
+    #: bit of a sum determines its gradient.
     seed: int = 3
 
 
@@ -35,8 +35,8 @@ def _sgd(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
 
 
 def _adamw(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-    # The gradient of the bias of attention's keys is rounding noise: softmax
-    # ignores a shift. This eps keeps Adam from making full steps of it.
+    # The gradient of the bias of attention's keys is rounding noise, because softmax
+    # ignores a shift. This eps prevents Adam from taking full steps of noise.
     return torch.optim.AdamW(parameters, lr=2e-3, eps=1e-5)
 
 
@@ -70,22 +70,22 @@ def _text(generator: torch.Generator) -> Batch:
 
 
 def _attended_text(generator: torch.Generator) -> Batch:
-    """With a mask, which keeps `transformers` from looking whether `position_ids`
-    have several sequences in a row (`find_packed_sequence_indices`)."""
+    """With a mask, which prevents `transformers` from checking whether `position_ids`
+    contain several sequences (`find_packed_sequence_indices`)."""
     batch = _text(generator)
     return batch | {"attention_mask": torch.ones_like(batch["input_ids"])}
 
 
 def _causally_attended_text(generator: torch.Generator) -> Batch:
-    """With the whole mask of scaled_dot_product_attention, which `transformers`
-    takes as it is instead of looking for padding in it."""
+    """With the complete mask of scaled_dot_product_attention, which `transformers` uses
+    without searching it for padding."""
     batch = _text(generator)
     seen = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()
     return batch | {"attention_mask": seen.expand(4, 1, LENGTH, LENGTH).clone()}
 
 
 def _padded_text(generator: torch.Generator) -> Batch:
-    """Masked characters to guess, and a padded end that nothing attends to."""
+    """Masked characters to predict, and a padded end that nothing attends to."""
     tokens = _tokens(generator)
     lengths = torch.randint(LENGTH // 2, LENGTH, (4, 1), generator=generator)
     attended = torch.arange(LENGTH) < lengths
@@ -135,7 +135,7 @@ def train(
     each_step: Callable[[int], None] = lambda step: None,
     before_backward: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Weights, data and dropout are the same on every device."""
+    """Weights, data and dropout are equal on every device."""
     entry = ENTRIES[name]
     torch.manual_seed(entry.seed)
     model = entry.build().train().to(device)

@@ -12,9 +12,9 @@ WIDTH, HEADS, LAYERS = 16, 4, 2
 
 
 class LstmLanguageModel(nn.Module):
-    """Embedding, two LSTM layers, output weights tied to the embedding's; the
-    state goes on from batch to batch (truncated backpropagation). Tokens are
-    [length, batch]."""
+    """Embedding, two LSTM layers, output weights tied to the embedding's; the state is
+    passed from batch to batch (truncated backpropagation). Tokens are [length, batch].
+    """
 
     def __init__(self) -> None:
         super().__init__()

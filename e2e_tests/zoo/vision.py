@@ -14,9 +14,9 @@ def _norm_relu(channels: int, relu: type[nn.Module] = nn.ReLU) -> list[nn.Module
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3, 1x1 convolutions; four times as many channels come out. The last
-    norm starts near zero, as in large-batch training: 50 layers of a few channels
-    each are otherwise chaotic, eager departs from eager without oneDNN."""
+    """1x1, 3x3, 1x1 convolutions with four times as many output channels. The last norm
+    starts near zero, as in large-batch training: otherwise 50 layers of a few channels
+    each are chaotic, and eager differs from eager without oneDNN."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
@@ -127,8 +127,8 @@ def _two_convolutions(channels_in: int, channels: int) -> nn.Module:
 
 
 class UNet(nn.Module):
-    """Down by pooling, up by a transposed convolution and by interpolation,
-    with the skipped features beside: a class for each pixel."""
+    """Downsampling by pooling, upsampling by a transposed convolution and by
+    interpolation, with concatenated skip connections: a class for each pixel."""
 
     def __init__(self, width: int = 4, classes: int = 3) -> None:
         super().__init__()

@@ -20,9 +20,9 @@ def compiler(input_type):
             extra_args=[
                 "--iree-llvmcpu-target-cpu=host",
                 "--iree-input-demote-f64-to-f32=false",  # IREE's default: true
-                # At most 32 buffers reach a dispatch: those of temporaries become one.
+                # A dispatch has at most 32 buffers: those of temporaries are merged.
                 "--iree-stream-resource-alias-mutable-bindings",
-                # 3.13 computes `matmul(linalg.fill, w) + b` wrongly on AVX-512.
+                # 3.13 computes `matmul(linalg.fill, w) + b` incorrectly on AVX-512.
                 "--iree-opt-generalize-matmul",
             ],
         )
@@ -46,10 +46,11 @@ def compiler(input_type):
     return compile
 
 
-# What 3.13 compiles from no stage: runs eagerly.
+# Ops that 3.13 can't compile from any stage: they run eagerly.
 KINDS = ("reflection", "replication")
 PADS = [f"aten.{kind}_pad{n}d_backward" for kind in KINDS for n in "123"]
-# What its torch-mlir has no linalg for: runs eagerly, or take stage linalg.
+# Ops that its torch-mlir has no linalg lowering for: they run eagerly; alternatively
+# use stage linalg.
 TORCH = """avg_pool2d_backward embedding_dense_backward hardswish_backward select_backward
 slice_backward reflection_pad1d reflection_pad2d reflection_pad3d as_strided_scatter"""
 unsupported = PADS + [f"aten.{name}" for name in TORCH.split()]

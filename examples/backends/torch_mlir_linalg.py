@@ -1,9 +1,9 @@
-"""Backend "torch-mlir": torch-mlir's own way from the torch stage to linalg, then
-torch_ltc's compiler: is a wrong number ours or the lowering's?
+"""Backend "torch-mlir": torch-mlir's own lowering from the torch stage to linalg, then
+torch_ltc's compiler. It shows whether a wrong number comes from our lowering.
 
     pip install torch-mlir    # in another environment: it has its own LLVM
 
-TORCH_MLIR_PYTHON names that environment's Python; the default is this one.
+TORCH_MLIR_PYTHON selects that environment's Python; the default is this one.
 """
 
 import os
@@ -37,7 +37,8 @@ def compile(program):
     return torch_ltc.compile_mlir(lowered.stdout)
 
 
-# What torch-mlir 20261001 has no linalg for (but ops of its own): runs eagerly.
+# Ops that torch-mlir 20261001 has no linalg lowering for (besides its own ops): they
+# run eagerly.
 unsupported = [
     "aten.avg_pool2d_backward",
     "aten.embedding_dense_backward",

@@ -1,4 +1,4 @@
-"""Multi-head self-attention in two spellings of the same thing."""
+"""Multi-head self-attention in two equivalent forms."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 
 class SelfAttention(nn.Module):
-    """`fused`: scaled_dot_product_attention; otherwise matmul, mask, softmax,
-    dropout, matmul. `causal`: a position sees only earlier ones."""
+    """`fused`: scaled_dot_product_attention; otherwise matmul, mask, softmax, dropout,
+    matmul. `causal`: a position sees only earlier ones."""
 
     def __init__(
         self, width: int, heads: int, dropout: float, causal: bool, fused: bool
@@ -20,8 +20,8 @@ class SelfAttention(nn.Module):
         self.heads, self.dropout = heads, dropout
         self.causal, self.fused = causal, fused
         self.query = nn.Linear(width, width)
-        # Without bias: softmax ignores a shift common to all keys, so its
-        # gradient is rounding noise, which Adam would blow up to full steps.
+        # Without bias: softmax ignores a shift common to all keys, so its gradient is
+        # rounding noise, which Adam would amplify to full steps.
         self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width)
         self.output = nn.Linear(width, width)

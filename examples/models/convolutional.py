@@ -35,7 +35,7 @@ class LeNet(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Two 3x3 convolutions beside a shortcut."""
+    """Two 3x3 convolutions and a shortcut."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class ResNet(nn.Module):
 
 
 class DigitsNet(nn.Module):
-    """What the digits example trains: two convolutions with batch norm."""
+    """The model of the digits example: two convolutions with batch norm."""
 
     def __init__(self, channels: int = 24, dropout: float = 0.25) -> None:
         super().__init__()

@@ -42,7 +42,7 @@ def digit_batch(
 
 @functools.cache
 def text() -> torch.Tensor:
-    """The Zen of Python as character numbers."""
+    """The Zen of Python as character indices."""
     with contextlib.redirect_stdout(io.StringIO()):
         import this
     zen = codecs.decode(this.s, "rot13").lower()
@@ -60,8 +60,8 @@ def text_batch(step: int, size: int, length: int) -> torch.Tensor:
 def masked_text_batch(
     step: int, size: int, length: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Characters with a seventh masked and a padded end, where padding is
-    (true = padding), and the targets: -100 except at masked places."""
+    """Characters with one seventh masked and a padded end, the positions of padding
+    (true = padding), and the targets: -100 except at masked positions."""
     characters = text_batch(step, size, length)
     generator = torch.Generator().manual_seed(step + 1)
     lengths = torch.randint(length // 2, length + 1, (size, 1), generator=generator)

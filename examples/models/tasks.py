@@ -1,7 +1,7 @@
-"""Models with their data and losses, by name: what tests and benchmarks run.
+"""Models with their data and losses, by name, for tests and benchmarks.
 
-Each task comes in two sizes: "test" (milliseconds a step) and "bench" (large
-enough that arithmetic, not Python, is what is measured).
+Each task comes in two sizes: "test" (milliseconds per step) and "bench" (large enough
+that arithmetic dominates, not Python).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Batch = tuple[torch.Tensor, ...]
 
 @dataclass(frozen=True)
 class Task:
-    """`batch(step)` gives CPU tensors; `loss(model, batch)` wants them on the
+    """`batch(step)` returns CPU tensors; `loss(model, batch)` expects them on the
     model's device."""
 
     name: str

@@ -29,7 +29,7 @@ class EncoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Guesses masked characters from both sides."""
+    """Predicts masked characters from both sides."""
 
     def __init__(
         self, width=32, heads=4, layers=2, length=24, dropout=0.1, fused=False
@@ -72,7 +72,7 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Guesses the next character; the output projection is the embedding."""
+    """Predicts the next character; the output projection is tied to the embedding."""
 
     def __init__(
         self, width=32, heads=4, layers=2, length=24, dropout=0.1, fused=False
@@ -85,7 +85,7 @@ class Decoder(nn.Module):
             DecoderLayer(width, heads, dropout, fused) for _ in range(layers)
         )
         self.norm = nn.LayerNorm(width)
-        # Tied to the output: keep the logits of order one at the start.
+        # Tied to the output: keeps the logits of order one at the start.
         nn.init.normal_(self.characters.weight, std=width**-0.5)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:

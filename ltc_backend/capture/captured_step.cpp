@@ -18,19 +18,20 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Which backend of the user's compiles programs, 0 for none.
+/// The registered backend that compiles programs; 0 for our own compiler.
 uint64_t backendGeneration() {
   ExternalBackendPtr backend = selectedBackend();
   return backend ? uint64_t(backend->generation) : 0;
 }
 
-/// The gradient function of what a replay returns, which has no graph.
+/// The gradient function of a replay's results, which have no autograd graph.
 struct NoGraph final : torch::autograd::Node {
   torch::autograd::variable_list
   apply(torch::autograd::variable_list &&) override {
-    TORCH_CHECK(false, "A tensor that a captured step returned has no graph, "
-                       "because replays don't run autograd; call backward() "
-                       "inside the function, or don't capture it.");
+    TORCH_CHECK(false,
+                "A tensor that a captured step returned has no autograd graph, "
+                "because replays don't run autograd; call backward() "
+                "inside the function, or don't capture it.");
   }
   std::string name() const override { return "CapturedStepBackward"; }
 };
@@ -126,8 +127,8 @@ void CapturedStep::findWrittenArguments(
     for (const Slot &slot : slots)
       TORCH_CHECK(!isSame(arguments[i].data, slot.data->data()), name,
                   " has the value of ", slot.name,
-                  ", to which the function refers: a replay couldn't tell "
-                  "which of both is meant");
+                  ", to which the function refers: a replay couldn't "
+                  "distinguish the two");
   }
   for (size_t i = 0; i < second.roots.size(); ++i) {
     TensorDataPtr root = second.roots[i].lock();
@@ -180,7 +181,7 @@ void CapturedStep::findReturned(const Recording &second,
       ++result;
     TORCH_CHECK(result < second.results.size(), "it returns a tensor (",
                 text(data->shape()),
-                ") that the step neither computes nor is given");
+                ") that the step neither computes nor receives");
     TORCH_CHECK(tensor.storage().use_count() <= 1,
                 "it returns a view or an alias of another tensor (",
                 text(data->shape()), "): return a copy");
@@ -233,22 +234,23 @@ void CapturedStep::bindScalar(size_t scalar, size_t expression) {
   boundScalars.emplace_back(scalar, expression);
 }
 
-/// What was done to a tensor since the last step, "" if nothing.
+/// A change of a tensor since the last step, "" if there is none.
 std::string CapturedStep::checkSlots() {
   for (Slot &slot : slots) {
     if (!slot.isWritten && !slot.isRead)
       continue;
     if (!innerOf(slot.tensor).is_same(slot.inner) ||
         !isSame(slot.data->data(), slot.expected))
-      return slot.name + " was changed outside of the step";
-    // An alias wouldn't see what is put behind the tensor.
+      return slot.name + " was changed outside the step";
+    // An alias wouldn't see a value that is assigned to the tensor.
     if (slot.isWritten && slot.tensor.storage().use_count() > 1)
       return slot.name + " has a view or an alias";
   }
   return "";
 }
 
-/// Nobody else may see the old value of what the step writes.
+/// The old value of a tensor that the step writes must not be visible
+/// elsewhere.
 std::string
 CapturedStep::checkWritten(const std::vector<at::Tensor> &tensors) const {
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -262,7 +264,7 @@ CapturedStep::checkWritten(const std::vector<at::Tensor> &tensors) const {
     for (size_t k = 0; k < tensors.size(); ++k)
       if (k != i && arguments[k].isLazy &&
           tensorDataOf(tensors[k])->data() == tensorDataOf(tensors[i])->data())
-        return name + ", which the step writes, is given twice";
+        return name + ", which the step writes, is passed twice";
   }
   return "";
 }
@@ -314,7 +316,7 @@ void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
   inputs.clear();
   for (const Parameter &parameter : parameters) {
     HostDataPtr data;
-    long holders = 1; // this function's
+    long holders = 1; // of this function
     switch (parameter.origin) {
     case Origin::Argument:
       if (arguments[parameter.index].isLazy)
@@ -336,7 +338,7 @@ void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
     }
     bool mayOverwrite = data.use_count() == holders && !data->sharesBuffer();
     if (parameter.isDonated && !mayOverwrite) {
-      // Somebody else keeps this value: the program overwrites a copy.
+      // Another tensor holds this value: the program overwrites a copy.
       data->wait();
       BufferPtr copy = Buffer::allocate(data->buffer()->size());
       std::memcpy(copy->data(), data->buffer()->data(), copy->size());
@@ -350,8 +352,8 @@ void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
   }
 }
 
-/// Memory for a result. Steps run in order, so that what only this step's
-/// tensors hold may be written again.
+/// Memory for a result. Steps run in order, so memory that only this step's
+/// tensors hold may be reused.
 HostDataPtr CapturedStep::outputData(Output &output, const OutputPlan &plan,
                                      const ScheduledStep &step) {
   if (plan.place == OutputPlace::Forwarded)

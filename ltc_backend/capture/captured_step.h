@@ -1,17 +1,17 @@
 //===- captured_step.h - A step that runs without being traced --*- C++ -*-===//
 //
-// A program with the origin of each of its parameters and the place of each of
-// its results, found by comparing two recordings of consecutive steps:
+// A program with the origin of each of its parameters and the destination of
+// each of its results, derived from two recordings of consecutive steps:
 //
 //   parameter     is, in the second recording
 //   Argument i    the value of the call's tensor i (a CPU tensor: uploaded)
-//   Draw i        the i-th random numbers, drawn anew
-//   Result i      what result i of the first recording was: state
+//   Draw i        the i-th random numbers, drawn again
+//   Result i      result i of the first recording: state
 //   Constant i    the value of known tensor i, as in the first recording
 //
-// Replaying checks that the known tensors that hold state and constants are
-// what they were left as, and puts the new values behind them: the same
-// tensors, without autograd, functionalisation or the tracer.
+// A replay checks that the tensors that hold state and constants are unchanged
+// since the last step, and assigns the new values to them: the same tensors,
+// without autograd, functionalization or the tracer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,9 +37,9 @@ public:
     std::string name;
   };
 
-  /// `first` and `second`: consecutive steps; `arguments`, `returned`: tensors
-  /// that the second one was given and returned. Throws c10::Error with a
-  /// sentence for people if the step can't be replayed.
+  /// `first` and `second` are consecutive steps; `arguments` and `returned` are
+  /// the tensors that the second one received and returned. Throws c10::Error
+  /// with a one-sentence reason if the step can't be replayed.
   CapturedStep(const Recording &first, const Recording &second,
                const std::vector<at::Tensor> &arguments,
                std::vector<KnownTensor> known,
@@ -48,11 +48,11 @@ public:
 
   /// The program's numbers as recorded.
   const std::vector<DynamicScalar> &scalars() const { return numbers; }
-  /// Replays give number `expression` of their list as scalar `scalar`.
+  /// Replays pass number `expression` of their list as scalar `scalar`.
   void bindScalar(size_t scalar, size_t expression);
 
-  /// Runs the step. Returns what failed ("" for success) before anything was
-  /// done. `results`: one tensor for each returned one.
+  /// Runs the step. Returns the reason why it can't be replayed, before any
+  /// change ("" for success). `results`: one tensor for each returned one.
   std::string replay(const std::vector<at::Tensor> &arguments,
                      const std::vector<double> &values,
                      std::vector<at::Tensor> &results);
@@ -70,7 +70,8 @@ private:
   struct Slot {
     at::Tensor tensor;
     std::string name;
-    // Both only for their identity, and kept so that no other gets the address.
+    // Both are used for their identity only, and held so that their addresses
+    // aren't reused.
     at::Tensor inner;
     WeakData expected = {};
     TensorDataPtr data;
@@ -78,13 +79,13 @@ private:
   };
   struct Output {
     torch::lazy::Shape shape;
-    std::vector<size_t> slots; // of the known tensors that show it
-    // What shows it: their values, and those below their storages.
+    std::vector<size_t> slots; // of the known tensors that refer to it
+    // The tensors that refer to it: their values, and those of their storages.
     std::vector<TensorDataPtr> states;
     std::vector<size_t> arguments; // that are overwritten with it
     bool isReturned = false;
     bool isState = false; // read by the next step
-    HostDataPtr scratch;  // of results that nobody sees
+    HostDataPtr scratch;  // of results without a tensor
   };
 
   struct Returned {
@@ -127,10 +128,10 @@ private:
   std::vector<DynamicScalar> numbers;
   std::vector<std::pair<size_t, size_t>> boundScalars;
   std::vector<at::Tensor> stepCounts;
-  std::vector<float> expectedCounts; // what they are after the last step
+  std::vector<float> expectedCounts; // their values after the last step
   uint64_t backend;
   TraceEnvironment environment;
-  // Of one replay, kept for their memory.
+  // Of one replay, held for their memory.
   std::vector<HostDataPtr> inputs;
 };
 

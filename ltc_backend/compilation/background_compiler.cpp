@@ -1,4 +1,4 @@
-//===- background_compiler.cpp - Compilations beside the steps ------------===//
+//===- background_compiler.cpp - Compilation in the background ------------===//
 
 #include "compilation/background_compiler.h"
 
@@ -16,7 +16,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// A third of a processor where all are busy.
+/// A third of a processor if all are busy.
 constexpr int kNiceness = 5;
 
 class BackgroundCompiler {
@@ -50,7 +50,7 @@ public:
 
 private:
   void work() {
-    // On Linux of this thread, and of those that LLVM starts from it.
+    // On Linux, for this thread and those that LLVM starts from it.
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNiceness);
     std::unique_lock<std::mutex> lock(mutex);
     for (;;) {
@@ -62,7 +62,7 @@ private:
       isBusy = true;
       lock.unlock();
       job();
-      job = nullptr; // with what it holds, before anybody is told
+      job = nullptr; // with everything it holds, before anybody is notified
       lock.lock();
       isBusy = false;
       changed.notify_all();
@@ -77,8 +77,8 @@ private:
   std::thread worker;
 };
 
-/// Never destroyed, as other threads may use it until the process ends. The
-/// thread isn't there in a forked process, which gets a compiler of its own.
+/// Never destroyed, because other threads may use it until the process ends. A
+/// forked process doesn't have the thread, and creates its own compiler.
 BackgroundCompiler *instance = nullptr;
 
 BackgroundCompiler &backgroundCompiler() {

@@ -1,7 +1,7 @@
-//===- background_compiler.h - Compilations beside the steps ----*- C++ -*-===//
+//===- background_compiler.h - Compilation in the background ----*- C++ -*-===//
 //
-// Tier `auto`: a thread that makes programs while their steps run op by op with
-// torch's CPU kernels. It yields to the threads that compute.
+// Tier `auto`: a thread that compiles programs while their steps run op by op
+// with torch's CPU kernels. It yields to the threads that compute.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,14 +12,14 @@
 
 namespace torch_ltc {
 
-/// Runs `job`, which doesn't throw, after those given before.
+/// Runs `job`, which must not throw, after earlier jobs.
 void compileInBackground(std::function<void()> job);
 
-/// Waits until nothing is left to compile.
+/// Waits until all jobs are done.
 void waitForBackgroundCompilations();
 
-/// Drops what waits and ends the thread after a running job, which its owner
-/// has cancelled.
+/// Drops waiting jobs and ends the thread after the running job, which its
+/// owner has cancelled.
 void shutDownBackgroundCompiler();
 
 } // namespace torch_ltc

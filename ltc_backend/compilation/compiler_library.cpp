@@ -1,4 +1,4 @@
-//===- compiler_library.cpp - mlir_lowering, loaded when needed -----------===//
+//===- compiler_library.cpp - mlir_lowering, loaded on demand -------------===//
 
 #include "compilation/compiler_library.h"
 
@@ -40,8 +40,8 @@ std::string torch_ltc::compilerLibraryPath() {
 }
 
 const CompilerLibrary &torch_ltc::compilerLibrary() {
-  // A failed load throws and is tried again the next time. Never unloaded:
-  // LLVM's static destructors and ours have no order.
+  // A failed load throws and is retried at the next call. Never unloaded:
+  // LLVM's static destructors and ours have no defined order.
   static const auto *library = new CompilerLibrary(load());
   return *library;
 }

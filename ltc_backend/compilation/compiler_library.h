@@ -1,7 +1,7 @@
-//===- compiler_library.h - mlir_lowering, loaded when needed ---*- C++ -*-===//
+//===- compiler_library.h - mlir_lowering, loaded on demand -----*- C++ -*-===//
 //
-// MLIR and LLVM are 250 MB of libraries that a process whose programs are all
-// in the disk cache never needs. They are loaded at the first compile.
+// MLIR and LLVM are 250 MB of libraries, which a process never needs if all its
+// programs are in the disk cache. They are loaded at the first compilation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 
 namespace torch_ltc {
 
-/// Functions of lowering.h that we call.
+/// The functions of lowering.h in use.
 #define LTC_COMPILER_FUNCTIONS(F)                                              \
   F(ltcCompilerCreate)                                                         \
   F(ltcCompilerReleaseMemory)                                                  \
@@ -46,14 +46,14 @@ struct CompilerLibrary {
 #undef LTC_DECLARE
 };
 
-/// Loads the library and makes the process's compiler the first time. Throws
-/// std::runtime_error with what to do if it can't be loaded.
+/// Loads the library and creates the process's compiler on the first call.
+/// Throws std::runtime_error, with instructions, if it can't be loaded.
 const CompilerLibrary &compilerLibrary();
 
 /// The compiler's file, which need not be loaded.
 std::string compilerLibraryPath();
 
-/// While it lives, compilations of all threads fail soon.
+/// While one exists, compilations of all threads fail soon.
 class CancelledCompilations {
 public:
   CancelledCompilations();
@@ -62,10 +62,10 @@ public:
   CancelledCompilations &operator=(const CancelledCompilations &) = delete;
 };
 
-/// Whether one lives: a failure is no error then.
+/// Whether one exists: a failed compilation isn't an error then.
 bool areCompilationsCancelled();
 
-/// Whether `compilerLibrary` has been called with success.
+/// Whether `compilerLibrary` has succeeded.
 bool isCompilerLoaded();
 
 } // namespace torch_ltc

@@ -1,4 +1,4 @@
-//===- disk_cache.cpp - The runtime's cache as configured -----------------===//
+//===- disk_cache.cpp - The runtime's cache with the configured options ---===//
 
 #include "compilation/disk_cache.h"
 
@@ -35,7 +35,7 @@ void warn(const char *message, void *) {
   log(LogLevel::Warning, message);
 }
 
-/// The cache for the present options. Shared, so that one that is in use
+/// The cache for the current options. Shared, so that a cache that is in use
 /// survives a change of the options.
 using CachePtr = std::shared_ptr<LtcCacheStorage>;
 
@@ -88,7 +88,7 @@ OpenCache &openCache() {
 
 CachePtr currentCache() { return openCache().cache; }
 
-/// Entries that the cache removed since the last call go into the metrics.
+/// Adds entries that the cache has removed since the last call to the metrics.
 void countRejected() {
   OpenCache &open = openCache();
   uint64_t rejected = ltcCacheGetStatistics(open.cache.get()).rejected;
@@ -97,7 +97,7 @@ void countRejected() {
   open.countedRejected = rejected;
 }
 
-/// Beginnings of the names of a directory's programs; none if it can't be read.
+/// Prefixes of the names of a directory's programs; none if it can't be read.
 using EntryNames = std::unordered_set<std::string>;
 
 const std::string programPrefix = "program-";
@@ -116,7 +116,7 @@ EntryNames entryNames(const std::string &directory) {
   return names;
 }
 
-/// Everything besides the graph that decides what is compiled.
+/// Everything besides the graph that affects compilation.
 std::string programKey(const Hash128 &hash) {
   return hash.text() + ";" + cacheKeyOptions() + ltcCacheSalt() + ";" +
          TORCH_LTC_VERSION;
@@ -133,7 +133,7 @@ int lookupKernel(const char *key, size_t keySize, LtcBytes *object, void *) {
 
 void storeKernel(const char *key, size_t keySize, const char *object,
                  size_t objectSize, void *) {
-  // A cache that can't be written has said so through `warn`.
+  // A cache that can't be written has reported it through `warn`.
   ltcStatusDestroy(ltcCacheStore(currentCache().get(), LTC_CACHE_KERNEL, key,
                                  keySize, object, objectSize));
 }

@@ -1,4 +1,4 @@
-//===- disk_cache.h - The runtime's cache as configured ---------*- C++ -*-===//
+//===- disk_cache.h - The configured cache ----------------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_COMPILATION_DISK_CACHE_H
 #define TORCH_LTC_COMPILATION_DISK_CACHE_H
@@ -13,11 +13,12 @@
 
 namespace torch_ltc {
 
-/// The serialised executable stored for a program, if there is one.
+/// The serialized executable stored for a program, if there is one.
 std::optional<std::string> lookupProgram(const Hash128 &hash);
-/// Whether an entry for the graph was there when the process first asked, whose
-/// name says so: the runtime isn't loaded for programs that were never
-/// compiled. `lookupProgram` finds what other processes stored since.
+/// Whether the cache had an entry for the graph when the process first looked,
+/// judged by file names: the runtime isn't loaded for programs that were never
+/// compiled. `lookupProgram` also finds entries that other processes have
+/// stored since.
 bool mayHaveProgram(const Hash128 &hash);
 void storeProgram(const Hash128 &hash, const char *bytes, size_t size);
 
@@ -25,14 +26,14 @@ void storeProgram(const Hash128 &hash, const char *bytes, size_t size);
 LtcKernelCache kernelCache();
 
 struct CacheDescription {
-  std::string directory; // "" when the disk isn't used
+  std::string directory; // "" if the disk isn't used
   std::string problem;   // why it can't be written, "" if it can
   uint64_t maxBytes = 0;
   bool isOpen = false;
   LtcCacheStatistics statistics{}; // zero unless open
 };
-/// As configured. Opening the cache loads the runtime, so one that no program
-/// has needed yet is opened only if the caller asks for it.
+/// The configured cache. Opening it loads the runtime, so a cache that no
+/// program has needed yet is only opened if the caller requests it.
 CacheDescription describeCache(bool open);
 
 } // namespace torch_ltc

@@ -66,7 +66,7 @@ std::string summary(const CompileEvent &event) {
   return stream.str();
 }
 
-// The summary is written last: where it is, the dump is complete.
+// The summary is written last: if it exists, the dump is complete.
 bool isComplete(const fs::path &path) {
   std::error_code ignored;
   return fs::exists(path / "summary.txt", ignored);
@@ -170,7 +170,8 @@ void torch_ltc::saveInputs(const std::string &folder, const Graph &graph) {
   std::error_code ignored;
   if (fs::exists(path, ignored))
     return;
-  // Of `Any`: a typed list would be pickled as TorchScript's.
+  // A list of `Any`, because a typed list would be pickled as a TorchScript
+  // list.
   c10::impl::GenericList inputs(c10::AnyType::get()),
       scalars(c10::AnyType::get());
   for (const HostDataPtr &parameter : graph.parameters)

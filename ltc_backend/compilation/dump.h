@@ -12,26 +12,27 @@
 
 namespace torch_ltc {
 
-/// Stage name and text, in the order of the stages.
+/// Stage names and texts, in the order of the stages.
 using StageTexts = std::vector<std::pair<std::string, std::string>>;
 
 /// Writes one folder for the program: ir.txt, graph.dot, a file for each stage,
-/// tensors.txt and summary.txt. Returns the folder, "" with a warning if it
+/// tensors.txt and summary.txt. Returns the folder, or "" with a warning if it
 /// can't be written.
 std::string dumpProgram(const std::string &folder, const GraphSnapshot &graph,
                         const Program &program, const StageTexts &texts,
                         const CompileEvent &event);
 
-/// The folder below `folder` that has the whole program `name` (a hash),
-/// written by this process or an earlier one; "" if there is none. Looks into
-/// the file system once for each program and folder, then checks that the
-/// folder is still there.
+/// The folder below `folder` with a complete dump of program `name` (a hash),
+/// written by this process or an earlier one; "" if there is none. Searches the
+/// file system once for each program and folder, then only checks that the
+/// folder still exists.
 std::string findDump(const std::string &folder, const std::string &name);
-/// Whether this process couldn't write it there: said once, not tried again.
+/// Whether this process couldn't write it there, which is reported once and not
+/// retried.
 bool hasDumpFailed(const std::string &folder, const std::string &name);
 
-/// Writes the values that the program is about to run on to `folder`, as
-/// inputs.pt, unless there are some. Waits until they are computed.
+/// Writes the inputs of the program's next run to `folder`, as inputs.pt,
+/// unless the file exists. Waits until they are computed.
 void saveInputs(const std::string &folder, const Graph &graph);
 
 /// Appends the graph to option save_tensors_file.

@@ -1,4 +1,4 @@
-//===- external_backend.cpp - Compilers that users bring ------------------===//
+//===- external_backend.cpp - User-supplied compilers ---------------------===//
 
 #include "compilation/external_backend.h"
 
@@ -29,7 +29,7 @@ Backends &backends() {
   return *instance;
 }
 
-/// Ops that our pipeline leaves as they are.
+/// Ops that our pipeline doesn't decompose.
 bool isKeptWhole(const ExternalBackend &backend, const std::string &emitName) {
   static const std::unordered_set<std::string> lowered = {
 #define LOWERED_OP(Name) Name,
@@ -39,8 +39,8 @@ bool isKeptWhole(const ExternalBackend &backend, const std::string &emitName) {
   return lowered.contains(emitName) || backend.legalOps.contains(emitName);
 }
 
-/// Ops that PyTorch's kernels compute: no other compiler can, unless it says
-/// so.
+/// Ops that PyTorch's kernels compute: other compilers don't support them
+/// unless they declare it.
 bool isHostOp(const std::string &emitName) {
   static const std::unordered_set<std::string> names = {
 #define HOST_OP(Name) Name,

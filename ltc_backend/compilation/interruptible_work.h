@@ -1,7 +1,7 @@
-//===- interruptible_work.h - Long work that Ctrl-C can leave ---*- C++ -*-===//
+//===- interruptible_work.h - Work that Ctrl-C can interrupt ----*- C++ -*-===//
 //
-// Python runs signals' handlers on its main thread, between instructions of
-// Python. A compilation on that thread would hold them back until its end.
+// Python runs signal handlers on its main thread, between instructions of
+// Python. A compilation on that thread would delay them until its end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,12 +12,12 @@
 
 namespace torch_ltc {
 
-/// Returns when `work`, which doesn't throw, is done. On the main thread it
-/// throws as soon as a signal's handler raises something: `work`, which must
-/// own all that it uses, then goes on by itself.
+/// Returns when `work`, which must not throw, is done. On the main thread it
+/// throws as soon as a signal handler raises; `work`, which must own everything
+/// it uses, then continues in the background.
 void runInterruptibly(std::function<void()> work);
 
-/// Waits for work that was left.
+/// Waits for abandoned work.
 void waitForInterruptedWork();
 
 } // namespace torch_ltc

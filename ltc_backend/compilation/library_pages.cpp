@@ -16,15 +16,15 @@
 
 namespace {
 
-/// A loop compiles in its first two or three steps, each of which begins anew.
-/// To read the pages once more costs a later compile some 15 ms.
+/// A loop compiles in its first two or three steps, and each of them restarts
+/// the count. Reading the pages again costs a later compilation some 15 ms.
 constexpr int kStepsUntilIdle = 2;
 
 std::atomic<int> stepsLeft{0};
 
-/// oneDNN too is idle then: its kernels are generated at their first use. Only
-/// segments that aren't writable: others have pages that differ from the
-/// file's (relocations among them) and would be lost.
+/// oneDNN is then idle too: its kernels are generated at their first use. Only
+/// read-only segments: the pages of others may differ from the file
+/// (relocations, among others) and would be lost.
 int giveBack(dl_phdr_info *library, size_t, void *) {
   if (!torch_ltc::isBroughtByOurs(library->dlpi_addr))
     return 0;
@@ -57,9 +57,9 @@ void torch_ltc::giveBackIdleLibraries() {
     library.ltcCompilerReleaseMemory(library.compiler);
   }
   dl_iterate_phdr(giveBack, nullptr);
-  // The first steps of a loop can't donate what its set-up still holds, and so
-  // leave as many buffers as there are parameters.
+  // The first steps of a loop can't donate buffers that its set-up still holds,
+  // and so leave as many buffers as there are parameters.
   releaseCachedMemory();
-  // What the compiler has freed between what lives on.
+  // Memory that the compiler has freed between live allocations.
   malloc_trim(0);
 }

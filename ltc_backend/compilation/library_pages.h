@@ -2,7 +2,7 @@
 //
 // MLIR's and LLVM's code is over 100 MB of a process's resident memory once a
 // program has been compiled, and a steady loop never calls it again. Its pages
-// are in the files: they can be given back and come again when they are read.
+// are backed by files: they can be released and are read again on demand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,12 +11,12 @@
 
 namespace torch_ltc {
 
-/// A program was made: the compiler or the linker has been used.
+/// Reports that a program was compiled or linked.
 void noteCompilerUse();
 
-/// Called after each step, by the thread that ran it. After some steps without
-/// a new program gives back the pages of the compiler's and the runtime's
-/// libraries and of those that came with them (read-only mappings of files),
+/// To be called after each step, by the thread that ran it. After some steps
+/// without a new program, releases the pages of the compiler's and the
+/// runtime's libraries and of their dependencies (read-only mappings of files),
 /// and cached buffers: once, in a few milliseconds.
 void giveBackIdleLibraries();
 

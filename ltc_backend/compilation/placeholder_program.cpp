@@ -1,4 +1,4 @@
-//===- placeholder_program.cpp - Until the program is compiled ------------===//
+//===- placeholder_program.cpp - Runs before compilation ------------------===//
 
 #include "compilation/placeholder_program.h"
 
@@ -6,15 +6,16 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Of the expected time of compilation that runs op by op may take before it.
-/// Compilation has a thread of its own, so waiting longer mostly loses steps.
+/// Share of the expected compile time that may be spent on running op by op
+/// before the compilation starts. Compilation has its own thread, so a longer
+/// wait mostly costs steps.
 constexpr double kShare = 0.25;
 
 /// Seconds to load the compiler, and for each op of a new program.
 constexpr double kSecondsToBegin = 0.05;
 constexpr double kSecondsPerOp = 1.5e-3;
 
-/// What compilations took here, relative to the constants above.
+/// Measured compile times, relative to the constants above.
 std::atomic<double> observedFactor{1};
 
 double expectedSeconds(size_t ops) {
@@ -42,5 +43,5 @@ void PlaceholderProgram::requestCompilation() {
   if (isRequested.exchange(true))
     return;
   compile();
-  compile = nullptr; // with what it holds
+  compile = nullptr; // with everything it holds
 }

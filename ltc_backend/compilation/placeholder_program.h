@@ -1,13 +1,13 @@
-//===- placeholder_program.h - Until the program is compiled ----*- C++ -*-===//
+//===- placeholder_program.h - Runs before compilation ----------*- C++ -*-===//
 //
-// Tier `auto`: a new program runs op by op at eager's speed, and is compiled by
-// a thread of its own once that is worth it.
+// Tier `auto`: a new program runs op by op at eager's speed, and a separate
+// thread compiles it once that pays off.
 //
-// What a compilation saves isn't known, so it is the problem of renting or
-// buying skis: it starts when the runs op by op have taken a share of what the
-// compilation is expected to take. Whatever the number of steps turns out to
-// be, what is spent is within a constant factor of the best choice. A program
-// that is seen once is never compiled.
+// The benefit of a compilation isn't known in advance, which makes this the ski
+// rental problem: it starts when the runs op by op have taken a share of its
+// expected time. Whatever the number of steps, the total cost is within a
+// constant factor of the optimum. A program that is used once is never
+// compiled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ namespace torch_ltc {
 
 class PlaceholderProgram final : public InterpretedProgram {
 public:
-  /// `compile` is called once at most.
+  /// `compile` is called at most once.
   PlaceholderProgram(GraphSnapshotPtr graph, std::function<void()> compile);
 
   bool isPlaceholder() const override { return true; }
@@ -34,7 +34,7 @@ private:
   std::atomic<bool> isRequested{false};
 };
 
-/// Teaches the expectation what a compilation took, in seconds.
+/// Updates the expectation with the time of a compilation, in seconds.
 void noteCompilationSeconds(size_t ops, double seconds);
 
 } // namespace torch_ltc

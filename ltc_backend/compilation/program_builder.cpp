@@ -11,8 +11,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// A shape as the C API wants it. What an op leaves undefined (a gradient that
-/// nobody asked for) has a type too: an empty vector.
+/// Converts a shape for the C API. An undefined result of an op (a gradient
+/// that isn't needed) also needs a type: an empty vector.
 LtcTensorType tensorType(const torch::lazy::Shape &shape) {
   static const int64_t empty[] = {0};
   if (shape.scalar_type() == c10::ScalarType::Undefined)

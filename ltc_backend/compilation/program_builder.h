@@ -25,7 +25,7 @@ private:
 };
 
 /// Adds the graph's parameters, ops and results to `program`. Throws
-/// std::runtime_error that names the op and the user's line.
+/// std::runtime_error with the op and the user's line.
 void buildProgram(const CompilerLibrary &library, LtcProgram program,
                   const GraphSnapshot &graph);
 
@@ -33,17 +33,17 @@ void buildProgram(const CompilerLibrary &library, LtcProgram program,
 /// "kernels" or "llvm".
 std::string stageText(const GraphSnapshot &graph, const std::string &stage);
 
-/// What `stageModule` is to write.
+/// Options of `stageModule`.
 struct StageRequest {
   std::string stage;
   std::vector<std::string> legalOps; // see LtcStageOptions
-  bool portable = false;             // likewise
+  bool portable = false;             // see LtcStageOptions
   bool bytecode = false;
   bool locations = false;
 };
 
-/// The graph at a stage, for whoever goes on from there: "torch-raw", "torch"
-/// or "linalg", as MLIR text or bytecode. Throws std::runtime_error.
+/// The graph at a stage, as input for another compiler: "torch-raw", "torch" or
+/// "linalg", as MLIR text or bytecode. Throws std::runtime_error.
 std::string stageModule(const GraphSnapshot &graph,
                         const StageRequest &request);
 

@@ -41,7 +41,7 @@ struct Compilation {
 };
 using CompilationPtr = std::shared_ptr<Compilation>;
 
-/// A stage may come in several pieces (one for each kernel).
+/// A stage may have several parts (one for each kernel).
 void collectStage(const char *stage, const char *text, size_t size,
                   void *userData) {
   auto &texts = *static_cast<StageTexts *>(userData);
@@ -58,11 +58,11 @@ void refuseListedOps(const GraphSnapshot &graph) {
   for (const SnapshotNode &node : graph.nodes)
     if (node.record && isOpListed(list, node.record->name))
       throw std::runtime_error(node.record->name +
-                               " is refused by option force_compile_failure" +
+                               " is rejected by option force_compile_failure" +
                                messageSuffix(node.location));
 }
 
-/// Fills `result` as far as it gets.
+/// Fills `result` up to the point of failure.
 void compile(const GraphSnapshot &graph, bool withTexts,
              const CompilationPtr &result) {
   refuseListedOps(graph);
@@ -123,7 +123,8 @@ ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
         "Compiling the program of step " + std::to_string(event.step) +
         (event.location.empty() ? "" : " (at " + event.location + ")") + ", " +
         std::to_string(event.ops) + " ops, has taken a second so far" +
-        (config().cache.get() ? "; the disk cache keeps the result." : "."));
+        (config().cache.get() ? "; the disk cache will store the result."
+                              : "."));
     compile(*graph, !dumpFolder.empty(), compilation);
   }
   auto program = std::make_shared<CompiledProgram>(
@@ -156,7 +157,7 @@ std::string programOfStep(const CompileEvent &event) {
   return "The program of step " + std::to_string(event.step);
 }
 
-/// Throws if option compile_failure says so.
+/// Throws if option compile_failure requests it.
 void raiseIfWanted(const std::string &error, LocationId location,
                    const CompileEvent &event) {
   TORCH_CHECK(config().compile_failure.get() != "raise", programOfStep(event),
@@ -165,8 +166,8 @@ void raiseIfWanted(const std::string &error, LocationId location,
               "compile_failure = 'interpret' it runs op by op.");
 }
 
-/// What runs instead of a program that can't be compiled. Nothing is lost, so
-/// it is a warning; the caller keeps the program, so it is said once for each.
+/// The substitute for a program that can't be compiled. Nothing is lost, so
+/// this only warns; the caller stores the program, so it warns once for each.
 ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
                             const std::string &error, LocationId location,
                             CompileEvent &event) {
@@ -187,13 +188,13 @@ ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
 }
 
 bool mayCompileLater() {
-  // Those want a program at once, or its error.
+  // These need a program immediately, or its error.
   return config().tier.get() == "auto" && !config().detect_nan.get() &&
          !config().lockstep.get() && config().dump.get().empty() &&
          config().compile_failure.get() != "raise";
 }
 
-/// An interpreted program, which the compiled one replaces when it is there.
+/// An interpreted program, which the compiled one replaces when it is ready.
 ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
                            LocationId location, const CompileEvent &event) {
   return std::make_shared<PlaceholderProgram>(graph, [=] {
@@ -209,7 +210,7 @@ ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
       } catch (const std::exception &error) {
         if (areCompilationsCancelled())
           return;
-        // Whoever would want the error raised has gone on.
+        // The caller that would raise the error has continued.
         count(Counter::compile_failures);
         program = interpretInstead(graph, error.what(), location, compiled);
       }
@@ -221,7 +222,7 @@ ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
   });
 }
 
-/// For option lockstep: a graph that is no step's.
+/// For option lockstep: a graph outside of steps.
 ProgramPtr compileApart(const GraphSnapshot &graph) {
   auto compilation = std::make_shared<Compilation>();
   compile(graph, /*withTexts=*/false, compilation);
@@ -230,7 +231,7 @@ ProgramPtr compileApart(const GraphSnapshot &graph) {
       compilation->executable.data, compilation->executable.size);
 }
 
-/// What a backend of the user's can't compile isn't hidden by interpreting it.
+/// Errors of a user-supplied backend aren't hidden by interpreting the program.
 ProgramPtr makeExternal(const ExternalBackend &backend,
                         const GraphSnapshotPtr &graph, LocationId location,
                         CompileEvent &event) {
@@ -291,8 +292,8 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
       event.origin = "interpreted";
       program = std::make_shared<InterpretedProgram>(graph);
     } else {
-      // A program from the disk has no stages to dump, so it will do only where
-      // they lie already.
+      // A program from the disk cache has no texts of its stages, so it is only
+      // used if the dump already exists.
       if (!dumpFolder.empty())
         event.dumpDirectory = findDump(dumpFolder, graph->name);
       if (config().cache.get() &&
@@ -349,7 +350,7 @@ torch_ltc::ensureDumped(const Program &program, int64_t step,
   try {
     compile(graph, /*withTexts=*/true, compilation);
   } catch (const std::runtime_error &error) {
-    // An interpreted program may be one that the compiler refuses.
+    // An interpreted program may be one that the compiler rejects.
     log(LogLevel::Warning,
         "The dump of program " + graph.name.substr(0, 12) +
             " ends before the failing stage: " + error.what());

@@ -10,20 +10,21 @@
 
 namespace torch_ltc {
 
-/// From the disk cache, or compiled; enters it in the compile log. `origin`
-/// becomes "disk" or "compiled". Throws c10::Error with one sentence.
+/// From the disk cache, or compiled; adds a row to the compile log. `origin` is
+/// set to "disk" or "compiled". Throws c10::Error with a one-sentence message.
 ProgramPtr makeProgram(GraphSnapshot graph, const Hash128 &hash, int64_t step,
                        LocationId location, std::string &origin);
 
-/// While option dump is set: the folder that shows `program`, whatever its
-/// origin; "" if it can't be written. A program that wasn't compiled under the
-/// option is lowered once more for its texts. Asks for `snapshot` only then.
+/// If option dump is set: the folder with the dump of `program`, whatever its
+/// origin; "" if it can't be written. A program that was compiled without the
+/// option is lowered once more for its texts. Only calls `snapshot` in this
+/// case.
 std::string ensureDumped(const Program &program, int64_t step,
                          LocationId location,
                          const std::function<GraphSnapshot()> &snapshot);
 
 /// Option `dump` for a graph that runs outside of steps: compiled once more for
-/// its texts, unless it lies there already.
+/// its texts, unless the dump already exists.
 void ensureTracedDumped(const GraphSnapshot &graph);
 
 } // namespace torch_ltc

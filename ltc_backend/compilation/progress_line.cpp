@@ -1,4 +1,4 @@
-//===- progress_line.cpp - A compilation that lasts -----------------------===//
+//===- progress_line.cpp - Report of a long compilation -------------------===//
 
 #include "compilation/progress_line.h"
 

@@ -1,4 +1,4 @@
-//===- progress_line.h - A compilation that lasts ---------------*- C++ -*-===//
+//===- progress_line.h - Report of a long compilation -----------*- C++ -*-===//
 
 #ifndef TORCH_LTC_COMPILATION_PROGRESS_LINE_H
 #define TORCH_LTC_COMPILATION_PROGRESS_LINE_H
@@ -10,8 +10,8 @@
 
 namespace torch_ltc {
 
-/// Says `sentence`, as a warning, if it lives for more than a second: a process
-/// that seems to hang says why.
+/// Logs `sentence` as a warning if it exists for more than a second, so that a
+/// process that seems to hang explains why.
 class ProgressLine {
 public:
   explicit ProgressLine(std::string sentence);

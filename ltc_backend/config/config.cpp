@@ -57,7 +57,7 @@ std::vector<std::string> split(const std::string &text, char separator) {
   return parts;
 }
 
-/// Stands for any number among an option's choices.
+/// Stands for any number in an option's choices.
 constexpr const char *anyNumber = "<number>";
 
 std::string listed(const std::vector<std::string> &choices) {
@@ -85,7 +85,7 @@ const char *typeName(const OptionValue &value) {
   return names[value.index()];
 }
 
-/// The value that `text` means for `row`; throws with the expectation.
+/// The value that `text` denotes for `row`; throws with the expected form.
 OptionValue parse(const Row &row, const std::string &text) {
   if (std::holds_alternative<bool>(row.defaultValue)) {
     std::string lower = text;
@@ -173,7 +173,7 @@ Row &find(const std::string &name) {
 } // namespace
 
 Config &torch_ltc::config() {
-  // Never destroyed: the worker thread may read it while the process exits.
+  // Never destroyed: the worker thread may read it during process exit.
   static Config *table = [] {
     auto *config = new Config;
     for (Row &row : rows()) {
@@ -205,7 +205,8 @@ void torch_ltc::setOption(const std::string &name, const OptionValue &given) {
       throw std::invalid_argument(std::string("of type ") +
                                   typeName(row.defaultValue));
     checkAllowed(row, given);
-    // What is in the programs' key is read when the backend is initialised.
+    // Options that are part of programs' keys are read when the backend is
+    // initialized.
     if (row.inCacheKey && given != row.get(values))
       throw std::invalid_argument(std::string("set by the variable ") +
                                   row.environment +

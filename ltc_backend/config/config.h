@@ -1,8 +1,8 @@
 //===- config.h - Typed access to the configuration table -------*- C++ -*-===//
 //
-// One row of config.def is one member of `Config`. Values come from the
-// default, then the environment (read once, when the table is first used),
-// then the program. Reading is safe from any thread and cheap.
+// Each row of config.def is one member of `Config`. Values come from the
+// default, then the environment (read once, when the table is first used), then
+// the program. Reading is thread-safe and cheap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,23 +67,24 @@ struct OptionDescription {
   bool inCacheKey;
 };
 
-/// The table with its present values, in its order.
+/// The table with its current values, in order.
 std::vector<OptionDescription> describeOptions();
 
 /// Sets an option; text is parsed as from the environment. Throws
-/// std::invalid_argument with one sentence for an unknown name, a wrong type
-/// or a value that isn't allowed.
+/// std::invalid_argument with a one-sentence message for an unknown name, a
+/// wrong type or an invalid value.
 void setOption(const std::string &name, const OptionValue &value);
 /// Throws std::invalid_argument for an unknown name.
 OptionValue getOption(const std::string &name);
 
-/// The options that change what is compiled, as text for the cache key.
+/// The options that affect compilation, as text for the cache key.
 std::string cacheKeyOptions();
 
-/// torch_ltc in the user's cache directory, "" if there is no home.
+/// torch_ltc in the user's cache directory, "" without a home directory.
 std::string defaultCacheDirectory();
 
-/// Grows by one with every set option: for code that caches derived state.
+/// Increases by one whenever an option is set: for code that caches derived
+/// state.
 uint64_t configVersion();
 
 } // namespace torch_ltc

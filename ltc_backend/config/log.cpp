@@ -19,14 +19,14 @@ struct Log {
   std::vector<std::pair<LogLevel, std::string>> kept;
 };
 
-// Never destroyed: the worker thread may log while the process exits.
+// Never destroyed: the worker thread may log during process exit.
 Log &state() {
   static Log *log = new Log;
   return *log;
 }
 
 // Enough for every option of the environment; a program without the Python
-// package must not collect messages for ever.
+// package must not collect messages forever.
 constexpr size_t maxKept = 64;
 
 } // namespace
@@ -41,7 +41,7 @@ void torch_ltc::log(LogLevel level, const std::string &sentence) {
       return;
     }
   }
-  // Outside the lock: the hook takes the GIL.
+  // Outside the lock, because the hook takes the GIL.
   if (hook)
     (*hook)(level, sentence);
   else if (level >= LogLevel::Warning)

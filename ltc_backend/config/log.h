@@ -1,8 +1,8 @@
 //===- log.h - Messages for the user ----------------------------*- C++ -*-===//
 //
-// One sentence each. They go to the hook that the Python package installs;
-// messages from before are kept and handed over. Without a hook, warnings and
-// errors go to stderr. Any thread may log.
+// Each message is one sentence. Messages go to the hook that the Python package
+// installs; earlier ones are stored and passed to it. Without a hook, warnings
+// and errors go to stderr. Any thread may log.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,14 +14,14 @@
 
 namespace torch_ltc {
 
-/// Numbers are those of Python's logging module.
+/// The values are those of Python's logging module.
 enum class LogLevel : int { Debug = 10, Info = 20, Warning = 30, Error = 40 };
 
 void log(LogLevel level, const std::string &sentence);
 
 using LogHook = std::function<void(LogLevel, const std::string &)>;
 
-/// An empty hook: to stderr, from warnings on.
+/// An empty hook logs warnings and errors to stderr.
 void setLogHook(LogHook hook);
 
 } // namespace torch_ltc

@@ -1,4 +1,4 @@
-//===- backend.cpp - This backend as torch::lazy sees it ------------------===//
+//===- backend.cpp - This backend for torch::lazy -------------------------===//
 
 #include "device/backend.h"
 
@@ -108,7 +108,7 @@ void Backend::SetDefaultDeviceType(int8_t type) {
 
 void Backend::SetDefaultDeviceOrdinal(int64_t ordinal) {
   TORCH_CHECK(ordinal == 0,
-              "There is one lazy device, 'lazy:0'; 'lazy:", ordinal,
+              "There is only one lazy device, 'lazy:0'; 'lazy:", ordinal,
               "' can't be the default.");
 }
 

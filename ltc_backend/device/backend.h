@@ -1,4 +1,4 @@
-//===- backend.h - This backend as torch::lazy sees it ----------*- C++ -*-===//
+//===- backend.h - This backend for torch::lazy -----------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_DEVICE_BACKEND_H
 #define TORCH_LTC_DEVICE_BACKEND_H

@@ -1,4 +1,4 @@
-//===- base_pipeline.cpp - What torch::lazy's own pipeline needs ----------===//
+//===- base_pipeline.cpp - Support for torch::lazy's own pipeline ---------===//
 
 #include "device/base_pipeline.h"
 
@@ -104,7 +104,7 @@ torch::lazy::ComputationPtr TracedLoweringContext::Build() {
   HashState state(6);
   state.add(graph.hash);
   Hash128 hash = state.finish();
-  // Shared results: the base pipeline wants one for each AddResult.
+  // Shared results: the base pipeline expects one for each AddResult.
   std::vector<ResultRef> all;
   for (uint32_t result : graph.resultOfRoot)
     all.push_back(graph.results[result]);

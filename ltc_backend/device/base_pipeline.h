@@ -1,8 +1,8 @@
-//===- base_pipeline.h - What torch::lazy's own pipeline needs --*- C++ -*-===//
+//===- base_pipeline.h - Support for torch::lazy's own pipeline -*- C++ -*-===//
 //
-// The base class's `SyncTensorsGraph` (torch._C._lazy._sync_multi, and reads
-// that torch's own code makes) lowers through a `LoweringContext` and runs a
-// `Computation`. These two adapt it to our graphs and programs.
+// The base class's `SyncTensorsGraph` (torch._C._lazy._sync_multi, and reads by
+// torch's own code) lowers through a `LoweringContext` and runs a
+// `Computation`. These two classes adapt it to our graphs and programs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ public:
   }
   const std::string to_string() const override;
 
-  /// Finds or makes the program.
+  /// Finds or creates the program.
   void compile();
   /// Runs on the calling thread, after everything that is scheduled.
   std::vector<torch::lazy::BackendDataPtr>

@@ -1,9 +1,9 @@
 //===- device_guard.cpp - The device and stream of a thread ---------------===//
 //
-// torch's guard (2.13) says "lazy" where tensors are on "lazy:0", so that
-// `x.to("lazy")` would copy what is there already, and an in-place write to the
-// result would miss `x`. There is one device; ours names it. There is one
-// stream, too: steps run in order.
+// torch's guard (2.13) returns "lazy" for tensors on "lazy:0", so that
+// `x.to("lazy")` would copy a tensor that is already there, and an in-place
+// write to the result would not reach `x`. There is one device, and our guard
+// returns its full name. There is one stream, too, because steps run in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ struct LazyGuard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
     return getStream(device);
   }
-  // Events order streams, and there is one.
+  // Events order streams, and there is only one.
   void record(void **, const c10::Stream &, c10::DeviceIndex,
               c10::EventFlag) const override {}
   void block(void *, const c10::Stream &) const override {}
@@ -45,8 +45,8 @@ struct LazyGuard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void *) const override {
     synchronizeStream(getStream(getDevice()));
   }
-  /// Whoever asks again and again until it is true mustn't wait for a step
-  /// that nobody ends.
+  /// A caller that polls until it is true must not wait for a step that nobody
+  /// ends.
   bool queryStream(const c10::Stream &stream) const override {
     synchronizeStream(stream);
     return true;

@@ -24,12 +24,12 @@ namespace {
 
 std::atomic<bool> initialized{false};
 
-/// torch's own settings that our pipeline replaces or needs.
+/// torch's own settings that our pipeline replaces or requires.
 void setTorchFlags() {
-  // Numbers as graph constants where torch's own code makes scalars.
+  // Makes numbers graph constants where torch's own code creates scalars.
   FLAGS_torch_lazy_handle_special_scalars = true;
-  // Graphs are cut by our own executor (option max_trace_ops), which says so;
-  // torch's check walks the graph and runs it through the base pipeline.
+  // Our own executor cuts graphs (option max_trace_ops) and reports it; torch's
+  // check walks the graph and runs it through the base pipeline.
   FLAGS_torch_lazy_trim_graph_check_frequency =
       std::numeric_limits<int32_t>::max();
   FLAGS_torch_lazy_trim_graph_size = std::numeric_limits<int32_t>::max();
@@ -44,7 +44,7 @@ void torch_ltc::initialize() {
   if (initialized)
     return;
   TORCH_CHECK(!torch::lazy::hasBackend(),
-              "torch_ltc can't be initialised: another lazy backend (such as "
+              "torch_ltc can't be initialized: another lazy backend (such as "
               "torch._lazy.ts_backend) is in use in this process, and PyTorch "
               "allows one.");
   config();

@@ -6,13 +6,13 @@
 namespace torch_ltc {
 
 /// Registers the device, the executor and the kernels with PyTorch. Idempotent
-/// and thread-safe; loads neither MLIR nor the disk cache. Throws c10::Error
-/// if another lazy backend has been initialised in this process.
+/// and thread-safe; loads neither MLIR nor the disk cache. Throws c10::Error if
+/// another lazy backend has been initialized in this process.
 void initialize();
 bool isInitialized();
 
-/// Runs what is scheduled and ends the worker thread: before the interpreter
-/// goes away.
+/// Runs scheduled steps and ends the worker thread; to be called before the
+/// interpreter exits.
 void shutDown();
 
 } // namespace torch_ltc

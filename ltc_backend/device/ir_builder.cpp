@@ -1,4 +1,4 @@
-//===- ir_builder.cpp - Nodes that torch::lazy's own code asks for --------===//
+//===- ir_builder.cpp - Nodes for torch::lazy's own code ------------------===//
 
 #include "device/ir_builder.h"
 
@@ -23,8 +23,8 @@ NodePtr nodeOf(const at::Tensor &tensor) {
   TORCH_CHECK(false, "Device 'lazy' doesn't trace ", what, ".");
 }
 
-/// Our kernels make their nodes themselves; torch::lazy's remaining uses are
-/// uploads and a few scalar helpers.
+/// Our kernels create their nodes themselves; torch::lazy only creates uploads
+/// and a few scalar helpers.
 struct Builder final : torch::lazy::IrBuilder {
   NodePtr MakeDeviceData(
       const std::shared_ptr<torch::lazy::BackendData> &data) const override {

@@ -1,20 +1,20 @@
 //===- registration.cpp - Kernels of the Lazy dispatch keys ---------------===//
 //
-// What a kernel for an op is, in this order:
+// Registers the kernel of each op; in order of precedence:
 //
 //   hand-written     copies, factories, lists, reads, random numbers
 //   traced           rows of the op table
-//   a view           (only reached below functionalisation) traced as its copy
-//   composite        ops that torch makes of other functional ops by itself
+//   a view           (only reached below functionalization) traced as its copy
+//   composite        ops that torch itself decomposes into functional ops
 //   fallback         everything else
 //
-// torch's CompositeExplicitAutograd kernels win over a backend fallback, and
-// many of them write in place, which has no meaning below functionalisation:
-// those ops get the fallback by name.
+// torch's CompositeExplicitAutograd kernels take precedence over a backend
+// fallback, and many of them write in place, which has no meaning below
+// functionalization: those ops get the fallback by name.
 //
-// `import torch` pays for what makes a first lazy tensor only: some 80 of these
-// kernels. All others are registered when there is one; ops that take none
-// but a device get a stand-in until then.
+// `import torch` only registers the some 80 kernels that can create the first
+// lazy tensor. All others are registered when there is one; until then, ops
+// that only take a device get a temporary kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,8 +67,9 @@ private:
   const OpRecord &record;
 };
 
-/// Of views. A view that torch made of a fake tensor in its Meta kernel is a
-/// Meta tensor with the dispatch keys of the fake one's device (torch 2.13).
+/// For views. If a Meta kernel of torch makes a view of a fake tensor, the view
+/// is a Meta tensor with the dispatch keys of the fake tensor's device (torch
+/// 2.13).
 class ViewKernel final : public c10::OperatorKernel {
 public:
   explicit ViewKernel(const OpRecord &record) : onDevice(record) {}
@@ -152,13 +153,13 @@ std::string textOf(const c10::OperatorName &name) {
                                     : name.name + "." + name.overload_name;
 }
 
-/// Of ops without a row in the op table.
+/// For ops without a row in the op table.
 void fallbackKernel(const OperatorHandle &op, Stack *stack) {
   if (!isInsideTorchDispatch() || !callWithFunctionalization(op, stack))
     runFallback(op, *stack, "not in the op table");
 }
 
-/// Python's kernels were registered at `import torch`: those remain.
+/// Python kernels registered at `import torch` are left in place.
 void implement(const OperatorHandle &op, c10::KernelFunction kernel) {
   if (!op.hasKernelForDispatchKey(DispatchKey::Lazy))
     registerBoxedKernel(op.operator_name(), DispatchKey::Lazy,
@@ -173,7 +174,7 @@ void trace(const OperatorHandle &op, const OpRecord &record) {
 void registerTraced() {
   for (const OpRecord &record : opRecords()) {
     // A kernel of ours for an op that torch differentiates by decomposing it
-    // would hide it from autograd.
+    // would hide the op from autograd.
     bool skip = record.traceKind != TraceKind::nodeTrace ||
                 record.returnsList || record.handle->schema().is_mutable() ||
                 record.handle->hasKernelForDispatchKey(
@@ -199,9 +200,9 @@ void registerOther(const OperatorHandle &op) {
               c10::KernelFunction::makeFromBoxedFunction<&fallbackKernel>());
 }
 
-/// Ops by which a program may meet the device without having a tensor of it:
-/// those that torch (2.13) dispatches by their options and doesn't compose of
-/// others. `empty` and `_to_copy` are hand-written.
+/// Ops through which a program may use the device without having a tensor on
+/// it: those that torch (2.13) dispatches by their options and doesn't
+/// decompose. `empty` and `_to_copy` are hand-written.
 const char *const byDevice[] = {
     "_cudnn_init_dropout_state",
     "_efficientzerotensor",
@@ -265,7 +266,7 @@ const char *const byDevice[] = {
     "zeros",
 };
 
-/// The stand-ins of `byDevice`; a list so that they can be taken away.
+/// The temporary kernels of `byDevice`, in a list so that they can be removed.
 std::vector<c10::RegistrationHandleRAII> &standIns() {
   // Never destroyed: deregistration at exit races with other libraries'.
   static auto *handles = new std::vector<c10::RegistrationHandleRAII>;
@@ -279,8 +280,9 @@ void standInKernel(const OperatorHandle &op, c10::DispatchKeySet keys,
 }
 
 void registerRemaining() {
-  // Other threads may be dispatching: there is a kernel for each op at any
-  // moment, be it the fallback, and what makes a tensor waits for us.
+  // Other threads may be dispatching: at any moment there is a kernel for each
+  // op, possibly the fallback, and code that creates a tensor waits for this
+  // registration.
   auto *fallback = new torch::Library(torch::Library::IMPL, "_",
                                       DispatchKey::Lazy, __FILE__, __LINE__);
   fallback->fallback(
@@ -300,7 +302,7 @@ void registerRemaining() {
   registerCtcLoss(*kernels);
   registerReinterpretingViews();
   const AtenOps ops = atenOps();
-  registerSubclassCalls(ops); // the kernels of the others look themselves
+  registerSubclassCalls(ops); // the other ops' kernels check it themselves
   registerTraced();
   for (const OperatorHandle &op : ops)
     registerOther(op);

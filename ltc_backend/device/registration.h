@@ -5,9 +5,9 @@
 
 namespace torch_ltc {
 
-/// Registers what makes the first tensor of the device, at `import torch`; when
-/// that is made, a kernel for every other op at the Lazy key: traced,
-/// hand-written, or the fallback.
+/// Registers the kernels that create the first tensor of the device, at `import
+/// torch`; when that exists, a kernel for every other op at the Lazy key:
+/// traced, hand-written, or the fallback.
 void registerFirstKernels();
 
 } // namespace torch_ltc

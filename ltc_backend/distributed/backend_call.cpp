@@ -1,4 +1,4 @@
-//===- backend_call.cpp - Calls of a group's CPU backend ------------------===//
+//===- backend_call.cpp - Calls to a group's CPU backend ------------------===//
 
 #include "distributed/backend_call.h"
 
@@ -29,12 +29,12 @@ struct Operands {
   }
   /// One part for each rank.
   Tensors parts(const Tensor &tensor) const {
-    if (!tensor.numel()) // of no elements, or not this rank's
+    if (!tensor.numel()) // without elements, or for another rank
       return Tensors(size_t(backend.getSize()), tensor);
     return tensor.view({backend.getSize(), -1}).unbind();
   }
   bool isRoot(int64_t root) const { return backend.getRank() == root; }
-  /// The list of parts that the root gives, which the others don't have.
+  /// The list of parts that the root provides; the other ranks have none.
   std::vector<Tensors> partsAtRoot(int64_t root, const Tensor &tensor) const {
     if (!isRoot(root))
       return {};
@@ -42,7 +42,7 @@ struct Operands {
   }
 };
 
-/// Options of a backend's call, of which all have a timeout.
+/// Options of a backend's call; all of them have a timeout.
 template <typename Options> Options optionsOf(const Operands &o) {
   Options options;
   options.timeout = o.timeout();

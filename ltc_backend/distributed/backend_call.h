@@ -1,7 +1,7 @@
-//===- backend_call.h - Calls of a group's CPU backend ----------*- C++ -*-===//
+//===- backend_call.h - Calls to a group's CPU backend ----------*- C++ -*-===//
 //
-// A collective as programs have it: one packed tensor in, one out. Lists of
-// tensors lie one after the other in it.
+// A collective in the form that programs use: one packed input tensor, one
+// packed output tensor. Lists of tensors are concatenated in them.
 //
 //   kind            numbers after the timeout      input        output
 //   all_reduce      reduction                      n            n
@@ -17,9 +17,9 @@
 //   receive_any     tag                            n            n
 //   await                                          order'       0
 //
-// An input that isn't read (of `receive`, or of `scatter` unless at the root)
-// tells the dtype. `await` waits for a collective that was started. The first
-// number is the timeout in milliseconds, -1 for the group's.
+// An input that isn't read (of `receive`, or of `scatter` except at the root)
+// only provides the dtype. `await` waits for a collective that was started. The
+// first number is the timeout in milliseconds, -1 for the group's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +39,8 @@ struct BackendCall {
   at::IntArrayRef numbers;
 };
 
-/// Begins it. Both tensors are the backend's until the work is done. `output`
-/// need not be initialised.
+/// Starts it. The backend owns both tensors until the work is done. `output`
+/// need not be initialized.
 c10::intrusive_ptr<c10d::Work> begin(const BackendCall &call,
                                      const at::Tensor &input,
                                      const at::Tensor &output);

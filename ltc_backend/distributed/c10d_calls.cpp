@@ -47,7 +47,7 @@ private:
   c10::ArrayRef<IValue> values;
 };
 
-/// Of the process groups' CPU backends (torch 2.13).
+/// Names in the process groups' CPU backends (torch 2.13).
 bool isSentDType(at::ScalarType dtype) {
   switch (dtype) {
   case at::kBool:
@@ -278,15 +278,15 @@ private:
     return rank >= 0 && rank < a.group(group)->getSize();
   }
 
-  /// Whether a part of `whole`, along its first dimension, is for each rank's.
+  /// Whether `whole` has one part for each rank along its first dimension.
   bool isStackOf(const Tensor &whole, const Tensor &part) const {
     return whole.dim() && part.dim() == whole.dim() &&
            whole.size(0) == part.size(0) * int64_t(ranks(2)) &&
            whole.sizes().slice(1) == part.sizes().slice(1);
   }
 
-  /// Elements for each rank, of a tensor that is divided along its first
-  /// dimension.
+  /// Number of elements for each rank of a tensor that is divided along its
+  /// first dimension.
   bool addSplits(const Tensor &tensor, const std::vector<int64_t> &splits,
                  std::vector<int64_t> &numbers) const {
     if (tensor.dim() == 0 || !tensor.numel())

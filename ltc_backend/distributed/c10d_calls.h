@@ -11,8 +11,8 @@
 
 namespace torch_ltc {
 
-/// A part of a call: one collective and the tensors, as users hold them, that
-/// lie one after the other in its output.
+/// A part of a call: one collective, and the tensors (as users hold them) that
+/// are concatenated in its output.
 struct CallPart {
   Collective collective;
   std::vector<at::Tensor> outputs;
@@ -23,8 +23,9 @@ struct C10dCall {
   bool isAsync = true;
 };
 
-/// What "c10d::<name>" is asked to do by `arguments`. Nothing if that isn't
-/// plain: eager either refuses it in words of its own or does something rare.
+/// The parts of a call of "c10d::<name>" with `arguments`. Nothing if it isn't
+/// a plain call: eager then either rejects it with its own message or handles a
+/// rare case.
 std::optional<C10dCall> readCall(const std::string &name,
                                  c10::ArrayRef<c10::IValue> arguments);
 

@@ -36,7 +36,7 @@ public:
     return lastNumber;
   }
 
-  /// Whether `number` is new: only the first run of a collective counts.
+  /// Whether `number` is new: only the first run of a collective has an effect.
   bool take(int64_t number) {
     std::scoped_lock lock(mutex);
     if (number <= lastNumber)
@@ -60,7 +60,7 @@ public:
     return collective;
   }
 
-  /// Those options run a step twice, and the second time only looks.
+  /// These options run a step twice, and the second run only inspects it.
   void keep(int64_t number, const Tensor &output) {
     if (!config().lockstep.get() && !config().detect_nan.get())
       return;
@@ -175,7 +175,8 @@ Tensor collectiveStart(const Tensor &order, const Tensor &input,
     Begun begun;
     begun.name = nameOf(call);
     begun.output = at::empty(size, input.options());
-    // The program's memory is another value's when the command has ended.
+    // The program may reuse the memory for another value when the command has
+    // ended.
     begun.input = readsInputLater(kind) ? input.clone() : input;
     begun.work = begin(call, begun.input, begun.output);
     if (!readsInputLater(kind))

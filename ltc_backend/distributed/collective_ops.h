@@ -4,11 +4,11 @@
 //   collective_start(order, input, ...) -> order'
 //   collective_wait(order, order', ...) -> output of what order' started
 //
-// `order` is what makes them effects in a graph of values: the number of the
-// collectives so far, which each one reads and makes anew. So they are a chain,
-// whose end every step computes: none is dropped, merged with an equal one, or
-// moved across another, whichever tier runs the program. A collective whose
-// number has been given already isn't run again.
+// `order` makes them effects in a graph of values: it is the number of
+// collectives so far, which each collective reads and updates. So they form a
+// chain, whose end every step computes: none is dropped, merged with an equal
+// one, or reordered with another, in any tier. A collective whose number has
+// been used before isn't run again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +19,13 @@
 
 namespace torch_ltc {
 
-/// The number of the last collective of this process that was begun.
+/// The number of the last collective that this process has started.
 int64_t lastCollective();
 
-/// The rank that a `receive_any` received from.
+/// The rank that sent the message of a `receive_any`.
 int sourceOfCollective(int64_t number);
 
-/// Lets programs call `collective` with its results' memory.
+/// Makes programs call `collective` with the memory of their results.
 void registerHostCollective();
 
 } // namespace torch_ltc

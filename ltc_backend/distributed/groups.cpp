@@ -43,7 +43,7 @@ ProcessGroupPtr torch_ltc::groupOfNumber(int64_t number) {
   ProcessGroupPtr group = size_t(number) < list.size()
                               ? list[size_t(number)].lock()
                               : ProcessGroupPtr();
-  TORCH_CHECK(group, "a collective was to run after its process group had been "
+  TORCH_CHECK(group, "a collective ran after its process group had been "
                      "destroyed: call torch_ltc.wait_device_ops() before "
                      "destroy_process_group()");
   return group;

@@ -1,8 +1,9 @@
 //===- groups.h - Process groups by number ----------------------*- C++ -*-===//
 //
-// Programs name a process group by a number: its place among the groups that
-// this process has used. Ranks that use their groups in the same order have the
-// same programs, whatever the groups are called, and share them on the disk.
+// Programs identify a process group by a number: its position among the groups
+// that this process has used. Ranks that use their groups in the same order
+// have the same programs, whatever the groups' names, and share them in the
+// disk cache.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +16,7 @@ namespace torch_ltc {
 
 using ProcessGroupPtr = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-/// The number of `group`; that of a group which is gone is given anew.
+/// The number of `group`; the number of a destroyed group is reused.
 int64_t groupNumber(const ProcessGroupPtr &group);
 
 /// Throws if the group has been destroyed.

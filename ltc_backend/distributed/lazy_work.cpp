@@ -1,4 +1,4 @@
-//===- lazy_work.cpp - What a traced collective returns -------------------===//
+//===- lazy_work.cpp - Result of a traced collective ----------------------===//
 
 #include "distributed/lazy_work.h"
 

@@ -1,7 +1,7 @@
-//===- lazy_work.h - What a traced collective returns -----------*- C++ -*-===//
+//===- lazy_work.h - Result of a traced collective --------------*- C++ -*-===//
 //
-// Waiting for it traces what whoever reads the outputs waits for: the calling
-// thread goes on.
+// Waiting for it traces a wait for the readers of the outputs: the calling
+// thread continues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,14 +16,14 @@ namespace torch_ltc {
 
 class LazyWork final : public c10d::Work {
 public:
-  /// `finish` gives `outputs` their values. `source` finds the rank that sent
+  /// `finish` sets the values of `outputs`. `source` returns the rank that sent
   /// them.
   LazyWork(std::vector<at::Tensor> outputs, std::function<void()> finish,
            std::function<int()> source = nullptr);
   ~LazyWork() override;
 
-  /// Computes the outputs: whoever asks again and again until it is true
-  /// mustn't wait for a step that nobody ends.
+  /// Computes the outputs, because a caller that polls until it is true must
+  /// not wait for a step that nobody ends.
   bool isCompleted() override;
   bool isSuccess() const override;
   std::exception_ptr exception() const override;

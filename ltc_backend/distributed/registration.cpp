@@ -1,9 +1,9 @@
 //===- registration.cpp - Kernels for torch.distributed's ops -------------===//
 //
-// "c10d::..." ops write to tensors without saying so in their schemas, and
-// return a Work. Those of "_c10d_functional" call them on new tensors and keep
-// the Work by storage until `wait_tensor`, which works on the user's tensors as
-// it stands.
+// "c10d::..." ops write to tensors without declaring it in their schemas, and
+// return a Work. Those of "_c10d_functional" call them on new tensors and store
+// the Work by storage until `wait_tensor`, which works on the user's tensors
+// unchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ bool isOfLazyTensors(c10::ArrayRef<IValue> arguments) {
   return std::any_of(tensors.begin(), tensors.end(), isLazyWrapper);
 }
 
-/// Gives each output its part of `value`.
+/// Assigns each output its part of `value`.
 void assign(const Tensors &outputs, const Tensor &value) {
   if (outputs.size() == 1)
     return writeResult(outputs[0], value);
@@ -64,8 +64,7 @@ void assign(const Tensors &outputs, const Tensor &value) {
   }
 }
 
-/// Without outputs nobody's reading waits for it: the chain of collectives
-/// does.
+/// Without outputs no reader waits for it, but the chain of collectives does.
 void waitInOrder(const CallPart &part, const StartedCollective &started) {
   traceCollective({"await",
                    part.collective.group,
@@ -130,7 +129,7 @@ IValue onCpu(const IValue &value) {
   return list;
 }
 
-/// With eager's kernel, now: for arguments that it may refuse.
+/// Runs eager's kernel immediately, for arguments that it may reject.
 WorkPtr runEagerly(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
   runTracedCollectives(op.schema().name());
   Stack stack;
@@ -144,7 +143,7 @@ WorkPtr runEagerly(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
     return nullptr;
   try {
     stack.back().toCustomClass<c10d::Work>()->wait();
-  } catch (...) { // whoever waits hears of it
+  } catch (...) { // the waiting caller gets the error
     return c10::make_intrusive<LazyWork>(
         std::move(outputs),
         [error = std::current_exception()] { std::rethrow_exception(error); });
@@ -182,9 +181,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// At Functionalize: torch's own kernel, on the user's tensors. Its results are
-/// waited for at once, which costs nothing: torch's way to wait for them later
-/// is a wrapper that the device's functional tensors can't be in (2.13).
+/// At Functionalize: torch's own kernel, on the user's tensors. It waits for
+/// its results immediately, which costs nothing: torch's deferred wait needs a
+/// wrapper that can't contain the device's functional tensors (2.13).
 class FunctionalCollective final : public c10::OperatorKernel {
 public:
   explicit FunctionalCollective(c10::SafeKernelFunction previous)
@@ -213,8 +212,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// At CPU. Such a collective blocks the thread, and other ranks may need for it
-/// what this one has traced.
+/// At CPU. Such a collective blocks the thread, and other ranks may need ops
+/// for it that this one has only traced.
 class CpuCollective final : public c10::OperatorKernel {
 public:
   explicit CpuCollective(c10::SafeKernelFunction previous)

@@ -5,8 +5,9 @@
 
 namespace torch_ltc {
 
-/// At Functionalize, for lazy tensors; and at CPU, in front of what is there:
-/// the order of collectives is the program's, whatever their tensors' devices.
+/// At Functionalize, for lazy tensors; and at CPU, in front of the existing
+/// kernels: collectives run in the order of the program, whatever their
+/// tensors' devices.
 void registerCollectives();
 
 } // namespace torch_ltc

@@ -21,10 +21,10 @@ using c10::IValue;
 namespace {
 
 /// The end of the chain of collectives (collective_ops.h): one tensor, whose
-/// value each of them replaces. Guarded by the trace lock.
+/// value each collective replaces. Guarded by the trace lock.
 class Order {
 public:
-  /// Its value, pending in no other thread's trace.
+  /// Its value, not pending in another thread's trace.
   const Tensor &current() {
     const auto &set = LiveSet::ofThisThread();
     if (tensor.defined() && owner == set && !hasFailed())
@@ -41,7 +41,7 @@ public:
     tensorDataOf(tensor)->setValue(tensorDataOf(next)->value());
   }
 
-  /// `number` is that of the group that `reader` is for.
+  /// `number` is that of the group of `reader`.
   void runFor(int64_t number, const std::string &reader) {
     if (owner == LiveSet::ofThisThread() || groups.contains(number))
       run(reader);
@@ -57,7 +57,7 @@ public:
   }
 
 private:
-  /// After an error the chain begins anew behind what has run.
+  /// After an error the chain starts again after the collectives that have run.
   bool hasFailed() const {
     HostDataPtr data = tensorDataOf(tensor)->data();
     return data && data->producer() && data->producer()->isDone() &&

@@ -21,12 +21,12 @@ struct Collective {
   std::vector<int64_t> size;
 };
 
-// Tensors here are values, lazy tensors without wrappers.
+// Tensors here are values: lazy tensors without wrappers.
 
-/// Traces a collective that whoever reads the output waits for.
+/// Traces a collective; readers of the output wait for it.
 at::Tensor traceCollective(const Collective &collective);
 
-/// One that was started, with what `traceWait` needs.
+/// A collective that was started, with the data that `traceWait` needs.
 struct StartedCollective {
   at::Tensor started;
   std::vector<int64_t> size;
@@ -35,12 +35,12 @@ struct StartedCollective {
 StartedCollective traceStart(const Collective &collective);
 at::Tensor traceWait(const StartedCollective &collective);
 
-/// Runs what was traced up to now and waits for it, if there is a collective
-/// among it: other ranks may need it for what `reader` is about to wait for.
+/// Runs the ops traced so far and waits for them, if they include a collective:
+/// other ranks may need it for the event that `reader` is about to wait for.
 void runTracedCollectives(const std::string &reader);
-/// The same before a collective of `group` that isn't traced. What another
-/// thread traced runs only if there was one of the same group: a thread with a
-/// group of its own (that saves a checkpoint) doesn't meddle with a step.
+/// The same before an untraced collective of `group`. Ops traced by another
+/// thread only run if they include a collective of the same group: a thread
+/// with its own group (that saves a checkpoint) doesn't affect a step.
 void runTracedCollectives(const ProcessGroupPtr &group,
                           const std::string &reader);
 

@@ -1,11 +1,12 @@
 //===- as_strided.cpp - Views of memory by stride and offset --------------===//
 //
 // `as_strided` counts in elements of the memory that a tensor reports, while
-// its values lie packed in row-major order (shape/strides.h). Functionalisation
-// counts in what all views have in common, which reaches all of the memory also
-// if the base has been made another view of it in place (`as_strided_`, `t_`);
-// below it a tensor is first brought into the order of memory. Above autograd
-// `as_strided` of a view of another dtype becomes its base's.
+// its values are packed in row-major order (shape/strides.h). Functionalization
+// counts in the storage shared by all views, which covers all of the memory
+// even if the base has become another view of it in place (`as_strided_`,
+// `t_`); below functionalization a tensor is first brought into memory order.
+// Above autograd, `as_strided` of a view with another dtype becomes that of its
+// base.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,7 @@ Dims inverse(const Dims &order) {
   return result;
 }
 
-/// Where `self` begins in memory, if it fills a part of it without gaps.
+/// Start of `self` in memory, if it fills a part of it without gaps.
 int64_t beginOf(const at::Tensor &self, int64_t offset, at::IntArrayRef size,
                 at::IntArrayRef stride) {
   int64_t first = offset - self.storage_offset(), last = first;
@@ -58,7 +59,7 @@ int64_t beginOf(const at::Tensor &self, int64_t offset, at::IntArrayRef size,
   TORCH_CHECK(isEmpty || (self.is_non_overlapping_and_dense() && first >= 0 &&
                           last < self.numel()),
               "as_strided on a view that is detached from its base can't reach "
-              "memory outside of the view: call it on the base.",
+              "memory outside the view: call it on the base.",
               opSuffix("aten::as_strided"));
   return isEmpty ? 0 : self.storage_offset();
 }
@@ -101,8 +102,8 @@ at::Tensor asStridedScatter(const at::Tensor &self, const at::Tensor &src,
   return result;
 }
 
-/// torch's own kernel, which ours has hidden for this device; it is the same
-/// for all.
+/// torch's own kernel, which ours hides for this device; it is the same for all
+/// devices.
 at::Tensor differentiated(const at::Tensor &self, c10::SymIntArrayRef size,
                           c10::SymIntArrayRef stride,
                           std::optional<c10::SymInt> offset) {
@@ -112,8 +113,8 @@ at::Tensor differentiated(const at::Tensor &self, c10::SymIntArrayRef size,
   return std::move(stack.back()).toTensor();
 }
 
-/// At AutogradLazy. Gradients go by `self`, which may be a leaf, or made where
-/// none were recorded, though it is a view.
+/// At AutogradLazy. Gradients go through `self`, which may be a leaf, or
+/// created without recording gradients, although it is a view.
 at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
                      c10::SymIntArrayRef stride,
                      std::optional<c10::SymInt> offset) {
@@ -131,7 +132,8 @@ at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
   return view.is_neg() == self.is_neg() ? view : at::_neg_view(view);
 }
 
-/// Whether `tensor` is a view by records, of memory with its own dtype.
+/// Whether `tensor` is a view according to its view records, of memory with its
+/// own dtype.
 bool isViewOfSameDType(const at::Tensor &tensor) {
   if (!tensor.device().is_lazy() || !functional::isFunctionalTensor(tensor) ||
       functional::isBaseTensor(tensor))
@@ -170,7 +172,7 @@ protected:
   c10::SafeKernelFunction previous;
 };
 
-/// The same in place: what the tensor was a view by is forgotten.
+/// The same in place: the tensor's view records are dropped.
 struct AsStridedOfMemoryInPlace final : AsStridedOfMemory {
   using AsStridedOfMemory::AsStridedOfMemory;
 

@@ -1,4 +1,4 @@
-//===- autograd.cpp - Composites that need another way above autograd -----===//
+//===- autograd.cpp - Replaced composites above autograd ------------------===//
 
 #include "eager_semantics/memory_overlap.h"
 #include "eager_semantics/registration.h"
@@ -17,7 +17,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// As torch's composite does; below it nothing checks sizes.
+/// Like torch's composite; below it nothing checks sizes.
 void checkPerChannel(const char *name, const std::optional<at::Tensor> &values,
                      int64_t channels, bool isNeeded) {
   bool isGiven = values && values->defined();
@@ -27,9 +27,9 @@ void checkPerChannel(const char *name, const std::optional<at::Tensor> &values,
               channels, " elements not ", values->numel());
 }
 
-/// torch's composite ends in native_batch_norm, whose schema doesn't say that
-/// it writes the running statistics (torch 2.13), so functionalisation would
-/// lose the update. The `_legit` op says it.
+/// torch's composite ends in native_batch_norm, whose schema doesn't declare
+/// that it writes the running statistics (torch 2.13), so functionalization
+/// would lose the update. The schema of the `_legit` op declares it.
 at::Tensor batchNorm(const at::Tensor &input,
                      const std::optional<at::Tensor> &weight,
                      const std::optional<at::Tensor> &bias,
@@ -54,7 +54,7 @@ at::Tensor batchNorm(const at::Tensor &input,
   checkPerChannel("running_var", runningVar, channels, !training);
   checkPerChannel("weight", weight, channels, false);
   checkPerChannel("bias", bias, channels, false);
-  if (!training) // reads the statistics only
+  if (!training) // only reads the statistics
     return std::get<0>(at::native_batch_norm(input, weight, bias, runningMean,
                                              runningVar, false, momentum, eps));
   if (!hasStatistics)
@@ -65,7 +65,7 @@ at::Tensor batchNorm(const at::Tensor &input,
       input, weight, bias, mean, variance, true, momentum, eps));
 }
 
-/// The same op called by itself.
+/// The same op, called directly.
 void nativeBatchNorm(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   constexpr size_t numArguments = 8, kMean = 3, kVariance = 4, kTraining = 5;
   auto arguments = torch::jit::last(*stack, numArguments);
@@ -87,7 +87,7 @@ void copyOut(at::Tensor &out, const at::Tensor &result) {
   out.copy_(result);
 }
 
-/// torch's functionalisation of this variant takes the functional op's results
+/// torch's functionalization of this variant uses the functional op's results
 /// in another order than it returns them, and writes the batch's statistics
 /// into the output (torch 2.13).
 std::tuple<at::Tensor &, at::Tensor &, at::Tensor &>
@@ -103,14 +103,14 @@ batchNormOut(const at::Tensor &input, const std::optional<at::Tensor> &weight,
   return {out, saveMean, saveInvstd};
 }
 
-/// torch has no functional form of it to put in its place (torch 2.13). Its
-/// gradient reads what `self` was.
+/// torch has no functional form to replace it with (torch 2.13). Its gradient
+/// reads the old value of `self`.
 at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
   return self.copy_(
       at::polygamma(n, self.requires_grad() ? self.clone() : self));
 }
 
-/// torch's composite keeps the memory format of CPU tensors only.
+/// torch's composite preserves the memory format of CPU tensors only.
 at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
                      const std::optional<at::Tensor> &weight,
                      const std::optional<at::Tensor> &bias, double eps, bool) {
@@ -159,24 +159,25 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// `torch.bernoulli(x, p)` is row-major; below autograd the op also stands for
-/// `x.bernoulli_(p)`, which keeps and draws in the order of x.
+/// `torch.bernoulli(x, p)` is row-major; below autograd the same op implements
+/// `x.bernoulli_(p)`, which preserves the order of x and draws in it.
 at::Tensor rowMajor(const at::Tensor &self) {
-  // `contiguous` leaves a tensor alone whose dims of one element are strange.
+  // `contiguous` doesn't change a tensor whose dims of one element have unusual
+  // strides.
   return hasPackedStrides(self) ? self
                                 : self.clone(at::MemoryFormat::Contiguous);
 }
 
-/// Eager's index_put and the like write into a dense copy; below autograd the
-/// op also stands for its in-place form, which keeps the strides of a view with
-/// gaps.
+/// Eager's index_put and similar ops write into a dense copy; below autograd
+/// the same op implements its in-place form, which preserves the strides of a
+/// view with gaps.
 at::Tensor dense(const at::Tensor &self) {
   return self.is_non_overlapping_and_dense()
              ? self
              : self.clone(at::MemoryFormat::Preserve);
 }
 
-/// `put` and `put_`, of which eager's kernel has no order of writes.
+/// `put` and `put_`, for which eager's kernel has no defined order of writes.
 class AlertedPut final : public c10::OperatorKernel {
 public:
   explicit AlertedPut(c10::SafeKernelFunction previous)
@@ -193,8 +194,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Functionalisation (torch 2.13) asserts when a CPU tensor is written with a
-/// lazy one. The lazy one is read first, differentiably.
+/// Functionalization (torch 2.13) asserts if a lazy tensor is written into a
+/// CPU tensor. The lazy one is read first, differentiably.
 void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   auto arguments = torch::jit::last(*stack, 3);
   const at::Tensor &self = arguments[0].toTensor();
@@ -204,13 +205,13 @@ void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
     op.callBoxed(stack);
     return;
   }
-  // Our kernel has hidden torch's for this device; it is the same for all.
+  // Our kernel hides torch's for this device; it is the same for all devices.
   op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
 }
 
-/// The copies of a list one by one where tensors with and without a functional
-/// wrapper meet, for which functionalisation (torch 2.13) asserts: those of the
-/// CPU have none.
+/// Copies the elements of lists one by one if tensors with and without a
+/// functional wrapper are mixed, for which functionalization (torch 2.13)
+/// asserts: CPU tensors have no wrapper.
 class ForeachCopy final : public c10::OperatorKernel {
 public:
   explicit ForeachCopy(c10::SafeKernelFunction previous)
@@ -244,10 +245,10 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Comparisons written into a view of numbers that have no gradients. Eager
-/// lets the view be part of the operand's graph, which nothing can go through;
-/// elsewhere torch (2.13) makes the view again from its base, and refuses to do
-/// that for a base with such a history. So it gets none.
+/// Comparisons written into a view of numbers without gradients. Eager makes
+/// the view part of the operand's graph, through which no gradient can flow; on
+/// other devices torch (2.13) replays the view on its base, and rejects a base
+/// with such a history. So the view gets none.
 class CompareInPlace final : public c10::OperatorKernel {
 public:
   explicit CompareInPlace(c10::SafeKernelFunction previous)
@@ -267,9 +268,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// An `out=` variant as its functional op and a copy: torch's composite takes
-/// tensors with functional wrappers for ones that it must not write to, and
-/// leaves `out` as it was (torch 2.13).
+/// An `out=` variant as its functional op and a copy: torch's composite treats
+/// tensors with functional wrappers as tensors that it must not write to, and
+/// leaves `out` unchanged (torch 2.13).
 class OutByCopy final : public c10::OperatorKernel {
 public:
   explicit OutByCopy(const char *overload)

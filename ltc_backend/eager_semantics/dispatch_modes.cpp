@@ -1,11 +1,10 @@
-//===- dispatch_modes.cpp - What ops return under a TorchDispatchMode -----===//
+//===- dispatch_modes.cpp - Results of ops under a TorchDispatchMode ------===//
 //
-// A mode's Python code runs below functionalisation, and so does the kernel
-// that it calls: whether functionalisation asked for a tensor, which wraps what
-// it gets, or the user's line, for which nobody would, can't be told there.
-// `PythonTLSSnapshot` is the first key that an op meets while there is a mode
-// (and no other time); what an op without lazy operands returns is wrapped
-// here.
+// A mode's Python code runs below functionalization, and so does the kernel
+// that it calls. There, a kernel can't tell whether functionalization requested
+// a tensor, which wraps the result, or the user's code, which doesn't.
+// `PythonTLSSnapshot` is the first key that an op reaches while there is a mode
+// (and only then); results of an op without lazy operands are wrapped here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +30,7 @@ bool isBare(const c10::IValue &value) {
          !keys.has(DispatchKey::Python);
 }
 
-/// Around torch's own fallback for the key, which does the first line's work.
+/// Wraps torch's own fallback for the key, which the first line implements.
 void wrapResults(const OperatorHandle &op, c10::DispatchKeySet keys,
                  Stack *stack) {
   at::impl::MaybeSetTLSOnEntryGuard forModes;
@@ -41,7 +40,7 @@ void wrapResults(const OperatorHandle &op, c10::DispatchKeySet keys,
   if (c10::impl::tls_local_dispatch_key_set().excluded_.has(
           DispatchKey::Functionalize))
     return;
-  // `lift` is what wraps and has a gradient; the mode needn't see it.
+  // `lift` wraps a tensor and has a gradient; the mode need not see it.
   c10::impl::ExcludeDispatchKeyGuard withoutModes(c10::DispatchKeySet(
       {DispatchKey::Python, DispatchKey::PythonTLSSnapshot}));
   size_t numResults = op.schema().returns().size();

@@ -1,12 +1,12 @@
 //===- in_place.cpp - Ops that write their first operand ------------------===//
 //
-// Functionalisation runs every in-place op on Meta tensors first, to find what
-// is wrong with the operands' sizes, and then puts the functional op's result
-// in the place of the operand, of whatever sizes and dtype it is (torch 2.13).
-// Some of torch's Meta kernels, in Python, resize what eager refuses to. These
-// kernels stand before it: they make the functional op's result themselves and
-// compare it with the operand. If it isn't of its sizes and dtype, the op runs
-// eagerly, which writes or refuses as eager does.
+// Functionalization runs every in-place op on Meta tensors first, to find
+// errors in the operands' sizes, and then replaces the operand by the
+// functional op's result, whatever the sizes and dtype of that result (torch
+// 2.13). Some of torch's Meta kernels, in Python, resize operands that eager
+// rejects. These kernels precede it: they compute the functional op's result
+// themselves and compare it with the operand. If sizes or dtype differ, the op
+// runs eagerly, which writes or raises as eager does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ using torch::jit::Stack;
 
 namespace {
 
-/// A dense lazy tensor as a user holds it, and nothing else.
+/// A dense lazy tensor as users hold it.
 bool isDense(const at::Tensor &tensor) {
   return tensor.defined() && tensor.device().is_lazy() &&
          tensor.key_set().has(DispatchKey::Functionalize) &&
@@ -38,8 +38,9 @@ bool isDense(const at::Tensor &tensor) {
          tensor.layout() == c10::kStrided;
 }
 
-/// Ops that eager lets write an element twice: it gets the same each time, and
-/// a value that is read from what is written is copied before.
+/// Ops for which eager allows an element to be written twice: it gets the same
+/// value each time, and a value that is read from written memory is copied
+/// before.
 bool repeats(const std::string &functional) {
   for (const char *name :
        {"aten::fill.", "aten::zero", "aten::masked_fill.", "aten::threshold"})
@@ -78,7 +79,7 @@ public:
     } catch (const std::exception &) {
       if (isForbidden(Forbidden::fallback))
         throw;
-      return runWritingCall(op, *stack, "refused by the functional op");
+      return runWritingCall(op, *stack, "rejected by the functional op");
     }
     if (!fits && (value.sizes() != self.sizes() ||
                   value.scalar_type() != self.scalar_type())) {
@@ -104,7 +105,7 @@ private:
 
   at::Tensor newValue(c10::ArrayRef<IValue> arguments) const {
     Stack stack(arguments.begin(), arguments.end());
-    // A composite may write through views, which needs functionalisation.
+    // A composite may write through views, which needs functionalization.
     if (functional.hasKernelForDispatchKey(
             DispatchKey::CompositeImplicitAutograd)) {
       functional.callBoxed(&stack);
@@ -129,9 +130,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Around ops that draw numbers. What they refuse (integers, mostly) they
-/// refuse in the words of torch's formulas in Python, not in those of eager's
-/// kernels.
+/// Wraps ops that draw numbers. For arguments that they reject (mostly
+/// integers), the message is that of torch's formulas in Python instead of
+/// eager's kernels.
 class DrawInPlaceKernel final : public c10::OperatorKernel {
 public:
   explicit DrawInPlaceKernel(c10::SafeKernelFunction previous)
@@ -151,7 +152,7 @@ public:
   }
 
 private:
-  /// For what eager refuses whatever the tensors' sizes and values are.
+  /// For calls that eager rejects whatever the sizes and values of the tensors.
   static void raiseAsEager(const OperatorHandle &op, Stack arguments) {
     for (IValue &argument : arguments)
       argument = mapTensors(argument, [](const at::Tensor &tensor) {
@@ -163,7 +164,7 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Ops that draw numbers, for which nothing can go wrong with sizes.
+/// Ops that draw numbers, for which sizes can't be wrong.
 bool draws(const OperatorHandle &op) {
   for (const c10::Argument &argument : op.schema().arguments())
     if (argument.name() == "generator")
@@ -171,7 +172,7 @@ bool draws(const OperatorHandle &op) {
   return op.hasTag(at::Tag::nondeterministic_seeded);
 }
 
-/// Writes values into its first argument and nothing else, and returns it.
+/// Only writes values into its first argument, and returns it.
 bool writesSelf(const OperatorHandle &op) {
   const c10::FunctionSchema &schema = op.schema();
   const std::string &name = op.operator_name().name;
@@ -183,7 +184,7 @@ bool writesSelf(const OperatorHandle &op) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if ((arguments[i].alias_info() != nullptr) != (i == 0))
       return false;
-  // Kernels of their own; `copy_` looks at its operands itself.
+  // These have their own kernels; `copy_` checks its operands itself.
   for (const char *other : {"aten::copy_", "aten::set_", "aten::resize_",
                             "aten::detach_", "aten::_resize_output_"})
     if (name == other)

@@ -1,4 +1,4 @@
-//===- in_place.h - In-place ops whose result is plain to see ---*- C++ -*-===//
+//===- in_place.h - In-place ops whose result is predictable ----*- C++ -*-===//
 
 #ifndef TORCH_LTC_EAGER_SEMANTICS_IN_PLACE_H
 #define TORCH_LTC_EAGER_SEMANTICS_IN_PLACE_H
@@ -10,28 +10,29 @@
 namespace torch_ltc {
 
 /// "aten::add.Tensor" -> "aten::add_.Tensor", if the row's op computes each
-/// element for itself and torch has the other.
+/// element independently and torch has the in-place op.
 std::optional<c10::OperatorHandle> elementwiseInPlace(const OpRecord &record);
 
-/// The op that returns what the in-place op writes, if it takes the same.
+/// The op that returns what the in-place op writes, if it has the same
+/// arguments.
 std::optional<c10::OperatorHandle>
 functionalOf(const c10::OperatorHandle &inPlace);
 
 /// Whether `arguments` are tensors of the kind `isOurs` that broadcast to the
-/// first, numbers, and other values, and what the op makes of them fits into
-/// the first one's type.
+/// first, numbers, and other values, and the op's result can be cast to the
+/// first one's dtype.
 bool fitsInPlace(const OpRecord &functional,
                  c10::ArrayRef<c10::IValue> arguments,
                  bool (*isOurs)(const at::Tensor &));
 
-/// Throws eager's error if the op's result, where its dtype follows from a
-/// simple rule, doesn't cast to the type of what is written.
+/// Throws eager's error if the op's result, for ops with a simple dtype rule,
+/// can't be cast to the dtype of the written tensor.
 void checkResultFits(const OpRecord &functional,
                      c10::ArrayRef<c10::IValue> arguments,
                      at::ScalarType written);
 
-/// Whether the result's dtype follows from a simple rule and casts to
-/// `written`.
+/// Whether the result's dtype follows from a simple rule and can be cast to
+/// that of `written`.
 bool castsTo(const OpRecord &functional, c10::ArrayRef<c10::IValue> arguments,
              at::ScalarType written);
 

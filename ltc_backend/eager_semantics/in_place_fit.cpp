@@ -1,4 +1,4 @@
-//===- in_place_fit.cpp - In-place ops whose result is plain to see -------===//
+//===- in_place_fit.cpp - In-place ops whose result is predictable --------===//
 
 #include "eager_semantics/in_place.h"
 #include "shape/shape_inference.h"
@@ -43,7 +43,7 @@ std::optional<c10::OperatorHandle>
 torch_ltc::functionalOf(const c10::OperatorHandle &inPlace) {
   const c10::OperatorName &own = inPlace.operator_name();
   std::string name = own.name.substr(0, own.name.size() - 1);
-  // "pow_.Scalar" writes what "pow.Tensor_Scalar" returns.
+  // "pow_.Scalar" writes the result of "pow.Tensor_Scalar".
   for (const std::string &overload :
        {own.overload_name, "Tensor_" + own.overload_name, std::string()}) {
     auto op = c10::Dispatcher::singleton().findSchema({name, overload});
@@ -71,7 +71,7 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
   if (!arguments[0].isTensor() || !isOurs(arguments[0].toTensor()))
     return false;
   const at::Tensor &self = arguments[0].toTensor();
-  // A value of another rank is an error of torch's.
+  // A value of another rank is an error in torch.
   if (functional.name == "aten::fill.Tensor" &&
       arguments[1].toTensor().dim() != 0)
     return false;
@@ -101,7 +101,7 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
          c10::canCast(type, self.scalar_type());
 }
 
-/// The dtype of the functional op's result, where its rule is a simple one.
+/// The dtype of the functional op's result, if its rule is simple.
 static std::optional<at::ScalarType>
 resultType(const OpRecord &record, c10::ArrayRef<IValue> arguments) {
   if (record.dtypeRule == DTypeRule::selfDType)

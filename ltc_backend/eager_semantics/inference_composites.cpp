@@ -1,12 +1,12 @@
 //===- inference_composites.cpp - Composite ops in inference_mode ---------===//
 //
-// Ops that PyTorch defines by others are taken apart at the autograd keys. In
-// inference_mode these are off, and functionalisation's fallback runs the op
-// below itself (torch 2.13): a write through a view reaches nothing there, a
-// view has no base, and what is returned as it came in isn't the user's tensor.
-// So they are taken apart at its key too; what the user calls by the name of an
-// op that functionalisation makes of views (`expand_copy`, `slice_scatter`) is
-// then told from what functionalisation calls itself.
+// Ops that PyTorch defines by other ops are decomposed at the autograd keys. In
+// inference_mode these keys are off, and functionalization's fallback runs the
+// op below itself (torch 2.13). There, a write through a view has no effect, a
+// view has no base, and an argument that is returned unchanged isn't the user's
+// tensor. So these ops are decomposed at the Functionalize key as well. An op
+// that functionalization derives from views (`expand_copy`, `slice_scatter`)
+// can then be distinguished from a call by the user.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,10 +45,10 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// The key of torch's definition by other ops, if that is what eager runs.
+/// The key of torch's decomposition, if eager runs it.
 std::optional<DispatchKey> definitionOf(const OperatorHandle &op) {
   if (op.hasKernelForDispatchKey(DispatchKey::Functionalize))
-    return std::nullopt; // which knows views
+    return std::nullopt; // which supports views
   if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
       !op.hasKernelForDispatchKey(DispatchKey::Lazy))
     return DispatchKey::CompositeImplicitAutograd;

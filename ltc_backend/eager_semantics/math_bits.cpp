@@ -1,13 +1,14 @@
 //===- math_bits.cpp - Tensors that are conjugate or negative views -------===//
 //
-// Eager's `conj()` is a view with a bit that says that its elements are to be
-// conjugated when they are read; so is the imaginary part of one, to be
-// negated. The value of a lazy tensor is what a user would read. Its bits only
-// say so: nothing needs to be resolved, and PyTorch's kernels that would do it
-// (at keys Conjugate and Negative) are passed by. A view has the bits of its
-// base.
+// Eager's `conj()` is a view with a bit that requests conjugation of its
+// elements when they are read; the imaginary part of such a view has a bit that
+// requests negation. The value of a lazy tensor is always the one that a user
+// would read. Its bits only describe it: nothing needs to be resolved, and
+// PyTorch's kernels that would do so (at keys Conjugate and Negative) are
+// bypassed. A view has the bits of its base.
 //
-// Complex tensors are rare, so this is registered with the first of them.
+// Complex tensors are rare, so this is registered when the first one is
+// created.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,7 @@ using torch::jit::Stack;
 
 namespace {
 
-/// In the place of torch's fallback for one of the keys.
+/// Replaces torch's fallback for one of the keys.
 class PassBy final : public c10::OperatorKernel {
 public:
   PassBy(DispatchKey key, c10::SafeKernelFunction previous)
@@ -50,7 +51,7 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Around a view at Functionalize: its result has the operand's bits.
+/// Wraps a view at Functionalize: its result has the operand's bits.
 class ViewWithBits final : public c10::OperatorKernel {
 public:
   explicit ViewWithBits(c10::SafeKernelFunction previous)
@@ -73,7 +74,7 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Views of other dtypes, which eager refuses for such tensors.
+/// Views with other dtypes, which eager rejects for such tensors.
 class OtherDType final : public c10::OperatorKernel {
 public:
   OtherDType(const char *refusal, c10::SafeKernelFunction previous)
@@ -105,7 +106,7 @@ void registerForBits() {
     if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
     for (DispatchKey key : {DispatchKey::Conjugate, DispatchKey::Negative})
-      if (!op.hasKernelForDispatchKey(key)) // they let all pass
+      if (!op.hasKernelForDispatchKey(key)) // they pass everything through
         registerAround<PassBy>(op, key, key);
     const std::string &name = op.operator_name().name;
     if (isView(op) && name != "aten::_conj" && name != "aten::_neg_view")
@@ -123,7 +124,7 @@ void registerForBits() {
       "converting to a different dtype.");
 }
 
-/// Around the views that turn a bit.
+/// Wraps the views that toggle a bit.
 class TurnBit final : public c10::OperatorKernel {
 public:
   TurnBit(bool isConj, c10::SafeKernelFunction previous)

@@ -10,7 +10,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The wrapper's own flags are those of the time when it was made.
+/// The wrapper's own flags date from its creation.
 bool fillsItsExtent(const at::Tensor &tensor) {
   if (tensor.is_contiguous())
     return true;

@@ -1,9 +1,9 @@
 //===- memory_overlap.h - Operands that share memory ------------*- C++ -*-===//
 //
-// Eager PyTorch refuses an op that would write an element twice, or write what
-// it still has to read. Functionalisation sees neither (torch 2.13). The
-// answers here are those of ATen/MemoryOverlap.h, for tensors whose storages
-// are known but have no address: a view shares its base's.
+// Eager PyTorch rejects an op that would write an element twice, or write
+// elements that it still has to read. Functionalization detects neither (torch
+// 2.13). The answers here are those of ATen/MemoryOverlap.h, for tensors whose
+// storages are known but have no address: a view shares its base's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,29 +17,32 @@
 
 namespace torch_ltc {
 
-/// What an op may not read of the tensor that it writes.
+/// The part of the written tensor that an op may not read.
 enum class Overlap : uint8_t {
   None,  // it may read all of it
-  Part,  // the same elements in the same order only, as elementwise ops
-  Whole, // nothing
+  Part,  // it may only read the same elements in the same order, like
+         // elementwise ops
+  Whole, // it may read nothing
 };
 
-/// Throws if `written` is a tensor of the CPU and one of `arguments` a lazy
-/// one, for which functionalisation asserts (torch 2.13).
+/// Throws if `written` is a CPU tensor and one of `arguments` is lazy, for
+/// which functionalization asserts (torch 2.13).
 void checkWrittenDevice(const at::Tensor &written,
                         c10::ArrayRef<c10::IValue> arguments,
                         const std::string &opName);
 
-/// Throws eager's error if more than one element of `written` is at one place.
+/// Throws eager's error if several elements of `written` share one position in
+/// memory.
 void checkWrittenOnce(const at::Tensor &written, const std::string &opName);
 
-/// Whether both have the same storage, which is what costs nothing to ask.
+/// Whether both have the same storage, which is cheap to check.
 inline bool shareStorage(const at::Tensor &a, const at::Tensor &b) {
   return a.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() ==
          b.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
-/// Throws eager's error if `read` is a part of `written` as `refused` says.
+/// Throws eager's error if `read` overlaps `written` in the way that `refused`
+/// describes.
 void checkSharedStorage(const at::Tensor &written, const at::Tensor &read,
                         Overlap refused, const std::string &opName);
 

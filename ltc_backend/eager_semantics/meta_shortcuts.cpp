@@ -1,11 +1,11 @@
-//===- meta_shortcuts.cpp - In-place ops on Meta tensors, quickly ---------===//
+//===- meta_shortcuts.cpp - Fast Meta kernels of in-place ops -------------===//
 //
-// Functionalisation runs every in-place op on Meta tensors as well, to find
-// errors in shapes. Meta kernels are Python once torch is imported
-// (torch 2.13): that made an `addcdiv_` cost 220 us, and optimizers are
-// in-place ops. When the arguments are plain Meta tensors that broadcast to
-// `self` and whose type fits into it, the answer is `self`; everything else
-// goes to the kernel that was there before, errors included.
+// Functionalization runs every in-place op on Meta tensors as well, to find
+// errors in shapes. Meta kernels are written in Python once torch is imported
+// (torch 2.13): an `addcdiv_` took 220 us, and optimizers consist of in-place
+// ops. If the arguments are plain Meta tensors that broadcast to `self` and
+// whose type can be cast to its dtype, the result is `self`; all other calls,
+// including errors, go to the previous kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// In-place draws from a generator, which torch's Python refuses on Meta
-/// tensors (2.13). What is wrong with the arguments is found when they are
+/// In-place draws from a generator, which torch's Python rejects for Meta
+/// tensors (2.13). Errors in the arguments are found when the numbers are
 /// drawn.
 class DrawMeta final : public c10::OperatorKernel {
 public:

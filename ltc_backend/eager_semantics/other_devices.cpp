@@ -1,9 +1,9 @@
-//===- other_devices.cpp - Tensors like lazy ones on other devices --------===//
+//===- other_devices.cpp - Tensors created like lazy ones on other devices ===//
 //
-// Functionalisation wraps what an op makes of a wrapper (torch 2.13), also what
-// `x.new_zeros(3, device="cpu")` makes, and a CPU tensor inside of a wrapper
-// has no memory that others see. Such an op doesn't read its tensor: it is
-// called on one of the other device.
+// Functionalization wraps every result of an op on a wrapper (torch 2.13),
+// including that of `x.new_zeros(3, device="cpu")`, and a CPU tensor inside a
+// wrapper has no memory that others can access. Such an op doesn't read its
+// tensor, so it is called on one of the other device.
 //
 //===----------------------------------------------------------------------===//
 

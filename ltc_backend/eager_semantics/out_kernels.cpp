@@ -1,11 +1,11 @@
 //===- out_kernels.cpp - Ops that write into `out=` -----------------------===//
 //
-// Functionalisation puts the functional op's result in the place of `out`,
-// whatever `out` is (torch 2.13): it takes over the result's strides, casts to
-// any dtype, and forgets what `out` is a view of. Eager writes into `out` as it
-// is; resizes it, with a warning, if its sizes don't fit; and each op has its
-// own rule of which dtypes it takes. These kernels do the same; where they
-// can't know eager's answer, the op runs eagerly.
+// Functionalization replaces `out` by the functional op's result (torch 2.13):
+// `out` takes over its strides, is cast to any dtype, and is no longer a view.
+// Eager writes into the existing `out`, resizes it with a warning if its sizes
+// don't match, and has a rule for each op about the accepted dtypes. These
+// kernels do the same; if they can't predict eager's behavior, the op runs
+// eagerly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ namespace {
 
 class OutKernel final : public c10::OperatorKernel {
 public:
-  /// `functional`: null if there is none that takes the same.
+  /// `functional`: null if no functional op has the same arguments.
   OutKernel(const OperatorHandle *functional, size_t numOuts,
             c10::SafeKernelFunction previous)
       : functional(functional ? std::optional(*functional) : std::nullopt),
@@ -67,7 +67,7 @@ public:
     } catch (const std::exception &) {
       if (isForbidden(Forbidden::fallback))
         throw;
-      return runWritingCall(op, *stack, "refused by the functional op");
+      return runWritingCall(op, *stack, "rejected by the functional op");
     }
     if (std::string reason = whyEager(inputs, outs, results); !reason.empty()) {
       results.clear(); // not to be computed
@@ -121,7 +121,7 @@ private:
     return results;
   }
 
-  /// Why only eager knows what becomes of `outs`, "" if it is plain.
+  /// Why only eager can determine the new `outs`; "" if they are predictable.
   std::string whyEager(c10::ArrayRef<IValue> inputs,
                        const std::vector<Tensor> &outs,
                        const std::vector<Tensor> &results) const {
@@ -135,7 +135,8 @@ private:
           !castsResult(inputs, result.scalar_type(), out.scalar_type()))
         return "out= of another dtype";
       // Some ops resize to the strides of the functional op's result, some to
-      // row-major ones, and some write into what has as many elements.
+      // row-major strides, and some write into any tensor with as many
+      // elements.
       if (out.sizes() != result.sizes() &&
           (out.numel() || !hasPackedStrides(result)))
         return "out= of another size";
@@ -143,7 +144,7 @@ private:
     return "";
   }
 
-  /// Whether the op is known to cast its result to that of `out`.
+  /// Whether the op is known to cast its result to the dtype of `out`.
   bool castsResult(c10::ArrayRef<IValue> inputs, at::ScalarType result,
                    at::ScalarType dtype) const {
     const std::string &name = functional->operator_name().name;
@@ -166,7 +167,7 @@ bool isList(const c10::Argument &argument) {
 }
 
 /// Number of arguments at the end that the op writes: tensors, or one list of
-/// them. 0 if others are written too.
+/// them. 0 if it also writes others.
 size_t countOuts(const c10::FunctionSchema &schema) {
   const auto &arguments = schema.arguments();
   size_t begin = arguments.size();
@@ -183,8 +184,8 @@ size_t countOuts(const c10::FunctionSchema &schema) {
   return arguments.size() - begin;
 }
 
-/// Whether `functional` takes what `out` takes but for its outputs, and returns
-/// as many tensors.
+/// Whether `functional` takes the arguments of `out` without its outputs, and
+/// returns as many tensors.
 bool isFunctionalOf(const c10::FunctionSchema &functional,
                     const c10::FunctionSchema &out, size_t numOuts) {
   if (functional.is_mutable() || functional.returns().size() != numOuts ||

@@ -1,9 +1,9 @@
-//===- overlap_checks.cpp - Writes that eager refuses, op by op -----------===//
+//===- overlap_checks.cpp - Writes that eager rejects, op by op -----------===//
 //
-// Elementwise ops have kernels of their own (in_place.cpp, out_checks.cpp).
-// What the others may write is in their kernels for the CPU (torch 2.13); this
-// is the list of them. Those that aren't here write in an order that isn't
-// defined, and eager doesn't look.
+// Elementwise ops have their own checks (in_place.cpp, out_checks.cpp). For the
+// others, the CPU kernels define which operands may overlap (torch 2.13); this
+// is the list of them. Ops that aren't listed write in an undefined order, and
+// eager doesn't check them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +21,10 @@ namespace {
 
 struct Row {
   const char *op;
-  Overlap reads; // of what is written
+  Overlap reads; // overlap of reads with the written tensor
   bool once = true;
-  bool selfIsCopied = false; // to what is written, where that isn't it already
+  bool selfIsCopied = false; // copied to the written tensor, unless it is the
+                             // same
 };
 
 const Row inPlaceOps[] = {
@@ -138,13 +139,13 @@ public:
 
 private:
   void check(const at::Tensor &output, c10::ArrayRef<IValue> arguments) const {
-    // PyTorch knows these words and adds to them what to do.
+    // PyTorch recognizes this message and appends advice to it.
     for (size_t i : read)
       TORCH_CHECK_NOT_IMPLEMENTED(!arguments[i].isTensor() ||
                                       !arguments[i].toTensor().defined() ||
                                       !arguments[i].toTensor().is_meta(),
                                   "Cannot copy out of meta tensor; no data!");
-    // Eager adds to an element once for each of its places.
+    // Eager adds to an element once for each of its positions.
     if (row.once || (accumulate && arguments[*accumulate].toBool()))
       checkWrittenOnce(output, row.op);
     if (row.reads != Overlap::None)
@@ -164,7 +165,7 @@ private:
 
   Row row;
   c10::SmallVector<size_t, 4> written, read;
-  std::optional<size_t> accumulate; // which argument says so
+  std::optional<size_t> accumulate; // the argument that determines it
   c10::SafeKernelFunction previous;
 };
 

@@ -1,13 +1,13 @@
-//===- passed_functionalization.cpp - Ops that go around it ---------------===//
+//===- passed_functionalization.cpp - Ops that bypass functionalization ---===//
 //
-// Functionalisation takes any operand that isn't a wrapper of its own for a
-// value, and wraps what the op makes of it: a tensor subclass (NestedTensor of
-// `torch.jagged`, DTensor), whose Python code is to see the user's tensors, and
-// a tensor of a layout that it doesn't model. An op of one of these and plain
-// lazy tensors is called without it.
+// Functionalization treats any operand that isn't one of its wrappers as a
+// value, and wraps the op's results. Such operands are tensor subclasses
+// (NestedTensor of `torch.jagged`, DTensor), whose Python code must see the
+// user's tensors, and tensors of layouts that it doesn't model. An op on one of
+// these and plain lazy tensors bypasses it.
 //
-// Programs without such tensors don't pay for it: this is registered with the
-// first of them.
+// Programs without such tensors don't pay for it: the kernels are registered
+// when the first one is created.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ private:
 };
 
 void registerOnce() {
-  prepareFirstTensor(); // whose kernels this goes around
+  prepareFirstTensor(); // whose kernels this bypasses
   SilentRegistration silence;
   for (const OperatorHandle &op : atenOps())
     registerAround<Pass>(op, DispatchKey::Functionalize);

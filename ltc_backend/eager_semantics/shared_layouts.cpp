@@ -1,4 +1,4 @@
-//===- shared_layouts.cpp - Kernels of quantised and nested tensors -------===//
+//===- shared_layouts.cpp - Kernels of quantized and nested tensors -------===//
 //
 // Every op of such a tensor runs on the CPU (fallback/shared_layouts.h).
 //
@@ -23,7 +23,7 @@ void sharedKernel(const OperatorHandle &op, Stack *stack) {
   runSharedFallback(op, *stack);
 }
 
-/// A move to or from this device is no fallback.
+/// A move to or from this device isn't a fallback.
 class Move final : public c10::OperatorKernel {
 public:
   explicit Move(c10::SafeKernelFunction previous)
@@ -91,7 +91,8 @@ void torch_ltc::registerSharedFactories() {
   for (DispatchKey key : {DispatchKey::QuantizedLazy, DispatchKey::QuantizedCPU,
                           DispatchKey::NestedTensorCPU})
     registerAround<Move>(move, key);
-  // torch's composite isn't for nested tensors, and isn't called for lazy ones.
+  // torch's composite doesn't support nested tensors, and isn't called for lazy
+  // ones.
   registerBoxedKernel(
       move.operator_name(), DispatchKey::NestedTensorLazy,
       c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Move>(

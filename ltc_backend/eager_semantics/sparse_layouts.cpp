@@ -1,7 +1,7 @@
 //===- sparse_layouts.cpp - Kernels of sparse tensors ---------------------===//
 //
-// Every op of a sparse tensor runs on the CPU (fallback/sparse_tensors.h), but
-// for those that only look at it, take it to pieces or put it together.
+// Every op of a sparse tensor runs on the CPU (fallback/sparse_tensors.h),
+// except those that inspect it, take it apart or assemble it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ namespace {
 
 namespace functional = at::functionalization::impl;
 
-/// A kernel around the one that op and key have had so far.
+/// A kernel that wraps the current kernel of an op and key.
 class Around : public c10::OperatorKernel {
 public:
   explicit Around(c10::SafeKernelFunction previous)
@@ -44,7 +44,7 @@ void sparseFallbackKernel(const OperatorHandle &op, Stack *stack) {
   runSparseFallback(op, *stack);
 }
 
-/// torch's kernel for the CPU, where it doesn't look at elements.
+/// torch's CPU kernel, if it doesn't read elements.
 struct AsOnCpu final : Around {
   using Around::Around;
 
@@ -65,7 +65,7 @@ void unwrap(IValue &value) {
   value = valueOf(value.toTensor());
 }
 
-/// A move of a sparse tensor to or from this device is no fallback.
+/// A move of a sparse tensor to or from this device isn't a fallback.
 class ToCopy final : public Around {
 public:
   using Around::Around;
@@ -99,8 +99,8 @@ private:
   }
 };
 
-/// `_sparse_csr_tensor_unsafe` and the like: torch's composite knows the
-/// devices that may have compressed tensors (2.13), and lazy isn't one.
+/// `_sparse_csr_tensor_unsafe` and similar ops: torch's composite has a list of
+/// devices that may have compressed tensors (2.13), and lazy isn't in it.
 class MakeCompressed final : public Around {
 public:
   MakeCompressed(at::Layout layout, c10::SafeKernelFunction previous)
@@ -130,8 +130,8 @@ private:
   at::Layout layout;
 };
 
-/// At Functionalize: indices and values become part of the sparse tensor as
-/// they are, with their wrappers.
+/// At Functionalize: indices and values become parts of the sparse tensor
+/// together with their wrappers.
 struct KeepWrapped final : Around {
   using Around::Around;
 
@@ -147,8 +147,8 @@ struct KeepWrapped final : Around {
   }
 };
 
-/// At Functionalize, around ops that may make a sparse tensor of dense ones:
-/// functionalisation has put a wrapper around it, which could only be read.
+/// At Functionalize, wraps ops that may return a sparse tensor for dense ones:
+/// functionalization has put a wrapper around it, which would be read-only.
 struct UnwrapSparse final : Around {
   using Around::Around;
 
@@ -165,8 +165,8 @@ struct UnwrapSparse final : Around {
   }
 };
 
-/// At Functionalize, in-place ops of a sparse or quantised tensor with a dense
-/// one, which functionalisation takes for a mistake.
+/// At Functionalize, in-place ops of a sparse or quantized tensor with a dense
+/// one, which functionalization treats as an error.
 struct WriteSparse final : Around {
   using Around::Around;
 
@@ -184,8 +184,8 @@ struct WriteSparse final : Around {
   }
 };
 
-/// torch's kernels of composite ops win over a fallback, also where the sparse
-/// tensors of the CPU have kernels of their own.
+/// torch's kernels of composite ops take precedence over a fallback, even if
+/// sparse CPU tensors have their own kernels.
 void registerOverComposites(const AtenOps &ops, DispatchKey cpuKey,
                             DispatchKey key) {
   for (const OperatorHandle &op : ops)

@@ -1,8 +1,8 @@
-//===- storage_views.cpp - Tensors made parts of a storage ----------------===//
+//===- storage_views.cpp - Tensors set to parts of a storage --------------===//
 //
-// `set_` with a storage, or with a tensor that stands for one. A storage is the
-// memory that functionalisation keeps for a tensor and its views, so what is
-// set to it becomes one more view of that memory.
+// `set_` with a storage, or with a tensor that represents one. A storage is the
+// memory that functionalization stores for a tensor and its views, so the
+// result becomes one more view of that memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace functional = at::functionalization;
 
 namespace {
 
-/// torch's composite takes the source's storage, which has no memory here.
+/// torch's composite uses the source's storage, which has no memory here.
 at::Tensor &setToPart(at::Tensor &self, const at::Tensor &source,
                       c10::SymInt offset, c10::SymIntArrayRef size,
                       c10::SymIntArrayRef stride) {
@@ -36,7 +36,7 @@ at::Tensor &setToPart(at::Tensor &self, const at::Tensor &source,
       size, strides, source.sym_storage_offset() + offset));
 }
 
-/// All elements of a storage, in the order of its memory.
+/// All elements of a storage, in memory order.
 at::Tensor elementsOf(const at::Storage &storage, at::ScalarType dtype) {
   auto *memory = dynamic_cast<functional::FunctionalStorageImpl *>(
       storage.unsafeGetStorageImpl());

@@ -1,8 +1,8 @@
-//===- view_copies.cpp - `permute_copy` and the like, called by the user --===//
+//===- view_copies.cpp - `permute_copy` and similar ops of users ----------===//
 //
-// Below functionalisation a view is its `_copy` op, and reports the strides of
-// the view. Called by the user, the same op makes a row-major copy: above
-// autograd it is the view and a clone, whose gradients are right as well.
+// Below functionalization a view is its `_copy` op, and reports the strides of
+// the view. Called by the user, the same op returns a row-major copy: above
+// autograd it is the view and a clone, which also have the correct gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +53,8 @@ private:
 
 constexpr std::string_view suffix = "_copy";
 
-/// The view that `copy`, of that suffix, copies, if both take the same
-/// arguments.
+/// The view op of which `copy` (with that suffix) is the copying variant, if
+/// both take the same arguments.
 std::optional<OperatorHandle> viewOf(const OperatorHandle &copy) {
   OperatorName name = copy.operator_name();
   name.name.resize(name.name.size() - suffix.size());

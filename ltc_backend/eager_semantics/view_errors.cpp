@@ -1,10 +1,11 @@
-//===- view_errors.cpp - Errors of views name the op and the line ---------===//
+//===- view_errors.cpp - Errors of views with the op and the line ---------===//
 //
 // A view of a lazy tensor never reaches a kernel of the backend as such:
-// functionalisation records it, after it ran the op on Meta tensors to know the
-// result's sizes (torch 2.13). So errors in a view's arguments are thrown by
-// Meta kernels; these here call them and add what an error of any other op
-// says. They are unboxed and in C++, to cost nothing when all is well.
+// functionalization records it, after it has run the op on Meta tensors to
+// determine the result's sizes (torch 2.13). So Meta kernels throw the errors
+// in a view's arguments. The kernels here call them and add the same context as
+// errors of other ops have. They are unboxed and in C++, so that they cost
+// nothing without an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +21,13 @@ using c10::DispatchKey;
 
 namespace {
 
-/// Functionalisation calls below itself; a user's own Meta tensors don't.
+/// Functionalization makes its calls below itself; calls on a user's own Meta
+/// tensors don't come from there.
 bool isInsideFunctionalization() {
   return c10::impl::tls_is_dispatch_key_excluded(DispatchKey::Functionalize);
 }
 
-/// `kernel` is what torch has at Meta for the op of this name.
+/// `kernel` is torch's Meta kernel for the op of this name.
 template <auto kernel, class Function = decltype(kernel)> struct MetaView;
 
 template <auto kernel, class Result, class... Arguments>

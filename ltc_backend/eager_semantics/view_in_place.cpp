@@ -1,9 +1,9 @@
-//===- view_in_place.cpp - Another shape for a tensor that views share ----===//
+//===- view_in_place.cpp - In-place changes of shared shapes --------------===//
 //
-// The gradient of a view of a written base is found anew (torch 2.13). Eager
-// does it by the view's strides; where functionalisation keeps the memory,
-// torch calls the view's op on the base once more, which is another part of the
-// memory when `t_` and the like have changed the base's shape meanwhile.
+// The gradient of a view of a written base is derived again (torch 2.13). Eager
+// uses the view's strides. If functionalization manages the memory, torch calls
+// the view's op on the base again, which yields another part of the memory if
+// `t_` or a similar op has changed the base's shape meanwhile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Whether gradients of views of `self` may be asked for: it has some itself,
-/// and isn't the only one that holds its memory.
+/// Whether gradients of views of `self` may be requested: it has gradients
+/// itself, and other tensors share its memory.
 bool mayHaveViewsWithGradients(const at::Tensor &self) {
   return at::GradMode::is_enabled() && self.requires_grad() &&
          !self.is_view() && self.has_storage() &&
@@ -40,9 +40,9 @@ public:
     const at::Tensor &self =
         torch::jit::peek(*stack, 0, numArguments).toTensor();
     TORCH_CHECK(!mayHaveViewsWithGradients(self), op.schema().name(),
-                " would change the shape of a tensor whose memory views (or "
-                "what is saved for the backward pass) share, and gradients "
-                "through them would be lost on device 'lazy': call the op "
+                " would change the shape of a tensor that shares memory with "
+                "views (or with tensors saved for the backward pass), whose "
+                "gradients would be lost on device 'lazy': call the op "
                 "without the underscore, or before there are views.",
                 opSuffix(op.schema().name()));
     previous.callBoxed(op, keys, stack);

@@ -1,12 +1,12 @@
 //===- view_inverses.cpp - Writes through views with repeated elements ----===//
 //
-// Functionalisation makes of a write to a view a new value of its base. For
-// three views torch 2.13 computes that value wrong: behind `expand` it adds
-// the difference to the base, which rounds, makes NaN of infinities and is
-// refused for bool; behind `unfold` it fills what lies between the windows with
-// zeros; behind an `as_strided` whose rows share memory the last row wins, also
-// if another was written to. So the record of these views, which
-// functionalisation has just made, gets another inverse here.
+// Functionalization turns a write to a view into a new value of its base. For
+// three views torch 2.13 computes that value incorrectly: for `expand` it adds
+// the difference to the base, which rounds, turns infinities into NaN and is
+// rejected for bool; for `unfold` it fills the gaps between windows with zeros;
+// for an `as_strided` whose rows share memory the last row wins, even if
+// another was written. So the record of these views, which functionalization
+// has just created, gets another inverse here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ namespace {
 
 using ViewMetaPtr = std::shared_ptr<ViewMeta>;
 
-/// The view that torch recorded, but for its inverse.
+/// The view that torch recorded, with another inverse.
 struct OtherInverse : ViewMeta {
   explicit OtherInverse(ViewMetaPtr recorded)
       : ViewMeta(recorded->has_symbolic_inputs, recorded->is_multi_output,
@@ -43,7 +43,7 @@ struct OtherInverse : ViewMeta {
   ViewMetaPtr recorded;
 };
 
-/// Where a view of the base, which held `before`, was written to.
+/// The written positions in a view of the base, which held `before`.
 Tensor writtenPlaces(const Tensor &mutated, const Tensor &before) {
   Tensor written = at::ne(mutated, before);
   if (!at::isFloatingType(before.scalar_type()))
@@ -52,7 +52,7 @@ Tensor writtenPlaces(const Tensor &mutated, const Tensor &before) {
                                       at::isnan(mutated), at::isnan(before))));
 }
 
-/// What no element is less than.
+/// A value that is less than or equal to every element.
 at::Scalar leastOf(at::ScalarType type) {
   if (at::isFloatingType(type))
     return -std::numeric_limits<double>::infinity();
@@ -62,9 +62,9 @@ at::Scalar leastOf(at::ScalarType type) {
          (64 - 8 * int64_t(c10::elementSize(type)));
 }
 
-/// Eager refuses to write to an element twice unless it is the same that is
-/// written: of the copies that differ from the element any will do, and the
-/// greatest is one of them to the last bit.
+/// Eager rejects writes of different values to one element. So of the copies
+/// that differ from the element any may be chosen, and the greatest is bitwise
+/// equal to one of them.
 struct ExpandView final : OtherInverse {
   using OtherInverse::OtherInverse;
 
@@ -96,7 +96,7 @@ struct ExpandView final : OtherInverse {
   }
 };
 
-/// Windows with gaps between them, side by side, or overlapping.
+/// Windows with gaps between them, adjacent, or overlapping.
 struct UnfoldView final : OtherInverse {
   UnfoldView(ViewMetaPtr recorded, int64_t dim, int64_t size, int64_t step)
       : OtherInverse(std::move(recorded)), dim(dim), size(size), step(step) {}
@@ -118,8 +118,8 @@ struct UnfoldView final : OtherInverse {
 
 private:
   /// The windows' first elements, then their second ones, and so on: each of
-  /// these is a slice of the base without an element twice. What wasn't written
-  /// to in one window may have been in another.
+  /// these is a slice of the base without repeated elements. An element that
+  /// wasn't written in one window may have been written in another.
   Tensor reverseOverlapping(const Tensor &base, const Tensor &mutated) const {
     Tensor written =
         writtenPlaces(mutated, at::unfold_copy(base, dim, size, step));
@@ -136,18 +136,18 @@ private:
   }
 };
 
-/// A view of memory in which some of its elements are at the same place.
+/// A view of memory in which some elements share a position.
 struct OverlappingView final : OtherInverse {
   using OtherInverse::OtherInverse;
 
-  /// Each element of the base takes the value of the last place of the view
-  /// that shows it and was written to.
+  /// Each element of the base takes the value of the last written position of
+  /// the view that refers to it.
   Tensor reverse(const Tensor &base, const Tensor &mutated) override {
     auto numbers = [&](const Tensor &like) {
       return at::arange(like.numel(), like.options().dtype(at::kLong))
           .view(like.sizes());
     };
-    // As a sum, since that has the strides which the view counts in.
+    // As a sum, because a sum has the strides that the view counts in.
     Tensor positions = at::add(at::zeros_like(base, at::kLong), numbers(base));
     if (mutated.numel() == 0 || positions.strides() != base.strides())
       return recorded->reverse(base, mutated);
@@ -163,8 +163,8 @@ struct OverlappingView final : OtherInverse {
   }
 };
 
-/// Whether elements of a view may be at one place: no for the usual ones, whose
-/// strides are longer than all that lies inside of them.
+/// Whether elements of a view may share a position: no for the usual views, in
+/// which each stride exceeds the extent of the inner dims.
 bool mayOverlap(at::IntArrayRef sizes, at::IntArrayRef strides) {
   std::vector<std::pair<int64_t, int64_t>> dims; // stride, size
   for (size_t i = 0; i < sizes.size(); ++i)
@@ -184,7 +184,7 @@ using MakeView = ViewMetaPtr (*)(ViewMetaPtr recorded,
                                  c10::ArrayRef<c10::IValue> arguments,
                                  const Tensor &view);
 
-/// Records the view as torch does, then replaces the record's inverse.
+/// Records the view like torch, then replaces the record's inverse.
 class ViewKernel final : public c10::OperatorKernel {
 public:
   ViewKernel(MakeView make, c10::SafeKernelFunction previous)
@@ -201,7 +201,7 @@ public:
     const Tensor &result = stack->back().toTensor();
     if (!at::functionalization::impl::isFunctionalTensor(result))
       return;
-    // The wrapper has no way to replace a record (torch 2.13).
+    // The wrapper has no method to replace a record (torch 2.13).
     auto &records = const_cast<std::vector<ViewMetaPtr> &>(
         at::functionalization::impl::unsafeGetFunctionalWrapper(result)
             ->view_metas());

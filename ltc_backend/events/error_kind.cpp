@@ -1,4 +1,4 @@
-//===- error_kind.cpp - Python's class of an error ------------------------===//
+//===- error_kind.cpp - Python exception class of an error ----------------===//
 
 #include "events/error_kind.h"
 

@@ -1,4 +1,4 @@
-//===- error_kind.h - Python's class of an error ----------------*- C++ -*-===//
+//===- error_kind.h - Python exception class of an error --------*- C++ -*-===//
 
 #ifndef TORCH_LTC_EVENTS_ERROR_KIND_H
 #define TORCH_LTC_EVENTS_ERROR_KIND_H

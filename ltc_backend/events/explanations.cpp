@@ -1,4 +1,4 @@
-//===- explanations.cpp - Events as sentences, as they happen -------------===//
+//===- explanations.cpp - Log messages for events -------------------------===//
 
 #include "events/explanations.h"
 
@@ -32,14 +32,14 @@ std::string soFar(int64_t calls) {
   return calls == 1 ? "" : " It was call " + std::to_string(calls) + ".";
 }
 
-/// The first time is news, the tenth a habit.
+/// The first occurrence is information, the tenth a pattern.
 void say(int64_t calls, const std::string &sentence) {
   log(calls == 1 ? LogLevel::Info : LogLevel::Warning, sentence);
 }
 
 } // namespace
 
-void torch_ltc::explainSync(const LedgerRow &event) {
+void torch_ltc::explainSync(const CallLogRow &event) {
   static std::mutex mutex;
   static auto *callsOfLine =
       new std::map<std::pair<std::string, std::string>, int64_t>;
@@ -53,13 +53,13 @@ void torch_ltc::explainSync(const LedgerRow &event) {
   say(calls, event.op + atLine(event.location) +
                  " needed a value in the middle of a step: " +
                  std::to_string(event.ops) +
-                 " traced ops were cut off, compiled and run by themselves (" +
+                 " traced ops were cut off, compiled and run separately (" +
                  milliseconds(event.seconds) + ")." + soFar(calls) +
                  " Read values after the end of the step, or in "
                  "torch_ltc.add_step_closure.");
 }
 
-void torch_ltc::explainFallback(const LedgerRow &event, int64_t calls) {
+void torch_ltc::explainFallback(const CallLogRow &event, int64_t calls) {
   if (!isPowerOfTen(calls))
     return;
   say(calls, event.op + atLine(event.location) + " ran eagerly on the CPU (" +
@@ -81,7 +81,7 @@ void torch_ltc::explainUndonated(
   log(LogLevel::Info, "The step" + atLine(shortText(location)) +
                           " doesn't overwrite '" + name + "'" + others +
                           " in place: " + reason +
-                          ". torch_ltc.explain names what holds it.");
+                          ". torch_ltc.explain shows what holds it.");
 }
 
 void torch_ltc::explainCompilation(const CompileEvent &event) {
@@ -100,8 +100,8 @@ void torch_ltc::explainCompilation(const CompileEvent &event) {
     log(LogLevel::Warning,
         sentence + event.reason + ". It is program " +
             std::to_string(programs) +
-            " of this line; what changes from step to step has to be a tensor "
-            "or to be padded to a few sizes.");
+            " of this line; make values that change from step to step tensors, "
+            "or pad them to a few sizes.");
   else
     log(LogLevel::Info, sentence + event.reason + ".");
 }

@@ -1,24 +1,25 @@
-//===- explanations.h - Events as sentences, as they happen -----*- C++ -*-===//
+//===- explanations.h - Log messages for events -----------------*- C++ -*-===//
 //
-// Rate-limited: the first event of an op and line is information, the 10th,
-// 100th, ... is a warning, since by then it is part of a loop. Reads warn once.
+// Rate-limited: the first event of an op and line is logged at level info; the
+// 10th, 100th, ... as a warning, because by then it is part of a loop. Reads
+// warn once.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TORCH_LTC_EVENTS_EXPLANATIONS_H
 #define TORCH_LTC_EVENTS_EXPLANATIONS_H
 
-#include "events/ledger.h"
+#include "events/call_log.h"
 #include "events/step_log.h"
 #include "source/source_location.h"
 
 namespace torch_ltc {
 
-/// A read with a step's ops before and after it. Counts those of each line
+/// A read with ops of a step before and after it. Counts the reads of each line
 /// itself.
-void explainSync(const LedgerRow &event);
-/// `calls`: of this op and line so far.
-void explainFallback(const LedgerRow &event, int64_t calls);
+void explainSync(const CallLogRow &event);
+/// `calls`: number of calls of this op and line so far.
+void explainFallback(const CallLogRow &event, int64_t calls);
 /// Parameters of a new program that aren't overwritten in place, and why.
 void explainUndonated(
     const std::vector<std::pair<std::string, std::string>> &names,

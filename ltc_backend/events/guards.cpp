@@ -1,4 +1,4 @@
-//===- guards.cpp - What a part of the program mustn't do -----------------===//
+//===- guards.cpp - Forbidden events --------------------------------------===//
 
 #include "events/guards.h"
 

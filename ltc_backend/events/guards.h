@@ -1,7 +1,8 @@
-//===- guards.h - What a part of the program mustn't do ---------*- C++ -*-===//
+//===- guards.h - Forbidden events ------------------------------*- C++ -*-===//
 //
-// While a guard is on, the event that it forbids raises instead of happening.
-// For the whole process: backward passes run on threads of autograd's.
+// While a guard is on, the event that it forbids raises an error instead.
+// Guards apply to the whole process, because backward passes run on autograd's
+// threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +15,7 @@ namespace torch_ltc {
 
 enum class Forbidden { sync, fallback, recompile, numKinds };
 
-/// Guards nest: each entry needs its own end.
+/// Guards nest: each entry needs its own exit.
 void enterGuard(Forbidden kind);
 void leaveGuard(Forbidden kind);
 bool isForbidden(Forbidden kind);

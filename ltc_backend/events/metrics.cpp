@@ -38,7 +38,7 @@ const char *const timerNames[numTimers] = {"trace_to_schedule", "compile",
 
 struct Samples {
   TimerValue value;
-  std::vector<double> recent; // ring
+  std::vector<double> recent; // ring buffer
   size_t next = 0;
 };
 

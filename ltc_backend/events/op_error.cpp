@@ -18,6 +18,6 @@ std::string torch_ltc::opSuffix(const std::string &opName) {
 
 void torch_ltc::rethrowWithOp(const c10::Error &error,
                               const std::string &opName) {
-  // Not what(): shape inference adds the op's name there as well.
+  // Not what(), because shape inference has already added the op's name there.
   throwError(kindOf(error), error.msg() + opSuffix(opName));
 }

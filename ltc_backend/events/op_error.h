@@ -9,8 +9,8 @@
 
 namespace torch_ltc {
 
-/// Throws `error` again, of the same Python class, with the op's name and the
-/// user's line at the end of its text.
+/// Rethrows `error`, with the same Python class, and with the op's name and the
+/// user's line appended to its message.
 [[noreturn]] void rethrowWithOp(const c10::Error &error,
                                 const std::string &opName);
 

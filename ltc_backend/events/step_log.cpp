@@ -1,4 +1,4 @@
-//===- step_log.cpp - Compilations and executions, one by one -------------===//
+//===- step_log.cpp - Log of compilations and executions ------------------===//
 
 #include "events/step_log.h"
 
@@ -28,7 +28,7 @@ Logs &logs() {
   return *instance;
 }
 
-/// One JSON object a line: for tools that follow a run.
+/// One JSON object on each line: for tools that follow a run.
 void appendLine(const std::string &file, const StepEvent &event) {
   std::ofstream stream(file, std::ios::app);
   stream.precision(9);
@@ -131,7 +131,8 @@ std::vector<StepEvent> torch_ltc::stepEvents() {
 void torch_ltc::clearStepLogs() {
   std::lock_guard<std::mutex> lock(logs().mutex);
   logs().compiles.clear();
-  // Numbers of running steps must stay unknown, not become another step's.
+  // The numbers of running steps must remain unknown, rather than denote
+  // another step.
   logs().firstStep += logs().steps.size();
   logs().steps.clear();
 }

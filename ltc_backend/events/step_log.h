@@ -1,4 +1,4 @@
-//===- step_log.h - Compilations and executions, one by one -----*- C++ -*-===//
+//===- step_log.h - Log of compilations and executions ----------*- C++ -*-===//
 
 #ifndef TORCH_LTC_EVENTS_STEP_LOG_H
 #define TORCH_LTC_EVENTS_STEP_LOG_H
@@ -10,12 +10,12 @@
 
 namespace torch_ltc {
 
-/// A program that memory didn't have.
+/// A miss of the in-memory program cache.
 struct CompileEvent {
   std::string program; // hash, hexadecimal
   int64_t step = 0;    // number of the step that needed it, from 1
   std::string origin;  // "compiled" | "disk" | "interpreted"
-  std::string reason;  // of an interpreted program: why it isn't compiled
+  std::string reason;  // for an interpreted program: why it isn't compiled
   std::string location;
   double seconds = 0;
   double torchSeconds = 0, linalgSeconds = 0, kernelsSeconds = 0,
@@ -23,11 +23,12 @@ struct CompileEvent {
   int64_t ops = 0, kernels = 0, kernelsCompiled = 0, commands = 0;
   int64_t parameters = 0, outputs = 0, arenaBytes = 0;
   std::string dumpDirectory;
-  /// Named parameters that are written anew although their old value is of no
-  /// use to the program, and why their memory couldn't be reused.
+  /// Named parameters that are written to new memory although the program
+  /// doesn't need their old value afterwards, and why their memory couldn't be
+  /// reused.
   std::vector<std::pair<std::string, std::string>> undonated;
-  /// Numbers that became parameters for it: "start of aten::slice_copy.Tensor
-  /// at train.py:31".
+  /// Numbers that became parameters of it: "start of aten::slice_copy.Tensor at
+  /// train.py:31".
   std::vector<std::string> varying;
 };
 
@@ -43,10 +44,10 @@ struct StepEvent {
   double executeSeconds = -1; // while it runs
   int64_t donated = 0;
   double time = 0; // seconds since 1970 when it was scheduled
-  int64_t liveTensors = 0, allocatedBytes = 0; // then
+  int64_t liveTensors = 0, allocatedBytes = 0; // when it finished, likewise
 };
 
-/// A number became a parameter of the thread's next new program.
+/// Records that a number becomes a parameter of the thread's next new program.
 void noteVaryingNumber(std::string text);
 /// Those since the thread's last new program.
 std::vector<std::string> takeVaryingNumbers();
@@ -54,9 +55,9 @@ std::vector<std::string> takeVaryingNumbers();
 void addCompileEvent(CompileEvent event);
 /// The program's last event; an empty one if the log has none.
 CompileEvent compileEventOf(const std::string &program);
-/// Enters where a program was dumped after it was made.
+/// Records where a program was dumped after it was compiled.
 void setDumpDirectory(const std::string &program, const std::string &path);
-/// Enters why parameters of a new program aren't overwritten in place.
+/// Records why parameters of a new program aren't overwritten in place.
 void setUndonated(const std::string &program,
                   std::vector<std::pair<std::string, std::string>> undonated);
 /// Returns the number by which `finishStepEvent` finds the event again.

@@ -8,7 +8,7 @@
 using namespace torch_ltc;
 
 struct CpuReads::State {
-  /// Held, so that no address is used twice.
+  /// Held, so that no address is reused.
   ska::flat_hash_map<c10::TensorImpl *, at::Tensor> changing;
   bool found = false;
 
@@ -35,10 +35,10 @@ struct CpuReads::State {
 
 namespace {
 
-// Callbacks are functions without a state of their own.
+// Callbacks are functions without state.
 thread_local void *watching = nullptr;
 
-/// That an op's results change.
+/// Marks the results of an op as changing.
 struct Changes final : at::ObserverContext {};
 
 bool isRandom(const at::RecordFunction &function) {
@@ -74,7 +74,7 @@ CpuReads::CpuReads(const std::vector<at::Tensor> &arguments)
               state->found = true;
             return std::make_unique<Changes>();
           },
-          // What came from a changing value changes, too.
+          // A value computed from a changing value changes, too.
           [](const at::RecordFunction &function, at::ObserverContext *changes) {
             auto *state = static_cast<State *>(watching);
             if (state && changes)

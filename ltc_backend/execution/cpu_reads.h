@@ -1,8 +1,8 @@
 //===- cpu_reads.h - Values of CPU tensors that a step reads ----*- C++ -*-===//
 //
 // What a step computes eagerly on the CPU isn't part of its program. That is
-// fine as long as it would be the same in the next call; a number read from an
-// argument, or from something drawn, wouldn't.
+// correct as long as the next call would compute the same. It is wrong for a
+// number that was read from an argument, or from a random draw.
 //
 //===----------------------------------------------------------------------===//
 

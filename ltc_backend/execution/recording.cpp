@@ -1,4 +1,4 @@
-//===- recording.cpp - What one traced step read, drew and computed -------===//
+//===- recording.cpp - Inputs, draws and results of one traced step -------===//
 
 #include "execution/recording.h"
 

@@ -1,7 +1,7 @@
-//===- recording.h - What one traced step read and drew ---------*- C++ -*-===//
+//===- recording.h - Inputs and draws of one traced step --------*- C++ -*-===//
 //
 // While a recording is open on a thread, the tracer and the executor report to
-// it. Two recordings of the same program tell where each parameter comes from
+// it. Two recordings of the same program show where each parameter comes from
 // (captured_step.h).
 //
 //===----------------------------------------------------------------------===//
@@ -20,29 +20,30 @@
 
 namespace torch_ltc {
 
-/// A tensor below its functional wrapper, with all its updates.
+/// The tensor inside a functional wrapper, with all its updates.
 at::Tensor innerOf(const at::Tensor &tensor);
-/// The value below a tensor's storage where it isn't the tensor's own.
+/// The value of a tensor's storage, if it isn't the tensor's own.
 TensorDataPtr baseOf(const at::Tensor &tensor);
 
-/// Draws random numbers again, as the recorded op did: a CPU tensor.
+/// Repeats a random draw, like the recorded op: returns a CPU tensor.
 using Draw = std::function<at::Tensor()>;
 using WeakData = std::weak_ptr<HostData>;
 
-/// Whether both are of the same data, alive or not.
+/// Whether both refer to the same data, alive or not.
 inline bool isSame(const WeakData &a, const WeakData &b) {
   return !a.owner_before(b) && !b.owner_before(a);
 }
 
 class Recording {
 public:
-  /// The open one of this thread, null if there is none.
+  /// The open recording of this thread, or null.
   static Recording *current();
 
-  /// Opens; `arguments` are the call's tensors, on device lazy or the CPU.
+  /// Opens a recording; `arguments` are the call's tensors, on device lazy or
+  /// the CPU.
   explicit Recording(std::vector<at::Tensor> arguments);
-  /// Whether the step read the value of a CPU tensor that is an argument, came
-  /// from one, or was drawn.
+  /// Whether the step read the value of a CPU tensor that is an argument, was
+  /// derived from one, or was drawn.
   bool readsCpuValues() const { return cpuReads.found(); }
   ~Recording();
   void close();
@@ -57,7 +58,7 @@ public:
                c10::ArrayRef<uint32_t> resultOfRootTensor,
                c10::ArrayRef<DynamicScalar> programScalars);
 
-  // Weak: what a recording held couldn't be donated.
+  // Weak, because data held by a recording couldn't be donated.
   struct Argument {
     WeakData data;                   // of a lazy tensor
     c10::TensorImpl *impl = nullptr; // of a CPU tensor
@@ -88,7 +89,7 @@ public:
   std::vector<DynamicScalar> scalars;
 
 private:
-  /// Kept open, so that no address is used twice.
+  /// Stays open, so that no address is reused.
   std::vector<at::Tensor> held;
   CpuReads cpuReads;
 };

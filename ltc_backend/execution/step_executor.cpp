@@ -8,9 +8,9 @@
 #include "compilation/program_maker.h"
 #include "config/config.h"
 #include "config/log.h"
+#include "events/call_log.h"
 #include "events/explanations.h"
 #include "events/guards.h"
-#include "events/ledger.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
 #include "execution/recording.h"
@@ -35,8 +35,8 @@ namespace {
 std::atomic<int64_t> stepCounter{0};
 std::atomic<int64_t> foreignTensors{0};
 thread_local int64_t tracedSinceStep = 0;
-/// The last implicit sync since the step began.
-thread_local std::optional<LedgerRow> lastRead;
+/// The last implicit sync since the start of the step.
+thread_local std::optional<CallLogRow> lastRead;
 
 const char *triggerName(int trigger) {
   static const char *const names[] = {"mark_step", "sync", "cut"};
@@ -78,7 +78,7 @@ public:
     trace.endTrace();
   }
   ~StepGraph() {
-    if (known) // the next step's would be kept alive
+    if (known) // it would keep the next step's nodes alive
       known->graph.parameters.clear();
   }
   StepGraph(const StepGraph &) = delete;
@@ -105,7 +105,7 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
   state.add(config().tier.get() == "interpret");
   state.add(config().detect_nan.get());
   state.add(config().lockstep.get());
-  // Those name the op's line: the one that traced it now.
+  // Errors contain the op's line: that of the current trace.
   if (config().detect_nan.get() || config().lockstep.get() ||
       config().tier.get() == "interpret")
     for (const GraphNode *node : graph.nodes)
@@ -128,7 +128,7 @@ HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
     return HostData::create(shape, buffer, step.completion);
   const HostData &old = *graph.parameters[*plan.updatedParameter];
   const GraphNode *node = graph.nodes[graph.results[index].position];
-  // A new tensor of a step that failed has no old value.
+  // A new tensor of a failed step has no old value.
   const CompletionPtr &producer = old.producer();
   bool hasFailed = producer && producer->isDone() && producer->wait();
   bool keepsOld = !node->isData() && !hasFailed &&
@@ -171,7 +171,7 @@ struct ChosenProgram {
   std::string origin = "memory";
 };
 
-/// What options want to see of the step before it runs.
+/// Logs and dumps that options request before the step runs.
 void writeDumps(const ChosenProgram &chosen, const Graph &graph,
                 const Hash128 &hash) {
   auto snapshot = [&] {
@@ -193,7 +193,7 @@ void noteMemoryHit(Program &program) {
   program.noteReuse();
 }
 
-/// Whether it may run as it is. What a capture records is what it will replay.
+/// Whether it may run unchanged. A capture replays exactly what it records.
 bool mayUse(const Program &program) {
   return !program.isPlaceholder() ||
          (!Recording::current() && config().tier.get() != "compile");
@@ -206,9 +206,10 @@ ProgramPtr compileNow(const Hash128 &hash, const ProgramPtr &placeholder) {
   return program ? program : placeholder;
 }
 
-/// The program of `graph`, with the trace lock held since it was decided what
-/// it may overwrite. A compilation, and the wait for room in the queue, release
-/// the lock; what another thread got hold of meanwhile isn't overwritten.
+/// The program of `graph`. The trace lock is held since it was decided which
+/// buffers it may overwrite. A compilation, and the wait for a place in the
+/// queue, release the lock; data that another thread has accessed meanwhile
+/// isn't overwritten.
 ChosenProgram chooseProgram(const Graph &graph, const Roots &roots,
                             bool mayDonate) {
   ChosenProgram chosen;
@@ -279,7 +280,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   StepGraph stepGraph(roots.outputs, full);
   if (roots.values.empty())
     return;
-  checkMayWait(); // before tensors are told to wait for the step
+  checkMayWait(); // before tensors are assigned results of the step
   at::RecordFunction span(at::RecordScope::FUNCTION);
   if (span.isActive())
     span.before(std::string("torch_ltc::schedule for ") +
@@ -344,8 +345,8 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
 void StepExecutor::markStep(bool wait) {
   stepCounter.fetch_add(1);
   count(Counter::steps);
-  // One at the end of what was traced would have been the end of a step anyway.
-  if (std::optional<LedgerRow> read = std::exchange(lastRead, std::nullopt))
+  // A read at the end of the trace would have been the end of a step anyway.
+  if (std::optional<CallLogRow> read = std::exchange(lastRead, std::nullopt))
     if (tracedSinceStep > 0)
       explainSync(*read);
   run(LiveSet::ofThisThread()->pending(), Trigger::MarkStep, /*full=*/true,
@@ -391,7 +392,7 @@ void StepExecutor::syncTensors(c10::ArrayRef<at::Tensor> tensors, bool wait) {
         host->wait();
 }
 
-/// Throws what became of the step that computes it.
+/// Throws the error of the step that computes it.
 static void waitForValue(TensorData &tensor, const std::string &opName) {
   HostDataPtr data = tensor.data();
   TORCH_CHECK(data, "A tensor was overwritten while ", opName,
@@ -403,9 +404,9 @@ static void waitForValue(TensorData &tensor, const std::string &opName) {
   if (const StepErrorPtr &error = data->producer()->wait())
     error->raise(" The value was read by " + opName +
                  messageSuffix(captureLocation()) + ".");
-  // What is read may be what it was before a step that failed.
+  // A read value may date from before a failed step.
   if (StepErrorPtr error = data->producer()->oldValuesError())
-    error->raise(" It was noticed when " + opName + " read a value" +
+    error->raise(" It was detected when " + opName + " read a value" +
                  messageSuffix(captureLocation()) + ".");
 }
 
@@ -418,7 +419,7 @@ int64_t StepExecutor::materialise(c10::ArrayRef<at::Tensor> tensors,
     isPending |= wanted.back()->isPending();
   }
   Stopwatch stopwatch;
-  LedgerRow row;
+  CallLogRow row;
   at::RecordFunction span(at::RecordScope::FUNCTION);
   if (isPending) {
     if (isForbidden(Forbidden::sync))
@@ -431,7 +432,7 @@ int64_t StepExecutor::materialise(c10::ArrayRef<at::Tensor> tensors,
       span.before("torch_ltc::sync for " + opName);
     row.ops = tracedSinceStep;
     std::vector<TensorDataPtr> all = LiveSet::ofThisThread()->pending();
-    // Those of other threads, which aren't in this thread's set.
+    // Tensors of other threads, which aren't in this thread's set.
     for (const TensorDataPtr &data : wanted)
       if (std::find(all.begin(), all.end(), data) == all.end())
         all.push_back(data);
@@ -462,7 +463,7 @@ void StepExecutor::noteTracedOp() {
         "The graph was cut after " + std::to_string(limit) +
             " ops without a step" + messageSuffix(captureLocation()) +
             "; call torch_ltc.mark_step() in the loop, or set option "
-            "max_trace_ops. This is said once.");
+            "max_trace_ops. This is logged once.");
   count(Counter::graph_cuts);
   run(LiveSet::ofThisThread()->pending(), Trigger::Cut, /*full=*/true,
       /*wait=*/false);
@@ -480,8 +481,8 @@ int64_t StepExecutor::stepNumber() const { return stepCounter.load(); }
 // Hooks of the base class
 //===----------------------------------------------------------------------===//
 
-// Our own tensors never get here: `TensorData` keeps its set itself. Tensors
-// that the base class's code makes do.
+// Our own tensors never get here, because `TensorData` maintains its set
+// itself. Tensors that the base class's code creates do.
 void StepExecutor::RegisterTensor(
     std::shared_ptr<torch::lazy::LazyTensor::Data> data) {
   foreignTensors.fetch_add(1);
@@ -489,7 +490,8 @@ void StepExecutor::RegisterTensor(
 }
 
 void StepExecutor::UnregisterTensor(torch::lazy::LazyTensor::Data *data) {
-  // Removing what isn't there is harmless, but costs a lock and a lookup.
+  // Removing a tensor that isn't in the set is harmless, but costs a lock and a
+  // lookup.
   if (foreignTensors.load(std::memory_order_relaxed))
     LazyGraphExecutor::UnregisterTensor(data);
 }
@@ -509,8 +511,8 @@ StepExecutor::RunPostOrder(const std::vector<Value> &values,
   for (const Value &value : values)
     outputs.emplace_back(value.node.get(), value.index);
   Graph graph = buildGraph(outputs);
-  // The parameters in the order of our own walk, which the lowering context
-  // repeats; scalars follow the tensors.
+  // The parameters in the order of our own graph walk, which the lowering
+  // context repeats; scalars follow the tensors.
   data.parameters_data.assign(graph.parameters.begin(), graph.parameters.end());
   for (const DynamicScalar &scalar : graph.scalars)
     data.parameters_data.push_back(

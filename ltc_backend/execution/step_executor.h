@@ -1,13 +1,14 @@
 //===- step_executor.h - From pending graphs to results ---------*- C++ -*-===//
 //
-// The pipeline of every execution, whoever asks for it:
+// The pipeline of every execution, whatever triggers it:
 //
 //   pending tensors -> graph and hash -> donation -> program (memory, disk,
-//   compile) -> buffers for the results -> queue -> results behind tensors
+//   compile) -> buffers for the results -> queue -> results of tensors
 //
 // The base class's own pipeline (`SyncTensorsGraph`, reached by
-// torch._C._lazy._sync_multi) works too, through the lowering context; ours
-// doesn't use it, because it races between threads and can't donate.
+// torch._C._lazy._sync_multi) works too, through the lowering context. This
+// backend doesn't use it, because it has races between threads and doesn't
+// support donation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,23 +30,22 @@ public:
 
   /// Ends a step of the calling thread: computes all its pending tensors.
   void markStep(bool wait);
-  /// Counts a step that runs without a graph; its number.
+  /// Counts a step that runs without a graph; returns its number.
   int64_t noteReplayedStep();
-  /// Computes exactly these tensors (others that are lazy and pending stay
-  /// so).
+  /// Computes exactly these tensors (other pending lazy tensors stay pending).
   void syncTensors(c10::ArrayRef<at::Tensor> tensors, bool wait);
   /// Makes the values of `tensors` readable for `opName`. If one is pending,
-  /// everything pending of this thread is computed with it, so that nothing is
-  /// computed twice. Returns how many executions that took (0 or 1).
+  /// all pending tensors of this thread are computed with it, so that nothing
+  /// is computed twice. Returns the number of executions (0 or 1).
   int64_t materialise(c10::ArrayRef<at::Tensor> tensors,
                       const std::string &opName);
-  /// Called for each traced op; cuts a graph that has grown too long.
+  /// Called for each traced op; cuts a graph that has become too long.
   void noteTracedOp();
-  /// Waits for everything scheduled; throws what a step threw.
+  /// Waits for all scheduled steps; throws the error of a failed one.
   void waitForAll();
   /// Ops traced by this thread since its last step.
   int64_t numTracedOps() const;
-  /// Steps ended in the process.
+  /// Number of steps ended in the process.
   int64_t stepNumber() const;
 
   // The base class's hooks.
@@ -67,9 +67,9 @@ private:
            bool wait);
 };
 
-/// Enters the execution in the step log and the counters, then schedules it.
-/// `scheduleSeconds`: what the calling thread has spent on it. For `origin` and
-/// `trigger` see StepEvent.
+/// Adds the execution to the step log and the counters, then schedules it.
+/// `scheduleSeconds`: the time that the calling thread has spent on it. For
+/// `origin` and `trigger` see StepEvent.
 void logAndSchedule(ScheduledStep step, std::string origin, std::string trigger,
                     double scheduleSeconds);
 

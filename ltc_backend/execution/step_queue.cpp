@@ -25,8 +25,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// A run that takes longer hardly notices another thread, and Ctrl-C would have
-/// to wait for it.
+/// For a longer run the cost of another thread is negligible, and Ctrl-C would
+/// have to wait for it.
 constexpr double kMostSecondsInCaller = 3e-4;
 
 bool isShort(const Program &program) {
@@ -52,7 +52,7 @@ public:
     arrived.notify_one();
   }
 
-  /// Runs the step on the calling thread if nothing is before it.
+  /// Runs the step on the calling thread if the queue is empty.
   bool runIfIdle(ScheduledStep &step) {
     {
       std::lock_guard<std::mutex> lock(mutex);
@@ -111,7 +111,7 @@ public:
     CompletionPtr updatesCompletion = step.updatesCompletion;
     Outcome outcome = runAndLog(std::move(step));
     {
-      // Who waits finds the queue as it is without this step.
+      // Waiting threads see the queue without this step.
       std::lock_guard<std::mutex> lock(mutex);
       if (outcome.error && (!firstError || firstError->wasRaised()))
         firstError = outcome.error;
@@ -127,8 +127,8 @@ public:
     giveBackIdleLibraries();
   }
 
-  /// After a fork the worker doesn't exist in the child; joining or
-  /// destroying its handle would end the process.
+  /// After a fork the worker doesn't exist in the child; joining or destroying
+  /// its handle would end the process.
   void noteFork() {
     isWorkerMissing = true;
     new (&worker) std::thread;
@@ -138,7 +138,7 @@ public:
 private:
   struct Outcome {
     StepErrorPtr error;
-    /// Whether what donated parameters hold is still the old values.
+    /// Whether the donated parameters still hold the old values.
     bool areParametersIntact = true;
     /// Why an input is an old value.
     StepErrorPtr staleInput;
@@ -166,8 +166,8 @@ private:
     }
   }
 
-  /// The step ends with the call: its buffers go back before anybody is told,
-  /// as a waiting thread may allocate at once.
+  /// The step is destroyed with the call: its buffers are released before
+  /// waiting threads are notified, because they may allocate at once.
   Outcome runAndLog(ScheduledStep step) {
     Stopwatch stopwatch;
     Outcome outcome = checkInputs(step);
@@ -279,10 +279,10 @@ private:
 
   std::mutex mutex;
   std::condition_variable arrived; // the worker waits for it
-  std::condition_variable changed; // everybody else
+  std::condition_variable changed; // everybody else waits for it
   std::deque<ScheduledStep> steps;
   size_t inFlight = 0;
-  bool isCallerRunning = false; // then the worker doesn't
+  bool isCallerRunning = false; // then the worker doesn't run steps
   bool isEnding = false;
   StepErrorPtr firstError; // that may not have been raised yet
   std::thread worker;
@@ -317,7 +317,7 @@ void torch_ltc::scheduleStep(ScheduledStep step) {
   thread_local auto sequence = std::make_shared<StepSequence>();
   step.sequence = sequence;
   step.sequenceNumber = ++sequence->scheduled;
-  // torch's setting is per thread: that of the thread which asks counts.
+  // torch's setting is per thread: that of the requesting thread applies.
   int64_t threads = config().num_threads.get();
   step.conditions.threads = int(threads ? threads : at::get_num_threads());
   if (at::hasCallbacks())

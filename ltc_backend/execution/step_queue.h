@@ -2,15 +2,15 @@
 //
 // One worker thread runs the steps of all threads in the order in which they
 // were scheduled. So a step may overwrite a buffer that earlier steps read. A
-// thread that waits for a short step runs it itself if the queue is empty: to
-// wake the worker and to be woken takes longer than a small program.
+// thread that waits for a short step runs it itself if the queue is empty,
+// because waking the worker and being woken takes longer than a small program.
 //
 // A step that fails has an error. Reading one of its results raises it each
-// time. A tensor that the step was to write in place keeps its old value; the
-// first read of it, or of what later steps make of it, raises the error
-// once. What has nothing to do with the step stays readable. Errors of steps
-// that a thread had scheduled before one of its errors was raised count as
-// known (memory/completion.h).
+// time. A tensor that the step would have written in place keeps its old value;
+// the first read of it, or of a value that later steps computed from it, raises
+// the error once. Tensors unrelated to the step stay readable. When an error is
+// raised, the errors of all other steps that the thread had scheduled before
+// count as known (memory/completion.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,25 +36,25 @@ struct ScheduledStep {
   /// Unfinished steps that write the parameters.
   std::vector<CompletionPtr> inputs;
   CompletionPtr completion = std::make_shared<Completion>();
-  /// Of the outputs that replace parameters' values: after a run that failed
-  /// before it overwrote any parameter they hold the old ones.
+  /// Outputs that replace parameters' values: after a run that failed before it
+  /// overwrote any parameter, they hold the old values.
   CompletionPtr updatesCompletion =
       std::make_shared<Completion>(Completion::Of::Updates);
   RunConditions conditions;
   int64_t number = 0;
   uint64_t event = 0; // in the step log
   std::string location;
-  /// Steps that make the values which updates replace: after an error these
-  /// stand again, unless one of those steps failed as well.
+  /// Steps that compute the values which updates replace: after an error these
+  /// values remain valid, unless one of those steps failed as well.
   std::vector<CompletionPtr> oldValues;
   /// Of the graph's nodes, with option source_info.
   std::vector<LocationId> nodeLocations;
-  /// The thread that schedules it waits for its results next.
+  /// The scheduling thread waits for its results next.
   bool isAwaited = false;
-  /// Of the thread that scheduled it, while torch's profiler watches: the
-  /// worker's spans belong to the same profile.
+  /// State of the scheduling thread while torch's profiler is active, so that
+  /// the worker's spans belong to the same profile.
   std::optional<at::ThreadLocalState> threadState;
-  /// The scheduling thread's steps, and which of them it is.
+  /// The scheduling thread's steps, and the index of this one.
   std::shared_ptr<StepSequence> sequence;
   uint64_t sequenceNumber = 0;
 };
@@ -62,24 +62,26 @@ struct ScheduledStep {
 /// Whether as many steps are waiting or running as option max_steps_in_flight
 /// allows.
 bool isQueueFull();
-/// Waits while it is. Without the trace lock: steps are scheduled with it.
+/// Waits while it is full. To be called without the trace lock, with which
+/// steps are scheduled.
 void waitForRoomInQueue();
-/// Schedules a step. With the trace lock held since its inputs and the buffers
-/// that it overwrites were decided on. Returns when it has run if option
-/// async_execution is off, or if it is awaited, short, and nothing is before
-/// it: then the calling thread runs it (the lock is released meanwhile).
+/// Schedules a step. The trace lock must be held since its inputs and the
+/// buffers that it overwrites were chosen. Returns when it has run if option
+/// async_execution is off, or if the caller waits for it, it is short, and the
+/// queue is empty: then the calling thread runs it (the lock is released
+/// meanwhile).
 void scheduleStep(ScheduledStep step);
 
 /// Waits until everything scheduled has run. Returns the first error that
-/// hasn't been raised, null if there is none.
+/// hasn't been raised, or null.
 StepErrorPtr waitForScheduledSteps();
 
 /// Whether a new value that replaces one from `producer` (null: not from a
-/// step) belongs to a step's updates: the old value must be whole if the step
-/// fails.
+/// step) is one of a step's updates, whose old values must remain valid if the
+/// step fails.
 bool canKeepOldValue(const CompletionPtr &producer);
 
-/// Runs what is scheduled, then ends the worker. Logs an error that hasn't
+/// Runs the scheduled steps, then ends the worker. Logs an error that hasn't
 /// been raised.
 void shutDownStepQueue();
 

@@ -3,9 +3,9 @@
 #include "fallback/eager_fallback.h"
 
 #include "config/config.h"
+#include "events/call_log.h"
 #include "events/explanations.h"
 #include "events/guards.h"
-#include "events/ledger.h"
 #include "events/metrics.h"
 #include "events/op_error.h"
 #include "execution/step_executor.h"
@@ -43,7 +43,7 @@ void collectLazy(const IValue &value, std::vector<at::Tensor> &tensors) {
   auto add = [&](const at::Tensor &tensor) {
     if (!tensor.defined() || !tensor.device().is_lazy())
       return;
-    if (hasSharedLayout(tensor)) // its memory is there
+    if (hasSharedLayout(tensor)) // its memory exists
       return;
     if (!isSparse(tensor))
       return tensors.push_back(tensor);
@@ -89,8 +89,8 @@ public:
     return value;
   }
 
-  /// The lazy tensor that `result` is (written arguments, and sparse ones,
-  /// which some ops return as they are), or undefined.
+  /// The lazy tensor that `result` corresponds to (written arguments, and
+  /// sparse ones, which some ops return unchanged), or undefined.
   at::Tensor originalOf(const at::Tensor &result) const {
     for (const auto &[original, copy] : writtenTensors)
       if (copy.is_same(result))
@@ -127,8 +127,8 @@ public:
       storeShared(original, alias);
   }
 
-  /// Those have no functional wrappers, and their ops come here without
-  /// functionalisation.
+  /// These have no functional wrappers, and their ops arrive here without
+  /// functionalization.
   bool hasOtherLayouts() const { return !sparse.empty() || !sharing.empty(); }
 
 private:
@@ -151,9 +151,9 @@ private:
       parts.push_back(std::move(copy));
     }
     at::Tensor copy = cpuSparse(tensor, parts);
-    // `_sparse_mm_reduce_impl` looks whether its backward will want to know
-    // where each maximum is (torch 2.13); what functionalisation has unwrapped
-    // doesn't say so.
+    // `_sparse_mm_reduce_impl` checks whether its backward will need the
+    // position of each maximum (torch 2.13); an argument that functionalization
+    // has unwrapped doesn't have this information.
     if (!written && c10::GradMode::is_enabled() &&
         at::isFloatingType(copy.scalar_type()))
       copy.set_requires_grad(true);
@@ -249,7 +249,8 @@ IValue valueToLazy(IValue result, CpuArguments &arguments, bool outside) {
   return result;
 }
 
-/// Before anything is stored: what the op wrote is lost with its results.
+/// Before anything is stored: the op's writes are lost together with its
+/// results.
 void checkLayout(const IValue &result, const std::string &opName) {
   if (result.isTensorList()) {
     for (const at::Tensor &tensor : result.toTensorVector())
@@ -271,8 +272,8 @@ bool isOfOtherLayout(const IValue &value) {
          (isSparse(value.toTensor()) || hasSharedLayout(value.toTensor()));
 }
 
-/// Ops that take tensors of the CPU beside those of any device: indices,
-/// lengths, and what is private to PyTorch's own composites.
+/// Ops that take CPU tensors together with tensors of any device: indices,
+/// lengths, and ops that are private to PyTorch's own composites.
 bool takesCpuTensors(const std::string &opName) {
   if (!opName.starts_with("aten::"))
     return true;
@@ -284,7 +285,7 @@ bool takesCpuTensors(const std::string &opName) {
   return false;
 }
 
-/// But for numbers.
+/// Except for numbers.
 void checkSameDevice(const c10::OperatorHandle &op,
                      const torch::jit::Stack &stack) {
   size_t count = op.schema().arguments().size();
@@ -317,7 +318,7 @@ void runDense(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
 }
 
-/// The arguments' layouts say which kernel it is.
+/// The arguments' layouts determine the kernel.
 void runByLayout(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
   c10::impl::ExcludeDispatchKeyGuard guard(
       c10::autograd_dispatch_keyset_with_ADInplaceOrView |
@@ -331,7 +332,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
     checkAllowed(Forbidden::fallback,
                  nameOf(op) + " would run eagerly on the CPU: " + reason);
   Stopwatch stopwatch;
-  LedgerRow row;
+  CallLogRow row;
   row.op = nameOf(op);
   row.reason = reason;
   row.calls = 1;
@@ -348,7 +349,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   row.syncs = StepExecutor::get().materialise(lazyTensors, row.op);
 
   CpuArguments arguments;
-  // What is written may be an argument that is only read, too.
+  // A written tensor may also be an argument that is only read.
   for (bool pass : {true, false})
     for (size_t i = 0; i < numArguments; ++i)
       if (isWritten(schema.arguments()[i]) == pass)
@@ -369,13 +370,13 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
 
   row.bytes = arguments.bytes;
   row.seconds = stopwatch.seconds();
-  explainFallback(row, fallbackLedger().add(row));
+  explainFallback(row, fallbackLog().add(row));
   count(Counter::fallback_calls);
   countEagerOp(row.op);
   recordTime(Timer::fallback, row.seconds);
 }
 
-/// Option force_fallback, remembered until an option changes.
+/// Option force_fallback, cached until an option changes.
 const std::string &forcedFallbacks() {
   thread_local uint64_t version = ~0ull;
   thread_local std::string forced;
@@ -426,6 +427,6 @@ void torch_ltc::runSharedFallback(const c10::OperatorHandle &op,
         return value.isTensor() && value.toTensor().defined() &&
                value.toTensor().is_nested();
       });
-  run(op, stack, isNested ? "of a nested tensor" : "of a quantised tensor",
+  run(op, stack, isNested ? "of a nested tensor" : "of a quantized tensor",
       &runByLayout);
 }

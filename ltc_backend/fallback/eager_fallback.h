@@ -1,7 +1,7 @@
 //===- eager_fallback.h - Ops that run eagerly on the CPU -------*- C++ -*-===//
 //
-// One sync for all lazy arguments, then the op's CPU kernel, then the results
-// come back as lazy tensors. Every call is entered in the fallback ledger.
+// One sync for all lazy arguments, then the op's CPU kernel; its results are
+// returned as lazy tensors. Every call is added to the fallback log.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,30 +16,30 @@
 
 namespace torch_ltc {
 
-/// Runs `op` on CPU copies of the lazy tensors in `stack`, replaces its
+/// Runs `op` on CPU copies of the lazy tensors in `stack`, and replaces its
 /// arguments by its results. Written arguments are updated in place.
 void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                  const std::string &reason);
 
-/// The same with a call of the CPU kernel that does more: `stack` has the CPU
-/// tensors, then the results. A tensor that is several arguments is one there
-/// too if it is written to.
+/// The same with a custom function around the CPU kernel: `stack` has the CPU
+/// tensors before, and the results after the call. A tensor that is several
+/// arguments is one CPU tensor too if it is written.
 using RunOnCpu = std::function<void(const c10::OperatorHandle &op,
                                     torch::jit::Stack &stack)>;
 void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                  const std::string &reason, const RunOnCpu &runOnCpu);
 
-/// The same for an op of the sparse keys: its arguments or what it makes are
+/// The same for an op of the sparse keys: its arguments or its results are
 /// sparse tensors.
 void runSparseFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
 
-/// The same of quantised and nested tensors.
+/// The same for quantized and nested tensors.
 void runSharedFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
 
 /// Whether option force_fallback names the op ("aten::add.Tensor" or
 /// "aten::add" for all its overloads).
 bool isFallbackForced(const std::string &opName);
-/// Whether it names any.
+/// Whether it names any op.
 bool isAnyFallbackForced();
 
 } // namespace torch_ltc

@@ -1,4 +1,4 @@
-//===- shared_layouts.cpp - Quantised and nested tensors ------------------===//
+//===- shared_layouts.cpp - Quantized and nested tensors ------------------===//
 
 #include "fallback/shared_layouts.h"
 
@@ -14,7 +14,7 @@ using c10::DispatchKey;
 
 namespace {
 
-/// A tensor's device is its storage's unless it says something else.
+/// A tensor's device is its storage's unless it overrides it.
 class Quantized final : public at::QTensorImpl {
 public:
   Quantized(const Tensor &source, DispatchKey key, c10::Device device)

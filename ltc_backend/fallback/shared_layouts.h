@@ -1,9 +1,9 @@
-//===- shared_layouts.h - Quantised and nested tensors ----------*- C++ -*-===//
+//===- shared_layouts.h - Quantized and nested tensors ----------*- C++ -*-===//
 //
-// A quantised or (strided) nested tensor on device lazy is torch's own
-// QTensorImpl or NestedTensorImpl whose memory is a CPU tensor's: ops on it run
-// on the CPU, at once, on a tensor of the CPU that shares this memory. So views
-// and writes are eager's own. It has no functional wrapper: functionalisation
+// A quantized or (strided) nested tensor on device lazy is torch's own
+// QTensorImpl or NestedTensorImpl with the memory of a CPU tensor: ops on it
+// run immediately on the CPU, on a CPU tensor that shares this memory. So views
+// and writes are eager's own. It has no functional wrapper: functionalization
 // (torch 2.13) models neither.
 //
 //===----------------------------------------------------------------------===//
@@ -15,7 +15,7 @@
 
 namespace torch_ltc {
 
-/// Quantised or nested (a jagged one is a tensor of Python), on any device.
+/// Quantized or nested (a jagged one is a Python subclass), on any device.
 inline bool hasSharedLayout(const at::Tensor &tensor) {
   return tensor.defined() &&
          (tensor.is_quantized() ||
@@ -23,17 +23,18 @@ inline bool hasSharedLayout(const at::Tensor &tensor) {
            !tensor.key_set().has(c10::DispatchKey::Python)));
 }
 
-/// `hook` is called once, before the first such tensor on device lazy is made.
+/// `hook` is called once, before the first such tensor on device lazy is
+/// created.
 void onFirstSharedTensor(void (*hook)());
 
-/// The tensor on device lazy that shares the memory of one on the CPU.
+/// The tensor on device lazy that shares the memory of a CPU tensor.
 at::Tensor sharedOnLazy(const at::Tensor &cpu);
 
-/// The other way.
+/// The reverse.
 at::Tensor sharedOnCpu(const at::Tensor &lazy);
 
-/// Gives `lazy` the sizes and the quantiser that an op gave `cpu`, which stood
-/// for it.
+/// Gives `lazy` the sizes and the quantizer that an op gave to `cpu`, its
+/// counterpart.
 void storeShared(const at::Tensor &lazy, const at::Tensor &cpu);
 
 } // namespace torch_ltc

@@ -15,8 +15,8 @@ using at::Tensor;
 
 namespace {
 
-/// torch's constructor knows the devices that may have compressed tensors
-/// (2.13), and lazy isn't one: so it is made as one of the CPU.
+/// torch's constructor has a list of devices that may have compressed tensors
+/// (2.13), and lazy isn't in it: so the tensor is created as a CPU tensor.
 class LazyCompressedImpl final : public at::SparseCsrTensorImpl {
 public:
   LazyCompressedImpl(at::Layout layout, caffe2::TypeMeta dtype,
@@ -56,7 +56,7 @@ private:
   using TensorImpl::copy_tensor_metadata;
 };
 
-/// As a user holds it, whether or not functionalisation is running.
+/// As users hold it, whether or not functionalization is active.
 Tensor lazyPart(const Tensor &cpu) {
   Tensor part = makeTensor(HostData::copyOf(cpu));
   if (!hasPackedStrides(cpu))

@@ -6,12 +6,13 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Positions of nodes that somebody else refers to; false if an op is among
-/// them.
+/// Positions of nodes that are referenced elsewhere; false if one of them is an
+/// op.
 bool findOutsideReferences(const Graph &graph,
                            c10::ArrayRef<torch::lazy::Value> roots,
                            std::vector<bool> &referenced) {
-  // Each root is an use that `roots` holds, and the tensor holds it as well.
+  // Each root is one reference held by `roots`, and the tensor holds it as
+  // well.
   std::vector<uint32_t> expected = graph.uses;
   for (uint32_t result : graph.resultOfRoot)
     ++expected[graph.results[result].position];
@@ -42,7 +43,7 @@ torch_ltc::findDonatable(const Graph &graph,
     return donatable;
   for (size_t i = 0; i < graph.parameters.size(); ++i) {
     const HostDataPtr &data = graph.parameters[i];
-    // The graph's list and the nodes hold it, nobody else.
+    // Only the graph's list and the nodes hold it.
     donatable[i] = !data->sharesBuffer() &&
                    uint32_t(data.use_count()) == graph.nodesOfParameter[i] + 1;
   }

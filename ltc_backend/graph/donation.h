@@ -1,13 +1,13 @@
 //===- donation.h - Parameters whose memory steps overwrite -----*- C++ -*-===//
 //
 // After `p.sub_(lr * g)` the old value of p can't be read any more: only the
-// graph that is about to run refers to it, and its buffer may hold the new
-// value. A parameter is donatable if
+// graph that is about to run refers to it, and its buffer may be reused for the
+// new value. A parameter is donatable if
 //
 //   * all references to its data come from the graph's own nodes, and
 //   * all references to these nodes, and to every other node of the graph, come
 //     from the graph and from the tensors whose values it computes. (A pending
-//     graph elsewhere, of another thread, would still read the buffer.)
+//     graph of another thread would still read the buffer.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 
 namespace torch_ltc {
 
-/// One flag for each parameter of `graph`. `roots` are the values that the
-/// graph was built from; each is held once by `roots` and once by a tensor.
+/// One flag for each parameter of `graph`. `roots` are the values from which
+/// the graph was built; each is held once by `roots` and once by a tensor.
 std::vector<bool> findDonatable(const Graph &graph,
                                 c10::ArrayRef<torch::lazy::Value> roots);
 

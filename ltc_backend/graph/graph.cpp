@@ -10,8 +10,9 @@ using torch::lazy::Output;
 
 namespace torch_ltc {
 
-/// The walk marks nodes and data with its number instead of keeping a map, so
-/// that walks of several threads take turns. A walk costs some 30 ns a node.
+/// The walk marks nodes and data with its number instead of maintaining a map,
+/// so that walks of several threads are serialized. A walk takes some 30 ns per
+/// node.
 class PostOrder {
 public:
   explicit PostOrder(Graph &graph)
@@ -54,7 +55,7 @@ public:
 
   Hash128 finishHash() const { return hash.finish(); }
 
-  /// The walk once more, of the data alone; see `renewGraph`.
+  /// Repeats the walk for the data only; see `renewGraph`.
   bool renewData(c10::ArrayRef<DataUse> uses) {
     graph.parameters.assign(graph.nodesOfParameter.size(), nullptr);
     for (const DataUse &use : uses) {
@@ -185,7 +186,7 @@ bool torch_ltc::renewGraph(Graph &graph, c10::ArrayRef<DataUse> uses) {
   return true;
 }
 
-/// The tensor operand whose place the op's result takes.
+/// The tensor operand that the op's result replaces.
 static size_t updatedOperand(const OpRecord &record, size_t result) {
   if (record.shapeRule != ShapeRule::adam_updateShape)
     return 0;
@@ -202,7 +203,7 @@ std::optional<size_t> torch_ltc::updatedParameter(const GraphSnapshot &graph,
       return std::nullopt;
     if (!node.record)
       return node.parameter;
-    // Constructors (zeros_like) only take the operand's shape.
+    // Constructors (zeros_like) only use the operand's shape.
     if (node.numOperands == 0 ||
         node.record->name.find("_like") != std::string::npos)
       return std::nullopt;

@@ -1,18 +1,17 @@
 //===- graph.h - The graph below a set of results ---------------*- C++ -*-===//
 //
-// `Graph` is the walk over pending nodes that every step makes: post-order,
-// parameters, scalars, and the structural hash that names the program. The hash
-// says for each node what it is and *which* earlier positions it reads, so two
-// steps have the same hash only if the same program computes both. (Combining
-// the nodes' own hashes isn't enough: a - b and b - a of equal shapes look the
-// same.)
+// `Graph` is the walk over pending nodes in every step: post-order, parameters,
+// scalars, and the structural hash that names the program. The hash covers what
+// each node is and *which* earlier positions it reads, so two steps have the
+// same hash only if the same program computes both. (Combining the nodes' own
+// hashes isn't enough: a - b and b - a of equal shapes would be equal.)
 //
 //   a.mm(b) + a, with a and b in memory:   0: data, parameter 0      (a)
 //                                          1: data, parameter 1      (b)
 //                                          2: aten::mm 0 1
 //                                          3: aten::add.Tensor 2 0
 //
-// `GraphSnapshot` is the same without the data, made when a program is new; the
+// `GraphSnapshot` is the same without the data, created for a new program; the
 // lowering, the interpreter and the texts read it.
 //
 //===----------------------------------------------------------------------===//
@@ -37,18 +36,19 @@ struct ResultRef {
 };
 
 struct Graph {
-  /// Post-order. The nodes are kept alive by whoever holds the roots.
+  /// Post-order. The holder of the roots keeps the nodes alive.
   std::vector<const GraphNode *> nodes;
-  /// Operands of all nodes, one after the other; `firstOperand[i]` is where
-  /// those of node i begin.
+  /// Operands of all nodes, concatenated; those of node i start at
+  /// `firstOperand[i]`.
   std::vector<ResultRef> operands;
   std::vector<uint32_t> firstOperand;
   /// How often each node is an operand or a root.
   std::vector<uint32_t> uses;
-  /// Distinct results, and for each root its place among them.
+  /// Distinct results, and for each root its position among them.
   std::vector<ResultRef> results;
   std::vector<uint32_t> resultOfRoot;
-  /// Distinct data in order of first use, and how many nodes hold each.
+  /// Distinct data in order of first use, and the number of nodes that hold
+  /// each.
   std::vector<HostDataPtr> parameters;
   std::vector<uint32_t> nodesOfParameter;
   std::vector<DynamicScalar> scalars;
@@ -59,21 +59,21 @@ struct Graph {
 /// Walks the graph below `roots`.
 Graph buildGraph(c10::ArrayRef<torch::lazy::Output> roots);
 
-/// A place where an op reads data.
+/// An operand position at which an op reads data.
 struct DataUse {
   const GraphNode *op;
   uint32_t operand;
   uint32_t position;  // of the data
-  uint32_t parameter; // that it is
+  uint32_t parameter; // its index
   bool isFirst;       // of its position
 };
 
 /// All of them, in the order of the graph's operands.
 std::vector<DataUse> dataUses(const Graph &graph);
 
-/// Makes `graph` the graph of the same ops, which have other data and scalars
-/// since it was built. False if they make another graph now, since they share
-/// data in another way; `graph` is of no use then.
+/// Updates `graph` if the same ops have other data and scalars than when it was
+/// built. Returns false if they now form another graph, because they share data
+/// in another way; `graph` is then invalid.
 bool renewGraph(Graph &graph, c10::ArrayRef<DataUse> uses);
 
 struct SnapshotNode {
@@ -112,8 +112,8 @@ using GraphSnapshotPtr = std::shared_ptr<const GraphSnapshot>;
 GraphSnapshot takeSnapshot(const Graph &graph, std::string name,
                            const std::vector<bool> &donatable);
 
-/// The parameter that the result is the new value of: the first operand of an
-/// op that was written in place is what it overwrites, and has its shape.
+/// The parameter that the result updates: an op that was written in place
+/// overwrites its first operand, which has its shape.
 std::optional<size_t> updatedParameter(const GraphSnapshot &graph,
                                        ResultRef result);
 

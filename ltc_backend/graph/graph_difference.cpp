@@ -1,4 +1,4 @@
-//===- graph_difference.cpp - Why a program is new ------------------------===//
+//===- graph_difference.cpp - Reason why a program is new -----------------===//
 
 #include "graph/graph_difference.h"
 
@@ -9,7 +9,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// What a node computes, without saying from which other nodes.
+/// A node's computation, independent of the nodes it reads.
 Hash128 signature(const SnapshotNode &node) {
   HashState state(7);
   if (node.record)
@@ -31,7 +31,7 @@ Signatures countSignatures(const GraphSnapshot &graph) {
   return result;
 }
 
-/// Positions of `graph`'s ops that `others` doesn't have.
+/// Positions of the ops of `graph` that `others` doesn't contain.
 std::vector<size_t> opsMissingIn(Signatures others,
                                  const GraphSnapshot &graph) {
   std::vector<size_t> result;
@@ -45,7 +45,7 @@ std::string describeOps(const GraphSnapshot &previous,
                         const GraphSnapshot &next) {
   std::vector<size_t> added = opsMissingIn(countSignatures(previous), next);
   std::vector<size_t> gone = opsMissingIn(countSignatures(next), previous);
-  // An op that changed says more than one that came or went.
+  // A changed op is more informative than an added or removed one.
   for (size_t position : added)
     for (size_t old : gone)
       if (next.nodes[position].record == previous.nodes[old].record)

@@ -1,10 +1,11 @@
 //===- inference_tensors.h - Inference tensors of device lazy ---*- C++ -*-===//
 //
-// What an op makes in inference mode is an inference tensor, unless it is a
-// view of a normal one; a view of an inference tensor is one in any mode. A
-// functional wrapper is what the value that it is made for is. Values of views
-// are computed again after writes, in the mode of whoever reads them, and
-// written bases from the values of their views: both are what their operand is.
+// A tensor that an op creates in inference mode is an inference tensor, unless
+// it is a view of a normal one; a view of an inference tensor is one in any
+// mode. A functional wrapper is an inference tensor if its value is. Values of
+// views are recomputed after writes, in the mode of the reader, and written
+// bases are computed from the values of their views: both have the kind of
+// their operand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,8 @@
 
 namespace torch_ltc {
 
-/// Whether functionalisation makes a written base by it: `slice_scatter`, but
-/// not `masked_scatter`.
+/// Whether functionalization uses it to compute a written base:
+/// `slice_scatter`, but not `masked_scatter`.
 inline bool isInverseOfView(std::string_view opName) {
   for (std::string_view inverse : {"select_scatter", "slice_scatter",
                                    "diagonal_scatter", "as_strided_scatter"})
@@ -31,16 +32,16 @@ inline bool isInverseOfView(std::string_view opName) {
   return false;
 }
 
-/// Whether functionalisation makes a view's value by it: `slice_copy`, but not
-/// `_to_copy` or `index_copy`.
+/// Whether functionalization uses it to compute a view's value: `slice_copy`,
+/// but not `_to_copy` or `index_copy`.
 inline bool isCopyOfView(std::string_view opName) {
   return opName.ends_with("_copy") && opName != "aten::_to_copy" &&
          opName != "aten::index_copy" && opName != "aten::lift_fresh_copy";
 }
 
-/// While it lives, results are new memory, whichever way the call came: torch's
-/// factories exclude ADInplaceOrView as its kernels for views do, which says
-/// that results are normal tensors (live_tensors.cpp).
+/// While it exists, results are new memory, whichever way the call came:
+/// torch's factories exclude ADInplaceOrView as its kernels for views do, which
+/// marks results as normal tensors (live_tensors.cpp).
 class NewMemory {
 public:
   NewMemory() {
@@ -66,7 +67,7 @@ private:
   std::optional<c10::impl::ForceDispatchKeyGuard> keys;
 };
 
-/// While it lives, results of the op are made in the mode that fits them.
+/// While it exists, results of the op are created in the appropriate mode.
 class ModeOfResults {
 public:
   ModeOfResults(const std::string &opName, bool isView,

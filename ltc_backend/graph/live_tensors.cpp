@@ -37,16 +37,16 @@ bool isGraph(const Value &value) {
   return value.node && !asGraphNode(value.node.get())->isData();
 }
 
-/// `dynamic_cast` to a final class, without the search through the bases, which
-/// each operand of each op would pay for.
+/// A `dynamic_cast` to a final class, without the search through the bases,
+/// which would cost time for each operand of each op.
 template <typename T, typename Base> T *castTo(Base *object) {
   static_assert(std::is_final_v<T>);
   return object && typeid(*object) == typeid(T) ? static_cast<T *>(object)
                                                 : nullptr;
 }
 
-/// Sets of threads that have ended while they had pending tensors. Guarded by
-/// the trace lock.
+/// Sets of threads that ended while they had pending tensors. Guarded by the
+/// trace lock.
 std::vector<std::shared_ptr<LiveSet>> &orphans() {
   static auto *sets = new std::vector<std::shared_ptr<LiveSet>>;
   return *sets;
@@ -72,8 +72,8 @@ TensorDataPtr &effects() {
 }
 
 /// Effects first, so that collectives start before the step waits for one.
-/// Tensors that were written again moved to the end of the list; a stable order
-/// of the outputs keeps the graph's hash the same from step to step.
+/// Tensors that were written again have moved to the end of the list; a stable
+/// order of the outputs keeps the graph's hash the same from step to step.
 void sortByAge(std::vector<TensorDataPtr> &tensors) {
   auto age = [](const TensorDataPtr &tensor) {
     return std::pair(tensor != effects(), tensor->unique_id);
@@ -85,13 +85,13 @@ void sortByAge(std::vector<TensorDataPtr> &tensors) {
 }
 
 /// Access to the protected constructor: `LTCTensorImpl` copies the LazyTensor
-/// it is given, so that anything but a temporary costs an allocation.
+/// that is passed, so that anything but a temporary costs an allocation.
 struct LazyTensorMaker : LazyTensor {
   explicit LazyTensorMaker(std::shared_ptr<Data> data)
       : LazyTensor(std::move(data)) {}
 };
 
-/// Access to protected state of a TensorImpl that we made.
+/// Access to protected state of a TensorImpl that we created.
 struct DispatchKeys : c10::TensorImpl {
   static void add(c10::TensorImpl &impl, c10::DispatchKey key) {
     auto keys = &DispatchKeys::key_set_;
@@ -270,7 +270,7 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
               typeid(*impl).name(), " can't be traced.");
   const std::shared_ptr<LazyTensor::Data> &data = lazyImpl->tensor()->data();
   TORCH_CHECK(castTo<TensorData>(data.get()),
-              "A lazy tensor was made by another lazy backend.");
+              "A lazy tensor was created by another lazy backend.");
   return std::static_pointer_cast<TensorData>(data);
 }
 
@@ -284,7 +284,7 @@ void torch_ltc::onSecondThread(void (*hook)()) { secondThreadHook = hook; }
 
 at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
   prepareFirstTensor();
-  // Below the kernels of ADInplaceOrView, which normal tensors alone have,
+  // Below the kernels of ADInplaceOrView, which only normal tensors have:
   // results are views of these or are written to them.
   std::optional<c10::InferenceMode> normal;
   if (c10::InferenceMode::is_enabled() &&
@@ -293,8 +293,8 @@ at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
     normal.emplace(false);
   at::Tensor tensor =
       torch::lazy::CreateAtenFromLtcTensor(LazyTensorMaker(std::move(data)));
-  // LTCTensorImpl (torch 2.13) reports row-major strides whatever it is told,
-  // unless the base class answers for it.
+  // LTCTensorImpl (torch 2.13) always reports row-major strides, unless the
+  // base class answers for it.
   c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
   impl->set_custom_sizes_strides(c10::TensorImpl::SizesStridesPolicy::Default);
   impl->set_sizes_contiguous(sizes);
@@ -341,7 +341,7 @@ at::Tensor torch_ltc::wrapIfOutside(at::Tensor tensor) {
   bool isInside = c10::impl::tls_local_dispatch_key_set().excluded_.has(
       c10::DispatchKey::Functionalize);
   if (isInsideTorchDispatch() && !c10::impl::dispatch_mode_enabled())
-    isInside = false; // what a tensor subclass asked for
+    isInside = false; // requested by a tensor subclass
   if (!tensor.defined() || isInside ||
       at::functionalization::impl::isFunctionalTensor(tensor))
     return tensor;

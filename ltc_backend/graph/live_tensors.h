@@ -1,9 +1,9 @@
 //===- live_tensors.h - Tensors with a pending graph, by thread -*- C++ -*-===//
 //
-// Each thread that traces has a set of the tensors whose values are still
-// graphs. A step computes the set of the thread that ends it; so threads that
-// train different models don't meet. When a thread ends, its set is left to
-// whoever ends a step next.
+// Each tracing thread has a set of the tensors whose values are still graphs. A
+// step computes the set of the thread that ends it, so threads that train
+// different models don't interfere. When a thread ends, the thread that ends
+// the next step takes over its set.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ class TensorData;
 using TensorDataPtr = std::shared_ptr<TensorData>;
 
 /// State of a lazy tensor: a pending graph (`ir_value`), or data (`handle`).
-/// The base class's fields are guarded by the trace lock, since a tensor may be
-/// used by other threads than the one that made it.
+/// The trace lock guards the base class's fields, because a tensor may be used
+/// by other threads than the one that created it.
 class TensorData final : public torch::lazy::LazyTensor::Data,
                          public std::enable_shared_from_this<TensorData> {
 public:
@@ -37,20 +37,20 @@ public:
   TensorData(HostDataPtr data, std::shared_ptr<LiveSet> set);
   ~TensorData() override;
 
-  /// The graph that computes the value; a `DataNode` if the value is there.
+  /// The graph that computes the value; a `DataNode` if the value is computed.
   torch::lazy::Value value();
   /// Replaces the value (an in-place write on a tensor without
-  /// functionalisation).
+  /// functionalization).
   void setValue(torch::lazy::Value value);
   void setData(HostDataPtr data);
   /// The same if the value is still this graph.
   void setData(const torch::lazy::Value &computed, HostDataPtr data);
-  /// The data, null while the value is a graph.
+  /// The data; null while the value is a graph.
   HostDataPtr data();
   bool isPending();
   torch::lazy::Shape shapeValue();
 
-  /// Of the thread that made it.
+  /// The set of the thread that created it.
   LiveSet &traceSet() { return *liveSet; }
 
 private:
@@ -65,8 +65,7 @@ public:
   /// The calling thread's.
   static const std::shared_ptr<LiveSet> &ofThisThread();
 
-  /// Pending tensors of this set and of threads that have ended, in the order
-  /// in which they were made.
+  /// Pending tensors of this set and of ended threads, in order of creation.
   std::vector<TensorDataPtr> pending();
   size_t numPending();
 
@@ -80,12 +79,12 @@ private:
   size_t count = 0;
 };
 
-/// `tensor` is the end of what a trace does beside computing values (the chain
-/// of collectives): it must happen once.
+/// `tensor` is the end of a trace's effects other than computing values (the
+/// chain of collectives), which must run exactly once.
 void setEffects(TensorDataPtr tensor);
-/// Completes `tensors`, of which the graph is about to run: if effects are
-/// pending in a trace, all of that trace runs now, so that no other graph has
-/// their nodes afterwards.
+/// Extends `tensors`, whose graph is about to run: if effects are pending in a
+/// trace, all of that trace runs now, so that no other graph contains their
+/// nodes afterwards.
 void addTraceOfEffects(std::vector<TensorDataPtr> &tensors);
 
 /// Number of lazy tensors in the process.
@@ -95,31 +94,32 @@ int64_t numLiveTensors();
 /// applying its pending updates; null if `tensor` isn't lazy.
 TensorDataPtr tensorDataOf(const at::Tensor &tensor);
 
-/// `hook` is called once, before the first lazy tensor is made.
+/// `hook` is called once, before the first lazy tensor is created.
 void onFirstTensor(void (*hook)());
-/// Calls that hook unless it was called.
+/// Calls that hook unless it was called before.
 void prepareFirstTensor();
-/// `hook` is called once, when a second thread makes a lazy tensor.
+/// `hook` is called once, when a second thread creates a lazy tensor.
 void onSecondThread(void (*hook)());
 
 /// A lazy tensor, without a functional wrapper.
 at::Tensor makeTensor(TensorDataPtr data, at::IntArrayRef sizes);
 at::Tensor makeTensor(torch::lazy::Value value);
 at::Tensor makeTensor(HostDataPtr data);
-/// A new one, row-major, with the value of `tensor`.
+/// A new row-major one with the value of `tensor`.
 at::Tensor withValueOf(const at::Tensor &tensor);
 
-/// What the tensor reports as strides and storage offset; its elements lie
+/// The strides and storage offset that the tensor reports; its elements are
 /// packed (shape/strides.h). `tensor` has no functional wrapper.
 void setGeometry(const at::Tensor &tensor, at::IntArrayRef strides,
                  int64_t offset = 0);
-/// For data of other sizes that was put behind `tensor`: row-major again.
+/// To be called after data of other sizes was assigned to `tensor`: row-major
+/// again.
 void resetSizes(const at::Tensor &tensor, at::IntArrayRef sizes);
-/// Whether it reports what a new tensor of its sizes would.
+/// Whether it reports the geometry of a new tensor of its sizes.
 bool isPacked(const at::Tensor &tensor);
 
-/// For kernels that are entered from outside of functionalisation (factories,
-/// moves from the CPU): wraps the result unless we are inside of it.
+/// For kernels that are called from outside functionalization (factories, moves
+/// from the CPU): wraps the result unless the call is inside it.
 at::Tensor wrapIfOutside(at::Tensor tensor);
 
 } // namespace torch_ltc

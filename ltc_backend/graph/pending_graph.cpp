@@ -1,4 +1,4 @@
-//===- pending_graph.cpp - The graph of tensors that aren't run yet -------===//
+//===- pending_graph.cpp - The graph of pending tensors -------------------===//
 
 #include "graph/pending_graph.h"
 

@@ -1,4 +1,4 @@
-//===- pending_graph.h - The graph of unfinished tensors --------*- C++ -*-===//
+//===- pending_graph.h - The graph of pending tensors -----------*- C++ -*-===//
 
 #ifndef TORCH_LTC_GRAPH_PENDING_GRAPH_H
 #define TORCH_LTC_GRAPH_PENDING_GRAPH_H
@@ -9,18 +9,18 @@
 
 namespace torch_ltc {
 
-/// What a pending graph would be run on.
+/// The inputs of a pending graph.
 struct PendingValues {
   std::vector<HostDataPtr> parameters;
   std::vector<DynamicScalar> scalars;
-  /// For each tensor its place among the graph's results: tensors that share a
-  /// value are one result.
+  /// For each tensor its position among the graph's results: tensors that share
+  /// a value are one result.
   std::vector<uint32_t> resultOfTensor;
 };
 
-/// What `sync_tensors(tensors)` would compute, without computing it. A tensor
-/// with no pending graph is a parameter that is returned. Throws for tensors
-/// that aren't lazy.
+/// The graph that `sync_tensors(tensors)` would run, without running it. A
+/// tensor without a pending graph is a parameter that is returned. Throws for
+/// tensors that aren't lazy.
 GraphSnapshot pendingGraph(c10::ArrayRef<at::Tensor> tensors,
                            PendingValues *pending = nullptr);
 

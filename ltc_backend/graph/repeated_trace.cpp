@@ -20,20 +20,21 @@ using torch::lazy::Value;
 namespace {
 
 // A training step has some hundred to a few thousand ops. Loops that never
-// repeat themselves can't make the tree grow beyond these.
+// repeat can't make the tree grow beyond these limits.
 constexpr size_t maxOps = 30000;
 constexpr size_t maxStarts = 16;
 constexpr size_t maxContinuations = 8;
 constexpr size_t maxGraphs = 2;
 constexpr int64_t maxDivergedInTurn = 8;
 
-/// Of all threads.
+/// For all threads.
 uint64_t nextTraceNumber() {
   static std::atomic<uint64_t> number{0};
   return number.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-/// An operand by what results can depend on, and the graph's structure.
+/// An operand, described by everything that results and the graph's structure
+/// depend on.
 struct ExpectedOperand {
   const GraphNode *op; // null: data
   size_t index;
@@ -50,8 +51,8 @@ struct ExpectedOperand {
 
 namespace torch_ltc {
 
-/// Lives as long as the tree or a reference needs it. References are ordinary
-/// shared pointers, whose count lies in the node itself.
+/// Exists as long as the tree or a reference needs it. References are ordinary
+/// shared pointers, whose count is in the node itself.
 class RecordedOp final : public OpNode {
 public:
   RecordedOp(const TracedCall &call, AttributeListPtr attributes,
@@ -95,7 +96,7 @@ public:
     return reference();
   }
 
-  /// The first of the references that share a count; none exists.
+  /// The first of the references that share a count; none exists yet.
   NodePtr reference() {
     holders.fetch_or(byReferences, std::memory_order_relaxed);
     return NodePtr(this, LetGo(), InNode<RecordedOp>{this});
@@ -103,7 +104,7 @@ public:
 
   void dropByTree() { giveUp(byTree); }
 
-  std::vector<RecordedOp *> continuations; // the last that was taken first
+  std::vector<RecordedOp *> continuations; // the most recently used first
   std::vector<std::shared_ptr<KnownGraph>> graphs;
   uint64_t traceNumber = 0;
 
@@ -114,8 +115,8 @@ private:
     void operator()(RecordedOp *op) const { op->releaseOperands(); }
   };
 
-  /// Puts the count of references into the node. What the standard library does
-  /// last with it is to give its memory back: then the node is free.
+  /// Stores the reference count in the node. The standard library's last
+  /// operation on it is to free its memory: then the node is free.
   template <typename T> struct InNode {
     using value_type = T;
     RecordedOp *op;
@@ -155,10 +156,10 @@ std::vector<RecordedOp *> &RepeatedTrace::continuations() {
   return last ? last->continuations : starts;
 }
 
-/// Whether the trace that begins here takes part.
+/// Whether the trace that starts here takes part.
 bool RepeatedTrace::begin() {
   state = State::Following;
-  // torch's own debug information belongs to a node from its construction on.
+  // torch's own debug information is set when a node is constructed.
   if (config().reuse_traces.get() && !FLAGS_torch_lazy_ir_debug)
     return true;
   forget();
@@ -192,7 +193,7 @@ NodePtr RepeatedTrace::follow(const TracedCall &call) {
   return nullptr;
 }
 
-/// Whether a trace that differs is remembered from there on.
+/// Whether a trace that differs is cached from there on.
 bool RepeatedTrace::leavesBranch() const {
   return numDivergedInTurn < maxDivergedInTurn ||
          numDivergedInTurn % maxDivergedInTurn == 0;
@@ -201,7 +202,7 @@ bool RepeatedTrace::leavesBranch() const {
 NodePtr RepeatedTrace::append(const TracedCall &call,
                               AttributeListPtr attributes,
                               std::vector<torch::lazy::Shape> shapes) {
-  // Nodes of other traces: of tensors of another thread, or of a step that
+  // Nodes of other traces: of another thread's tensors, or of a step that
   // couldn't be compiled.
   for (const Value &operand : call.operands) {
     const GraphNode *node = asGraphNode(operand.node.get());
@@ -243,7 +244,7 @@ RepeatedTrace::knownGraph(c10::ArrayRef<Output> roots) {
 }
 
 void RepeatedTrace::remember(const Graph &graph, c10::ArrayRef<Output> roots) {
-  // What is traced for the first time may be so for the last time.
+  // A sequence that is traced for the first time may never repeat.
   if (state != State::Following || !last || numAppended)
     return;
   for (const GraphNode *node : graph.nodes)
@@ -284,7 +285,7 @@ void RepeatedTrace::drop(RecordedOp *branch) {
   }
 }
 
-/// Drops the tree; the rest of this trace is on its own.
+/// Drops the tree; the rest of this trace isn't cached.
 void RepeatedTrace::forget() {
   for (RecordedOp *op : starts)
     drop(op);

@@ -1,4 +1,4 @@
-//===- tensor_names.cpp - Parameter names for people ----------------------===//
+//===- tensor_names.cpp - Names of parameters -----------------------------===//
 
 #include "graph/tensor_names.h"
 
@@ -33,8 +33,8 @@ Names &names() {
 /// For the hot path: whether there are names at all.
 std::atomic<bool> hasNames{false};
 
-/// The data behind a tensor, without applying its pending updates: this must
-/// not trace anything.
+/// The data of a tensor, without applying its pending updates: this must not
+/// trace anything.
 HostDataPtr presentData(const at::Tensor &tensor) {
   at::Tensor inner = tensor;
   if (at::functionalization::impl::isFunctionalTensor(tensor))

@@ -1,4 +1,4 @@
-//===- tensor_names.h - Parameter names for people --------------*- C++ -*-===//
+//===- tensor_names.h - Names of parameters ---------------------*- C++ -*-===//
 //
 // A name belongs to the tensor that the user holds (the functional wrapper),
 // whose value changes with each in-place update; data gets the name when it
@@ -19,8 +19,8 @@ void setTensorName(const at::Tensor &tensor, const std::string &name);
 /// "" if it has none.
 std::string tensorName(const at::Tensor &tensor);
 
-/// Gives the present data of all named tensors their names. Called before a
-/// new program is described; costs nothing while no tensor has a name.
+/// Assigns the names of all named tensors to their current data. Called before
+/// a new program is described; costs nothing while no tensor has a name.
 void nameData();
 
 } // namespace torch_ltc

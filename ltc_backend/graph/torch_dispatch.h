@@ -7,8 +7,8 @@
 
 namespace torch_ltc {
 
-/// Whether functionalisation, which is in front of the Lazy key, was switched
-/// off by torch's Python key and not by itself.
+/// Whether functionalization, which precedes the Lazy key, was disabled by
+/// torch's Python key and not by itself.
 inline bool isInsideTorchDispatch() {
   c10::DispatchKeySet excluded =
       c10::impl::tls_local_dispatch_key_set().excluded_;

@@ -1,4 +1,4 @@
-//===- attribute_text.cpp - An op's arguments in words --------------------===//
+//===- attribute_text.cpp - An op's arguments as text ---------------------===//
 
 #include "ir/node.h"
 

@@ -1,7 +1,7 @@
 //===- attributes.h - A node's arguments besides tensors --------*- C++ -*-===//
 //
-// The arguments of one op call as a flat list of words, one entry for each
-// argument of the schema:
+// The non-tensor arguments of one op call, encoded as a flat list of words, one
+// entry for each argument of the schema:
 //
 //   entry  = header payload*        header = tag | (small << 8) | (count << 32)
 //
@@ -12,10 +12,10 @@
 //   boolean, small 0                keepdim
 //   none                            dtype
 //
-// Values that change from step to step are not in the words: the entry says
-// `dynamicFloat`, and the node keeps the number (`OpNode::scalars`), which
-// becomes a scalar parameter of the program. So words are what is hashed,
-// interned and compared.
+// Values that change from step to step are not in the words: the entry is
+// `dynamicFloat`, and the node has the number (`OpNode::scalars`), which
+// becomes a scalar parameter of the program. The words are hashed, interned and
+// compared.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ enum class Tag : uint8_t {
   dynamicFloat,        // the next dynamic scalar
   numberTensor,        // the next dynamic scalar as a rank-0 tensor;
                        // small: at::ScalarType, count: 1 if it is a float
-  dynamicIntegers      // count: as many dynamic scalars
+  dynamicIntegers      // count: number of dynamic scalars
 };
 
 using Word = int64_t;
@@ -109,7 +109,7 @@ public:
   explicit AttributeReader(c10::ArrayRef<Word> words)
       : position(words.begin()), end(words.end()) {}
   bool atEnd() const { return position == end; }
-  /// The next entry's header.
+  /// Returns the next entry's header.
   const Word *current() const { return position; }
   Attribute next();
 
@@ -124,7 +124,7 @@ struct AttributeList {
 };
 using AttributeListPtr = std::shared_ptr<const AttributeList>;
 
-/// A shared list for `words` of the op with `opId`, whose hash covers both.
+/// A shared list for `words` of the op with `opId`; the hash covers both.
 AttributeListPtr internAttributes(uint64_t opId, c10::ArrayRef<Word> words);
 
 } // namespace torch_ltc

@@ -30,7 +30,7 @@ struct Hash128Hasher {
 };
 
 /// Two multiply-and-fold lanes with different constants, so that a collision
-/// would have to happen in both.
+/// would have to occur in both.
 class HashState {
 public:
   explicit HashState(uint64_t seed = 0)

@@ -62,7 +62,7 @@ DataNode::DataNode(HostDataPtr data)
 
 std::string DataNode::ToString() const {
   std::ostringstream stream;
-  // torch 2.13 looks for the op's name in the text when it draws a graph.
+  // torch 2.13 searches for the op's name in the text when it draws a graph.
   stream << shapes()[0].to_string() << " " << op().ToString();
   if (!dataPtr->name().empty())
     stream << " \"" << dataPtr->name() << "\"";

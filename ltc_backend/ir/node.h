@@ -1,9 +1,9 @@
 //===- node.h - Nodes of the traced graph -----------------------*- C++ -*-===//
 //
 // Two kinds: `DataNode` is a value in memory, `OpNode` a call of an op of the
-// table. Both are immutable while anybody refers to them. Destruction is
-// iterative (the base class's recurses and overflows the stack on deep graphs,
-// torch 2.13).
+// table. Both are immutable while they are referenced. Destruction is iterative
+// (the base class's is recursive and overflows the stack on deep graphs, torch
+// 2.13).
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,7 @@ public:
   virtual bool isData() const = 0;
 
 protected:
-  /// Lets go of the operands; the memory for their list stays.
+  /// Releases the operands; the memory for their list stays.
   void releaseOperands();
 
   Hash128 dagHash;
@@ -85,17 +85,17 @@ public:
 
   const OpRecord &record() const { return opRecord; }
   const AttributeListPtr &attributes() const { return attributeList; }
-  /// Covers the op, its arguments but for operands, and what it returns: all
+  /// Covers the op, its arguments except operands, and its results: everything
   /// that a compiler reads of it.
   const Hash128 &signature() const { return signatureHash; }
   c10::ArrayRef<DynamicScalar> scalars() const { return dynamicScalars; }
   LocationId location() const { return sourceLocation; }
   ModulePathId modulePath() const { return sourceModule; }
   /// Whether the op was written in place: its result is the new value of the
-  /// tensor that its first operand was the value of.
+  /// tensor that held its first operand.
   bool isInPlace() const { return inPlace; }
   void markInPlace() { inPlace = true; }
-  /// Whether it is one of the trace that its thread remembers
+  /// Whether it belongs to a cached trace of its thread
   /// (graph/repeated_trace.h).
   bool isRecorded() const { return recorded; }
   bool isData() const final { return false; }
@@ -103,8 +103,8 @@ public:
 
 protected:
   void markRecorded() { recorded = true; }
-  /// Makes it what a new node of this op and these operands would be, if the
-  /// former operands had the same hashes.
+  /// Reuses it as a new node with this op and these operands, whose hashes must
+  /// equal those of the former operands.
   void renew(torch::lazy::OpList operands,
              c10::ArrayRef<DynamicScalar> scalars);
 
@@ -126,7 +126,7 @@ inline const GraphNode *asGraphNode(const torch::lazy::Node *node) {
   return static_cast<const GraphNode *>(node);
 }
 
-/// An op's arguments in words: "dim=[1], keepdim=False".
+/// An op's arguments as text: "dim=[1], keepdim=False".
 std::string attributeText(const OpNode &node);
 
 } // namespace torch_ltc

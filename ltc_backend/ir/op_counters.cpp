@@ -21,7 +21,7 @@ std::string baseName(const std::string &name) {
 }
 
 /// "native_batch_norm" -> "NativeBatchNorm", "add.Tensor" -> "AddTensor": the
-/// class that torchgen gives a node.
+/// class name that torchgen generates for a node.
 std::string nodeClass(const std::string &name) {
   std::string result;
   bool isFirst = true;
@@ -43,7 +43,7 @@ bool hasSymbolicSizes(const c10::FunctionSchema &schema) {
   return false;
 }
 
-/// Of one op; never destroyed.
+/// Counters of one op; never destroyed.
 struct OpCounters {
   explicit OpCounters(const OpRecord &record)
       : traced("lazy::" + baseName(record.name)),
@@ -54,7 +54,7 @@ struct OpCounters {
   }
 
   Counter traced, reused;
-  /// torchgen's kernels for symbolic sizes count under a name of their own.
+  /// torchgen's kernels for symbolic sizes count under a separate name.
   std::unique_ptr<Counter> symbolic;
 };
 

@@ -1,10 +1,9 @@
 //===- op_counters.h - torch._lazy.metrics' counters of ops -----*- C++ -*-===//
 //
 // The names under which backends of LazyTensorCore count, for programs that
-// look at `torch._lazy.metrics`: "lazy::add" for a traced op,
-// "aten::sub.Tensor" for one that ran eagerly,
-// "IrNodeReused_torch::lazy::AddTensor" for a node that was taken from an
-// earlier trace.
+// read `torch._lazy.metrics`: "lazy::add" for a traced op, "aten::sub.Tensor"
+// for one that ran eagerly, "IrNodeReused_torch::lazy::AddTensor" for a node
+// that was reused from an earlier trace.
 //
 //===----------------------------------------------------------------------===//
 

@@ -39,7 +39,7 @@ ArgumentKind kindOf(const c10::Argument &argument) {
   c10::TypePtr type = argument.type();
   if (auto optional = type->cast<c10::OptionalType>())
     type = optional->getElementType();
-  // The declared type tells a dtype from an int; the IValue doesn't.
+  // The declared type distinguishes a dtype from an int; the IValue doesn't.
   c10::TypePtr real = argument.real_type();
   if (auto optional = real->cast<c10::OptionalType>())
     real = optional->getElementType();
@@ -68,9 +68,10 @@ ArgumentKind kindOf(const c10::Argument &argument) {
   }
 }
 
-/// `OpRecord` from a table row; false with a warning if torch doesn't have it.
-/// Of the row's schema only the name is looked at (parsing a thousand of them
-/// takes milliseconds); tests compare the rest with torch's.
+/// Creates an `OpRecord` from a table row; returns false with a warning if
+/// torch doesn't have the op. Only the name of the row's schema is used
+/// (parsing a thousand schemas takes milliseconds); tests compare the rest with
+/// torch's.
 bool resolve(OpRecord &record) {
   std::string_view schemaText = record.schemaText;
   record.name = schemaText.substr(0, schemaText.find('('));
@@ -81,7 +82,7 @@ bool resolve(OpRecord &record) {
   record.handle = c10::Dispatcher::singleton().findSchema({baseName, overload});
   if (!record.handle) {
     log(LogLevel::Warning, "The installed torch has no op '" + record.name +
-                               "'; it is left out of the tracer.");
+                               "'; the tracer skips it.");
     return false;
   }
   const c10::FunctionSchema &schema = record.handle->schema();
@@ -155,7 +156,7 @@ const OpRecord &torch_ltc::getOpRecord(const std::string &name) {
   return *record;
 }
 
-/// `*` stands for any characters.
+/// `*` matches any characters.
 static bool matches(std::string_view pattern, std::string_view text) {
   size_t star = pattern.find('*');
   if (star == std::string_view::npos)

@@ -1,8 +1,8 @@
 //===- op_record.h - The op table's rows at run time ------------*- C++ -*-===//
 //
-// One record for each op that is traced, generated from the op table
-// (mlir_lowering/op_table) as OpRecords.inc, completed with the op's schema as
-// the installed torch knows it.
+// One record for each traced op, generated from the op table
+// (mlir_lowering/op_table) as OpRecords.inc, and completed with the op's schema
+// from the installed torch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ enum class Family : uint8_t {
 #include "OpRecords.inc"
 };
 
-// The suffix keeps table words such as "bool" apart from C++ keywords.
+// The suffix distinguishes table words such as "bool" from C++ keywords.
 enum class ShapeRule : uint8_t {
 #define OP_SHAPE_RULE(Name) Name##Shape,
 #include "OpRecords.inc"
@@ -35,7 +35,7 @@ enum class DTypeRule : uint8_t {
 #include "OpRecords.inc"
 };
 
-/// How the strides of an op's results follow from its operands'.
+/// How the strides of an op's results follow from those of its operands.
 enum class StrideRule : uint8_t {
 #define OP_STRIDE_RULE(Name) Name,
 #include "OpRecords.inc"
@@ -46,7 +46,7 @@ enum class TraceKind : uint8_t {
 #include "OpRecords.inc"
 };
 
-/// What an argument of a schema is to the tracer.
+/// How the tracer treats an argument of a schema.
 enum class ArgumentKind : uint8_t {
   Tensor, // also optional
   TensorList,
@@ -64,7 +64,8 @@ struct ArgumentSpec {
   bool isDim = false; // counted from the end if negative
   // Columns `parameters` and `varies` of the op table.
   bool isDynamicScalar = false; // enters programs as a parameter
-  bool varies = false;          // does so once its value has differed
+  bool varies = false;          // becomes a parameter once its value has
+                                // differed
   std::optional<c10::IValue> defaultValue;
   std::string name;
 };
@@ -91,17 +92,18 @@ struct OpRecord {
   std::optional<c10::OperatorHandle> handle = {};
 };
 
-/// All records, in the table's order. Records whose schema the installed torch
-/// doesn't have are left out with a warning.
+/// All records, in the table's order. Ops that the installed torch doesn't have
+/// are skipped with a warning.
 const std::vector<OpRecord> &opRecords();
 /// By name ("aten::add.Tensor"), null if there is none.
 const OpRecord *findOpRecord(const std::string &name);
 /// The same; throws if there is none.
 const OpRecord &getOpRecord(const std::string &name);
 
-/// Whether `list`, patterns separated by commas, has the op. A pattern is
-/// "aten::add.Tensor", or "aten::add" for all its overloads; `*` stands for any
-/// characters; `!` before a pattern takes ops out again, the last one decides.
+/// Whether `list`, a comma-separated list of patterns, contains the op. A
+/// pattern is "aten::add.Tensor", or "aten::add" for all its overloads; `*`
+/// matches any characters; `!` before a pattern excludes ops; the last matching
+/// pattern decides.
 bool isOpListed(const std::string &list, const std::string &opName);
 
 const char *familyName(Family family);

@@ -1,7 +1,7 @@
 //===- trace_environment.h - State that tracing reads -----------*- C++ -*-===//
 //
-// What is remembered from one trace to the next must know the part of this
-// state that it was made under:
+// Data that is cached across traces must record the part of this state under
+// which it was created:
 //
 //   program in memory or on disk   the results' types of each of its ops (their
 //                                  hashes, ir/node.h): the compiler reads
@@ -12,7 +12,7 @@
 //                                  it is
 //   captured step                  all of it, as it was when the step began
 //
-// An op that runs eagerly reads the state as it is then.
+// An op that runs eagerly reads the current state.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,10 +31,10 @@ struct TraceEnvironment {
 #define TRACE_STATE(Type, Name, Words, Read) Type Name;
 #include "ir/trace_environment.def"
 
-  /// As the calling thread sees it.
+  /// The state of the calling thread.
   static TraceEnvironment current();
   uint64_t hash() const;
-  /// The first state that isn't as in `other`, in words; "" if all is.
+  /// Describes the first state that differs from `other`; "" if all are equal.
   std::string differenceFrom(const TraceEnvironment &other) const;
 };
 

@@ -1,13 +1,14 @@
 //===- blocking.h - Waiting without locks -----------------------*- C++ -*-===//
 //
-// Two locks may be held by a thread that is about to wait for another one: the
+// A thread that is about to wait for another one may hold two locks: the
 // language's (Python's), which torch's own `Tensor.item()` keeps, and the trace
-// lock. What it waits for may need either: a step may run Python code on the
+// lock. The other thread may need either: a step may run Python code on the
 // worker thread (a backend written in Python), and another thread's destructor
 // of a tensor takes the trace lock. So every wait releases both.
 //
-// The trace lock may be held while Python's is taken, but never waited for with
-// Python's held, so the two can't deadlock.
+// A thread may acquire Python's lock while it holds the trace lock, but must
+// not wait for the trace lock while it holds Python's, so the two can't
+// deadlock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +24,10 @@
 
 namespace torch_ltc {
 
-/// `release` releases the calling thread's lock, if it has it, and returns
-/// what `acquire` needs to take it again; null if there was nothing to do.
-/// `checkSignals` takes the lock for itself and throws what a signal's handler
-/// has raised (KeyboardInterrupt).
+/// `release` releases the calling thread's lock, if it holds it, and returns
+/// the state that `acquire` needs to take it again; null if it doesn't hold it.
+/// `checkSignals` takes the lock itself and throws the exception that a signal
+/// handler has raised (KeyboardInterrupt).
 struct LanguageLock {
   void *(*release)();
   void (*acquire)(void *state);
@@ -35,7 +36,7 @@ struct LanguageLock {
 
 inline std::atomic<const LanguageLock *> languageLock{nullptr};
 
-/// While it lives the calling thread doesn't hold the language's lock.
+/// While it exists, the calling thread doesn't hold the language's lock.
 class LanguageLockRelease {
 public:
   LanguageLockRelease() : lock(languageLock.load(std::memory_order_acquire)) {
@@ -53,8 +54,9 @@ private:
   void *state;
 };
 
-/// Guards what threads share of lazy tensors: their values, the decision which
-/// buffers a step may overwrite, and the order of steps. Recursive.
+/// Guards the state of lazy tensors that threads share: their values, the
+/// choice of buffers that a step may overwrite, and the order of steps.
+/// Recursive.
 class TraceLock {
 public:
   void lock() {
@@ -70,7 +72,8 @@ public:
     mutex.unlock();
   }
 
-  /// Releases it however often the calling thread holds it; returns how often.
+  /// Releases it completely, however often the calling thread holds it; returns
+  /// how often.
   int release() {
     if (owner.load(std::memory_order_relaxed) != pthread_self())
       return 0;
@@ -102,7 +105,7 @@ private:
 
 inline TraceLock traceLock;
 
-/// While it lives the calling thread doesn't hold the trace lock.
+/// While it exists, the calling thread doesn't hold the trace lock.
 class TraceLockRelease {
 public:
   TraceLockRelease() : held(traceLock.release()) {}
@@ -114,7 +117,7 @@ private:
   int held;
 };
 
-/// Lives around a wait; made before the mutex of the wait is locked.
+/// Exists during a wait; created before the mutex of the wait is locked.
 class BlockingScope {
 public:
   BlockingScope() = default;
@@ -122,12 +125,12 @@ public:
   BlockingScope &operator=(const BlockingScope &) = delete;
 
 private:
-  LanguageLockRelease withoutLanguageLock; // taken again last
+  LanguageLockRelease withoutLanguageLock; // acquired last
   TraceLockRelease withoutTraceLock;
 };
 
-// Waits inside of a BlockingScope that throw what a signal's handler raises
-// meanwhile.
+// Waits inside a BlockingScope, and throws exceptions that signal handlers
+// raise meanwhile.
 
 inline constexpr std::chrono::milliseconds untilSignalsAreChecked{20};
 

@@ -20,11 +20,12 @@ struct Buffer::Owner {
 namespace {
 
 constexpr size_t alignment = 64;
-// The cache may always hold this much, and as much as was ever in use.
+// Minimum limit of the cache; the limit also grows to the maximum memory in use
+// so far.
 constexpr int64_t freeCache = 64 << 20;
 
-/// Sizes are rounded up to eighths of a power of two: at most 12.5 % waste,
-/// and few enough classes that a loop with changing sizes reuses memory.
+/// Sizes are rounded up to eighths of a power of two: at most 12.5 % waste, and
+/// few enough classes that a loop with changing sizes reuses memory.
 size_t roundUp(size_t bytes) {
   bytes = std::max(bytes, alignment);
   size_t step = std::max(std::bit_floor(bytes) / 8, alignment);

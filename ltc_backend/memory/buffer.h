@@ -1,8 +1,8 @@
 //===- buffer.h - Host memory behind lazy tensors ---------------*- C++ -*-===//
 //
-// A `Buffer` owns contiguous, 64-byte aligned host memory (aligned as torch
-// aligned it, if the memory is a CPU tensor's). Freed memory goes to a caching
-// pool, so that a steady training loop asks the system for nothing.
+// A `Buffer` owns contiguous, 64-byte aligned host memory (with torch's
+// alignment if it is a CPU tensor's memory). Freed memory goes to a caching
+// pool, so that a steady training loop requests no memory from the system.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,32 +22,34 @@ namespace torch_ltc {
 
 class Buffer {
 public:
-  /// Uninitialised memory from the pool.
+  /// Uninitialized memory from the pool.
   static std::shared_ptr<Buffer> allocate(size_t bytes);
   /// Gets its memory by `materialize`, when the step that fills it runs: until
-  /// then what earlier steps hold may be freed.
+  /// then buffers of earlier steps may be freed.
   static std::shared_ptr<Buffer> deferred(size_t bytes);
   /// Shares the memory of `tensor`, which must be a contiguous CPU tensor that
-  /// nobody else writes to as long as the buffer lives.
+  /// nobody else writes during the lifetime of the buffer.
   static std::shared_ptr<Buffer> adopt(const at::Tensor &tensor);
 
   Buffer(const Buffer &) = delete;
   Buffer &operator=(const Buffer &) = delete;
   ~Buffer();
 
-  /// Takes memory for a deferred buffer; nothing for others. Throws
-  /// c10::Error where there is none. By one thread, before all others' `data`.
+  /// Allocates memory for a deferred buffer; no effect on others. Throws
+  /// c10::Error if there is none. One thread must call it before any other
+  /// thread calls `data`.
   void materialize();
 
-  /// A number that no buffer of the process had before and that stands for
-  /// what is in the memory. Who writes to a buffer that steps may have read
-  /// calls `noteWrite`.
+  /// A number, unique in the process, that identifies the contents of the
+  /// memory. Code that writes to a buffer that steps may have read calls
+  /// `noteWrite`.
   uint64_t contents() const { return contentsNumber; }
   void noteWrite();
 
   /// Whether `holder`, a functional storage, may report this memory's address
-  /// as its own: the first one that asks. Storages share a buffer because
-  /// values are immutable; a program that compares addresses must not see it.
+  /// as its own: only the first one that asks may. Storages share a buffer
+  /// because values are immutable, but a program that compares addresses must
+  /// not notice it.
   bool claimAddress(const void *holder);
 
   void *data() const { return memory; }
@@ -69,12 +71,12 @@ using BufferPtr = std::shared_ptr<Buffer>;
 struct MemoryStatistics {
   int64_t allocated = 0; // bytes of live buffers
   int64_t peak = 0;
-  int64_t cached = 0; // bytes kept for reuse
+  int64_t cached = 0; // cached bytes
 };
 
 MemoryStatistics memoryStatistics();
 void resetPeakMemory();
-/// Gives the cached memory back to the system.
+/// Returns the cached memory to the system.
 void releaseCachedMemory();
 
 } // namespace torch_ltc

@@ -19,7 +19,7 @@ namespace torch_ltc {
 struct StepSequence {
   std::atomic<uint64_t> scheduled{0};
   /// Errors of steps up to this one are known to the user: one of them was
-  /// raised after they had been scheduled.
+  /// raised after all of these steps had been scheduled.
   std::atomic<uint64_t> raised{0};
 };
 
@@ -32,7 +32,7 @@ public:
         sequence(std::move(sequence)), number(number) {}
 
   bool wasRaised() const { return number <= sequence->raised.load(); }
-  /// The sentence, for whoever is about to report it.
+  /// Returns the message, for code that is about to report it.
   const std::string &report() const {
     sequence->raised.store(sequence->scheduled.load());
     return sentence;
@@ -50,20 +50,20 @@ private:
 
 using StepErrorPtr = std::shared_ptr<const StepError>;
 
-/// Set once by the thread that runs a step, waited for by everybody who reads
-/// one of its results.
+/// Set once by the thread that runs a step; threads that read one of its
+/// results wait for it.
 class Completion {
 public:
   enum class Of { Results, Updates };
 
   explicit Completion(Of of = Of::Results) : of(of) {}
 
-  /// Whether it is of tensors' new values, which after most errors are the old
-  /// ones and so no error.
+  /// Whether it covers new values of existing tensors, which after most errors
+  /// are the old values, so that reading them isn't an error.
   bool isOfUpdates() const { return of == Of::Updates; }
 
-  /// `failure`: there are no values. `stale`: there are, but the step, or one
-  /// whose values it read, failed and left old values.
+  /// `failure`: there are no values. `stale`: there are values, but the step,
+  /// or a step whose results it read, failed and left old values.
   void finish(StepErrorPtr failure, StepErrorPtr stale) {
     {
       std::lock_guard<std::mutex> lock(mutex);
@@ -86,7 +86,7 @@ public:
     }
     return failureOfStep;
   }
-  /// After `wait`: why the values are old ones, unless the user knows.
+  /// After `wait`: why the values are old ones, unless the user already knows.
   StepErrorPtr oldValuesError() const {
     return causeOfOldValues && !causeOfOldValues->wasRaised() ? causeOfOldValues
                                                               : nullptr;

@@ -1,10 +1,10 @@
 //===- host_data.h - A lazy tensor's value in host memory -------*- C++ -*-===//
 //
 // `HostData` is this backend's `BackendData`: a shape, a buffer, and the step
-// that fills it. Values are immutable: an in-place update makes new data. A
+// that fills it. Values are immutable: an in-place update creates new data. A
 // step may still reuse the buffer of data that nobody can read any more
-// (graph/donation.h); therefore liveness is counted on `HostData`, while
-// scheduled steps hold the `Buffer` only.
+// (graph/donation.h); therefore references are counted on `HostData`, while
+// scheduled steps hold only the `Buffer`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,13 +27,13 @@ using HostDataPtr = std::shared_ptr<HostData>;
 class HostData final : public torch::lazy::BackendData,
                        public std::enable_shared_from_this<HostData> {
 public:
-  /// Data that a step will write; `producer` finishes when it has.
+  /// Data that a step will write; `producer` finishes after the write.
   static HostDataPtr create(torch::lazy::Shape shape, BufferPtr buffer,
                             CompletionPtr producer);
   /// A copy of a CPU tensor of any strides.
   static HostDataPtr copyOf(const at::Tensor &tensor);
-  /// Takes over a CPU tensor that the caller owns alone: shares its memory if
-  /// it is contiguous and owns all of its storage, else copies.
+  /// Takes over a CPU tensor that only the caller owns: shares its memory if it
+  /// is contiguous and owns all of its storage, otherwise copies.
   static HostDataPtr takeOver(at::Tensor tensor);
   /// A float64 or int64 of rank 0 for the base class's pipeline.
   static HostDataPtr ofScalar(const at::Scalar &value);
@@ -47,17 +47,17 @@ public:
   void wait() const;
 
   /// A CPU tensor on the same memory, which it keeps alive. Waits. The caller
-  /// must not write to it and must not let it escape to the user.
+  /// must not write to it or pass it to the user.
   at::Tensor sharedTensor() const;
-  /// A CPU tensor of its own. Waits.
+  /// A CPU tensor with its own memory. Waits.
   at::Tensor copyToTensor() const;
-  /// The same with the given strides, which don't overlap.
+  /// The same with the given strides, which must not overlap.
   at::Tensor copyToTensor(at::IntArrayRef strides) const;
 
   const std::string &name() const { return nameText; }
   void setName(std::string name) { nameText = std::move(name); }
-  /// The user's line that made the value, with option source_info; 0 if it
-  /// isn't known.
+  /// The user's line that created the value, with option source_info; 0 if
+  /// unknown.
   LocationId location() const { return locationId; }
   void setLocation(LocationId id) { locationId = id; }
 
@@ -65,7 +65,7 @@ public:
   void Assign(const torch::lazy::BackendData &data) override;
   bool HasValue() const override { return bufferPtr != nullptr; }
 
-  /// Whether other data has the same buffer: it may then never be reused.
+  /// Whether other data has the same buffer, which then must not be reused.
   bool sharesBuffer() const { return isBufferShared; }
 
 private:
@@ -80,7 +80,7 @@ private:
   LocationId locationId = 0;
 };
 
-/// Bytes of a contiguous tensor of this shape.
+/// Size in bytes of a contiguous tensor of this shape.
 size_t byteSize(const torch::lazy::Shape &shape);
 
 } // namespace torch_ltc

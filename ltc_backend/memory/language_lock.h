@@ -7,8 +7,9 @@
 
 namespace torch_ltc {
 
-/// `lock` lives as long as the process. A function, since the bindings, which
-/// are compiled with hidden symbols, would set a variable of their own.
+/// `lock` must live as long as the process. A function instead of a variable,
+/// because the bindings are compiled with hidden symbols and would set their
+/// own copy.
 void setLanguageLock(const LanguageLock &lock);
 
 } // namespace torch_ltc

@@ -7,8 +7,8 @@
 
 namespace torch_ltc {
 
-/// A type of its own: torch 2.13 takes a device whose name is "Unknown0" (what
-/// the base class's toString() yields) for "no device" and skips its lock.
+/// A separate type: torch 2.13 treats a device with the name "Unknown0" (the
+/// result of the base class's toString()) as "no device" and skips its lock.
 struct LazyDeviceType final : torch::lazy::BackendDeviceType {
   LazyDeviceType() : BackendDeviceType(int8_t(at::kCPU)) {}
   std::string toString() const override { return "LazyHost"; }
@@ -17,12 +17,12 @@ struct LazyDeviceType final : torch::lazy::BackendDeviceType {
 /// "lazy:0".
 const torch::lazy::BackendDevice &lazyDevice();
 
-/// Lazy tensors answer to this device's autocast: torch 2.13 has none for
-/// them, no kernels of its own for this one, and bfloat16 as its dtype.
+/// Lazy tensors use this device's autocast: torch 2.13 has no autocast for lazy
+/// tensors; for this device it has no kernels, and bfloat16 as the dtype.
 inline constexpr c10::DeviceType autocastDevice = c10::DeviceType::HPU;
 inline constexpr c10::DispatchKey autocastKey = c10::DispatchKey::AutocastHPU;
 
-/// Of all lazy tensors, in front of all other keys; see
+/// A key of all lazy tensors, in front of all other keys; see
 /// eager_semantics/locked_ops.cpp.
 inline constexpr c10::DispatchKey lockKey =
     c10::DispatchKey::TESTING_ONLY_GenericWrapper;

@@ -11,12 +11,12 @@ namespace torch_ltc {
 
 inline thread_local bool isRunningStep = false;
 
-/// In a process that was forked from one that had run steps: its threads
-/// aren't there.
+/// True in a process that was forked from one that had run steps: its threads
+/// don't exist.
 inline std::atomic<bool> isWorkerMissing{false};
 
-/// Lives while the thread runs a step. What runs in it (a registered backend's
-/// function, a custom op's kernel) would wait for itself if it waited for
+/// Exists while the thread runs a step. Code that runs in it (a registered
+/// backend's function, a custom op's kernel) would deadlock if it waited for
 /// another step.
 class RunningStepScope {
 public:
@@ -31,10 +31,11 @@ inline void checkMayWait() {
               "Device 'lazy' can't be used in a process forked from one that "
               "used it: its worker thread is missing here; start processes "
               "with the 'spawn' method, or give them CPU tensors (x.cpu()).");
-  TORCH_CHECK(!isRunningStep,
-              "Device 'lazy' can't be used by what runs in one of its steps (a "
-              "registered backend's function, a custom op's kernel): use the "
-              "CPU tensors that it gets, and make results on the CPU.");
+  TORCH_CHECK(
+      !isRunningStep,
+      "Device 'lazy' can't be used by code that runs in one of its steps (a "
+      "registered backend's function, a custom op's kernel): use the CPU "
+      "tensors that it receives, and create results on the CPU.");
 }
 
 } // namespace torch_ltc

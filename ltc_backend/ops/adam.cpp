@@ -1,8 +1,9 @@
 //===- adam.cpp - A step of Adam over all parameters ----------------------===//
 //
-// torch's own way is eight `_foreach_` ops over all parameters and as many
-// nodes for each: in small models more than half of what tracing costs. Here a
-// parameter is one node, which the compiler decomposes into the same formula.
+// torch's implementation is eight `_foreach_` ops over all parameters, with as
+// many nodes for each parameter: in small models more than half of the cost of
+// tracing. Here a parameter is one node, which the compiler decomposes into the
+// same formula.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,9 +33,9 @@ using c10::IValue;
 
 namespace {
 
-/// What the node computes, for devices that run it eagerly. torch's formula
-/// (_multi_tensor_adam in torch/optim/adam.py). The results' memory is no
-/// operand's.
+/// The node's formula, for devices that run it eagerly: torch's
+/// (_multi_tensor_adam in torch/optim/adam.py). The results share no memory
+/// with operands.
 std::tuple<Tensor &, Tensor &, Tensor &>
 adamUpdateOut(const Tensor &self, const Tensor &grad, const Tensor &expAvg,
               const Tensor &expAvgSq, const at::Scalar &lerpWeight,
@@ -94,7 +95,7 @@ bool isCpuCount(const Tensor &step) {
          step.layout() == at::Layout::Strided;
 }
 
-/// In 16-bit floats each of torch's ops rounds: left to torch.
+/// 16-bit floats are left to torch, whose ops round one by one.
 bool isPlainLike(const Tensor &tensor, const Tensor &parameter) {
   return isPlainWrapper(tensor) && hasPackedStrides(tensor) &&
          tensor.scalar_type() == parameter.scalar_type() &&
@@ -113,7 +114,7 @@ bool isPlain(const AdamEntry &entry) {
   return true;
 }
 
-/// Counts the step; the numbers of adam_update, computed as Python does.
+/// Counts the step and computes the numbers of adam_update as Python does.
 c10::SmallVector<IValue, 11> numbersOf(const Tensor &step,
                                        const AdamOptions &options) {
   double count = (*step.mutable_data_ptr<float>() += 1);

@@ -11,7 +11,7 @@ namespace torch_ltc {
 
 struct AdamEntry {
   at::Tensor parameter, gradient, expAvg, expAvgSq;
-  /// On the CPU: how many steps the parameter has made.
+  /// On the CPU: the number of steps of the parameter.
   at::Tensor step;
 };
 
@@ -25,9 +25,9 @@ struct AdamGroup {
   AdamOptions options;
 };
 
-/// Counts a step and traces it, one node a parameter. False, with nothing
-/// changed, where the tensors aren't what the node is for: then the caller
-/// takes torch's own way. Autograd is off.
+/// Counts a step and traces it, one node for each parameter. Returns false and
+/// changes nothing if the node doesn't support the tensors; the caller then
+/// uses torch's implementation. Autograd must be off.
 bool traceAdamStep(c10::ArrayRef<AdamGroup> groups);
 
 } // namespace torch_ltc

@@ -1,9 +1,9 @@
 //===- attention.cpp - Long attention as one op ---------------------------===//
 //
-// torch makes scaled_dot_product_attention of two products and a softmax, which
-// the gradient keeps: memory for each pair of a query and a key. Where there
-// are many of them the whole is one op here, and one in the gradient, which
-// computes the scores again from log_sum; the runtime has commands for both.
+// torch computes scaled_dot_product_attention as two products and a softmax,
+// which the gradient saves: memory for each pair of a query and a key. If there
+// are many pairs, the whole is one op here, and one in the gradient, which
+// recomputes the scores from log_sum. The runtime has commands for both.
 //
 //   scores = (scale * query) @ key.T + mask
 //   log_sum = log(sum(exp(scores))),  output = exp(scores - log_sum) @ value
@@ -37,22 +37,22 @@ using OptionalTensor = std::optional<Tensor>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Pairs of a query and a key of one head from which on not storing their
-/// scores is quicker, if no gradient has to compute them again or half of them
-/// is masked (docs/architecture.md has the figures).
+/// Minimum number of query-key pairs of one head for which not storing their
+/// scores is faster, provided no gradient recomputes them or half of them are
+/// masked (docs/architecture.md has the measurements).
 constexpr int64_t kFewestScores = 128 * 128;
-/// Of all heads, from which on memory counts more than the seventh product that
-/// a gradient takes: 64 MiB for each layer.
+/// Minimum number of pairs in all heads for which saving memory outweighs the
+/// seventh product of the gradient: 64 MiB for each layer.
 constexpr int64_t kMostStoredScores = int64_t(1) << 24;
-/// Heads are what the gradient's threads share.
+/// The gradient's threads work on different heads.
 constexpr int64_t kFewestHeads = 4;
 
 bool exists(const OptionalTensor &tensor) {
   return tensor && tensor->defined();
 }
 
-// The ops on single calls: for devices that run them eagerly, and for gradients
-// of gradients.
+// The ops as separate calls: for devices that run them eagerly, and for
+// second-order gradients.
 
 Tensor scoresOf(const Tensor &query, const Tensor &key,
                 const OptionalTensor &mask, bool isCausal) {
@@ -67,8 +67,8 @@ Tensor scoresOf(const Tensor &query, const Tensor &key,
   return scores.masked_fill(later, -kInfinity);
 }
 
-/// Of query, key and value. `delta`: the sum of `weights * gradWeights` over
-/// the keys.
+/// Gradients of query, key and value. `delta` is the sum of `weights *
+/// gradWeights` over the keys.
 std::tuple<Tensor, Tensor, Tensor>
 operandGradients(const Tensor &gradOutput, const Tensor &query,
                  const Tensor &key, const Tensor &weights,
@@ -79,7 +79,7 @@ operandGradients(const Tensor &gradOutput, const Tensor &query,
           at::matmul(weights.transpose(-2, -1), gradOutput)};
 }
 
-/// output and log_sum.
+/// Returns output and log_sum.
 std::tuple<Tensor, Tensor> attention(const Tensor &query, const Tensor &key,
                                      const Tensor &value,
                                      const OptionalTensor &mask,
@@ -102,7 +102,7 @@ attentionBackward(const Tensor &gradOutput, const Tensor &query,
   return operandGradients(gradOutput, query, key, weights, gradWeights, delta);
 }
 
-/// The same as a function of the operands alone: to be differentiated.
+/// The same as a differentiable function of the operands alone.
 std::tuple<Tensor, Tensor, Tensor>
 differentiableBackward(const Tensor &gradOutput, const Tensor &query,
                        const Tensor &key, const Tensor &value,
@@ -160,7 +160,7 @@ public:
   }
 };
 
-/// Whether each size is the whole one's or 1.
+/// Whether each size is 1 or that of the whole.
 bool broadcastsTo(at::IntArrayRef sizes, at::IntArrayRef whole) {
   for (size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] != 1 && sizes[i] != whole[i])
@@ -195,7 +195,7 @@ bool isLong(const Tensor &query, const Tensor &key, const Tensor &value,
          (!isTrained || isCausal || heads * scores >= kMostStoredScores);
 }
 
-/// What is added to the scores, of rank 4.
+/// The term added to the scores, of rank 4.
 Tensor asAddend(Tensor mask) {
   if (mask.scalar_type() == at::kBool)
     mask = at::zeros(mask.sizes(), mask.options().dtype(at::kFloat))

@@ -1,9 +1,9 @@
 //===- autocast.cpp - Mixed precision: torch.autocast("lazy") -------------===//
 //
-// torch 2.13 has no autocast key for lazy tensors. They carry the one of a
-// device that torch has no kernels for (`autocastKey`), and at this key stand
-// kernels for the ops that autocast knows on the CPU: which they are is asked
-// of the dispatcher, so that a model sees the same dtypes as in eager.
+// torch 2.13 has no autocast key for lazy tensors. They use the key of a device
+// for which torch has no kernels (`autocastKey`). Kernels are registered at
+// this key for the ops that have an autocast kernel on the CPU, as the
+// dispatcher reports them, so that a model gets the same dtypes as in eager.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,8 +72,9 @@ bool isEligible(const at::Tensor &tensor) {
          tensor.is_floating_point() && tensor.scalar_type() != at::kDouble;
 }
 
-/// Casts of parameters, so that one that is used twice is cast once and gets
-/// one gradient, as in eager. Holds the source: its address is the key.
+/// Cache of parameter casts: a parameter that is used twice is cast once and
+/// gets one gradient, as in eager. An entry holds its source, whose address is
+/// the key.
 class CastCache {
 public:
   static CastCache &get() {
@@ -180,6 +181,6 @@ void torch_ltc::registerAutocastKernels(const AtenOps &ops) {
   for (const c10::OperatorHandle &op : ops)
     if (op.hasKernelForDispatchKey(DispatchKey::AutocastCPU))
       registerAutocastKernel(op.operator_name());
-  // On the CPU it becomes mkldnn_rnn_layer, here products and gates.
+  // On the CPU it becomes mkldnn_rnn_layer; here it becomes products and gates.
   registerAutocastKernel({"aten::lstm", "input"});
 }

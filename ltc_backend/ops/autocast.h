@@ -5,7 +5,7 @@
 
 namespace torch_ltc {
 
-/// Forgets the casts of parameters; at the end of an autocast region.
+/// Clears the cache of parameter casts at the end of an autocast region.
 void clearAutocastCache();
 
 } // namespace torch_ltc

@@ -1,7 +1,7 @@
 //===- convolution.cpp - Convolutions by PyTorch's inner op ---------------===//
 //
-// `_convolution` is what scripts of TorchScript and exported programs call.
-// PyTorch chooses a library's kernel for it, and has none for this device.
+// TorchScript and exported programs call `_convolution`. PyTorch's
+// implementation chooses a library's kernel, and has none for this device.
 //
 //===----------------------------------------------------------------------===//
 

@@ -30,8 +30,8 @@ at::Tensor alias(const at::Tensor &self) {
   return result;
 }
 
-/// Fake tensors of this device (Python) are tensors of device `meta` with our
-/// dispatch key inside, which torch detaches.
+/// Fake tensors of this device (Python) are tensors of device `meta` that also
+/// have our dispatch key; torch detaches them.
 at::Tensor detach(const at::Tensor &self) {
   return self.is_meta() ? at::_ops::detach::redispatch(
                               c10::DispatchKeySet(c10::DispatchKey::Meta), self)
@@ -58,13 +58,13 @@ at::Tensor readCopy(const at::Tensor &source, const std::string &opName,
   return data->copyToTensor(strides);
 }
 
-/// torch makes tensors of Python's numbers outside of functionalisation, and
-/// gives them to `lift_fresh` at last. Its composite leaves them without a
-/// functional wrapper, and writing such a tensor with one that has a wrapper is
-/// an internal assert (torch 2.13).
+/// torch creates tensors from Python numbers outside functionalization, and
+/// finally passes them to `lift_fresh`. Its composite leaves them without a
+/// functional wrapper, and writing a wrapped tensor into such a tensor is an
+/// internal assert (torch 2.13).
 at::Tensor lift(const at::Tensor &self) { return wrapIfOutside(self); }
 
-/// `converted` is what `source`, the user's CPU tensor, becomes on the device.
+/// `converted` is the value of `source`, the user's CPU tensor, on the device.
 HostDataPtr upload(const at::Tensor &source, const at::Tensor &converted) {
   HostDataPtr data = HostData::copyOf(converted);
   Recording *recording = Recording::current();
@@ -91,7 +91,7 @@ at::Tensor inGeometryOf(const at::Tensor &self, at::Tensor result) {
   return result;
 }
 
-/// `src` as a value of `self`'s sizes and dtype.
+/// `src` as a value with the sizes and dtype of `self`.
 at::Tensor copyKernel(const at::Tensor &self, const at::Tensor &src, bool) {
   if (!src.device().is_lazy()) {
     at::Tensor converted = src.scalar_type() == self.scalar_type()
@@ -106,7 +106,8 @@ at::Tensor copyKernel(const at::Tensor &self, const at::Tensor &src, bool) {
   return inGeometryOf(self, std::move(result));
 }
 
-/// Reached without functionalisation only: writes have no views to reach.
+/// Only reached without functionalization, so the write doesn't have to reach
+/// views.
 at::Tensor &copyInPlace(at::Tensor &self, const at::Tensor &src, bool) {
   if (!self.device().is_lazy())
     return self.copy_(readToCpu(src, "aten::copy_"));
@@ -170,7 +171,7 @@ at::Tensor &fillScalar(at::Tensor &self, const at::Scalar &value) {
 
 at::Tensor &zeroInPlace(at::Tensor &self) { return fillScalar(self, 0); }
 
-/// Old elements first, then zeros, as if the storage had grown.
+/// The old elements first, then zeros, as if the storage had grown.
 at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
                   std::optional<at::MemoryFormat> format) {
   auto sizes = C10_AS_INTARRAYREF_SLOW(size);
@@ -190,8 +191,9 @@ at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
   return at::as_strided_copy(flat, sizes, packedStrides(sizes, order));
 }
 
-/// Around `resize_` at Functionalize, which doesn't look at the format, and
-/// makes a view of other strides of a tensor that has the sizes (torch 2.13).
+/// Wraps `resize_` at the Functionalize key, which ignores the memory format
+/// and, for a tensor that already has the sizes, makes a view with other
+/// strides (torch 2.13).
 class ResizeToFormat final : public c10::OperatorKernel {
 public:
   explicit ResizeToFormat(c10::SafeKernelFunction previous)

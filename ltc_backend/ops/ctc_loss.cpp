@@ -1,15 +1,15 @@
-//===- ctc_loss.cpp - A CTC loss whose lengths are data -------------------===//
+//===- ctc_loss.cpp - A CTC loss with lengths as data ---------------------===//
 //
-// torch sizes a tensor that the forward keeps for the backward by the longest
-// target of the batch: a size that depends on values. The targets' tensor
-// bounds it, so it is made of the bound's size here, and neither a sync nor a
-// program for each set of lengths is needed:
+// torch sizes a tensor that the forward saves for the backward by the longest
+// target of the batch, a size that depends on values. Here it gets the upper
+// bound that the targets' shape implies, so neither a sync nor a program for
+// each set of lengths is needed:
 //
 //   log_alpha [batch, time, 2 * targets.size(1) + 1], zero where torch has no
 //   element; the backward reads each row up to its own target's length
 //
-// Targets that are one row after the other bound it badly; if their lengths are
-// at hand they are padded to a matrix first.
+// Concatenated targets only give a loose bound; if their lengths are known, the
+// targets are padded to a matrix first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +72,7 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
                torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(ctcLossMeta)));
 }
 
-/// `_ctc_loss.Tensor` of lazy tensors.
+/// `_ctc_loss.Tensor` for lazy tensors.
 std::tuple<Tensor, Tensor> tracedCtcLoss(const Tensor &logProbs,
                                          const Tensor &targets,
                                          const Tensor &inputLengths,
@@ -102,8 +102,8 @@ std::tuple<Tensor, Tensor> tracedCtcLoss(const Tensor &logProbs,
   return {results[0], results[1]};
 }
 
-/// Targets one after the other, as the rows of a matrix. Whatever torch refuses
-/// stays as it is.
+/// Concatenated targets as the rows of a matrix. Targets that torch rejects are
+/// left as they are.
 Tensor paddedTargets(const Tensor &targets, const Tensor &lengths) {
   std::vector<int64_t> sizes(size_t(lengths.numel()));
   Tensor numbers = lengths.to(at::kLong).contiguous();
@@ -115,7 +115,7 @@ Tensor paddedTargets(const Tensor &targets, const Tensor &lengths) {
   if (!legal || sizes.empty() || targets.numel() == 0)
     return targets;
   int64_t longest = *std::max_element(sizes.begin(), sizes.end());
-  // What lies behind a target isn't read.
+  // Elements after the end of a target aren't read.
   Tensor places = at::zeros({int64_t(sizes.size()), longest}, at::kLong);
   for (int64_t row = 0, begin = 0; row < places.size(0); ++row) {
     int64_t end = begin + sizes[size_t(row)];
@@ -125,8 +125,8 @@ Tensor paddedTargets(const Tensor &targets, const Tensor &lengths) {
   return targets.take(places.to(targets.device()));
 }
 
-/// torch's composite divides by the lengths, which users keep on the CPU: for
-/// its own devices it takes them as numbers (torch 2.13).
+/// torch's composite divides by the lengths, which users keep on the CPU; for
+/// torch's own devices it converts them to numbers first (torch 2.13).
 Tensor ctcLossOfTensors(const Tensor &logProbs, const Tensor &targets,
                         const Tensor &inputLengths, const Tensor &targetLengths,
                         int64_t blank, int64_t reduction, bool zeroInfinity) {
@@ -142,7 +142,7 @@ Tensor ctcLossOfTensors(const Tensor &logProbs, const Tensor &targets,
                               zeroInfinity);
 }
 
-/// Lengths as numbers would make a program for each batch.
+/// Lengths as numbers would need a program for each batch.
 Tensor ctcLossOfLists(const Tensor &logProbs, const Tensor &targets,
                       at::IntArrayRef inputLengths,
                       at::IntArrayRef targetLengths, int64_t blank,

@@ -1,6 +1,6 @@
 //===- factories.cpp - Tensors without contents ---------------------------===//
 //
-// torch makes most tensors as `empty` and writes into them at once, so an
+// torch creates most tensors as `empty` and overwrites them at once, so an
 // `empty` that is never read must cost nothing: it is a traced constant.
 //
 //===----------------------------------------------------------------------===//
@@ -23,7 +23,7 @@ using c10::IValue;
 
 namespace {
 
-/// What eager fills new memory with in deterministic mode.
+/// The value that eager fills new memory with in deterministic mode.
 at::Scalar deterministicFill(at::ScalarType dtype) {
   switch (dtype) {
   case at::ScalarType::Byte:
@@ -131,13 +131,13 @@ at::Tensor newEmptyStrided(const at::Tensor &self, c10::SymIntArrayRef size,
   return emptyStridedTensor(sizes, strides, type);
 }
 
-/// Forward-mode differentiation asks whether a tangent fits a value; torch's
-/// kernels look into storages, which tensors without wrappers don't have.
+/// Forward-mode differentiation checks whether a tangent matches its value.
+/// torch's kernels compare storages, which tensors without wrappers don't have.
 bool hasSameStorageSize(const at::Tensor &a, const at::Tensor &b) {
   return a.numel() == b.numel();
 }
 
-/// Zeros like `value`, with the first dims of `tangent` before its own.
+/// Zeros like `value`, with leading dims taken from `tangent`.
 at::Tensor zeroTangent(const at::Tensor &tangent, const at::Tensor &value,
                        int64_t numBatchDims) {
   std::vector<int64_t> sizes =

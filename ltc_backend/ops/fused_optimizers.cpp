@@ -2,10 +2,10 @@
 //
 // `_fused_adam_`, `_fused_adamw_`, `_fused_sgd_` and `_fused_adagrad_` update
 // lists of parameters in place. Each parameter's update is traced as the
-// formula of eager's CPU kernel; the numbers, and counts of steps, are
-// arguments of the program. 16-bit floats are computed in float32 and rounded
-// where eager stores them; eager's SGD for them (torch 2.13), which doesn't
-// store what fills a vector, isn't followed in that.
+// formula of eager's CPU kernel; numbers and step counts are arguments of the
+// program. 16-bit floats are computed in float32 and rounded where eager stores
+// them. One behavior of eager's SGD for them isn't reproduced (torch 2.13): it
+// doesn't store elements that fill a whole vector.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ namespace {
 class Number {
 public:
   Number(double known) : known(known) {}
-  /// Tensors on the CPU are known.
+  /// Tensors on the CPU have known values.
   explicit Number(const Tensor &tensor)
       : known(tensor.is_cpu() ? tensor.item<double>() : 0),
         tensor(tensor.is_cpu() ? Tensor() : tensor.to(at::kDouble)) {}
@@ -80,12 +80,12 @@ public:
 
   double number(const char *name) const { return at(name).toDouble(); }
   bool flag(const char *name) const { return at(name).toBool(); }
-  /// Empty lists stand for tensors that the optimizer doesn't have.
+  /// Empty lists stand for tensors that the optimizer doesn't use.
   Tensor element(const char *name, size_t i) const {
     const auto &list = at(name).toListRef();
     return list.empty() ? Tensor() : list[i].toTensor();
   }
-  /// Undefined for none.
+  /// Undefined if there is none.
   Tensor tensor(const char *name) const {
     const IValue &value = at(name);
     return value.isNone() ? Tensor() : value.toTensor();
@@ -102,7 +102,7 @@ public:
                                                          : tensor;
   }
 
-  /// Whether all tensors are plain ones of this device, or numbers.
+  /// Whether all tensors are plain tensors of this device, or numbers.
   bool isPlain() const {
     if (at::GradMode::is_enabled())
       return false;
@@ -146,7 +146,7 @@ private:
   c10::ArrayRef<IValue> arguments;
 };
 
-/// A tensor of the optimizer, in the dtype that it is computed in.
+/// A tensor of the optimizer, in the dtype of the computation.
 class State {
 public:
   explicit State(const Tensor &wrapper = {}) : wrapper(wrapper) {
@@ -174,7 +174,7 @@ private:
   Tensor wrapper, old;
 };
 
-/// What all of them do to a gradient first.
+/// The first operations on a gradient, common to all optimizers.
 class Gradient {
 public:
   Gradient(const Call &call, size_t i)

@@ -1,8 +1,8 @@
 //===- histogram.cpp - Histograms of integers -----------------------------===//
 //
-// PyTorch's CPU kernel counts floating-point numbers only. Libraries count
-// integers with it on every other device (the experts of a mixture, torch
-// 2.13), where the counts come in the operand's type.
+// PyTorch's CPU kernel counts floating-point numbers only. On every other
+// device libraries also count integers with it (the experts of a mixture, torch
+// 2.13), and the counts have the operand's dtype.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
 //===- indexing.cpp - Writing through masks -------------------------------===//
 //
-// `x[mask] = value` arrives as index_put with a boolean index. If the value
-// fits every masked element the same way, the result's size doesn't depend on
-// the mask, and it is a `where`.
+// `x[mask] = value` arrives as index_put with a boolean index. If all masked
+// elements get the same value, or each gets the one at its position, the
+// result's size doesn't depend on the mask, and the op is a `where`.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
 //===- linear.cpp - A linear layer as one op ------------------------------===//
 //
-// torch makes it of a transposition and a product, and its gradient of four
+// torch computes it by a transposition and a product, and its gradient by four
 // transpositions and two products, with views around them for inputs that
-// aren't matrices: in small models a fifth of what tracing costs. Here the
+// aren't matrices: in small models a fifth of the cost of tracing. Here the
 // layer is one op and its gradient another, which the compiler decomposes:
 //
 //   result = input @ weight.T + bias
@@ -39,7 +39,8 @@ bool exists(const OptionalTensor &tensor) {
   return tensor && tensor->defined();
 }
 
-/// The gradients of input, weight and bias by torch's ops; differentiable.
+/// The gradients of input, weight and bias, computed with torch's ops;
+/// differentiable.
 variable_list gradients(const Tensor &grad, const OptionalTensor &input,
                         const OptionalTensor &weight, bool bias) {
   variable_list results(3);
@@ -70,7 +71,7 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
                                TORCH_FN(linearBackward)));
 }
 
-/// Traces below functionalisation; results have wrappers.
+/// Traces below functionalization; results have wrappers.
 std::vector<Tensor> traceWrapped(const OpRecord &record,
                                  std::initializer_list<OptionalTensor> operands,
                                  std::optional<bool> flag) {
@@ -91,8 +92,8 @@ std::vector<Tensor> traceWrapped(const OpRecord &record,
   return results;
 }
 
-/// Torch's own ops are traced if the user wants one of them to run eagerly, or
-/// the backend wants the layer in parts.
+/// Uses torch's own ops if the user runs one of them eagerly, or the backend
+/// wants the layer decomposed.
 bool isOneOp() {
   return !isAnyFallbackForced() && !isRefusedByBackend("aten.linear");
 }
@@ -117,7 +118,7 @@ class LinearBackward final : public torch::autograd::Node {
 public:
   std::string name() const override { return "LinearBackward0"; }
 
-  /// What each gradient needs: torch's rule of what is kept, and checked for
+  /// Saves what each gradient needs, as torch does, so that autograd detects
   /// later writes.
   void save(const Tensor &input, const Tensor &weight) {
     if (should_compute_output(0))
@@ -161,7 +162,7 @@ Tensor linear(const Tensor &input, const Tensor &weight,
               const OptionalTensor &bias) {
   if (!isPlainLayer(input, weight, bias)) {
     Tensor result = at::native::linear(input, weight, bias);
-    // For devices that torch runs eagerly it adds the bias in place.
+    // On devices that torch runs eagerly it adds the bias in place.
     at::ScalarType dtype = input.scalar_type(), from = result.scalar_type();
     if (from == dtype || weight.scalar_type() != dtype)
       return result;

@@ -1,7 +1,7 @@
 //===- lists.cpp - Ops that return lists of tensors -----------------------===//
 //
-// A list becomes its elements: slices and selections, so that nodes have a
-// fixed number of results.
+// A list is traced as its elements (slices and selections), so that nodes have
+// a fixed number of results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,7 +80,7 @@ std::vector<at::Tensor> unbind(const at::Tensor &self, int64_t dim) {
 } // namespace
 
 void torch_ltc::registerListKernels(torch::Library &library) {
-  // The views themselves are reached below functionalisation only.
+  // The views themselves only arrive below functionalization.
   library.impl("split_copy.Tensor", TORCH_FN(split));
   library.impl("split.Tensor", TORCH_FN(split));
   library.impl("unsafe_split.Tensor", TORCH_FN(split));

@@ -1,9 +1,9 @@
 //===- lstm_cell.cpp - An LSTM cell's gates as one op ---------------------===//
 //
-// Recurrent models call a cell for each time step: what tracing costs is the
-// number of its ops. All behind the two matrix products is one op here, and one
-// in the gradient; the compiler decomposes both. The formula, with the gates in
-// torch's order (torch/nn/modules/rnn.py):
+// Recurrent models call a cell for each time step, so the number of its ops
+// determines the cost of tracing. All ops after the two matrix products are one
+// op here, and one in the gradient; the compiler decomposes both. The formula,
+// with the gates in torch's order (torch/nn/modules/rnn.py):
 //
 //   i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of the gates' quarters
 //   cy = f * cx + i * g,  hy = o * tanh(cy)
@@ -41,9 +41,9 @@ struct Activations {
   }
 };
 
-// The ops on single calls: for devices that run them eagerly.
+// The ops as separate calls, for devices that run them eagerly.
 
-/// hy, cy and the gates before their activations.
+/// Returns hy, cy and the gates before their activations.
 std::tuple<Tensor, Tensor, Tensor> lstmGates(const Tensor &inputGates,
                                              const Tensor &hiddenGates,
                                              const Tensor &cx) {
@@ -106,7 +106,8 @@ public:
       return {Variable(), Variable(), Variable()};
     Tensor gradGates, gradCx;
     if (at::GradMode::is_enabled()) {
-      // Somebody differentiates the gradient: of the inputs, by single ops.
+      // The gradient is differentiated: compute the inputs' gradient with
+      // single ops.
       std::tie(gradGates, gradCx) = lstmGatesBackward(
           gradients[0], gradients[1], inputGates + hiddenGates, cx, cy);
     } else {
@@ -124,7 +125,7 @@ std::tuple<Tensor, Tensor> lstmCell(const Tensor &input, at::TensorList hx,
                                     const std::optional<Tensor> &biasIh,
                                     const std::optional<Tensor> &biasHh) {
   at::ScalarType dtype = input.scalar_type();
-  // Of 16-bit floats each of torch's ops rounds.
+  // With 16-bit floats each of torch's ops rounds.
   bool plain =
       (dtype == at::ScalarType::Float || dtype == at::ScalarType::Double) &&
       hx.size() == 2 && input.dim() == 2 && hx[0].dim() == 2 &&

@@ -1,8 +1,8 @@
 //===- pooling_backward.cpp - Gradients of maxima -------------------------===//
 //
-// A maximum's gradient goes to the position that the pooling found: the
-// compiler looks for it in the windows that an element belongs to. Positions
-// from elsewhere may lie outside of their windows, where eager adds to them
+// A maximum's gradient goes to the position that the pooling found; the
+// compiler searches for it in the windows that contain an element. Indices from
+// elsewhere may lie outside their windows, and eager adds to those positions
 // too.
 //
 //===----------------------------------------------------------------------===//
@@ -25,8 +25,8 @@ namespace {
 
 using Arguments = std::vector<IValue>;
 
-/// (grad_output, self, ..., indices): the same as the pooling but for both
-/// ends.
+/// (grad_output, self, ..., indices): the same arguments as the pooling, except
+/// for the first and last.
 Arguments ofPooling(c10::ArrayRef<IValue> arguments) {
   return Arguments(arguments.begin() + 1, arguments.end() - 1);
 }
@@ -62,7 +62,7 @@ public:
     if (isRefusedByBackend(backward.emitName))
       return runFallback(op, *stack, "not supported by the selected backend");
     auto arguments = torch::jit::last(*stack, backward.arguments.size());
-    at::Tensor result = traceOp(backward, arguments)[0]; // looks at the sizes
+    at::Tensor result = traceOp(backward, arguments)[0]; // depends on the sizes
     if (!hasOwnIndices(arguments))
       result = scattered(arguments);
     torch::jit::drop(*stack, arguments.size());
@@ -70,8 +70,8 @@ public:
   }
 
 private:
-  /// Whether the indices are what the same pooling returned in this trace, or
-  /// there is nothing to add.
+  /// Whether the indices are those that the same pooling returned in this
+  /// trace, or there is nothing to add.
   bool hasOwnIndices(c10::ArrayRef<IValue> arguments) const {
     const at::Tensor &self = arguments[1].toTensor();
     const at::Tensor &indices = arguments.back().toTensor();
@@ -112,7 +112,7 @@ private:
     return result;
   }
 
-  /// [planes, elements of one].
+  /// [planes, elements of a plane].
   std::vector<int64_t> planes(at::IntArrayRef sizes) const {
     size_t lead = sizes.size() - row.rank;
     return {c10::multiply_integers(sizes.slice(0, lead)),

@@ -1,8 +1,8 @@
-//===- random.cpp - Random numbers, drawn when they are traced ------------===//
+//===- random.cpp - Random numbers, drawn at trace time -------------------===//
 //
 // The numbers come from torch's own CPU kernels and generator and enter the
-// program as parameters: they equal eager's, cause no recompilation, and obey
-// torch.manual_seed.
+// program as parameters: they equal eager's, cause no recompilation, and depend
+// on torch.manual_seed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +25,9 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Draws numbers and makes them a tensor of device lazy, of the same strides;
-/// an open recording keeps `draw`, which returns a new CPU tensor at each call,
-/// and what `distribution` returns, "bernoulli(0.5)".
+/// Draws numbers into a tensor of device lazy with the same strides. An open
+/// recording stores `draw`, which returns a new CPU tensor at each call, and
+/// the result of `distribution`, such as "bernoulli(0.5)".
 template <typename Describe>
 at::Tensor drawn(Draw draw, const Describe &distribution) {
   at::Tensor numbers = draw();
@@ -75,7 +75,7 @@ std::string distributionText(const OpRecord &record, const Stack &arguments) {
   return text.str();
 }
 
-/// A kernel for ops that read nothing but the sizes and dtype of their tensor.
+/// A kernel for ops that read only the sizes and dtype of their tensor.
 class DrawKernel final : public c10::OperatorKernel {
 public:
   explicit DrawKernel(const OpRecord &record) : record(record) {}
@@ -106,7 +106,7 @@ public:
   }
 
 private:
-  /// Numbers are drawn in the order of memory.
+  /// Numbers are drawn in memory order.
   static at::Tensor standIn(const at::Tensor &tensor) {
     return at::empty_strided(tensor.sizes(),
                              copyStrides(tensor, at::MemoryFormat::Preserve),
@@ -130,14 +130,14 @@ nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
       },
       [p] { return bernoulliText(1 - p); });
   double scale = p == 1 ? 0 : 1 / (1 - p);
-  // The backward op is the forward computation.
+  // The backward op is the same computation as the forward op.
   at::Tensor output =
       traceOp("aten::native_dropout_backward", {input, mask, IValue(scale)});
   return {output, mask};
 }
 
-/// `value` plus 0; the step ends with the error, which is eager's at the call,
-/// unless all of `isValid` is true.
+/// `value` plus 0. Unless all of `isValid` is true, the step fails with the
+/// error that eager raises at the call.
 at::Tensor checked(const at::Tensor &value, const at::Tensor &isValid,
                    const char *message) {
   at::Tensor zero = traceOp("aten::_functional_assert_async.msg",
@@ -152,7 +152,8 @@ at::Tensor isProbability(const at::Tensor &x) {
                   traceOp("aten::le.Scalar", {x, IValue(1)})});
 }
 
-/// Eager draws one uniform number for each probability, a double for doubles.
+/// Eager draws one uniform number for each probability, in double precision for
+/// doubles.
 at::Tensor bernoulli(const at::Tensor &probabilities,
                      std::optional<at::Generator> generator) {
   at::ScalarType dtype = probabilities.scalar_type();
@@ -175,12 +176,12 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
                "an enhancement request to PyTorch.)")});
   at::Tensor result =
       traceOp("aten::_to_copy", {below, IValue(int64_t(dtype))});
-  // Row-major, whatever the order of the probabilities.
+  // Row-major, whatever the strides of the probabilities.
   setGeometry(result, packedStrides(result.sizes()));
   return result;
 }
 
-/// `bernoulli_` with a number, which draws in the order of memory.
+/// `bernoulli_` with a number, which draws in memory order.
 at::Tensor bernoulliOfNumber(const at::Tensor &self, double p,
                              std::optional<at::Generator> generator) {
   Strides strides = copyStrides(self, at::MemoryFormat::Preserve);

@@ -25,7 +25,7 @@ at::Tensor isAllTrue(const at::Tensor &self) {
 }
 at::Tensor isAnyTrue(const at::Tensor &self) { return at::any(self); }
 
-/// A read: the answer is a Python bool.
+/// Reads a value: the result is a Python bool.
 bool equal(const at::Tensor &self, const at::Tensor &other) {
   TORCH_CHECK(self.device() == other.device(),
               "Cannot compare two tensors on different devices. Got: ",

@@ -1,8 +1,8 @@
 //===- upsample_bytes.cpp - Interpolation of uint8 images -----------------===//
 //
-// torch's kernels interpolate bytes with weights in fixed point and round in
-// between (torch 2.13): a formula in floats is off by one here and there. So
-// these kernels compute it, as a command of the program.
+// torch's kernels interpolate bytes with fixed-point weights and round in
+// between (torch 2.13), so a floating-point formula is sometimes off by one.
+// Therefore these kernels compute it, as a command of the program.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- checked_program.cpp - Which op made the first NaN ------------------===//
+//===- checked_program.cpp - The first op with a NaN ----------------------===//
 
 #include "programs/program.h"
 
@@ -48,8 +48,7 @@ std::string describe(const GraphSnapshot &graph, size_t position,
   return text + " was made by " + node.record->name +
          (module.empty() ? "" : " in module " + module) +
          messageSuffix(node.location) + ": " + nodeText(graph, position) +
-         (node.location ? ""
-                        : "; with option source_info the Python line is named");
+         (node.location ? "" : "; option source_info shows the Python line");
 }
 
 } // namespace
@@ -84,10 +83,10 @@ void CheckedProgram::run(c10::ArrayRef<void *> parameters,
                    found = describe(*graph, position, worst);
                    return false;
                  });
-  // torch's own kernels may round otherwise and stay finite.
+  // torch's own kernels may round differently and stay finite.
   throw RunError(found.empty()
                      ? "A result has a NaN or an Inf that PyTorch's CPU "
-                       "kernels don't make of the same inputs"
+                       "kernels don't produce for the same inputs"
                      : found,
-                 /*parametersIntact=*/true); // as nothing was donated
+                 /*parametersIntact=*/true); // because nothing was donated
 }

@@ -49,12 +49,12 @@ LtcDType torch_ltc::toLtcDType(c10::ScalarType type) {
 
 namespace {
 
-/// The line of the first op of a command that has one, "" if none has.
-/// `locations`: of this run, or empty.
+/// The first known line of a command's ops; "" if there is none. `locations`:
+/// those of this run, or empty.
 std::string lineOf(const LtcCommandInfo &command, const GraphSnapshot &graph,
                    c10::ArrayRef<LocationId> locations = {}) {
   for (size_t i = 0; i < command.num_nodes; ++i) {
-    size_t node = command.nodes[i] - 1; // they count from 1
+    size_t node = command.nodes[i] - 1; // they start at 1
     if (node >= graph.nodes.size())
       continue;
     if (LocationId location =
@@ -82,8 +82,8 @@ std::string modulesOf(const LtcCommandInfo &command,
   return found.size() > mostPaths ? text + "+..." : text;
 }
 
-/// Shows each command to torch.profiler:
-/// "torch_ltc::aten.tanh f32[4,5] (body.1)".
+/// Reports each command to torch.profiler: "torch_ltc::aten.tanh f32[4,5]
+/// (body.1)".
 class CommandSpans {
 public:
   CommandSpans(LtcExecutable executable, const GraphSnapshot &graph,
@@ -117,7 +117,7 @@ private:
   std::optional<at::RecordFunction> span;
 };
 
-/// Tells a run the lines on which this step's ops were traced.
+/// Passes the lines on which this step's ops were traced to a run.
 class CommandLines {
 public:
   CommandLines(LtcExecutable executable, const GraphSnapshot &graph,
@@ -146,8 +146,8 @@ bool fits(const LtcTensorInfo &info, const torch::lazy::Shape &shape) {
          c10::ArrayRef<int64_t>(info.sizes, info.rank) == shape.sizes();
 }
 
-/// Throws what eager's kernels raise for the values of a run, if they do; with
-/// what the runtime says of it.
+/// Throws the error that eager's kernels raise for the values of a run, if any,
+/// with the runtime's message.
 void raiseAsEager(const GraphSnapshotPtr &graph,
                   c10::ArrayRef<void *> parameters,
                   c10::ArrayRef<DynamicScalar> scalars,

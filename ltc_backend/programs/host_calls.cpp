@@ -1,4 +1,4 @@
-//===- host_calls.cpp - Commands that PyTorch's kernels compute -----------===//
+//===- host_calls.cpp - Commands computed by PyTorch's kernels ------------===//
 
 #include "programs/host_calls.h"
 
@@ -132,7 +132,7 @@ private:
             ? type->expectRef<c10::ListType>().getElementType()
             : c10::TypePtr();
     if (element && element->kind() == c10::TypeKind::TensorType)
-      return c10::List<at::Tensor>(); // an empty list has no kind
+      return c10::List<at::Tensor>(); // an empty list has no element type
     if (!element || element->kind() != c10::TypeKind::BoolType)
       return numbers;
     c10::List<bool> flags;
@@ -156,7 +156,7 @@ void store(const at::Tensor &value, const LtcHostTensor &destination) {
     output.copy_(value);
 }
 
-/// By op; written before the first program.
+/// By op; filled before the first program.
 std::map<std::string, HostKernel, std::less<>> &hostKernels() {
   static auto *kernels = new std::map<std::string, HostKernel, std::less<>>;
   return *kernels;

@@ -1,4 +1,4 @@
-//===- host_calls.h - Commands that PyTorch's kernels compute ---*- C++ -*-===//
+//===- host_calls.h - Commands computed by PyTorch's kernels ----*- C++ -*-===//
 
 #ifndef TORCH_LTC_PROGRAMS_HOST_CALLS_H
 #define TORCH_LTC_PROGRAMS_HOST_CALLS_H
@@ -8,8 +8,8 @@
 
 namespace torch_ltc {
 
-/// Lets programs call PyTorch's CPU kernels: the op table's rows with
-/// lower = "host", and sorts.
+/// Makes programs call PyTorch's CPU kernels: for the op table's rows with
+/// lower = "host", and for sorts.
 void registerHostCalls();
 
 /// Computes an op into `outputs`, the program's memory; `arguments` are those
@@ -17,8 +17,8 @@ void registerHostCalls();
 using HostKernel = void (*)(const torch::jit::Stack &arguments,
                             at::TensorList outputs);
 
-/// Programs call `kernel` for `op` ("torch_ltc::collective") instead of its CPU
-/// kernel, whose results are copied.
+/// Makes programs call `kernel` for `op` ("torch_ltc::collective") instead of
+/// its CPU kernel, whose results are copied.
 void setHostKernel(const std::string &op, HostKernel kernel);
 
 } // namespace torch_ltc

@@ -25,7 +25,7 @@ at::TensorOptions optionsOf(const torch::lazy::Shape &shape) {
   return at::TensorOptions().dtype(shape.scalar_type()).device(c10::kCPU);
 }
 
-/// The arguments of one op as the dispatcher wants them.
+/// The arguments of one op for the dispatcher.
 class ArgumentBuilder {
 public:
   ArgumentBuilder(const GraphSnapshot &graph, const SnapshotNode &node,
@@ -37,7 +37,7 @@ public:
   IValue build(const Attribute &attribute, const ArgumentSpec &spec) {
     switch (attribute.tag) {
     case Tag::none:
-      // The default dtype may be another one by now.
+      // The default dtype may have changed since.
       if (spec.kind == ArgumentKind::DType && !node.record->hasTensorArgument)
         return int64_t(node.shapes[0].scalar_type());
       return spec.defaultValue && !spec.defaultValue->isNone()
@@ -92,7 +92,7 @@ private:
   at::Tensor nextOperand() {
     ResultRef ref = graph.operands[operand++];
     const at::Tensor &value = values[ref.position][ref.index];
-    // Integers become numbers of the type that was the default.
+    // Integers become numbers of the dtype that was the default.
     if ((node.record->dtypeRule == DTypeRule::promote_floatDType ||
          node.record->dtypeRule == DTypeRule::div_modeDType) &&
         c10::isFloatingType(node.shapes[0].scalar_type()) &&
@@ -139,8 +139,8 @@ void appendResults(const IValue &value, std::vector<at::Tensor> &results) {
     results.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
 }
 
-/// Another schema that computes the same, null if there is none. Values of a
-/// graph never change, so a view does where the graph has a copy.
+/// An equivalent op, null if there is none. Values of a graph never change, so
+/// a view can replace a copy in the graph.
 std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
   constexpr std::string_view suffix = "_copy";
   c10::OperatorName name = record.handle->operator_name();
@@ -163,7 +163,7 @@ std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
   return handle;
 }
 
-/// What `find`, which looks names up, says of an op; asked once for each.
+/// The result of `find`, which looks names up, for an op; called once for each.
 class OncePerOp {
 public:
   using Answer = std::optional<c10::OperatorHandle>;
@@ -184,10 +184,10 @@ private:
   std::unordered_map<const OpRecord *, Answer> known;
 };
 
-/// The overload that takes memory for its results behind the same arguments, if
-/// it has a CPU kernel that isn't composed of the functional one and a copy.
+/// The overload with additional arguments for its results' memory, if it has a
+/// CPU kernel that isn't composed of the functional one and a copy.
 std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
-  // Kernels of other families use the memory for intermediate values, too, and
+  // Kernels of other families also use this memory for intermediate values, and
   // resize it: losses write all elements before they reduce them.
   if (record.family != Family::elementwise && record.family != Family::linear)
     return std::nullopt;
@@ -210,12 +210,13 @@ std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
   return std::nullopt;
 }
 
-/// Whether the op reads its operand's memory and not its elements.
+/// Whether the op reads its operand's memory instead of its elements.
 bool readsMemory(const OpRecord &record) {
   return record.name.starts_with("aten::as_strided");
 }
 
-/// Of strides these read wrong elements or refuse; other kernels know them.
+/// With strides these read wrong elements or raise errors; other kernels
+/// support them.
 bool wantsContiguous(const OpRecord &record) {
   return record.family == Family::normalization ||
          record.family == Family::loss || record.family == Family::embedding ||
@@ -420,7 +421,7 @@ void InterpretedProgram::call(size_t position, const PreparedCall &prepared,
 std::vector<std::vector<at::Tensor>> InterpretedProgram::evaluate(
     c10::ArrayRef<void *> parameters, c10::ArrayRef<DynamicScalar> scalars,
     c10::ArrayRef<void *> outputs, const RunConditions &conditions) const {
-  // torch's setting is per thread, and steps have a thread of their own.
+  // torch's setting is per thread, and steps have their own thread.
   if (at::get_num_threads() != conditions.threads)
     at::set_num_threads(conditions.threads);
   at::AutoDispatchBelowAutograd noAutograd;
@@ -464,7 +465,7 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
     at::Tensor output =
         at::from_blob(outputPointers[i], shape.sizes(), optionsOf(shape));
     // Statistics that an op's CPU kernel leaves empty although its Meta kernel
-    // gives them a size (batch norm in evaluation).
+    // gives them a size (batch norm in evaluation mode).
     if (value.numel() == 0)
       output.zero_();
     else // a kernel may have chosen another order of its elements there

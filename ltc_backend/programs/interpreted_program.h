@@ -1,9 +1,8 @@
 //===- interpreted_program.h - A graph, op by op, on the CPU ----*- C++ -*-===//
 //
-// The tier that needs no compiler: each op of the graph is a call of torch's
-// CPU kernel, in the order of the trace. Copies of views are views, and a value
-// goes when its last reader has run, so that a run takes the time and memory
-// that eager takes.
+// The tier without a compiler: each op of the graph is a call to torch's CPU
+// kernel, in trace order. Copies of views are views, and a value is freed after
+// its last reader has run, so that a run takes eager's time and memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +31,8 @@ struct PreparedCall {
   /// Tensors and dynamic scalars, by the argument's index.
   std::vector<std::pair<uint32_t, Attribute>> varying;
   bool readsMemory = false;
-  /// The kernel takes contiguous operands for granted: in eager PyTorch what
-  /// calls it makes them so.
+  /// The kernel requires contiguous operands: in eager PyTorch its callers make
+  /// them contiguous.
   bool wantsContiguous = false;
 };
 
@@ -45,7 +44,7 @@ public:
            const RunConditions &conditions) override;
   bool mayRunInCaller() const override { return true; }
 
-  /// The values of the graph's results, by node; in `outputs` where the op's
+  /// The values of the graph's results, by node; in `outputs` if the op's
   /// kernel writes there.
   std::vector<std::vector<at::Tensor>>
   evaluate(c10::ArrayRef<void *> parameters,
@@ -53,7 +52,7 @@ public:
            const RunConditions &conditions) const;
 
 protected:
-  /// That all runs took so far.
+  /// Total time of all runs so far.
   double seconds() const { return secondsRun.load(); }
 
 private:
@@ -61,22 +60,23 @@ private:
             std::vector<std::vector<at::Tensor>> &values,
             c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
             LocationId location) const;
-  /// Memory for all of the node's results; empty unless each is an output.
+  /// Memory for all of the node's results; empty unless each of them is an
+  /// output.
   std::vector<at::Tensor> outputsOf(size_t position,
                                     c10::ArrayRef<void *> outputs) const;
   void prepareCalls() const;
   void findOutputsOfNodes();
-  /// Nodes whose values nobody reads after this one.
+  /// Nodes whose values aren't read after this one.
   c10::ArrayRef<uint32_t> lastUses(size_t position) const;
 
   GraphSnapshotPtr graph;
-  /// By node: the graph's results that its first and following ones are; none
-  /// if one of them isn't.
+  /// By node: the graph's results that are its results; none if one of its
+  /// results isn't an output.
   std::unordered_map<size_t, std::vector<size_t>> outputsOfNodes;
   /// By node: the end of its part of `lastUsed`.
   std::vector<uint32_t> lastUsed, endOfLastUsed;
-  /// Made for the second run: most programs of a loop whose sizes change are
-  /// run once, and are kept.
+  /// Created for the second run: most programs of a loop with changing sizes
+  /// run only once, but stay in memory.
   mutable std::vector<std::unique_ptr<PreparedCall>> calls; // null: data
   mutable std::once_flag areCallsPrepared;
   mutable std::atomic<bool> wasRun{false};

@@ -1,10 +1,10 @@
-//===- lockstep_program.cpp - Which op differs from eager -----------------===//
+//===- lockstep_program.cpp - The op that differs from eager --------------===//
 //
 // After each run the graph is evaluated op by op with torch's CPU kernels, and
-// the results are compared. If one differs, the graph is compiled once more
-// with every op's results kept, and each op is run eagerly on what the compiled
-// program gave to it: so an error is blamed on the op that makes it, not on
-// those that carry it on.
+// the results are compared. If one differs, the graph is compiled again with
+// every op's results as outputs, and each op is run eagerly on the inputs from
+// the compiled program. So an error is attributed to the op that causes it, not
+// to those that propagate it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,7 @@ double toleranceOf(c10::ScalarType type) {
   }
 }
 
-/// "" if they agree, else by how much they differ.
+/// "" if they agree, otherwise the difference.
 std::string differenceText(const at::Tensor &actual,
                            const at::Tensor &expected) {
   // Statistics that an op's CPU kernel leaves empty; see InterpretedProgram.
@@ -70,7 +70,7 @@ std::string differenceText(const at::Tensor &actual,
   at::Tensor finite = b.where(b.isfinite(), at::zeros_like(b));
   double scale = finite.abs().max().item<double>();
   double tolerance = toleranceOf(expected.scalar_type()) * scale;
-  // A NaN or an Inf on one side only isn't rounding.
+  // A NaN or an Inf on only one side isn't rounding.
   at::Tensor wrong = unequal.logical_and(difference.le(tolerance)
                                              .logical_and(difference.isfinite())
                                              .logical_not());
@@ -177,8 +177,8 @@ void LockstepProgram::run(c10::ArrayRef<void *> parameters,
       found = "Result " + std::to_string(i) + " of a step, made by " +
               describe(*graph, ref.position) +
               ", differs from eager PyTorch (" + difference +
-              "), but no op does when the results of all are kept: either the "
-              "rounding of many ops adds up, or ops are fused wrongly";
+              "), but no op does when all results are stored: either the "
+              "rounding of many ops adds up, or ops are fused incorrectly";
     throw std::runtime_error(found);
   }
 }

@@ -1,4 +1,4 @@
-//===- program.h - What runs a step -----------------------------*- C++ -*-===//
+//===- program.h - The executable form of a step ----------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_PROGRAMS_PROGRAM_H
 #define TORCH_LTC_PROGRAMS_PROGRAM_H
@@ -24,11 +24,11 @@ namespace torch_ltc {
 
 enum class OutputPlace { Fresh, Donated, Forwarded };
 
-/// Where a result's memory comes from.
+/// Source of a result's memory.
 struct OutputPlan {
   OutputPlace place = OutputPlace::Fresh;
-  size_t parameter = 0; // whose buffer, unless Fresh
-  /// The parameter whose new value it is.
+  size_t parameter = 0; // the parameter whose buffer is used, unless Fresh
+  /// The parameter that it updates.
   std::optional<size_t> updatedParameter;
 };
 
@@ -43,11 +43,11 @@ struct ProgramCommand {
 
 struct RunConditions {
   int threads = 1;
-  /// CPU-time clock of the thread that goes on while the program runs.
+  /// CPU-time clock of the thread that continues while the program runs.
   std::optional<clockid_t> caller;
-  /// Of each parameter (Buffer::contents), or empty.
+  /// For each parameter (Buffer::contents), or empty.
   c10::ArrayRef<uint64_t> parameterContents = {};
-  /// Of the graph's nodes, as this run traced them; empty: unknown.
+  /// For the graph's nodes, as traced for this run; empty: unknown.
   c10::ArrayRef<LocationId> locations = {};
 };
 
@@ -56,29 +56,31 @@ public:
   virtual ~Program() = default;
 
   /// Runs on the calling thread. One pointer for each parameter and each
-  /// output. Throws std::runtime_error with one sentence.
+  /// output. Throws std::runtime_error with a one-sentence message.
   virtual void run(c10::ArrayRef<void *> parameters,
                    c10::ArrayRef<DynamicScalar> scalars,
                    c10::ArrayRef<void *> outputs,
                    const RunConditions &conditions) = 0;
   virtual std::vector<ProgramCommand> commands() const { return {}; }
   virtual int64_t arenaBytes() const { return 0; }
-  /// Whether the thread that waits for a result may run it: nothing in it
-  /// depends on the thread.
+  /// Whether a thread that waits for a result may run it: nothing in it depends
+  /// on the thread.
   virtual bool mayRunInCaller() const { return false; }
 
   std::string name; // hash, hexadecimal
   std::vector<OutputPlan> outputs;
   size_t numOps = 0;
   size_t numDonated = 0;
-  /// What its last run took, in seconds; negative before one has ended.
+  /// Duration of its last run in seconds; negative before the first run has
+  /// ended.
   std::atomic<double> lastSeconds{-1};
 
-  /// Whether it runs in the place of a program that isn't compiled yet.
+  /// Whether it runs in place of a program that isn't compiled yet.
   virtual bool isPlaceholder() const { return false; }
   /// Called when a step of the program is scheduled again.
   virtual void noteReuse() {}
-  /// Of a placeholder: begins to compile the program, if nobody has.
+  /// For a placeholder: starts to compile the program, unless that has already
+  /// been started.
   virtual void requestCompilation() {}
 };
 using ProgramPtr = std::shared_ptr<Program>;
@@ -86,7 +88,7 @@ using ProgramPtr = std::shared_ptr<Program>;
 /// A compiled program in the runtime.
 class CompiledProgram final : public Program {
 public:
-  /// Loads `bytes`; throws std::runtime_error if they don't fit `graph`.
+  /// Loads `bytes`; throws std::runtime_error if they don't match `graph`.
   CompiledProgram(GraphSnapshotPtr graph, const char *bytes, size_t size);
   ~CompiledProgram() override;
   void run(c10::ArrayRef<void *> parameters,
@@ -101,8 +103,8 @@ public:
 private:
   void checkSignature() const;
   LtcExecutable executable = nullptr;
-  /// As this process traced it first: an executable from the disk was compiled
-  /// by another one, which had other Python lines.
+  /// From this process's first trace of it: an executable from the disk cache
+  /// was compiled by another process, with other Python lines.
   GraphSnapshotPtr graph;
   mutable std::mutex profileMutex;
   int64_t profiledCalls = 0;
@@ -113,7 +115,8 @@ private:
 using NodeVisitor = std::function<bool(size_t position,
                                        const std::vector<at::Tensor> &results)>;
 
-/// Evaluates the graph op by op with torch's CPU kernels; by node and result.
+/// Evaluates the graph op by op with torch's CPU kernels; results by node and
+/// result.
 std::vector<std::vector<at::Tensor>>
 interpretGraph(const GraphSnapshot &graph, c10::ArrayRef<void *> parameters,
                c10::ArrayRef<DynamicScalar> scalars,
@@ -125,8 +128,8 @@ interpretNode(const GraphSnapshot &graph, size_t position,
               const std::vector<std::vector<at::Tensor>> &values,
               c10::ArrayRef<DynamicScalar> scalars);
 
-/// Looks for NaN and Inf in the results of each run, and names the first op
-/// that made one (option `detect_nan`). The program must not donate.
+/// Checks the results of each run for NaN and Inf, and names the first op that
+/// produced one (option `detect_nan`). The program must not donate.
 class CheckedProgram final : public Program {
 public:
   CheckedProgram(ProgramPtr inner, GraphSnapshotPtr graph);
@@ -147,7 +150,7 @@ private:
 /// first op that differs (option `lockstep`). The program must not donate.
 class LockstepProgram final : public Program {
 public:
-  /// Compiles a graph apart from all caches.
+  /// Compiles a graph without using caches.
   using Compile = std::function<ProgramPtr(const GraphSnapshot &)>;
 
   LockstepProgram(ProgramPtr inner, GraphSnapshotPtr graph, Compile compile);
@@ -168,7 +171,7 @@ private:
   Compile compile;
 };
 
-/// Throws std::runtime_error with the status' sentence, if there is one.
+/// Throws std::runtime_error with the status's message, if there is one.
 void throwIfFailed(LtcStatus status);
 
 /// A run that ended with an error.
@@ -177,7 +180,7 @@ struct RunError : std::runtime_error {
            ErrorKind kind = ErrorKind::Runtime)
       : std::runtime_error(message), parametersIntact(parametersIntact),
         kind(kind) {}
-  /// Nothing was written over a donated parameter yet.
+  /// No donated parameter has been overwritten yet.
   bool parametersIntact;
   ErrorKind kind;
 };

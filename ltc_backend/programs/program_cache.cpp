@@ -14,7 +14,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Of all programs that aren't compiled yet; an op takes half a kilobyte.
+/// Total of all programs that aren't compiled yet; an op takes half a kilobyte.
 constexpr size_t maxPlaceholderOps = 50000;
 
 struct Entry {
@@ -27,7 +27,7 @@ struct Cache {
   std::list<Entry> entries; // most recently used first
   std::unordered_map<Hash128, std::list<Entry>::iterator, Hash128Hasher> byHash;
   std::deque<KeptProgram> kept; // newest last
-  // Compilation is serialised: two threads that train the same model meet the
+  // Compilation is serialized: two threads that train the same model need the
   // same new program at the same time.
   std::timed_mutex making;
 
@@ -55,7 +55,7 @@ struct Cache {
     entries.erase(entry);
   }
 
-  /// Those used least recently, where a loop's sizes change with each step.
+  /// The least recently used ones, if a loop's sizes change in each step.
   void dropPlaceholders() {
     size_t numOps = 0;
     for (auto entry = entries.begin(); entry != entries.end();) {
@@ -153,7 +153,7 @@ GraphSnapshotPtr torch_ltc::nearestKeptGraph(const NodeSignatures &signatures) {
   std::lock_guard<std::mutex> lock(cache().mutex);
   for (const KeptProgram &program : cache().kept) {
     size_t shared = numShared(program.signatures, signatures);
-    if (shared >= best) { // of equals the newest
+    if (shared >= best) { // the newest of equal ones
       best = shared;
       nearest = program.graph;
     }

@@ -10,17 +10,17 @@
 
 namespace torch_ltc {
 
-/// The program for `hash`, null if memory doesn't have it.
+/// The program for `hash`; null if it isn't in memory.
 ProgramPtr findProgram(const Hash128 &hash);
 
-/// The program for `hash`, by `make` if memory doesn't have it. Threads that
-/// need the same new program wait for one of them to make it.
+/// The program for `hash`, created by `make` if it isn't in memory. Of several
+/// threads that need the same new program, one creates it and the others wait.
 ProgramPtr findOrMakeProgram(const Hash128 &hash,
                              const std::function<ProgramPtr()> &make,
                              bool &wasInMemory);
 
-/// Puts the compiled program in the place of the placeholder called `name`, if
-/// that is still there.
+/// Replaces the placeholder called `name` by the compiled program, if the
+/// placeholder is still there.
 void replacePlaceholder(const Hash128 &hash, const std::string &name,
                         const ProgramPtr &program);
 
@@ -28,7 +28,7 @@ void replacePlaceholder(const Hash128 &hash, const std::string &name,
 std::vector<ProgramPtr> loadedPrograms();
 void clearPrograms();
 
-/// The last programs that were made, with their graphs, for the debug
+/// The most recently created programs with their graphs, for the debug
 /// interface (option keep_programs).
 struct KeptProgram {
   GraphSnapshotPtr graph;
@@ -36,9 +36,10 @@ struct KeptProgram {
   NodeSignatures signatures; // of the graph
 };
 void keepProgram(KeptProgram program);
-/// Throws with a sentence if the program isn't kept.
+/// Throws with a one-sentence message if the program isn't stored.
 KeptProgram keptProgram(const std::string &name);
-/// The kept graph that shares most nodes with a graph, null if there is none.
+/// The stored graph that shares the most nodes with a graph, null if there is
+/// none.
 GraphSnapshotPtr nearestKeptGraph(const NodeSignatures &signatures);
 
 } // namespace torch_ltc

@@ -1,9 +1,9 @@
-//===- runtime_library.cpp - The runtime, loaded when needed --------------===//
+//===- runtime_library.cpp - The runtime, loaded on demand ----------------===//
 //
-// The runtime needs LLVM's linker, and loading libLLVM takes as long as all
-// the rest of `import torch_ltc`. So this library doesn't link the runtime: the
-// functions of its C API stand here under their own names, each looks for the
-// real one at its first call, and callers needn't know.
+// The runtime needs LLVM's linker, and loading libLLVM takes as long as the
+// rest of `import torch_ltc`. So this library doesn't link the runtime: it
+// defines the functions of the runtime's C API under their own names. Each
+// looks up the real one at its first call, transparently for callers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace {
 std::atomic<bool> isLoaded{false};
 
 template <typename Function> Function find(const char *name, Function) {
-  // A failed load throws and is tried again the next time.
+  // A failed load throws and is retried at the next call.
   static void *library =
       openLibrary(siblingLibraryPath("libltc_runtime.so"), "runtime");
   isLoaded.store(true, std::memory_order_relaxed);
@@ -30,7 +30,7 @@ template <typename Function> Function find(const char *name, Function) {
 
 } // namespace
 
-// The last argument of `find` only says the type.
+// The last argument of `find` only provides the type.
 #define LTC_FORWARD(Result, Name, Parameters, Arguments)                       \
   Result Name Parameters {                                                     \
     static const auto real = find(#Name, &Name);                               \
@@ -42,7 +42,7 @@ LTC_FORWARD(LtcStatus, ltcStatusCreate, (const char *message), (message))
 LTC_FORWARD(LtcBytes, ltcBytesCreate, (const char *data, size_t size),
             (data, size))
 
-// What releases is also called for nothing, by destructors.
+// Destructors also call release functions with nothing to release.
 void ltcStatusDestroy(LtcStatus status) {
   if (!status)
     return;
@@ -57,7 +57,7 @@ void ltcBytesDestroy(LtcBytes bytes) {
   real(bytes);
 }
 
-// Asked for before each step, of which some need no runtime.
+// Called before each step; some steps don't need the runtime.
 void ltcPrepareThreads(int threads) {
   if (!isLoaded.load(std::memory_order_relaxed))
     return;
@@ -65,7 +65,7 @@ void ltcPrepareThreads(int threads) {
   real(threads);
 }
 
-// Asked for by people, who may not have run anything.
+// Called by users, who may not have run anything.
 #define LTC_FORWARD_BYTES(Name)                                                \
   size_t Name(void) {                                                          \
     if (!isLoaded.load(std::memory_order_relaxed))                             \

@@ -1,4 +1,4 @@
-//===- shared_library.cpp - Libraries of ours, loaded when needed ---------===//
+//===- shared_library.cpp - Our own libraries, loaded on demand -----------===//
 
 #include "programs/shared_library.h"
 
@@ -11,7 +11,7 @@
 
 namespace {
 
-/// Where each library of the process is.
+/// Load address of each library of the process.
 std::set<uintptr_t> loadedLibraries() {
   std::set<uintptr_t> addresses;
   dl_iterate_phdr(
@@ -64,7 +64,7 @@ void *torch_ltc::findFunction(void *library, const char *name,
   if (!function)
     throw std::runtime_error(std::string("torch_ltc's ") + what +
                              " library lacks the function " + name +
-                             ": it is of another version; build or "
+                             ": it has another version; build or "
                              "install torch_ltc again.");
   return function;
 }

@@ -9,12 +9,12 @@
 
 namespace torch_ltc {
 
-/// Called by the worker thread when it begins: torch's settings are as they are
-/// in every new thread.
+/// To be called by the worker thread at its start, when torch's settings are
+/// those of a new thread.
 void noteWorkerState();
 
-/// While it lives, torch's kernels called by this thread find those settings:
-/// a thread that runs a step itself may be in a dispatch mode, autocast, or
+/// While it exists, torch's kernels called by this thread see those settings: a
+/// thread that runs a step itself may be in a dispatch mode, autocast, or
 /// inference mode.
 class WorkerStateGuard {
 public:

@@ -1,4 +1,4 @@
-//===- eager_check.cpp - Whether eager takes a call -----------------------===//
+//===- eager_check.cpp - Checks of calls with eager's kernels -------------===//
 
 #include "shape/eager_check.h"
 
@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMaxElements = 4096;
 constexpr size_t kMaxKnownCalls = 1 << 15;
 
-/// Ops whose kernels look at values that have to fit together.
+/// Ops whose kernels check relations between values.
 bool readsValues(const std::string &opName) {
   for (const char *name :
        {"aten::_ctc_loss", "aten::segment_reduce", "aten::_segment_reduce",
@@ -28,7 +28,7 @@ bool readsValues(const std::string &opName) {
   return false;
 }
 
-/// Numbers are no part of a program, but eager may refuse a negative one.
+/// Numbers aren't part of a program, but eager may reject a negative one.
 uint64_t kindOf(const IValue &value) {
   if (value.isInt())
     return value.toInt() < 0 ? 1 : value.toInt() == 0 ? 2 : 3;
@@ -49,13 +49,13 @@ Hash128 keyOf(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   }
   for (const IValue &value : call.arguments)
     state.add(kindOf(value));
-  // The default dtype is no argument.
+  // The default dtype isn't an argument.
   for (const ResultShape &result : results)
     state.add(uint64_t(result.dtype));
   return state.finish();
 }
 
-/// What was found out, by call.
+/// Results of the checks, by call.
 class KnownCalls {
 public:
   std::optional<bool> find(const Hash128 &key) {
@@ -90,7 +90,8 @@ bool isSmall(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   return elements <= kMaxElements;
 }
 
-/// Ones are divisors, probabilities and the like; the first index is in range.
+/// Ones are valid divisors, probabilities and similar values; index zero is in
+/// range.
 at::Tensor standIn(const at::Tensor &tensor, bool isDivision) {
   if (!tensor.defined() || !tensor.device().is_lazy())
     return tensor;
@@ -131,7 +132,8 @@ bool looksLike(const IValue &value, const ResultShape &expected) {
   at::Tensor tensor = value.isTensor() ? value.toTensor() : at::Tensor();
   if (!tensor.defined())
     return expected.dtype == at::ScalarType::Undefined;
-  // Statistics that a CPU kernel leaves out although there is a size for them.
+  // Statistics that a CPU kernel doesn't return although there is a size for
+  // them.
   return tensor.scalar_type() == expected.dtype &&
          (tensor.numel() == 0 ||
           tensor.sizes() == at::IntArrayRef(expected.sizes));
@@ -142,7 +144,7 @@ bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   bool isDivision = call.record.name.find("div") != std::string::npos ||
                     call.record.name.find("mod.") != std::string::npos ||
                     call.record.name.find("remainder") != std::string::npos;
-  // Not the user's call, whatever the thread's mode.
+  // Not the user's call, so it ignores the thread's modes.
   c10::impl::ExcludeDispatchKeyGuard guard(
       c10::autograd_dispatch_keyset_with_ADInplaceOrView |
       c10::DispatchKeySet({c10::DispatchKey::Python,
@@ -180,5 +182,5 @@ void torch_ltc::checkAgainstEager(const OpCall &call,
     known = isTaken(call, results);
     knownCalls().insert(key, *known);
   }
-  TORCH_CHECK(*known, "eager PyTorch refuses these arguments of ", record.name);
+  TORCH_CHECK(*known, "eager PyTorch rejects these arguments of ", record.name);
 }

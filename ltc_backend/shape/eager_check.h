@@ -1,8 +1,8 @@
-//===- eager_check.h - Whether eager takes a call ---------------*- C++ -*-===//
+//===- eager_check.h - Checks of calls with eager's kernels -----*- C++ -*-===//
 //
-// PyTorch's kernels check their arguments, each in its own words, and more of
-// them than rules and Meta kernels do: dtypes above all. So a small call of a
-// kind that is new is made once with eager's kernel as well, on stand-ins of
+// PyTorch's kernels check their arguments, each with its own messages, and
+// check more than rules and Meta kernels do, above all dtypes. So the first
+// small call of each kind is also made with eager's kernel, on stand-ins with
 // the operands' sizes and dtypes. A new kind means a new program, whose
 // compilation takes a thousand times as long.
 //
@@ -16,9 +16,9 @@
 
 namespace torch_ltc {
 
-/// Throws if eager's kernel refuses the call or has results of other sizes or
-/// dtypes than `results`. What it refuses may be the values of the stand-ins:
-/// the caller runs the op eagerly, which finds out.
+/// Throws if eager's kernel rejects the call or has results with other sizes or
+/// dtypes than `results`. The rejection may be due to the values of the
+/// stand-ins: the caller then runs the op eagerly, which decides.
 void checkAgainstEager(const OpCall &call, c10::ArrayRef<ResultShape> results);
 
 } // namespace torch_ltc

@@ -1,9 +1,9 @@
 //===- infer_shapes.h - Shapes and dtypes of an op's results -------*- C++
 //-*-===//
 //
-// Where the tracer meets shape/: the closed form that the op table names, else
-// the cache keyed by the attributes and the operands' shapes, else PyTorch's
-// Meta kernel.
+// The tracer's interface to shape/: the closed form that the op table names,
+// otherwise the cache keyed by the attributes and the operands' shapes,
+// otherwise PyTorch's Meta kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 
 namespace torch_ltc {
 
-/// One shape a result, of dtype Undefined where the op leaves it undefined.
-/// Throws PyTorch's error with the op's name and the user's line.
+/// One shape for each result, with dtype Undefined if the op leaves it
+/// undefined. Throws PyTorch's error with the op's name and the user's line.
 std::vector<torch::lazy::Shape> inferShapes(const OpCall &call);
 
 } // namespace torch_ltc

@@ -1,4 +1,4 @@
-//===- meta_kernel.cpp - Shapes by PyTorch's Meta kernels -----------------===//
+//===- meta_kernel.cpp - Shapes from PyTorch's Meta kernels ---------------===//
 
 #include "shape/shape_inference.h"
 
@@ -24,15 +24,15 @@ at::Tensor wrappedNumber(const at::Tensor &tensor) {
 at::Tensor toMeta(const at::Tensor &tensor) {
   if (!tensor.defined())
     return tensor;
-  // PyTorch's Python kernels turn wrapped numbers into Python numbers, so
-  // their values must be there (torch 2.13).
+  // PyTorch's Python kernels turn wrapped numbers into Python numbers, so their
+  // values must exist (torch 2.13).
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
     return wrappedNumber(tensor);
-  // Not at::empty: that would be a dispatcher call, perhaps one into Python.
+  // Not at::empty, which would be a dispatcher call, possibly into Python.
   return at::detail::empty_meta(tensor.sizes(), tensor.scalar_type());
 }
 
-/// `value` as the Meta kernel needs it for the argument `argument`.
+/// `value` in the form that the Meta kernel needs for the argument `argument`.
 c10::IValue toMeta(const c10::Argument &argument, const c10::IValue &value) {
   if (value.isTensor())
     return toMeta(value.toTensor());
@@ -49,7 +49,7 @@ c10::IValue toMeta(const c10::Argument &argument, const c10::IValue &value) {
                                       : toMeta(element.toTensor()));
     return list;
   }
-  // Constructors without a device would make CPU tensors.
+  // Constructors without a device would create CPU tensors.
   if (value.isDevice() || argument.name() == "device")
     return c10::Device(c10::kMeta);
   // Nothing is drawn; a CPU generator would be rejected.
@@ -67,8 +67,8 @@ void addResult(const at::Tensor &tensor, ResultShapes &results) {
 }
 
 void callMetaKernel(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
-  // Whatever mode the user's thread is in (fake tensors, tracing, autocast),
-  // this call isn't the user's.
+  // Ignores the modes of the user's thread (fake tensors, tracing, autocast),
+  // because this call isn't the user's.
   c10::impl::ExcludeDispatchKeyGuard guard(
       c10::autograd_dispatch_keyset |
       c10::DispatchKeySet({c10::DispatchKey::Python,

@@ -1,4 +1,4 @@
-//===- op_call.h - One call of an op, ready for inference -------*- C++ -*-===//
+//===- op_call.h - One call of an op for shape inference --------*- C++ -*-===//
 
 #ifndef TORCH_LTC_SHAPE_OP_CALL_H
 #define TORCH_LTC_SHAPE_OP_CALL_H
@@ -12,16 +12,16 @@
 
 namespace torch_ltc {
 
-/// Valid during the call only: refers to the tracer's storage.
+/// Valid only during the call: refers to the tracer's storage.
 struct OpCall {
   const OpRecord &record;
-  /// The op's arguments as the dispatcher gave them.
+  /// The op's arguments from the dispatcher.
   c10::ArrayRef<c10::IValue> arguments;
   /// Shapes of the tensor operands, in order.
   c10::SmallVector<const torch::lazy::Shape *, 4> operands = {};
   /// torch's promoted type of all tensor and number operands.
   c10::ScalarType promoted = c10::ScalarType::Undefined;
-  /// Covers the op and all its arguments that are no operands.
+  /// Covers the op and all its arguments that aren't operands.
   Hash128 attributeHash = {};
 };
 

@@ -1,4 +1,4 @@
-//===- shape_cache.cpp - What Meta kernels said ---------------------------===//
+//===- shape_cache.cpp - Cached results of Meta kernels -------------------===//
 
 #include "shape/shape_inference.h"
 

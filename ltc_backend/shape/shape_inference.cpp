@@ -44,7 +44,7 @@ bool torch_ltc::inferClosedForm(ShapeRule shapeRule, DTypeRule dtypeRule,
   try {
     Arguments view(schema, arguments);
     at::ScalarType dtype = dtypeFunctions[size_t(dtypeRule)](view);
-    // The rules say nothing about the real results of complex operands.
+    // The rules don't cover the real results of complex operands.
     if (dtype == at::ScalarType::Undefined || c10::isComplexType(dtype))
       return false;
     if (shapeFunctions[size_t(shapeRule)](view, dtype, results))

@@ -1,9 +1,9 @@
 //===- shape_inference.h - Result shapes and dtypes of ATen ops -*- C++ -*-===//
 //
-// What an op's results look like, from the sizes and dtypes of its arguments
-// alone. A dispatched Meta kernel answers the same question in 1 to 900
-// microseconds (with `import torch` the Meta key belongs to Python), which is
-// too slow for each traced op. So the tracer asks in this order:
+// Infers the results of an op from the sizes and dtypes of its arguments alone.
+// A dispatched Meta kernel takes 1 to 900 microseconds for it (after `import
+// torch` the Meta key has Python kernels), which is too slow for each traced
+// op. So the tracer uses, in this order:
 //
 //   1. inferClosedForm        tens of nanoseconds, no dispatcher, no GIL
 //   2. ShapeCache::find       by the node's hash
@@ -51,39 +51,39 @@ struct ResultShape {
   }
 };
 
-/// One entry a result tensor, in schema order. A `Tensor[]` result has one
-/// entry for each of its tensors. A result that the op leaves undefined
+/// One entry for each result tensor, in schema order. A `Tensor[]` result has
+/// one entry for each of its tensors. A result that the op leaves undefined
 /// (masked-out gradients) has dtype Undefined and no sizes.
 using ResultShapes = c10::SmallVectorImpl<ResultShape>;
 
-/// Replaces `results` by what the op with `schema` (as the dispatcher knows
-/// it) would return for `arguments`: one IValue an argument, in schema order.
-/// Tensors among them may live on any device; only their sizes, dtype and
+/// Replaces `results` by the results of the op with `schema` (from the
+/// dispatcher) for `arguments`: one IValue for each argument, in schema order.
+/// Tensors among them may be on any device; only their sizes, dtype and
 /// wrapped-number flag are read.
 ///
 /// Returns false, with `results` empty, if there is no closed form for these
-/// arguments (always so for the rule `meta`); then the Meta kernel must be
-/// asked. Throws c10::Error that names the op if eager PyTorch would reject
-/// the arguments because of their shapes or dtypes.
+/// arguments (always for the rule `meta`); then the Meta kernel must be used.
+/// Throws c10::Error with the op's name if eager PyTorch would reject the
+/// shapes or dtypes of the arguments.
 bool inferClosedForm(ShapeRule shapeRule, DTypeRule dtypeRule,
                      const c10::FunctionSchema &schema,
                      c10::ArrayRef<c10::IValue> arguments,
                      ResultShapes &results);
 
-/// The same from the op's Meta kernel, whatever the op: tensors among the
-/// arguments are replaced by meta tensors of the same sizes, dtype and
-/// wrapped-number flag, and the op is called on the Meta device. Slow; takes
-/// the GIL where PyTorch's Meta kernel is written in Python.
+/// The same from the op's Meta kernel, for any op: tensors among the arguments
+/// are replaced by meta tensors with the same sizes, dtype and wrapped-number
+/// flag, and the op is called on the Meta device. Slow; takes the GIL if
+/// PyTorch's Meta kernel is written in Python.
 ///
-/// Throws c10::Error that names the op if it has no Meta kernel. If the
-/// arguments are wrong, throws what the kernel throws: c10::Error with the op's
-/// name added, or the exception of a Meta kernel written in Python as it is.
+/// Throws c10::Error with the op's name if it has no Meta kernel. For invalid
+/// arguments, throws the kernel's error: c10::Error with the op's name added,
+/// or the unchanged exception of a Meta kernel written in Python.
 void inferWithMetaKernel(const c10::OperatorHandle &op,
                          c10::ArrayRef<c10::IValue> arguments,
                          ResultShapes &results);
 
-/// Bounded map from a node's hash to what the Meta kernel said; the entry
-/// that was used least recently goes first. Safe to use from many threads.
+/// Bounded map from a node's hash to the Meta kernel's results; evicts the
+/// least recently used entry. Thread-safe.
 class ShapeCache {
 public:
   explicit ShapeCache(size_t capacity = 4096);
@@ -91,8 +91,8 @@ public:
   ShapeCache(const ShapeCache &) = delete;
   ShapeCache &operator=(const ShapeCache &) = delete;
 
-  /// The hash must cover all that results depend on: op, sizes, dtypes and
-  /// wrapped-number flags of tensors, all other arguments.
+  /// The hash must cover everything that the results depend on: op, sizes,
+  /// dtypes and wrapped-number flags of tensors, and all other arguments.
   bool find(const torch::lazy::hash_t &key, ResultShapes &results);
   void insert(const torch::lazy::hash_t &key,
               c10::ArrayRef<ResultShape> results);

@@ -1,10 +1,10 @@
 //===- strides.h - Strides and offsets of results ---------------*- C++ -*-===//
 //
-// The elements of a lazy tensor always lie packed in row-major order. What it
-// reports as strides and storage offset is what eager PyTorch would report:
+// The elements of a lazy tensor are always packed in row-major order. It
+// reports the strides and the storage offset that eager PyTorch would report:
 // models branch on contiguity, gradients take their parameter's layout, and
-// `view` must fail where eager's does. So a geometry is a label on the tensor,
-// not on its value, and costs nothing in compiled programs.
+// `view` must fail where eager's does. So the geometry is metadata of the
+// tensor, not of its value, and costs nothing in compiled programs.
 //
 // Results are row-major unless an operand isn't, or the op is a view.
 //
@@ -33,22 +33,22 @@ struct Geometry {
   int64_t offset = 0;
 };
 
-/// What `View` says; the result's sizes are known already.
+/// The strides of rule `View`; the result's sizes are already known.
 Geometry viewGeometry(ShapeRule shapeRule, const c10::FunctionSchema &schema,
                       c10::ArrayRef<c10::IValue> arguments,
                       c10::ArrayRef<int64_t> resultSizes);
 
-/// What the other rules say about a result of these sizes.
+/// The strides of the other rules for a result of these sizes.
 Strides resultStrides(StrideRule rule, const c10::FunctionSchema &schema,
                       c10::ArrayRef<c10::IValue> arguments,
                       c10::ArrayRef<int64_t> resultSizes);
 
-/// Those of a copy of `like`: `clone` and `to` by their memory format.
+/// Strides of a copy of `like`: `clone` and `to` with their memory format.
 Strides copyStrides(const at::Tensor &like,
                     std::optional<at::MemoryFormat> format);
 
 /// Whether the strides are those of a new row-major tensor; `is_contiguous`
-/// doesn't look at dims of one element.
+/// ignores dims of one element.
 inline bool hasPackedStrides(const at::Tensor &tensor) {
   at::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
   int64_t next = 1;

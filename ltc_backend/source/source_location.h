@@ -1,8 +1,8 @@
 //===- source_location.h - The user's Python line ---------------*- C++ -*-===//
 //
 // The library doesn't link Python: the bindings install a function that finds
-// the innermost frame of the user's own code. A location is a small number;
-// its text is looked up when somebody wants to read it.
+// the innermost frame of the user's code. A location is a small number; its
+// text is looked up on demand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,9 +30,9 @@ void setFrameCapture(FrameCapture capture);
 LocationId internLocation(const std::string &file, int line);
 Location locationOf(LocationId id);
 
-/// Now, whatever the configuration says: for messages and ledgers.
+/// Captures it regardless of the configuration: for messages and logs.
 LocationId captureLocation();
-/// `captureLocation()` if option source_info is on, else 0.
+/// `captureLocation()` if option source_info is on, otherwise 0.
 LocationId captureLocationIfWanted();
 /// "train.py:31" with the file's last path component, "" if unknown.
 std::string shortText(LocationId id);

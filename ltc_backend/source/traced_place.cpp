@@ -1,8 +1,8 @@
-//===- traced_place.cpp - Where an op comes from --------------------------===//
+//===- traced_place.cpp - Source of a traced op ---------------------------===//
 //
-// Autograd numbers its nodes in the order of the forward ops that they belong
-// to, and makes a node just before it runs the op's kernel: so the first op
-// that is traced after number n was given is that of node n.
+// Autograd numbers its nodes in the order of their forward ops, and creates a
+// node just before it runs the op's kernel: so the first op that is traced
+// after number n was assigned is the op of node n.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace torch_ltc;
 
 namespace {
 
-// Graphs that are kept for longer than so many nodes lose their places.
+// Graphs that are alive for longer than this many nodes lose their places.
 constexpr size_t MaxPlaces = 1 << 17;
 thread_local std::unordered_map<uint64_t, TracedPlace> placeOfNode;
 

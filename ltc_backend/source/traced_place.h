@@ -1,4 +1,4 @@
-//===- traced_place.h - Where an op comes from ------------------*- C++ -*-===//
+//===- traced_place.h - Source of a traced op -------------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_SOURCE_TRACED_PLACE_H
 #define TORCH_LTC_SOURCE_TRACED_PLACE_H
@@ -12,8 +12,8 @@ struct TracedPlace {
   ModulePathId module = 0;
 };
 
-/// Of the op that is traced now; while autograd runs backward, of the forward
-/// op whose gradient it is a part of.
+/// Source of the op that is being traced; while autograd runs backward, that of
+/// the forward op whose gradient it belongs to.
 TracedPlace tracedPlace();
 
 } // namespace torch_ltc

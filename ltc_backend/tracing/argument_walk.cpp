@@ -124,7 +124,7 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
   attributes.header(Tag::numberTensor, isFloat, uint8_t(own));
 }
 
-/// A number takes the type in which the op computes; ops without promotion
+/// A number has the type in which the op computes; ops without promotion
 /// convert it to their own type.
 void ArgumentWalk::setNumberTensorTypes() {
   ScalarType type = promoted;
@@ -204,7 +204,7 @@ void ArgumentWalk::visitScalar(const ArgumentSpec &spec, const IValue &value) {
       spec.defaultValue && spec.defaultValue->isScalar() &&
       spec.defaultValue->toScalar().equal(
           value.isDouble() ? value.toDouble() : double(value.toInt()));
-  // A factor of zero drops its operand, whatever that holds.
+  // A factor of zero drops its operand, whatever it contains.
   bool isDropped = spec.name == "beta" && value.toScalar().toDouble() == 0;
   if (!spec.isDynamicScalar || isDefault || isDropped)
     return value.isDouble() ? attributes.floating(value.toDouble())
@@ -224,7 +224,7 @@ void ArgumentWalk::visitNumber(const ArgumentSpec &spec, const IValue &value) {
   else if (value.isDouble())
     attributes.floating(value.toDouble());
   else if (value.isInt())
-    attributes.integer(spec.isDim ? normalisedDim(spec, value.toInt())
+    attributes.integer(spec.isDim ? normalizedDim(spec, value.toInt())
                                   : value.toInt());
   else
     giveUp("argument '" + spec.name + "' of an unknown kind");
@@ -236,7 +236,7 @@ void ArgumentWalk::visitNumberList(const ArgumentSpec &spec,
     auto numbers = value.toIntVector();
     if (spec.isDim)
       for (int64_t &dim : numbers)
-        dim = normalisedDim(spec, dim);
+        dim = normalizedDim(spec, dim);
     attributes.integers(numbers);
   } else if (value.isDoubleList()) {
     auto numbers = value.toDoubleVector();
@@ -248,20 +248,20 @@ void ArgumentWalk::visitNumberList(const ArgumentSpec &spec,
     attributes.header(Tag::booleans, uint32_t(flags.size()));
     for (bool flag : flags)
       attributes.word(flag);
-  } else if (value.isInt()) { // int[1] given as a number
-    attributes.integers(normalisedDim(spec, value.toInt()));
+  } else if (value.isInt()) { // int[1] passed as a number
+    attributes.integers(normalizedDim(spec, value.toInt()));
   } else {
     giveUp("argument '" + spec.name + "' with symbolic sizes");
   }
 }
 
-/// Dims count from the front, so that -1 and 2 are the same program. One that
-/// is out of range stays as it is: torch's own check then words the error.
-int64_t ArgumentWalk::normalisedDim(const ArgumentSpec &spec,
+/// Dims are normalized, so that -1 and 2 give the same program. One that is out
+/// of range is unchanged: torch's own check then raises the error.
+int64_t ArgumentWalk::normalizedDim(const ArgumentSpec &spec,
                                     int64_t dim) const {
   if (!spec.isDim || dim >= 0 || operands.empty())
     return dim;
-  // Gradients of views count the dims of what was viewed.
+  // Gradients of views count the dims of the viewed tensor.
   int64_t rank = record.shapeRule == ShapeRule::input_sizesShape
                      ? int64_t(arguments[1].toListRef().size())
                      : operands[0].shape().dim();

@@ -1,8 +1,8 @@
 //===- argument_walk.h - From dispatcher arguments to a node ----*- C++ -*-===//
 //
 // Reads the arguments of one call by the op's record: tensors become operands,
-// everything else words (ir/attributes.h), numbers that change from step to
-// step dynamic scalars.
+// numbers that change from step to step become dynamic scalars, and everything
+// else becomes words (ir/attributes.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ private:
   void visitNumberList(const ArgumentSpec &spec, const c10::IValue &value);
   void addOperand(const at::Tensor &tensor);
   void setNumberTensorTypes();
-  int64_t normalisedDim(const ArgumentSpec &spec, int64_t dim) const;
+  int64_t normalizedDim(const ArgumentSpec &spec, int64_t dim) const;
   [[noreturn]] void refuseCpuTensor(const ArgumentSpec &spec,
                                     const at::Tensor &tensor) const;
   void giveUp(std::string why) {
@@ -60,11 +60,11 @@ private:
   std::string obstacleText;
 };
 
-/// Whether programs can hold tensors of this type.
+/// Whether programs support tensors of this type.
 bool isSupportedDType(c10::ScalarType type);
-/// Why an op of that type runs eagerly, "" if programs can hold it.
+/// Why an op of that type runs eagerly, "" if programs support it.
 std::string dtypeObstacle(c10::ScalarType type);
-/// Throws one sentence for a lazy device that doesn't exist.
+/// Throws a one-sentence error for a lazy device that doesn't exist.
 void checkLazyDevice(c10::Device device);
 
 } // namespace torch_ltc

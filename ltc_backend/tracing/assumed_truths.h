@@ -1,9 +1,9 @@
 //===- assumed_truths.h - Checks that are read after the step ---*- C++ -*-===//
 //
-// Argument checks of torch.distributions ask `if not torch._is_all_true(...)`.
-// The answer is a value in the middle of a step. Inside of a check it is taken
-// to be true, and the bool that was traced is looked at once the step has
-// computed it.
+// Argument checks of torch.distributions evaluate `if not
+// torch._is_all_true(...)`, which needs a value in the middle of a step. Inside
+// a check it is assumed to be true, and the traced bool is read after the step
+// has computed it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,18 +21,18 @@ namespace torch_ltc {
 class AssumedTruth {
 public:
   explicit AssumedTruth(TensorDataPtr flag) : flag(std::move(flag)) {}
-  /// Null while no step has computed it. True if the step failed: that error
-  /// has readers of its own.
+  /// Null while no step has computed it. True if the step failed: that error is
+  /// reported to its own readers.
   std::optional<bool> value() const;
 
 private:
   TensorDataPtr flag;
 };
 
-/// From now on the calling thread takes results of `_is_all_true` to be true
-/// when they are read, unless a capture records it.
+/// From now on the calling thread assumes that results of `_is_all_true` are
+/// true when they are read, unless a capture is recording.
 void beginAssuming();
-/// Until now; what was assumed.
+/// Ends it; returns the assumed results.
 std::vector<std::shared_ptr<AssumedTruth>> endAssuming();
 
 /// The calling thread has traced a result of `_is_all_true`.

@@ -11,22 +11,23 @@
 
 namespace torch_ltc {
 
-/// All ops "aten::..." that have a schema. The dispatcher makes its list anew
-/// for whoever asks, so one list goes to all that register.
+/// All ops "aten::..." that have a schema. The dispatcher creates its list for
+/// each caller, so all registrations share one list.
 using AtenOps = std::vector<c10::OperatorHandle>;
 AtenOps atenOps();
 
-/// Registers a kernel for an op that exists, for as long as the process lives.
+/// Registers a kernel for an existing op, for the lifetime of the process.
 /// torch::Library parses the op's name with TorchScript's lexer, which is most
-/// of what thousands of registrations cost; this one takes the name as it is.
+/// of the cost of thousands of registrations; this function uses the name
+/// unchanged.
 void registerBoxedKernel(const c10::OperatorName &name, c10::DispatchKey key,
                          c10::KernelFunction kernel);
 
 /// The op of that name. Throws if there is none.
 c10::OperatorHandle findOp(const c10::OperatorName &name);
 
-/// Registers a `Kernel` around the one that op and key have had so far, which
-/// its constructor takes after `arguments`.
+/// Registers a `Kernel` that wraps the current kernel of op and key, which is
+/// passed to its constructor after `arguments`.
 template <typename Kernel, typename... Arguments>
 void registerAround(const c10::OperatorHandle &op, c10::DispatchKey key,
                     Arguments &&...arguments) {
@@ -37,8 +38,8 @@ void registerAround(const c10::OperatorHandle &op, c10::DispatchKey key,
                                    op.getComputedKernelForDispatchKey(key))));
 }
 
-/// While it lives torch doesn't warn of kernels that take another's place, as
-/// it does of each (2.13).
+/// While it exists, torch doesn't warn about replaced kernels, as it does for
+/// each (2.13).
 class SilentRegistration {
   struct Silence final : c10::WarningHandler {
     void process(const c10::Warning &) override {}

@@ -1,13 +1,13 @@
-//===- custom_ops.cpp - Ops that others define ----------------------------===//
+//===- custom_ops.cpp - Ops defined by others -----------------------------===//
 //
-// Functionalisation refuses ops outside of aten that write to their arguments
-// or return views of them, and runs the others below itself, where writes
-// through views reach nothing (torch 2.13). In its place, an op's kernel for
-// all devices works on the user's tensors as the user's program does and is
-// traced; one for the CPU alone works on copies, which become the new values.
+// Functionalization rejects ops outside aten that write to their arguments or
+// return views of them, and runs all others below itself, where writes through
+// views have no effect (torch 2.13). Instead, an op's kernel for all devices
+// runs on the user's tensors, like the user's program, and is traced; a kernel
+// only for the CPU runs on copies, which become the new values.
 //
-// torch.compile asks whether an op has a kernel at Functionalize, and must not
-// hear of these, which do nothing for other devices
+// torch.compile checks whether an op has a kernel at Functionalize, and must
+// not see these, which do nothing for other devices
 // (python/torch_ltc/custom_ops.py).
 //
 //===----------------------------------------------------------------------===//
@@ -36,7 +36,7 @@ std::atomic<bool> torch_ltc::hasNewCustomOps = false;
 
 namespace {
 
-/// The first of these keys at which the op's author has given a kernel.
+/// The first of these keys at which the op's author has registered a kernel.
 std::optional<DispatchKey>
 firstKernel(const OperatorHandle &op,
             std::initializer_list<DispatchKey> inOrder) {
@@ -55,9 +55,9 @@ void checkGradients(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
   TORCH_CHECK(
       !anyTensor(arguments, [](const Tensor &t) { return t.requires_grad(); }),
       name,
-      " writes to its arguments and runs eagerly for device 'lazy', where no "
-      "gradients go through it: call it under torch.no_grad(), or give it a "
-      "kernel for all devices (key \"CompositeImplicitAutograd\").",
+      " writes to its arguments and runs eagerly for device 'lazy', where it "
+      "has no gradients: call it under torch.no_grad(), or register a kernel "
+      "for all devices (key \"CompositeImplicitAutograd\").",
       opSuffix(name));
 }
 
@@ -68,8 +68,8 @@ bool hasAliases(const c10::FunctionSchema &schema) {
   return false;
 }
 
-/// FSDP's ops are compositions of aten's for any device. torch (2.13) gives
-/// them a kernel for each of its own devices, and some write without saying so.
+/// FSDP's ops are compositions of aten's for any device. torch (2.13) registers
+/// a kernel for each of its own devices, and some write without declaring it.
 bool isComposition(const OperatorHandle &op) {
   return op.schema().name().starts_with("fsdp::") &&
          op.hasKernelForDispatchKey(DispatchKey::CPU);
@@ -100,7 +100,7 @@ public:
     const std::string &name = op.schema().name();
     TORCH_CHECK_NOT_IMPLEMENTED(
         op.hasComputedKernelForDispatchKey(DispatchKey::CPU), name,
-        " has no kernel for device 'lazy' or 'cpu': give it one with "
+        " has no kernel for device 'lazy' or 'cpu': register one with "
         "register_kernel() or torch.library.impl().",
         opSuffix(name));
     checkGradients(op, arguments);
@@ -113,12 +113,12 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// The ops that have a kernel of ours, and those that aren't looked at yet.
+/// The ops that have a kernel of ours, and those that haven't been checked yet.
 struct CustomOps {
   std::mutex mutex;
   std::list<OperatorName> defined;
   std::unordered_map<OperatorName, c10::RegistrationHandleRAII> kernels;
-  /// Kernels of ops that are gone.
+  /// Kernels of ops that no longer exist.
   std::list<c10::RegistrationHandleRAII> left;
 };
 
@@ -128,7 +128,7 @@ CustomOps &customOps() {
   return *ops;
 }
 
-/// Hundreds of ops of PyTorch's own without anything for this device.
+/// Hundreds of PyTorch's own ops without kernels for this device.
 bool isOfTorch(const std::string &name) {
   for (const char *space :
        {"torch_ltc::", "quantized::", "_quantized::", "mkldnn::", "onednn::",
@@ -139,7 +139,7 @@ bool isOfTorch(const std::string &name) {
   return false;
 }
 
-/// torch calls it under a lock that registration needs too.
+/// torch calls it under a lock that registration also needs.
 struct Listener final : c10::OpRegistrationListener {
   void onOperatorRegistered(const OperatorHandle &op) override {
     const std::string &name = op.operator_name().name;

@@ -1,4 +1,4 @@
-//===- custom_ops.h - Ops that others define --------------------*- C++ -*-===//
+//===- custom_ops.h - Ops defined by others ---------------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_TRACING_CUSTOM_OPS_H
 #define TORCH_LTC_TRACING_CUSTOM_OPS_H
@@ -9,13 +9,13 @@
 
 namespace torch_ltc {
 
-/// From now on ops that anybody defines outside of aten are looked at; those
-/// that exist already, at once.
+/// From now on, checks each op that is defined outside aten; existing ones are
+/// checked immediately.
 void watchCustomOps();
 
-/// Gives a kernel to each op that was defined since the last call. PyTorch says
-/// that there is a new op under a lock that registration needs too, so this
-/// waits for the next occasion.
+/// Registers a kernel for each op that was defined since the last call. PyTorch
+/// reports a new op under a lock that registration also needs, so this waits
+/// for the next opportunity.
 void registerNewCustomOps();
 
 extern std::atomic<bool> hasNewCustomOps;

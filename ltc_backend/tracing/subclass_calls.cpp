@@ -1,4 +1,4 @@
-//===- subclass_calls.cpp - Calls inside of __torch_dispatch__ ------------===//
+//===- subclass_calls.cpp - Calls inside __torch_dispatch__ ---------------===//
 
 #include "tracing/subclass_calls.h"
 
@@ -11,7 +11,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// At Lazy, around a kernel that takes values.
+/// At Lazy, wrapping a kernel that takes values.
 class SubclassCall final : public c10::OperatorKernel {
 public:
   explicit SubclassCall(c10::SafeKernelFunction previous)

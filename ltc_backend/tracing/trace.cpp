@@ -1,4 +1,4 @@
-//===- trace.cpp - One op of the table becomes a node ---------------------===//
+//===- trace.cpp - Tracing of one op of the table -------------------------===//
 
 #include "tracing/trace.h"
 
@@ -59,8 +59,8 @@ void checkResult(const OpRecord &record, const torch::lazy::Shape &shape) {
   for (int64_t size : shape.sizes())
     TORCH_CHECK(!__builtin_mul_overflow(bytes, size, &bytes) &&
                     bytes <= addressable,
-                "A tensor of sizes ", shape.sizes(),
-                " doesn't fit into memory.", opSuffix(record.name));
+                "A tensor of sizes ", shape.sizes(), " doesn't fit in memory.",
+                opSuffix(record.name));
 }
 
 bool isDivision(const std::string &opName) {
@@ -71,7 +71,7 @@ bool isDivision(const std::string &opName) {
   return false;
 }
 
-/// A number that integers are divided by; tensors are checked by the program.
+/// A number by which integers are divided; the program checks tensors.
 void checkDivisor(const OpRecord &record, c10::ArrayRef<IValue> arguments,
                   const torch::lazy::Shape &result) {
   if (!c10::isIntegralType(result.scalar_type(), /*includeBool=*/true) ||
@@ -85,7 +85,7 @@ void checkDivisor(const OpRecord &record, c10::ArrayRef<IValue> arguments,
   TORCH_CHECK(!isZero, "ZeroDivisionError", opSuffix(record.name));
 }
 
-/// Other backends needn't know them.
+/// Other backends need not support them.
 bool isIntegerConvolutionForBackend(const OpRecord &record,
                                     c10::ScalarType dtype) {
   return record.shapeRule == ShapeRule::convolutionShape &&
@@ -114,7 +114,7 @@ void setGeometries(StrideRule rule, const OpRecord &record,
   }
 }
 
-/// Whether eager's kernel reads out of bounds instead: the op's callers are to
+/// Whether eager's kernel reads out of bounds instead: the op's callers must
 /// check sizes (torch 2.13).
 bool isUncheckedByEager(const OpRecord &record,
                         c10::ArrayRef<IValue> arguments) {
@@ -137,7 +137,7 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
   if (!walk.obstacle().empty()) {
     std::vector<at::Tensor> results =
         runEagerly(record, arguments, walk.obstacle());
-    // Eager knows the strides of all other results.
+    // Only eager knows the strides of all other results.
     if (rule == StrideRule::View || rule == StrideRule::LikeSelf)
       setGeometries(rule, record, arguments, results);
     return results;
@@ -166,7 +166,7 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
     if (!node && shapes.empty())
       shapes = infer();
   } catch (const c10::Error &) {
-    // Either eager refuses them too, in words of its own, or it takes more
+    // Either eager rejects them too, with its own message, or it accepts more
     // than our rules do.
     if (isForbidden(Forbidden::fallback) ||
         isUncheckedByEager(record, arguments))

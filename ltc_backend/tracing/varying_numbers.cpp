@@ -13,7 +13,7 @@ using namespace torch_ltc;
 
 namespace {
 
-// Of one thread; some hundred bytes each.
+// For one thread; some hundred bytes each.
 constexpr size_t maxPlaces = 32768;
 
 bool isNumber(Tag tag) {
@@ -30,7 +30,7 @@ void addShape(HashState &state, const torch::lazy::Shape &shape) {
     state.add(uint64_t(size));
 }
 
-/// Writes a call's words and scalars anew.
+/// Rewrites a call's words and scalars.
 class Rewriter {
 public:
   explicit Rewriter(ArgumentWalk &walk) : walk(walk) {}
@@ -114,7 +114,7 @@ void VaryingNumbers::begin(uint64_t number) {
 
 void VaryingNumbers::readOptions() {
   options = configVersion();
-  // Backends in Python needn't know numbers that are parameters.
+  // Backends in Python need not support numbers that are parameters.
   isOn = config().varying_numbers.get() == "auto" && !selectedBackend();
   if (!isOn)
     forget();
@@ -125,7 +125,7 @@ void VaryingNumbers::forget() {
   sizedPlaces.clear();
 }
 
-/// The call but for numbers that may vary, which are put into `numbers`.
+/// The call without numbers that may vary, which are added to `numbers`.
 Hash128 VaryingNumbers::placeOf(const OpRecord &record,
                                 const ArgumentWalk &walk,
                                 Numbers &numbers) const {
@@ -151,7 +151,7 @@ Hash128 VaryingNumbers::placeOf(const OpRecord &record,
   return state.finish();
 }
 
-/// Says once which number is a parameter from now on.
+/// Logs once which number is a parameter from now on.
 static void noteParameter(const OpRecord &record, const ArgumentWalk &walk,
                           size_t number) {
   AttributeReader reader(walk.attributes.words);
@@ -197,7 +197,7 @@ bool VaryingNumbers::parametrise(const OpRecord &record, ArgumentWalk &walk,
   if (record.hasVaryingNumbers)
     place = placeOf(record, walk, numbers);
   opsBefore = HashState(opsBefore ^ record.id).finish().low;
-  // What is recorded is replayed with the numbers that it had.
+  // A recorded call is replayed with its original numbers.
   if (numbers.empty() || Recording::current())
     return false;
 

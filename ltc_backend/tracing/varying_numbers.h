@@ -1,19 +1,19 @@
 //===- varying_numbers.h - Numbers that differ between traces ---*- C++ -*-===//
 //
-// A slice's start, an index, a shift: numbers of calls that decide neither the
-// structure nor the sizes of anything (column `varies` of the op table). They
-// are constants of programs until one differs from what it was in an earlier
-// trace; from then on it is a scalar parameter there, as a learning rate is:
+// A slice's start, an index, a shift: numbers of calls that determine neither
+// structure nor sizes (column `varies` of the op table). They are constants of
+// programs until one differs from its value in an earlier trace; from then on
+// it is a scalar parameter there, like a learning rate:
 //
 //   batch = corpus[i : i + 20]     step 1: slice_copy(start=0, end=20)
 //                                  step 2: slice_copy(start=scalar, end=scalar)
 //                                  step 3: the same program
 //
-// "There" is a place in a trace: the ops before it, and the call itself but for
-// these numbers. What is decided here is only which program is asked for. One
-// with a parameter computes the same as one with a constant, so a wrong guess
-// costs a compilation and no more; and everything behind the tracer (hash,
-// traces that repeat, tiers, captures, texts) sees an ordinary scalar.
+// "There" is a place in a trace: the preceding ops, and the call itself without
+// these numbers. The decision only affects which program is requested. One with
+// a parameter computes the same as one with a constant, so a wrong guess only
+// costs a compilation; and everything after the tracer (hash, repeated traces,
+// tiers, captures, texts) treats it as an ordinary scalar.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,10 +38,10 @@ public:
 
   static VaryingNumbers &ofThisThread();
 
-  /// Of every call, before it is traced: makes those of its numbers parameters
-  /// that differed here before. Whether there are such; only then `shapes` are
-  /// the results'. `infer` is asked for them where a number isn't what it was,
-  /// and may throw.
+  /// To be called for every call before it is traced: makes those of its
+  /// numbers parameters that have differed here before. Returns whether there
+  /// are any; only then `shapes` are set to the results' shapes. `infer` is
+  /// called for the shapes if a number has changed, and may throw.
   bool parametrise(const OpRecord &record, ArgumentWalk &walk,
                    const std::function<Shapes()> &infer, Shapes &shapes);
 

@@ -39,7 +39,7 @@ torch_ltc::ViewRecords torch_ltc::replaceViewRecords(const at::Tensor &tensor,
                                                      ViewRecords records) {
   auto *wrapper = functionalization::unsafeGetFunctionalWrapper(tensor);
   wrapper->apply_updates();
-  // The wrapper has no way to take records away (torch 2.13).
+  // The wrapper has no method to remove records (torch 2.13).
   const_cast<ViewRecords &>(wrapper->view_metas()).swap(records);
   wrapper->regenerate_from_base();
   return records;

@@ -39,8 +39,8 @@ c10::StorageImpl *storageOf(const Tensor &wrapper) {
   return wrapper.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
-/// Of a tensor that is written to all the memory is copied, so that arguments
-/// share on the CPU what they share here, and have their strides.
+/// For a written tensor all of the memory is copied, so that arguments share
+/// memory and have strides on the CPU as they do here.
 class WritingCall {
 public:
   WritingCall(const OperatorHandle &op, Stack &stack)
@@ -53,7 +53,7 @@ public:
                 [this](const OperatorHandle &, Stack &) { runOnCpu(); });
     for (const Memory &memory : memories)
       setValue(memory.whole, memory.value);
-    // One that is resized must be alone with its memory.
+    // A tensor that is resized must not share its memory.
     memories.clear();
     for (const Place &place : places)
       finish(place);
@@ -61,11 +61,11 @@ public:
   }
 
 private:
-  /// What an argument that is written to and others are parts of.
+  /// The memory of which a written argument and others are parts.
   struct Memory {
     explicit Memory(const Tensor &wrapper)
         : whole(wholeMemory(wrapper)), storage(storageOf(wrapper)),
-          // Another tensor may have the same value inside.
+          // Another tensor may contain the same value.
           value(traceOp("aten::clone", {valueOf(whole)})) {}
 
     Tensor whole;
@@ -82,7 +82,7 @@ private:
     Tensor onCpu;
   };
 
-  /// A result, the `visit`th, that is an argument or, if `onCpu` is defined, a
+  /// The `visit`th result, if it is an argument or, if `onCpu` is defined, a
   /// view of one.
   struct Returned {
     size_t visit;
@@ -122,7 +122,7 @@ private:
           });
   }
 
-  /// The part of the memory's copy that the argument is.
+  /// The part of the memory's copy that corresponds to the argument.
   Tensor partOf(const Tensor &copy, const Place &place) const {
     const Tensor &whole = place.memory->whole, &wrapper = place.wrapper;
     bool isWhole = wrapper.sizes() == whole.sizes() &&
@@ -176,7 +176,8 @@ private:
     return result;
   }
 
-  /// What is to the user's tensor as the result is to its copy.
+  /// The view of the user's tensor that corresponds to the result, a view of
+  /// its copy.
   static Tensor viewFor(const Returned &view) {
     if (!view.onCpu.defined())
       return view.wrapper;
@@ -218,13 +219,13 @@ private:
   std::list<Returned> returned;
 };
 
-/// Gives `tensor` the sizes and strides of `value`, within its memory if others
-/// see that.
+/// Gives `tensor` the sizes and strides of `value`, within its memory if other
+/// tensors share it.
 void resizeFor(const Tensor &tensor, const Tensor &value) {
   leavePythonStorage(tensor);
   bool isBase = functional::isBaseTensor(tensor);
   if (isBase && tensor.storage().use_count() == 1)
-    return; // becomes the value as it is
+    return; // becomes the value unchanged
   int64_t offset = tensor.sym_storage_offset().expect_int(), end = offset;
   for (int64_t dim = 0; dim < value.dim() && value.numel(); ++dim)
     end += (value.size(dim) - 1) * value.stride(dim);
@@ -237,8 +238,8 @@ void resizeFor(const Tensor &tensor, const Tensor &value) {
   }
   TORCH_CHECK(isBase, "A view of sizes ", tensor.sizes(),
               " would be resized to ", value.sizes(),
-              ", beyond the memory that it is a part of, which tensors on "
-              "device 'lazy' can't be: pass a tensor that isn't a view.",
+              ", beyond the memory of its base, which device 'lazy' doesn't "
+              "support: pass a tensor that isn't a view.",
               opSuffix("aten::resize_"));
   functional::unsafeGetFunctionalWrapper(tensor)->maybe_replace_storage(value);
 }

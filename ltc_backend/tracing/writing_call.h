@@ -11,7 +11,7 @@
 
 namespace torch_ltc {
 
-/// `value` with each of its tensors exchanged.
+/// `value` with each of its tensors replaced.
 template <typename Function>
 c10::IValue mapTensors(const c10::IValue &value, Function function) {
   if (value.isTensor())
@@ -45,20 +45,20 @@ bool anyTensor(c10::ArrayRef<c10::IValue> values, Predicate predicate) {
   return any;
 }
 
-/// Whether it is a functional wrapper around a lazy tensor, and not around what
-/// torch.compile traces with.
+/// Whether it is a functional wrapper around a lazy tensor, and not around a
+/// tensor with which torch.compile traces.
 bool isLazyWrapper(const at::Tensor &tensor);
 
 /// Runs the op's CPU kernel on copies of its arguments, which have the user's
-/// strides and share memory as the user's do, and writes what it wrote into the
-/// arguments. Replaces the arguments in `stack`, tensors as the user holds
+/// strides and share memory as the user's do, and writes the new values into
+/// the arguments. Replaces the arguments in `stack`, tensors as the user holds
 /// them, by the results.
 void runWritingCall(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                     const std::string &reason);
 
-/// `value`, a lazy tensor without wrapper, is what `tensor`, as the user holds
-/// it, has from now on: in its dtype, and with its strides unless the sizes
-/// differ. Then it is resized.
+/// Sets the value of `tensor`, as the user holds it, to `value`, a lazy tensor
+/// without wrapper: converted to its dtype, and with its strides unless the
+/// sizes differ. In that case it is resized.
 void writeResult(const at::Tensor &tensor, at::Tensor value);
 
 } // namespace torch_ltc

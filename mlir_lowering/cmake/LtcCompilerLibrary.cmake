@@ -1,12 +1,12 @@
 # add_ltc_compiler_library(NAME sources... [DEPENDS tablegen-targets...])
 #
-# One object library for each folder of lib/. All of them together are the
-# shared library ltc_mlir_lowering, so that nothing of MLIR is linked twice.
+# One object library for each folder of lib/. Together they form the shared
+# library ltc_mlir_lowering, so that MLIR is linked only once.
 function(add_ltc_compiler_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINKS" ${ARGN})
   add_library(${name} OBJECT ${ARG_UNPARSED_ARGUMENTS})
-  # Hidden visibility would duplicate MLIR's implicit TypeIDs in this library:
-  # every hasTrait<> would then be silently false.
+  # Hidden visibility would duplicate MLIR's implicit TypeIDs in this library,
+  # and every `hasTrait<>` would silently return false.
   set_target_properties(${name} PROPERTIES CXX_VISIBILITY_PRESET default)
   target_compile_definitions(${name} PRIVATE ${LLVM_DEFINITIONS_LIST})
   if(ARG_LINKS)

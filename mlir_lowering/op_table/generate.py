@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Turns the op table (*.toml beside this file) into what the build needs.
+"""Generates the files that the build needs from the op table (*.toml in this folder).
 
     generate.py --output DIR           write the files
     generate.py --output DIR --list    print the files' paths, one a line
 
-Written for each chunk of at most 40 ops, so that no translation unit takes
-minutes: TorchOps_<chunk>.td (ODS) and TorchOps_<chunk>.cpp (definitions and
-registration). Written once: TorchOps_<family>.h, TorchOpChunks.inc,
-TorchMlirMissingOps.inc, ListResultOps.inc, LoweredOps.inc, HostOps.inc, VaryingLists.inc,
-ElementwiseOps.inc, OpRecords.inc.
+Written for each chunk of at most 40 ops, so that no translation unit takes minutes:
+TorchOps_<chunk>.td (ODS) and TorchOps_<chunk>.cpp (definitions and registration).
+Written once: TorchOps_<family>.h, TorchOpChunks.inc, TorchMlirMissingOps.inc,
+ListResultOps.inc, LoweredOps.inc, HostOps.inc, VaryingLists.inc, ElementwiseOps.inc,
+OpRecords.inc.
 """
 
 import argparse
@@ -94,7 +94,7 @@ def output_texts(rows):
 
 
 def write_if_changed(path, text):
-    """An unchanged file keeps its time, so nothing is rebuilt for it."""
+    """An unchanged file keeps its modification time, so that nothing is rebuilt."""
     if path.exists() and path.read_text() == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,8 +8,7 @@ FIELDS = {
     "schema", "emit", "shape", "dtype", "strides", "lower", "trace", "hooks", "torch_mlir", "varies",
     "parameters",
 }  # fmt: skip
-# Functions of these names are in ltc_backend/shape, in files named after the
-# families.
+# Functions of these names are in ltc_backend/shape, in files named after the families.
 SHAPE_RULES = (
     # elementwise
     "self",
@@ -156,7 +155,7 @@ SHAPE_RULES = (
     "eye",
     "arange",
     "triangle_indices",
-    # What only the Meta kernel knows.
+    # Only the Meta kernel knows the shape.
     "meta",
 )
 DTYPE_RULES = (
@@ -184,7 +183,7 @@ STRIDE_RULES = (
     "memory_format",
 )
 TRACE_KINDS = ("node", "random", "dialect")
-#: Values of `lower` that name no scalar builder.
+#: Values of `lower` that aren't scalar builders.
 STRUCTURED = ("linalg", "library", "host", "decompose", "none")
 HOOKS = ("fold", "canonicalize", "verify")
 #: Types of arguments that may be parameters of a program.
@@ -192,7 +191,7 @@ NUMBER_TYPES = ("int", "SymInt", "float", "Scalar", "int[]", "SymInt[]")
 
 
 class TableError(Exception):
-    """A mistake in the table; the text names the file and the row."""
+    """An error in the table; the message names the file and the row."""
 
 
 @dataclasses.dataclass
@@ -322,14 +321,14 @@ def check_row(row, where):
     for name in row.varies:
         argument = next((a for a in row.arguments if a.name == name), None)
         if argument is None or argument.type.rstrip("?") not in NUMBER_TYPES:
-            raise TableError(f"{where}: varies: '{name}' is no number of the schema")
+            raise TableError(f"{where}: varies: '{name}' isn't a number of the schema")
     for name in row.parameters:
         if not any(a.name == name and a.type == "Scalar" for a in row.arguments):
             raise TableError(
-                f"{where}: parameters: '{name}' is no Scalar of the schema"
+                f"{where}: parameters: '{name}' isn't a Scalar of the schema"
             )
         if name in row.varies:
-            raise TableError(f"{where}: '{name}' varies, and is always a parameter")
+            raise TableError(f"{where}: '{name}' is in both `varies` and `parameters`")
     if row.lower in STRUCTURED:
         return
     if row.family != "elementwise":
@@ -339,7 +338,7 @@ def check_row(row, where):
 
 
 def check_rows(rows):
-    """Each schema once; rows that emit the same op agree on its operands."""
+    """Each schema once; rows that emit the same op must have the same operands."""
     schemas, emitted = set(), {}
     for row in rows:
         name = row.schema.partition("(")[0]

@@ -1,4 +1,4 @@
-"""C++ text that comes from the op table."""
+"""Generates C++ text from the op table."""
 
 import op_schema
 
@@ -73,7 +73,7 @@ def elementwise_table(rows):
 
 
 def lowered_ops(rows):
-    """Ops that are lowered as they are, not decomposed."""
+    """Ops that are lowered directly, not decomposed."""
     names = sorted({row.emit for row in rows if row.lower not in ("decompose", "none")})
     lines = [f'LOWERED_OP("{name}")' for name in names]
     return "// Generated from the op table.\n" + "\n".join(lines) + "\n"

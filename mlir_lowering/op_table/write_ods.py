@@ -1,4 +1,4 @@
-"""ODS (TableGen) text of the dialect's ops."""
+"""Generates the ODS (TableGen) text of the dialect's ops."""
 
 CONSTRAINTS = {
     "Tensor": "Torch_Tensor",
@@ -22,7 +22,7 @@ CONSTRAINTS = {
     "Device?": "Torch_OptionalDevice",
     "Generator?": "Torch_OptionalGenerator",
 }
-# Enumerations travel as their integer values.
+# Enumerations are represented by their integer values.
 INTEGER_TYPES = ("SymInt", "ScalarType", "Layout", "MemoryFormat")
 
 

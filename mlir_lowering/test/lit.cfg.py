@@ -12,12 +12,12 @@ config.environment["PATH"] = os.pathsep.join(
     [config.ltc_tools_dir, config.llvm_tools_dir, os.environ["PATH"]]
 )
 
-# glibc overwrites what is freed: a read of it is seen every time.
+# glibc overwrites freed memory, so that every read of it is detected.
 config.environment["MALLOC_PERTURB_"] = "165"
 
 config.substitutions.append(("%python", config.python))
-# An interpreter that has the PyPI package torch-mlir; tests that need it are
-# skipped without one.
+# An interpreter that has the PyPI package torch-mlir; tests that need it are skipped
+# without one.
 if config.torch_mlir_python:
     config.available_features.add("torch-mlir")
     config.substitutions.append(("%torch_mlir_python", config.torch_mlir_python))

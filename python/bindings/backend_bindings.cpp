@@ -18,21 +18,22 @@ using namespace torch_ltc;
 
 namespace {
 
-/// A Python object that threads without Python's lock may drop.
+/// A Python object whose last reference a thread without Python's lock may
+/// drop.
 using SharedObject = std::shared_ptr<py::object>;
 
 SharedObject share(py::object object) {
   return SharedObject(new py::object(std::move(object)), [](py::object *held) {
     if (!Py_IsInitialized())
-      return; // the interpreter has taken it away already
+      return; // the interpreter has already destroyed it
     py::gil_scoped_acquire gil;
     delete held;
   });
 }
 
-/// Calls Python; its exception becomes a sentence (the adapter of
-/// torch_ltc.backend_registry has written it), unless it is one that no program
-/// is to catch, such as KeyboardInterrupt.
+/// Calls Python and converts its exception to a one-sentence error (written by
+/// the adapter of torch_ltc.backend_registry), unless it is an exception that
+/// programs don't catch, such as KeyboardInterrupt.
 template <typename Function> auto callPython(Function function) {
   py::gil_scoped_acquire gil;
   try {
@@ -122,7 +123,7 @@ void *releaseGil() {
 void acquireGil(void *state) {
   PyEval_RestoreThread(static_cast<PyThreadState *>(state));
 }
-/// Python runs handlers on the main thread only.
+/// Python runs signal handlers on the main thread only.
 void raiseOfSignals() {
   if (gettid() != getpid() || !Py_IsInitialized())
     return;

@@ -1,6 +1,6 @@
 //===- bindings.h - Parts of the module torch_ltc._C ------------*- C++ -*-===//
 //
-// What each function means is written in python/torch_ltc/_C.pyi.
+// python/torch_ltc/_C.pyi documents each function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ void bindFallback(pybind11::module_ &module);
 void bindCapture(pybind11::module_ &module);
 void bindGuards(pybind11::module_ &module);
 
-/// Lets torch.Generator take device lazy.
+/// Makes torch.Generator accept device lazy.
 void installGenerators();
 
 /// Installs the function that finds the user's Python line.

@@ -34,7 +34,8 @@ py::list options() {
   return result;
 }
 
-/// Python's bool is an int: the type is asked, not the conversion.
+/// Python's bool is an int, so this checks the type instead of trying a
+/// conversion.
 OptionValue toOptionValue(const py::object &value) {
   if (py::isinstance<py::bool_>(value))
     return value.cast<bool>();

@@ -1,4 +1,4 @@
-//===- debug_bindings.cpp - What a program looks like ---------------------===//
+//===- debug_bindings.cpp - Texts of programs -----------------------------===//
 
 #include "bindings.h"
 #include "traced_program.h"
@@ -20,7 +20,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Errors of the compiler as RuntimeError of torch's kind.
+/// Raises errors of the compiler as torch's RuntimeError.
 std::string textAt(const GraphSnapshot &graph, const std::string &stage) {
   try {
     return stageText(graph, stage);

@@ -54,7 +54,7 @@ void torch_ltc::bindDevice(py::module_ &module) {
       py::gil_scoped_release noGil;
       initialize();
     }
-    // The worker may log, which takes the GIL: it must end before Python.
+    // The worker may log, which takes the GIL, so it must end before Python.
     py::module_::import("atexit").attr("register")(
         py::cpp_function([] { shutDown(); }, NoGil()));
   });

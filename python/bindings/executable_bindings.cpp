@@ -1,7 +1,7 @@
 //===- executable_bindings.cpp - Compiled modules that run on CPU tensors -===//
 //
-// For MLIR that doesn't come from the lazy device: another compiler's linalg, a
-// saved program, torch.compile.
+// For MLIR that doesn't come from the lazy device: linalg of another compiler,
+// a saved program, torch.compile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,7 +121,8 @@ py::list rows(const std::vector<LtcTensorInfo> &infos) {
   return result;
 }
 
-/// A Python float is a float parameter's value, an int an int parameter's.
+/// A Python float is the value of a float parameter, an int that of an int
+/// parameter.
 std::vector<LtcScalar> toScalars(const py::list &values) {
   std::vector<LtcScalar> result;
   for (py::handle value : values) {

@@ -2,7 +2,7 @@
 //
 // A frame is the user's if its file is neither in the package torch nor in
 // torch_ltc. Code objects are classified once, and (code, instruction) pairs
-// are turned into lines once, so that a repeated capture is a few lookups.
+// are converted to lines once, so that a repeated capture is a few lookups.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,8 @@ struct CodeFacts {
   std::unordered_map<int, torch_ltc::LocationId> lines; // by instruction
 };
 
-/// Guarded by the GIL. Code objects in the map are kept alive, so that an
-/// address never means another one.
+/// Guarded by the GIL. Code objects in the map are kept alive, so that their
+/// addresses aren't reused.
 std::unordered_map<PyCodeObject *, CodeFacts> &knownCode() {
   static auto *map = new std::unordered_map<PyCodeObject *, CodeFacts>;
   return *map;
@@ -81,8 +81,8 @@ torch_ltc::LocationId locate(PyCodeObject *code, int instruction) {
 
 #if TORCH_LTC_READS_FRAMES
 
-/// What `locate` said, by code and instruction: a table of the thread's own, in
-/// which a newer answer takes an older one's place.
+/// Cached results of `locate` by code and instruction: a thread-local table, in
+/// which new entries replace old ones.
 class Answers {
 public:
   std::optional<torch_ltc::LocationId> find(PyCodeObject *code,
@@ -112,8 +112,8 @@ private:
   std::array<Answer, size> answers;
 };
 
-/// The thread's table. Its address is in static TLS: the table wouldn't fit,
-/// and looking for another kind of TLS costs as much as the walk.
+/// The thread's table. Only its address is in static TLS: the table wouldn't
+/// fit, and a lookup in another kind of TLS costs as much as the frame walk.
 Answers &answersOfThread() {
   static thread_local Answers *table
       __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -168,8 +168,8 @@ torch_ltc::LocationId captureFrames(PyThreadState *) {
 torch_ltc::LocationId capture() {
   if (!Py_IsInitialized())
     return 0;
-  // Not a thread of Python: nothing to find, and taking the GIL may deadlock
-  // with a thread that waits for us.
+  // Not a Python thread: it has no frames, and taking the GIL may deadlock with
+  // a thread that waits for this one.
   PyThreadState *thread = PyGILState_GetThisThreadState();
   if (!thread)
     return 0;

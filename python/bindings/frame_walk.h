@@ -5,8 +5,8 @@
 
 #include "bindings.h"
 
-// Of CPython 3.11 only: other versions have other frames, and take the public
-// way (frame_capture.cpp).
+// For CPython 3.11 only: other versions have other frames, and use the public
+// API (frame_capture.cpp).
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 #define TORCH_LTC_READS_FRAMES 1
 #define Py_BUILD_CORE 1
@@ -20,9 +20,9 @@ extern "C" {
 #if TORCH_LTC_READS_FRAMES
 namespace torch_ltc {
 
-/// A Python frame of the calling thread, from the innermost outwards, read
-/// without the GIL and without making a frame object, which costs more than
-/// tracing an op. The thread's own frames don't change while it is here.
+/// A Python frame of the calling thread, walked from the innermost outwards,
+/// without the GIL and without creating a frame object, which costs more than
+/// tracing an op. The thread's own frames don't change during the walk.
 class PythonFrame {
 public:
   static PythonFrame innermost(PyThreadState *thread) {
@@ -31,15 +31,15 @@ public:
 
   explicit operator bool() const { return frame; }
   PyCodeObject *code() const { return frame->f_code; }
-  /// As PyFrame_GetLasti.
+  /// Like PyFrame_GetLasti.
   int instruction() const {
     return _PyInterpreterFrame_LASTI(frame) * int(sizeof(_Py_CODEUNIT));
   }
   PythonFrame outer() const { return PythonFrame(frame->previous); }
 
 private:
-  /// Frames that have not begun yet have no line; PyFrame_GetBack leaves them
-  /// out as well.
+  /// Frames that haven't started yet have no line; PyFrame_GetBack skips them
+  /// as well.
   explicit PythonFrame(_PyInterpreterFrame *inner) : frame(inner) {
     while (frame && _PyFrame_IsIncomplete(frame))
       frame = frame->previous;

@@ -1,8 +1,8 @@
 //===- generator_bindings.cpp - torch.Generator("lazy") -------------------===//
 //
 // Random numbers of device lazy are the CPU's, from the CPU's generators, so a
-// generator of this device is one of the CPU. torch's constructor knows the
-// devices that have generators (2.13), and there is no hook for others.
+// generator of this device is a CPU generator. torch's constructor has a fixed
+// list of devices with generators (2.13), and no hook for others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,8 @@ bool isLazy(PyObject *device) {
           PyUnicode_CompareWithASCIIString(device, "lazy:0") == 0);
 }
 
-/// Python calls it: no C++ exceptions, so Python's C API alone.
+/// Python calls it, so it must not throw C++ exceptions and uses Python's C API
+/// only.
 PyObject *newGenerator(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   PyObject *device = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0)
                      : kwargs ? PyDict_GetItemString(kwargs, "device")

@@ -1,8 +1,8 @@
-//===- guard_bindings.cpp - Comparing what a captured step depends on -----===//
+//===- guard_bindings.cpp - Guards of captured steps ----------------------===//
 //
-// Before each replay: the objects that the function's code refers to, as
-// capture_objects.py listed them, and the modes of PyTorch that decide what an
-// op becomes. Only identities are compared here, and numbers and strings.
+// Runs before each replay: compares the objects that the function's code refers
+// to, as capture_objects.py listed them, and the modes of PyTorch that affect
+// ops. Only identities, numbers and strings are compared here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// As in capture_objects.py.
+/// Same values as in capture_objects.py.
 enum Kind { Dict, Items, List, Cell, Attribute, Probe, Tensor, Held };
 
 struct Marks {
@@ -42,7 +42,7 @@ const Marks &marks() {
   return objects;
 }
 
-/// The same object, or an equal number or text. No code of the user's runs.
+/// The same object, or an equal number or text. Runs no code of the user.
 bool isSame(PyObject *a, PyObject *b) {
   if (a == b)
     return true;
@@ -188,13 +188,13 @@ bool isUnchanged(PyObject *node) {
     return givesTheSame(owner, keys, PyTuple_GET_ITEM(values, 0));
   case Tensor:
     return isSameTensor(owner, values);
-  case Held: // by nobody else
+  case Held: // not held by anything else
     return Py_REFCNT(owner) <= PyLong_AsLong(PyTuple_GET_ITEM(values, 0));
   }
   return false;
 }
 
-/// The number of the first node that isn't as it was, -1 if all are.
+/// The index of the first node that has changed, -1 if none has.
 Py_ssize_t firstChanged(const py::tuple &nodes) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(nodes.ptr()); ++i)
     if (!isUnchanged(PyTuple_GET_ITEM(nodes.ptr(), i)))
@@ -208,7 +208,7 @@ bool isTransformed() {
       c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
-/// What decides, beside a function's arguments and objects, which ops it makes.
+/// State, besides a function's arguments and objects, that affects its ops.
 py::bytes surroundings() {
   auto &context = at::globalContext();
   std::string text;
@@ -218,7 +218,7 @@ py::bytes surroundings() {
   add(c10::AutogradState::get_tls_state().get_grad_mode());
   add(c10::AutogradState::get_tls_state().get_inference_mode());
   add(c10::get_default_dtype_as_scalartype());
-  // Device lazy's autocast is that of HPU (autocast.py).
+  // Device lazy uses HPU's autocast (autocast.py).
   for (auto device : {c10::kCPU, c10::kHPU}) {
     add(at::autocast::is_autocast_enabled(device));
     add(at::autocast::get_autocast_dtype(device));
@@ -255,7 +255,7 @@ void torch_ltc::bindGuards(py::module_ &module) {
   module.def("tensor_marks", &tensorMarks, py::arg("tensor"));
   module.def("first_changed", &firstChanged, py::arg("nodes"));
   module.def("surroundings", &surroundings);
-  // Objects that a mode keeps from being captured.
+  // Objects that a mode excludes from captures.
   module.def("is_under_a_dispatch_mode", [] {
     return c10::impl::TorchDispatchModeTLS::stack_len() > 0 || isTransformed();
   });

@@ -35,7 +35,7 @@ FunctionalStorageImpl *memoryOf(const c10::Storage &storage) {
   return memory;
 }
 
-/// The lazy tensor that is all of the memory, with its value computed.
+/// The lazy tensor that covers all of the memory, with its value computed.
 const at::Tensor &computedBase(FunctionalStorageImpl &memory,
                                const std::string &reader) {
   memory.apply_updates();
@@ -48,8 +48,8 @@ bool isWholeMemory(const at::Tensor &base) {
   return base.is_non_overlapping_and_dense() && base.storage_offset() == 0;
 }
 
-/// What a tensor and its views see parts of, as a CPU tensor; nothing if its
-/// elements aren't all of its memory.
+/// The memory that a tensor and its views share, as a CPU tensor; None if the
+/// elements of the tensor's base aren't all of its memory.
 std::optional<at::Tensor> readBase(FunctionalStorageImpl *memory) {
   at::AutoDispatchBelowAutograd noAutograd;
   if (!memory)
@@ -61,8 +61,8 @@ std::optional<at::Tensor> readBase(FunctionalStorageImpl *memory) {
   return tensorDataOf(base)->data()->copyToTensor(base.strides());
 }
 
-/// The address of a storage's values, which no other storage has: one that
-/// shares the buffer of an equal value gets a copy.
+/// The address of a storage's values, unique among storages: one that shares
+/// the buffer of an equal value gets a copy.
 uintptr_t addressOf(const c10::Storage &storage) {
   FunctionalStorageImpl *memory = memoryOf(storage);
   at::AutoDispatchBelowAutograd noAutograd;
@@ -81,8 +81,8 @@ uintptr_t addressOf(const c10::Storage &storage) {
 }
 
 /// A CPU tensor on the memory of the tensor's value, which nothing overwrites
-/// as long as it lives; nothing if that memory isn't in the order that the
-/// tensor's strides say.
+/// during its lifetime; None if that memory isn't in the order of the tensor's
+/// strides.
 std::optional<at::Tensor> hostView(const at::Tensor &tensor) {
   at::AutoDispatchBelowAutograd noAutograd;
   FunctionalStorageImpl *memory = memoryOf(tensor);
@@ -92,7 +92,7 @@ std::optional<at::Tensor> hostView(const at::Tensor &tensor) {
   if (!isPacked(base) || base.scalar_type() != tensor.scalar_type())
     return std::nullopt;
   HostDataPtr host = tensorDataOf(base)->data();
-  // Holding the data, not its buffer only, is what forbids a step to reuse it.
+  // Holds the data, not only its buffer, to prevent a step from reusing it.
   at::Tensor whole = at::from_blob(
       host->buffer()->data(), host->shape().sizes(),
       [host](void *) mutable { host.reset(); },

@@ -1,12 +1,12 @@
-//===- metrics_bindings.cpp - Counters, ledgers, logs, caches -------------===//
+//===- metrics_bindings.cpp - Counters, logs, caches ----------------------===//
 
 #include "bindings.h"
 
 #include "compilation/disk_cache.h"
 #include "config/config.h"
 #include "config/log.h"
+#include "events/call_log.h"
 #include "events/guards.h"
-#include "events/ledger.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
 #include "graph/live_tensors.h"
@@ -47,7 +47,7 @@ py::dict timers() {
 
 py::list fallbacks() {
   py::list result;
-  for (const LedgerRow &row : fallbackLedger().rows()) {
+  for (const CallLogRow &row : fallbackLog().rows()) {
     py::dict entry;
     entry["op"] = row.op;
     entry["location"] = row.location;
@@ -63,7 +63,7 @@ py::list fallbacks() {
 
 py::list syncs() {
   py::list result;
-  for (const LedgerRow &row : syncLog().rows()) {
+  for (const CallLogRow &row : syncLog().rows()) {
     py::dict entry;
     entry["op"] = row.op;
     entry["location"] = row.location;
@@ -129,7 +129,7 @@ py::list steps() {
   return result;
 }
 
-/// The folder, or the one that it will be made in.
+/// The folder, or the one in which it will be created.
 std::filesystem::path existingFolder(std::filesystem::path folder) {
   std::error_code ignored;
   while (!std::filesystem::exists(folder, ignored) &&
@@ -179,9 +179,10 @@ int raiseNow(void *exception) {
   return -1;
 }
 
-/// What the log hook lets through is a signal handler's (KeyboardInterrupt),
-/// which Python has called inside of the hook. C++ can't be left in the middle
-/// of a step, so it is raised when the main thread is back in Python.
+/// Exceptions that the log hook propagates come from a signal handler
+/// (KeyboardInterrupt) that Python has called inside the hook. A step in C++
+/// can't be interrupted, so the exception is raised when the main thread is
+/// back in Python.
 void raiseInPython(py::error_already_set &error) {
   PyObject *value = error.value().inc_ref().ptr();
   if (gettid() != getpid() || Py_AddPendingCall(raiseNow, value) != 0) {
@@ -196,10 +197,10 @@ void setHook(const py::object &hook) {
     setLogHook({});
     return;
   }
-  // Shared, and released with the GIL held, whichever thread is the last.
+  // Shared, and released with the GIL held, whichever thread releases it last.
   std::shared_ptr<py::object> function(new py::object(hook), [](py::object *o) {
     if (!Py_IsInitialized())
-      return; // the interpreter has taken it away already
+      return; // the interpreter has already destroyed it
     py::gil_scoped_acquire gil;
     delete o;
   });
@@ -231,13 +232,13 @@ Forbidden guardKind(const std::string &kind) {
 void torch_ltc::bindMetrics(py::module_ &module) {
   module.def("counters", &counters);
   module.def("timers", &timers);
-  module.def("fallback_ledger", &fallbacks);
+  module.def("fallback_log", &fallbacks);
   module.def("sync_log", &syncs);
   module.def("compile_log", &compiles);
   module.def("step_log", &steps);
   module.def("reset_metrics", [] {
     resetMetricValues();
-    fallbackLedger().clear();
+    fallbackLog().clear();
     syncLog().clear();
     clearStepLogs();
   });

@@ -1,7 +1,7 @@
-//===- module_scopes.cpp - Which module's call an op belongs to -----------===//
+//===- module_scopes.cpp - The module whose call an op belongs to ---------===//
 //
-// What torch_ltc.naming calls before and after each module's call: for every
-// module of every step that is traced with source_info.
+// torch_ltc.naming calls these functions before and after each module's call:
+// for every module of every step that is traced with source_info.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Of one thread. Used with the GIL, and never destroyed: when a thread ends it
-/// may be too late to release a reference.
+/// State of one thread. Used with the GIL, and never destroyed: when a thread
+/// ends it may be too late to release a reference.
 struct Scopes {
   size_t depth = 0;
   PyObject *root = nullptr; // weak reference to the last outermost module
@@ -32,7 +32,7 @@ Scopes &scopesOfThread() {
   return *scopes;
 }
 
-/// Python's `paths_below(root)`: path by module, and a name for every
+/// Python's `paths_below(root)`: a path for each module, and a name for each
 /// parameter.
 PyObject *pathsBelow = nullptr;
 
@@ -56,7 +56,7 @@ const std::string &pathOf(Scopes &scopes, PyObject *module) {
   auto known = scopes.paths.find(module);
   if (known != scopes.paths.end())
     return known->second;
-  // Added after the first call, or called by the root without being in it.
+  // Added after the first call, or called by the root without being its child.
   PyObject *root = scopes.root ? PyWeakref_GetObject(scopes.root) : Py_None;
   if (root != Py_None)
     learnPaths(scopes, py::reinterpret_borrow<py::object>(root));
@@ -66,7 +66,7 @@ const std::string &pathOf(Scopes &scopes, PyObject *module) {
   return entry->second;
 }
 
-/// Leaves nothing entered if it fails.
+/// Leaves no module entered if it fails.
 PyObject *enterModule(PyObject *, PyObject *module) {
   try {
     Scopes &scopes = scopesOfThread();
@@ -81,7 +81,7 @@ PyObject *enterModule(PyObject *, PyObject *module) {
 
 PyObject *leaveModule(PyObject *, PyObject *) {
   Scopes &scopes = scopesOfThread();
-  // Nothing to leave: source_info was switched off inside the call.
+  // No module to leave: source_info was switched off inside the call.
   if (scopes.depth) {
     --scopes.depth;
     popModulePath();
@@ -89,14 +89,14 @@ PyObject *leaveModule(PyObject *, PyObject *) {
   Py_RETURN_NONE;
 }
 
-/// Of the calling thread: source_info was switched off inside a call.
+/// For the calling thread: source_info was switched off inside a call.
 void leaveAllModules() {
   Scopes &scopes = scopesOfThread();
   for (; scopes.depth; --scopes.depth)
     popModulePath();
 }
 
-// Without pybind11's dispatch, which costs more than what they do.
+// Without pybind11's dispatch, which costs more than the functions themselves.
 PyMethodDef functions[] = {{"enter_module", enterModule, METH_O, nullptr},
                            {"leave_module", leaveModule, METH_NOARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};

@@ -25,14 +25,15 @@ PyObject *find(PyObject *object, PyObject *key) {
   return value;
 }
 
-/// The names in groups and states, made once per process and never destroyed.
+/// The names in groups and states, created once per process and never
+/// destroyed.
 struct Names {
   PyObject *params = name("params"), *lr = name("lr"), *betas = name("betas"),
            *weightDecay = name("weight_decay"), *eps = name("eps"),
            *decoupled = name("decoupled_weight_decay"),
            *foreach = name("foreach"), *step = name("step"),
            *expAvg = name("exp_avg"), *expAvgSq = name("exp_avg_sq");
-  /// Of forms that take torch's own way.
+  /// Options for which torch's own implementation is used.
   PyObject *special[4] = {name("amsgrad"), name("maximize"), name("capturable"),
                           name("differentiable")};
 
@@ -47,7 +48,7 @@ private:
   }
 };
 
-/// False for tensors and whatever else isn't a number.
+/// False for tensors and everything else that isn't a number.
 bool readNumber(PyObject *object, double &number) {
   if (!object || !(PyFloat_Check(object) || PyLong_Check(object)))
     return false;
@@ -79,7 +80,7 @@ bool readOptions(PyObject *group, AdamOptions &options) {
          readNumber(find(group, names.eps), options.eps);
 }
 
-/// Undefined for what isn't a tensor.
+/// Undefined for objects that aren't tensors.
 at::Tensor tensorAt(PyObject *object, PyObject *key) {
   PyObject *value = find(object, key);
   return value && THPVariable_Check(value) ? THPVariable_Unpack(value)

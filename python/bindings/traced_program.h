@@ -7,14 +7,14 @@
 
 namespace torch_ltc {
 
-/// `torch_ltc._C.TracedProgram`: a graph, of which stages can be asked for, and
-/// the values that it was traced with, if they are known.
+/// `torch_ltc._C.TracedProgram`: a graph at any stage, and the values with
+/// which it was traced, if they are known.
 struct TracedProgram {
   GraphSnapshotPtr graph;
-  /// Empty for the program of a backend, which gets values when it runs.
+  /// Empty for the program of a backend, which receives values when it runs.
   std::vector<HostDataPtr> parameters;
   std::vector<DynamicScalar> scalars;
-  /// For each tensor that was asked for, its place among the outputs.
+  /// For each requested tensor, its position among the outputs.
   std::vector<uint32_t> resultOfTensor = {};
 };
 

@@ -1,9 +1,9 @@
-"""Bindings of `ltc_backend`: the whole surface that the Python layer stands on.
+"""Bindings of `ltc_backend`: the complete interface that the Python layer uses.
 
-Private: users call the functions of `torch_ltc`, which add types, defaults
-and documentation. Everything that can fail raises RuntimeError (ValueError
-for a bad option value) whose text is one sentence for the user. Functions
-that wait or compute release the GIL. Times are seconds, sizes are bytes.
+Private: users call the functions of `torch_ltc`, which add types, defaults and
+documentation. Everything that can fail raises RuntimeError (ValueError for an invalid
+option value) with a one-sentence message for the user. Functions that wait or compute
+release the GIL. Times are seconds, sizes are bytes.
 
 Importing the module has no effect on PyTorch; `initialize` registers the
 backend.
@@ -21,10 +21,10 @@ OptionValue = bool | int | float | str
 # -- life cycle ------------------------------------------------------------
 
 def initialize() -> None:
-    """Registers the device, the executor, the tracer and the fallback.
-    Idempotent and cheap: neither MLIR nor the disk cache is touched. An
-    environment value that doesn't parse is reported through the log hook (or
-    kept until there is one) and its default used."""
+    """Registers the device, the executor, the tracer and the fallback. Idempotent and
+    cheap: loads neither MLIR nor the disk cache. An invalid environment value is
+    reported through the log hook (or stored until there is one), and the default is
+    used."""
 
 def is_initialized() -> bool: ...
 def is_in_bad_fork() -> bool:
@@ -42,15 +42,15 @@ class BuildInfo(TypedDict):
 
 def build_info() -> BuildInfo: ...
 def load_compiler() -> str:
-    """Loads `mlir_lowering`'s library as the first compile would; its path."""
+    """Loads `mlir_lowering`'s library like the first compilation; returns its path."""
 
 def register_new_custom_ops() -> None:
-    """Gives kernels to ops outside of aten that were defined since the last call
-    and write to their arguments; tracing any op does so too."""
+    """Registers kernels for ops outside aten that were defined since the last call and
+    write to their arguments; tracing any op does so too."""
 
 def pass_functionalization() -> None:
-    """From now on ops of tensor subclasses and of layouts that functionalisation
-    doesn't model are called without it."""
+    """Makes ops on tensor subclasses, and on layouts that functionalization doesn't
+    model, bypass functionalization."""
 
 def is_our_kernel_at_functionalize(name: str) -> bool:
     """Whether an op ("namespace::name.overload") has one of those kernels."""
@@ -61,13 +61,14 @@ def mark_step(device: str = "", wait: bool = False) -> None:
     """Ends the step: schedules all live tensors of the calling thread."""
 
 def wait_device_ops() -> None:
-    """Waits for everything scheduled; raises what a step raised."""
+    """Waits for everything scheduled; raises the error of a failed step."""
 
 def wait_for_compilations() -> None:
-    """Waits for what option background_compile has begun."""
+    """Waits for background compilations."""
 
 def sync_tensors(tensors: Sequence[torch.Tensor], wait: bool = True) -> None:
-    """One program for exactly these tensors. Not counted as implicit."""
+    """Computes exactly these tensors by one program. Not counted as an implicit
+    sync."""
 
 class AssumedTruth:
     """A bool that a check read before it was computed."""
@@ -76,98 +77,97 @@ class AssumedTruth:
         """None while no step has computed it."""
 
 def begin_assuming() -> None:
-    """From now on this thread takes results of `torch._is_all_true` to be true."""
+    """From now on this thread assumes that results of `torch._is_all_true` are true."""
 
 def end_assuming() -> list[AssumedTruth]:
-    """Until now; what was assumed."""
+    """Ends it; returns the assumed results."""
 
 def adam_step(param_groups: list[dict], state: dict) -> bool | None:
-    """Counts and traces a step of torch.optim.Adam or AdamW, one node a
-    parameter. False, with nothing changed, for what torch's own way is for:
-    other devices, special options. None if a parameter has no state yet."""
+    """Counts and traces a step of torch.optim.Adam or AdamW, one node for each
+    parameter. Returns False and changes nothing if torch's implementation is needed
+    (other devices, special options). Returns None if a parameter has no state yet."""
 
 def memory_id(tensor: torch.Tensor) -> int:
     """Equal for tensors that share memory: a tensor and its views; 0 for one
     that has no views."""
 
 def read_memory(tensor: torch.Tensor) -> torch.Tensor | None:
-    """A CPU copy of the memory that a tensor and its views share; None if its
-    elements aren't all of it."""
+    """A CPU copy of the memory that a tensor and its views share; None if the elements
+    of the tensor's base aren't all of it."""
 
 def read_storage(storage: torch.UntypedStorage) -> torch.Tensor:
-    """The same, of a lazy tensor's storage; raises where the other has None."""
+    """The same for a lazy tensor's storage; raises instead of returning None."""
 
 def storage_address(storage: torch.UntypedStorage) -> int:
-    """Where the values of a lazy tensor's storage are, computed; another one for
-    each storage, 0 for one without elements. Valid until the next write or end of
-    a step."""
+    """The address of the computed values of a lazy tensor's storage; unique for each
+    storage, 0 for one without elements. Valid until the next write or end of a step."""
 
 def host_view(tensor: torch.Tensor) -> torch.Tensor | None:
-    """A CPU tensor on the memory of a lazy tensor's value as it is now, which no
-    step overwrites as long as it lives; nobody may write to it. None if the memory
-    isn't in the order that the tensor's strides say."""
+    """A CPU tensor on the memory of a lazy tensor's current value, which no step
+    overwrites during its lifetime; it must not be written. None if the memory isn't in
+    the order of the tensor's strides."""
 
 def mark_read_only(capsule: object) -> None:
-    """Sets the flag of a DLPack capsule of version 1 that nobody has used."""
+    """Sets the read-only flag of an unused DLPack capsule of version 1."""
 
 def clear_autocast_cache() -> None:
-    """Forgets the casts of parameters that `torch.autocast("lazy")` made."""
+    """Clears the cache of parameter casts of `torch.autocast("lazy")`."""
 
 def pending_ops() -> int:
     """Traced and not yet scheduled ops of the calling thread's live tensors."""
 
 def call_eagerly(name: str, reason: str, *args: Any, **kwargs: Any) -> Any:
     """Runs an op ("aten::add.Tensor") as a fallback, below autograd and
-    functionalisation: its lazy tensors have no functional wrappers."""
+    functionalization: its lazy tensors have no functional wrappers."""
 
 # -- captured steps ----------------------------------------------------------
 
 class Recording:
-    """Open from construction to `close()`: what this thread's step reads,
-    draws and computes. `arguments`: the call's tensors, lazy or on the CPU."""
+    """Records what this thread's step reads, draws and computes, from construction to
+    `close()`. `arguments`: the call's tensors, lazy or on the CPU."""
 
     def __init__(self, arguments: Sequence[torch.Tensor]) -> None: ...
     def close(self) -> None: ...
     @property
     def runs(self) -> int:
-        """Executions; a step that can be captured has one."""
+        """Number of executions; a step that can be captured has one."""
     @property
     def program(self) -> str:
         """Hash of the last one's program."""
     @property
     def draws(self) -> int:
-        """How often it drew random numbers."""
+        """Number of random draws."""
     def drawn(self) -> list[tuple[int, str]]:
         """`data_key` and distribution ("bernoulli(0.5)") of random numbers that are
-        still in use."""
+        still referenced."""
     @property
     def reads_cpu_values(self) -> bool:
-        """Whether it read a number from a CPU tensor among its arguments, from
-        one that was made of them, or from one that was drawn."""
+        """Whether it read a number from a CPU tensor that is an argument, was derived
+        from one, or was drawn."""
     @property
     def scalars(self) -> list[float]:
         """Its dynamic scalars."""
 
 def capture_marks() -> tuple[object, object]:
-    """In a node's values: what isn't compared, and what isn't there."""
+    """Placeholders in a node's values: not compared, and missing."""
 
 def tensor_marks(tensor: torch.Tensor) -> tuple[Any, ...]:
     """requires_grad, version if it is on the CPU, gradient, number of hooks."""
 
 def first_changed(nodes: tuple[Any, ...]) -> int:
-    """The number of the first node (capture_objects.py) that isn't as it was."""
+    """The index of the first node (capture_objects.py) that has changed, or -1."""
 
 def surroundings() -> bytes:
-    """Modes of PyTorch and options that decide what an op becomes."""
+    """Modes of PyTorch and options that affect ops."""
 
 def is_under_a_dispatch_mode() -> bool:
     """Whether a TorchDispatchMode or a transform of torch.func is active."""
 
 class CapturedStep:
-    """A replayable program, from the recordings of two consecutive steps.
-    `known`: tensors, with names, that hold state and constants; `arguments`,
-    `returned`: the second step's tensors; `step_counts`: CPU float32 tensors of rank 0 that
-    each replay increments. Raises RuntimeError with a reason."""
+    """A replayable program, created from the recordings of two consecutive steps.
+    `known`: tensors, with names, that hold state and constants; `arguments`, `returned`:
+    the second step's tensors; `step_counts`: CPU float32 tensors of rank 0 that each
+    replay increments. Raises RuntimeError with a reason."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class CapturedStep:
     def replay(
         self, arguments: Sequence[torch.Tensor], values: Sequence[float]
     ) -> tuple[str, list[torch.Tensor]]:
-        """What prevents a replay ("" if nothing did), and the results."""
+        """The reason why it can't be replayed ("" if it was), and the results."""
 
 # -- configuration: the one table ------------------------------------------
 
@@ -271,9 +271,9 @@ def timers() -> dict[str, Timer]:
     compile, execute, fallback, sync."""
 
 def reset_metrics() -> None:
-    """Counters, timers, ledgers and logs; not the caches."""
+    """Counters, timers, logs; not the caches."""
 
-class LedgerEntry(TypedDict):
+class CallLogEntry(TypedDict):
     op: str  # "aten::sort"
     location: str  # "train.py:31", "" if unknown
     calls: int
@@ -282,7 +282,7 @@ class LedgerEntry(TypedDict):
     syncs: int  # executions that the calls had to wait for
     reason: str  # "not in the op table", "forced", ...
 
-def fallback_ledger() -> list[LedgerEntry]: ...
+def fallback_log() -> list[CallLogEntry]: ...
 
 class SyncEntry(TypedDict):
     op: str  # what asked for the value: "aten::_local_scalar_dense"
@@ -370,8 +370,8 @@ def set_tensor_name(tensor: torch.Tensor, name: str) -> None:
 
 def tensor_name(tensor: torch.Tensor) -> str: ...
 def tensor_origin(tensor: torch.Tensor) -> str:
-    """Line that made the value ("train.py:12"); "" without `source_info`, or
-    if it is pending."""
+    """Line that created the value ("train.py:12"); "" without `source_info`, or if it
+    is pending."""
 
 def current_line() -> str:
     """The user's innermost line: "train.py:12"."""
@@ -382,12 +382,13 @@ def enter_module(module: torch.nn.Module, /) -> None:
 
 def leave_module() -> None: ...
 def leave_all_modules() -> None:
-    """Of the calling thread."""
+    """For the calling thread."""
 
 def set_paths_below(
     function: Callable[[torch.nn.Module], dict[torch.nn.Module, str]],
 ) -> None:
-    """Tells `enter_module` the modules of an outermost one and their paths."""
+    """Sets the function that returns the modules of an outermost one and their paths,
+    for `enter_module`."""
 
 # -- programs for other compilers ------------------------------------------
 
@@ -400,7 +401,7 @@ class ProgramTensorRow(TypedDict):
     parameter: int  # outputs only: the input that it is, -1 if it is computed
 
 class TracedProgram:
-    """A graph, and the values that it was traced with, if they are known."""
+    """A graph, and the values with which it was traced, if they are known."""
 
     name: str  # hash, hexadecimal
     entry: str  # name of the function in each stage
@@ -410,17 +411,17 @@ class TracedProgram:
     def scalars(self) -> list[tuple[str, float | None]]:
         """ "int" or "float", and the value that it was traced with."""
     def input_tensor(self, index: int) -> torch.Tensor:
-        """CPU copy of what the program was traced with."""
+        """CPU copy of the input's value in the trace."""
     def text(self, stage: str, legal_ops: Sequence[str], locations: bool) -> str:
         """MLIR at "torch-raw", "torch" or "linalg" (without library calls)."""
     def bytecode(self, stage: str, legal_ops: Sequence[str]) -> bytes: ...
     def ir(self) -> str: ...
     def dot(self) -> str: ...
     def dump(self) -> None:
-        """Writes it to the folder that option `dump` names, once."""
+        """Writes it to the folder of option `dump`, once."""
 
 def pending_program(tensors: Sequence[torch.Tensor]) -> TracedProgram:
-    """What `sync_tensors` would run."""
+    """The program that `sync_tensors` would run."""
 
 def kept_program(name: str) -> TracedProgram:
     """One of the last `keep_programs`, without values."""
@@ -439,12 +440,14 @@ def register_backend(
     unsupported_ops: Sequence[str],
     legal_ops: Sequence[str],
 ) -> None:
-    """For option `backend`. What `compile` returns gets inputs, scalars and the
-    memory of the outputs. The text of an exception is the user's sentence."""
+    """Registers a value of option `backend`. The function that `compile` returns gets
+    inputs, scalars and the memory of the outputs. The message of an exception is shown
+    to the user."""
 
 def remove_backend(name: str) -> None: ...
 def set_backend_finder(finder: Callable[[str], None]) -> None:
-    """Called for a name that isn't registered; registers it or raises."""
+    """Sets the function that is called with an unregistered name, and registers it or
+    raises."""
 
 class Executable:
     """A compiled module that runs on contiguous CPU tensors."""
@@ -468,7 +471,7 @@ class CacheInfo(TypedDict):
     directory: str  # "" when the disk isn't used
     writable: bool
     problem: str  # why it isn't writable, "" otherwise
-    bytes: int  # as all counts here 0 until the first program opens the cache
+    bytes: int  # 0 until the first program opens the cache, like all counts here
     max_bytes: int
     memory_hits: int
     disk_hits: int
@@ -481,25 +484,26 @@ def cache_info(open: bool = False) -> CacheInfo:
     """`open`: opens the cache, which loads the runtime, if no program has yet."""
 
 def clear_program_memory() -> None:
-    """Forgets compiled programs in memory (not on disk)."""
+    """Clears the in-memory program cache (not the disk cache)."""
 
 def memory_stats() -> dict[str, int]:
-    """allocated_bytes, peak_allocated_bytes (tensors' host buffers),
-    arena_bytes (shared by all programs), kept_weight_bytes (in the libraries'
-    order), live_tensors, pending_ops."""
+    """allocated_bytes, peak_allocated_bytes (tensors' host buffers), arena_bytes
+    (shared by all programs), kept_weight_bytes (packed copies), live_tensors,
+    pending_ops."""
 
 def reset_peak_memory_stats() -> None: ...
 
 # -- messages --------------------------------------------------------------
 
 def set_log_hook(hook: Callable[[int, str], None] | None) -> None:
-    """`hook(level, sentence)` with the levels of Python's logging; may be
-    called from any thread, which takes the GIL for it. Messages before the
-    first hook are kept and handed over. None: to stderr, from WARNING on."""
+    """`hook(level, sentence)` with the levels of Python's logging; may be called from
+    any thread, with the GIL held. Messages before the first hook are stored and passed
+    to it. None: messages from WARNING on go to stderr."""
 
 # -- guards ------------------------------------------------------------------
 
 def enter_guard(kind: str) -> None:
-    """From now on "sync", "fallback" or "recompile" raises; for the process."""
+    """Makes "sync", "fallback" or "recompile" raise from now on, for the whole
+    process."""
 
 def leave_guard(kind: str) -> None: ...

@@ -1,7 +1,7 @@
 """Device "lazy" for PyTorch: whole training steps compiled through MLIR.
 
-After installation `device="lazy"` works without importing this package. It
-holds what goes beyond tensors: ends of steps, configuration, metrics, dumps.
+After installation `device="lazy"` works without importing this package. It contains
+everything besides tensors: ends of steps, configuration, metrics, dumps.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# Before any module of ours: at its end torch calls back into this package
-# (_autoload), which must not find one half imported.
+# Before any module of ours: at its end torch calls back into this package (_autoload),
+# which must not be half imported then.
 import torch  # noqa: F401
 
 from torch_ltc._backend import BackendUnavailable, unavailable_reason
@@ -35,8 +35,8 @@ from torch_ltc.step import (
 )
 from torch_ltc.version import VERSION as __version__
 
-# `import torch` imports this package, so what only some programs use is
-# imported when it is first asked for.
+# `import torch` imports this package, so modules that only some programs use are
+# imported on first use.
 if TYPE_CHECKING:
     from torch_ltc import debug
     from torch_ltc.backend_registry import (
@@ -117,5 +117,5 @@ __all__ = [
     "wait_for_compilations",
 ]
 
-# With TORCH_DEVICE_BACKEND_AUTOLOAD=0 this import is what registers the device.
+# With TORCH_DEVICE_BACKEND_AUTOLOAD=0 this import registers the device.
 unavailable_reason()

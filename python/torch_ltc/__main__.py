@@ -1,7 +1,7 @@
-"""`python -m torch_ltc`: versions, the device and the cache, in a few lines.
+"""`python -m torch_ltc`: prints versions, the device and the cache in a few lines.
 
-`--json` writes the same as one object; `--help` lists the package's other
-commands and every environment variable that it reads.
+`--json` prints the same as one object; `--help` lists the package's other commands and
+every environment variable that it reads.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from torch_ltc import _backend
 from torch_ltc.version import VERSION
 
 _COMMANDS = {
-    "torch_ltc.doctor": "what is installed and whether it fits together",
+    "torch_ltc.doctor": "checks what is installed and whether it is compatible",
     "torch_ltc.replay": "runs a saved program again",
-    "torch_ltc.dump_page": "dumped programs as pages to read",
+    "torch_ltc.dump_page": "writes readable pages for dumped programs",
 }
 
 
 def summary() -> dict[str, Any]:
     """Versions, device and cache; sizes are in bytes.
 
-    If the backend can't be loaded, `devices` is empty and `problem` says why.
+    If the backend can't be loaded, `devices` is empty and `problem` has the reason.
     """
     import torch
 

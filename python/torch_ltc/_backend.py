@@ -1,8 +1,7 @@
-"""Loads the compiled part and registers it with PyTorch, or says why not.
+"""Loads the compiled part and registers it with PyTorch, or reports why it can't.
 
-Nothing here raises while `import torch` runs: a problem is kept as one
-sentence (`unavailable_reason`) and raised when device "lazy" is asked for
-through this package.
+Nothing here raises during `import torch`: a problem is stored as one sentence
+(`unavailable_reason`) and raised when this package first needs device "lazy".
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ class BackendUnavailable(RuntimeError):
 
 
 def torch_version_problem(installed: str) -> str:
-    """One sentence if `installed` isn't the torch we were built for, or ""."""
+    """One sentence if `installed` isn't the torch version of this build, or""."""
     if installed.split("+")[0] == REQUIRED_TORCH:
         return ""
     return (
-        f"torch_ltc {VERSION} works with torch {REQUIRED_TORCH} only, but torch "
+        f"torch_ltc {VERSION} only works with torch {REQUIRED_TORCH}, but torch "
         f"{installed} is installed, so device 'lazy' is off; run "
         f"'pip install torch=={REQUIRED_TORCH}' to use it, or 'pip install torch_ltc "
         f"torch=={installed.split('+')[0]}' to get the wheel for that torch."
@@ -38,7 +37,7 @@ def torch_version_problem(installed: str) -> str:
 
 
 def _load() -> str:
-    """Imports and initialises the bindings; the problem's sentence or ""."""
+    """Imports and initializes the bindings; returns the problem's sentence or""."""
     global _bindings
     import torch
 
@@ -122,12 +121,12 @@ def _connect() -> None:
     transforms.install()
     bindings().set_backend_finder(_find_backend)
     naming.refresh()
-    if bindings().config_get("dump"):  # TORCH_LTC_DUMP: pages when all has run
+    if bindings().config_get("dump"):  # TORCH_LTC_DUMP: writes pages at exit
         atexit.register(_write_dump_pages)
 
 
 def _find_backend(name: str) -> None:
-    """Lets TORCH_LTC_BACKEND name an installed backend."""
+    """Makes TORCH_LTC_BACKEND accept an installed backend."""
     from torch_ltc.backend_registry import find_installed
 
     find_installed(name)
@@ -140,22 +139,22 @@ def _write_dump_pages() -> None:
 
     folder = bindings().config_get("dump")
     if folder:
-        with contextlib.suppress(ValueError):  # nothing ran; or said already
+        with contextlib.suppress(ValueError):  # nothing ran, or already reported
             write_pages(Path(folder))
 
 
 def load() -> bool:
-    """Registers the backend once per process; whether it is usable."""
+    """Registers the backend once per process; returns whether it is usable."""
     global _reason
     with _lock:
         if _reason is None:
-            _reason = ""  # reentrancy: what we import may ask again
+            _reason = ""  # reentrancy: imported modules may call this again
             try:
                 _reason = _load()
                 if not _reason:
                     _connect()
             except Exception as error:
-                _reason = f"torch_ltc could not be initialised: {error}"
+                _reason = f"torch_ltc could not be initialized: {error}"
         return _bindings is not None and not _reason
 
 
@@ -166,7 +165,7 @@ def unavailable_reason() -> str:
 
 
 def bindings() -> Any:
-    """`torch_ltc._C`, initialised. Raises BackendUnavailable."""
+    """`torch_ltc._C`, initialized. Raises BackendUnavailable."""
     if _bindings is not None:
         return _bindings
     if not load():

@@ -1,10 +1,11 @@
-"""`torch.accelerator` is device lazy in a program that uses it.
+"""Makes device lazy the device of `torch.accelerator` in programs that use it.
 
 PyTorch (2.13) lists in C++ which devices can be the accelerator; `torch.accelerator` is
-Python over functions of `torch._C`, which are replaced. A CUDA device (or another one of
-that list) stays the accelerator where there is one. Otherwise it is device lazy once the
-program has made a lazy tensor or the device the default one, or from the start with
-option `accelerator`: installing the package alone moves no program to the device.
+Python code over functions of `torch._C`, which are replaced. A CUDA device (or another
+one of that list) stays the accelerator if there is one. Otherwise device lazy becomes
+the accelerator once the program has created a lazy tensor or made the device the
+default one, or from the start with option `accelerator`: installing the package alone
+moves no program to the device.
 """
 
 from __future__ import annotations
@@ -69,13 +70,13 @@ def _statistics(index: int) -> dict[str, Any]:
 
 
 def _memory(index: int) -> tuple[int, int]:
-    """Free and all, of the machine."""
+    """Free and total memory of the machine."""
     device_module.set_device(index)
     page = os.sysconf("SC_PAGE_SIZE")
     return page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
 
 
-#: Of `torch._C`, without "_accelerator_".
+#: Names of `torch._C`, without "_accelerator_".
 _REPLACED: dict[str, Callable[..., Any]] = {
     "emptyCache": device_module.empty_cache,
     "emptyHostCache": lambda: None,
@@ -104,8 +105,8 @@ def _wrap(original: Callable, ours: Callable) -> Callable:
 
 
 def _wrap_pin_memory(original: Callable) -> Callable:
-    """Host memory is the device's: nothing has to be pinned for a copy to it, which
-    a DataLoader with `pin_memory=True` asks for where there is an accelerator."""
+    """The device's memory is host memory: no memory has to be pinned for a copy to it,
+    which a DataLoader with `pin_memory=True` requests if there is an accelerator."""
 
     @functools.wraps(original)
     def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
@@ -117,8 +118,8 @@ def _wrap_pin_memory(original: Callable) -> Callable:
 
 
 def _hide_from_dynamo() -> None:
-    """TorchDynamo's guards call what stands for C functions here, and it would
-    compile that with guards of its own, without end."""
+    """TorchDynamo's guards call these replacements of C functions; it would compile
+    them with guards of their own, in endless recursion."""
     from torch._C._dynamo import eval_frame
 
     skip = eval_frame._FrameExecStrategy(

@@ -1,4 +1,4 @@
-"""One sentence for an argument that a public function can't take."""
+"""One-sentence errors for invalid arguments of public functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_bool(function: str, name: str, value: Any) -> None:
 def check_callable(function: str, name: str, value: Any) -> None:
     if not callable(value):
         raise TypeError(
-            f"torch_ltc.{function}: {name} is a function, but got {value!r:.60}."
+            f"torch_ltc.{function}: {name} must be a function, but got {value!r:.60}."
         )
 
 
@@ -27,10 +27,10 @@ def check_device(function: str, device: Any) -> None:
         return
     if not isinstance(device, (str, torch.device)):
         raise TypeError(
-            f"torch_ltc.{function}: a device is 'lazy' or torch.device('lazy'), but "
+            f"torch_ltc.{function}: a device must be 'lazy' or torch.device('lazy'), but "
             f"got {device!r:.60}."
         )
-    # Compared as text: torch's parser has an error of several lines.
+    # Compared as text, because torch's parser raises an error of several lines.
     if str(device) not in ("lazy", "lazy:0"):
         raise ValueError(
             f"torch_ltc.{function}: there is one device, 'lazy:0', but got "

@@ -1,9 +1,8 @@
 """`torch.autocast("lazy")`: mixed precision without a GradScaler.
 
-torch 2.13 keeps a list of devices that have autocast, and "lazy" isn't in it.
-Lazy tensors carry the autocast key of a device in that list
-(ltc_backend/ops/autocast.cpp), so PyTorch's functions that ask for the
-autocast state of "lazy" are answered with that device's.
+torch 2.13 has a list of devices that support autocast, and "lazy" isn't in it. Lazy
+tensors have the autocast key of a device in that list (ltc_backend/ops/autocast.cpp),
+so PyTorch's functions that query the autocast state of "lazy" return that device's.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import torch
 
 from torch_ltc._backend import bindings
 
-#: The device whose autocast state is that of "lazy".
+#: The device whose autocast state is used for "lazy".
 _STAND_IN = "hpu"
 
-#: What users call it.
+#: The name for users.
 _NAMES = ("lazy", "lazy:0")
 
 _BY_DEVICE = (
@@ -43,7 +42,7 @@ def _of_lazy(original: Callable) -> Callable:
 
 
 def install() -> None:
-    """Teaches PyTorch's autocast functions about "lazy"."""
+    """Makes PyTorch's autocast functions accept"lazy"."""
     for name in _BY_DEVICE:
         function = _of_lazy(getattr(torch, name))
         setattr(torch, name, function)

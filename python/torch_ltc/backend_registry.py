@@ -1,4 +1,4 @@
-"""Backends in Python: bring your own compiler for the programs of device lazy.
+"""Backends in Python: user-supplied compilers for the programs of device lazy.
 
 def compile(program):          # a torch_ltc.program.Program
     module = my_compiler.load(program.text)
@@ -31,12 +31,12 @@ from torch_ltc.messages import logger
 from torch_ltc.program import MODULE_STAGES, Program
 from torch_ltc.step import mark_step
 
-#: Packages name a function here that registers the backend of that name.
+#: A function of this name in a package registers the backend of that name.
 ENTRY_POINTS = "torch_ltc.backends"
 
 
 class BackendError(RuntimeError):
-    """A registered backend failed; the text has its own traceback."""
+    """A registered backend failed; the message contains its own traceback."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def _compile_tosa(program: Program) -> Callable[..., Any]:
     return compile_mlir(program.bytecode)
 
 
-#: Always there: our own runtime by way of TOSA. Stage and compile function.
+#: Always available: our own runtime via TOSA. Stage and compile function.
 _BUILTIN: dict[str, tuple[str, Callable[[Program], Callable[..., Any]]]] = {
     "tosa": ("tosa", _compile_tosa)
 }
@@ -66,7 +66,7 @@ _BUILTIN: dict[str, tuple[str, Callable[[Program], Callable[..., Any]]]] = {
 def _op_names(names: Iterable[str], what: str) -> tuple[str, ...]:
     """ "aten::sort" and "aten.sort" are the same op."""
     if isinstance(names, str):
-        raise TypeError(f"{what} is a list of ops, [{names!r}], but got a text.")
+        raise TypeError(f"{what} must be a list of ops, [{names!r}], but got a string.")
     return tuple(name.replace("::", ".") for name in names)
 
 
@@ -78,7 +78,7 @@ def _traced_ops() -> frozenset[str]:
     names = set()
     for name in torch._C._dispatch_get_all_op_names():
         if name.endswith("out") and name.startswith("aten::"):
-            continue  # programs have the functional form
+            continue  # programs contain the functional form
         if not name.startswith("aten::") or has_kernel(name, "Lazy"):
             name = name.replace("::", ".", 1)
             names |= {name, ".".join(name.split(".")[:2])}
@@ -90,7 +90,7 @@ def _check_names(names: tuple[str, ...], what: str) -> None:
         if name not in _traced_ops():
             near = get_close_matches(name, sorted(_traced_ops()), 3, 0.7)
             raise ValueError(
-                f"{what} has '{name}', which no program has"
+                f"{what} contains '{name}', which isn't an op of programs"
                 + (f"; did you mean {' or '.join(near)}?" if near else ".")
             )
 
@@ -103,7 +103,7 @@ def register_backend(
     legal_ops: Iterable[str] = (),
     unsupported_ops: Iterable[str] = (),
 ) -> None:
-    """Makes `compile` the compiler that `use_backend(name)` selects.
+    """Registers `compile` as the compiler that `use_backend(name)` selects.
 
     `compile(program)` is called once for each new program and returns a
     function. That function gets one CPU tensor for each of `program.inputs`
@@ -114,16 +114,16 @@ def register_backend(
     named `out`, it gets the memory of the results there, writes into it and
     returns None. It runs on a worker thread.
 
-    `stage`: what `program.text` and `program.bytecode` are: "torch" (at the
+    `stage` is the stage of `program.text` and `program.bytecode`: "torch" (at the
     backend contract, in torch-mlir's syntax), "linalg", "tosa", "stablehlo" or
-    "torch-raw". On stages tosa and stablehlo the numbers are tensors of rank 0.
-    `legal_ops`: ops ("aten.gelu") that stay whole although torch_ltc would
-    decompose them. `unsupported_ops`: ops that the backend can't do; they run
-    eagerly and stand in `torch_ltc.fallbacks()`, unless a decomposition removes
+    "torch-raw". At stages tosa and stablehlo the numbers are tensors of rank 0.
+    `legal_ops`: ops ("aten.gelu") that must not be decomposed although torch_ltc
+    decomposes them. `unsupported_ops`: ops that the backend doesn't support; they run
+    eagerly and are listed in `torch_ltc.fallbacks()`, unless a decomposition removes
     them anyway.
     """
     if not name or not isinstance(name, str):
-        raise ValueError("A backend's name is a text that isn't empty.")
+        raise ValueError("A backend's name must be a non-empty string.")
     if stage not in MODULE_STAGES:
         raise ValueError(
             f"Unknown stage '{stage}' for backend '{name}': it is one of "
@@ -147,11 +147,11 @@ def register_backend(
     )
     _registered[name] = backend
     if config.backend == name:
-        config.backend = name  # what was remembered about the earlier one
+        config.backend = name  # cached data about the earlier one
 
 
 def unregister_backend(name: str) -> None:
-    """Forgets a backend; if it is selected, torch_ltc's compiler is again."""
+    """Removes a backend; if it is selected, torch_ltc's compiler is selected again."""
     if config.backend == name:
         use_backend(None)
     _registered.pop(name, None)
@@ -159,8 +159,8 @@ def unregister_backend(name: str) -> None:
 
 
 def backends() -> dict[str, str]:
-    """Names that `use_backend` takes, with their stage, or "installed" for
-    those of packages that aren't loaded yet."""
+    """Names that `use_backend` accepts, with their stage, or "installed" for backends
+    of packages that aren't loaded yet."""
     found = {point.name: "installed" for point in entry_points(group=ENTRY_POINTS)}
     found.update({name: stage for name, (stage, _) in _BUILTIN.items()})
     found.update({name: backend.stage for name, backend in _registered.items()})
@@ -170,10 +170,10 @@ def backends() -> dict[str, str]:
 class use_backend:  # noqa: N801 (it is used as a function and in `with`)
     """Selects the compiler of programs from now on, or for a `with` block.
 
-    `name`: a registered or installed backend; None: torch_ltc's own compiler.
-    What was traced before is ended as a step of the earlier one. If that one
-    can't compile it, this raises why, unless that was raised before; the new
-    compiler then runs what is pending.
+    `name`: a registered or installed backend; None: torch_ltc's own compiler. Earlier
+    traced ops are ended as a step of the previous backend. If that one can't compile
+    the step, this function raises the reason, unless it was raised before; the new
+    compiler then runs the pending ops.
     """
 
     def __init__(self, name: str | None) -> None:
@@ -190,7 +190,7 @@ class use_backend:  # noqa: N801 (it is used as a function and in `with`)
             except RuntimeError as error:
                 if not was_raised:
                     raise
-                logger.warning("%s It is left to the next compiler.", error)
+                logger.warning("%s The next compiler will run it.", error)
             finally:
                 _failures.raised.discard(name)
                 config.backend = name
@@ -201,12 +201,13 @@ class use_backend:  # noqa: N801 (it is used as a function and in `with`)
     def __exit__(self, kind: type | None, *error: Any) -> None:
         if kind is None:
             self._switch(self._earlier)
-        else:  # what is pending may be what failed: its end is the error's
+        # the pending ops may be those that failed: ending them is up to the error
+        else:
             config.backend = self._earlier
 
 
 def find_installed(name: str) -> None:
-    """Registers a backend of ours, or loads the installed package that has it."""
+    """Registers a built-in backend, or loads the installed package that provides it."""
     if name in _BUILTIN:
         stage, compile = _BUILTIN[name]
         register_backend(name, compile, stage=stage)
@@ -227,12 +228,12 @@ def find_installed(name: str) -> None:
         )
 
 
-# -- what the backend's programs call ----------------------------------------
+# -- functions that the backend's programs call ------------------------------
 
 
 class _Failures(threading.local):
-    """Backends that have raised, since they were selected, that they can't compile
-    a program: its tensors stay pending, so that they meet it again."""
+    """Backends that have raised, since they were selected, that they can't compile a
+    program: its tensors stay pending, so that the next step includes them again."""
 
     def __init__(self) -> None:
         self.raised: set[str] = set()
@@ -258,7 +259,7 @@ def _compile(backend: _Backend, traced: Any) -> Callable[..., None]:
 
 
 def _check_ops(backend: _Backend, program: Program) -> None:
-    """An unsupported op that a decomposition made can't fall back any more."""
+    """An unsupported op that results from a decomposition can't fall back any more."""
     if not backend.unsupported_ops or backend.stage not in ("torch-raw", "torch"):
         return
     for line in program.text.splitlines():
@@ -270,9 +271,7 @@ def _check_ops(backend: _Backend, program: Program) -> None:
         ):
             raise BackendError(
                 f"Backend '{backend.name}' doesn't support torch.{name}, which a "
-                f"decomposition makes in program {program.name[:12]}; list the op "
-                "that is decomposed among its legal_ops or unsupported_ops "
-                "(torch_ltc.debug.dump shows stages torch-raw and torch)."
+                f"decomposition creates in program {program.name[:12]}; list the decomposed op in its legal_ops or unsupported_ops (torch_ltc.debug.dump shows stages torch-raw and torch)."
             )
 
 
@@ -322,7 +321,7 @@ class _Runner:
 def _has_out(function: Callable[..., Any]) -> bool:
     try:
         return "out" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # some functions of C have no signature
+    except (TypeError, ValueError):  # some C functions have no signature
         return False
 
 
@@ -342,10 +341,10 @@ def _as_tensor(result: Any) -> torch.Tensor:
         )
     import numpy
 
-    # torch wants writable memory in C order, though we only read it.
+    # torch requires writable memory in C order, although it is only read here.
     array = numpy.require(result, requirements=["C", "W"])
     array = array.reshape(numpy.shape(result))
-    if array.dtype.name == "bfloat16":  # of ml_dtypes: torch doesn't know it
+    if array.dtype.name == "bfloat16":  # from ml_dtypes: torch doesn't support it
         return torch.from_numpy(array.view(numpy.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
 
@@ -358,7 +357,7 @@ def _failure(
     inputs: list[torch.Tensor] | None = None,
     scalars: list[float] | None = None,
 ) -> BackendError:
-    """The error's own traceback, with the program saved for reproduction."""
+    """The error's own traceback; saves the program for reproduction."""
     if isinstance(error, BackendError):
         return error
     frames = traceback.extract_tb(error.__traceback__)
@@ -372,7 +371,7 @@ def _failure(
 
 
 def _text(program: Program) -> str:
-    """At the backend's stage, or as traced if it doesn't get there."""
+    """At the backend's stage, or as traced if it can't be lowered to it."""
     try:
         return program.text
     except RuntimeError:
@@ -386,7 +385,7 @@ def _save(
     inputs: list[torch.Tensor] | None,
     scalars: list[float] | None,
 ) -> str:
-    """Where the program lies now, as a sentence."""
+    """A sentence with the program's folder."""
     try:
         folder = tempfile.mkdtemp(
             prefix=f"torch_ltc-{backend.name}-{program.name[:12]}-"

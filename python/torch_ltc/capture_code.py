@@ -1,4 +1,4 @@
-"""What Python code reads, from its bytecode: names of globals and attributes."""
+"""Finds what Python code reads, from its bytecode: names of globals and attributes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _PACKAGES = sysconfig.get_paths()["purelib"] + os.sep
-# Of the standard library, what reads attributes of wrappers it makes itself.
+# Modules of the standard library that read attributes of wrappers they create.
 _HARMLESS = ("functools.py", "contextlib.py", "enum.py", "typing.py", "abc.py")
 _BY_NAME = {"getattr", "setattr", "hasattr", "delattr", "vars", "dir"}
 
@@ -30,14 +30,14 @@ def is_torch(filename: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_standard(filename: str) -> bool:
-    """Code of the standard library: it acts for whoever calls it."""
+    """Code of the standard library: it acts on behalf of its callers."""
     if filename.startswith("<frozen "):
         return True
     return filename.startswith(_STANDARD) and not filename.startswith(_PACKAGES)
 
 
 def acts_for_torch(frame: FrameType | None) -> bool:
-    """Whether the nearest code outside of the standard library is torch's."""
+    """Whether the nearest caller outside the standard library belongs to torch."""
     while frame is not None and is_standard(frame.f_code.co_filename):
         frame = frame.f_back
     return frame is not None and is_torch(frame.f_code.co_filename)
@@ -61,9 +61,9 @@ class Reads(NamedTuple):
     #: Attributes that are read or written, and those that are only called.
     attributes: dict[str, int]
     methods: dict[str, int]
-    #: Of enclosing functions.
+    #: Names of enclosing functions.
     variables: dict[str, int]
-    #: The line where an attribute's name isn't in the code, or 0.
+    #: The line where an attribute is used whose name isn't in the code, or 0.
     by_name: int
 
 
@@ -75,7 +75,7 @@ def _instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, int]]:
 
 
 def _is_method(instruction: dis.Instruction) -> bool:
-    """Whether the attribute is loaded to be called at once."""
+    """Whether the attribute is loaded only to be called."""
     if instruction.opname == "LOAD_METHOD":
         return True
     return (

@@ -1,4 +1,4 @@
-"""Where the numbers that a captured program holds for good come from."""
+"""Finds the origins of the constant numbers in a captured program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch_ltc.capture_numbers import Numbers
 from torch_ltc.capture_objects import CELL, DICT, IGNORED, ITEMS, LIST, Node, Objects
 
-# What a program's number may be of the one in Python.
+# Relations of a program's number to the one in Python.
 _FORMS = (
     lambda v: v,
     lambda v: -v,
@@ -35,7 +35,7 @@ def describe_constants(numbers: Numbers, objects: Objects) -> list[str]:
         value = numbers.recorded[place]
         known = sources.get(float(value), ["the function's code"])
         lines[f"{value:g} from {known[0]}"] = None
-    # Parts of an op, which are no numbers of the program.
+    # Attributes of an op that aren't numbers of the program.
     for value, name, word in _python_numbers(objects):
         if type(value) is float:
             lines[f"{value:g} from {name} at {objects.names.where(word)}"] = None
@@ -43,7 +43,7 @@ def describe_constants(numbers: Numbers, objects: Objects) -> list[str]:
 
 
 def _python_numbers(objects: Objects) -> Iterator[tuple[float, str, str]]:
-    """Each with what it is called, and the word that the code reads it by."""
+    """Each with its description, and the name by which the code reads it."""
     owners = {id(vars(module)): module for _, module in objects.modules}
     for node in objects.nodes:
         if node.kind in (DICT, ITEMS):

@@ -1,4 +1,4 @@
-"""What changed between two looks at the objects of a captured step, in words."""
+"""Describes changes between two snapshots of the objects of a captured step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Difference(NamedTuple):
 
 
 def difference(old: Objects, new: Objects) -> Difference | None:
-    """None if nothing that is compared changed; gradients aren't."""
+    """None if nothing that is compared has changed; gradients aren't compared."""
     for before, now in zip(old.nodes, new.nodes):
         if before.owner is not now.owner or before.kind != now.kind:
             return Difference("", now.path.rstrip("."), "is another object")
@@ -59,9 +59,9 @@ def _of_tensor(before: Node, now: Node) -> Difference | None:
 
 
 def of_gradients(node: Node) -> str:
-    """What is different at a node if nothing else is."""
+    """Description of a node's change if no entry differs."""
     if node.kind == HELD:
-        return "the gradient of an earlier step was kept by somebody"
+        return "something else holds the gradient of an earlier step"
     if node.kind != TENSOR:
         return f"{node.path.rstrip('.')} changed"
     if node.values[2] is None:

@@ -1,9 +1,9 @@
-"""Where a step's changing numbers come from: formulas of optimizers.
+"""Explains a step's changing numbers by formulas of optimizers.
 
-A program's dynamic scalars are numbers that Python computed: learning rates,
-bias corrections. For each of them all formulas are kept whose values were the
-traced ones, exactly, in every trace; a number stays explained as long as the
-remaining formulas agree.
+A program's dynamic scalars are numbers that Python computed: learning rates, bias
+corrections. For each of them, all formulas are kept whose values equaled the traced
+ones exactly in every trace; a number stays explained as long as the remaining formulas
+agree.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 Hyperparameters = dict[str, float]
-# Of hyperparameters and the number of the step, from 1.
+# Formulas of hyperparameters and the number of the step, starting at 1.
 Formula = Callable[[Hyperparameters, float], float]
 
 
@@ -28,7 +28,7 @@ def make_formula(text: str) -> Formula:
     return eval(f"lambda h, t: {re.sub('[A-Za-z_][A-Za-z_0-9]*', place, text)}")
 
 
-# As torch 2.13's optimizers compute them, to the last bit.
+# As torch 2.13's optimizers compute them, bitwise.
 FORMULAS: dict[str, Formula] = {
     text: make_formula(text)
     for text in (
@@ -46,7 +46,7 @@ FORMULAS: dict[str, Formula] = {
 
 
 def formulas_of(names: Iterable[str]) -> dict[str, Formula]:
-    """What is made of single hyperparameters."""
+    """Values derived from single hyperparameters."""
     texts = [
         text
         for name in names
@@ -70,7 +70,7 @@ class Numbers:
         self._bindings: list[tuple[int, int]] = []
 
     def fits(self, program: Any, state: Any) -> bool:
-        """Whether another trace is one of the same program and optimizers."""
+        """Whether another trace has the same program and optimizers."""
         return program == self._program and set(self._formulas) >= {
             name for h, _ in state.hyperparameters() for name in h
         }
@@ -88,7 +88,7 @@ class Numbers:
         return [by_value.get(scalar, set()) for scalar in scalars]
 
     def learn(self, scalars: list[float], state: Any) -> None:
-        """Another trace. Raises ValueError for numbers that nothing explains."""
+        """Adds another trace. Raises ValueError for numbers that nothing explains."""
         found = self._matches(scalars, state)
         for number, scalar in enumerate(scalars):
             if scalar == self.recorded[number]:
@@ -122,7 +122,7 @@ class Numbers:
         self._constants = [self.recorded[first[i]] for i in range(len(places))]
 
     def bindings(self) -> list[tuple[int, int]]:
-        """(scalar, expression): which number each scalar is."""
+        """(scalar, expression): the expression of each scalar."""
         return self._bindings
 
     def constants(self) -> list[int]:
@@ -130,8 +130,8 @@ class Numbers:
         return [n for n in range(len(self.recorded)) if n not in bound]
 
     def values(self, state: Any) -> list[float] | None:
-        """Of the expressions for the next step; None if formulas that were
-        equal so far would give different numbers."""
+        """Values of the expressions for the next step; None if formulas that agreed so
+        far would yield different numbers."""
         groups = state.hyperparameters(ahead=1)
         formulas, result = self._formulas, []
         for candidates, constant in zip(self._sets, self._constants):

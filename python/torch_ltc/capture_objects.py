@@ -1,10 +1,9 @@
-"""The Python objects that a recorded call depends on, as something that can be
-compared: what its code can reach by the names in it.
+"""The Python objects that a recorded call depends on, in comparable form: everything
+that its code can reach by the names in it.
 
-Every container or namespace that may change is a node: its owner, and what it
-held. C++ compares the nodes before each replay (`bindings().first_changed`); only
-where that finds a difference are objects looked at from Python again, and the
-difference is named.
+Every container or namespace that may change is a node: its owner, and its contents. C++
+compares the nodes before each replay (`bindings().first_changed`); only if it finds a
+difference are objects compared from Python again, to name the difference.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ PLAIN = (
 _PLAIN = frozenset(PLAIN)
 _MAX_NODES = 200_000
 _MAX_BYTES = 1 << 16
-# Kinds of nodes, as capture_guards.cpp knows them.
+# Kinds of nodes, also used in capture_guards.cpp.
 DICT, ITEMS, LIST, CELL, ATTRIBUTE, PROBE, TENSOR, HELD = range(8)
-# Of a module of torch.nn: what its call reads by strings.
+# Attributes of torch.nn modules that their calls read by name.
 _TABLES = ("_parameters", "_buffers", "_modules")
 _MODULE = frozenset(n for n in vars(torch.nn.Module()) if "state_dict" not in n)
-# Values that stand for what isn't compared, and for a key that isn't there.
+# Placeholders for values that aren't compared, and for a missing key.
 IGNORED, ABSENT = bindings().capture_marks()
 
 
@@ -55,12 +54,12 @@ class Node(NamedTuple):
     keys: Any
     values: tuple[Any, ...]
     path: str
-    #: Of a module: its parameters, buffers or children.
+    #: A module's parameters, buffers or children.
     is_table: bool = False
 
 
 class Unknown(Exception):
-    """A sentence about what can't be compared."""
+    """A sentence about an object that can't be compared."""
 
 
 def same(a: Any, b: Any) -> bool:
@@ -69,7 +68,7 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if type(a) is float or type(a) is complex:
-        return repr(a) == repr(b)  # NaN, and zeros with a sign
+        return repr(a) == repr(b)  # NaN, and signed zeros
     if type(a) in _PLAIN or type(a) is frozenset:
         return bool(a == b)
     if isinstance(a, tuple):
@@ -78,11 +77,11 @@ def same(a: Any, b: Any) -> bool:
 
 
 class Names:
-    """What the codes of a recorded call read."""
+    """Everything that the code of a recorded call reads."""
 
     def __init__(self, codes: dict[CodeType, tuple[dict[str, Any], str]]) -> None:
         self.codes = codes
-        #: Attributes, and those that are only called: user code's, everybody's.
+        #: Attributes, and those that are only called: of user code, and of all code.
         self.own: set[str] = set()
         self.own_methods: set[str] = set()
         self.all = set(_MODULE)
@@ -130,7 +129,8 @@ class Names:
 
 
 class Objects:
-    """What can be reached now. Raises Unknown for what can't be compared."""
+    """Everything that can be reached now. Raises Unknown for objects that can't be
+    compared."""
 
     def __init__(self, roots: Iterable[tuple[str, Any]], names: Names) -> None:
         self.names = names
@@ -146,7 +146,7 @@ class Objects:
         self._visit_unreached_functions()
 
     def forget_gradients(self) -> None:
-        """Their identity is that of one call, and nobody is to hold them."""
+        """Their identity is that of one call, and nothing must hold them."""
         self.nodes = [
             node._replace(values=(*node.values[:2], None, node.values[3]))
             if node.kind == TENSOR
@@ -175,7 +175,8 @@ class Objects:
         self.nodes.append(Node(kind, owner, keys, tuple(values), path))
 
     def _visit_globals(self) -> None:
-        """Globals that user code reads, and what it reads of modules there."""
+        """Globals that user code reads, and the attributes of modules that it reads
+        through them."""
         wanted: dict[int, tuple[dict, dict[str, str]]] = {}
 
         def note(namespace: dict, name: str, path: str) -> Any:
@@ -199,7 +200,7 @@ class Objects:
                     self._todo.append((path, value))
 
     def _visit_unreached_functions(self) -> None:
-        """Code with a closure that ran, though no name led to its function."""
+        """Code with a closure that ran, although no name led to its function."""
         codes = [
             code
             for code in self.names.codes
@@ -357,7 +358,7 @@ class Objects:
         if hasattr(kind, "__next__"):
             raise Unknown(
                 f"it can reach '{path}', an iterator, whose position a replay "
-                "doesn't move: pass what it gives as an argument"
+                "doesn't move: pass its elements as arguments"
             )
         if kind.__module__.startswith("numpy.random") or (
             kind.__module__ == "random" and not isinstance(value, type)
@@ -389,8 +390,7 @@ class Objects:
         ):
             if memoryview(value).nbytes > _MAX_BYTES:
                 raise Unknown(
-                    f"it refers to '{path}', {memoryview(value).nbytes} bytes outside "
-                    "of tensors: make it a tensor, or an argument"
+                    f"it refers to '{path}', {memoryview(value).nbytes} bytes that aren't a tensor: make it a tensor, or an argument"
                 )
             content = bytes(memoryview(value).tobytes())
             self._node(PROBE, value, _content, (content,), path)
@@ -398,7 +398,7 @@ class Objects:
     def _visit_attributes(
         self, path: str, value: Any, hidden: tuple[str, ...] = ()
     ) -> None:
-        """An object's own namespace and its class."""
+        """An object's namespace and its class."""
         kind = type(value)
         space = getattr(value, "__dict__", None)
         if isinstance(space, dict) and (space or not isinstance(value, dict)):
@@ -433,7 +433,7 @@ class Objects:
         except Exception:  # not set
             content = ABSENT
         if isinstance(member, GetSetDescriptorType) and type(content) not in _PLAIN:
-            return  # made at each access
+            return  # created at each access
         self._node(ATTRIBUTE, value, name, (content,), f"{path}.{name}")
         if content is not ABSENT:
             self._todo.append((f"{path}.{name}", content))
@@ -454,7 +454,7 @@ def _content(value: Any) -> bytes:
 
 
 def _is_number(key: str, value: Any) -> bool:
-    """A hyperparameter whose changes capture_numbers follows."""
+    """A hyperparameter whose changes capture_numbers tracks."""
     if key == "betas":
         return isinstance(value, tuple) and all(type(v) is float for v in value)
     return isinstance(value, float) or type(value) is int

@@ -1,5 +1,5 @@
-"""What a captured step depends on beside its arguments, and whether it is still
-what it was: Python objects, optimizers, gradients, modes of PyTorch."""
+"""What a captured step depends on besides its arguments (Python objects, optimizers,
+gradients, modes of PyTorch), and whether it has changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch_ltc._backend import bindings
 from torch_ltc.capture_differences import difference, of_gradients
 from torch_ltc.capture_objects import HELD, TENSOR, Names, Node, Objects, Unknown
 
-# What every module's call and every optimizer's step looks at.
+# State that every module's call and every optimizer's step reads.
 _HOOKS = [
     (name, value)
     for module in (_modules, _optimizers)
@@ -38,7 +38,7 @@ class _Group:
         self.counts: list[torch.Tensor] = []
 
     def read(self) -> None:
-        """Takes the hyperparameters as they are now."""
+        """Records the current hyperparameters."""
         self.numbers = {}
         for key, value in self.group.items():
             if isinstance(value, float) or type(value) is int:
@@ -58,16 +58,19 @@ class _Group:
         if len(self.counts) != len(counts) or any(
             c.dtype != torch.float32 or c.dim() for c in self.counts
         ):
-            raise ValueError("an optimizer counts its steps in a way of its own")
+            raise ValueError(
+                "an optimizer stores its step count in an unsupported form"
+            )
         values = {count.item() for count in self.counts}
         if len(values) > 1:
-            raise ValueError("parameters of one group have made different steps")
+            raise ValueError("parameters of one group have different step counts")
         self.step = values.pop() if values else 0.0
 
 
 class State:
-    """Around one traced call, and to be compared with later. `names`: of the code
-    that earlier calls ran, None for a first call, which can't be captured."""
+    """A snapshot around one traced call, to be compared with later ones. `names` are
+    those of the code that earlier calls ran, None for a first call, which can't be
+    captured."""
 
     def __init__(self, roots: list[tuple[str, Any]], names: Names | None) -> None:
         self._roots = [*roots, *_HOOKS]
@@ -75,14 +78,14 @@ class State:
         self._surroundings = bindings().surroundings()
         self._stepped: list[torch.optim.Optimizer] = []
         self._before: dict[int, list[dict[str, float]]] = {}
-        #: Why the call can't be repeated, although its program can.
+        #: Why the call can't be replayed, although its program can.
         self.problem = ""
         self._generator = torch.default_generator.get_state()
         self.objects = Objects(self._roots, names) if names else None
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """While the function runs: which optimizers step."""
+        """Tracks which optimizers step while the function runs."""
 
         def note(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
             self._stepped.append(optimizer)
@@ -104,7 +107,8 @@ class State:
         return [dict(_Group(optimizer, g).numbers) for g in optimizer.param_groups]
 
     def finish(self, draws: bool, seeds: str) -> None:
-        """After the call. Raises ValueError or Unknown if it can't be repeated."""
+        """To be called after the call. Raises ValueError or Unknown if it can't be
+        replayed."""
         if len(set(map(id, self._stepped))) != len(self._stepped):
             raise ValueError("an optimizer steps more than once in the function")
         for optimizer in self._stepped:
@@ -112,10 +116,10 @@ class State:
             if before is not None and before != self._numbers(optimizer):
                 raise ValueError(
                     "a hyperparameter changes inside the function: move "
-                    "scheduler.step() behind the captured step"
+                    "scheduler.step() after the captured step"
                 )
         if bindings().surroundings() != self._surroundings:
-            raise ValueError("the function leaves a mode of PyTorch changed")
+            raise ValueError("the function changes a mode of PyTorch")
         is_seeded = not torch.equal(
             self._generator, torch.default_generator.get_state()
         )
@@ -144,7 +148,7 @@ class State:
             )
 
     def freeze(self) -> None:
-        """When the call is captured: what has to be the same from now on."""
+        """Records, when the call is captured, the state that must stay the same."""
         leaves = {
             id(tensor): tensor
             for tensor in (
@@ -166,7 +170,7 @@ class State:
         self._nodes = nodes + tuple(self._held(earlier))
 
     def _expected(self, objects: Objects) -> tuple[Node, ...]:
-        """With the gradients that this step left where there were any before."""
+        """With the gradients that this step left if there were any before."""
         nodes = []
         for node in objects.nodes:
             if node.kind == TENSOR and node.values[2] is not None:
@@ -177,17 +181,17 @@ class State:
         return tuple(nodes)
 
     def _held(self, earlier: dict[int, torch.Tensor | None]) -> Iterator[Node]:
-        """Gradients are new tensors in each step, if the function sets them to
-        none: nobody may keep one that a replay puts new values behind."""
+        """Gradients are new tensors in each step if the function sets them to None: no
+        other object may hold one to which a replay assigns new values."""
         for key, (_, gradient) in self._gradients.items():
             if earlier.pop(key, None) is not gradient:
-                # Less the argument and this variable, but the node is one more.
+                # Minus the argument and this variable, plus one for the node.
                 holders = sys.getrefcount(gradient) - 1
                 yield Node(HELD, gradient, None, (holders,), "")
 
     def changed(self) -> str:
-        """What isn't as it was, in words; "" if all is. Reads the
-        hyperparameters, which may change."""
+        """Describes the first change, "" if there is none. Reads the hyperparameters,
+        which may change."""
         backend = bindings()
         if backend.surroundings() != self._surroundings:
             return "gradient mode, default dtype, autocast or an option changed"
@@ -199,14 +203,14 @@ class State:
         return ""
 
     def _explain(self, number: int) -> str:
-        """Looks from Python: an equal object may have taken another's place."""
+        """Compares from Python: an equal object may have replaced another."""
         try:
             now = Objects(self._roots, self._names)
         except Unknown as problem:
             return str(problem)
         if found := difference(self.objects, now):
             return str(found)
-        # Where there was no gradient before the captured call, none may be now.
+        # If there was no gradient before the captured call, there must be none now.
         expected = [
             new if new.kind != TENSOR else new._replace(values=old.values)
             for new, old in zip(now.nodes, self._nodes)
@@ -218,7 +222,7 @@ class State:
         return of_gradients(self._nodes[number]) if number >= 0 else ""
 
     def hyperparameters(self, ahead: int = 0) -> list[tuple[dict[str, float], float]]:
-        """Of each group, with the number of its last step plus `ahead`."""
+        """For each group, with the number of its last step plus `ahead`."""
         return [(group.numbers, group.step + ahead) for group in self._groups]
 
     def known_tensors(self) -> list[tuple[torch.Tensor, str]]:
@@ -249,7 +253,7 @@ class State:
         return [count for group in self._groups for count in group.counts]
 
     def after_replay(self) -> None:
-        """Steps are counted; gradients that were dropped are there again."""
+        """Counts the steps and restores gradients that were dropped."""
         for group in self._groups:
             group.step += 1
         for parameter, gradient in self._gradients.values():

@@ -1,4 +1,4 @@
-"""Which Python code a recorded call runs, and what it calls outside of Python."""
+"""Tracks which Python code a recorded call runs, and which C functions it calls."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 
 from torch_ltc.capture_code import acts_for_torch, is_torch, user_line
 
-# Where functions in C come from whose results depend on their arguments only
-# (or on Python objects, which are compared by themselves).
+# Modules of C functions whose results depend on their arguments only (or on Python
+# objects, which are compared separately).
 _PURE = frozenset(
     [
         "_abc",
@@ -61,7 +61,7 @@ _PURE = frozenset(
     ]
 )
 _IMPURE_BUILTINS = frozenset(["print", "open", "input", "breakpoint"])
-# What torch may call while it computes, but not for a result.
+# Functions that torch may call while it computes, but not for a result.
 _IMPURE_IN_TORCH = frozenset(["io", "random", "_random", "_io", "secrets"])
 _SEEDING = frozenset(
     ["manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state"]
@@ -70,7 +70,7 @@ _READING = frozenset(["tolist", "numpy", "__array__", "__dlpack__", "data_ptr"])
 
 
 def origin(function: Any) -> str:
-    """The module that defines a function in C."""
+    """The module that defines a C function."""
     owner = getattr(function, "__self__", None)
     if owner is None or isinstance(owner, ModuleType):
         return getattr(function, "__module__", None) or ""
@@ -82,7 +82,7 @@ def origin(function: Any) -> str:
 
 
 def is_pure(function: Any) -> bool:
-    """Of a function in C that user code calls."""
+    """The module of a C function that user code calls."""
     module = origin(function)
     if module.startswith("numpy.random"):
         return False
@@ -92,13 +92,14 @@ def is_pure(function: Any) -> bool:
 
 
 class Watch:
-    """While it is open on a thread. `codes`: what ran, with its globals and the
-    user's line that led to it first; `problem`: what a replay couldn't repeat."""
+    """Watches a thread while it is open. `codes`: the code that ran, with its globals
+    and the user's line that led to it first; `problem`: what a replay couldn't repeat.
+    """
 
     def __init__(self) -> None:
         self.codes: dict[CodeType, tuple[dict[str, Any], str]] = {}
         self.problem = ""
-        #: The line that sets a random generator's state, "" if none does.
+        #: The line that sets a random generator's state, "" if there is none.
         self.seeds = ""
 
     def __enter__(self) -> Watch:
@@ -145,12 +146,12 @@ class Watch:
         )
         self.problem = (
             f"it calls {name} at {user_line(frame)}, which "
-            f"{why or 'a replay would neither call again nor give new results of'}"
+            f"{why or 'a replay would neither repeat nor update the results of'}"
         )
 
 
 def is_c_function(value: Any) -> bool:
-    """Callables in C, also those that profiling doesn't show."""
+    """C callables, including those that profiling doesn't report."""
     return isinstance(value, BuiltinFunctionType) or (
         callable(value)
         and type(value).__name__

@@ -1,9 +1,9 @@
 """Steps that run without being traced: `torch_ltc.capture`.
 
-The first calls run the function and are recorded. When two consecutive calls
-made the same program, later calls check what the program depends on - shapes,
-dtypes, the Python objects that the function's code reads, hyperparameters - and
-run it: Python code of the model, autograd and the tracer don't run.
+The first calls run the function and are recorded. If two consecutive calls produce the
+same program, later calls check what the program depends on - shapes, dtypes, the Python
+objects that the function's code reads, hyperparameters - and run it: neither Python
+code of the model nor autograd nor the tracer runs.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from torch_ltc.capture_watch import Watch
 from torch_ltc.messages import logger as _log
 from torch_ltc.metrics import metrics as _metrics
 
-# Arguments that aren't tensors and are compared by identity.
+# Types of non-tensor arguments that are compared by identity.
 _OBJECTS = (torch.nn.Module, torch.optim.Optimizer, type)
 _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-# A function whose traces never agree is traced for good after so many.
+# A function whose traces never agree is always traced after this many calls.
 _ATTEMPTS = 8
 _ENTRIES = 64
 
 
 class CaptureMismatch(RuntimeError):
-    """The check mode found a step that the captured program isn't."""
+    """The check mode found a step that differs from the captured program."""
 
 
 def _flatten(value: Any, tensors: list[torch.Tensor]) -> Any:
-    """Appends the tensors; the rest, as something that can be compared."""
+    """Appends the tensors; returns the rest in comparable form."""
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return torch.Tensor if type(value) in _TENSORS else ("=", type(value), value)
@@ -53,11 +53,11 @@ def _flatten(value: Any, tensors: list[torch.Tensor]) -> Any:
         return (type(value), *items)
     if type(value) is float:  # 0.0 and -0.0 are different arguments
         return ("=", repr(value), value)
-    return ("=", type(value), value)  # 1, 1.0 and True are, too
+    return ("=", type(value), value)  # so are 1, 1.0 and True
 
 
 def _rebuild(shape: Any, tensors: Any) -> Any:
-    """What `_flatten` took apart, with other tensors (an iterator)."""
+    """Reverses `_flatten` with other tensors (an iterator)."""
     if shape is torch.Tensor:
         return next(tensors)
     if shape[0] == "=":
@@ -70,8 +70,8 @@ def _rebuild(shape: Any, tensors: Any) -> Any:
 
 
 def _leaves(shape: Any) -> list[Any]:
-    """What isn't a tensor. Raises _NotCapturable for containers that `_rebuild`
-    can't make."""
+    """Non-tensor arguments. Raises _NotCapturable for containers that `_rebuild` can't
+    create."""
     if shape is torch.Tensor:
         return []
     if shape[0] == "=":
@@ -90,8 +90,7 @@ def _check_leaves(shape: Any, what: str, objects: tuple[type, ...] = ()) -> None
         if type(leaf) not in PLAIN and not isinstance(leaf, objects):
             raise _NotCapturable(
                 f"{what} holds an object of class {type(leaf).__name__}; tensors, "
-                "numbers, strings and containers of them are what a captured step "
-                "can be called with and return"
+                "a captured step only accepts and returns tensors, numbers, strings and containers of them"
             )
 
 
@@ -100,7 +99,7 @@ class _NotCapturable(Exception):
 
 
 def _marks(tensors: list[torch.Tensor]) -> list[Any]:
-    """What a call may change of its tensors that isn't their value."""
+    """What a call may change about its tensors besides their values."""
     return [
         (
             t.requires_grad,
@@ -125,7 +124,7 @@ class _Trace:
 
 
 class _Entry:
-    """What is known about calls with equal non-tensor arguments."""
+    """State of all calls with equal non-tensor arguments."""
 
     def __init__(self, shape: Any) -> None:
         self.roots = [
@@ -133,7 +132,7 @@ class _Entry:
             for leaf in _leaves(shape)
             if isinstance(leaf, _OBJECTS)
         ]
-        #: Of the code that recorded calls ran.
+        #: Names in the code that recorded calls ran.
         self.names: Names | None = None
         self.numbers: Numbers | None = None
         self.step: Any = None
@@ -149,8 +148,8 @@ class _Entry:
 class Captured:
     """A captured step function; call it like the function.
 
-    `replays` and `traces` count its calls by what became of them, `fallbacks`
-    the reasons why calls were traced after a step had been captured.
+    `replays` and `traces` count its calls by outcome; `fallbacks` has the reasons why
+    calls were traced after a step had been captured.
     """
 
     def __init__(self, function: Callable[..., Any], check_every: int) -> None:
@@ -159,7 +158,7 @@ class Captured:
         self._lock = threading.RLock()
         self._check_every = check_every
         self._entries: dict[Any, _Entry] = {}
-        # The trace of the last call, if that was traced.
+        # The trace of the last call, if it was traced.
         self._last: _Trace | None = None
         self.replays = 0
         self.traces = 0
@@ -182,7 +181,7 @@ class Captured:
             return bound
         except AttributeError:
             raise TypeError(
-                f"torch_ltc.capture can't keep a step for an object of class "
+                f"torch_ltc.capture can't store a step for an object of class "
                 f"{type(instance).__name__}, which has no __dict__; capture a "
                 "function instead of the method."
             ) from None
@@ -195,8 +194,8 @@ class Captured:
 
     @property
     def constants(self) -> list[str]:
-        """Numbers that the captured programs hold for good, and where they come
-        from; if one of these changes, the function is recorded again."""
+        """Constant numbers of the captured programs, and their origins; if one of these
+        changes, the function is recorded again."""
         lines = []
         for entry in self._entries.values():
             if entry.step is not None:
@@ -246,7 +245,7 @@ class Captured:
         if len(self._entries) >= _ENTRIES:
             raise _NotCapturable(
                 f"the function was called with {_ENTRIES} different "
-                "arguments that are no tensors"
+                "arguments that aren't tensors"
             )
         entry = self._entries[shape] = _Entry(shape)
         return entry
@@ -262,7 +261,7 @@ class Captured:
     def _record(
         self, entry: _Entry, arguments, named, tensors
     ) -> tuple[Any, _Trace | None]:
-        """Runs the function as one step; no trace if it can't be captured."""
+        """Runs the function as one step; returns None if it can't be captured."""
         self._last = None
         self.traces += 1
         backend = bindings()
@@ -310,12 +309,12 @@ class Captured:
         if recording.reads_cpu_values:
             raise _NotCapturable(
                 "the function reads the value of a CPU tensor that is an argument "
-                "or was drawn; give it a Python number, or a tensor on device lazy"
+                "or was drawn; pass a Python number, or a tensor on device lazy"
             )
 
     @staticmethod
     def _check_arguments(arguments, named, tensors, given) -> None:
-        """The call may write its tensors on device lazy, and nothing else."""
+        """Only its tensors on device lazy may be written by the call."""
         now: list[torch.Tensor] = []
         _flatten((arguments, named) if named else arguments, now)
         if len(now) != len(tensors) or any(a is not b for a, b in zip(now, tensors)):
@@ -328,7 +327,8 @@ class Captured:
 
     @staticmethod
     def _learn_names(entry: _Entry, watch: Watch, state: State) -> None:
-        """What later calls are compared by: all code that ran in any of them."""
+        """The names by which later calls are compared: all code that ran in any of
+        them."""
         entry.roots = [
             *entry.roots,
             *(
@@ -404,18 +404,19 @@ class Captured:
         return numbers
 
     def _checked(self, entry: _Entry, arguments, named, tensors) -> Any:
-        """Traces the step and compares it with what would have been replayed."""
+        """Traces the step and compares it with the replay that it replaces."""
         program, numbers = entry.step.program, entry.numbers
         entry.state.changed()
         predicted = numbers.values(entry.state)
-        # What the step holds couldn't be donated: another program.
+        # Tensors that the captured step holds couldn't be donated, which would be
+        # another program.
         entry.forget()
         result, trace = self._record(entry, arguments, named, tensors)
         problem = ""
         if trace is None:
             problem = "the function can't be captured any more"
         elif trace.recording.program != program:
-            problem = "the function made another program"
+            problem = "the function produced another program"
         elif predicted is not None:
             for scalar, expression in numbers.bindings():
                 if trace.scalars[scalar] != predicted[expression]:
@@ -427,8 +428,7 @@ class Captured:
         if problem:
             entry.numbers = None
             raise CaptureMismatch(
-                f"Captured step {self._name()}: {problem}, although nothing that "
-                "is checked had changed. The function depends on something that "
+                f"Captured step {self._name()}: {problem}, although no checked state has changed. The function depends on something that "
                 "a captured step can't see (docs/capture.md); this call's results "
                 "are those of the function."
             )
@@ -436,14 +436,14 @@ class Captured:
 
 
 def capture(function: Callable[..., Any] | None = None, *, check_every: int = 0) -> Any:
-    """Makes a training step replayable: decorator, or function of a function.
+    """Makes a training step replayable; a decorator, or applied to a function.
 
-    The function is a whole step (gradients to none, forward, loss, backward,
-    optimizer); its tensors are arguments or belong to modules and optimizers
-    that it refers to. Its Python code runs in the first calls only, and in calls
-    where a guard fails (`fallbacks` of the result says which). `check_every=n`
-    traces every n-th call and raises CaptureMismatch if the captured program
-    would have computed something else.
+    The function is a whole step (gradients to None, forward, loss, backward,
+    optimizer); its tensors are arguments or belong to modules and optimizers that it
+    refers to. Its Python code only runs in the first calls, and in calls where a guard
+    fails (`fallbacks` of the result has the reason). `check_every=n` traces every n-th
+    call and raises CaptureMismatch if the captured program would have computed
+    something else.
     """
     if function is None:
         return functools.partial(capture, check_every=check_every)
@@ -451,7 +451,7 @@ def capture(function: Callable[..., Any] | None = None, *, check_every: int = 0)
         return function
     if type(check_every) is not int or check_every < 0:
         raise ValueError(
-            f"check_every is a number of calls or 0, but got {check_every!r}."
+            f"check_every must be a number of calls or 0, but got {check_every!r}."
         )
     _check_function(function)
     return Captured(function, check_every)
@@ -472,6 +472,6 @@ def _check_function(function: Any) -> None:
     ):  # fmt: skip
         if is_kind(inner):
             raise TypeError(
-                "torch_ltc.capture takes a function whose call is a whole step, but "
+                "torch_ltc.capture needs a function whose call is a whole step, but "
                 f"got {kind}."
             )

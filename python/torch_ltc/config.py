@@ -5,8 +5,8 @@
         ...
     print(torch_ltc.config.describe())
 
-Every option has an environment variable; `describe` names it. The table lives
-in C++, so an option exists in one place only.
+Every option has an environment variable; `describe` lists it. The table is in C++, so
+each option is defined once.
 """
 
 from __future__ import annotations
@@ -95,15 +95,16 @@ class Config:
                 changed.append(name)
             yield
             if options.get("profile_commands"):
-                # Read when a step runs: what the block scheduled belongs to it.
+                # Read when a step runs, so steps scheduled in the block must finish in
+                # it.
                 bindings().wait_device_ops()
         finally:
             for name in reversed(changed):
                 setattr(self, name, saved[name])
 
     def options(self) -> list[dict[str, Any]]:
-        """The table as data: name, type, default, value, source, help,
-        environment, choices, in_cache_key."""
+        """The table as data: name, type, default, value, source, help, environment,
+        choices, in_cache_key."""
         return bindings().config_options()
 
     def describe(self) -> str:

@@ -1,8 +1,8 @@
-"""Custom ops (`torch.library.custom_op`) whose kernel is Python for all devices.
+"""Custom ops (`torch.library.custom_op`) with one Python kernel for all devices.
 
-PyTorch calls such a kernel below functionalisation, where a write in place through
-a view reaches nothing but the view (torch 2.13). Ours for device lazy goes back
-above it: what the kernel does is traced like the rest of the program.
+PyTorch calls such a kernel below functionalization, where an in-place write through a
+view changes only the view (torch 2.13). Our kernel for device lazy dispatches above it
+again: the kernel's ops are traced like the rest of the program.
 
 Ops that write to their arguments, however they are defined, have kernels from
 ltc_backend/tracing/custom_ops.cpp.
@@ -62,7 +62,7 @@ def _register(definition: Any) -> None:
 
 
 def _forget(definition: Any) -> None:
-    """The user has a kernel for device lazy."""
+    """The user has registered a kernel for device lazy."""
     if library := _libraries.pop(definition._qualname, None):
         library._destroy()
 
@@ -80,8 +80,8 @@ def _register_when_defined() -> None:
 
 
 def _hide_kernels_of_ours() -> None:
-    """torch.compile makes an op that writes a function itself only if it has no
-    kernel at Functionalize (torch 2.13); ours leaves other devices alone."""
+    """torch.compile functionalizes a mutable op itself only if it has no kernel at
+    Functionalize (torch 2.13); ours doesn't affect other devices."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
 
     @functools.wraps(has_kernel)
@@ -117,7 +117,7 @@ def install() -> None:
 
     definition_class.register_kernel = register_kernel
     for definition in list(custom_ops.OPDEFS.values()):
-        # PyTorch's own (torch 2.13 has 113) write through no views, and to
-        # register them takes a third of our part of `import torch`.
+        # PyTorch's own custom ops (torch 2.13 has 113) write through no views, and
+        # registering them takes a third of our part of `import torch`.
         if definition._namespace != "prims":
             _register(definition)

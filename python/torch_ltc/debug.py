@@ -1,4 +1,4 @@
-"""What a program looks like at each stage of its way to host code.
+"""Texts of programs at each stage, and checks of running programs.
 
 print(torch_ltc.debug.dump(loss))                    # pending, not run
 print(torch_ltc.debug.dump(-1, stage="linalg"))      # the last step
@@ -45,13 +45,12 @@ __all__ = [
 
 #: The traced graph for Graphviz, and as a picture.
 DRAWINGS = ("dot", "svg")
-#: The stages that have a text, in the order in which a program takes them; tosa and
-#: stablehlo are for other compilers.
+#: The stages that have a text, in order; tosa and stablehlo are for other compilers.
 STAGES: tuple[str, ...]
 
 
 def __getattr__(name: str) -> Any:
-    """`STAGES`, whose list is the compiler's."""
+    """`STAGES`, a list that the compiler defines."""
     if name != "STAGES":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return tuple(stage for stage in stage_files() if stage != "plan")
@@ -60,12 +59,12 @@ def __getattr__(name: str) -> Any:
 def dump(
     target: torch.Tensor | Sequence[torch.Tensor] | int | str, stage: str = "torch"
 ) -> str:
-    """Text of a program at `stage`: one of `STAGES`, its "plan" as JSON (see
-    `plan`), or the traced graph as a drawing: "dot" for Graphviz, or "svg".
+    """Text of a program at `stage`: one of `STAGES`, its "plan" as JSON (see `plan`),
+    or the traced graph as a drawing: "dot" for Graphviz, or "svg".
 
-    `target`: lazy tensors, whose pending graph is shown without being run; a
-    step number of `torch_ltc.step_log()` (-1 is the last one); or a program's
-    hash (its beginning is enough) from `torch_ltc.compile_log()`.
+    `target`: lazy tensors, whose pending graph is shown without being run; a step
+    number of `torch_ltc.step_log()` (-1 is the last one); or a program's hash (a prefix
+    is enough) from `torch_ltc.compile_log()`.
     """
     if stage not in (*stage_files(), *DRAWINGS):
         names = ", ".join((*stage_files(), *DRAWINGS))
@@ -77,7 +76,7 @@ def dump(
         return bindings().program_text(program, stage)
     tensors = list(target) if isinstance(target, (list, tuple)) else [target]
     if not tensors:
-        raise ValueError("torch_ltc.debug.dump got no tensor to show.")
+        raise ValueError("torch_ltc.debug.dump needs at least one tensor.")
     for tensor in tensors:
         if not isinstance(tensor, torch.Tensor) or tensor.device.type != "lazy":
             what = (
@@ -104,26 +103,26 @@ def inputs_and_outputs(target: int | str = -1) -> list[dict[str, Any]]:
 
 
 def commands(target: int | str = -1) -> list[dict[str, Any]]:
-    """A step's command list: name, location, module, results (their types),
-    calls, seconds. Seconds are measured while config `profile_commands` is on;
-    lines and modules are those of a step compiled with `source_info`."""
+    """A step's commands: name, location, module, results (their types), calls, seconds.
+    Seconds are measured while config `profile_commands` is on; lines and modules are
+    those of a step compiled with `source_info`."""
     return bindings().program_commands(_program(target))
 
 
 def plan(target: int | str = -1) -> dict[str, Any]:
-    """A step's commands with their operands and results, and the buffers that
-    these lie in: place, bytes, offset in the arena, first and last command. It is
-    what the compiler planned for the program, not made again from its text."""
+    """A step's commands with their operands and results, and the buffers that hold
+    these: place, bytes, offset in the arena, first and last command. This is the
+    compiler's plan of the program, not derived from its text."""
     return json.loads(bindings().program_text(_program(target), "plan"))
 
 
 def memory(target: int | str = -1) -> dict[str, Any]:
-    """What a step's memory is at its peak: `peak_bytes` of temporaries and new
-    results, `command` at which they are all alive, `lines` (bytes by the Python
-    line that makes them, largest first), and `input_bytes` of what the step
-    reads, overwritten parameters among it.
+    """A step's memory at its peak: `peak_bytes` of temporaries and new results,
+    `command` at which they are all alive, `lines` (bytes by the Python line that
+    creates them, largest first), and `input_bytes` of the inputs, including overwritten
+    parameters.
 
-    Lines are known of steps that were traced with config `source_info`."""
+    Lines are known for steps that were traced with config `source_info`."""
     program = _program(target)
     plan = Plan(bindings().program_text(program, "plan"))
     command, alive = plan.peak()
@@ -143,10 +142,10 @@ def memory(target: int | str = -1) -> dict[str, Any]:
 
 @contextmanager
 def dump_to(directory: str | os.PathLike[str], inputs: bool = False) -> Iterator[str]:
-    """Writes each program that runs in the block to a folder of its own, with
-    the text of every stage and an index.html to read. ValueError: the directory
-    can't be written. `inputs`: with the values that it runs on first, so that
-    `python -m torch_ltc.replay` computes the same."""
+    """Writes each program that runs in the block to its own folder, with the text of
+    every stage and a readable index.html. Raises ValueError if the folder can't be
+    written. `inputs`: also saves the values of its first run, so that `python -m
+    torch_ltc.replay` computes the same."""
     path = os.path.abspath(os.fspath(directory))
     try:
         os.makedirs(path, exist_ok=True)
@@ -155,7 +154,7 @@ def dump_to(directory: str | os.PathLike[str], inputs: bool = False) -> Iterator
     with config(dump=path, dump_inputs=inputs or config.dump_inputs):
         yield path
         bindings().wait_device_ops()  # for the times of its commands
-    with contextlib.suppress(ValueError):  # nothing ran; or said when it was dumped
+    with contextlib.suppress(ValueError):  # nothing ran, or reported when it was dumped
         write_pages(Path(path))
 
 
@@ -169,8 +168,8 @@ def _guard(kind: str) -> Iterator[None]:
 
 
 def no_sync() -> AbstractContextManager[None]:
-    """In the block, reading a value that isn't computed yet (`.item()`,
-    `print`, `.cpu()`, a fallback) raises RuntimeError with the Python line."""
+    """In the block, reading a pending value (`.item()`, `print`, `.cpu()`, a fallback)
+    raises RuntimeError with the Python line."""
     return _guard("sync")
 
 
@@ -180,17 +179,17 @@ def no_fallback() -> AbstractContextManager[None]:
 
 
 def no_recompile() -> AbstractContextManager[None]:
-    """In the block, a program that isn't in memory yet raises RuntimeError
-    with what differs from the nearest known one. For loops that have warmed up."""
+    """In the block, a program that isn't in memory yet raises RuntimeError with the
+    difference from the nearest known one. For loops that have warmed up."""
     return _guard("recompile")
 
 
 @contextmanager
 def detect_nan() -> Iterator[None]:
-    """In the block, a step whose results have a NaN or an Inf raises
-    RuntimeError with the first op that made one, its Python line and module.
+    """In the block, a step whose results contain a NaN or an Inf raises RuntimeError
+    with the first op that produced one, its Python line and module.
 
-    Slower: nothing is overwritten in place, and each result is looked at.
+    Slower: nothing is overwritten in place, and each result is checked.
     """
     with config(detect_nan=True, source_info=True):
         yield
@@ -203,14 +202,14 @@ def lockstep(tolerance: float | None = None) -> Iterator[None]:
     the results differ, RuntimeError names the first op that differs, its Python
     line and module.
 
-    `tolerance`: the largest difference, relative to a tensor's largest element;
-    by default what rounding makes of its dtype. Integers must be equal.
+    `tolerance`: the largest allowed difference, relative to a tensor's largest element;
+    the default allows for the rounding of its dtype. Integers must be equal.
     """
     if tolerance is not None and not (
         isinstance(tolerance, (int, float)) and tolerance >= 0
     ):
         raise ValueError(
-            f"A tolerance is a number that isn't negative, but got {tolerance!r}."
+            f"A tolerance must be a non-negative number, but got {tolerance!r}."
         )
     limit = "" if tolerance is None else repr(float(tolerance))
     with config(lockstep=True, lockstep_tolerance=limit, source_info=True):
@@ -219,10 +218,10 @@ def lockstep(tolerance: float | None = None) -> Iterator[None]:
 
 
 def _program(target: int | str) -> str:
-    """The hash of a step's or of an abbreviated program."""
+    """The hash of a step's program, or of a program with an abbreviated hash."""
     if isinstance(target, bool) or not isinstance(target, (int, str)):
         raise TypeError(
-            "A step's number or the beginning of a program's hash was expected, but "
+            "Expected a step's number or a prefix of a program's hash, but "
             f"got {target!r:.60}."
         )
     backend = bindings()
@@ -232,7 +231,7 @@ def _program(target: int | str) -> str:
         if len(matches) != 1:
             problem = "more than one program's" if matches else "no program's"
             raise ValueError(
-                f"'{target}' is the beginning of {problem} hash; "
+                f"'{target}' is a prefix of {problem} hash; "
                 "torch_ltc.compile_log() lists them."
             )
         return matches[0]

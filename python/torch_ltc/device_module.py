@@ -1,4 +1,4 @@
-"""The device module `torch.lazy`: what `torch.cuda` is to "cuda".
+"""The device module `torch.lazy`, the counterpart of `torch.cuda`.
 
 There is one device, `lazy:0`: the host. Random numbers come from PyTorch's
 default CPU generator, so seeds and generator states are those of the CPU.
@@ -52,7 +52,7 @@ __all__ = [
 
 
 def install() -> None:
-    """Makes this module `torch.lazy`."""
+    """Registers this module as `torch.lazy`."""
     if getattr(torch, "lazy", None) is not sys.modules[__name__]:
         torch._register_device_module("lazy", sys.modules[__name__])
 
@@ -61,7 +61,7 @@ def install() -> None:
 
 
 def is_available() -> bool:
-    """Whether tensors can be made on "lazy"."""
+    """Whether tensors can be created on"lazy"."""
     return _backend.load()
 
 
@@ -70,7 +70,7 @@ def is_initialized() -> bool:
 
 
 def init() -> None:
-    """Raises if the device can't be used; otherwise it is ready anyway."""
+    """Raises if the device can't be used; otherwise it has no effect."""
     _backend.bindings()
 
 
@@ -90,11 +90,11 @@ def _check_index(index: Any) -> None:
     else:
         parsed = torch.device(index)
         if parsed.type != "lazy":
-            raise ValueError(f"torch.lazy was asked for device '{parsed}'.")
+            raise ValueError(f"torch.lazy doesn't have device '{parsed}'.")
         number = parsed.index or 0
     if number not in (0, -1):
         raise ValueError(
-            f"Device 'lazy:{number}' doesn't exist: there is one, 'lazy:0'."
+            f"Device 'lazy:{number}' doesn't exist: there is only 'lazy:0'."
         )
 
 
@@ -115,7 +115,7 @@ def synchronize(device: Any = None) -> None:
     wait_device_ops()
 
 
-# There are no streams: steps run in order on one queue. FSDP wants their names.
+# There are no streams: steps run in order on one queue. FSDP requires these names.
 
 
 class Event(torch.cpu.Event):
@@ -214,10 +214,9 @@ def set_rng_state_all(new_states: list[torch.Tensor]) -> None:
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """allocated_bytes, peak_allocated_bytes, arena_bytes (temporaries of steps,
-    shared by all programs), kept_weight_bytes (copies of convolutions' weights
-    that steps don't change, in the library's order; option keep_weights),
-    live_tensors, pending_ops."""
+    """allocated_bytes, peak_allocated_bytes, arena_bytes (temporaries of steps, shared
+    by all programs), kept_weight_bytes (packed copies of convolution weights that steps
+    don't change; option keep_weights), live_tensors, pending_ops."""
     _check_index(device)
     return _backend.bindings().memory_stats()
 
@@ -237,5 +236,5 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 
 def empty_cache() -> None:
-    """Forgets compiled programs in memory; the disk cache keeps them."""
+    """Clears the in-memory program cache; the disk cache is unchanged."""
     _backend.bindings().clear_program_memory()

@@ -1,9 +1,10 @@
-"""What PyTorch (2.13) decides by the name of a device, and lazy isn't one it knows.
+"""Functions for which PyTorch (2.13) has a list of device names without lazy.
 
-`Tensor.new` of a sparse tensor, which torch.optim.SparseAdam calls, and the dtype
-that the chunked `linear_cross_entropy` adds in, which is the CPU's here. `new` and
-`new_tensor` ask a tensor's dispatch keys for its device, and lazy tensors have one
-that stands for none (eager_semantics/locked_ops.cpp): a CPU tensor makes the new one.
+`Tensor.new` of a sparse tensor, which torch.optim.SparseAdam calls, and the dtype in
+which the chunked `linear_cross_entropy` accumulates, which is the CPU's here. `new` and
+`new_tensor` derive the device from a tensor's dispatch keys, and lazy tensors have a
+key that belongs to no device (eager_semantics/locked_ops.cpp), so a CPU tensor creates
+the new one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def _wrap_new(new: Any) -> Any:
             if args and isinstance(args[0], torch.Tensor) and len(args) == 1:
                 return args[0].detach()
             return new(_on_cpu(self), *args, **kwargs).to(self.device)
-        # What the caller has is a sparse tensor already: no word about checks.
+        # The caller already has a sparse tensor, so no warning about checks is needed.
         options = {
             "dtype": self.dtype,
             "device": self.device,

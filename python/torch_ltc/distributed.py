@@ -34,10 +34,10 @@ def install() -> None:
         DistributedDataParallel._check_comm_hook
     )
     batch_norm: Any = torch.nn.SyncBatchNorm
-    batch_norm.forward = _normalise_lazy(batch_norm.forward)
+    batch_norm.forward = _normalize_lazy(batch_norm.forward)
 
 
-def _normalise_lazy(original: Callable[..., torch.Tensor]) -> Callable:
+def _normalize_lazy(original: Callable[..., torch.Tensor]) -> Callable:
     @functools.wraps(original)
     def forward(self: torch.nn.SyncBatchNorm, input: torch.Tensor) -> torch.Tensor:
         is_ours = input.device.type == _DEVICE and self.training

@@ -1,10 +1,10 @@
 """Argument checks of torch.distributions without a read in the middle of the step.
 
-`Distribution` asks of each parameter and sample whether all its elements satisfy a
-constraint. The bools are traced with the step and looked at once it has run: at the
-next check of the thread, at the end of a step, or where the program waits for the
-device. A failed check is then made again, with the values there, which raises
-PyTorch's error.
+`Distribution` checks for each parameter and sample whether all its elements satisfy a
+constraint. The resulting bools are traced with the step and read after it has run: at
+the next check of the thread, at the end of a step, or when the program waits for the
+device. A failed check is then repeated with the computed values, which raises PyTorch's
+error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Check = Callable[[], Any]
 
 class _Deferred(threading.local):
     def __init__(self) -> None:
-        # What was assumed, and the check that assumed it.
+        # A bool that was assumed to be true, and the check that assumed it.
         self.checks: collections.deque[tuple[Any, Check]] = collections.deque()
         self.is_checking = False
 
@@ -39,7 +39,7 @@ def settle() -> None:
     while checks and (holds := checks[0][0].value()) is not None:
         _, check = checks.popleft()
         if not holds:
-            checks.clear()  # of values that follow from wrong ones, mostly
+            checks.clear()  # of values that are usually consequences of wrong ones
             _raise(check)
 
 
@@ -52,7 +52,7 @@ def _raise(check: Check) -> None:
     raise ValueError(
         "Arguments of a torch.distributions distribution didn't satisfy their "
         "constraints in an earlier step, and have been overwritten since; set "
-        "torch_ltc.config.defer_checks = False to find it where it happens."
+        "torch_ltc.config.defer_checks = False to raise the error where it happens."
     )
 
 

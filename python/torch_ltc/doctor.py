@@ -1,10 +1,10 @@
-"""Says in plain words what is installed and whether it fits together.
+"""Reports in plain words what is installed and whether it is compatible.
 
     python -m torch_ltc.doctor [--json]
 
-Exit code 0 if device "lazy" can be used, 1 otherwise. Each check is on its
-own, so that one problem doesn't hide the next. `--json` writes one object:
-"version", "ready", and "findings", a list of "check", "ok", "fatal", "text".
+Exit code 0 if device "lazy" can be used, 1 otherwise. Each check is independent, so
+that one problem doesn't hide the next. `--json` prints one object: "version", "ready",
+and "findings", a list of "check", "ok", "fatal", "text".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROBE = (3.0, 4.0)
 
 @dataclass
 class Finding:
-    """One line of the report; `fatal` decides the exit code."""
+    """One line of the report; `fatal` determines the exit code."""
 
     ok: bool
     what: str
@@ -131,13 +131,10 @@ def _cache() -> Finding:
 
     info = bindings().cache_info(open=True)
     if not info["directory"]:
-        text = "in memory only: each process compiles anew (config.cache)"
+        text = "in memory only: each process compiles again (config.cache)"
         return Finding(True, "cache", text, fatal=False)
     if not info["writable"]:
-        text = (
-            f"{info['directory']} can't be written ({info['problem']}), so each "
-            "process compiles anew; set TORCH_LTC_CACHE_DIR to a folder that can"
-        )
+        text = f"{info['directory']} can't be written ({info['problem']}), so each process compiles again; set TORCH_LTC_CACHE_DIR to a writable folder"
         return Finding(False, "cache", text, fatal=False)
     limit = bytes_text(info["max_bytes"]) if info["max_bytes"] else "no limit"
     text = f"{info['directory']}, {bytes_text(info['bytes'])} of {limit}"
@@ -160,10 +157,10 @@ def _program() -> Finding:
     result = (x * x).sum().item()
     expected = sum(value * value for value in _PROBE)
     if result != expected:
-        text = f"a small program gave {result} instead of {expected}"
+        text = f"a small program returned {result} instead of {expected}"
         return Finding(False, "a program", text)
     if metrics()["compile_failures"] != refused:
-        text = "a small program couldn't be compiled: the warning above says why"
+        text = "a small program couldn't be compiled: see the warning above"
         return Finding(False, "a program", text)
     return Finding(True, "a program", "traced, compiled and run with the right result")
 
@@ -183,7 +180,7 @@ def _run(check: Callable[[], Finding]) -> Finding:
 
 
 def examine() -> list[Finding]:
-    """All findings; those that need the backend only if it is there."""
+    """All findings; those that need the backend only if it is available."""
     findings = [_run(check) for check in _ALWAYS]
     if all(f.ok or not f.fatal for f in findings):
         findings += [_run(check) for check in _WITH_BACKEND]
@@ -213,7 +210,7 @@ def _write_text(findings: list[Finding], failed: list[Finding]) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m torch_ltc.doctor",
-        description="What is installed and whether it fits together.",
+        description="Checks what is installed and whether it is compatible.",
     )
     parser.add_argument("--json", action="store_true", help="for other programs")
     options = parser.parse_args(arguments)

@@ -1,9 +1,9 @@
-"""`python -m torch_ltc.dump_page dumps`: dumped programs as pages to read.
+"""`python -m torch_ltc.dump_page dumps`: dumped programs as readable pages.
 
-Each program's folder gets an index.html, one file that needs no network: the
-step as modules, ops, kernels, buffers over time, lines and texts of the stages,
-linked with each other; and a README on running its stages again. The folder
-around them gets an index.html with all programs.
+Each program's folder gets an index.html, one file that needs no network: the step as
+modules, ops, kernels, buffers over time, lines and texts of the stages, linked with
+each other; and a README about running its stages again. The parent folder gets an
+index.html with all programs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ td .code { overflow-wrap: break-word; } td.n { white-space: nowrap; }
 .bar { background: #54aeff; height: .7em; display: inline-block; }
 """
 
-COLOURS = ("#54aeff", "#4ac26b", "#d4a72c", "#ff8182", "#c297ff", "#7ee2e2", "#ffb77c")
+COLORS = ("#54aeff", "#4ac26b", "#d4a72c", "#ff8182", "#c297ff", "#7ee2e2", "#ffb77c")
 
 README = """Program {program}, step {step}
 
@@ -132,15 +132,15 @@ def _overview(dump: Dump) -> str:
 # -- modules ---------------------------------------------------------------------
 
 
-#: A part of the tree with more ops of its own is closed at first.
+#: A subtree with more ops than this is closed at first.
 FEW = 12
 #: Loss, backward pass, optimizer.
 OUTSIDE = "(outside of modules)"
 
 
 def _modules(dump: Dump) -> str:
-    """Ops by module path, as a tree that can be opened; after the modules what is
-    outside of them, by Python line."""
+    """Ops by module path, as an expandable tree; ops outside of modules follow, by
+    Python line."""
     tree: dict[str, Any] = {}
     ops = [op for op in dump.ops if op.kind != "parameter"]
     for op in sorted(ops, key=lambda op: not op.module):
@@ -194,7 +194,7 @@ def _ops(ops: list[Op]) -> str:
 
 
 def _seconds(timed: list[dict[str, Any]]) -> list[float]:
-    """What each command takes in a run, and the copies after them."""
+    """Time of each command in a run, and of the copies after them."""
     return [row["seconds"] / max(row["calls"], 1) for row in timed]
 
 
@@ -291,16 +291,16 @@ def _lines(dump: Dump) -> str:
 
 
 def _command_link(dump: Dump, number: int, content: str) -> str:
-    """`content`, as a link if there is such a command: what is copied to results
-    at the end is none of the list."""
+    """`content`, as a link if there is such a command: copies to results at the end
+    aren't in the list."""
     if number >= len(dump.commands):
         return content
     return f'<a href="#command-{number}">{content}</a>'
 
 
 def _buffers(dump: Dump) -> str:
-    """Lifetimes from left to right; from the bottom up the arena as it is planned,
-    and the results above it."""
+    """Lifetimes from left to right; from bottom to top the arena as planned, and the
+    results above it."""
     placed = dump.plan.offsets()
     if not placed:
         return "<p>No buffers between commands.</p>"
@@ -319,7 +319,7 @@ def _buffers(dump: Dump) -> str:
         )
         rectangle = (
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" '
-            f'fill="{COLOURS[number % len(COLOURS)]}" stroke="#fff">'
+            f'fill="{COLORS[number % len(COLORS)]}" stroke="#fff">'
             f"<title>{_escape(title)}</title></rect>"
         )
         shapes.append(_command_link(dump, buffer.first, rectangle))
@@ -350,7 +350,7 @@ def _buffers(dump: Dump) -> str:
 
 
 def _peak(dump: Dump) -> str:
-    """What is alive where most is."""
+    """The live buffers at the peak."""
     number, alive = dump.plan.peak()
     sizes: Counter[str] = Counter()
     for buffer in alive:
@@ -372,7 +372,7 @@ def _peak(dump: Dump) -> str:
 # -- pages -------------------------------------------------------------------------
 
 
-#: Characters of a stage that a page shows: browsers are slow with more.
+#: Maximum characters of a stage on a page: browsers are slow with more.
 SHOWN = 300_000
 
 
@@ -429,8 +429,9 @@ def _document(title: str, body: str) -> str:
 
 
 def write_pages(folder: Path) -> list[Path]:
-    """Pages for every program below `folder` (or for `folder` itself); where.
-    ValueError: there is none, or it can't be written."""
+    """Writes pages for every program below `folder` (or for `folder` itself); returns
+    their paths. Raises ValueError if there is no program, or a page can't be written.
+    """
     programs = (
         [folder]
         if (folder / "summary.txt").exists()
@@ -478,7 +479,7 @@ def _times(dump: Dump) -> list[dict[str, Any]]:
         rows = bindings().program_commands(dump.summary.get("program", ""))
     except RuntimeError:
         return []
-    # After the commands come copies to outputs that the stage doesn't have.
+    # After the commands there are copies to outputs that the stage doesn't contain.
     known = len(rows) >= len(dump.commands) and any(row["seconds"] for row in rows)
     return rows if known else []
 

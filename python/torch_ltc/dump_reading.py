@@ -1,4 +1,4 @@
-"""Reads a dump folder: ops, kernel commands, buffers, lines, modules."""
+"""Reads a dump folder: ops, commands, buffers, lines, modules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch_ltc._backend import bindings
 
 
 def stage_files() -> dict[str, str]:
-    """The file that a dump folder has of each stage."""
+    """The file name of each stage in a dump folder."""
     return {stage: file for stage, file, _ in bindings().STAGES}
 
 
@@ -56,11 +56,11 @@ class Command:
 
 @dataclass
 class Buffer:
-    """Memory of values, from the first command that writes it to the last that
-    uses it."""
+    """Memory of a value, from the first command that writes it to the last that uses
+    it."""
 
     place: str  # arena, output, parameter, scalar or constant
-    number: int  # the offset in the arena; the index of another place
+    number: int  # the offset in the arena; for other places the index
     bytes: int
     first: int
     last: int
@@ -71,8 +71,8 @@ class Buffer:
 
 
 class Plan:
-    """The commands and buffers of a program: stage "plan", which the compiler
-    writes when it plans the program's memory."""
+    """The commands and buffers of a program: stage "plan", which the compiler writes
+    when it plans the program's memory."""
 
     def __init__(self, text: str) -> None:
         plan = json.loads(text) if text else {}
@@ -109,8 +109,8 @@ class Plan:
         return [b for b in self.buffers if b.place in ("arena", "output")]
 
     def offsets(self) -> list[tuple[Buffer, int]]:
-        """Where the new buffers lie: those of the arena at their offsets in it,
-        the results, each of which is memory of its own, one above the other."""
+        """Locations of the new buffers: those of the arena at their offsets, and the
+        results, which have separate memory, stacked above each other."""
         placed, top = [], self.arena_bytes
         for buffer in self.new_buffers:
             if buffer.place == "arena":
@@ -121,7 +121,8 @@ class Plan:
         return placed
 
     def peak(self) -> tuple[int, list[Buffer]]:
-        """The command at which most new bytes are alive, and what is alive then."""
+        """The command at which most new bytes are alive, and the buffers that are alive
+        then."""
         new = self.new_buffers
 
         def alive(number: int) -> list[Buffer]:
@@ -135,8 +136,8 @@ class Plan:
         return number, alive(number)
 
     def maker(self, buffer: Buffer) -> Command | None:
-        """The command that writes it first; none does of a result that is copied
-        to it at the end."""
+        """The first command that writes it; there is none for a result that is copied
+        at the end."""
         known = buffer.first < len(self.commands)
         return self.commands[buffer.first] if known else None
 
@@ -159,7 +160,7 @@ class Dump:
 
 
 def read_dump(folder: Path) -> Dump:
-    """ValueError: the folder isn't a complete dump."""
+    """Raises ValueError if the folder isn't a complete dump."""
     if not (folder / "summary.txt").exists():
         raise ValueError(
             f"'{folder}' isn't the dump of a program: it has no summary.txt."

@@ -1,9 +1,9 @@
 """`torch.compile(model, backend="torch_ltc")`: the same compiler without the lazy
-device, forward and backward.
+device, for forward and backward.
 
-TorchDynamo captures, AOTAutograd splits forward and backward; each graph is
-traced once on device lazy (once for each set of sizes, if they vary), compiled, and
-then runs on the CPU tensors. An op that isn't compiled runs eagerly between programs.
+TorchDynamo captures, and AOTAutograd splits forward and backward; each graph is traced
+once on device lazy (once for each set of sizes, if they vary), compiled, and then runs
+on the CPU tensors. An op that can't be compiled runs eagerly between programs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from torch_ltc.mlir_module import compile_mlir
 from torch_ltc.program import Program
 from torch_ltc.step import mark_step
 
-# Random ops whose numbers depend on sizes only: they are drawn on the CPU by
-# torch itself at each call, as eager does, and enter the program as data.
+# Random ops whose numbers depend on sizes only: torch itself draws them on the CPU at
+# each call, as in eager, and they enter the program as data.
 _DRAWN = {
     "aten.bernoulli.p",
     "aten.rand_like.default",
@@ -40,7 +40,7 @@ _DRAWN = {
 
 
 class _NotCompiled(Exception):
-    """An op that runs eagerly between programs, and why."""
+    """An op that runs eagerly between programs, and the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -52,9 +52,9 @@ class _Tracer(fx.Interpreter):
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module)
-        #: What has to be drawn at each call, with the lazy stand-in.
+        #: Ops to draw at each call, with the lazy stand-in of their results.
         self.drawn: list[tuple[Callable[[], torch.Tensor], torch.Tensor]] = []
-        #: The one that is run; what an error is about.
+        #: The node that is being run; errors refer to it.
         self.node: fx.Node | None = None
 
     def run_node(self, n: fx.Node) -> Any:
@@ -81,7 +81,7 @@ class _Tracer(fx.Interpreter):
     def _higher_order(self, target: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
         kernel = plain_kernel(target)
         if target.name() not in UNROLLED or kernel is None:
-            raise _NotCompiled(f"{target} decides by values what runs")
+            raise _NotCompiled(f"{target} chooses by values which ops run")
 
         def traced(value: Any) -> Any:
             if not isinstance(value, fx.GraphModule):
@@ -107,7 +107,7 @@ class _Tracer(fx.Interpreter):
         return self._data(lambda: target(*cpu_args, **cpu_kwargs))
 
     def _data(self, draw: Callable[[], torch.Tensor]) -> torch.Tensor:
-        state = torch.get_rng_state()  # tracing draws nothing that counts
+        state = torch.get_rng_state()  # random draws during tracing don't matter
         stand_in = draw().contiguous().to("lazy")
         torch.set_rng_state(state)
         self.drawn.append((draw, stand_in))
@@ -147,8 +147,8 @@ def _unboxed(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _BySizes:
-    """A graph that TorchDynamo made for any sizes (of batches, usually): programs
-    have known ones, so there is one for each set of sizes that comes along."""
+    """A graph that TorchDynamo captured for any sizes (usually of batches): programs
+    have fixed sizes, so one is compiled for each set of sizes that occurs."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         self._module = module
@@ -168,12 +168,12 @@ class _BySizes:
 
 
 def _around(module: fx.GraphModule, node: fx.Node, reason: str) -> Callable:
-    """The graph without the node's op, for which the compiler has nothing."""
+    """The graph without the node's op, which the compiler doesn't support."""
     ops = [n for n in module.graph.nodes if n.op == "call_function"]
     calls = sum(n.target is node.target for n in ops)
     logger.warning(
         "torch.compile(backend='torch_ltc') runs %d of a graph's %d ops eagerly "
-        "(%s) and compiles what is around: %s.",
+        "(%s) and compiles the others: %s.",
         calls,
         len(ops),
         node.target,
@@ -192,7 +192,7 @@ def _compile_sizes(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
         lazy = [_stand_in(value) for value in example_inputs]
         tracer = _Tracer(module)
         try:
-            # The stand-ins have no values: what needs some can't be traced.
+            # The stand-ins have no values, so ops that need values can't be traced.
             with torch.no_grad(), no_fallback(), no_sync():
                 outputs = list(tracer.run(*lazy))
         except _NotCompiled as error:
@@ -243,7 +243,7 @@ def _compile_sizes(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
 
 
 def _restrided(result: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
-    """Its values where eager has them; what eager repeats is stored once."""
+    """Its values with eager's strides; elements that eager repeats are stored once."""
     once = result
     for dim, step in enumerate(stride):
         if step == 0 and result.size(dim) > 1:
@@ -260,8 +260,8 @@ def _stand_in(value: Any) -> Any:
 
 
 def _places(traced: Any, lazy: list[Any], tracer: _Tracer) -> list[Any]:
-    """For each input of the program where its value comes from: the number of an
-    argument (drawn numbers follow the graph's), or a constant tensor."""
+    """For each input of the program the source of its value: the number of an argument
+    (drawn numbers follow the graph's), or a constant tensor."""
     sources = [*lazy, *(stand_in for _, stand_in in tracer.drawn)]
     number_of = {
         bindings().data_key(value): number
@@ -281,7 +281,7 @@ def compile_module(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
     if any(
         isinstance(v, torch.Tensor) and v.device.type == "lazy" for v in example_inputs
     ):
-        return module  # traced as the function itself is
+        return module  # traced like the function itself
 
     from functorch.compile import make_boxed_func
     from torch._dynamo.backends.common import aot_autograd
@@ -289,7 +289,7 @@ def compile_module(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
     def compiler(graph: fx.GraphModule, inputs: list[Any]) -> Callable:
         return make_boxed_func(_compile_graph(graph, inputs))
 
-    # Attention in parts: its fused CPU ops have no gradient that is traced, and no
+    # Decomposes attention: its fused CPU ops have no traceable gradient, and no
     # dropout.
     with sdpa_kernel(SDPBackend.MATH):
         return aot_autograd(fw_compiler=compiler, bw_compiler=compiler)(

@@ -1,4 +1,4 @@
-"""A graph of `torch.compile` in parts: what isn't compiled runs eagerly between
+"""A graph of `torch.compile` in parts: ops that can't be compiled run eagerly between
 programs."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch.fx.passes.split_module import split_module
 
 
 class _Compiled(torch.nn.Module):
-    """A part that returns a tuple, as the module that it was does."""
+    """A part that returns a tuple, like the module that it replaces."""
 
     def __init__(self, function: Callable[..., list[Any]]) -> None:
         super().__init__()
@@ -24,8 +24,8 @@ class _Compiled(torch.nn.Module):
 
 
 class _Parts:
-    """Numbers parts by runs of nodes: their order stays, and so that of the random
-    numbers which they draw."""
+    """Numbers parts by runs of consecutive nodes, which preserves their order, and so
+    that of their random numbers."""
 
     def __init__(self, graph: fx.Graph, refused: object) -> None:
         self.number: dict[fx.Node, int] = {}
@@ -51,8 +51,8 @@ def in_parts(
     refused: object,
     compile_part: Callable[[fx.GraphModule], Callable[..., list[Any]]],
 ) -> Callable[..., list[Any]]:
-    """A function of `module`'s inputs that returns the list of its outputs: nodes
-    that call `refused` run eagerly, `compile_part` makes functions of the rest."""
+    """A function of `module`'s inputs that returns the list of its outputs: nodes that
+    call `refused` run eagerly, and `compile_part` compiles the rest."""
     parts = _Parts(module.graph, refused)
     split = split_module(
         module, None, parts.number.__getitem__, keep_original_order=True, tuple_return=True

@@ -1,4 +1,4 @@
-"""`torch_ltc.explain(step)`: is this loop healthy, and what to change."""
+"""`torch_ltc.explain(step)`: whether a loop is healthy, and what to change."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from torch_ltc.debug import memory
 from torch_ltc.report import bytes_text, render, seconds_text, table
 from torch_ltc.step import mark_step, wait_device_ops
 
-#: The first calls compile, make the optimizer's state, and settle.
+#: The first calls compile, create the optimizer's state, and settle.
 WARMUP = 3
 
 ADVICE = {
     "device": "move the model, before its optimizer is made, and the inputs with "
     ".to('lazy')",
-    "recompile": "make what changes a tensor, or pad it to a few sizes",
+    "recompile": "make the changing value a tensor, or pad it to a few sizes",
     "sync": "read values after the end of the step, in one place, or in "
     "torch_ltc.add_step_closure",
-    "fallback": "replace the op, or do it once outside of the loop",
+    "fallback": "replace the op, or run it once outside the loop",
     "donation": "drop the old value before the end of the step: del, .detach().cpu(), "
     "or keep a number instead of a tensor",
     "memory": "keep numbers instead of tensors (loss.item() after the step), and "
@@ -43,7 +43,7 @@ ADVICE = {
 
 @dataclass
 class Finding:
-    """One trouble. `kind`: device, recompile, sync, fallback, donation, memory, slow."""
+    """One problem. `kind`: device, recompile, sync, fallback, donation, memory, slow."""
 
     kind: str
     location: str  # "train.py:31", "" if unknown
@@ -58,17 +58,17 @@ class Finding:
 
 @dataclass
 class Explanation:
-    """What `explain` saw; `print` it for the page."""
+    """The findings of `explain`; `print` it to see the page."""
 
     steps: int
     findings: list[Finding]
     #: Seconds of a call: wall, execute (kernels), compile, schedule, python.
     seconds: dict[str, float]
-    #: Live bytes by the line that made them, largest first.
+    #: Live bytes by the line that created them, largest first.
     memory: dict[str, int] = field(default_factory=dict)
     #: `torch_ltc.debug.memory` of the step that needs most.
     peak: dict[str, Any] = field(default_factory=dict)
-    #: What the time goes into: "kernels", "compiling", "ending the step" or
+    #: The largest part of the time: "kernels", "compiling", "ending the step" or
     #: "Python and tracing".
     bound_by: str = ""
 
@@ -83,13 +83,15 @@ class Explanation:
     def __str__(self) -> str:
         troubles = sum(finding.kind != "slow" for finding in self.findings)
         verdict = f"{troubles} finding{'s'[: troubles != 1]}" if troubles else "healthy"
-        parts: list[Any] = [f"{self.steps} steps after {WARMUP} to warm up: {verdict}."]
+        parts: list[Any] = [
+            f"{self.steps} steps after {WARMUP} warm-up steps: {verdict}."
+        ]
         rows = [
             [f.kind, f.location, f.sentence + (f" -> {f.advice}" if f.advice else "")]
             for f in self.findings
         ]
         if rows:
-            parts.append(table("Findings", ["what", "line", "why, what to do"], rows))
+            parts.append(table("Findings", ["what", "line", "reason, remedy"], rows))
         times = [[name, seconds_text(value)] for name, value in self.seconds.items()]
         parts.append(table("A step's time (median)", ["where", "time"], times))
         lines = [[line, bytes_text(size)] for line, size in self.memory.items()]
@@ -98,7 +100,7 @@ class Explanation:
         if self.peak:
             title = (
                 f"At the peak of a step: {bytes_text(self.peak['peak_bytes'])} "
-                f"beside {bytes_text(self.peak['input_bytes'])} of inputs"
+                f"in addition to {bytes_text(self.peak['input_bytes'])} of inputs"
             )
             top = list(self.peak["lines"].items())[:8]
             rows = [[line, bytes_text(size)] for line, size in top]
@@ -109,21 +111,21 @@ class Explanation:
 def explain(
     step: Callable[..., Any], *args: Any, steps: int = 5, **kwargs: Any
 ) -> Explanation:
-    """Calls `step(*args, **kwargs)` a few times and says whether it is healthy
-    as the body of a loop: programs that are compiled again and again, values
-    read in the middle, ops that run eagerly, memory that isn't reused or grows,
-    and what the time goes into. Each call is ended as a step if it doesn't end
-    one itself; what it does (training, say) is done."""
+    """Calls `step(*args, **kwargs)` a few times and reports whether it is healthy as
+    the body of a loop: programs that are compiled repeatedly, values read in the
+    middle, ops that run eagerly, memory that isn't reused or grows, and where the time
+    goes. Each call is ended as a step if it doesn't end one itself; its effects
+    (training, for example) persist."""
     if not callable(step):
         raise TypeError(
             f"torch_ltc.explain calls a function, but got a {type(step).__name__}; "
-            "put the body of the loop into one."
+            "move the body of the loop into a function."
         )
     if steps < 1:
-        raise ValueError(f"torch_ltc.explain needs a step or more, not {steps}.")
+        raise ValueError(f"torch_ltc.explain needs at least one step, not {steps}.")
     wait_device_ops()
     watch = _Watch()
-    # What is explained is the loop as it will be, not the way there.
+    # Explains the loop in its steady state, without its warm-up.
     tier = "compile" if config.tier == "auto" else config.tier
     with config(source_info=True, tier=tier):
         for _ in range(WARMUP):
@@ -134,7 +136,7 @@ def explain(
             _call(step, args, kwargs)
             watch.note_call(time.perf_counter() - started)
         page = watch.explanation(steps)
-        # Once more, to see the line of each tensor that Python gets, also of
+        # One more call, to find the line of each tensor that Python receives, including
         # those that nothing computes.
         with _MakerLines() as makers:
             _call(step, args, kwargs)
@@ -150,7 +152,7 @@ def _call(step: Callable[..., Any], args: Any, kwargs: Any) -> None:
 
 
 class _Watch:
-    """What happens between `begin` and `explanation`."""
+    """Measurements between `begin` and `explanation`."""
 
     def __init__(self) -> None:
         self._walls: list[float] = []
@@ -162,7 +164,7 @@ class _Watch:
         backend = bindings()
         self._step = max((row["step"] for row in backend.step_log()), default=0)
         self._syncs = _calls(backend.sync_log())
-        self._fallbacks = _calls(backend.fallback_ledger())
+        self._fallbacks = _calls(backend.fallback_log())
         self._live = [_live_tensors()]
         self._keys = _named_data()
 
@@ -193,13 +195,13 @@ class _Watch:
         return [Finding("device", "", "nothing was computed on device lazy")]
 
     def _peak(self) -> dict[str, Any]:
-        """Of the largest program that ran."""
+        """Memory of the largest program that ran."""
         sizes: dict[str, int] = {}
         for row in bindings().step_log():
             if row["step"] > self._step:
                 sizes[row["program"]] = row["ops"]
         for program in sorted(sizes, key=lambda name: -sizes[name]):
-            # Not kept any more, or not of our compiler: the next one then.
+            # No longer stored, or not from our compiler: tries the next one.
             with contextlib.suppress(RuntimeError):
                 return memory(program)
         return {}
@@ -223,11 +225,11 @@ class _Watch:
     def _syncs_and_fallbacks(self) -> list[Finding]:
         backend = bindings()
         found = []
-        ledgers = [
-            ("fallback", backend.fallback_ledger(), self._fallbacks),
+        logs = [
+            ("fallback", backend.fallback_log(), self._fallbacks),
             ("sync", backend.sync_log(), self._syncs),
         ]
-        for kind, rows, earlier in ledgers:
+        for kind, rows, earlier in logs:
             for row in rows:
                 calls = row["calls"] - earlier[_key(row)]
                 if calls <= 0:
@@ -243,12 +245,12 @@ class _Watch:
         return found
 
     def undonated(self, makers: _MakerLines) -> list[Finding]:
-        """Named tensors that the last call replaced without reusing their
-        memory: something else holds the old value."""
+        """Named tensors that the last call replaced without reusing their memory,
+        because something else holds the old value."""
         programs = {row["program"] for row in bindings().step_log()[-2:]}
         found: dict[str, Finding] = {}  # by tensor: programs may share it
         for program in programs:
-            with contextlib.suppress(RuntimeError):  # no longer kept
+            with contextlib.suppress(RuntimeError):  # no longer stored
                 for row in bindings().program_tensors(program):
                     if row["role"] != "input" or row["donated"]:
                         continue
@@ -291,7 +293,7 @@ class _Watch:
 
 
 def _slow(seconds: dict[str, float]) -> tuple[str, Finding]:
-    """What the time goes into, and as a sentence."""
+    """The largest part of the time, and a sentence about it."""
     parts = {name: value for name, value in seconds.items() if name != "step"}
     name, value = max(parts.items(), key=lambda item: item[1])
     share = value / max(sum(parts.values()), 1e-12)
@@ -314,7 +316,7 @@ def _calls(rows: list[dict[str, Any]]) -> Counter[tuple[str, str, str]]:
 
 
 class _MakerLines(TorchFunctionMode):
-    """Lines of the calls that gave Python its lazy tensors."""
+    """Lines of the calls that returned lazy tensors to Python."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -330,7 +332,7 @@ class _MakerLines(TorchFunctionMode):
         return self._lines.get(tensor, "")
 
 
-# -- live tensors as Python sees them ------------------------------------------
+# -- live tensors of Python ----------------------------------------------------
 
 
 def lazy_tensors() -> list[torch.Tensor]:
@@ -365,7 +367,7 @@ def _named_data() -> dict[str, int]:
 
 
 def _closure_variable(cell: CellType) -> str:
-    """The name of a cell in the function that has it in its closure, or ""."""
+    """The name of a cell in the function whose closure contains it, or""."""
     for closure in gc.get_referrers(cell):
         for function in gc.get_referrers(closure):
             if isinstance(function, FunctionType) and function.__closure__ is closure:
@@ -387,7 +389,7 @@ def _variable(value: Any) -> str:
 
 
 def _container(tensor: torch.Tensor) -> str:
-    """The list or dict with a name that holds it, as a clause."""
+    """The named list or dict that holds it, as a clause."""
     for holder in gc.get_referrers(tensor):
         if isinstance(holder, (list, dict)) and (name := _variable(holder)):
             kind = type(holder).__name__
@@ -396,7 +398,7 @@ def _container(tensor: torch.Tensor) -> str:
 
 
 def _owner(line: str) -> str:
-    """The container that holds the tensors made at `line`, as a clause."""
+    """The container that holds the tensors created at `line`, as a clause."""
     origin = bindings().tensor_origin
     for tensor in [t for t in lazy_tensors() if origin(t) == line]:
         if container := _container(tensor):
@@ -405,7 +407,8 @@ def _owner(line: str) -> str:
 
 
 def _holder(name: str, sizes: list[int], makers: _MakerLines) -> tuple[str, str]:
-    """The line that made what may hold a parameter's old value, and a clause."""
+    """The line that created the object that may hold a parameter's old value, and a
+    clause."""
     backend = bindings()
     candidates = [
         tensor
@@ -417,7 +420,7 @@ def _holder(name: str, sizes: list[int], makers: _MakerLines) -> tuple[str, str]
 
     def told(tensor: torch.Tensor, place: str) -> tuple[str, str]:
         line = makers.line_of(tensor) or backend.tensor_origin(tensor)
-        return line, f"; {place} may be what holds it"
+        return line, f"; {place} may hold it"
 
     for tensor in candidates:
         variable = _variable(tensor)

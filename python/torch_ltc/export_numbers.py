@@ -2,8 +2,9 @@
 counts and random numbers.
 
 A program has number arguments, which are formulas of hyperparameters ("1 - lr *
-weight_decay"); the manifest names them. Step counts are tensors, state as the rest of
-an optimizer's. Random numbers are inputs with the distribution to draw them from.
+weight_decay") listed in the manifest. Step counts are tensors and state, like the rest
+of an optimizer's state. Random numbers are inputs with the distribution to draw them
+from.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def counting_on_the_device(optimizer: torch.optim.Optimizer | None) -> Iterator[
         for group in changed:
             group["capturable"] = False
         for state, count, traced, key in counts:
-            # Not read from the traced one, which is still to be computed.
+            # Not read from the traced count, which isn't computed yet.
             count += float(bindings().data_key(traced) != key)
             state["step"] = count
 
@@ -60,8 +61,7 @@ def _can_count_on_the_device(optimizer: Any, group: dict[str, Any]) -> bool:
     }
     if on_cpu - {"step"}:
         logger.warning(
-            "torch_ltc.export_step: %s keeps %s on the CPU, so numbers of the program "
-            "that depend on them are those of one step (role constant).",
+            "torch_ltc.export_step: %s stores %s on the CPU, so numbers of the program that depend on them are constants of one step (role constant).",
             type(optimizer).__name__,
             ", ".join(sorted(on_cpu)),
         )
@@ -74,9 +74,9 @@ def _states(optimizer: Any, group: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class Hyperparameters:
-    """An optimizer's numbers. While it is open, each is off by some units in the
-    last place: a number of the program that is a formula of these, and of nothing
-    else, can be told from a constant of the same value."""
+    """An optimizer's numbers. While it is open, each is changed by some units in the
+    last place: a number of the program that is a formula of these, and of nothing else,
+    can then be distinguished from a constant of the same value."""
 
     def __init__(self, optimizer: torch.optim.Optimizer | None) -> None:
         self._groups = optimizer.param_groups if optimizer else []
@@ -84,10 +84,10 @@ class Hyperparameters:
         self.is_known = optimizer is not None
         self._original = [dict(group) for group in self._groups]
         self._marked: list[dict[str, float]] = []
-        #: The number of the step that is traced, of each group; 0 if it is a
-        #: tensor of the program.
+        #: The number of the traced step, for each group; 0 if it is a tensor of the
+        #: program.
         self._steps = [self._step(group) for group in self._groups]
-        #: Those that formulas read, by name.
+        #: The numbers that formulas read, by name.
         self.values: dict[str, float] = {}
 
     def __enter__(self) -> Hyperparameters:
@@ -194,7 +194,7 @@ def draw(row: Row) -> torch.Tensor:
     if known is None:
         raise ValueError(
             f"Input '{row['name']}' is drawn by {row['distribution']}, which "
-            "torch_ltc.ExportedProgram.next can't repeat: put the numbers in yourself."
+            "torch_ltc.ExportedProgram.next can't repeat: pass the numbers yourself."
         )
     tensor = torch.empty(row["shape"], dtype=getattr(torch, row["dtype"]))
     numbers = [

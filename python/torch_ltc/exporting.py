@@ -3,9 +3,9 @@
     torch_ltc.export(model, (x,), dialect="torch").save("model")
     torch_ltc.export_step(step, (x, y), module=model, optimizer=optimizer).save("step")
 
-Everything is traced on device lazy and nothing is compiled. Parameters,
-buffers and optimizer states are inputs and, where they are written, outputs of
-the function, under their names.
+Everything is traced on device lazy and nothing is compiled. Parameters, buffers and
+optimizer states are inputs and, if they are written, outputs of the function, under
+their names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from torch_ltc.messages import logger, what_was_forbidden
 from torch_ltc.program import Program, TensorSpec
 from torch_ltc.step import mark_step, wait_device_ops
 
-#: Dialects that `export` writes, and the stage that each is.
+#: Dialects that `export` writes, with their stages.
 DIALECTS = {
     "torch": "torch",
     "linalg": "linalg",
@@ -41,7 +41,7 @@ DIALECTS = {
     "stablehlo": "stablehlo",
 }
 
-#: Types of the arguments that are numbers: floats and ints.
+#: Types of the number arguments: floats and ints.
 SCALAR_TYPES = {
     "torch": {"float": "!torch.float", "int": "!torch.int"},
     "linalg": {"float": "f64", "int": "i64"},
@@ -49,12 +49,12 @@ SCALAR_TYPES = {
     "stablehlo": {"float": "tensor<f64>", "int": "tensor<i64>"},
 }
 
-#: Of manifests that this version writes and reads.
+#: Version of the manifests that this release writes and reads.
 MANIFEST_VERSION = 1
 
 
 class ExportedProgram:
-    """One MLIR function with what its arguments and results mean.
+    """One MLIR function with a description of its arguments and results.
 
     `text` and `bytecode` are the module; `manifest()` describes it as data;
     `save(folder)` writes all of it; `run()` computes it on the CPU.
@@ -74,19 +74,19 @@ class ExportedProgram:
         self.dialect = dialect
         self.entry = program.entry
         #: name, role ("parameter", "buffer", "state", "argument", "random",
-        #: "constant"), shape, dtype of each tensor argument; of a random one the
+        #: "constant"), shape, dtype of each tensor argument; for a random one also the
         #: `distribution` that a run draws it from.
         self.inputs = inputs
-        #: The same of each result; role "result" for what the function returns;
-        #: `updates`: the number of the input that it is the new value of, or -1.
+        #: The same for each result; role "result" for the function's return values;
+        #: `updates`: the number of the input that it replaces, or -1.
         self.outputs = outputs
-        #: kind ("int", "float"), value, MLIR type of each number argument; of a step
+        #: kind ("int", "float"), value, MLIR type of each number argument; for a step
         #: also its role: "hyperparameter" with a `formula` of `hyperparameters`, or
         #: "constant".
         self.scalars = scalars
-        #: Numbers of the optimizer that `run` takes other values of, by name.
+        #: Numbers of the optimizer that `run` accepts other values for, by name.
         self.hyperparameters = hyperparameters
-        #: What the inputs were when it was traced.
+        #: The values of the inputs when it was traced.
         self.values = values
         self._compiled: Any = None
 
@@ -116,9 +116,9 @@ class ExportedProgram:
     def run(
         self, values: list[torch.Tensor] | None = None, **hyperparameters: float
     ) -> list[torch.Tensor]:
-        """The outputs, by torch_ltc's compiler, for `values` (default: those
-        that it was traced with) of the inputs; `hyperparameters`: other values than
-        it was traced with, such as `lr=0.01`. It reads all dialects but StableHLO."""
+        """The outputs, computed by torch_ltc's compiler for `values` of the inputs
+        (default: those of the trace); `hyperparameters`: other values than those of the
+        trace, such as `lr=0.01`. Supports all dialects but StableHLO."""
         from torch_ltc.mlir_module import compile_mlir
 
         if self.dialect == "stablehlo":
@@ -138,9 +138,9 @@ class ExportedProgram:
     def next(
         self, values: list[torch.Tensor], results: list[torch.Tensor]
     ) -> list[torch.Tensor]:
-        """The inputs of the run after the one of `values` that gave `results`:
-        parameters, buffers and states are updated, random numbers drawn anew from
-        PyTorch's generator; arguments stay as they are."""
+        """The inputs of the run after the one that computed `results` from `values`:
+        parameters, buffers and states are updated, random numbers are drawn from
+        PyTorch's generator; arguments are unchanged."""
         following = list(values)
         for result, row in zip(results, self.outputs):
             if row["updates"] >= 0:
@@ -151,8 +151,8 @@ class ExportedProgram:
         return following
 
     def save(self, folder: str | os.PathLike[str], values: bool = True) -> Path:
-        """Writes program.mlir, program.mlirbc, manifest.json, manifest.pb and,
-        with `values`, inputs.pt: what `python -m torch_ltc.replay` reads."""
+        """Writes program.mlir, program.mlirbc, manifest.json, manifest.pb and, with
+        `values`, inputs.pt: the files that `python -m torch_ltc.replay` reads."""
         from torch_ltc.manifest import for_json, manifest_bytes
 
         path = Path(folder)
@@ -190,12 +190,11 @@ def export(
 ) -> ExportedProgram:
     """The computation `function(*args, **kwargs)` as MLIR, without running it.
 
-    `function`: an `nn.Module` (also scripted or traced by `torch.jit`), which
-    isn't changed, or a function of tensors. Tensors among the arguments may be
-    on the CPU or on device lazy. Buffers that the module writes (batch norm's
-    statistics) are outputs too. What depends on values of tensors (`.item()`,
-    sizes of `nonzero`) or has no row in the op table can't be exported and is
-    refused with its line.
+    `function`: an `nn.Module` (also scripted or traced by `torch.jit`), which isn't
+    changed, or a function of tensors. Tensors among the arguments may be on the CPU or
+    on device lazy. Buffers that the module writes (batch norm's statistics) are outputs
+    too. Code that depends on values of tensors (`.item()`, sizes of `nonzero`) and ops
+    without a row in the op table can't be exported; the error contains their line.
     """
     _check_call("export", function, args, dialect)
     kwargs = kwargs or {}
@@ -229,22 +228,21 @@ def export_step(
 ) -> ExportedProgram:
     """A whole training step as MLIR: forward, backward and optimizer.
 
-    `step(*args)` is called `warmup` times first, so that the optimizer has its
-    state, and once to be traced; `module` has to be on device lazy. Training
-    goes on from there: the traced step runs with the next end of a step.
-    Outputs: what `step` returns, then every parameter, buffer and state that it
-    writes, each naming the input that it is the new value of. Step counts are
-    states, random numbers inputs of role "random", and numbers that depend on the
-    optimizer's hyperparameters have a formula, so that the program can be run for
-    one step after the other:
+    `step(*args)` is called `warmup` times first, so that the optimizer has its state,
+    and once to be traced; `module` must be on device lazy. Training continues
+    afterwards: the traced step runs with the next end of a step. Outputs: the results
+    of `step`, then every parameter, buffer and state that it writes, each with the
+    number of the input that it replaces. Step counts are states, random numbers inputs
+    of role "random", and numbers that depend on the optimizer's hyperparameters have a
+    formula, so that the program can be run for one step after the other:
 
         values = exported.values
         for rate in schedule:
             results = exported.run(values, lr=rate)
             values = exported.next(values, results)
 
-    What is left are constants, by that role; they are logged as a warning if they
-    are tensors.
+    All other inputs have role "constant"; they are logged as a warning if they are
+    tensors.
     """
     _check_call("export_step", step, args, dialect)
     parameter = next(module.parameters(), None)
@@ -288,18 +286,18 @@ def _check_call(what: str, function: Any, args: Any, dialect: str) -> None:
     _check_dialect(dialect)
     if not callable(function):
         raise TypeError(
-            f"torch_ltc.{what} takes a function or a module, but got a "
+            f"torch_ltc.{what} needs a function or a module, but got a "
             f"{type(function).__name__}."
         )
     if not isinstance(args, (tuple, list)):
         raise TypeError(
-            f"torch_ltc.{what} takes the arguments as a tuple, as in (x,), but got a "
+            f"torch_ltc.{what} needs the arguments as a tuple, as in (x,), but got a "
             f"{type(args).__name__}."
         )
 
 
 class _only_tracing:  # noqa: N801 (used in `with` only)
-    """Refuses whatever would cut the program in pieces."""
+    """Raises errors for events that would cut the program into pieces."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -320,8 +318,7 @@ class _only_tracing:  # noqa: N801 (used in `with` only)
             ) from error
         if kind is None and bindings().counters()["executions"] != self._before:
             raise ValueError(
-                f"torch_ltc.{self._what} saw an end of a step inside the function; "
-                "call mark_step outside of it."
+                f"torch_ltc.{self._what} found the end of a step inside the function; call mark_step outside."
             )
 
 
@@ -342,7 +339,7 @@ def _exported(
     recording: Any,
     numbers: Hyperparameters,
 ) -> ExportedProgram:
-    """`before`: the identities of what `named` held before the function ran."""
+    """`before`: the identities of the objects in `named` before the function ran."""
     backend = bindings()
     returned = [
         (f"result{i}" if i else "result", tensor)
@@ -415,7 +412,7 @@ def _output_rows(
     named: dict[str, tuple[str, torch.Tensor]],
     places: dict[str, int],
 ) -> list[dict[str, Any]]:
-    """Tensors that share a value are one output, under its first name."""
+    """Tensors that share a value are one output, under the first tensor's name."""
     rows: dict[int, dict[str, Any]] = {}
     for i, (name, _) in enumerate(returned + written):
         output = traced.output_of_tensor[i]

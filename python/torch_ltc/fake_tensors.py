@@ -1,8 +1,8 @@
 """Fake tensors of device lazy, which have sizes, strides and a device but no values.
 
-PyTorch's converter (2.13) knows how lazy tensors' functional wrappers are described, but
-refuses the device's name. TorchDynamo still gets the refusal for backends that have no such
-device, and leaves functions of lazy tensors to eager, which traces them.
+PyTorch's converter (2.13) can describe lazy tensors' functional wrappers, but rejects
+the device's name. For backends without such a device TorchDynamo still gets the error,
+and leaves functions of lazy tensors to eager, which traces them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.meta_utils import MetaConverter
 
-#: Backends of torch.compile that run or trace the graph on the device it was made for.
+#: Backends of torch.compile that run or trace the graph on its original device.
 _BACKENDS = ("torch_ltc", "eager")
 
 
@@ -33,7 +33,8 @@ def _is_convertible(tensor: Any) -> bool:
 
 
 def _is_for_device() -> bool:
-    """Whether nothing compiles the function, or something that takes lazy tensors."""
+    """Whether the function isn't compiled, or compiled by a backend that accepts lazy
+    tensors."""
     if torch._guards.TracingContext.try_get() is None:
         return True
     from torch._dynamo.symbolic_convert import InstructionTranslator
@@ -90,7 +91,7 @@ def _wrap_conversion(original: Callable) -> Callable:
 
 
 def _wrap_new(original: Callable) -> Callable:
-    """Real ones are on 'lazy:0' wherever 'lazy' was asked for."""
+    """Real tensors are on 'lazy:0' even if 'lazy' was requested."""
 
     @functools.wraps(original)
     def new(cls: type, mode: Any, elem: Any, device: Any, *args: Any, **kwargs: Any):

@@ -1,9 +1,9 @@
-"""Ops that are made of traced ones by formulas in Python.
+"""Ops decomposed into traced ones by formulas in Python.
 
-PyTorch keeps formulas of its ops for its compilers (`torch._decomp`); those in
-`OPS` stand in for ops without a lowering of their own, and `OWN` has ours for ops
-where PyTorch has none. They run above autograd, so that the gradient is the
-formula's too, and once more below it, for `out=` variants and inference mode.
+PyTorch has formulas of its ops for its compilers (`torch._decomp`); those in `OPS`
+replace ops without a lowering, and `OWN` has our formulas for ops where PyTorch has
+none. They run above autograd, so that the gradient is the formula's too, and also below
+it, for `out=` variants and inference mode.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from torch_ltc._backend import bindings
 
-#: Overloads of `torch.ops.aten` (torch 2.13). Each one's formula consists of
-#: functional ops and views; the OpInfo sweep compares them with eager.
+#: Overloads of `torch.ops.aten` (torch 2.13). Each formula consists of functional ops
+#: and views; the OpInfo sweep compares them with eager.
 OPS = (
     # interpolation and sampling
     "_upsample_nearest_exact1d",
@@ -57,7 +57,7 @@ OPS = (
     "special_xlog1py",
 )
 
-#: Modules and functions of this package, imported when they are first used.
+#: Modules and functions of this package, imported on first use.
 OWN = {
     "_adaptive_avg_pool3d": "formulas_pooling.adaptive_avg_pool3d",
     "_cdist_forward": "formulas_selection.cdist_forward",
@@ -103,7 +103,7 @@ LINEAR = (
 #: Values and positions, which eager saves.
 MAXIMUM = ("adaptive_max_pool3d", "max_pool3d_with_indices")
 
-#: Below autograd only: PyTorch's gradient isn't the formula's.
+#: Only below autograd: PyTorch's gradient isn't that of the formula.
 OWN_BELOW = {
     "multinomial": "formulas_random.multinomial",
     "normal.Tensor_Tensor": "formulas_random.normal_of_tensors",
@@ -142,7 +142,7 @@ _taken: dict[tuple, bool] = {}
 
 
 def _stand_in(value: Any) -> Any:
-    """On the CPU, of the same size and dtype; the first index is in range."""
+    """On the CPU, with the same size and dtype; index zero is in range."""
     if isinstance(value, torch.Tensor) and value.device.type == "lazy":
         is_index = not value.is_floating_point() and value.dtype != torch.bool
         make = torch.zeros if is_index else torch.ones
@@ -157,8 +157,8 @@ def _kind(value: Any) -> Any:
 
 
 def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
-    """Whether eager's kernel takes these sizes, dtypes and numbers, which formulas
-    check less than it does: a small call of a new kind is tried."""
+    """Whether eager's kernel accepts these sizes, dtypes and numbers, which formulas
+    check less strictly: the first small call of each kind is tried."""
     leaves, spec = tree_flatten((args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     if sum(tensor.numel() for tensor in tensors) > _MAX_ELEMENTS:
@@ -168,7 +168,7 @@ def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
         if len(_taken) > _MAX_ELEMENTS:
             _taken.clear()
         try:
-            # Not the user's call, whatever the thread's modes.
+            # Not the user's call, so it ignores the thread's modes.
             with _disable_current_modes(), torch._C._AutoDispatchBelowAutograd():
                 stand_ins = tree_map(_stand_in, (args, kwargs))
                 op(*stand_ins[0], **stand_ins[1])
@@ -179,8 +179,8 @@ def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
 
 
 def _above(op: Any, formula: Callable) -> Callable:
-    """What a formula can't compute goes the way of ops without one: PyTorch's
-    kernels, which the formula stands before, have eager's results and words."""
+    """Calls that a formula can't compute are handled like ops without one, by PyTorch's
+    kernels, which the formula precedes and which have eager's results and messages."""
     keys = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)  # fmt: skip
     key = next(key for key in keys if op.has_kernel_for_dispatch_key(key))
 
@@ -194,7 +194,7 @@ def _above(op: Any, formula: Callable) -> Callable:
 
 
 def _with_gradient(name: str, formula: Callable) -> Callable:
-    """`formula` with what eager saves for its gradient."""
+    """`formula`, saving what eager saves for its gradient."""
     if name not in LINEAR and name not in MAXIMUM:
         return formula
 
@@ -222,7 +222,7 @@ def install() -> None:
     formulas = {name: _formula(overload(name)) for name in OPS}
     formulas |= {name: _own(path) for name, path in OWN.items()}
     with warnings.catch_warnings():
-        # The fallback is registered by name for ops that PyTorch composes.
+        # The fallback is registered by name for ops that PyTorch decomposes.
         warnings.filterwarnings("ignore", message="Warning only once for all oper")
         warnings.filterwarnings("ignore", message=".*previously registered kernel")
         for name, formula in formulas.items():

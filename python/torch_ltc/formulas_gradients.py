@@ -1,8 +1,8 @@
-"""Formulas whose gradients save what PyTorch's own save.
+"""Formulas whose gradients save the same tensors as PyTorch's own.
 
-A formula above autograd saves the operands of its steps. Ops that are linear in their first
-operand save sizes only, so that eager goes backward through them as often as one likes; the
-maximum of windows saves where it found them, and notices if these are written.
+A formula above autograd saves the operands of its steps. Ops that are linear in their
+first operand save only sizes, so that eager can run backward through them repeatedly;
+the maximum of windows saves its positions, and detects writes to them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _needs_gradient(x: Tensor) -> bool:
 
 
 def linear(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`formula`, linear in its first argument, with itself as what is differentiated."""
+    """`formula`, linear in its first argument, whose derivative is itself."""
 
     class Linear(torch.autograd.Function):
         @staticmethod

@@ -1,7 +1,7 @@
-"""Interpolation of images: PyTorch's formulas, but for bytes.
+"""Interpolation of images: PyTorch's formulas, except for bytes.
 
-Of uint8, PyTorch's kernels round in between and take weights in fixed point, so
-those kernels themselves are called by the program.
+For uint8, PyTorch's kernels round in between and use fixed-point weights, so the
+program calls those kernels themselves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def upsample_bilinear2d(
     scales_h: float | None = None,
     scales_w: float | None = None,
 ) -> Tensor:
-    """As `aten::upsample_bilinear2d`: [N, C, H, W] to [N, C, *output_size]."""
+    """Like `aten::upsample_bilinear2d`: [N, C, H, W] to [N, C, *output_size]."""
     op = aten.upsample_bilinear2d.default
     return _upsample2d(op, self, output_size, align_corners, scales_h, scales_w)
 
@@ -43,6 +43,6 @@ def upsample_bicubic2d(
     scales_h: float | None = None,
     scales_w: float | None = None,
 ) -> Tensor:
-    """As `aten::upsample_bicubic2d`: [N, C, H, W] to [N, C, *output_size]."""
+    """Like `aten::upsample_bicubic2d`: [N, C, H, W] to [N, C, *output_size]."""
     op = aten.upsample_bicubic2d.default
     return _upsample2d(op, self, output_size, align_corners, scales_h, scales_w)

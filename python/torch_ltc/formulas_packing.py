@@ -1,7 +1,7 @@
 """Packed sequences: `torch.nn.utils.rnn.pack_padded_sequence` and its relatives.
 
-The sizes of the batches are numbers on the CPU, as recurrent networks want them;
-the packed elements are one gather of the padded ones.
+The batch sizes are numbers on the CPU, as recurrent networks require; the packed
+elements are one gather of the padded ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 def _check(sequences: Tensor, lengths: Tensor, batch: int) -> None:
-    """In the words of PyTorch's kernel (torch 2.13)."""
+    """The messages of PyTorch's kernel (torch 2.13)."""
     if lengths.device.type != "cpu" or lengths.dtype != torch.int64:
         raise RuntimeError(
             "'lengths' argument should be a 1D CPU int64 tensor, but got "
@@ -58,8 +58,8 @@ def pack_padded_sequence(
 def pack_functional(
     sequences: Tensor, lengths: Tensor, batch_first: bool
 ) -> tuple[Tensor, Tensor]:
-    """At functionalisation, which PyTorch's own fallback would leave with sizes
-    that are no plain CPU tensor. In inference mode nothing lies above it."""
+    """At the Functionalize key, where PyTorch's own fallback would return sizes that
+    aren't a plain CPU tensor. In inference mode nothing is above it."""
     if sequences.device.type == "lazy":
         return pack_padded_sequence(sequences, lengths, batch_first)
 

@@ -1,7 +1,7 @@
 """Pooling over three dimensions, by gathering each window's elements.
 
-Windows may differ in size (adaptive pooling, windows cut at the edge): what a
-shorter one lacks is masked, so that infinities and NaN stay in their windows.
+Windows may differ in size (adaptive pooling, windows clipped at the edge): missing
+elements of shorter ones are masked, so that infinities and NaN stay in their windows.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ DIMS = 3
 
 @dataclass
 class Windows:
-    """Along one dimension: the first position of each window, the distance of
-    its elements, and their number; positions outside [0, size) are missing."""
+    """Along one dimension: the first position of each window, the distance between its
+    elements, and their number; positions outside [0, size) are missing."""
 
     size: int
     starts: list[int]
@@ -46,7 +46,7 @@ def _per_dim(value: Sequence[int], default: Sequence[int] = ()) -> list[int]:
 def _output_size(size: int, extent: int, stride: int, padding: int, ceil: bool) -> int:
     span = size + 2 * padding - extent
     count = (span + (stride - 1 if ceil else 0)) // stride + 1
-    # A window that begins in the padding behind the tensor isn't counted.
+    # A window that starts in the padding after the tensor isn't counted.
     if ceil and (count - 1) * stride >= size + padding:
         count -= 1
     return count
@@ -80,7 +80,7 @@ def adaptive_windows(sizes: Sequence[int], outputs: Sequence[int]) -> list[Windo
 
 
 def _gather(x: Tensor, dim: int, windows: Windows, missing: float) -> Tensor:
-    """Dimension `dim` as two: the window and the element in it."""
+    """Splits dimension `dim` in two: the window and the element in it."""
     positions = torch.tensor(windows.positions())
     inside = (positions >= 0) & (positions < windows.size)
     count, longest = positions.shape
@@ -189,7 +189,7 @@ def max_pool3d_with_indices(
         x.shape[-DIMS:], kernel_size, stride, padding, dilation, ceil_mode
     )
     values, positions = _max(x, windows)
-    # The only one of these that keeps it in eager.
+    # The only one of these that preserves it in eager.
     if _is_channels_last(x):
         values, positions = _channels_last(values), _channels_last(positions)
     return values, positions
@@ -237,8 +237,8 @@ def max_unpool3d(
 def _max_unpool(
     op: Any, x: Tensor, indices: Tensor, size: Sequence[int], *rest: Sequence[int]
 ) -> Tensor:
-    """PyTorch's formula numbers the elements of all planes: an index behind the end
-    of its plane is one in the next."""
+    """PyTorch's formula numbers the elements of all planes: an index past the end of
+    its plane refers to the next one."""
     from torch._decomp import decomposition_table
 
     volume = "x".join(map(str, size))

@@ -1,5 +1,5 @@
-"""Random ops that PyTorch makes of draws which don't depend on values: the draws are
-eager's, what is made of them is part of the program."""
+"""Random ops that PyTorch derives from draws which don't depend on values: the draws
+are eager's, and the rest is part of the program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def normal_around(
 def normal_scaled(
     mean: float, std: Tensor, *, generator: Generator | None = None
 ) -> Tensor:
-    # Row-major, whatever the order of the deviations.
+    # Row-major, whatever the strides of the deviations.
     drawn = _standard_normal(std.new_empty(std.shape), generator)
     return drawn * _checked_deviation(std).contiguous() + mean
 
@@ -84,7 +84,7 @@ def _checked_deviation(std: Tensor) -> Tensor:
 
 
 def _checked_weights(x: Tensor, by_sums: bool) -> Tensor:
-    """Zero, if the weights of the samples are some. Two of eager's kernels."""
+    """Zero, if the weights of the samples are valid. Two of eager's kernels."""
     if by_sums:
         distribution = "invalid multinomial distribution"
         entry = f"{distribution} (encountering probability entry"
@@ -108,8 +108,8 @@ def multinomial(
     *,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Eager's numbers: the largest of weighted exponentials, or with replacement
-    one uniform double a sample in the sums of probabilities."""
+    """Eager's numbers: the largest of weighted exponentials, or with replacement one
+    uniform double for each sample, looked up in the cumulative probabilities."""
     _check_multinomial(x, num_samples, replacement)
     by_sums = replacement and num_samples > 1
     zero = _checked_weights(x, by_sums)

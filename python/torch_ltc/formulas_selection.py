@@ -1,5 +1,5 @@
-"""Distances, order statistics, bags of embeddings, products: formulas of ops for
-which PyTorch itself has none."""
+"""Distances, order statistics, embedding bags, products: formulas of ops for which
+PyTorch itself has none."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from torch_ltc.formulas_checks import zero_if
 
 
 def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
-    """Norms of all differences; the way eager may take for p = 2, by a matrix
-    product, is less exact."""
+    """Norms of all differences; eager may use a matrix product for p = 2, which is less
+    exact."""
     del compute_mode
     return _norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 
 def _norm(x: Tensor, p: float) -> Tensor:
-    if x.numel() == 0:  # also where the maximum of nothing is asked for
+    if x.numel() == 0:  # also for the maximum of an empty tensor
         return x.sum(-1)
-    if p == 0:  # has a gradient, of zeros, for these ops
+    if p == 0:  # these ops have a gradient of zeros
         return x.sign().square().sum(-1)
     return torch.linalg.vector_norm(x, p, -1)
 
@@ -45,7 +45,7 @@ def multi_margin_loss(x: Tensor, target: Tensor, *args: Any, **kwargs: Any) -> T
 def multilabel_margin_loss_forward(
     x: Tensor, target: Tensor, reduction: int
 ) -> tuple[Tensor, Tensor]:
-    """PyTorch's formula (torch 2.13) also counts the places behind the last class."""
+    """PyTorch's formula (torch 2.13) also counts the positions after the last class."""
     if x.dim() > 2 or x.shape[-1:] == (0,):
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, "
@@ -78,7 +78,7 @@ def multilabel_margin_loss_forward(
 
 
 def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """PyTorch's formula casts a factor by an op that isn't functional (torch 2.13)."""
+    """PyTorch's formula casts a factor by a non-functional op (torch 2.13)."""
     if isinstance(p, complex) or p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:
@@ -116,7 +116,7 @@ def trilinear(
 
 
 def _with_shared_gradient(x: Tensor, chosen: Tensor) -> Tensor:
-    """`chosen`, an element of x; its gradient goes in equal parts to all elements
+    """`chosen`, an element of x; its gradient is distributed equally among all elements
     that equal it."""
     if not x.is_floating_point():
         return chosen
@@ -127,7 +127,8 @@ def _with_shared_gradient(x: Tensor, chosen: Tensor) -> Tensor:
 
 
 def median(x: Tensor) -> Tensor:
-    """The lower one of two; NaN if there is one (they are sorted to the end)."""
+    """The lower of two middle elements; NaN if there is one (NaNs are sorted to the
+    end)."""
     if not x.numel():
         return torch.full((), float("nan"), dtype=x.dtype, device=x.device)
     ordered = torch.sort(x.flatten())[0]
@@ -138,7 +139,7 @@ def median(x: Tensor) -> Tensor:
 
 
 def nanmedian(x: Tensor) -> Tensor:
-    """The lower one of two; NaN if there is nothing else."""
+    """The lower of two middle elements; NaN if there is nothing else."""
     if not x.numel() or not x.is_floating_point():
         return median(x)
     ordered = torch.sort(x.flatten())[0]
@@ -154,7 +155,7 @@ def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
 def masked_scatter_backward(
     grad_output: Tensor, mask: Tensor, sizes: Sequence[int]
 ) -> Tensor:
-    """The gradients where the mask is true, in order, then zeros."""
+    """The gradients where the mask is true, in order, padded with zeros."""
     count = torch.Size(sizes).numel()
     mask = mask.expand_as(grad_output).flatten()
     place = torch.where(mask, mask.cumsum(0) - 1, count)
@@ -166,9 +167,10 @@ def masked_scatter_backward(
 def _bag_maximum(
     rows: Tensor, kept: Tensor, bag: Tensor, place: Tensor, bags: int
 ) -> tuple[Tensor, Tensor]:
-    """The maximum of each bag's kept `rows` and the place of the first that has it.
+    """The maximum of each bag's kept `rows` and the position of the first row that has
+    it.
 
-    The gradient goes to that row alone, as in eager; an empty bag has zeros.
+    The gradient goes to that row only, as in eager; that of an empty bag is zero.
     """
     target = bag.unsqueeze(-1).expand_as(rows)
     with torch.no_grad():
@@ -209,11 +211,11 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Rows of `weight` (rows, width), summed, averaged or their maximum by bag.
+    """Rows of `weight` (rows, width), reduced by bag: sum, mean or maximum.
 
-    Also returns each index's bag, the bags' sizes, and what `max_indices` is in
-    PyTorch: for a maximum (bags, width), the row that each number came from. Eager
-    has no sizes for sums (zeros), and no bags where one kernel adds all rows.
+    Also returns each index's bag, the bags' sizes, and PyTorch's `max_indices`: for a
+    maximum (bags, width) the row of each number. Eager returns zeros as sizes for sums,
+    and no bags if one kernel adds all rows.
     """
     bags = offsets.numel() - int(include_last_offset)
     zero = _checked_offsets(offsets, indices.numel())
@@ -252,7 +254,7 @@ def embedding_bag(
 def embedding_bag_forward_only(
     weight: Tensor, indices: Tensor, offsets: Tensor, *args: Any, **kwargs: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The sizes of sums have one element for each offset."""
+    """The sizes for sums have one element for each offset."""
     total, bag, sizes, chosen = embedding_bag(weight, indices, offsets, *args, **kwargs)
     mode = args[1] if len(args) > 1 else kwargs.get("mode", 0)
     if mode == 0:
@@ -296,8 +298,9 @@ def grid_sampler_3d(
     padding_mode: int,
     align_corners: bool,
 ) -> Tensor:
-    """Interpolation between the eight (or from the nearest) voxels at each point of
-    the grid; mode 0 bilinear, 1 nearest; padding 0 zeros, 1 border, 2 reflection."""
+    """Interpolation between the eight voxels (or from the nearest one) around each
+    point of the grid; mode 0 bilinear, 1 nearest; padding 0 zeros, 1 border, 2
+    reflection."""
     batch, channels, *sizes = x.shape
     points = [
         _source(grid[..., 2 - i], size, padding_mode, align_corners)
@@ -323,7 +326,7 @@ def grid_sampler_3d(
 
 
 def _source(points: Tensor, size: int, padding_mode: int, align: bool) -> Tensor:
-    """From [-1, 1] to positions of voxels."""
+    """From [-1, 1] to voxel positions."""
     unit = (points + 1) / 2
     place = unit * (size - 1) if align else unit * size - 0.5
     if padding_mode == 2:
@@ -343,7 +346,7 @@ def _reflect(place: Tensor, low: float, high: float) -> Tensor:
 
 
 def _voxels(flat: Tensor, places: list[Tensor], sizes: list[int]) -> Tensor:
-    """Zero where a place lies outside."""
+    """Zero for a position outside."""
     inside, position = None, None
     for place, size in zip(places, sizes):
         within = (place >= 0) & (place <= size - 1)

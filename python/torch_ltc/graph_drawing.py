@@ -1,8 +1,8 @@
-"""The traced graph as a picture: SVG of what `debug.dump(..., "dot")` says.
+"""The traced graph as a picture: an SVG form of `debug.dump(..., "dot")`.
 
-Needs no Graphviz. Ops stand in rows, each below everything that it reads;
-parameters, and what reads only them, stand right above their first reader. A box has the op, its shape
-and line; its tooltip the whole text. Colours are modules.
+Doesn't need Graphviz. Ops are arranged in rows, each below everything that it reads;
+parameters, and ops that only read parameters, are right above their first reader. A box
+shows the op, its shape and line; its tooltip has the whole text. Colors denote modules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 WIDTH, HEIGHT, GAP, ROW = 150, 36, 14, 74
-COLOURS = ("#ddf4ff", "#dafbe1", "#fff8c5", "#ffebe9", "#fbefff", "#fff1e5", "#eef1f4")
+COLORS = ("#ddf4ff", "#dafbe1", "#fff8c5", "#ffebe9", "#fbefff", "#fff1e5", "#eef1f4")
 
 _NODE = re.compile(r'^  (\w+) \[label="((?:[^"\\]|\\.)*)"(, shape=box)?\]$', re.M)
 _EDGE = re.compile(r"^  (\w+) -> (\w+)$", re.M)
@@ -24,7 +24,7 @@ _EDGE = re.compile(r"^  (\w+) -> (\w+)$", re.M)
 class Node:
     text: str
     is_op: bool
-    above: list[str] = field(default_factory=list)  # what it reads
+    above: list[str] = field(default_factory=list)  # its operands
     below: list[str] = field(default_factory=list)
     row: int = 0
     place: float = 0.0  # in its row, in boxes from the left
@@ -51,7 +51,7 @@ class Node:
 
 
 def read_dot(dot: str) -> dict[str, Node]:
-    """Nodes by name, readers after what they read, as the dump has them."""
+    """Nodes by name, with readers after their operands, as in the dump."""
     nodes = {
         name: Node(re.sub(r"\\(.)", r"\1", label), not box)
         for name, label, box in _NODE.findall(dot)
@@ -64,9 +64,9 @@ def read_dot(dot: str) -> dict[str, Node]:
 
 
 def lay_out(nodes: dict[str, Node]) -> None:
-    """Rows from the longest way from a parameter; in a row, boxes stand near
-    the mean of what they are connected with. What reads only parameters (an
-    optimizer's first moments) stands right above its first reader, too."""
+    """Rows by the longest path from a parameter; in a row, boxes are placed near the
+    mean of their neighbors. Ops that only read parameters (an optimizer's first
+    moments) are placed right above their first reader."""
     for node in nodes.values():
         node.row = 1 + max((nodes[name].row for name in node.above), default=-1)
     for node in reversed(list(nodes.values())):
@@ -89,7 +89,7 @@ def lay_out(nodes: dict[str, Node]) -> None:
 
 
 def _spread(row: list[Node]) -> None:
-    """Moves boxes that overlap to the right, and the row back to its middle."""
+    """Moves overlapping boxes to the right, and recenters the row."""
     row.sort(key=lambda node: node.place)
     wanted = sum(node.place for node in row)
     for left, node in itertools.pairwise(row):
@@ -113,7 +113,7 @@ def svg(dot: str) -> str:
         return (node.place - left) * (WIDTH + GAP) + GAP, node.row * ROW + GAP
 
     modules = sorted({node.module for node in nodes.values() if node.module})
-    colour = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(modules)}
+    color = {name: COLORS[i % len(COLORS)] for i, name in enumerate(modules)}
     shapes = []
     for node in nodes.values():
         x, y = corner(node)
@@ -127,7 +127,7 @@ def svg(dot: str) -> str:
             )
     for node in nodes.values():
         x, y = corner(node)
-        fill = colour.get(node.module, "#fff")
+        fill = color.get(node.module, "#fff")
         shapes.append(
             f"<g><title>{html.escape(node.text)}</title>"
             f'<rect x="{x:.0f}" y="{y:.0f}" width="{WIDTH}" height="{HEIGHT}" '

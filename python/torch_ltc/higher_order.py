@@ -1,9 +1,9 @@
 """Higher-order ops (`torch.cond`, `while_loop`, `scan`, `associative_scan`, `map`) of lazy tensors.
 
-Called outside of torch.compile, PyTorch compiles them by TorchDynamo, which has no fake
-tensors of this device, and looks for a kernel by the dispatch keys of the operands, which
-have ours among them. Python runs instead what they stand for: the branch, the loop.
-Gradients are those of the ops that run; what decides (`cond`, `while_loop`) is read.
+Outside torch.compile, PyTorch compiles them with TorchDynamo, which has no fake tensors
+of this device, and searches for a kernel by the dispatch keys of the operands, which
+include ours. Instead, Python runs what they denote: the branch, the loop. Gradients are
+those of the ops that run; the predicates of `cond` and `while_loop` are read.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import _len_torch_dispatch_stack
 from torch.utils._pytree import tree_leaves
 
-#: Loops whose number of rounds is a size, so that a trace of all of them is a program.
+#: Loops whose iteration count is a size, so that a trace of all iterations is one
+#: program.
 UNROLLED = ("associative_scan", "map_impl", "scan")
 
 
 def plain_kernel(op: HigherOrderOperator) -> Callable | None:
-    """What runs the op's functions on their arguments and nothing else."""
+    """Runs the op's functions on their arguments, and does nothing else."""
     return op.py_kernels.get(DispatchKey.CompositeExplicitAutograd)
 
 

@@ -1,12 +1,12 @@
 """Lazy tensors in other libraries (DLPack) and in other processes.
 
 A lazy tensor's value is host memory that nothing writes to, so it is exported as
-read-only memory of the CPU, without a copy: numpy's array is read-only, and keeps the
-value that it was made of when the tensor is written to. Who can't take read-only memory
-(DLPack before version 1, PyTorch itself) gets a copy.
+read-only CPU memory without a copy: a numpy array of it is read-only, and keeps its
+value when the tensor is written. Consumers that don't support read-only memory (DLPack
+before version 1, PyTorch itself) get a copy.
 
-Between processes lazy tensors travel as CPU tensors in shared memory, and are lazy
-again, with memory of their own, where they arrive.
+Between processes, lazy tensors are passed as CPU tensors in shared memory, and become
+lazy tensors with their own memory in the receiving process.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _wrap_export(original: Callable) -> Callable:
         if view is None and copy is False:
             raise BufferError(
                 "A tensor on device 'lazy' is exported without a copy as read-only, "
-                "row-major memory, which isn't what was asked for: export x.cpu()."
+                "row-major memory, which isn't the requested form: export x.cpu()."
             )
         host = self.cpu() if view is None else view
         if view is not None:
@@ -72,7 +72,7 @@ def _wrap_dlpack_device(original: Callable) -> Callable:
 
 
 def _wrap_import(original: Callable) -> Callable:
-    """PyTorch (2.13) doesn't look at the flag of read-only memory."""
+    """PyTorch (2.13) ignores the flag of read-only memory."""
 
     @functools.wraps(original)
     def from_dlpack(
@@ -125,8 +125,8 @@ def _wrap_reduction(original: Callable) -> Callable:
         if not _is_lazy(tensor) or (tensor.requires_grad and not tensor.is_leaf):
             return original(tensor)
         if get_spawning_popen() is not None:
-            # An argument of a new process, which opens shared memory when the
-            # copy in it is gone.
+            # An argument for a new process, which opens the shared memory when the copy
+            # is already gone.
             buffer = io.BytesIO()
             torch.save(tensor, buffer)
             return _load, (buffer.getvalue(),)
@@ -141,7 +141,7 @@ def _wrap_new_shared(original: Callable) -> Callable:
         if torch.device(device).type == "lazy":
             raise RuntimeError(
                 "A DataLoader's worker can't put batches of lazy tensors into shared "
-                "memory: make CPU tensors in the dataset, and move the batches with "
+                "memory: create CPU tensors in the dataset, and move the batches with "
                 ".to('lazy')."
             )
         return original(size, device=device)

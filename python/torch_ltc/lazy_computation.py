@@ -1,6 +1,6 @@
 """`torch._lazy.computation`: pending graphs as programs that run on other inputs.
 
-What `torch._lazy.extract_compiled_graph` is made of. PyTorch's own functions take the
+The functions behind `torch._lazy.extract_compiled_graph`. PyTorch's own ones use the
 computations of its TorchScript backend (2.13).
 """
 
@@ -21,14 +21,14 @@ from torch_ltc._backend import bindings
 if TYPE_CHECKING:
     from torch_ltc.mlir_module import CompiledModule
 
-#: Graphs that can be run, and tensors whose ids are known: the last ones.
+#: Graphs that can be run, and tensors whose ids are known: the most recent ones.
 _LIMIT = 1024
 
 
 @dataclass
 class _Graph:
     traced: Any
-    #: For each tensor without its repetitions: position among the outputs.
+    #: For each tensor of the deduplicated list: its position among the outputs.
     positions: list[int]
 
     @cached_property
@@ -66,14 +66,14 @@ def _trace(tensors: Sequence[torch.Tensor]) -> tuple[bytes, _Graph]:
     unique = list({id(tensor): tensor for tensor in tensors}.values())
     traced = bindings().pending_program(unique)
     positions = list(traced.output_of_tensor)
-    # The program's name doesn't tell graphs apart that differ in numbers only.
+    # The program's name doesn't distinguish graphs that differ in numbers only.
     key = f"{traced.name} {traced.scalars()} {positions}".encode()
     _keep(_graphs, key, _Graph(traced, positions))
     return key, _graphs[key]
 
 
 def get_tensor_id(tensor: torch.Tensor) -> int:
-    """An id that no other lazy tensor of the process has."""
+    """An id that is unique among the lazy tensors of the process."""
     number = torch._C._lazy._get_tensor_id(tensor)
     if key := bindings().data_key(tensor):
         _keep(_ids, key, number)
@@ -83,9 +83,9 @@ def get_tensor_id(tensor: torch.Tensor) -> int:
 def get_tensors_ts_device_data_node(
     tensors: Sequence[torch.Tensor],
 ) -> tuple[list[int], list[torch.Tensor]]:
-    """What the pending graph of the tensors reads: for each input the id that
-    `torch._lazy.get_tensor_id` gave for its tensor, negative for others, and
-    its value on the CPU."""
+    """The inputs of the pending graph of the tensors: for each one the id that
+    `torch._lazy.get_tensor_id` returned for its tensor, negative for others, and its
+    value on the CPU."""
     traced = _trace(tensors)[1].traced
     rows = list(enumerate(traced.inputs()))
     ids = [_ids.get(row["data"], -1 - position) for position, row in rows]
@@ -100,8 +100,8 @@ def get_graph_hash(tensors: Sequence[torch.Tensor]) -> bytes:
 def run_cached_graph(
     graph_hash: bytes, graph_inputs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """Runs a graph on tensors, in the order of its data nodes: a CPU tensor
-    for each of the tensors that it was asked for, without repetitions."""
+    """Runs a graph on tensors, in the order of its data nodes; returns a CPU tensor for
+    each of the deduplicated tensors that it was extracted for."""
     if graph_hash not in _graphs:
         raise RuntimeError(
             "torch._lazy.computation.run_cached_graph doesn't know this graph: ask "

@@ -1,9 +1,10 @@
 """`Trainer(accelerator="lazy")` and `Fabric(accelerator="lazy")` of Lightning.
 
-Lightning 2.6 finds accelerators in its own modules only, takes the CPU as the device of
-every accelerator that it doesn't know, and autocast of CUDA. So when one of its modules
-named below is imported, the accelerator is registered in it, and its connector chooses
-the device by the accelerator. Programs that don't import Lightning aren't affected.
+Lightning 2.6 only finds accelerators in its own modules, uses the CPU as the device of
+every accelerator that it doesn't know, and uses CUDA's autocast. So when one of its
+modules listed below is imported, the accelerator is registered in it, and its connector
+chooses the device by the accelerator. Programs that don't import Lightning aren't
+affected.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _make_accelerator(base: type) -> type:
         def parse_devices(devices: int | str | list[int]) -> int:
             if devices not in (1, -1, "1", "-1", "auto", [0], "0,"):
                 raise ValueError(
-                    "There is one device lazy: devices is 1 or 'auto', but got "
+                    "There is only one lazy device: devices must be 1 or 'auto', but got "
                     f"{devices!r}."
                 )
             return 1
@@ -77,7 +78,7 @@ def _is_on_lazy(connector: Any) -> bool:
 
 
 def _connect(module: ModuleType) -> None:
-    """Of a module with the class that reads the arguments of Trainer or Fabric."""
+    """Patches a module with the class that reads the arguments of Trainer or Fabric."""
     connector = getattr(module, "_AcceleratorConnector", None) or module._Connector
     choose_strategy = connector._choose_strategy
     make_precision = connector._check_and_init_precision
@@ -120,7 +121,7 @@ for _pytorch, _fabric in (
 
 
 class _Loader(importlib.abc.Loader):
-    """Loads a module as its own loader does, then calls the hook."""
+    """Loads a module with its own loader, then calls the hook."""
 
     def __init__(self, loader: Any, hook: Callable[[ModuleType], None]) -> None:
         self.loader, self.hook = loader, hook

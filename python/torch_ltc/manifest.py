@@ -1,8 +1,7 @@
-"""Manifests of exported programs: protobuf beside JSON, and reading them.
+"""Manifests of exported programs: writing them as protobuf and JSON, and reading them.
 
-The messages are described in manifest.proto. They are built here from a
-descriptor, because code that protoc generates works with one version of
-protobuf only.
+The messages are defined in manifest.proto. They are built here from a descriptor,
+because code that protoc generates only works with one version of protobuf.
 """
 
 from __future__ import annotations
@@ -76,14 +75,14 @@ def _message_class() -> Any:
 
 
 def manifest_bytes(manifest: dict[str, Any]) -> bytes:
-    """The manifest as a serialised `torch_ltc.Manifest`."""
+    """The manifest as a serialized `torch_ltc.Manifest`."""
     message = json_format.ParseDict(for_json(manifest), _message_class()())
     return message.SerializeToString()
 
 
 def for_json(manifest: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinities and no NaN: they are texts, as protobuf's JSON has
-    them ("Infinity", "-Infinity", "NaN"), which `float` reads."""
+    """JSON has neither infinities nor NaN: they are strings, as in protobuf's JSON (
+    "Infinity", "-Infinity", "NaN"), which `float` reads."""
 
     def row(scalar: dict[str, Any]) -> dict[str, Any]:
         value = scalar["value"]
@@ -96,7 +95,7 @@ def for_json(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def manifest_from_bytes(data: bytes) -> dict[str, Any]:
-    """The other way; fields with default values are there too."""
+    """The reverse; includes fields with default values."""
     message = _message_class()()
     message.ParseFromString(data)
     result = json_format.MessageToDict(
@@ -112,8 +111,8 @@ def manifest_from_bytes(data: bytes) -> dict[str, Any]:
 
 
 def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """manifest.json of an exported program. ValueError: it is missing, damaged,
-    or of another version."""
+    """manifest.json of an exported program. Raises ValueError if it is missing,
+    damaged, or of another version."""
     from torch_ltc.exporting import MANIFEST_VERSION
 
     path = Path(folder) / "manifest.json"

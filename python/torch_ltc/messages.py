@@ -1,4 +1,4 @@
-"""What the C++ side has to say: it goes to Python's logger "torch_ltc"."""
+"""Passes messages of the C++ side to Python's logger"torch_ltc"."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ logger = logging.getLogger("torch_ltc")
 
 
 def what_was_forbidden(error: BaseException | None) -> str:
-    """What a guard of torch_ltc.debug forbade (events/guards.cpp), with its Python
-    line; empty for other errors."""
+    """Finds the event that a guard of torch_ltc.debug forbade (events/guards.cpp), with
+    its Python line; empty for other errors."""
     what, guard, _ = str(error).partition(", which torch_ltc.debug.")
     return what if guard and isinstance(error, RuntimeError) else ""
 
 
 def _is_of_signal_handler(error: BaseException) -> bool:
-    """Whether a signal's handler raised it: Python calls those anywhere."""
+    """Whether a signal handler raised it: Python calls handlers anywhere."""
     codes = set()
     for number in signal.valid_signals():
         handler: Any = signal.getsignal(number)
@@ -36,9 +36,9 @@ def _is_of_signal_handler(error: BaseException) -> bool:
 
 
 def log_hook(level: int, sentence: str) -> None:
-    """Called by the bindings from any thread, with the GIL held. An exception
-    of a logging handler must not travel into C++; the bindings raise one of a
-    signal's handler, such as KeyboardInterrupt, as soon as Python goes on."""
+    """Called by the bindings from any thread, with the GIL held. An exception of a
+    logging handler must not propagate into C++; the bindings raise exceptions of signal
+    handlers, such as KeyboardInterrupt, as soon as Python continues."""
     try:
         logger.log(level, sentence)
     except Exception as error:

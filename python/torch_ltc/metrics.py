@@ -1,4 +1,4 @@
-"""What happened: counts, times, logs; as data, and as a report in text."""
+"""Counts, times and logs of events; as data, and as a report in text."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ def metrics() -> dict[str, Any]:
 
 
 def reset_metrics() -> None:
-    """Sets counters, timers and logs to zero; caches stay."""
+    """Resets counters, timers and logs; caches are unchanged."""
     bindings().reset_metrics()
 
 
 def fallbacks() -> list[dict[str, Any]]:
-    """Ops that ran eagerly on the CPU, dearest first: op, location (Python
+    """Ops that ran eagerly on the CPU, most expensive first: op, location (Python
     line), calls, seconds, bytes, reason."""
     return sorted(
-        bindings().fallback_ledger(), key=lambda row: row["seconds"], reverse=True
+        bindings().fallback_log(), key=lambda row: row["seconds"], reverse=True
     )
 
 
 def syncs() -> list[dict[str, Any]]:
-    """What cut the graph before the end of a step, dearest first: op,
+    """Ops that cut the graph before the end of a step, most expensive first: op,
     location, calls, seconds, ops (cut off)."""
     return sorted(bindings().sync_log(), key=lambda row: row["seconds"], reverse=True)
 
 
 def compile_log() -> list[dict[str, Any]]:
-    """Each program that memory didn't have, oldest first: program (hash),
-    step, origin ("compiled", "disk" or "interpreted"), reason, location, seconds,
-    stage_seconds, ops, kernels, ..., dump_directory."""
+    """Misses of the in-memory program cache, oldest first: program (hash), step, origin
+    ("compiled", "disk" or "interpreted"), reason, location, seconds, stage_seconds,
+    ops, kernels, ..., dump_directory."""
     return bindings().compile_log()
 
 
@@ -53,7 +53,7 @@ def step_log() -> list[dict[str, Any]]:
 
 
 def metrics_report() -> str:
-    """Everything of this module as tables in text."""
+    """All data of this module as tables in text."""
     from torch_ltc.report import metrics_tables
 
     return metrics_tables(metrics(), compile_log(), fallbacks(), syncs())

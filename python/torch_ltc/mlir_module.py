@@ -1,4 +1,4 @@
-"""Runs MLIR that was written elsewhere with torch_ltc's compiler and runtime."""
+"""Runs MLIR from other sources with torch_ltc's compiler and runtime."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CompiledModule:
 
 
 def compile_mlir(module: str | bytes) -> CompiledModule:
-    """Compiles a module, as MLIR text or bytecode, with one function in the
-    torch dialect, in TOSA or on the linalg stage. RuntimeError: what can't be
-    parsed or lowered, with the op."""
+    """Compiles a module, given as MLIR text or bytecode, with one function in the torch
+    dialect, in TOSA or at the linalg stage. Raises RuntimeError with the op if it can't
+    be parsed or lowered."""
     return CompiledModule(module)

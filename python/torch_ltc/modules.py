@@ -1,10 +1,10 @@
-"""`module.to("lazy")` keeps the module's Parameter objects.
+"""Makes `module.to("lazy")` preserve the module's Parameter objects.
 
-PyTorch makes new parameters when a module moves between devices whose tensors
-are of different classes. An optimizer made before would then train the old
-ones, and parameters that two modules share would part. Its own way out is to
-swap the contents of the parameter objects, which is switched on for moves to
-and from "lazy".
+PyTorch creates new parameters when a module moves between devices whose tensors are of
+different classes. An optimizer created before would then train the old ones, and
+parameters that two modules share would be separated. PyTorch's alternative is to swap
+the contents of the parameter objects, which is enabled here for moves to and from
+"lazy".
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def _crosses(module: torch.nn.Module, device: torch.device | None) -> bool:
 
 
 def _is_swappable(module: torch.nn.Module) -> bool:
-    """Whether nothing but Python objects refers to the parameters: a graph of
-    operations that is still alive would accumulate gradients into the old one.
-    Parameters of `nn.LazyLinear` and its like have no contents to swap."""
+    """Whether only Python objects refer to the parameters: a live autograd graph would
+    accumulate gradients into the old one. Parameters of `nn.LazyLinear` and similar
+    modules have no contents to swap."""
     return all(
         tensor is None or (not is_lazy(tensor) and tensor._use_count() <= 2)
         for tensor in itertools.chain(
@@ -68,7 +68,7 @@ def install() -> None:
                 raise
         finally:
             set_swap_module_params_on_conversion(False)
-        return original_to(self, *args, **kwargs)  # what couldn't be swapped
+        return original_to(self, *args, **kwargs)  # parameters that couldn't be swapped
 
     def cpu(self: torch.nn.Module) -> torch.nn.Module:
         return self.to("cpu")

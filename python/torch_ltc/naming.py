@@ -2,8 +2,8 @@
 
 While config `source_info`, `dump` or `backend` is on, the first call of an outermost
 module names its parameters and buffers ("encoder.layer.0.weight"), and with
-`source_info` the ops traced inside carry the path of the module that made
-them. Otherwise no hook is installed and nothing is paid.
+`source_info` the ops traced inside carry the path of their module. Otherwise no hook is
+installed, at no cost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch_ltc._backend import bindings
 
 
 def name_parameters(module: torch.nn.Module, prefix: str = "") -> int:
-    """Names all lazy parameters and buffers of `module`; how many."""
+    """Names all lazy parameters and buffers of `module`; returns their number."""
     backend = bindings()
     count = 0
     for tensors in (module.named_parameters(prefix), module.named_buffers(prefix)):
@@ -31,13 +31,13 @@ def name_parameters(module: torch.nn.Module, prefix: str = "") -> int:
 
 _handles: list[Any] = []
 
-# Modules whose parameters have names, with all their submodules.
+# Modules whose parameters have names, including all their submodules.
 _named: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 
 
 def _name_once(module: torch.nn.Module, args: Any) -> None:
     if torch.compiler.is_compiling():
-        return  # TorchDynamo would trace what follows
+        return  # TorchDynamo would trace the code below
     if module not in _named:
         name_parameters(module)
         _named.update(module.modules())
@@ -53,7 +53,7 @@ _call = torch.nn.Module.__call__
 
 
 def _call_in_scope(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-    """Replaces Module's `__call__`: PyTorch's hooks around each call would take
+    """Replaces Module's `__call__`, because PyTorch's hooks around each call would take
     several times as long (torch 2.13)."""
     if torch.compiler.is_compiling():
         return _call(self, *args, **kwargs)
@@ -70,7 +70,7 @@ _mode = ""
 
 
 def _replace_call(wanted: bool) -> None:
-    """Takes back its own replacement only, not that of a tracer that is at work."""
+    """Only restores its own replacement, not that of an active tracer."""
     global _call
     present = torch.nn.Module.__call__
     if wanted and present is not _call_in_scope:
@@ -81,7 +81,7 @@ def _replace_call(wanted: bool) -> None:
 
 
 def refresh() -> None:
-    """Installs or removes them as the configuration asks."""
+    """Installs or removes the hooks according to the configuration."""
     global _mode, _enter, _leave
     backend = bindings()
     _enter, _leave = backend.enter_module, backend.leave_module

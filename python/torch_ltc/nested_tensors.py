@@ -1,9 +1,9 @@
 """Nested tensors of device lazy.
 
-Strided ones are made on the CPU and moved: their constructor (torch 2.13) asserts that it
-knows the device. Jagged ones are refused: the offsets' symbolic size isn't one that
-functionalisation counts with. The first wrapper subclass of the device makes ops go around
-functionalisation for subclasses.
+Strided ones are created on the CPU and moved, because their constructor (torch 2.13)
+asserts a known device. Jagged ones are rejected: functionalization doesn't support the
+symbolic size of their offsets. The first wrapper subclass of the device makes ops of
+subclasses bypass functionalization.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _on_cpu(value: Any) -> Any:
 
 
 def _wrap_strided(original: Callable[..., Any], is_new: bool) -> Callable[..., Any]:
-    """`device` decides where it is given, else the first argument. A new one is a
-    leaf, and takes part in no gradient of what it was made of."""
+    """`device` decides if it is given, otherwise the first argument. A new nested
+    tensor is a leaf, and no gradient flows to the tensors it was created from."""
 
     @functools.wraps(original)
     def make(source: Any, *args: Any, **kwargs: Any) -> Any:

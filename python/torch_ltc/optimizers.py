@@ -1,8 +1,8 @@
-"""How optimizers step on device lazy: over all parameters at once.
+"""Optimizers on device lazy update all parameters at once.
 
-torch 2.13 has no registration for either of these: names are replaced in its
-modules. Options that a user gives (`foreach=False`, `capturable=True`, ...) are
-obeyed as everywhere.
+torch 2.13 has no registration for either of these, so names in its modules are
+replaced. Options that a user sets (`foreach=False`, `capturable=True`, ...) are
+respected as on other devices.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from torch_ltc._backend import bindings
 
 
 def _list_device() -> None:
-    """Optimizers and gradient clipping take their `foreach` form by default, as
-    on other devices than the CPU: a step is a dozen calls from Python, not a
-    dozen for each parameter. `fused=True` is there as on the CPU."""
+    """Optimizers and gradient clipping use their `foreach` form by default, as on
+    devices other than the CPU: a step is a dozen calls from Python, not a dozen for
+    each parameter. `fused=True` is available as on the CPU."""
     # torch.optim deletes its own attribute `optimizer`.
     modules = (_foreach_utils, sys.modules["torch.optim.optimizer"])
     for kind in ("foreach", "fused"):
@@ -37,7 +37,7 @@ def _list_device() -> None:
 
 
 def _make_state(optimizer: torch.optim.Adam) -> None:
-    """With the counts of steps on the CPU for `fused=True`, too."""
+    """With step counts on the CPU for `fused=True`, too."""
     with torch.no_grad():
         for group in optimizer.param_groups:
             fused, group["fused"] = group.get("fused"), None
@@ -48,8 +48,8 @@ def _make_state(optimizer: torch.optim.Adam) -> None:
 
 
 def _move_counts(optimizer: torch.optim.Adam, device: str) -> bool:
-    """Counts of steps of `fused=True`, which torch puts beside the parameters;
-    whether any was elsewhere."""
+    """Moves step counts of `fused=True` to the CPU, which torch creates on the
+    parameters' device; returns whether any was elsewhere."""
     moved = False
     for group in optimizer.param_groups:
         for parameter in group["params"] if group.get("fused") else ():
@@ -62,7 +62,7 @@ def _move_counts(optimizer: torch.optim.Adam, device: str) -> bool:
 
 
 def _allow_counts_on_the_device() -> None:
-    """Option `capturable`: step counts are tensors of the parameters' device."""
+    """Option `capturable`: step counts are tensors on the parameters' device."""
     for name, module in list(sys.modules.items()):
         listed = getattr(module, "_get_capturable_supported_devices", None)
         if name.startswith("torch.optim.") and listed is not None:
@@ -78,8 +78,8 @@ def _with_lazy(listed: Callable[..., list[str]]) -> Callable[..., list[str]]:
 
 
 def _is_traced(optimizer: torch.optim.Adam) -> bool:
-    """Whether the step was one that device lazy has nodes for, and is traced."""
-    # GradScaler leaves these for one step.
+    """Whether device lazy has nodes for this step, and it was traced."""
+    # GradScaler sets these for one step.
     for name in ("grad_scale", "found_inf"):
         if getattr(optimizer, name, None) is not None:
             _move_counts(optimizer, "lazy")  # whether they grow isn't known here
@@ -95,11 +95,11 @@ def _is_traced(optimizer: torch.optim.Adam) -> bool:
 
 
 def _trace_adam_as_nodes() -> None:
-    """Adam's and AdamW's default step is one call and one node a parameter,
-    with the numbers of torch's `foreach` form."""
+    """Traces a default step of Adam and AdamW by one call and one node for each
+    parameter, with the numbers of torch's `foreach` form."""
     by_torch = torch.optim.Adam.step
     if hasattr(by_torch, "hooked"):
-        return  # an instance exists: torch has put its hooks around this step
+        return  # an instance exists: torch has wrapped this step with its hooks
 
     @functools.wraps(by_torch)
     def step(
@@ -113,8 +113,8 @@ def _trace_adam_as_nodes() -> None:
 
 
 class _TracedAlphas(TorchFunctionMode):
-    """`q.add_(d, alpha=a)` with a lazy number doesn't read it: PyTorch would, to pass
-    it on as a Python number."""
+    """`q.add_(d, alpha=a)` with a lazy number doesn't read it; PyTorch would read it to
+    pass it as a Python number."""
 
     def __torch_function__(
         self,
@@ -135,7 +135,7 @@ class _TracedAlphas(TorchFunctionMode):
 
 
 def _trace_numbers_of_lbfgs() -> None:
-    """Its two-loop recursion has two such numbers for each remembered direction."""
+    """Its two-loop recursion has two such numbers for each stored direction."""
     by_torch = torch.optim.LBFGS.step
     if hasattr(by_torch, "hooked"):
         return

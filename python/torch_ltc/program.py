@@ -1,4 +1,4 @@
-"""A traced program as other tools see it: MLIR, inputs, outputs."""
+"""The interface of a traced program to other tools: MLIR, inputs, outputs."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 import torch
 
-#: Stages that a program can be taken at, as MLIR text or bytecode.
+#: Stages at which a program is available as MLIR text or bytecode.
 MODULE_STAGES = ("torch-raw", "torch", "linalg", "tosa", "stablehlo")
 
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input or output. Its memory is contiguous, row-major."""
+    """An input or output. Its memory is contiguous and row-major."""
 
     name: str  # "encoder.layer.0.weight", "" if it has none
     shape: tuple[int, ...]
     dtype: torch.dtype
-    #: Known by a name: a parameter, a buffer, or a state of an optimizer.
+    #: A named tensor: a parameter, a buffer, or a state of an optimizer.
     is_parameter: bool = False
-    #: Nobody reads this input after the run, so its memory may be reused.
+    #: This input isn't read after the run, so its memory may be reused.
     donatable: bool = False
 
     @classmethod
@@ -42,8 +42,8 @@ class TensorSpec:
 
 
 class Program:
-    """One function of MLIR. Its arguments are `inputs`, then one number for
-    each of `scalars`; its results are `outputs`."""
+    """One MLIR function. Its arguments are `inputs`, then one number for each of
+    `scalars`; its results are `outputs`."""
 
     def __init__(
         self, traced: Any, stage: str = "torch", legal_ops: tuple[str, ...] = ()
@@ -51,14 +51,15 @@ class Program:
         self._traced = traced
         self.stage = stage
         self.legal_ops = legal_ops
-        #: Hash of what is computed, hexadecimal: the program's name everywhere.
+        #: Hash of the computation, in hexadecimal: the program's name in all logs and
+        #: dumps.
         self.name: str = traced.name
         #: The function's name in the module.
         self.entry: str = "main" if stage == "stablehlo" else traced.entry
         self.inputs = [TensorSpec.from_row(row) for row in traced.inputs()]
         self.outputs = [TensorSpec.from_row(row) for row in traced.outputs()]
-        #: Type of each scalar argument: int or float (64 bits). On stages tosa
-        #: and stablehlo these arguments are tensors of rank 0.
+        #: Type of each scalar argument: int or float (64 bits). At stages tosa and
+        #: stablehlo these arguments are tensors of rank 0.
         self.scalars: list[type] = [
             int if kind == "int" else float for kind, _ in traced.scalars()
         ]

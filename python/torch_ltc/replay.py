@@ -1,8 +1,8 @@
 """`python -m torch_ltc.replay folder`: runs a saved program again.
 
-The folder is one that `ExportedProgram.save` wrote, that a failing backend
-left, or that a dump made. Inputs are those of inputs.pt; without it they are
-random numbers from a seed (integers are 0).
+The folder was written by `ExportedProgram.save`, by a failing backend, or by a dump.
+Inputs are those of inputs.pt; without it they are random numbers from a seed (integers
+are 0).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from torch.jit._pickle import restore_type_tag
 from torch_ltc.manifest import read_manifest
 from torch_ltc.mlir_module import CompiledModule, compile_mlir
 
-# What a folder may have, the earliest stage first.
+# Files that a folder may contain, earliest stage first.
 FILES = ("program.mlir", "torch-raw.mlir", "torch.mlir", "linalg.mlir")
 
 
 def find_program(folder: Path, stage: str = "") -> Path:
-    """The file to run. ValueError with a sentence if there is none."""
+    """The file to run. Raises ValueError with a one-sentence message if there is none."""
     names = [f"{stage}.mlir"] if stage else FILES
     for name in names:
         if (folder / name).is_file():
@@ -44,8 +44,8 @@ def saved_values(folder: Path) -> tuple[list[torch.Tensor], list[float]] | None:
     path = folder / "inputs.pt"
     if not path.is_file():
         return None
-    # Where C++ wrote the file (a dump), lists carry their TorchScript types:
-    # the function does nothing but put them into lists.
+    # In a file written by C++ (a dump), lists have their TorchScript types: the
+    # function only converts them to lists.
     with torch.serialization.safe_globals([restore_type_tag]):
         values = torch.load(path)
     return values["inputs"], values["scalars"]
@@ -66,7 +66,7 @@ def random_values(
 
 
 def describe(tensor: torch.Tensor) -> str:
-    """Shape, dtype and a few numbers that tell one result from another."""
+    """Shape, dtype and a few numbers that distinguish results."""
     text = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
     if tensor.numel() == 0:
         return text
@@ -82,10 +82,10 @@ def describe(tensor: torch.Tensor) -> str:
 def replay(
     folder: Path, stage: str = "", seed: int = 0, repeat: int = 0
 ) -> list[torch.Tensor]:
-    """Compiles and runs; prints a line for each output."""
+    """Compiles and runs the program; prints a line for each output."""
     path = find_program(folder, stage)
     if (folder / "manifest.json").exists():
-        read_manifest(folder)  # of an exported program: of this version?
+        read_manifest(folder)  # of an exported program: checks its version
     text = path.read_text()
     module = compile_mlir(text)
     saved = saved_values(folder)
@@ -95,7 +95,7 @@ def replay(
         + ("inputs.pt" if saved else f"random, seed {seed}")
         + f"), {len(scalars)} scalars, {len(module.outputs)} outputs"
     )
-    # A donated input is written to: each run gets its own.
+    # A donated input is written to: each run gets its own copy.
     results = module(*[tensor.clone() for tensor in tensors], *scalars)
     for number, result in enumerate(results):
         print(f"  output {number}  {describe(result)}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-# rich is imported where tables are drawn: importing the package stays cheap.
+# rich is only imported when tables are drawn, so that importing the package stays
+# cheap.
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
@@ -23,7 +24,7 @@ def render(*parts: RenderableType, width: int = WIDTH) -> str:
 
 
 def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
-    """Numbers are aligned right: a column whose first value is one."""
+    """Columns whose first value is a number are right-aligned."""
     from rich import box
     from rich.table import Table
 
@@ -71,7 +72,7 @@ def options_table(options: list[dict[str, Any]]) -> str:
         rows.append(
             [option["name"], option["type"], value, option["environment"], text]
         )
-    columns = ["option", "type", "value", "environment variable", "what it does"]
+    columns = ["option", "type", "value", "environment variable", "description"]
     return render(table("Configuration of torch_ltc", columns, rows), width=140)
 
 
@@ -106,14 +107,14 @@ def metrics_tables(
             for f in fallbacks[:20]
         ]  # fmt: skip
         columns = ["op", "calls", "time", "moved", "line", "why"]
-        parts.append(table("Eager fallbacks, dearest first", columns, rows))
+        parts.append(table("Eager fallbacks, most expensive first", columns, rows))
     if syncs:
         rows = [
             [s["op"], s["calls"], seconds_text(s["seconds"]), s["ops"], s["location"]]
             for s in syncs[:20]
         ]
-        columns = ["asked by", "calls", "time", "ops cut", "line"]
-        parts.append(table("Implicit syncs, dearest first", columns, rows))
+        columns = ["requested by", "calls", "time", "ops cut", "line"]
+        parts.append(table("Implicit syncs, most expensive first", columns, rows))
     cache, memory = metrics["cache"], metrics["memory"]
     parts.append(
         f"Cache: {cache['directory'] or 'memory only'}, {bytes_text(cache['bytes'])}"

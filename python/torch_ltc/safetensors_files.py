@@ -1,7 +1,7 @@
-"""`device="lazy"` of the safetensors library, which knows torch's own devices by name.
+"""`device="lazy"` for the safetensors library, which has a list of torch's own devices.
 
-The library may be imported before torch or after it, or never: its `safe_open` is replaced
-when it is there.
+The library may be imported before torch, after it, or never: its `safe_open` is
+replaced when it exists.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """`torch.autograd.graph.allow_mutation_on_saved_tensors` for lazy tensors.
 
-PyTorch's context manager finds out by addresses which saved tensors a write
-reaches, and lazy tensors have none (torch 2.13). What a lazy tensor holds is a
-value that no write changes, so a copy of it costs one traced op and no memory
-of its own as long as nothing is written. The other half of the context manager, a
-dispatch mode that copies what is written to, is below functionalisation, where
-no op writes to a lazy tensor.
+PyTorch's context manager uses addresses to find the saved tensors that a write affects,
+and lazy tensors have none (torch 2.13). A lazy tensor holds a value that no write
+changes, so a copy of it costs one traced op and no memory as long as nothing is
+written. The other half of the context manager, a dispatch mode that copies tensors
+before they are written, is below functionalization, where no op writes to a lazy
+tensor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.autograd import graph
 
 
 class _LazyHandle(graph._Handle):
-    """What stands for a saved tensor; the context holds the tensor itself."""
+    """Represents a saved tensor; the context holds the tensor itself."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.version = tensor._version

@@ -1,8 +1,8 @@
 """TorchScript modules on device "lazy": `to`, `torch.jit.save` and `torch.jit.load`.
 
 PyTorch moves a module by changing its Parameter objects, which a TorchScript module
-has in C++ only, and its files know the devices that PyTorch itself has (torch 2.13).
-So tensors are put into the module one by one, and a file holds them for the CPU.
+only has in C++, and its file format supports only PyTorch's own devices (torch 2.13).
+So tensors are assigned to the module one by one, and a file stores them as CPU tensors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 
 
 def move(module: torch.jit.ScriptModule, *args: Any, **kwargs: Any) -> None:
-    """`module.to(...)`. What was one tensor stays one."""
+    """`module.to(...)`. Parameters that are one tensor stay one tensor."""
     device, dtype, non_blocking, _ = torch._C._nn._parse_to(*args, **kwargs)
     made: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 

@@ -1,14 +1,14 @@
 """torch.save, torch.load and pickle of lazy tensors.
 
-A lazy tensor is saved as the storage of its CPU copy with the location tag
-"lazy:0", as tensors of other devices are. So `map_location="cpu"` reads the
-file where torch_ltc isn't installed, `map_location="lazy"` moves any file's
-tensors here, and without it lazy tensors come back as lazy tensors.
+A lazy tensor is saved as the storage of its CPU copy with the location tag "lazy:0",
+like tensors of other devices. So `map_location="cpu"` reads the file where torch_ltc
+isn't installed, `map_location="lazy"` moves any file's tensors to this device, and
+without it lazy tensors are loaded as lazy tensors.
 
-Within one `torch.save`, tensors that share memory share it in the file, and
-again after `torch.load`: a file holds the memory of a view's base once.
+Within one `torch.save`, tensors that share memory share it in the file, and again after
+`torch.load`: a file contains the memory of a view's base once.
 
-torch 2.13 has no hook for a device whose tensors have no storage: `Tensor`'s
+torch 2.13 has no hook for a device whose tensors have no storage, so `Tensor`'s
 reduction and the functions that rebuild a tensor from a storage are wrapped.
 """
 
@@ -26,22 +26,23 @@ import torch.serialization
 
 from torch_ltc._backend import bindings
 
-# Set on a storage (CPU memory) that stands for a lazy tensor's; its value is
-# the location tag.
+# Attribute of a storage (CPU memory) that represents a lazy tensor's; its value is the
+# location tag.
 _TAG = "_torch_ltc_location"
 
-# torch.load and torch.save ask packages in the order of this number; the
-# CPU's is 10 and claims every CPU storage.
+# torch.load and torch.save query packages in the order of this number; the CPU's is 10
+# and claims every CPU storage.
 _PRIORITY = 5
 
 
-# Set on a storage by torch.load: the lazy tensor that stands for its memory.
+# Attribute that torch.load sets on a storage: the lazy tensor that represents its
+# memory.
 _BASE = "_torch_ltc_base"
 
 
 class _Loading(threading.local):
-    """What the thread's torch.load of a file in the legacy format still has to
-    read: that format has the contents of storages behind all tensors."""
+    """Storages that the thread's torch.load of a file in the legacy format still has to
+    read: that format stores their contents after all tensors."""
 
     unread: list[tuple[torch.Tensor, torch.Tensor]] | None = None
 
@@ -50,7 +51,7 @@ _loading = _Loading()
 
 
 class _Saving(threading.local):
-    """CPU copies of memory that the thread's torch.save has met."""
+    """CPU copies of memory that the thread's torch.save has encountered."""
 
     memory: dict[int, torch.Tensor | None] | None = None
 
@@ -59,8 +60,8 @@ _saving = _Saving()
 
 
 def _cpu_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """A CPU tensor of the same strides; of all that shares memory in one
-    torch.save, views of one CPU tensor."""
+    """A CPU tensor with the same strides; tensors that share memory in one torch.save
+    become views of one CPU tensor."""
     if _saving.memory is None:
         return tensor.detach().cpu()
     key = bindings().memory_id(tensor)
@@ -126,7 +127,7 @@ def _wrap_rebuild(original: Callable) -> Callable:
 
 
 def _to_lazy(tensor: torch.Tensor, location: str) -> torch.Tensor:
-    """A copy, row-major where the tensor is; filled when the file has been read."""
+    """A copy, row-major if the tensor is; filled when the file has been read."""
     moved = tensor.clone().to(location)
     if _loading.unread is not None:
         _loading.unread.append((moved, tensor))
@@ -152,8 +153,8 @@ def _wrap_legacy_load(original: Callable) -> Callable:
 def _of_memory(
     storage: torch.UntypedStorage, tensor: torch.Tensor, location: str
 ) -> torch.Tensor:
-    """The lazy tensor that is to `storage`'s lazy memory what `tensor` is to
-    `storage`. A copy: the file may be mapped."""
+    """The lazy tensor that corresponds to `tensor`, a view of `storage`, in the lazy
+    memory of `storage`. A copy, because the file may be mapped."""
     base = getattr(storage, _BASE, None)
     if base is None:
         if tensor.nbytes == storage.nbytes() and tensor.storage_offset() == 0:
@@ -174,7 +175,7 @@ def _of_memory(
 
 
 def _shallow_copy(self: torch.Tensor) -> torch.Tensor:
-    """`copy.copy`, which goes the way of pickle: to a copy of lazy memory."""
+    """`copy.copy`, which uses the pickle protocol: creates a copy of lazy memory."""
     if self.device.type != "lazy" or type(self) not in (
         torch.Tensor,
         torch.nn.Parameter,
@@ -205,7 +206,7 @@ def _deserialize(storage: Any, location: str) -> Any:
 
 
 def install() -> None:
-    """Teaches torch.save and torch.load about lazy tensors."""
+    """Registers lazy tensors with torch.save and torch.load."""
     torch.serialization.register_package(_PRIORITY, _tag, _deserialize)
     torch.save = torch.serialization.save = _wrap_save(torch.save)
     torch.Tensor._reduce_ex_internal = _wrap_reduction(torch.Tensor._reduce_ex_internal)

@@ -30,11 +30,11 @@ _ends = _Ends()
 
 
 def mark_step(device: str = "", wait: bool = False) -> None:
-    """Ends the step: everything traced so far by this thread is compiled (if
-    it is new) and scheduled, then the step closures run.
+    """Ends the step: everything that this thread has traced so far is compiled (if it
+    is new) and scheduled, then the step closures run.
 
-    Needed only where no optimizer steps, such as an evaluation loop.
-    `wait=True` returns when the results are there.
+    Only needed if no optimizer steps, such as in an evaluation loop. `wait=True`
+    returns when the results are computed.
     """
     check_device("mark_step", device)
     check_bool("mark_step", "wait", wait)
@@ -46,8 +46,8 @@ def mark_step(device: str = "", wait: bool = False) -> None:
 
 
 def wait_device_ops(devices: Any = None) -> None:
-    """Waits until everything scheduled has run; raises a step's error.
-    `devices` is accepted for `torch._lazy`'s sake: there is one queue."""
+    """Waits until everything scheduled has run; raises a step's error. `devices` exists
+    for compatibility with `torch._lazy`: there is one queue."""
     for device in (
         [devices] if isinstance(devices, (str, torch.device)) else devices or ()
     ):
@@ -57,8 +57,8 @@ def wait_device_ops(devices: Any = None) -> None:
 
 
 def wait_for_compilations() -> None:
-    """Compiles every program that still runs op by op (option `tier`) and waits
-    for it: the next steps run compiled programs."""
+    """Compiles every program that still runs op by op (option `tier`) and waits for it,
+    so that the next steps run compiled programs."""
     bindings().wait_for_compilations()
 
 
@@ -69,7 +69,7 @@ def sync(tensors: Any, devices: Any = None, wait: bool = True) -> None:
     for value in flat:
         if value is not None and not isinstance(value, torch.Tensor):
             raise TypeError(
-                "torch_ltc.sync takes tensors, in any nesting of lists, tuples and "
+                "torch_ltc.sync needs tensors, in any nesting of lists, tuples and "
                 f"dicts, but got {value!r:.60}."
             )
     flat = [tensor for tensor in flat if _is_lazy(tensor)]
@@ -87,13 +87,13 @@ def to_cpu(tensors: Any, devices: Any = None) -> Any:
 def add_step_closure(
     closure: Callable[..., None], args: tuple = (), run_async: bool = False
 ) -> None:
-    """Runs `closure(*args)` after the next end of step, when the tensors among
-    `args` can be read without cutting the graph; `run_async` does it in a
-    thread of its own, in order."""
+    """Runs `closure(*args)` after the next end of a step, when the tensors among `args`
+    can be read without cutting the graph; `run_async` runs it in a separate thread, in
+    order."""
     check_callable("add_step_closure", "closure", closure)
     if not isinstance(args, (tuple, list)):
         raise TypeError(
-            "torch_ltc.add_step_closure: args is a tuple of the closure's arguments, "
+            "torch_ltc.add_step_closure: args must be a tuple of the closure's arguments, "
             f"but got {args!r:.60}."
         )
     check_bool("add_step_closure", "run_async", run_async)
@@ -106,7 +106,7 @@ def _is_lazy(value: Any) -> bool:
 
 @contextlib.contextmanager
 def steps_end_later() -> Iterator[None]:
-    """Inside, steps of this thread don't end: a captured function is one."""
+    """Inside, this thread's steps don't end: a captured function is one step."""
     _ends.later = True
     try:
         yield
@@ -119,7 +119,7 @@ def _after_optimizer_step(optimizer, args, kwargs) -> None:
     if _ends.later or not backend.config_get("auto_step"):
         return
     for group in optimizer.param_groups:
-        # Parameters of one group live on one device: the first one tells.
+        # Parameters of one group are on one device, so the first one is checked.
         for parameter in group["params"][:1]:
             if parameter.device.type == "lazy":
                 mark_step(str(parameter.device))
@@ -127,8 +127,9 @@ def _after_optimizer_step(optimizer, args, kwargs) -> None:
 
 
 def _keep_this_backend() -> None:
-    """`torch._lazy.ts_backend.init()`: a process has one backend, and its device
-    is initialised. torch 2.13's own would overwrite the kernels and throw."""
+    """`torch._lazy.ts_backend.init()`: a process has one backend, and its device is
+    already initialized. torch 2.13's own function would overwrite the kernels and
+    throw."""
 
 
 def _get_force_fallback() -> str:
@@ -144,8 +145,8 @@ def _set_reuse_ir(val: bool) -> None:
 
 
 def install() -> None:
-    """Hooks the optimizers, and gives `torch._lazy`'s names our functions: the
-    ones of torch 2.13 wait on locks that our step queue doesn't use."""
+    """Hooks the optimizers, and replaces functions of `torch._lazy` by ours: those of
+    torch 2.13 wait on locks that our step queue doesn't use."""
     register_optimizer_step_post_hook(_after_optimizer_step)
     optimizers.install()
     torch._lazy.mark_step = mark_step

@@ -2,12 +2,12 @@
 
 Their addresses are those of the values in host memory, so programs that find shared
 tensors by `data_ptr()` (safetensors, transformers, accelerate) find them. An address
-is good for reading until the next write to the tensor or the next end of a step: the
-value may lie elsewhere then. Elements are in row-major order, whatever the strides.
+can be read until the next write to the tensor or the next end of a step, after which
+the value may be elsewhere. Elements are in row-major order, whatever the strides.
 
-PyTorch (2.13) takes the null pointer in the storage of a lazy tensor for an error, and
-below functionalisation, where a `TorchDispatchMode` sees values without a storage, it
-follows one.
+PyTorch (2.13) treats the null pointer in the storage of a lazy tensor as an error, and
+dereferences one below functionalization, where a `TorchDispatchMode` sees values
+without a storage.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 
 from torch_ltc._backend import bindings
 
-#: Methods that change a storage's size, or hand its memory to others.
+#: Methods that change a storage's size, or pass its memory to others.
 _REFUSED = (
     "_share_fd_cpu_",
     "_share_filename_cpu_",
@@ -40,7 +40,7 @@ def _wrap_untyped_storage(original: Callable) -> Callable:
     def untyped_storage(self: torch.Tensor) -> torch.UntypedStorage:
         if _is_of_device(self) and not torch._is_functional_tensor(self):
             keys, of = torch._C._dispatch_keys(self), torch._C.DispatchKey
-            # Fake tensors have a storage, and a key of their own.
+            # Fake tensors have a storage, and their own key.
             if keys.has(of.Lazy) and not keys.has(of.Python):
                 raise RuntimeError(
                     "a traced value on device 'lazy' has no storage: "
@@ -75,7 +75,7 @@ def _wrap_storage_address(original: Callable) -> Callable:
 
 
 def _wrap_reading(original: Callable) -> Callable:
-    """`original` of a copy on the CPU."""
+    """`original`, applied to a copy on the CPU."""
 
     @functools.wraps(original)
     def read(self: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
@@ -90,11 +90,11 @@ def _wrap_refused(name: str, original: Callable) -> Callable:
     @functools.wraps(original)
     def refuse(self: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
         if self.device.type == "lazy":
-            # FSDP gives memory back that it will fill again; it stays here.
+            # FSDP releases memory that it will fill again; here it stays allocated.
             if name == "resize_" and args[0] in (0, self.nbytes()):
                 return self
             raise RuntimeError(
-                f"UntypedStorage.{name} isn't there for a tensor on device 'lazy', "
+                f"UntypedStorage.{name} isn't supported for a tensor on device 'lazy', "
                 "whose storage can't be resized or shared with other processes: "
                 "resize the tensor, or share a copy (x.cpu())."
             )
@@ -106,7 +106,7 @@ def _wrap_refused(name: str, original: Callable) -> Callable:
 
 
 def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
-    """All of the storage's memory; what is written to it is written to the tensors."""
+    """All of the storage's memory; writes to it are written to the tensors."""
     return torch.empty(0, dtype=torch.uint8, device="lazy").set_(storage)
 
 
@@ -132,7 +132,7 @@ def _wrap_set_item(original: Callable) -> Callable:
 
 
 def _wrap_copy(original: Callable) -> Callable:
-    """Between devices, too."""
+    """Also between devices."""
 
     @functools.wraps(original)
     def copy_(

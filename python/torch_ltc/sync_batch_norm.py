@@ -1,9 +1,9 @@
 """`nn.SyncBatchNorm` on device "lazy".
 
 PyTorch's (2.13) is for GPUs, calls ops that only those have, and one of them writes to
-the running statistics without saying so. This one gathers and reduces the same numbers,
-by ops that are traced: a rank sends its mean, variance and count, whose sum over the
-ranks may take batches of different sizes, some of them empty.
+the running statistics without declaring it. This one gathers and reduces the same
+numbers by traced ops: a rank sends its mean, variance and count; the sum over the ranks
+supports batches of different sizes, including empty ones.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def _by_channel(values: Tensor, like: Tensor) -> Tensor:
 
 
 def _exact(x: Tensor) -> Tensor:
-    """What statistics are computed in."""
+    """Dtype in which statistics are computed."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 def _statistics(x: Tensor, group: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean and variance of the channels of all ranks' `x`, and how many values each is
-    of."""
+    """Mean and variance of the channels over all ranks' `x`, and the number of values
+    of each."""
     channels, ranks = x.shape[1], dist.get_world_size(group)
     if x.numel():
         axes = [0, *range(2, x.dim())]
@@ -47,7 +47,7 @@ def _statistics(x: Tensor, group: Any) -> tuple[Tensor, Tensor, Tensor]:
     return mean, variance, total
 
 
-class _Normalise(torch.autograd.Function):
+class _Normalize(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, input: Tensor, weight: Any, bias: Any, eps: float, group: Any
@@ -110,7 +110,7 @@ def forward(module: nn.SyncBatchNorm, input: Tensor) -> Tensor:
             "Expected more than 1 value per channel when training, got input size "
             f"{input.size()}"
         )
-    output, mean, variance, total = _Normalise.apply(
+    output, mean, variance, total = _Normalize.apply(
         input, module.weight, module.bias, module.eps, group
     )
     if module.track_running_stats:

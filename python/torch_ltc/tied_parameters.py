@@ -1,11 +1,11 @@
 """Parameters that modules share stay shared when the modules move.
 
-Between CPU and CUDA `nn.Module.to` writes `parameter.data`, so the parameter is
-the same object afterwards. Lazy tensors and CPU tensors can't take each other's
-place in that way (torch 2.13: `torch._has_compatible_shallow_copy_type`), so each
-module gets a new parameter of its own, and an output layer that was tied to an
-embedding would train apart from it. For the same reason parameters of lazy modules
-(`nn.LazyLinear`), which have no sizes yet, would arrive as empty ones.
+Between CPU and CUDA `nn.Module.to` assigns `parameter.data`, so the parameter stays the
+same object. Lazy tensors and CPU tensors can't replace each other in that way (torch
+2.13: `torch._has_compatible_shallow_copy_type`), so each module gets a new parameter,
+and an output layer that was tied to an embedding would be trained separately. For the
+same reason, parameters of lazy modules (`nn.LazyLinear`), which have no sizes yet,
+would become empty ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _moving = threading.local()
 
 
 def install() -> None:
-    """Wraps `nn.Module._apply`, which `to`, `cpu` and `float` go through."""
+    """Wraps `nn.Module._apply`, which `to`, `cpu` and `float` use."""
     original = nn.Module._apply
     if hasattr(original, "__wrapped__"):
         return
@@ -67,7 +67,7 @@ def _keep_unsized(tensors: dict, name: str, kind: type) -> None:
 
 
 def _tied(module: nn.Module) -> list[Owners]:
-    """Places that hold one parameter, of those that are held at several."""
+    """Places that hold one parameter, for parameters that are held at several."""
     places: dict[int, Owners] = {}
     for owner in module.modules():
         for name, parameter in owner._parameters.items():

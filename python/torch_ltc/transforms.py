@@ -1,11 +1,14 @@
-"""Transforms that PyTorch makes in ways which lazy tensors don't take.
+"""Replacements for transforms whose PyTorch implementation doesn't support lazy
+tensors.
 
-- `functionalize` (torch 2.13) would wrap tensors that are functional already, which is an
+- `functionalize` (torch 2.13) would wrap tensors that are functional already, which is
+an
   internal assert. What is recorded has neither writes nor views, so it is the function itself.
-- `linearize` traces the derivative by Python objects, which functionalisation unwraps: all of
+- `linearize` traces the derivative by Python objects, which functionalization unwraps: all of
   it would be a constant. The derivative is `jvp`'s, recorded at each call.
-- Selective checkpoints compare the ops of both runs but for `detach`, whose number differs;
-  functionalisation has made that a `detach_copy`.
+- Selective checkpoints compare the ops of both runs except for `detach`, whose number
+differs;
+  functionalization has made that a `detach_copy`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Finds oneDNN 3 for CPU with the GNU OpenMP runtime, as PyPI's
 # `onednn-cpu-gomp` (library) and `onednn-devel-cpu-gomp` (headers) install it
-# below the data prefix of the Python environment. It shares libgomp.so.1 with
-# PyTorch, hence one thread pool a process.
+# below the data prefix of the Python environment. It shares libgomp.so.1, and
+# so the thread pool, with PyTorch.
 #
 # Defines the imported target OneDNN::OneDNN and ONEDNN_LIBRARY_DIR.
 # Set ONEDNN_PREFIX to look in another prefix.
@@ -19,7 +19,7 @@ endif()
 
 find_path(ONEDNN_INCLUDE_DIR dnnl.hpp
   PATHS ${ONEDNN_PREFIX}/include NO_DEFAULT_PATH NO_CACHE)
-# The versioned name: the runtime package has no unversioned link.
+# The versioned name: the runtime package has no unversioned symlink.
 find_file(ONEDNN_LIBRARY NAMES libdnnl.so.3
   PATHS ${ONEDNN_PREFIX}/lib ${ONEDNN_PREFIX}/lib64 NO_DEFAULT_PATH NO_CACHE)
 

@@ -20,21 +20,21 @@ llvm::Expected<std::unique_ptr<Arena>> Arena::create(size_t bytes) {
   size_t alignment = huge ? kHugePage : kPage;
   size_t mappedBytes;
   if (__builtin_add_overflow(bytes, alignment + kPage, &mappedBytes))
-    return failure("A program asks for {0} bytes of temporary memory: its "
+    return failure("A program requests {0} bytes of temporary memory: its "
                    "executable is damaged, compile it again.",
                    bytes);
   mappedBytes = mappedBytes / kPage * kPage;
   void *mapping = mmap(nullptr, mappedBytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED)
-    return failure("The machine has no {0} MB for the temporaries of a "
-                   "program ({1}): make the batch smaller.",
+    return failure("The machine can't allocate {0} MB for the temporaries of a "
+                   "program ({1}): use a smaller batch.",
                    bytes >> 20, std::generic_category().message(errno));
   uintptr_t address = reinterpret_cast<uintptr_t>(mapping);
   address = (address + alignment - 1) / alignment * alignment;
   char *base = reinterpret_cast<char *>(address);
-  // Fewer page faults at the first step and fewer TLB misses afterwards. It is
-  // advice: where transparent huge pages are off it changes nothing.
+  // Reduces page faults in the first step and TLB misses later. It is a hint:
+  // where transparent huge pages are off it has no effect.
   if (huge)
     madvise(base, bytes, MADV_HUGEPAGE);
   return std::unique_ptr<Arena>(new Arena(mapping, mappedBytes, base, bytes));
@@ -43,7 +43,7 @@ llvm::Expected<std::unique_ptr<Arena>> Arena::create(size_t bytes) {
 Arena::~Arena() { munmap(mapping, mappedBytes); }
 
 ArenaPool &ArenaPool::process() {
-  // Never destroyed: a worker thread may still run when the process exits.
+  // Never destroyed, because a worker thread may still run at process exit.
   static ArenaPool *pool = new ArenaPool;
   return *pool;
 }
@@ -72,7 +72,8 @@ llvm::Expected<std::unique_ptr<Arena>> ArenaPool::acquire(size_t bytes) {
     }
     ++created;
   }
-  // Unmapped before the new one is mapped, so that the peak does not hold both.
+  // Unmapped before the new one is mapped, so that the peak doesn't include
+  // both.
   tooSmall.reset();
   auto arena = Arena::create(bytes);
   if (arena) {

@@ -1,8 +1,8 @@
 //===- Arena.h - Memory of one run ----------------------------------------===//
 //
 // One arena holds all temporaries of one run at offsets that the compiler has
-// planned. Arenas are kept and reused over steps and programs, because fresh
-// pages cost more than most kernels (page faults, zeroing).
+// planned. Arenas are reused across steps and programs, because fresh pages
+// (page faults, zeroing) cost more than most kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace torch_ltc::runtime {
 
-/// Alignment of arenas, of offsets in them and of constants, in bytes: a cache
+/// Alignment in bytes of arenas, of offsets in them and of constants: a cache
 /// line and the widest vector.
 inline constexpr size_t kAlignment = 64;
 
@@ -28,7 +28,7 @@ inline size_t alignedSize(size_t bytes) {
 
 class Arena {
 public:
-  /// Zero-filled memory, or an error that names the size.
+  /// Returns zero-filled memory, or an error that contains the size.
   static llvm::Expected<std::unique_ptr<Arena>> create(size_t bytes);
   ~Arena();
   Arena(const Arena &) = delete;
@@ -47,14 +47,14 @@ private:
   size_t bytes;
 };
 
-/// Arenas that no run uses at the moment, shared by all executables of the
-/// process. There are never more arenas alive than runs were once active at a
-/// time: a request that no idle arena satisfies replaces one.
+/// Arenas that no run currently uses, shared by all executables of the process.
+/// The number of live arenas never exceeds the maximum number of simultaneous
+/// runs so far: a request that no idle arena satisfies replaces one.
 class ArenaPool {
 public:
   static ArenaPool &process();
 
-  /// An arena of at least `bytes` with undefined contents; goes back to the
+  /// An arena of at least `bytes` with undefined contents; return it to the
   /// pool with `release`.
   llvm::Expected<std::unique_ptr<Arena>> acquire(size_t bytes);
   void release(std::unique_ptr<Arena> arena);
@@ -63,7 +63,7 @@ public:
   size_t idleBytes();
   /// Bytes of idle arenas and of those in use.
   size_t bytes();
-  /// Arenas ever created.
+  /// Number of arenas ever created.
   size_t numCreated();
 
 private:

@@ -7,14 +7,14 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// Multiply-adds that make a thread worth its wake-up.
+/// Minimum number of multiply-adds for which waking a thread pays off.
 constexpr int64_t kGrain = 1 << 18;
-/// Queries of a piece of work: enough of them for a head's keys and values to
-/// be read from a near cache.
+/// Queries in one work item: enough for the keys and values of a head to be
+/// read from a near cache.
 constexpr int64_t kQueries = 8 * kMostQueriesOfPanel;
 
-/// Pieces don't share a sum, so the result is the same on any number of
-/// threads, to the last bit.
+/// Work items share no sum, so the result is bitwise identical for any number
+/// of threads.
 class Attention : public PreparedCommand {
 public:
   Attention(const AttentionCall &call, int numThreads)
@@ -34,7 +34,7 @@ public:
   llvm::Error run(const RunContext &context) override {
     parallelFor(heads * partsOfHead, threads, 1,
                 [&](int64_t begin, int64_t end) {
-                  // As in LoopMatmul.
+                  // Same as in LoopMatmul.
                   int thread = threads > 1 ? omp_get_thread_num() : 0;
                   auto *scratch = reinterpret_cast<float *>(
                       context.scratch + thread * scratchOfThread);
@@ -56,7 +56,7 @@ private:
     return int64_t(std::min(scores * each * (call.backward() ? 2.5 : 1), 1e18));
   }
 
-  /// Of one head; sizes alone for head -1.
+  /// Operands of one head; only sizes for head -1.
   AttentionArguments argumentsOf(const RunContext &context,
                                  int64_t head) const {
     AttentionArguments g = {};

@@ -1,4 +1,4 @@
-//===- BoundsCheckCommand.cpp - Indices that a program is given -----------===//
+//===- BoundsCheckCommand.cpp - Checks of indices that a program receives -===//
 
 #include "DataType.h"
 #include "Diagnostics.h"
@@ -27,7 +27,7 @@ private:
   template <typename Index>
   llvm::Error checkRange(const RunContext &context,
                          const Index *indices) const {
-    // Without an early exit, so that the loop is vectorised.
+    // No early exit, so that the loop is vectorized.
     bool isWrong = false;
     for (int64_t i = 0; i < check.count(); ++i)
       isWrong |= indices[i] < check.lower() || indices[i] >= check.upper();

@@ -1,4 +1,4 @@
-//===- BuildId.cpp - What tells two builds of a library apart -------------===//
+//===- BuildId.cpp - Identifiers of library builds ------------------------===//
 
 #include "BuildId.h"
 

@@ -1,4 +1,4 @@
-//===- BuildId.h - What tells two builds of a library apart -----*- C++ -*-===//
+//===- BuildId.h - Identifiers of library builds ----------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_RUNTIME_BUILDID_H
 #define TORCH_LTC_RUNTIME_BUILDID_H
@@ -9,12 +9,12 @@
 
 namespace torch_ltc::runtime {
 
-/// The linker's build id of the ELF file at `path`, or a hash of its content
-/// if it has none, hexadecimal; "none" if it can't be read. The file is
+/// The linker's build id of the ELF file at `path`, or a hash of its contents
+/// if it has none, in hexadecimal; "none" if it can't be read. The file is
 /// mapped, never loaded.
 std::string buildIdOfFile(llvm::StringRef path);
 
-/// The same of the library that this code is in.
+/// The build id of the library that contains this code.
 std::string ownBuildId();
 
 } // namespace torch_ltc::runtime

@@ -32,7 +32,7 @@ void Cache::warnOnce(const std::string &sort, const std::string &message) {
     warn(message);
 }
 
-/// What tells entries apart in memory.
+/// Key of an entry in memory.
 static std::string identityOf(LtcCacheKind kind, llvm::StringRef salt,
                               llvm::StringRef key) {
   std::string identity(1, char('0' + kind));
@@ -65,13 +65,13 @@ void Cache::rememberInMemory(const std::string &identity, Value value) {
     entries.push_front({identity, std::move(value)});
     index[identity] = entries.begin();
   }
-  // The newest stays, whatever its size.
+  // The newest entry stays, whatever its size.
   while (maxBytes && memoryBytes > maxBytes && entries.size() > 1) {
     const Entry &oldest = entries.back();
     memoryBytes -= oldest.identity.size() + oldest.value->size();
     index.erase(oldest.identity);
     entries.pop_back();
-    // With a directory, that one's evictions count.
+    // With a directory, its evictions are counted.
     counts.evictions += !directory;
   }
 }

@@ -19,15 +19,16 @@
 namespace torch_ltc::runtime {
 
 /// A map in memory, in front of a directory if there is one. Both hold at most
-/// `maxBytes` (0: no limit) and forget the least recently used. Trouble with
-/// the directory never fails an operation: it is reported once of each sort
-/// and the memory serves on.
+/// `maxBytes` (0: no limit) and evict the least recently used entries. Problems
+/// with the directory never fail an operation: each kind is reported once, and
+/// the in-memory cache continues to work.
 class Cache {
 public:
   using Warn = std::function<void(const std::string &)>;
   using Value = std::shared_ptr<const std::string>;
 
-  /// `builds` tells apart what different builds of the compiler store; no NUL.
+  /// `builds` distinguishes entries of different compiler builds; contains no
+  /// NUL.
   Cache(const std::string &directory, uint64_t maxBytes, Warn warn,
         std::string builds = "");
 
@@ -42,13 +43,13 @@ private:
     Value value;
   };
 
-  /// What every key of this cache begins with.
+  /// Prefix of every key of this cache.
   std::string salt() const { return std::string(ltcCacheSalt()) + builds; }
   Value findInMemory(const std::string &identity);
   void rememberInMemory(const std::string &identity, Value value);
   Value findOnDisk(LtcCacheKind kind, llvm::StringRef salt,
                    llvm::StringRef key);
-  /// `sort` of trouble: each is reported once.
+  /// `sort` is the kind of problem: each is reported once.
   void warnOnce(const std::string &sort, const std::string &message);
 
   std::unique_ptr<CacheDirectory> directory;

@@ -27,7 +27,7 @@ namespace {
 
 constexpr char kSuffix[] = ".ltc";
 constexpr char kTemporaryPrefix[] = "tmp-";
-// A program's message stays below 2 GB; key and header are small.
+// A program's message must stay below 2 GB; key and header are small.
 constexpr off_t kMaxFileBytes = off_t(1) << 31;
 constexpr int kMaxLinks = 40;
 
@@ -51,14 +51,14 @@ bool isTrustedOwner(const struct stat &status) {
   return status.st_uid == geteuid() || status.st_uid == 0;
 }
 
-/// A folder on the way to the cache, or the cache itself: where the sticky bit
-/// is set (/tmp), others can add files, but not touch ours.
+/// A folder on the path to the cache, or the cache itself: if the sticky bit is
+/// set (/tmp), others can add files but not touch ours.
 llvm::Error checkFolder(const std::string &path, const struct stat &status,
                         bool isCache) {
   if (!S_ISDIR(status.st_mode))
     return failure("'{0}' is not a directory", path);
   if (!isTrustedOwner(status))
-    return failure("'{0}' belongs to another user, who could put code in it",
+    return failure("'{0}' belongs to another user, who could insert code",
                    path);
   bool isSticky = (status.st_mode & S_ISVTX) && !isCache;
   if ((status.st_mode & S_IWOTH) && !isSticky)
@@ -72,7 +72,7 @@ llvm::Error checkFolder(const std::string &path, const struct stat &status,
   return llvm::Error::success();
 }
 
-/// The directory's path without links, if everything on the way is trusted.
+/// The directory's path without symlinks, if everything on the path is trusted.
 llvm::Expected<std::string> resolveTrusted(const std::string &path) {
   namespace fs = std::filesystem;
   std::error_code code;
@@ -111,15 +111,15 @@ llvm::Expected<std::string> resolveTrusted(const std::string &path) {
       return current.string();
     std::string next = std::move(rest.front());
     rest.pop_front();
-    if (next == "..") // in a link's target
+    if (next == "..") // in a symlink's target
       current = current.parent_path();
     else if (next != ".")
       current /= next;
   }
 }
 
-/// An entry that is open. It could be a FIFO, another user's file, or what
-/// another user wrote to before the folder was made safe.
+/// An open entry. It could be a FIFO, another user's file, or a file that
+/// another user wrote before the folder was made safe.
 llvm::Error checkEntry(const struct stat &status) {
   if (!S_ISREG(status.st_mode))
     return failure("is not a regular file");
@@ -145,7 +145,7 @@ llvm::Expected<std::unique_ptr<CacheDirectory>>
 CacheDirectory::open(const std::string &path, uint64_t maxBytes) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) {
-    // Whatever the umask says, for the folders on the way as well.
+    // Independent of the umask, also for the parent folders.
     if (std::error_code failed = llvm::sys::fs::create_directories(
             path, /*IgnoreExisting=*/true, llvm::sys::fs::owner_all))
       return failure("{0}", failed.message());
@@ -162,7 +162,7 @@ CacheDirectory::open(const std::string &path, uint64_t maxBytes) {
 
 llvm::Expected<std::optional<std::string>>
 CacheDirectory::read(const std::string &name) {
-  // Not blocking: to open a FIFO would wait for who writes it.
+  // Non-blocking: opening a FIFO would wait for its writer.
   File file(::open(pathOf(name).c_str(),
                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status;
@@ -182,8 +182,9 @@ CacheDirectory::read(const std::string &name) {
     done += count;
   }
   bytes.resize(done);
-  // Its modification time is its last use: many file systems don't keep access
-  // times. In a read-only directory this fails, and nothing is removed either.
+  // The modification time stores the last use, because many file systems don't
+  // maintain access times. In a read-only directory this fails, but there
+  // nothing is removed either.
   futimens(file.descriptor, nullptr);
   return bytes;
 }
@@ -203,7 +204,8 @@ llvm::Error CacheDirectory::writeTemporary(const std::string &temporary,
                                            const std::string &name) const {
   File file(-1);
   struct stat status = {};
-  // One that isn't locked yet may be taken for a killed process's and removed.
+  // Another process may mistake a file that isn't locked yet for one left by a
+  // killed process, and remove it.
   while (status.st_nlink == 0) {
     if (file.descriptor >= 0)
       ::close(file.descriptor);
@@ -222,8 +224,8 @@ llvm::Error CacheDirectory::writeTemporary(const std::string &temporary,
       return failure("{0}", systemMessage(errno));
     bytes = bytes.drop_front(count);
   }
-  // A duplicate keeps the lock: some file systems report a full disk or quota
-  // only where the file is closed.
+  // A duplicate descriptor keeps the lock: some file systems report a full disk
+  // or quota only when the file is closed.
   File lock(fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0));
   if (::close(std::exchange(file.descriptor, -1)) != 0 ||
       rename(temporary.c_str(), name.c_str()) != 0)
@@ -254,7 +256,7 @@ llvm::Error CacheDirectory::write(const std::string &name,
     totalBytes += bytes.size();
     over = maxBytes && totalBytes > maxBytes;
   }
-  // Other processes may have added and removed files: count afresh.
+  // Other processes may have added and removed files: count again.
   if (over)
     scan();
   return llvm::Error::success();
@@ -295,7 +297,7 @@ void CacheDirectory::scan() {
                 return std::tie(a.used.tv_sec, a.used.tv_nsec) <
                        std::tie(b.used.tv_sec, b.used.tv_nsec);
               });
-    // A little more than asked for, so that not every store scans.
+    // Slightly more than needed, so that not every store scans the directory.
     uint64_t goal = maxBytes - maxBytes / 10;
     for (const Entry &entry : entries) {
       if (total <= goal)

@@ -1,13 +1,13 @@
 //===- CacheDirectory.h - The cache's files -------------------------------===//
 //
 // Processes share the directory without locks: a file appears by rename, so a
-// reader sees all of it or nothing, and who removes a file that another has
-// removed already doesn't mind. A file that is being written is locked (flock),
-// so that one which isn't was left by a process that was killed.
+// reader sees all of it or nothing, and removing a file that another process
+// has already removed isn't an error. A file that is being written is locked
+// (flock), so an unlocked temporary file was left by a process that was killed.
 //
-// Entries are machine code. Nobody but the user and root may be able to write
-// them, replace them, or replace a folder or a link on the way to them:
-// everything on that way is checked.
+// Entries are machine code. Only the user and root may be able to write them,
+// replace them, or replace a folder or a symlink on the path to them:
+// everything on that path is checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,17 +27,18 @@ namespace torch_ltc::runtime {
 
 class CacheDirectory {
 public:
-  /// Creates the directory where missing and removes what exceeds `maxBytes`
-  /// (0: no limit). The error says why it can't be used or trusted.
+  /// Creates the directory if it doesn't exist and removes entries that exceed
+  /// `maxBytes` (0: no limit). The error says why the directory can't be used
+  /// or trusted.
   static llvm::Expected<std::unique_ptr<CacheDirectory>>
   open(const std::string &path, uint64_t maxBytes);
 
-  /// All bytes of a file, which becomes the most recently used; nothing when
+  /// All bytes of a file, which becomes the most recently used; std::nullopt if
   /// there is no such file. The error says why the file isn't trusted ("can be
   /// written by other users").
   llvm::Expected<std::optional<std::string>> read(const std::string &name);
   void remove(const std::string &name);
-  /// Writes a file as a whole or not at all; then keeps the size limit.
+  /// Writes a file atomically, then enforces the size limit.
   llvm::Error write(const std::string &name, llvm::StringRef bytes);
 
   std::string pathOf(const std::string &name) const {
@@ -53,8 +54,9 @@ private:
   llvm::Error writeTemporary(const std::string &temporary,
                              llvm::StringRef bytes,
                              const std::string &file) const;
-  /// Counts the files' bytes and removes the least recently used ones beyond
-  /// the limit, and temporaries that killed processes left. Takes the lock.
+  /// Counts the bytes of the files and removes the least recently used ones
+  /// beyond the limit, and temporary files that killed processes left. Takes
+  /// the lock.
   void scan();
 
   const std::string path;

@@ -26,7 +26,7 @@ const char *kindName(LtcCacheKind kind) {
 std::string torch_ltc::runtime::cacheFileName(LtcCacheKind kind,
                                               llvm::StringRef salt,
                                               llvm::StringRef key) {
-  // The salt has no NUL, so the parts can't run into each other.
+  // The salt has no NUL, so the concatenation is unambiguous.
   std::string identity = (salt + llvm::StringRef("\0", 1) + key).str();
   llvm::XXH128_hash_t hash =
       llvm::xxh3_128bits(llvm::arrayRefFromStringRef(identity));
@@ -66,7 +66,7 @@ torch_ltc::runtime::decodeCacheEntry(llvm::StringRef file, LtcCacheKind kind,
     return failure("is truncated");
   const char *header = file.data();
   if (std::memcmp(header, kMagic, 8) != 0)
-    return failure("is no cache entry");
+    return failure("isn't a cache entry");
   if (endian::read32le(header + 8) != kLayoutVersion ||
       endian::read64le(header + 16) != llvm::xxh3_64bits(salt))
     return failure("comes from another version or CPU");

@@ -28,16 +28,18 @@ namespace torch_ltc::runtime {
 
 /// File name of an entry. It depends on the salt, so that versions and CPUs
 /// that share a directory don't overwrite each other's entries. A program's
-/// repeats the key's first 16 characters, as far as they are hexadecimal
-/// digits: who has the key sees that there is no entry without this library.
+/// file name repeats the first 16 characters of the key, as far as they are
+/// hexadecimal digits: with the key, one can check whether an entry exists
+/// without this library.
 std::string cacheFileName(LtcCacheKind kind, llvm::StringRef salt,
                           llvm::StringRef key);
 
-/// The file's bytes.
+/// The contents of the file.
 std::string encodeCacheEntry(LtcCacheKind kind, llvm::StringRef salt,
                              llvm::StringRef key, llvm::StringRef value);
 
-/// The value in a file's bytes, or what is wrong with them ("is truncated").
+/// The value in a file's bytes, or the reason why it is invalid ("is
+/// truncated").
 llvm::Expected<llvm::StringRef> decodeCacheEntry(llvm::StringRef file,
                                                  LtcCacheKind kind,
                                                  llvm::StringRef salt,

@@ -1,4 +1,4 @@
-//===- CallerLoad.cpp - The share of a processor that the caller takes ----===//
+//===- CallerLoad.cpp - Share of a processor that the calling thread uses -===//
 
 #include "CallerLoad.h"
 
@@ -29,8 +29,8 @@ bool CallerLoad::isBusy(clockid_t clock) {
   if (!caller)
     return false;
   int64_t wall = *nanoseconds(CLOCK_MONOTONIC);
-  // Two teams that share the processors take turns, so that a caller who
-  // computes all the time has some half of one; one who has its own takes more.
+  // If two teams share the processors, a caller that computes all the time gets
+  // about half of one; a caller that has a processor to itself gets more.
   double threshold = wasBusy ? 0.3 : 0.4;
   bool isKnown = clock == lastClock && wall > wallTime;
   wasBusy = isKnown &&

@@ -1,11 +1,12 @@
-//===- CallerLoad.h - The share of a processor that the caller takes ------===//
+//===- CallerLoad.h - Share of a processor that the calling thread uses ---===//
 //
-// A step runs on a thread of its own while the thread that traced it goes on
-// with the next. Where both together have more threads than processors, a team
-// waits at the end of a parallel command for the member whose processor the
-// tracing thread has; libgomp's waiting members spin (some milliseconds, GCC
-// 12), and so keep the tracing thread from its processor in turn. With much to
-// trace a step is then sooner done by a team that leaves it one.
+// A step runs on a worker thread while the thread that traced it continues with
+// the next one. If both together have more threads than processors, a team
+// waits at the end of a parallel command for the member that shares a processor
+// with the tracing thread; libgomp's waiting members spin (for some
+// milliseconds, GCC 12), and so keep the tracing thread off its processor in
+// turn. If there is much to trace, a step finishes earlier with a team that
+// leaves the tracing thread a processor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +19,12 @@
 
 namespace torch_ltc::runtime {
 
-/// Watches the CPU time of the thread that asks for an executable's runs.
+/// Measures the CPU time of the thread that requests an executable's runs.
 class CallerLoad {
 public:
-  /// At the start of a run: the threads for its short commands, `numThreads` or
-  /// fewer. `clock`: the caller's (pthread_getcpuclockid), null if it waits for
-  /// the run.
+  /// To be called at the start of a run: returns the number of threads for its
+  /// short commands, at most `numThreads`. `clock` is the caller's
+  /// (pthread_getcpuclockid), or null if the caller waits for the run.
   int threadsForShortCommands(const clockid_t *clock, int numThreads);
 
 private:

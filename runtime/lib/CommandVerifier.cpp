@@ -38,13 +38,13 @@ private:
   llvm::Error verifyCall(const BoundsCheck &call);
   llvm::Error verifyCall(const HostCall &call);
 
-  /// Checks that `bytes` at `ref` exist, are aligned to elements of
-  /// `element` bytes and may be accessed so, and notes them.
+  /// Checks that `bytes` at `ref` exist, are aligned to elements of `element`
+  /// bytes and may be accessed this way, and records them.
   llvm::Error use(const char *name, bool present, const BufferRef &ref,
                   uint64_t bytes, uint64_t element, Access access);
   bool isWritable(const Buffer &buffer) const;
 
-  /// Where a buffer's bytes are: equal `place` and `index` mean one block of
+  /// Location of a buffer's bytes: equal `place` and `index` mean one block of
   /// memory, in which the buffer starts at `base`.
   struct Memory {
     Buffer::PlaceCase place;
@@ -181,11 +181,11 @@ std::optional<uint64_t> stridedBytes(int64_t batch, int64_t stride,
 llvm::Error CommandVerifier::verifyCall(const MatmulCall &call) {
   uint64_t element = elementBytes(call.dtype());
   if (!element || call.dtype() == BOOL)
-    return failure("a matrix product has no dtype {0} ({1})", int(call.dtype()),
-                   dtypeName(call.dtype()));
+    return failure("a matrix product doesn't support dtype {0} ({1})",
+                   int(call.dtype()), dtypeName(call.dtype()));
   using List = std::initializer_list<int64_t>;
-  // Keeps the sum and the product of two of them within 63 bits even where
-  // another size is 0.
+  // Keeps the sum and the product of two of them within 63 bits even if another
+  // size is 0.
   constexpr int64_t kLargestSize = int64_t(1) << 31;
   for (int64_t size : {call.batch(), call.m(), call.n(), call.k()})
     if (size < 0 || size >= kLargestSize)
@@ -195,7 +195,7 @@ llvm::Error CommandVerifier::verifyCall(const MatmulCall &call) {
   auto c = checkedProduct(List{call.batch(), call.m(), call.n()}, element);
   if (!mk || !kn || !c)
     return failure("a matrix product's result has more than 2^63 bytes");
-  // oneDNN refuses matrices that overlap.
+  // oneDNN rejects matrices that overlap.
   if ((call.batch_stride_a() && call.batch_stride_a() < int64_t(*mk)) ||
       (call.batch_stride_b() && call.batch_stride_b() < int64_t(*kn)))
     return failure("batch stride {0} or {1} is smaller than a matrix",
@@ -225,8 +225,8 @@ llvm::Error CommandVerifier::verifyCall(const ConvolutionCall &call) {
     return failure("unknown kind of convolution {0}", int(call.kind()));
   uint64_t element = elementBytes(call.dtype());
   if (!element || call.dtype() == BOOL)
-    return failure("a convolution has no dtype {0} ({1})", int(call.dtype()),
-                   dtypeName(call.dtype()));
+    return failure("a convolution doesn't support dtype {0} ({1})",
+                   int(call.dtype()), dtypeName(call.dtype()));
   llvm::Expected<ConvolutionGeometry> geometry = convolutionGeometry(call);
   if (!geometry)
     return geometry.takeError();
@@ -261,7 +261,8 @@ llvm::Error CommandVerifier::verifyCall(const AttentionCall &call) {
   constexpr uint64_t kElement = sizeof(float);
   int64_t length = call.length(), keys = call.keys();
   int64_t width = call.width(), valueWidth = call.value_width();
-  // Scratch memory is counted in sums of products of two of them.
+  // The size of scratch memory is computed from sums of products of two of
+  // them.
   constexpr int64_t kLargestSize = int64_t(1) << 28;
   for (int64_t size :
        {call.batch(), call.heads(), length, keys, width, valueWidth})
@@ -336,7 +337,7 @@ llvm::Error CommandVerifier::verifyCall(const CopyCall &call) {
 llvm::Error CommandVerifier::verifyCall(const BoundsCheck &call) {
   bool isFloat = call.dtype() >= FLOAT16;
   if (call.nonzero() ? isFloat : call.dtype() != INT32 && call.dtype() != INT64)
-    return failure("indices have no dtype {0} ({1})", int(call.dtype()),
+    return failure("indices can't have dtype {0} ({1})", int(call.dtype()),
                    dtypeName(call.dtype()));
   uint64_t element = elementBytes(call.dtype());
   if (call.count() < 0 || uint64_t(call.count()) > UINT64_MAX / element)
@@ -360,7 +361,7 @@ llvm::Error CommandVerifier::verifyCall(const HostCall &call) {
       uint64_t element = elementBytes(types[i].dtype());
       auto bytes = checkedProduct(types[i].sizes(), element);
       if (!element || !bytes)
-        return failure("a host call's {0} {1} is no tensor", name, i);
+        return failure("a host call's {0} {1} isn't a tensor", name, i);
       if (llvm::Error error = use(name, true, refs[i], *bytes, element, access))
         return error;
     }
@@ -396,9 +397,9 @@ llvm::Error CommandVerifier::verify() {
   case Command::kHost:
     return verifyCall(command.host());
   case Command::CALL_NOT_SET:
-    return failure("it calls nothing");
+    return failure("it has no call");
   }
-  return failure("it is of an unknown kind");
+  return failure("it has an unknown kind");
 }
 
 } // namespace

@@ -22,8 +22,9 @@ ConvolutionKind kindOf(const ConvolutionCall &call) {
   }
 }
 
-/// The dtypes and CPUs without oneDNN, and empty tensors, whose gradients are
-/// zeros: the blocks cover all of the written operand in any case.
+/// For dtypes and CPUs that oneDNN doesn't support, and for empty tensors,
+/// whose gradients are zeros: the blocks cover all of the written operand in
+/// any case.
 class LoopConvolution : public PreparedCommand {
 public:
   LoopConvolution(const ConvolutionCall &call, const ConvolutionGeometry &g,
@@ -52,8 +53,8 @@ public:
     if (kind == ConvolutionKind::Forward)
       arguments.bias = bias;
     parallelFor(numBlocks(), threads, 1, [&](int64_t begin, int64_t end) {
-      // Inside a team the number is the thread's; a call outside of one may
-      // still come from another team's thread.
+      // Inside a team, the index is that of the thread; but a call from outside
+      // may itself come from a thread of another team.
       int thread = threads > 1 ? omp_get_thread_num() : 0;
       for (int64_t index = begin; index < end; ++index)
         runBlock(arguments, index,
@@ -94,7 +95,7 @@ private:
   ConvolutionGeometry geometry;
   const LoopKernels &kernels;
   ConvolutionKind kind;
-  /// Of the matrix product that the convolution of one group is.
+  /// For the matrix product that implements the convolution of one group.
   int64_t rows, columns, rowBlocks, columnBlocks;
   int threads;
 };

@@ -3,14 +3,14 @@
 #ifndef TORCH_LTC_RUNTIME_CONVOLUTIONGEOMETRY_H
 #define TORCH_LTC_RUNTIME_CONVOLUTIONGEOMETRY_H
 
-// No other include: LoopKernels.inc allows none with inline code.
+// No other includes: LoopKernels.inc doesn't allow headers with inline code.
 #include <cstdint>
 
 namespace torch_ltc::runtime {
 
 /// A convolution in three spatial dimensions (depth, height, width); missing
-/// leading ones have size 1, stride 1, no padding. Plain data, as the loops
-/// compiled for single instruction sets use it.
+/// leading dimensions have size 1, stride 1 and no padding. Plain data, because
+/// loops that are compiled for specific instruction sets use it.
 struct ConvolutionGeometry {
   int spatialRank = 0; // as given, 1 to 3
   int64_t batch = 0;

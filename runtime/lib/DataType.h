@@ -10,8 +10,8 @@
 
 namespace torch_ltc::runtime {
 
-/// Bytes of one element, 0 for a number that names no type (proto3 enums are
-/// open).
+/// Bytes of one element; 0 for a number that isn't a data type (proto3 enums
+/// are open).
 inline uint64_t elementBytes(DType dtype) {
   switch (dtype) {
   case BOOL:
@@ -33,7 +33,7 @@ inline uint64_t elementBytes(DType dtype) {
   }
 }
 
-/// Name as PyTorch writes it.
+/// PyTorch's name of the type.
 inline const char *dtypeName(DType dtype) {
   switch (dtype) {
   case BOOL:
@@ -61,8 +61,8 @@ inline const char *dtypeName(DType dtype) {
   }
 }
 
-/// Product of non-negative factors in any iterable; nothing when one is
-/// negative or the product leaves 63 bits.
+/// Product of non-negative factors in any iterable; std::nullopt if one is
+/// negative or the product exceeds 63 bits.
 template <typename Range>
 std::optional<uint64_t> checkedProduct(const Range &factors,
                                        uint64_t start = 1) {

@@ -1,7 +1,7 @@
-//===- Diagnostics.h - Errors inside and at the edge of the runtime -------===//
+//===- Diagnostics.h - Errors inside and at the boundary of the runtime ---===//
 //
-// Inside the runtime an error is an `llvm::Error` that holds one sentence for
-// the user; at the C API it becomes a `LtcStatus`.
+// Inside the runtime an error is an `llvm::Error` with a one-sentence message
+// for the user; at the C API it becomes a `LtcStatus`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace torch_ltc::runtime {
 
-/// An error with a text in `llvm::formatv` syntax.
+/// An error with a message in `llvm::formatv` syntax.
 template <typename... Args>
 llvm::Error failure(const char *format, Args &&...args) {
   return llvm::createStringError(
@@ -32,8 +32,8 @@ inline LtcStatus toStatus(llvm::Error error) {
   return ltcStatusCreate(llvm::toString(std::move(error)).c_str());
 }
 
-/// Runs `body` (returning llvm::Error) at the edge of the C API, out of which
-/// no exception may escape: protobuf and oneDNN throw.
+/// Runs `body` (returning llvm::Error) at the boundary of the C API, which no
+/// exception may cross: protobuf and oneDNN throw.
 template <typename Body> LtcStatus guarded(Body &&body) {
   try {
     return toStatus(body());

@@ -82,8 +82,8 @@ LtcStatus ltcExecutableRun(LtcExecutable executable,
 
 void ltcPrepareThreads(int num_threads) {
   ProcessorContention::get().beforeRun(num_threads);
-  // As libgomp counts (GCC 12): both teams' threads without their leaders, and
-  // one for the process.
+  // Counted as libgomp does (GCC 12): both teams' threads without their
+  // leaders, plus one for the process.
   if (num_threads > 1 && 2 * (num_threads - 1) + 1 > omp_get_num_procs())
     omp_pause_resource_all(omp_pause_soft);
 }

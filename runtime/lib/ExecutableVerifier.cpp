@@ -1,4 +1,4 @@
-//===- ExecutableVerifier.cpp - Checks before anything is run -------------===//
+//===- ExecutableVerifier.cpp - Checks before an executable runs ----------===//
 
 #include "ExecutableVerifier.h"
 
@@ -13,7 +13,7 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// What a process can address.
+/// The address space of a process.
 constexpr uint64_t kMaxArenaBytes = uint64_t(1) << 47;
 
 llvm::Error verifyType(const TensorType &type, const char *what, int index) {
@@ -52,7 +52,7 @@ llvm::Error verifyOutputs(const Executable &executable) {
                        executable.parameters_size());
       if (tensorBytes(executable.parameters(updated).type()) !=
           tensorBytes(output.type()))
-        return failure("output {0} is no new value of parameter {1}: their "
+        return failure("output {0} can't update parameter {1}: their "
                        "sizes differ",
                        i, updated);
     }
@@ -112,7 +112,7 @@ llvm::Error verifyIndex(int buffer, const char *table, uint32_t index,
 llvm::Error verifyArenaBuffer(int index, uint64_t offset, uint64_t bytes,
                               uint64_t arenaBytes) {
   if (offset % kAlignment)
-    return failure("buffer {0} lies at the unaligned arena offset {1}", index,
+    return failure("buffer {0} is at the unaligned arena offset {1}", index,
                    offset);
   if (offset > arenaBytes || bytes > arenaBytes - offset)
     return failure(

@@ -1,9 +1,9 @@
-//===- ExecutableVerifier.h - Checks before anything is run ---------------===//
+//===- ExecutableVerifier.h - Checks before an executable runs ------------===//
 //
-// An executable may come from a cache file that another process, version or
-// disk has damaged in a way that the checksum does not see. Nothing is run of
-// an executable that could read or write outside its buffers, kernels' own
-// code excepted.
+// An executable may come from a cache file that another process, another
+// version or a disk error has damaged in a way that the checksum doesn't
+// detect. An executable that could read or write outside its buffers is never
+// run; only the code of kernels isn't checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,17 +19,17 @@
 namespace torch_ltc::runtime {
 
 /// Checks every index, offset, size and dtype. The error is a sentence that
-/// names the part ("command 3 'aten.mm'") and what is wrong with it.
+/// names the part ("command 3 'aten.mm'") and the problem.
 llvm::Error verifyExecutable(const Executable &executable);
 
 /// Bytes of a tensor; the type must be valid.
 uint64_t tensorBytes(const TensorType &type);
 
-/// Checks that the sizes of a convolution fit together and returns them.
+/// Checks that the sizes of a convolution are consistent and returns them.
 llvm::Expected<ConvolutionGeometry>
 convolutionGeometry(const ConvolutionCall &call);
 
-// What verifyExecutable does last, in CommandVerifier.cpp.
+// The last part of verifyExecutable, in CommandVerifier.cpp.
 llvm::Error verifyCommands(const Executable &executable);
 
 } // namespace torch_ltc::runtime

@@ -26,13 +26,13 @@ Half truncateFloatToBFloat(float value) {
   std::memcpy(&bits, &value, sizeof(bits));
   if ((bits & 0x7fffffff) > 0x7f800000)
     return fromBits(uint16_t(bits >> 16 | 0x40)); // quiet NaN
-  // To nearest, ties to even.
+  // Rounds to nearest, ties to even.
   bits += 0x7fff + (bits >> 16 & 1);
   return fromBits(uint16_t(bits >> 16));
 }
 
-/// Rounds once: through float with round-to-odd, as float has more than two
-/// bits beyond bfloat16.
+/// Rounds only once: converts to float with round-to-odd, which suffices
+/// because float has more than two bits beyond bfloat16.
 Half truncateDoubleToBFloat(double value) {
   float nearest = float(value);
   if (double(nearest) == value || value != value)

@@ -1,6 +1,6 @@
 //===- HalfConversions.h - float16 and bfloat16 routines for kernels ------===//
 //
-// LLVM calls these compiler-rt routines where the CPU has no instruction. The
+// LLVM calls these compiler-rt routines if the CPU has no instruction. The
 // libgcc of Debian 12 (GCC 12) lacks those for bfloat16.
 //
 //===----------------------------------------------------------------------===//

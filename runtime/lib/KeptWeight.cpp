@@ -1,4 +1,4 @@
-//===- KeptWeight.cpp - A weight in a library's order ---------------------===//
+//===- KeptWeight.cpp - A weight in a library's packed order --------------===//
 
 #include "KeptWeight.h"
 
@@ -22,7 +22,7 @@ char *KeptWeight::place(uint64_t contents, size_t bytes) {
     return nullptr;
   auto created = Arena::create(bytes);
   if (!created) {
-    // It goes on without, as at the first run.
+    // Continues without the copy, as in the first run.
     llvm::consumeError(created.takeError());
     return nullptr;
   }

@@ -1,9 +1,9 @@
-//===- KeptWeight.h - A weight in a library's order -------------*- C++ -*-===//
+//===- KeptWeight.h - A weight in a library's packed order ------*- C++ -*-===//
 //
-// Libraries want a weight in an order of their own. Bringing it into that order
-// takes a third of a small batch's inference, and is the same work at each run
-// as long as nobody trains the weight. A weight that was the same at two runs
-// is kept in that order; one that changes at each run never is.
+// Libraries reorder weights into a packed order. Reordering takes a third of a
+// small batch's inference, and is repeated work in each run unless the weight
+// is trained. A weight with the same contents in two runs is cached in packed
+// order; one that changes in each run never is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,20 +26,21 @@ public:
   KeptWeight &operator=(KeptWeight &&) = delete;
   ~KeptWeight();
 
-  /// The weight in the library's order, or null.
+  /// The packed weight, or null.
   char *find(uint64_t contents) const {
     return memory && contents == keptContents ? memory->data() : nullptr;
   }
 
-  /// Memory for `bytes` that the caller fills and then `keep`s, or null: these
-  /// contents are new or unknown, or there is no memory. To be called at each
-  /// run that didn't `find` them; frees what was kept of others.
+  /// Returns memory for `bytes` that the caller fills and then passes to
+  /// `keep`, or null if these contents are new or unknown, or no memory is
+  /// available. To be called in each run in which `find` fails; frees the copy
+  /// of other contents.
   char *place(uint64_t contents, size_t bytes);
 
-  /// `find` finds what was written to `place`.
+  /// Makes `find` return the contents of `place`.
   void keep(uint64_t contents) { keptContents = contents; }
 
-  /// Of all that are kept in the process.
+  /// Total bytes of all cached weights in the process.
   static size_t totalBytes();
 
 private:

@@ -10,8 +10,8 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// Above this many iterations a thread, iterations are likely single elements,
-/// and parts begin at multiples of a cache line's worth of them, so that two
+/// Above this many iterations per thread, iterations are probably single
+/// elements, and parts begin at multiples of a cache line of them, so that two
 /// threads never write the same line and vectors stay aligned.
 constexpr int64_t kElementwisePart = 1024;
 constexpr int64_t kElementwiseUnit = 64;

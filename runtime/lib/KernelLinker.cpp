@@ -23,12 +23,13 @@ namespace orc = llvm::orc;
 
 namespace {
 
-/// Resolves what kernels call outside themselves.
+/// Resolves the external symbols of kernels.
 class HostSymbols : public orc::DefinitionGenerator {
 public:
   HostSymbols() {
-    // dlopen, not a link dependency: libmvec exists on x86-64 and aarch64
-    // glibc only. RTLD_DEFAULT would miss both where nothing else needs them.
+    // dlopen instead of a link dependency, because libmvec exists only on
+    // x86-64 and aarch64 glibc. RTLD_DEFAULT would find neither unless another
+    // library needs them.
     math = dlopen("libm.so.6", RTLD_LAZY | RTLD_LOCAL);
     vectorMath = dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL);
   }
@@ -54,7 +55,7 @@ private:
     std::string symbol = name.str();
     if (name.starts_with("_ZGV"))
       return vectorMath ? dlsym(vectorMath, symbol.c_str()) : nullptr;
-    // Searches libm's dependencies too, hence the C library.
+    // Also searches libm's dependencies, which include the C library.
     return math ? dlsym(math, symbol.c_str()) : nullptr;
   }
 
@@ -62,11 +63,12 @@ private:
   void *vectorMath;
 };
 
-/// What the session reported while this thread linked; tasks run in place.
+/// Errors that the session reported while this thread linked; tasks run on the
+/// linking thread.
 thread_local std::string linkReports;
 
-/// The process's JIT session. It links finished objects only, so it needs no
-/// LLJIT, which would set up a compiler and a platform runtime.
+/// The process's JIT session. It links finished objects only, so it doesn't
+/// need LLJIT, which would set up a compiler and a platform runtime.
 class LinkSession {
 public:
   static llvm::Expected<LinkSession &> get() {
@@ -91,14 +93,14 @@ public:
 private:
   static llvm::Expected<std::unique_ptr<orc::ExecutorProcessControl>>
   createControl() {
-    // Reserved in big pieces: with the default manager every kernel would map
-    // three segments of its own, two system calls and a page each.
+    // Reserves large slabs: with the default manager every kernel would map
+    // three segments, with two system calls and a page for each.
     auto memory = orc::MapperJITLinkMemoryManager::CreateWithMapper<
         orc::InProcessMemoryMapper>(size_t(16) << 20);
     if (!memory)
       return memory.takeError();
-    // In place: the default dispatcher starts threads, which a fork() of the
-    // Python process would lose.
+    // Runs tasks on the calling thread: the default dispatcher starts threads,
+    // which a fork() of the Python process would lose.
     return orc::SelfExecutorProcessControl::Create(
         nullptr, std::make_unique<orc::InPlaceTaskDispatcher>(),
         std::move(*memory));
@@ -107,8 +109,8 @@ private:
   explicit LinkSession(std::unique_ptr<orc::ExecutorProcessControl> control)
       : session(std::move(control)), layer(session),
         host(&session.createBareJITDylib("host")) {
-    // A lookup fails with "failed to materialize"; the cause comes here. The
-    // default reporter would print it to stderr.
+    // A lookup fails with "failed to materialize"; the cause is reported here.
+    // The default reporter would print it to stderr.
     session.setErrorReporter([](llvm::Error error) {
       std::string text = llvm::toString(std::move(error));
       linkReports += (linkReports.empty() ? "" : "; ") + text;
@@ -141,8 +143,8 @@ KernelLibrary::link(const google::protobuf::RepeatedPtrField<Kernel> &kernels) {
   orc::ExecutionSession &session = link->session;
   linkReports.clear();
 
-  // A library for each executable, so that symbols of two programs never meet
-  // and an executable's code goes when it does.
+  // One JITDylib for each executable, so that symbols of two programs never
+  // conflict and an executable's code is freed with it.
   result->library =
       &session.createBareJITDylib("program " + std::to_string(link->counter++));
   result->library->addToLinkOrder(*link->host);
@@ -173,8 +175,8 @@ KernelLibrary::link(const google::protobuf::RepeatedPtrField<Kernel> &kernels) {
 KernelLibrary::~KernelLibrary() {
   if (!library)
     return;
-  // The session exists, as there is a library in it. An error while unmapping
-  // leaves nothing to do.
+  // The session exists, because it has a JITDylib. An error while unmapping
+  // can't be handled.
   if (auto link = LinkSession::get())
     llvm::consumeError(link->session.removeJITDylib(*library));
   else

@@ -17,17 +17,17 @@ class JITDylib;
 
 namespace torch_ltc::runtime {
 
-/// Signature of every kernel, see `Kernel.symbol` in executable.proto.
+/// Signature of every kernel; see `Kernel.symbol` in executable.proto.
 using KernelFunction = void (*)(void *const *buffers, int64_t begin,
                                 int64_t end);
 
 /// The linked kernels of one executable; their code is unmapped with it.
 class KernelLibrary {
 public:
-  /// Links the objects of `kernels`. Calls to the C library, to libm, to
-  /// libmvec's vector functions (`_ZGV...`) and to the half precision
-  /// conversions that LLVM emits are resolved; any other undefined symbol is
-  /// an error that names it.
+  /// Links the objects of `kernels`. Resolves calls to the C library, to libm,
+  /// to libmvec's vector functions (`_ZGV...`) and to the half precision
+  /// conversions that LLVM emits; any other undefined symbol is an error that
+  /// names it.
   static llvm::Expected<std::unique_ptr<KernelLibrary>>
   link(const google::protobuf::RepeatedPtrField<Kernel> &kernels);
   ~KernelLibrary();

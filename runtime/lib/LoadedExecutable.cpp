@@ -31,10 +31,10 @@ LoadedExecutable::load(const char *data, size_t size) {
     return failure("A compiled program of {0} MB is too large: its constants "
                    "must stay below 2 GB, pass them as parameters.",
                    size >> 20);
-  // A damaged message's name is no UTF-8 text, which protobuf would print.
+  // A corrupt message's name isn't valid UTF-8, which protobuf would log.
   google::protobuf::LogSilencer silencer;
   if (!message.ParseFromArray(data, int(size)))
-    return failure("A compiled program of {0} bytes is damaged: it is no "
+    return failure("A compiled program of {0} bytes is damaged: it isn't an "
                    "executable message. Delete the program cache and compile "
                    "it again.",
                    size);
@@ -52,7 +52,7 @@ LoadedExecutable::load(const char *data, size_t size) {
   if (!kernels)
     return kernels.takeError();
   result->kernels = std::move(*kernels);
-  // Swapped, not cleared: clearing keeps the memory.
+  // Swapped instead of cleared: clearing doesn't free the memory.
   for (Kernel &kernel : *message.mutable_kernels())
     std::string().swap(*kernel.mutable_object());
   if (llvm::Error error = result->copyConstants())
@@ -61,8 +61,8 @@ LoadedExecutable::load(const char *data, size_t size) {
   result->findChangedParameters();
   result->countHarmlessCommands();
 
-  // Makes the primitives for the thread count that the first run will most
-  // likely have, so that a call that oneDNN can't do fails here.
+  // Creates the primitives for the thread count that the first run most likely
+  // uses, so that a call that oneDNN doesn't support fails here.
   auto state = result->prepare(omp_get_max_threads());
   if (!state)
     return state.takeError();
@@ -132,7 +132,8 @@ void LoadedExecutable::countHarmlessCommands() {
     const Buffer &buffer = message.buffers(reference.buffer());
     return buffer.has_parameter() && isChanged[buffer.parameter()];
   };
-  // Which arguments a kernel writes isn't said; reading counts as well.
+  // The executable doesn't record which arguments a kernel writes, so reads are
+  // treated as writes.
   auto isHarmless = [&](const Command &command) {
     return command.has_bounds_check() ||
            (command.has_kernel() &&

@@ -41,19 +41,20 @@ public:
 private:
   LoadedExecutable() = default;
 
-  /// What one run at a time uses and the next one reuses.
+  /// State that one run at a time uses and later runs reuse.
   struct RunState {
     int numThreads;
     std::vector<PreparedCommandPtr> commands;
-    /// The short ones for fewer threads, made when they are needed; null where
-    /// they would need more scratch memory.
+    /// The short commands prepared for fewer threads, created on demand; null
+    /// if they would need more scratch memory.
     std::vector<std::optional<PreparedCommandPtr>> shortCommands;
     int numThreadsOfShort = 0;
-    /// Some teams are short and none is long: one of those would be enough to
-    /// keep the processors spinning.
+    /// Some commands use a team briefly and none for long: one long command
+    /// would suffice to keep the processors spinning.
     bool hasOnlyShortTeams = false;
     std::vector<char *> buffers;
-    /// What the buffers hold, if the caller says; see RunContext.
+    /// Content numbers of the buffers, if the caller provides them; see
+    /// RunContext.
     std::vector<uint64_t> contents;
     size_t scratchBytes;
   };
@@ -77,7 +78,7 @@ private:
                           const LtcRunArguments &arguments);
   void countHarmlessCommands();
 
-  /// Without the objects and the constants' bytes.
+  /// Without the objects and the bytes of constants.
   Executable message;
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<Arena> constantMemory;
@@ -85,9 +86,9 @@ private:
   std::vector<LtcTensorInfo> parameters;
   std::vector<LtcOutputInfo> outputs;
   std::vector<std::string> commandNames;
-  /// Whose memory a run writes to.
+  /// Parameters whose memory a run writes.
   std::vector<bool> isChanged;
-  /// Commands at the beginning that don't touch a donated parameter.
+  /// Number of leading commands that don't access a donated parameter.
   size_t numHarmless = 0;
 
   CallerLoad callerLoad;

@@ -55,7 +55,7 @@ const AttentionKernels &torch_ltc::runtime::attentionKernels() {
   }
 }
 
-// For the widest panel; AttentionLoops.inc takes at most that.
+// Sized for the widest panel; AttentionLoops.inc uses at most this.
 
 int64_t
 torch_ltc::runtime::attentionScratchFloats(const AttentionArguments &g) {

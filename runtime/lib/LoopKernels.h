@@ -1,9 +1,10 @@
-//===- LoopKernels.h - Own loops where oneDNN has no implementation -------===//
+//===- LoopKernels.h - Loops where oneDNN has no implementation -----------===//
 //
 // Matrix products and convolutions in float64, integers, and 16-bit floats on
-// CPUs whose oneDNN lacks them; attention in float32. LoopKernels.inc is
-// compiled once for each x86-64 level; `loopKernels()` returns the best that
-// this CPU runs. Each function computes one block of the result on one thread.
+// CPUs where oneDNN doesn't support them; attention in float32. LoopKernels.inc
+// is compiled once for each x86-64 level; `loopKernels()` returns the best one
+// that this CPU supports. Each function computes one block of the result on one
+// thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +23,8 @@ inline constexpr int64_t kBlockColumns = 256;
 inline constexpr int64_t kBlockDepth = 256;
 
 /// Scratch memory of a block, 64-byte aligned: packed operands and sums, in
-/// elements of at most 8 bytes, and what a convolution knows of its columns
-/// and of a piece of its depth, 32 bytes each.
+/// elements of at most 8 bytes, and a convolution's data for its columns and
+/// for a piece of its depth, 32 bytes each.
 inline constexpr size_t kBlockScratchBytes =
     8 * size_t(kBlockRows * kBlockDepth + kBlockDepth * kBlockColumns +
                kBlockRows * kBlockColumns) +
@@ -35,7 +36,8 @@ struct Block {
   int64_t columnBegin, columnEnd;
 };
 
-/// One matrix's C = op(A) * op(B) (+ bias) (+ C), sizes as in MatmulCall.
+/// C = op(A) * op(B) (+ bias) (+ C) for one matrix, with sizes as in
+/// MatmulCall.
 struct GemmArguments {
   const void *a, *b, *bias; // bias may be null
   void *c;
@@ -49,13 +51,13 @@ struct MatrixVectorArguments {
   void *result;
   int64_t rows, depth;
   bool transposed; // the matrix is stored [depth, rows]
-  bool oneBias;    // one element of bias for all rows, else one each
+  bool oneBias;    // one element of bias for all rows, otherwise one each
   bool accumulate;
 };
 
 enum class ConvolutionKind { Forward, Input, Weight };
 
-/// A convolution as a matrix product for each group. Its rows and columns are
+/// A convolution as a matrix product for each group. The kind determines
 ///
 ///   Forward  output channels of a group, batch * output plane
 ///   Input    input channels of a group,  batch * input plane
@@ -64,10 +66,10 @@ struct ConvolutionArguments {
   const ConvolutionGeometry *geometry;
   ConvolutionKind kind;
   void *input, *weight, *output; // the kind says which is written
-  const void *bias;              // of Forward; may be null
+  const void *bias;              // for Forward; may be null
 };
 
-/// For one dtype. Blocks are independent of each other.
+/// Functions for one dtype. Blocks are independent of each other.
 struct LoopKernels {
   void (*gemm)(const GemmArguments &arguments, const Block &block,
                char *scratch);
@@ -83,8 +85,8 @@ struct LoopKernels {
                       int64_t end);
 };
 
-/// softmax(query key^T + mask) value of one head, and its gradients. Pointers
-/// that a function doesn't use may be null, and `mask` always.
+/// softmax(query key^T + mask) value for one head, and its gradients. Pointers
+/// that a function doesn't use may be null; `mask` may always be null.
 struct AttentionArguments {
   const float *query, *key, *value; // [length, width], [keys, width],
                                     // [keys, valueWidth]
@@ -94,14 +96,16 @@ struct AttentionArguments {
   float *gradQuery, *gradKey, *gradValue;
   int64_t length, keys, width, valueWidth;
   int64_t maskRowStride;
-  bool isCausal; // a query sees the keys up to its own place
+  bool isCausal; // a query sees the keys up to its own position
 };
 
-/// Queries that are computed together: ranges of them begin at a multiple.
+/// Number of queries that are computed together: ranges of them begin at a
+/// multiple.
 inline constexpr int64_t kMostQueriesOfPanel = 32;
 inline constexpr int64_t kMostKeysOfBlock = 64;
 
-/// Scratch memory, in floats: of a call of `forward`, and of one of `backward`.
+/// Scratch memory in floats: for one call of `forward`, and for one of
+/// `backward`.
 int64_t attentionScratchFloats(const AttentionArguments &arguments);
 int64_t attentionBackwardScratchFloats(const AttentionArguments &arguments);
 
@@ -109,11 +113,11 @@ struct AttentionKernels {
   /// Queries [begin, end): output and, unless it is null, logSum.
   void (*forward)(const AttentionArguments &arguments, int64_t begin,
                   int64_t end, float *scratch);
-  /// The three gradients from output, logSum and gradOutput.
+  /// Computes the three gradients from output, logSum and gradOutput.
   void (*backward)(const AttentionArguments &arguments, float *scratch);
 };
 
-/// For this CPU.
+/// The loops for this CPU.
 const AttentionKernels &attentionKernels();
 
 /// The functions for a dtype of executable.proto (as int), null for bool.

@@ -1,4 +1,4 @@
-//===- LoopKernelsAvx2.cpp - Own loops for x86-64-v3 ---------------------===//
+//===- LoopKernelsAvx2.cpp - The runtime's own loops for x86-64-v3 --------===//
 
 #define LTC_INSTRUCTION_SET avx2
 #include "LoopKernels.inc"

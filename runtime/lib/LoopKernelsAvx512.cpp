@@ -1,4 +1,4 @@
-//===- LoopKernelsAvx512.cpp - Own loops for x86-64-v4 -------------------===//
+//===- LoopKernelsAvx512.cpp - The runtime's own loops for x86-64-v4 ------===//
 
 #define LTC_INSTRUCTION_SET avx512
 #include "LoopKernels.inc"

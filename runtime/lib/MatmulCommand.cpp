@@ -14,8 +14,8 @@ namespace {
 
 using Dims = dnnl::memory::dims;
 
-/// A product whose sizes the call may have folded: a batch that multiplies
-/// one and the same B is one taller product.
+/// A product whose sizes may have been folded: a batch that shares one B is one
+/// taller product.
 struct Product {
   explicit Product(const MatmulCall &call)
       : batch(call.batch()), m(call.m()), n(call.n()), k(call.k()),
@@ -49,7 +49,7 @@ public:
 
 class OneDnnMatmul : public PreparedCommand {
 public:
-  /// Null when oneDNN has no implementation for the dtype on this CPU.
+  /// Null if oneDNN has no implementation for the dtype on this CPU.
   static PreparedCommandPtr create(const MatmulCall &call, int numThreads);
 
   llvm::Error run(const RunContext &context) override {
@@ -73,16 +73,17 @@ private:
   const MatmulCall &call;
   int64_t work; // multiply-adds
   int threads;
-  /// Whether the result is the same on any number of threads, to the last bit.
+  /// Whether the result is bitwise identical for any number of threads.
   bool isFixedOrder = false;
   OneDnnCall primitive;
 };
 
-/// Multiply-adds that make a thread worth its wake-up: about 5 us.
+/// Minimum number of multiply-adds for which waking a thread pays off: about 5
+/// us.
 constexpr int64_t kGrain = 1 << 18;
 
-/// Sums of the older implementation (3.2, without AVX-512) depend on the number
-/// of threads, which may share the depth of one element.
+/// The sums of the older implementation (3.2, without AVX-512) depend on the
+/// number of threads, because threads may share the depth of one element.
 bool sumsInOneOrder(const dnnl::matmul::primitive_desc &description) {
   return std::string_view(description.impl_info_str()).starts_with("brg");
 }
@@ -155,12 +156,12 @@ PreparedCommandPtr OneDnnMatmul::create(const MatmulCall &call,
 //===----------------------------------------------------------------------===//
 
 /// m = 1 or n = 1. oneDNN 3.2 takes 1.6 to 2.4 times as long as these loops,
-/// which read memory at its full rate.
+/// which are limited by memory bandwidth.
 class MatrixVector : public PreparedCommand {
 public:
   MatrixVector(const MatmulCall &call, int numThreads)
       : call(call), kernels(*loopKernels(call.dtype())),
-        // One row of C: op(B)^T times A's row. One column: op(A) times B's.
+        // One row of C is op(B)^T times A's row; one column is op(A) times B's.
         oneRow(call.m() == 1), rows(oneRow ? call.n() : call.m()),
         threads(threadsFor(rows * call.k() * elementBytes(call.dtype()),
                            kGrainBytes, numThreads)) {}
@@ -188,7 +189,7 @@ public:
                    kGrainBytes);
   }
 
-  /// For a batch of small ones oneDNN's own loop over the batch is better.
+  /// For a batch of small products oneDNN's own batch loop is faster.
   static bool isBest(const MatmulCall &call) {
     return (call.m() == 1 || call.n() == 1) && call.batch() == 1;
   }
@@ -204,7 +205,7 @@ private:
 };
 
 //===----------------------------------------------------------------------===//
-// Own loops
+// The runtime's own loops
 //===----------------------------------------------------------------------===//
 
 class LoopMatmul : public PreparedCommand {
@@ -217,8 +218,8 @@ public:
 
   llvm::Error run(const RunContext &context) override {
     parallelFor(numBlocks(), threads, 1, [&](int64_t begin, int64_t end) {
-      // Inside a team the number is the thread's; a call outside of one may
-      // still come from another team's thread.
+      // Inside a team, the index is that of the thread; but a call from outside
+      // may itself come from a thread of another team.
       int thread = threads > 1 ? omp_get_thread_num() : 0;
       for (int64_t index = begin; index < end; ++index)
         runBlock(context, index, context.scratch + thread * kBlockScratchBytes);
@@ -268,7 +269,7 @@ torch_ltc::runtime::prepareMatmul(const MatmulCall &call, int numThreads) {
     return std::make_unique<EmptyMatmul>();
   if (MatrixVector::isBest(call))
     return std::make_unique<MatrixVector>(call, numThreads);
-  // A product over no elements (k = 0) is a fill, which the loops do.
+  // A product with k = 0 is a fill, which the loops support.
   if (call.k())
     if (PreparedCommandPtr command = OneDnnMatmul::create(call, numThreads))
       return command;

@@ -9,8 +9,8 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// Bytes that make a second thread worth its wake-up (some microseconds at
-/// 10 GB/s and more).
+/// Minimum number of bytes for which waking a second thread pays off (some
+/// microseconds at 10 GB/s and more).
 constexpr int64_t kGrain = 256 << 10;
 constexpr int64_t kCacheLine = 64;
 

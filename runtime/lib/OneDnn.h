@@ -17,31 +17,31 @@ namespace torch_ltc::runtime {
 /// The process's CPU engine.
 const dnnl::engine &oneDnnEngine();
 
-/// oneDNN's name of a dtype that it computes products and convolutions in;
-/// the others go to the own loops.
+/// oneDNN's data type for a dtype in which it computes products and
+/// convolutions; other dtypes use the runtime's own loops.
 std::optional<dnnl::memory::data_type> oneDnnType(DType dtype);
 
-/// Attributes that let the caller supply the scratchpad.
+/// Attributes for a scratchpad that the caller supplies.
 dnnl::primitive_attr oneDnnAttributes();
 
-/// Whether oneDNN found an implementation that is worth calling: its reference
-/// loops are slower than the own ones.
+/// Whether oneDNN found an implementation worth calling: its reference loops
+/// are slower than the runtime's own.
 bool isWorthCalling(const dnnl::primitive_desc_base &description);
 
 /// A primitive and its memory objects, whose addresses are set before each
-/// execution. Not thread-safe; the primitive behind it is shared through
-/// oneDNN's own cache.
+/// execution. Not thread-safe; oneDNN's own cache shares the underlying
+/// primitive.
 class OneDnnCall {
 public:
   OneDnnCall() = default;
   explicit OneDnnCall(const dnnl::primitive_desc_base &description);
 
-  /// Declares argument `index` (DNNL_ARG_...), to be given by `set`.
+  /// Declares argument `index` (DNNL_ARG_...), whose address `set` provides.
   void declare(int index, const dnnl::memory::desc &description);
   void set(int index, void *data);
 
   size_t scratchpadBytes() const { return scratchpad; }
-  /// `scratch`: scratchpadBytes() bytes, 64-byte aligned.
+  /// `scratch` points to scratchpadBytes() bytes, 64-byte aligned.
   llvm::Error execute(void *scratch);
 
 private:

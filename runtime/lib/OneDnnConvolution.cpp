@@ -25,19 +25,19 @@ Desc plain(const Dims &sizes, dnnl::memory::data_type type) {
   return {sizes, type, strides};
 }
 
-/// Any order that the implementation likes best.
+/// Any order that the implementation prefers.
 Desc any(const Dims &sizes, dnnl::memory::data_type type) {
   return {sizes, type, dnnl::memory::format_tag::any};
 }
 
-/// Sizes in oneDNN's terms, spatial dimensions as many as the call has.
+/// Sizes in oneDNN's terms, with as many spatial dimensions as the call has.
 struct Problem {
   Problem(const ConvolutionGeometry &g, DType dtype)
       : type(*oneDnnType(dtype)) {
     int64_t groupInputs = g.inputChannels / g.groups;
     input = {g.batch, g.inputChannels};
     output = {g.batch, g.outputChannels};
-    // Our [o, c / groups, ...] is oneDNN's [groups, o / groups, c / groups,
+    // [o, c / groups, ...] here is oneDNN's [groups, o / groups, c / groups,
     // ...]: the same memory.
     if (g.groups == 1)
       weight = {g.outputChannels, groupInputs};
@@ -51,7 +51,8 @@ struct Problem {
       stride.push_back(g.stride[d]);
       dilation.push_back(g.dilation[d] - 1);
       left.push_back(g.padding[d]);
-      // oneDNN wants the padding that is read; a stride may leave some over.
+      // oneDNN expects the padding that is read; a stride may leave some of it
+      // unused.
       int64_t window = g.dilation[d] * (g.kernel[d] - 1) + 1;
       right.push_back((g.output[d] - 1) * g.stride[d] + window - g.input[d] -
                       g.padding[d]);
@@ -71,7 +72,7 @@ public:
 
   llvm::Error run(const RunContext &context) override;
 
-  /// Long however short it is: to prepare it once more takes milliseconds.
+  /// Always long: preparing it again takes milliseconds.
   Team team() const override { return threads > 1 ? Team::Long : Team::None; }
 
   size_t scratchBytes() const override {
@@ -79,8 +80,8 @@ public:
   }
 
 private:
-  /// One operand: where it lies, in which order, and in which the primitive
-  /// wants it.
+  /// One operand: its location, its order, and the order that the primitive
+  /// requires.
   struct Tensor {
     int argument;
     const BufferRef *ref;
@@ -95,7 +96,7 @@ private:
   bool createForward(const Problem &problem);
   bool createBackwardInput(const Problem &problem);
   bool createBackwardWeight(const Problem &problem);
-  /// The forward primitive that oneDNN wants as a hint for backward ones.
+  /// The forward primitive that oneDNN requires as a hint for backward ones.
   dnnl::convolution_forward::primitive_desc
   forwardHint(const Problem &problem) const;
   llvm::Error bringIn(Tensor &tensor, char *copy, const RunContext &context);
@@ -106,9 +107,9 @@ private:
   int threads;
   OneDnnCall primitive;
   std::vector<Tensor> tensors;
-  /// Of one primitive at a time.
+  /// For one primitive at a time.
   size_t sharedScratch = 0;
-  /// Of reordered tensors, which live side by side.
+  /// For reordered tensors that are live at the same time.
   size_t tensorScratch = 0;
 };
 
@@ -233,8 +234,8 @@ bool OneDnnConvolution::create(const Problem &problem) {
   return created;
 }
 
-/// Gives the primitive an operand in the order that it wants; `copy` is
-/// scratch memory for it.
+/// Passes an operand to the primitive in the order that it requires; `copy` is
+/// scratch memory for the reordering.
 llvm::Error OneDnnConvolution::bringIn(Tensor &tensor, char *copy,
                                        const RunContext &context) {
   char *user = context.resolve(*tensor.ref);
@@ -288,7 +289,8 @@ llvm::Error OneDnnConvolution::run(const RunContext &context) {
   return llvm::Error::success();
 }
 
-/// Multiply-adds that make a thread worth its wake-up: about 5 us.
+/// Minimum number of multiply-adds for which waking a thread pays off: about 5
+/// us.
 constexpr int64_t kGrain = 1 << 18;
 
 } // namespace

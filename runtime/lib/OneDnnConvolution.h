@@ -8,7 +8,7 @@
 
 namespace torch_ltc::runtime {
 
-/// Null when oneDNN has no implementation for the call on this CPU. The sizes
+/// Null if oneDNN has no implementation for the call on this CPU. The sizes
 /// must not be empty.
 PreparedCommandPtr prepareOneDnnConvolution(const ConvolutionCall &call,
                                             const ConvolutionGeometry &geometry,

@@ -1,4 +1,4 @@
-//===- Parallel.h - Splitting work over PyTorch's threads -----------------===//
+//===- Parallel.h - Splitting work among PyTorch's threads ----------------===//
 
 #ifndef TORCH_LTC_RUNTIME_PARALLEL_H
 #define TORCH_LTC_RUNTIME_PARALLEL_H
@@ -13,8 +13,8 @@
 
 namespace torch_ltc::runtime {
 
-/// Sets the OpenMP thread count of the calling thread (oneDNN reads it when a
-/// primitive is made and when it runs) and restores it.
+/// Sets the OpenMP thread count of the calling thread (oneDNN reads it when it
+/// creates and when it runs a primitive) and restores it.
 class ThreadCountScope {
 public:
   explicit ThreadCountScope(int numThreads) : saved(omp_get_max_threads()) {
@@ -32,8 +32,8 @@ private:
   int saved;
 };
 
-/// Threads worth using for `count` iterations of which `grain` make a
-/// thread's work worth its wake-up; a grain of 0 means one thread.
+/// Number of threads for `count` iterations, where `grain` iterations make
+/// waking a thread pay off; with a grain of 0, one thread.
 inline int threadsFor(int64_t count, int64_t grain, int numThreads) {
   if (grain <= 0 || count <= grain)
     return 1;
@@ -41,15 +41,15 @@ inline int threadsFor(int64_t count, int64_t grain, int numThreads) {
   return int(std::min<int64_t>(numThreads, parts));
 }
 
-/// What a command does with the threads of its run.
+/// How a command uses the threads of its run.
 enum class Team {
-  /// Uses the calling thread alone.
+  /// Uses only the calling thread.
   None,
-  /// Splits work of less than some 5 ms of one thread, which is as long as
-  /// libgomp's threads spin after it. Fewer threads may do it, with the same
-  /// result to the last bit.
+  /// Splits work of less than about 5 ms of one thread, the time for which
+  /// libgomp's threads spin afterwards. Fewer threads compute a bitwise
+  /// identical result.
   Short,
-  /// All other.
+  /// All other commands.
   Long,
 };
 
@@ -59,8 +59,8 @@ inline Team teamFor(int threads, int64_t count, int64_t grain) {
   return count / grain < 1024 ? Team::Short : Team::Long;
 }
 
-/// Shows ThreadSanitizer that a team begins after what its caller did and ends
-/// before what it does next: libgomp isn't instrumented.
+/// Tells ThreadSanitizer that a team starts after its caller's earlier work and
+/// ends before its later work: libgomp isn't instrumented.
 class TeamOrder {
 public:
 #ifdef __SANITIZE_THREAD__
@@ -88,7 +88,7 @@ void parallelFor(int64_t count, int threads, int64_t unit, const Body &body) {
 #pragma omp parallel num_threads(threads)
   {
     order.enter();
-    // The team can be smaller than asked for (OMP_THREAD_LIMIT, nesting).
+    // The team can be smaller than requested (OMP_THREAD_LIMIT, nesting).
     int64_t team = omp_get_num_threads(), thread = omp_get_thread_num();
     int64_t begin = std::min(count, units * thread / team * unit);
     int64_t end = std::min(count, units * (thread + 1) / team * unit);

@@ -29,7 +29,7 @@ llvm::Expected<PreparedCommandPtr> torch_ltc::runtime::prepareCommand(
   case Command::CALL_NOT_SET:
     break;
   }
-  return failure("A command of the program calls nothing.");
+  return failure("A command of the program has no call.");
 }
 
 namespace {

@@ -1,9 +1,9 @@
 //===- PreparedCommand.h - Commands ready to run --------------------------===//
 //
-// A command of the executable, prepared for a fixed number of threads: library
-// primitives exist, scratch memory is known. A prepared command belongs to one
-// run at a time (oneDNN's memory objects hold the run's addresses); several
-// runs at once have a set of prepared commands each.
+// A command of the executable, prepared for a fixed number of threads: its
+// library primitives exist, and its scratch size is known. A prepared command
+// belongs to one run at a time (oneDNN's memory objects hold the run's
+// addresses); each of several simultaneous runs has its own set.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,15 +25,15 @@ namespace torch_ltc::runtime {
 
 class KernelLibrary;
 
-/// What a command sees of the run it belongs to.
+/// The state of a run that its commands can access.
 struct RunContext {
   /// Start of each buffer of the executable.
   llvm::ArrayRef<char *> buffers;
   /// At least `scratchBytes()` bytes, 64-byte aligned, shared by all commands
   /// of the run: contents are undefined at the start of a command.
   char *scratch;
-  /// What each buffer holds, as in `LtcRunArguments::parameter_contents`;
-  /// empty: unknown.
+  /// Content number of each buffer, as in
+  /// `LtcRunArguments::parameter_contents`; empty: unknown.
   llvm::ArrayRef<uint64_t> contents = {};
   const LtcRunArguments *arguments = nullptr;
   /// The command that runs.
@@ -58,11 +58,11 @@ class PreparedCommand {
 public:
   virtual ~PreparedCommand() = default;
 
-  /// Runs on the calling thread, whose OpenMP thread count is the one that the
-  /// command was prepared for.
+  /// Runs on the calling thread, whose OpenMP thread count must be the one that
+  /// the command was prepared for.
   virtual llvm::Error run(const RunContext &context) = 0;
 
-  /// How many of the threads it was prepared for it uses, and how long.
+  /// How it uses the threads it was prepared for.
   virtual Team team() const { return Team::None; }
 
   /// Bytes of scratch memory that `run` needs.
@@ -72,12 +72,12 @@ public:
 using PreparedCommandPtr = std::unique_ptr<PreparedCommand>;
 
 /// Prepares a verified command. `command` and `kernels` must outlive the
-/// result. Call with the OpenMP thread count set to `numThreads`.
+/// result. The OpenMP thread count must be set to `numThreads`.
 llvm::Expected<PreparedCommandPtr> prepareCommand(const Command &command,
                                                   const KernelLibrary &kernels,
                                                   int numThreads);
 
-// One for each kind of call.
+// One function for each kind of call.
 PreparedCommandPtr prepareKernelCall(const KernelCall &call,
                                      const KernelLibrary &kernels,
                                      int numThreads);
@@ -92,8 +92,8 @@ PreparedCommandPtr prepareFill(const FillCall &call, int numThreads);
 PreparedCommandPtr prepareBoundsCheck(const Command &command);
 llvm::Expected<PreparedCommandPtr> prepareHostCall(const Command &command);
 
-/// The command's own name, or one made of its kind and sizes
-/// ("matmul 512x256x256").
+/// The command's name, or one derived from its kind and sizes ("matmul
+/// 512x256x256").
 std::string displayName(const Command &command);
 
 } // namespace torch_ltc::runtime

@@ -1,4 +1,4 @@
-//===- ProcessorContention.cpp - Other processes on our processors --------===//
+//===- ProcessorContention.cpp - Contention with other processes ----------===//
 
 #include "ProcessorContention.h"
 
@@ -19,10 +19,10 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-// The system counts in ticks of 10 ms.
+// The kernel counts in ticks of 10 ms.
 constexpr int64_t kSampleInterval = 250'000'000; // ns
-/// The share of a processor that others may take before a team of all
-/// processors is said to be disturbed. Services in the background stay below.
+/// The share of a processor that other processes may use before there is
+/// contention for a team of all processors. Background services stay below it.
 constexpr double kToleratedLoad = 0.25;
 constexpr int kQuietSamplesBeforeEnd = 4;
 
@@ -118,7 +118,7 @@ private:
   void park(int numThreads) {
 #pragma omp parallel num_threads(numThreads)
     {
-      // The team exists from now on; its members wait for more to do.
+      // The team exists from now on; its members wait for more work.
     }
     std::unique_lock<std::mutex> lock(mutex);
     released.wait(lock, [&] { return isReleased; });
@@ -140,8 +140,8 @@ ProcessorContention::ProcessorContention() : estimate(omp_get_num_procs()) {}
 ProcessorContention::~ProcessorContention() = default;
 
 ProcessorContention &ProcessorContention::get() {
-  // Never destroyed, as exit() may have ended the parked team before. A child
-  // of fork() has neither the team nor, perhaps, the mutex's owner.
+  // Never destroyed, because exit() may have ended the parked team before. A
+  // child of fork() has neither the team nor, possibly, the mutex's owner.
   static ProcessorContention *instance = new ProcessorContention;
   static int handler = pthread_atfork(
       nullptr, nullptr, [] { instance = new ProcessorContention; });

@@ -1,16 +1,16 @@
-//===- ProcessorContention.h - Other processes on our processors ----------===//
+//===- ProcessorContention.h - Contention with other processes ------------===//
 //
 // The members of an OpenMP team spin while they wait for each other: for some
 // milliseconds with libgomp's default policy (GCC 12), unless the process has
-// more OpenMP threads than processors, when they sleep almost at once. Spinning
-// is right where the team has its processors for itself, as a sleeping member
-// takes longer to wake than most commands run. Where another process (a
-// DataLoader's worker, another job) runs on one of them, a spinning member uses
-// up the time slice that its team needs: steps then take ten times as long.
+// more OpenMP threads than processors; then they sleep almost at once. Spinning
+// is right if the team has its processors to itself, because waking a sleeping
+// member takes longer than most commands. If another process (a DataLoader's
+// worker, another job) runs on one of them, a spinning member uses up the time
+// slice that its team needs: steps then take ten times as long.
 //
-// libgomp reads its policy once, before this library is loaded. So while there
-// is contention, a parked team of idle threads takes the count of threads above
-// the count of processors.
+// libgomp reads its policy once, before this library is loaded. So during
+// contention, a parked team of idle threads raises the number of threads above
+// the number of processors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,18 +24,19 @@
 
 namespace torch_ltc::runtime {
 
-/// CPU seconds since some moment in the past.
+/// CPU seconds since an arbitrary time in the past.
 struct ProcessorTimes {
   double wall = 0; // elapsed seconds
   double all = 0;  // of all processes, on the processors we may use
   double own = 0;  // of this process
 };
 
-/// Reads them; nothing where the system doesn't tell (no Linux /proc/stat).
+/// Reads them; std::nullopt if the system doesn't provide them (no Linux
+/// /proc/stat).
 std::optional<ProcessorTimes> readProcessorTimes();
 
-/// Decides from samples whether other processes contend for the processors
-/// that a team of `numThreads` needs.
+/// Decides from samples whether other processes contend for the processors that
+/// a team of `numThreads` needs.
 class ContentionEstimate {
 public:
   explicit ContentionEstimate(int numProcessors)
@@ -53,13 +54,13 @@ private:
 
 class ParkedTeam;
 
-/// Of the process. Thread-safe.
+/// For the whole process. Thread-safe.
 class ProcessorContention {
 public:
   static ProcessorContention &get();
 
-  /// To be called before a run with a team of `numThreads`; takes a sample at
-  /// most every 250 ms and otherwise a clock's reading.
+  /// To be called before a run with a team of `numThreads`. Takes a sample at
+  /// most every 250 ms; otherwise it only reads a clock.
   void beforeRun(int numThreads);
 
 private:

@@ -26,7 +26,7 @@ LtcBytes ltcBytesCreate(const char *data, size_t size) {
   char *copy = static_cast<char *>(std::malloc(size + 1));
   if (!copy)
     return {nullptr, 0};
-  // `data` may be NULL when there is nothing to copy.
+  // `data` may be NULL if there is nothing to copy.
   if (size)
     std::memcpy(copy, data, size);
   copy[size] = '\0';

@@ -24,7 +24,7 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// Features of the host in a fixed order, so that equal hosts make equal keys.
+/// Features of the host in a fixed order, so that equal hosts have equal keys.
 std::string hostFeatureString() {
   std::vector<std::string> features;
   for (const auto &feature : llvm::sys::getHostCPUFeatures())
@@ -51,9 +51,9 @@ struct Target {
   }
 };
 
-/// The C API hands out pointers into a target, and another thread may hold
-/// one when the target is replaced: replaced targets stay alive. They are few,
-/// the configuration sets the target once.
+/// The C API returns pointers into a target, and another thread may hold one
+/// when the target is replaced. So replaced targets stay alive; they are few,
+/// because the configuration sets the target once.
 class CurrentTarget {
 public:
   CurrentTarget() {
@@ -99,7 +99,7 @@ const char *ltcTargetCpuFeatures(void) {
 void ltcSetTargetCpu(const char *name, const char *features) {
   std::string cpu = name ? name : "";
   std::string featureString = features ? features : "";
-  // "native" and "" mean what the constructor detected.
+  // "native" and "" mean the CPU that the constructor detected.
   if (cpu.empty() || cpu == "native") {
     cpu = llvm::sys::getHostCPUName().str();
     if (featureString.empty())
@@ -125,8 +125,8 @@ llvm::Error torch_ltc::runtime::checkHostRuns(llvm::StringRef cpu) {
     feature = feature.trim();
     if (!feature.consume_front("+"))
       continue;
-    // Tuning flags and pseudo features ("+prefer-256-bit", "+64bit") are no
-    // property of a host, so the host's list decides only what it knows.
+    // Tuning flags and pseudo features ("+prefer-256-bit", "+64bit") aren't
+    // properties of a host, so only features in the host's list are checked.
     auto known = host.find(feature);
     if (known != host.end() && !known->second)
       missing.push_back(feature);
@@ -134,7 +134,7 @@ llvm::Error torch_ltc::runtime::checkHostRuns(llvm::StringRef cpu) {
   if (missing.empty())
     return llvm::Error::success();
   return failure("The compiled program needs a CPU with {0} (compiled for "
-                 "'{1}'), which this machine's '{2}' lacks: compile it here "
-                 "again, or for a CPU name that all your machines support.",
+                 "'{1}'), which this machine's '{2}' lacks: compile it again "
+                 "here, or for a CPU name that all your machines support.",
                  llvm::join(missing, ", "), name, llvm::sys::getHostCPUName());
 }

@@ -8,10 +8,10 @@
 
 namespace torch_ltc::runtime {
 
-/// Fails with a sentence when this machine lacks a feature that `cpu` names.
-/// `cpu` is the `cpu` field of an executable: a CPU name in LLVM's spelling,
-/// then, after a space, LLVM's feature string ("+avx2,+fma,-amx-tile"); with
-/// no feature string the features are those of the name.
+/// Fails with a one-sentence error if this machine lacks a feature that `cpu`
+/// names. `cpu` is the `cpu` field of an executable: a CPU name in LLVM's
+/// spelling and, after a space, LLVM's feature string ("+avx2,+fma,-amx-tile");
+/// without a feature string the features are those of the name.
 llvm::Error checkHostRuns(llvm::StringRef cpu);
 
 } // namespace torch_ltc::runtime

@@ -1,8 +1,8 @@
-//===- ExecutableBytes.h - An executable as it is stored --------*- C++ -*-===//
+//===- ExecutableBytes.h - An executable in its stored form -----*- C++ -*-===//
 //
-// The message's bytes, then field `checksum`. What a verifier can't see - the
-// code of a kernel, what it says of its operands - is as it was compiled if the
-// checksum is right.
+// The message's bytes, followed by field `checksum`. A correct checksum shows
+// that the parts that a verifier can't check (the code of a kernel and its
+// operand descriptions) are unmodified.
 //
 //===----------------------------------------------------------------------===//
 

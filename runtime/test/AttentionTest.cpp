@@ -18,7 +18,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Case {
   int64_t batch = 1, heads = 1, length = 1, keys = 1, width = 1, outputs = 1;
   bool causal = false;
-  /// Sizes of the mask; empty: none.
+  /// Sizes of the mask; empty if there is none.
   std::vector<int64_t> mask = {};
   int threads = 2;
 
@@ -136,7 +136,7 @@ AttentionCall *callOf(const Case &c, ProgramBuilder &builder) {
   return call;
 }
 
-/// A program of both calls: what the forward one writes the other reads.
+/// A program with both calls: backward reads the outputs of forward.
 Executable programOf(const Case &c, const Tensors &t) {
   ProgramBuilder builder;
   uint32_t query = builder.parameter(t.query), key = builder.parameter(t.key);
@@ -246,7 +246,8 @@ TEST(Attention, AQueryThatSeesNoKeyGivesZero) {
 TEST(Attention, LargeScoresStayFinite) {
   Case c{1, 1, 40, 140, 4, 4};
   Tensors t(c);
-  // Of two keys that win, in blocks of their own, all else vanishes.
+  // If two keys in different blocks have the largest scores, all other weights
+  // vanish.
   for (int64_t i = 0; i < 40; ++i)
     for (int64_t d = 0; d < 4; ++d)
       t.query.set(i * 4 + d, 100);
@@ -282,7 +283,7 @@ TEST(Attention, TheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(one.gradValue.bytes, four.gradValue.bytes);
 }
 
-/// All variants that this CPU runs, not only the best.
+/// All variants that this CPU supports, not only the best.
 TEST(Attention, InstructionSets) {
   std::vector<const AttentionKernels *> sets = {&baseline::kAttention};
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-//===- BoundsCheckTest.cpp - Indices out of range end a run ---------------===//
+//===- BoundsCheckTest.cpp - Indices out of range fail a run --------------===//
 
 #include "ProgramBuilder.h"
 
@@ -11,7 +11,8 @@ using namespace torch_ltc::runtime::test;
 
 namespace {
 
-/// Checks 5 indices, then copies parameter 1 over itself's donated output.
+/// Checks 5 indices, then copies parameter 1 to the output that it is donated
+/// to.
 Executable checkingProgram(DType dtype, bool copyFirst = false) {
   ProgramBuilder builder;
   HostTensor indices(dtype, {5}), weight(FLOAT32, {2});
@@ -110,7 +111,7 @@ TEST(BoundsCheck, IsVerified) {
   EXPECT_NE(errorOf([](BoundsCheck &c) { c.set_count(-1); }).find("checks -1"),
             std::string::npos);
   EXPECT_NE(
-      errorOf([](BoundsCheck &c) { c.set_dtype(FLOAT32); }).find("no dtype"),
+      errorOf([](BoundsCheck &c) { c.set_dtype(FLOAT32); }).find("have dtype"),
       std::string::npos);
   EXPECT_NE(errorOf([](BoundsCheck &c) { c.clear_indices(); }).find("missing"),
             std::string::npos);

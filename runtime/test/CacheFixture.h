@@ -1,4 +1,4 @@
-//===- CacheFixture.h - Caches in a folder of the test --------------------===//
+//===- CacheFixture.h - Caches in a temporary folder ----------------------===//
 
 #ifndef TORCH_LTC_RUNTIME_TEST_CACHEFIXTURE_H
 #define TORCH_LTC_RUNTIME_TEST_CACHEFIXTURE_H
@@ -46,7 +46,7 @@ public:
               nullptr);
   }
 
-  /// "<miss>" when there is none.
+  /// "<miss>" on a miss.
   std::string lookup(const std::string &key,
                      LtcCacheKind kind = LTC_CACHE_KERNEL) {
     LtcBytes value;
@@ -97,7 +97,7 @@ protected:
     return count;
   }
 
-  /// A file with these bytes is ignored, removed and warned about.
+  /// A file with these bytes is ignored, removed and reported.
   void expectRejected(const std::string &bytes, const std::string &reason) {
     writeFile(fileOf("key"), bytes);
     TestCache cache(directory);
@@ -116,7 +116,7 @@ protected:
   std::string directory;
 };
 
-/// Warned once, and memory still serves.
+/// Reported once; the in-memory cache still works.
 inline void expectMemoryServes(TestCache &cache, const std::string &reason) {
   cache.store("key", "value");
   cache.store("key2", "value2");

@@ -106,8 +106,8 @@ TEST_F(CacheTest, BuildsOfLibrariesArePartOfTheKey) {
   fs::remove(library);
   EXPECT_EQ(lookup(), "<miss>");
 
-  // The linker's build id, where there is one: debug information may be
-  // stripped from a library without a new compilation of all programs.
+  // Uses the linker's build id, if there is one: stripping debug information
+  // from a library doesn't invalidate all programs.
   std::string program = readFile("/proc/self/exe");
   writeFile(library, program);
   TestCache(directory, 0, library).store("key", "second build");
@@ -127,7 +127,7 @@ TEST_F(CacheTest, BadEntriesAreIgnoredAndRemoved) {
   expectRejected(changed, "corrupt");
   changed = good;
   changed[0] = 'X';
-  expectRejected(changed, "no cache entry");
+  expectRejected(changed, "isn't a cache entry");
   changed = good;
   changed[8] ^= 1;
   expectRejected(changed, "another version");
@@ -177,7 +177,7 @@ TEST_F(CacheTest, EvictsTheLeastRecentlyUsed) {
   }
   {
     TestCache cache(directory);
-    EXPECT_EQ(cache.lookup("a"), value); // now the most recent
+    EXPECT_EQ(cache.lookup("a"), value); // now the most recently used
     pauseForTimestamps();
   }
   TestCache cache(directory, 3500);
@@ -241,7 +241,7 @@ TEST_F(CacheTest, ProcessesStoreTheSameKey) {
     if (pid == 0) {
       int wrong = 0;
       for (int round = 0; round < 200; ++round) {
-        // A fresh cache: what is in memory must not hide the file.
+        // A new cache object: the entry in memory must not hide the file.
         TestCache cache(directory);
         cache.store("key", valueOf(round));
         std::string seen = TestCache(directory).lookup("key");
@@ -257,7 +257,7 @@ TEST_F(CacheTest, ProcessesStoreTheSameKey) {
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   }
-  EXPECT_EQ(numFiles(), 1u); // and no temporaries
+  EXPECT_EQ(numFiles(), 1u); // and no temporary files
 }
 
 TEST_F(CacheTest, ThreadsShareACache) {
@@ -292,7 +292,7 @@ TEST_F(CacheTest, UnwritableDirectory) {
     cache.store("old", "value");
   }
   ASSERT_EQ(chmod(directory.c_str(), 0500), 0);
-  // Root writes everywhere; a child without privileges shows what users see.
+  // Root can write everywhere; an unprivileged child shows what users see.
   pid_t pid = fork();
   ASSERT_GE(pid, 0);
   if (pid == 0) {
@@ -312,7 +312,7 @@ TEST_F(CacheTest, UnwritableDirectory) {
 }
 
 TEST_F(CacheTest, FullDisk) {
-  // A limit on the size of files stops the write halfway, as a full disk does.
+  // A file size limit stops the write halfway, like a full disk.
   pid_t pid = fork();
   ASSERT_GE(pid, 0);
   if (pid == 0) {

@@ -1,4 +1,4 @@
-//===- CacheTrustTest.cpp - Who may have written what is loaded -----------===//
+//===- CacheTrustTest.cpp - Trust in the owners and modes of cache files --===//
 
 #include "CacheFixture.h"
 
@@ -18,7 +18,8 @@ constexpr uid_t kNobody = 65534;
 
 class CacheTrustTest : public CacheTest {
 protected:
-  /// Stores an entry in `path`, then changes something: it isn't read.
+  /// Stores an entry in `path`, then changes its permissions or its path: the
+  /// entry isn't read.
   template <typename Change>
   void expectRefused(const std::string &path, Change change,
                      const std::string &reason) {
@@ -74,7 +75,7 @@ TEST_F(CacheTrustTest, ParentsThatOthersMayWrite) {
           "may write '" + directory + parent + "'");
       setMode(directory + parent, 0755);
     }
-  // As in /tmp, nobody can replace what is another's.
+  // As in /tmp, nobody can replace another user's files.
   setMode(directory + "/a", 01777);
   TestCache cache(path);
   EXPECT_EQ(cache.lookup("planted"), "code");
@@ -156,7 +157,7 @@ TEST_F(CacheTrustTest, EntriesThatOthersMayHaveWritten) {
   }
 }
 
-/// None of them makes a reader wait, and a store takes their place.
+/// None of them blocks a reader, and a store replaces them.
 TEST_F(CacheTrustTest, EntriesThatAreNoFiles) {
   auto expectMiss = [&](const char *what, bool isReplaced) {
     TestCache cache(directory);
@@ -166,7 +167,7 @@ TEST_F(CacheTrustTest, EntriesThatAreNoFiles) {
     EXPECT_EQ(next.lookup("key"), isReplaced ? "value" : "<miss>") << what;
     fs::remove_all(fileOf("key"));
   };
-  alarm(60); // a reader that waits ends the test
+  alarm(60); // a reader that blocks ends the test
   ASSERT_EQ(mkfifo(fileOf("key").c_str(), 0600), 0);
   expectMiss("FIFO", true);
   fs::create_symlink("elsewhere", fileOf("key"));
@@ -183,7 +184,7 @@ TEST_F(CacheTrustTest, EntriesThatAreNoFiles) {
       0);
   expectMiss("socket", true);
   close(listener);
-  // What isn't an entry doesn't matter either.
+  // Files that aren't entries don't matter either.
   ASSERT_EQ(mkfifo((directory + "/tmp-1-2-3").c_str(), 0600), 0);
   ASSERT_EQ(mkfifo((directory + "/x.ltc").c_str(), 0600), 0);
   TestCache cache(directory, 100);
@@ -197,7 +198,7 @@ TEST_F(CacheTrustTest, TemporariesOfKilledProcesses) {
   std::string mine = directory + "/tmp-of-a-process";
   pid_t pid = fork();
   ASSERT_GE(pid, 0);
-  if (pid == 0) { // writes, as a store does
+  if (pid == 0) { // writes, like a store
     int file = open(mine.c_str(), O_WRONLY | O_CREAT, 0600);
     std::string bytes(3000, 'x');
     bool isWritten = flock(file, LOCK_EX) == 0 &&

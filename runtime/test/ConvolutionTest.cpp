@@ -116,7 +116,7 @@ void expectEqual(const HostTensor &actual, const std::vector<double> &expected,
   }
 }
 
-/// The program of one convolution: written operands are outputs, the others
+/// The program of one convolution: written operands are outputs, the others are
 /// parameters in the order input, weight, output, bias.
 struct Run {
   Run(const Case &c, ConvolutionCall::Kind kind, Operands &operands) {
@@ -218,7 +218,7 @@ Case simple(int rank, int64_t size, int64_t window) {
   return c;
 }
 
-/// Runs with `parameter_contents` that tell the truth, and with one that lies.
+/// Runs with correct `parameter_contents`, and once with a wrong number.
 void checkKeptWeight(ConvolutionCall::Kind kind) {
   Case c = simple(2, 4, 3);
   c.dtype = FLOAT32;
@@ -328,7 +328,7 @@ TEST(Convolution, Groups) {
 }
 
 TEST(Convolution, ModelShapes) {
-  // LeNet's and ResNet's kinds: one channel, 1x1 with stride, many channels.
+  // Typical of LeNet and ResNet: one channel, 1x1 with stride, many channels.
   for (DType dtype : {FLOAT32, FLOAT64}) {
     Case c = simple(2, 14, 5);
     c.dtype = dtype;
@@ -353,7 +353,7 @@ TEST(Convolution, ModelShapes) {
 }
 
 TEST(Convolution, InputThatNoWindowReads) {
-  // Stride 4 leaves the last columns out; their gradient is zero.
+  // With stride 4 the last columns aren't read; their gradient is zero.
   for (DType dtype : {FLOAT32, FLOAT64, INT32}) {
     Case c = simple(2, 10, 2);
     c.dtype = dtype;

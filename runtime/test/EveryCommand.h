@@ -8,7 +8,7 @@
 
 namespace torch_ltc::runtime::test {
 
-// Commands of the good program.
+// Commands of the valid program.
 enum {
   kKernelCommand,
   kMatmulCommand,

@@ -117,7 +117,7 @@ TEST(Kernel, PartsCoverTheTripCount) {
     int64_t expected = 0;
     for (auto [begin, end] : partsOf(count, 1, 3)) {
       EXPECT_EQ(begin, expected);
-      // Long parts begin at whole cache lines.
+      // Long parts begin at cache line boundaries.
       if (count >= 5000) {
         EXPECT_EQ(begin % 64, 0);
       }
@@ -221,7 +221,7 @@ define void @multiply(ptr %buffers, i64 %begin, i64 %end) {
 //===----------------------------------------------------------------------===//
 
 TEST(KernelSymbols, MathAndMemory) {
-  // libm, libmvec and the C library, as LLVM's code calls them.
+  // libm, libmvec and the C library, called as LLVM's code calls them.
   ProgramBuilder builder;
   HostTensor in(FLOAT64, {2}), out(FLOAT64, {6});
   uint32_t input = builder.parameter(in);
@@ -294,8 +294,8 @@ TEST(KernelSymbols, DoubleToBFloatRoundsOnce) {
     std::memcpy(&result, &half, 2);
     return result;
   };
-  // Just above the middle of 1 and the next bfloat16: rounding to float first
-  // would make a tie of it, and then 1.
+  // Just above the midpoint between 1 and the next bfloat16: rounding to float
+  // first would produce a tie, and then 1.
   EXPECT_EQ(bits(1.00390625 + 1e-12), 0x3f81);
   EXPECT_EQ(bits(1.00390625), 0x3f80);
   EXPECT_EQ(bits(1.01171875 - 1e-12), 0x3f81);

@@ -70,7 +70,7 @@ std::vector<double> expectedResult(const Case &c, const Operands &operands) {
 void expectEqual(const HostTensor &actual,
                  const std::vector<double> &expected) {
   HostTensor stored(actual.dtype, actual.sizes);
-  // Sums of small whole numbers are exact but for the result's rounding.
+  // Sums of small integers are exact except for the rounding of the result.
   double tolerance = actual.dtype == BFLOAT16  ? 1.0 / 256
                      : actual.dtype == FLOAT16 ? 1.0 / 2048
                                                : 0;
@@ -168,7 +168,8 @@ TEST(Matmul, BatchesAndBroadcast) {
 }
 
 TEST(Matmul, OddSizes) {
-  // Vectors, single elements, and sizes on both sides of the loops' blocks.
+  // Vectors, single elements, and sizes on both sides of the loops' block
+  // sizes.
   const int64_t sizes[][3] = {{1, 1, 1},     {1, 300, 40},   {300, 1, 40},
                               {40, 300, 1},  {97, 257, 255}, {96, 256, 256},
                               {95, 15, 513}, {6, 8, 700},    {200, 520, 64}};
@@ -186,7 +187,7 @@ TEST(Matmul, OddSizes) {
 }
 
 TEST(Matmul, Vectors) {
-  // 600 rows are more than one piece of the loops, 17 and 3 leave a rest.
+  // 600 rows are more than one block of the loops; 17 and 3 leave a remainder.
   for (DType dtype : kDTypes)
     for (bool oneRow : {false, true})
       for (bool transposeA : {false, true})
@@ -227,7 +228,7 @@ TEST(Matmul, EmptySizes) {
 }
 
 TEST(Matmul, GapsBetweenMatrices) {
-  // Matrices 40 elements apart of which 3 * 5 and 5 * 4 are used.
+  // Matrices 40 elements apart, of which 3 * 5 and 5 * 4 are used.
   for (DType dtype : {FLOAT32, FLOAT64}) {
     Case c;
     c.dtype = dtype;
@@ -260,7 +261,7 @@ TEST(Matmul, GapsBetweenMatrices) {
 }
 
 TEST(Matmul, EveryInstructionSet) {
-  // The dispatch takes the best; the others must be right too.
+  // The dispatch selects the best one; the others must be correct too.
   std::vector<const LoopKernels *(*)(int)> tables = {baseline::loopKernels};
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -313,7 +314,8 @@ TEST(Matmul, ObeysThreadCount) {
   }
 }
 
-/// A step's sums are the same whatever else its processors do (CallerLoad.h).
+/// A step's sums don't depend on the other load of its processors
+/// (CallerLoad.h).
 TEST(Matmul, ShortTeamsMayBeOfAnySize) {
   std::mt19937 generator(3);
   std::uniform_real_distribution<double> real(-1, 1);

@@ -1,10 +1,9 @@
-//===- MutationTest.cpp - Altered executables: refused, or harmless -------===//
+//===- MutationTest.cpp - Mutated executables are rejected or harmless ----===//
 //
-// Alters the stored form of programs field by field, without knowing what the
-// fields mean, and repairs the checksum. Each altered program is loaded and run
-// in a process of its own, on memory that ends where a page begins that nobody
-// may touch. The kernels' table isn't altered: what it says is as true as the
-// code in it.
+// Mutates the stored form of programs field by field, without knowledge of the
+// fields' meaning, and repairs the checksum. Each mutated program is loaded and
+// run in a subprocess, on memory that ends at an inaccessible page. The
+// kernels' table isn't mutated: it describes the code and can't be checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +33,7 @@ struct Field {
   uint32_t number = 0;
   uint32_t wireType = 0;
   uint64_t value = 0; // of varint, fixed64 and fixed32
-  std::string bytes;  // of what has a length and is no message
+  std::string bytes;  // of length-delimited fields that aren't messages
   std::vector<Field> fields;
   bool isMessage = false;
 };
@@ -66,8 +65,8 @@ bool readFixed(const std::string &bytes, size_t &at, size_t size,
   return true;
 }
 
-/// False if the bytes are no message. Text that looks like one is taken for
-/// one, which is as good.
+/// False if the bytes aren't a message. Text that happens to parse as a message
+/// is treated as one, which does no harm.
 bool readFields(const std::string &bytes, Fields &fields, bool isTop) {
   for (size_t at = 0; at < bytes.size();) {
     Field field;
@@ -119,7 +118,7 @@ std::string writeFields(const Fields &fields) {
 }
 
 //===----------------------------------------------------------------------===//
-// Alterations
+// Mutations
 //===----------------------------------------------------------------------===//
 
 class Mutator {
@@ -224,7 +223,7 @@ exit:
 }
 )";
 
-/// Kernel calls, a bounds check and a call of the host.
+/// Kernel calls, a bounds check and a host call.
 Executable kernelProgram() {
   ProgramBuilder builder;
   HostTensor numbers(INT64, {64});
@@ -267,7 +266,7 @@ LtcStatus touchAll(const LtcHostCall *call) {
 // Runs
 //===----------------------------------------------------------------------===//
 
-/// Memory that ends at a page which nobody may touch; null if it's too much.
+/// Memory that ends at an inaccessible page; null if it is too large.
 void *guardedMemory(size_t bytes) {
   constexpr size_t page = 4096;
   size_t rounded = (bytes + page - 1) / page * page + page;
@@ -280,7 +279,7 @@ void *guardedMemory(size_t bytes) {
   return end - bytes;
 }
 
-/// In a process of its own. Whether the program was loaded.
+/// Runs in a subprocess. Returns whether the program was loaded.
 bool loadAndRun(const std::string &bytes) {
   LtcExecutable executable = nullptr;
   LtcStatus status = ltcExecutableLoad(bytes.data(), bytes.size(), &executable);
@@ -305,7 +304,7 @@ bool loadAndRun(const std::string &bytes) {
   return true;
 }
 
-/// 0: refused, 1: it ran, -1: it crashed or didn't end.
+/// 0: rejected, 1: it ran, -1: it crashed or didn't finish.
 int outcomeOf(const std::string &bytes) {
   pid_t pid = fork();
   if (pid == 0) {
@@ -319,7 +318,7 @@ int outcomeOf(const std::string &bytes) {
 }
 
 std::string stored(const Fields &fields) {
-  // Field `checksum` is none of the message's own.
+  // Field `checksum` isn't part of the message that it covers.
   std::string bytes = writeFields(fields);
   Executable nothing;
   std::string end = serializeExecutable(nothing);
@@ -341,7 +340,7 @@ void expectHarmless(const Executable &program) {
     EXPECT_GE(outcome, 0) << "seed " << seed;
     numRun += outcome == 1;
   }
-  // Neither is all refused, nor does all run.
+  // Some mutations are rejected and some run.
   EXPECT_GT(numRun, kMutants / 20);
   EXPECT_LT(numRun, kMutants * 19 / 20);
 }

@@ -1,4 +1,4 @@
-//===- ProcessorContentionTest.cpp - Other processes on our processors ----===//
+//===- ProcessorContentionTest.cpp - Contention with other processes ------===//
 
 #include "ProcessorContention.h"
 
@@ -14,7 +14,8 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// A second of samples, in each of which others take `others` processors.
+/// A second of samples, in each of which other processes use `others`
+/// processors.
 class Machine {
 public:
   explicit Machine(ContentionEstimate &estimate) : estimate(estimate) {}
@@ -74,7 +75,7 @@ TEST(ProcessorContentionTest, SeesAnotherProcess) {
   waitpid(child, nullptr, 0);
   ASSERT_TRUE(after);
   double all = after->all - before->all, own = after->own - before->own;
-  // A busy machine gives the child less than a processor of its own.
+  // A busy machine gives the child less than one processor.
   EXPECT_GT(all - own, 0.2);
   EXPECT_LT(own, 0.1) << "a child's time isn't this process's";
 }

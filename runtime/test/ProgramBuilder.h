@@ -26,7 +26,7 @@ struct HostTensor {
   int64_t numElements() const;
   double get(int64_t index) const;
   void set(int64_t index, double value);
-  /// Small whole numbers, so that sums are exact in every dtype.
+  /// Small integers, so that sums are exact in every dtype.
   void fillRandom(std::mt19937 &generator, int largest = 3);
 };
 
@@ -42,10 +42,10 @@ public:
   uint32_t output(const HostTensor &tensor);
   uint32_t scalar(ScalarKind kind);
   uint32_t constant(const std::string &bytes);
-  /// `bytes` of the arena after all before.
+  /// `bytes` of the arena after all earlier ones.
   uint32_t arena(uint64_t bytes);
 
-  /// Index of the kernel.
+  /// Returns the index of the kernel.
   uint32_t kernel(const std::string &symbol, const std::string &object);
   KernelCall *callKernel(uint32_t kernel, const std::vector<uint32_t> &buffers,
                          int64_t tripCount, int64_t grain);
@@ -59,16 +59,16 @@ public:
 
 void setRef(BufferRef *ref, uint32_t buffer, uint64_t offset = 0);
 
-/// Loads a message; the error's text in `error`, or a null executable.
+/// Loads a message; on failure returns null and the message in `error`.
 LtcExecutable loadProgram(const Executable &message, std::string *error);
 
-/// Fills idle arenas up to `bytes` with 0xff (a NaN in every float type, -1 in
-/// integers). Scratch memory and temporaries hold leftovers of earlier runs,
-/// and fresh ones are zeros, which hides a command that reads what it did not
-/// write.
+/// Fills idle arenas of up to `bytes` with 0xff (a NaN in every float type, -1
+/// in integers). Scratch memory and temporaries contain leftovers of earlier
+/// runs; fresh memory is zero, which hides a command that reads memory before
+/// it is written.
 void poisonArenas(size_t bytes = size_t(8) << 20);
 
-/// An executable with its arguments; fails the test on errors.
+/// An executable with its arguments; errors fail the test.
 class Program {
 public:
   explicit Program(const Executable &message);
@@ -76,7 +76,7 @@ public:
   Program(const Program &) = delete;
   Program &operator=(const Program &) = delete;
 
-  /// Runs; "" or the error's text.
+  /// Runs it; returns "" or the error message.
   std::string run(const std::vector<void *> &parameters,
                   const std::vector<void *> &outputs, int numThreads = 2,
                   const std::vector<LtcScalar> &scalars = {},

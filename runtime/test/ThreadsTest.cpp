@@ -35,10 +35,10 @@ TEST(ThreadsTest, TooManyForTheProcessorsAreReleased) {
   size_t before = numThreads();
   ASSERT_EQ(useThreads(processors), processors);
   ASSERT_EQ(numThreads(), before + size_t(processors) - 1);
-  ltcPrepareThreads(1); // executables run on one: nobody is in the way
+  ltcPrepareThreads(1); // executables run on one: there is no contention
   EXPECT_EQ(numThreads(), before + size_t(processors) - 1);
   ltcPrepareThreads(processors);
-  // A thread that was joined is listed until the kernel has taken it away.
+  // A joined thread stays listed until the kernel has removed it.
   for (int i = 0; i < 200 && numThreads() != before; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(numThreads(), before);
@@ -69,7 +69,7 @@ private:
   std::thread thread;
 };
 
-/// Asks for at most two seconds: other processes may keep a thread waiting.
+/// Retries for at most two seconds: other processes may delay a thread.
 bool becomes(torch_ltc::runtime::CallerLoad &load, const Caller &caller,
              int processors, int wanted) {
   for (int i = 0; i < 200; ++i) {
@@ -93,7 +93,7 @@ TEST(ThreadsTest, ACallerThatComputesIsLeftAProcessor) {
   EXPECT_TRUE(becomes(load, caller, processors, processors));
   caller.isWorking = true;
   EXPECT_TRUE(becomes(load, caller, processors, processors - 1));
-  // One who waits for the run, and where there are processors enough.
+  // A caller that waits for the run, or enough processors.
   EXPECT_EQ(load.threadsForShortCommands(nullptr, processors), processors);
   EXPECT_EQ(load.threadsForShortCommands(&caller.clock, 1), 1);
 }

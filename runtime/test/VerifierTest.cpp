@@ -1,7 +1,7 @@
-//===- VerifierTest.cpp - Damaged executables are refused -----------------===//
+//===- VerifierTest.cpp - Corrupt executables are rejected ----------------===//
 //
-// One good program with every kind of command; each test damages one field and
-// expects a sentence that names the part.
+// One valid program with every kind of command; each test corrupts one field
+// and expects an error that names the part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace torch_ltc::runtime::test;
 
 namespace {
 
-/// The damaged program is refused with a sentence that contains `expected`.
+/// The corrupt program is rejected with an error that contains `expected`.
 void expectRefused(const std::function<void(Executable &)> &damage,
                    const std::string &expected) {
   Executable message = goodProgram();
@@ -75,7 +75,7 @@ TEST(Verifier, EveryTruncationIsRefused) {
 }
 
 TEST(Verifier, FlippedBytesAreRefused) {
-  // Machine code included.
+  // Including machine code.
   std::string bytes = serializeExecutable(goodProgram());
   for (size_t i = 0; i < bytes.size(); ++i)
     for (int flip : {0x01, 0x80, 0x7f, 0xff}) {
@@ -176,14 +176,14 @@ TEST(Verifier, KernelCalls) {
   DAMAGE("is negative", CALL->set_grain(-1));
   DAMAGE("names buffer 8 of 8", CALL->mutable_arguments(0)->set_buffer(8));
   DAMAGE("at offset 2049", CALL->mutable_arguments(0)->set_offset(2049));
-  DAMAGE("it calls nothing", e.mutable_commands(kKernelCommand)->clear_call());
+  DAMAGE("it has no call", e.mutable_commands(kKernelCommand)->clear_call());
 #undef CALL
 }
 
 TEST(Verifier, Matmuls) {
 #define CALL e.mutable_commands(kMatmulCommand)->mutable_matmul()
-  DAMAGE("no dtype", CALL->set_dtype(BOOL));
-  DAMAGE("no dtype", CALL->set_dtype(DType(77)));
+  DAMAGE("support dtype", CALL->set_dtype(BOOL));
+  DAMAGE("support dtype", CALL->set_dtype(DType(77)));
   DAMAGE("size -1", CALL->set_m(-1));
   DAMAGE("out of range", CALL->set_n(INT64_MAX));
   DAMAGE("out of range", CALL->set_batch(int64_t(1) << 40));
@@ -210,7 +210,7 @@ TEST(Verifier, Matmuls) {
 TEST(Verifier, Convolutions) {
 #define CALL e.mutable_commands(kConvolutionCommand)->mutable_convolution()
   DAMAGE("unknown kind", CALL->set_kind(ConvolutionCall::Kind(3)));
-  DAMAGE("no dtype", CALL->set_dtype(BOOL));
+  DAMAGE("support dtype", CALL->set_dtype(BOOL));
   DAMAGE("has 2 dimensions, not 3 to 5",
          CALL->mutable_input_sizes()->Truncate(2));
   DAMAGE("differ in rank", CALL->mutable_weight_sizes()->Truncate(3));

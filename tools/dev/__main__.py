@@ -1,4 +1,4 @@
-"""./dev: prepares the environment as far as a command needs it, and runs it."""
+"""./dev: prepares as much of the environment as a command needs, and runs it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Usage: ./dev COMMAND [ARGUMENTS]
   docs               the documentation as a site with search: .dev/site
   check-torch VERSION
                      what another version of torch changes for this package
-  doctor             what is installed and whether it fits together
+  doctor             checks what is installed and whether it is compatible
   setup              only system packages and virtual environment
   peers              environments of other projects that tests use where they
                      are installed: {peers}
@@ -156,7 +156,7 @@ def main(arguments: Sequence[str]) -> int:
         say(str(failure))
         return 1
     except KeyboardInterrupt:
-        say("interrupted; the same call goes on from here")
+        say("interrupted; the same call resumes here")
         return 130
 
 

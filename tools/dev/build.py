@@ -27,7 +27,7 @@ def _torch_cmake_path() -> str:
 
 
 def configure_command(tests: bool = True, folder: Path = BUILD) -> list[str]:
-    prefixes = [_torch_cmake_path(), str(VENV)]  # the environment holds oneDNN
+    prefixes = [_torch_cmake_path(), str(VENV)]  # the environment contains oneDNN
     return [
         str(VENV / "bin" / "cmake"),
         "-G", "Ninja", "-S", str(ROOT), "-B", str(folder),
@@ -45,9 +45,7 @@ def configure(
     if not (folder / "build.ninja").exists():
         forget(name)
     command = [*configure_command(folder=folder), *options]
-    advice = (
-        f"the lines above name what CMake misses; 'rm -r {folder.name}' starts afresh"
-    )
+    advice = f"the lines above list what CMake is missing; 'rm -r {folder.name}' starts from scratch"
     variables = environment.environment() | NO_AUTOLOAD
     packages = ROOT / "requirements.txt"
     once(
@@ -68,20 +66,20 @@ def ninja(*targets: str, name: str = "build", folder: Path = BUILD) -> None:
         return
     jobs = environment.build_jobs()
     say(f"{name}: ninja with {jobs} jobs (log: .dev/logs/{name}.log) ...")
-    advice = "look for the first 'error:' in the log; './dev build' goes on from there"
-    # -k 0 would bury the first error under others: stop at it.
+    advice = "look for the first 'error:' in the log; './dev build' resumes there"
+    # -k 0 would hide the first error among others, so stop at it.
     run_logged(name, [*command, f"-j{jobs}", *targets], advice, variables)
     say(f"{name}: done")
 
 
 def link_libraries() -> None:
-    """The source package sees the build's libraries through links: Python
-    sources and C++ alike are in effect as soon as they are saved or built."""
+    """The source package uses the build's libraries through links: changes of Python
+    sources take effect when they are saved, changes of C++ when they are built."""
     built = BUILD / "torch_ltc"
     modules = sorted(built.glob("_C*.so")) + sorted((built / "lib").glob("_C*.so"))
     if not modules:
         raise StepFailed(
-            "step 'install' failed: the build made no torch_ltc/_C module.\n"
+            "step 'install' failed: the build didn't produce the module torch_ltc/_C.\n"
             "  what to do: './dev build' with TORCH_LTC_BUILD_BACKEND=ON (the default)"
         )
     for link, target in [
@@ -113,8 +111,8 @@ def _install() -> None:
 
 
 def _compile_python() -> None:
-    """`import torch` imports the package: it shouldn't compile it each time, as
-    it does where Python may not write what it has compiled."""
+    """Compiles the package to bytecode: `import torch` imports it, and would compile it
+    each time where Python can't write the bytecode."""
     command = [str(PYTHON), "-m", "compileall", "-q", str(PACKAGE)]
     run_logged("compileall", command, "a module has a syntax error", NO_AUTOLOAD)
 
@@ -126,7 +124,7 @@ def prepare_environment() -> None:
 
 
 def build() -> None:
-    """All of it; what is done is not repeated."""
+    """Builds everything; finished steps are not repeated."""
     prepare_environment()
     with exclusive("build"):
         configure()
@@ -135,23 +133,23 @@ def build() -> None:
         _compile_python()
 
 
-#: Libraries that come with the packages the wheel depends on.
+#: Libraries that come with the packages that the wheel depends on.
 OTHER_WHEELS_LIBRARIES = ("libtorch*.so", "libc10.so", "libgomp.so.1")
 
 
 def _repair(made: Path, variables: Mapping[str, str]) -> None:
-    """Puts the remaining libraries of the system (protobuf's) into the wheel, and
-    tags it with the oldest glibc that it runs on."""
+    """Adds the remaining system libraries (protobuf's) to the wheel, and tags it with
+    the oldest glibc that it supports."""
     command = [
         str(PYTHON), "-m", "auditwheel", "repair", "--strip", "-w", "dist",
         *(f"--exclude={name}" for name in OTHER_WHEELS_LIBRARIES), str(made),
     ]  # fmt: skip
-    run_logged("repair", command, "the log says what auditwheel found", variables)
+    run_logged("repair", command, "see auditwheel's messages in the log", variables)
     made.unlink()
 
 
 def wheel(python_headers: Sequence[Path] = ()) -> Path:
-    """A wheel in dist/, with modules also for the Pythons of these headers."""
+    """Builds a wheel in dist/, with modules also for the Pythons of these headers."""
     build()
     headers = ";".join(str(path) for path in python_headers)
     configure = [*configure_command(), f"-DTORCH_LTC_PYTHON_HEADERS={headers}"]
@@ -169,7 +167,7 @@ def wheel(python_headers: Sequence[Path] = ()) -> Path:
             str(PYTHON), "-m", "pip", "wheel", "--disable-pip-version-check",
             "--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", ".",
         ]  # fmt: skip
-        run_logged("wheel", command, "the log says what setup.py did", variables)
+        run_logged("wheel", command, "see setup.py's messages in the log", variables)
         _repair(next(folder.glob("torch_ltc-*.whl")), variables)
 
     if not list(folder.glob("torch_ltc-*.whl")):

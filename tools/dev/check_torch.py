@@ -1,8 +1,8 @@
-"""./dev check-torch VERSION: what to look at before following another torch.
+"""./dev check-torch VERSION: reports what to check before supporting another torch.
 
-Installs that torch in an environment of its own and compares what torch_ltc
-relies on: schemas and kernels of the ops that it registers, the names of torch
-that it replaces, and the headers that it includes. The report is
+Installs that torch in a separate environment and compares everything that torch_ltc
+relies on: schemas and kernels of the ops that it registers, the names of torch that it
+replaces, and the headers that it includes. The report is
 `.dev/check-torch/VERSION/report.md`, with the differences line by line.
 """
 
@@ -74,7 +74,7 @@ def _output(*command: str) -> str:
 
 
 def wanted() -> dict[str, list[str]]:
-    """What of torch the installed package relies on."""
+    """Everything in torch that the installed package relies on."""
     ops = json.loads(_output(str(PYTHON), "-c", REGISTERED))
     names = _output(str(PYTHON), str(HERE / "replaced_names.py"))
     return {
@@ -92,7 +92,7 @@ def facts(python: Path, request: dict[str, list[str]]) -> dict[str, Any]:
         text=True,
     )
     if answer.returncode:
-        raise StepFailed(f"{python} can't be asked:\n{answer.stderr[-2000:]}")
+        raise StepFailed(f"{python} failed:\n{answer.stderr[-2000:]}")
     return json.loads(answer.stdout)
 
 
@@ -107,7 +107,7 @@ def _difference(name: str, old: str, new: str) -> list[str]:
 def _compare_ops(
     ours: dict[str, Any], theirs: dict[str, Any], registered: set[str]
 ) -> list[Section]:
-    gone = Section("registered ops that are gone (build fails or op falls back)")
+    gone = Section("missing registered ops (build fails or op falls back)")
     schema = Section("registered ops with another schema (op table, tracer)")
     kernels = Section("registered ops with kernels at other keys (may decompose now)")
     new = Section("new aten ops (run eagerly until the op table has them)")
@@ -157,14 +157,14 @@ def compare(
     names = _compare_texts(
         ours["names"],
         theirs["names"],
-        Section("replaced names that are gone (import fails or a patch is void)"),
-        Section("replaced names with another source (read the patch again)"),
+        Section("missing replaced names (import fails or a patch has no effect)"),
+        Section("replaced names with another source (review the patch)"),
     )
     headers = _compare_texts(
         ours["headers"],
         theirs["headers"],
-        Section("included headers that are gone (build fails)"),
-        Section("included headers with another text"),
+        Section("missing included headers (build fails)"),
+        Section("changed included headers"),
     )
     return [ops[0], names[0], headers[0], ops[1], ops[2], names[1], headers[1], ops[3]]
 
@@ -177,7 +177,9 @@ def _other_environment(version: str) -> Path:
         command = [sys.executable, "-m", "venv", "--clear", str(folder / "venv")]
         run_logged("check-torch", command, "install python3-venv")
         pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
-        advice = f"does the package index have torch {version}, and the disk 6 GB?"
+        advice = (
+            f"does the package index have torch {version}, and are 6 GB of disk free?"
+        )
         packages = [f"torch=={version}", "numpy"]
         run_logged("check-torch", [*pip, *packages], advice, append=True)
 

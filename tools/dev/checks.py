@@ -26,12 +26,12 @@ class Suite:
     command: Callable[[], Sequence[str]]
     summary: str
     needs_build: bool = True
-    #: What it runs unless the arguments name files or folders.
+    #: Its default arguments, if no files or folders are given.
     paths: tuple[str, ...] = ()
 
 
-#: glibc overwrites what is allocated and freed: a read of memory that isn't
-#: initialised or is freed already is seen every time, not once in a hundred runs.
+#: glibc overwrites allocated and freed memory, so that a read of uninitialized or freed
+#: memory is always detected, not once in a hundred runs.
 STRICT_MEMORY = {"MALLOC_PERTURB_": "165"}
 
 
@@ -75,7 +75,7 @@ SUITES = [
     ),
     Suite(
         "e2e",
-        "programs against eager PyTorch",
+        "programs compared with eager PyTorch",
         lambda: _pytest(*_workers(), "--ignore=e2e_tests/test_docs.py"),
         r"\d+ (passed|failed|error|skipped|xfailed|deselected).* in [\d.]+s|^(FAILED|ERROR) ",
         paths=("e2e_tests",),
@@ -95,7 +95,7 @@ def _is_path(argument: str) -> bool:
 
 
 def _run(suite: Suite, extra: Sequence[str]) -> tuple[int, list[str]]:
-    """Shows the output as it comes; the exit code and the summary lines."""
+    """Prints the output while it runs; returns the exit code and the summary lines."""
     named = any(_is_path(argument) for argument in extra)
     command = [*suite.command(), *(() if named else suite.paths), *extra]
     say(f"{suite.name}: {suite.about}")

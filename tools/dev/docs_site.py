@@ -1,4 +1,4 @@
-"""./dev docs: the documentation as a site with search, in `.dev/site`."""
+"""./dev docs: builds the documentation as a site with search, in `.dev/site`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _prepare() -> None:
 
 
 def docs(arguments: Sequence[str]) -> int:
-    """Builds the site; a link or an anchor that leads nowhere is an error."""
+    """Builds the site; an invalid link or anchor is an error."""
     if arguments:
         say("usage: ./dev docs")
         return 2

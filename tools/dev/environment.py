@@ -18,12 +18,12 @@ PYTHON = VENV / "bin" / "python"
 
 @dataclass(frozen=True)
 class Peer:
-    """A project that tests use, in an environment of its own: it brings another
-    LLVM, or packages that would get in the way of ours."""
+    """A project that tests use, in a separate environment: it contains another LLVM, or
+    packages that would conflict with ours."""
 
     name: str
     packages: tuple[str, ...]
-    #: Names its Python to the tests.
+    #: The variable that passes its Python to the tests.
     variable: str
     pip_options: tuple[str, ...] = ()
 
@@ -36,13 +36,13 @@ class Peer:
         return self.folder / "bin" / "python"
 
 
-# e2e_tests/peers.py looks for the same folders, so that pytest finds them without
-# ./dev, too. --no-deps: torch-mlir's parser needs neither torch nor numpy.
+# e2e_tests/peers.py searches the same folders, so that pytest also finds them without
+# ./dev. --no-deps: torch-mlir's parser needs neither torch nor numpy.
 TORCH_MLIR = Peer(
     "torch-mlir", ("torch-mlir==20261001",), "TORCH_LTC_PARSER_PYTHON", ("--no-deps",)
 )
-#: Tests that need torch-mlir install it; those of the others are skipped where
-#: they aren't installed.
+#: Tests that need torch-mlir install it; tests of the others are skipped if they aren't
+#: installed.
 PEERS = (
     TORCH_MLIR,
     Peer(
@@ -53,8 +53,8 @@ PEERS = (
     Peer("jax", ("jax==0.10.2", "jaxlib==0.10.2"), "TORCH_LTC_JAX_PYTHON"),
 )
 
-# What Debian 12 must have: compiler, LLVM and MLIR 22 with what their CMake
-# files ask for, protobuf, GoogleTest.
+# Required packages of Debian 12: compiler, LLVM and MLIR 22 with the dependencies of
+# their CMake files, protobuf, GoogleTest.
 PACKAGES = [
     "ccache",
     "g++",
@@ -85,7 +85,7 @@ def _installed(package: str) -> bool:
 
 def _missing_packages() -> list[str]:
     missing = [package for package in PACKAGES if not _installed(package)]
-    # Only a Python that Debian installed gets its parts from Debian.
+    # Only a Python installed by Debian gets its modules from Debian.
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
         missing.append("python3-dev")
     probe = [sys.executable, "-c", "import ensurepip, venv"]
@@ -95,7 +95,7 @@ def _missing_packages() -> list[str]:
 
 
 def system_packages() -> None:
-    """Installs missing system packages by apt, as root or through sudo."""
+    """Installs missing system packages with apt, as root or through sudo."""
     if not shutil.which("dpkg-query"):
         say(
             "this isn't Debian, so system packages can't be checked; needed are "
@@ -123,22 +123,22 @@ def system_packages() -> None:
     say(f"system packages: installing {' '.join(missing)} ...")
     advice = f"look at the lines above; by hand: {by_hand}"
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    # sudo drops the environment: env sets the variable behind it.
+    # sudo drops the environment, so env sets the variable after it.
     front = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive"]
     run_logged("system-packages", [*front, "apt-get", "update"], advice, quiet)
     run_logged("system-packages", [*front, *command], advice, quiet, append=True)
 
 
 def make_venv(folder: Path, name: str) -> None:
-    # --clear: a folder left by an interrupted call is not to be trusted.
+    # --clear: a folder left by an interrupted call may be incomplete.
     command = [sys.executable, "-m", "venv", "--clear", str(folder)]
     advice = "install python3-venv, or name another Python: PYTHON=... ./dev build"
     run_logged(name, command, advice)
 
 
 def virtual_environment() -> None:
-    """Makes `.venv` and installs the pinned requirements: torch first and by
-    itself, then the rest with torch held fast."""
+    """Creates `.venv` and installs the pinned requirements: torch first and separately,
+    then the rest with torch pinned."""
     if not PYTHON.exists():
         forget("virtual-environment")
     identity = [sys.version, os.path.realpath(sys.executable), str(ROOT)]
@@ -172,7 +172,7 @@ def virtual_environment() -> None:
 
 
 def peer_environment(peer: Peer) -> None:
-    """Makes the environment of a peer."""
+    """Creates the environment of a peer."""
     if not peer.python.exists():
         forget(peer.name)
 
@@ -200,7 +200,6 @@ def processors() -> int:
 
 
 def build_jobs() -> int:
-    """One job a processor, as far as memory goes: MLIR's sources take 1.5 GB
-    each."""
+    """One job for each processor, limited by memory: MLIR's sources take 1.5 GB each."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(processors(), int(pages / 1.8e9)))

@@ -1,8 +1,8 @@
-"""./dev release: a wheel for several Pythons, tried in root file systems.
+"""./dev release: builds a wheel for several Pythons and tests it in root file systems.
 
-Each root file system is a minimal Debian made by debootstrap, with Python and
-pip and nothing else. The wheel is installed there beside torch; the doctor must
-find all well, and the digits must be learned. Needs root.
+Each root file system is a minimal Debian created by debootstrap, with only Python and
+pip. The wheel is installed there together with torch; the doctor must report no
+problem, and the digits example must train. Needs root.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import build
 
 FOLDER = STATE / "release"
 
-#: Runs the rest of its arguments in root file system $1, with the folder $2 of
-#: it mounted at /wheels, in mounts of its own.
+#: Runs its remaining arguments in root file system $1, with folder $2 mounted at
+#: /wheels, in a separate mount namespace.
 IN_ROOT = """
 set -e
 root="$1"; wheels="$2"; shift 2
@@ -51,7 +51,7 @@ class System:
 
     @property
     def wheels(self) -> Path:
-        """What pip needs there, for there is no network in it."""
+        """Packages that pip needs there, because it has no network."""
         return FOLDER / f"wheels-{self.python}"
 
     @property
@@ -74,7 +74,7 @@ def _make_root(system: System) -> None:
 
 
 def _copy_headers(system: System) -> None:
-    """Into a folder of their own: the other headers are another system's."""
+    """Into a separate folder: the other headers belong to another system."""
     include = system.root / "usr" / "include"
     for folder in include.rglob(f"python{system.python}"):
         target = system.headers.parent / folder.relative_to(include)
@@ -82,7 +82,7 @@ def _copy_headers(system: System) -> None:
 
 
 def _download(system: System) -> None:
-    """torch and what it and the wheel depend on."""
+    """torch and the dependencies of torch and of the wheel."""
     command = [
         str(PYTHON), "-m", "pip", "download", "--only-binary=:all:",
         f"--python-version={system.python}", f"--dest={system.wheels}",
@@ -121,7 +121,9 @@ def _try(system: System, wheel: Path) -> str:
     report = _run_in(system, "/v/bin/python", "/root/train_digits.py")
     accuracy = re.search(r"test accuracy\D+([\d.]+)%", report)
     if not accuracy or float(accuracy[1]) < 97:
-        raise StepFailed(f"in {system.suite} the digits weren't learned:\n{report}")
+        raise StepFailed(
+            f"in {system.suite} the digits example didn't learn:\n{report}"
+        )
     glibc = _run_in(system, "ldd", "--version").split("\n")[0].split()[-1]
     return (
         f"| Debian {system.suite} | {system.python} | {glibc} | {seconds:.0f} s "
@@ -130,7 +132,7 @@ def _try(system: System, wheel: Path) -> str:
 
 
 def release() -> None:
-    """The wheel, its checks (`dist/checks.md`) and its digest in dist/."""
+    """The wheel, its checks (`dist/checks.md`) and its digest, in dist/."""
     if os.geteuid() or not shutil.which("debootstrap"):
         raise StepFailed(
             "step 'release' needs root and debootstrap\n"

@@ -1,7 +1,7 @@
-"""Prints the names of torch that loading torch_ltc replaces: "owner name" a line.
+"""Prints the names of torch that loading torch_ltc replaces: "owner name" on each line.
 
-Compares what torch's modules and classes hold before and after, so it needs
-TORCH_DEVICE_BACKEND_AUTOLOAD=0: `import torch` alone would load the package.
+Compares torch's modules and classes before and after, so it needs
+TORCH_DEVICE_BACKEND_AUTOLOAD=0: otherwise `import torch` would load the package.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Builds of the runtime with sanitizers, and its tests."""
+"""Builds of the runtime with sanitizers, and their tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sanitizer:
 
 _SUPPRESSIONS = ROOT / "tools" / "dev" / "sanitize_suppressions"
 
-#: What fits into the checks of every change.
+#: The subset that is part of the checks of every change.
 SAMPLE = ("BoundsCheckTest", "ExecutableTest", "HostCallTest", "VerifierTest")
 TESTS = (
     *SAMPLE, "AttentionTest", "CacheTest", "CacheTrustTest", "ConvolutionTest",
@@ -42,8 +42,8 @@ SANITIZERS = (
         "address",
         "AddressSanitizer and UndefinedBehaviorSanitizer",
         {
-            # LLVM's allocators mark memory where they are inlined into our code and
-            # not where they aren't.
+            # LLVM's allocators mark memory where they are inlined into our code, but
+            # not elsewhere.
             "ASAN_OPTIONS": "allow_user_poisoning=0",
             "UBSAN_OPTIONS": "print_stacktrace=1",
         },
@@ -56,7 +56,7 @@ SANITIZERS = (
             "TSAN_OPTIONS": f"suppressions={_SUPPRESSIONS / 'thread.txt'}"
             ":ignore_noninstrumented_modules=1"
         },
-        # ThreadsTest counts the threads of the process: the sanitizer has one.
+        # ThreadsTest counts the threads of the process, and the sanitizer adds one.
         TESTS,
     ),
 )

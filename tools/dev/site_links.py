@@ -1,5 +1,5 @@
-"""Hook of MkDocs: links out of docs/ lead nowhere on the site, so that their
-words stay and the link goes."""
+"""Hook of MkDocs: replaces links to files outside docs/, which aren't on the site, by
+their text."""
 
 from __future__ import annotations
 

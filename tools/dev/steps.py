@@ -1,6 +1,6 @@
-"""Steps that run once: a stamp remembers the digest of what a step depends on.
+"""Steps that run once: a stamp stores the digest of a step's inputs.
 
-State lies in `.dev/`: `stamps/NAME` and `logs/NAME.log`.
+State is in `.dev/`: `stamps/NAME` and `logs/NAME.log`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def say(text: str) -> None:
 
 
 def digest(parts: Iterable[str | Path]) -> str:
-    """Of the texts, and of the contents of the paths."""
+    """Digest of the texts, and of the contents of the paths."""
     result = hashlib.sha256()
     for part in parts:
         data = part.read_bytes() if isinstance(part, Path) else part.encode()
@@ -70,7 +70,7 @@ def failure_text(
     name: str, command: Sequence[str], code: int, log: Path, advice: str
 ) -> str:
     lines = log.read_text(errors="replace").splitlines()
-    # With parallel jobs the cause may lie far above the end.
+    # With parallel jobs the cause may be far above the end.
     first = next((line for line in lines if "error:" in line.lower()), None)
     lines = lines[-LAST_LINES:]
     return "\n".join(
@@ -88,7 +88,7 @@ def failure_text(
 def once(
     name: str, depends_on: Iterable[str | Path], action: Callable[[], None]
 ) -> None:
-    """Runs `action` unless it succeeded before with the same dependencies."""
+    """Runs `action` unless it has succeeded before with the same inputs."""
     stamp = STATE / "stamps" / name
     wanted = digest(depends_on)
     if stamp.exists() and stamp.read_text() == wanted:
@@ -107,7 +107,7 @@ def forget(name: str) -> None:
 
 @contextmanager
 def exclusive(what: str) -> Iterator[None]:
-    """One ./dev does `what` at a time; others wait and then find it done."""
+    """Only one ./dev runs `what` at a time; others wait and then find it done."""
     STATE.mkdir(exist_ok=True)
     with (STATE / f"{what}.lock").open("w") as lock:
         try:

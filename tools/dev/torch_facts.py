@@ -1,11 +1,10 @@
-"""Prints what torch_ltc relies on in the torch of this Python, as JSON.
+"""Prints everything that torch_ltc relies on in this Python's torch, as JSON.
 
     python torch_facts.py < wanted.json > facts.json
 
-`wanted` has "ops" (names with overloads, "aten::add.Tensor"; "*" adds all other
-aten ops), "names" ("torch.Tensor new_tensor": owner and attribute) and
-"headers" (relative to torch's include folder). Never imports torch_ltc, so that
-it runs in any environment.
+`wanted` has "ops" (names with overloads, "aten::add.Tensor"; "*" adds all other aten
+ops), "names" ("torch.Tensor new_tensor": owner and attribute) and "headers" (relative
+to torch's include folder). Never imports torch_ltc, so that it runs in any environment.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import torch
 
-#: Where kernels are looked for: a key that appears or goes decides whether the
-#: dispatcher decomposes an op before device lazy sees it.
+#: Dispatch keys whose kernels are compared: a kernel that is added or removed
+#: determines whether the dispatcher decomposes an op before device lazy sees it.
 KEYS = (
     "CompositeImplicitAutograd", "CompositeExplicitAutograd",
     "CompositeExplicitAutogradNonFunctional", "CPU", "Meta", "Autograd",
@@ -48,7 +47,7 @@ def registrations(op: str) -> list[str]:
 
 
 def resolve(owner: str) -> Any:
-    """The module or class `owner`; None if there is none."""
+    """The module or class `owner`; None if it doesn't exist."""
     parts = owner.split(".")
     for end in range(len(parts), 0, -1):
         try:
@@ -62,7 +61,7 @@ def resolve(owner: str) -> Any:
 
 
 def text_of(owner: str, name: str) -> str | None:
-    """The source of a name, or what of it can be read; None if it is gone."""
+    """The source of a name, or its readable part; None if it doesn't exist."""
     holder = resolve(owner)
     if holder is None or not hasattr(holder, name):
         return None

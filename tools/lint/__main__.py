@@ -1,4 +1,4 @@
-"""Formatting, Python checks and house rules; `--fix` formats in place."""
+"""Formatting, Python checks and the project's own rules; `--fix` formats in place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ BIN = Path(sys.executable).parent
 
 
 def _tracked() -> list[str]:
-    """Files that git knows or would add; all but ignored ones without git."""
+    """Files that are tracked by git or would be added; without git, all but ignored
+    ones."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if answer.returncode == 0:
@@ -35,7 +36,7 @@ def _tracked() -> list[str]:
 
 
 def _output(command: list[str]) -> list[str]:
-    """Lines that a failing tool printed; none if it succeeded."""
+    """Lines that a failing tool printed; empty if it succeeded."""
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if answer.returncode == 0:
         return []
@@ -52,7 +53,7 @@ def _cpp(names: list[str], fix: bool) -> list[str]:
     if fix:
         return _output([tool, "-i", *files])
     lines = _output([tool, "--dry-run", "-Werror", *files])
-    # The tool shows each place with its context: the places are enough.
+    # The tool prints each position with its context; only the positions are needed.
     return [line for line in lines if ": error:" in line] or lines
 
 
@@ -88,7 +89,7 @@ def main() -> int:
         print(problem)
     print(f"lint: {len(names)} files, {len(problems)} problems")
     if problems and not fix:
-        print("lint: './dev lint --fix' mends formatting")
+        print("lint: './dev lint --fix' fixes formatting")
     return 1 if problems else 0
 
 

@@ -1,4 +1,4 @@
-"""Rules of this project that no ready-made linter has."""
+"""Rules of this project that aren't available in existing linters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-# Lines a hand-written file, a function and a folder's README may have.
+# Maximum lines of a hand-written file, a function and a folder's README.
 FILE_LINES = 800
 FUNCTION_LINES = 80
 README_LINES = 25
@@ -26,13 +26,13 @@ CPP = {".cpp", ".h", ".inc", ".c"}
 SOURCES = CPP | {".py", ".pyi", ".td", ".mlir", ".toml", ".proto"}
 NAMELESS = re.compile(r"(^|[_.\-])(utils?|misc|common|helpers?)([_.\-]|$)", re.I)
 
-# pattern, file suffixes, path parts that may match, the rule in words
+# pattern, file suffixes, path parts that may match, the rule as text
 PATTERNS = [
     (
         re.compile(r"\b(secure_)?getenv\s*\("),
         CPP,
         ("config", "test"),
-        "the environment is read in the configuration table only",
+        "only the configuration table reads the environment",
     ),
     (
         re.compile(r"\bstd::cout\b|(?<![\w:])printf\s*\(|\bllvm::outs\(\)"),
@@ -44,17 +44,17 @@ PATTERNS = [
         re.compile(r"\b(TODO|FIXME|XXX)\b"),
         SOURCES,
         ("tools/lint",),
-        "what is missing is said to the user, not in a comment",
+        "report missing features to the user, not in a comment",
     ),
     (
         re.compile(r"-fvisibility=hidden"),
         {".txt", ".cmake"},
         ("runtime", "python", "ltc_backend"),
-        "hidden visibility makes MLIR's hasTrait silently false",
+        "with hidden visibility MLIR's hasTrait silently returns false",
     ),
 ]
 
-#: Folders of ltc_backend, lowest first: each includes only those before it.
+#: Folders of ltc_backend, lowest first: each only includes headers of those before it.
 LAYERS = [
     "config",
     "source",
@@ -82,7 +82,7 @@ def _layer_problems(text: str, name: str) -> Iterator[str]:
     if part != "ltc_backend" or not rest or Path(name).suffix not in CPP:
         return
     if folder not in LAYERS:
-        yield f"{name}: '{folder}' has no place in LAYERS (tools/lint/house_rules.py)"
+        yield f"{name}: '{folder}' isn't in LAYERS (tools/lint/house_rules.py)"
         return
     for number, line in enumerate(text.splitlines(), 1):
         include = re.match(r'#include "(\w+)/', line)
@@ -126,7 +126,7 @@ def _long_functions(text: str, name: str) -> Iterator[str]:
 
 
 def folder_problems(root: Path) -> Iterator[str]:
-    """Every part tells where to start reading."""
+    """Every README says where to start reading."""
     for part in PARTS:
         if (root / part).is_dir() and not (root / part / "README.md").exists():
             yield f"{part}/: has no README.md (at most {README_LINES} lines)"

@@ -1,6 +1,6 @@
-"""Lowerings to TOSA and StableHLO against eager torch, by the cases of the
-lowerings to linalg: what a dialect can say has eager's values, anything else is
-refused with the op and the reason."""
+"""Lowerings to TOSA and StableHLO compared with eager torch, on the cases of the
+lowerings to linalg: what a dialect can express has eager's values, everything else is
+rejected with the op and the reason."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ REFUSALS = (
     r".+|has the dtype '\w+', which the conversion to .+|has no elements, and .+)|"
     r".*rule BC4.*"
 )
-# What a dialect rounds otherwise than C: quotients that are nearly integers come
-# out on the other side.
+# Results that a dialect rounds differently from C: quotients close to integers may be
+# rounded to the other side.
 ROUNDED = ("div.Tensor_mode", "div.Scalar_mode", "floor_divide", "remainder", "fmod")
-# Of the cases of each family, which share a dialect takes at least. The rest has
-# dtypes that it doesn't take, no elements, or reductions of scatters.
+# The minimum share of each family's cases that a dialect supports. The rest has
+# unsupported dtypes, no elements, or reductions of scatters.
 TAKEN = {
     "tosa": {
         "elementwise": 0.6,
@@ -48,7 +48,7 @@ EVERY = 3
 
 
 def converted(functions: list[Function], dialect: str) -> tuple[dict[int, str], str]:
-    """Texts of those that the dialect can say, and what is said of the rest."""
+    """Texts of the cases that the dialect can express, and the errors of the rest."""
     modules = [f"module @case_{i} {{\n{f.text}\n}}" for i, f in enumerate(functions)]
     done = subprocess.run(
         [str(LTC_OPT), f"--ltc-torch-to-{dialect}", "--split-input-file"],
@@ -118,13 +118,13 @@ def test_values(family: str, dialect: str, request: pytest.FixtureRequest) -> No
 
 
 def loosened(case: Case) -> Case:
-    """Quotients by reciprocals and roots by powers are a few units off."""
+    """Quotients by reciprocals and roots by powers differ by a few units."""
     tolerance = max(case.tolerance or 0.0, 2e-6)
     return Case(case.op, case.args, case.kwargs, tolerance)
 
 
 def gradients(name: str) -> Function:
-    """Of a convolution's input, weight and bias."""
+    """Gradients of a convolution's input, weight and bias."""
     sizes, weight_sizes, *window = GEOMETRIES[name]
     x, weight = random(*sizes), random(*weight_sizes)
     y = torch.ops.aten.convolution(x, weight, None, *window)

@@ -29,7 +29,7 @@ def add(op: str, *args, tolerance: float | None = None, **kwargs) -> None:
     CASES.append(Case(op, args, kwargs, tolerance))
 
 
-# Functions of one float: libm's against torch's vectorised ones.
+# Functions of one float: libm's compared with torch's vectorized ones.
 for op in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
            "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
            "acosh", "atanh", "erf", "erfc", "sigmoid", "reciprocal", "sinc", "deg2rad",
@@ -42,7 +42,7 @@ for op in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsq
 for op in ("gelu", "silu", "hardswish", "hardsigmoid", "mish", "relu", "softplus",
            "leaky_relu", "hardtanh", "elu", "celu", "hardshrink", "softshrink"):  # fmt: skip
     for dtype in (F32, BF16):
-        # torch's vectorised gelu makes NaN of inf.
+        # torch's vectorized gelu returns NaN for inf.
         x = special(dtype)[2:] if op == "gelu" else special(dtype)
         add(op, x, tolerance=2e-5)
 add("gelu", special(), approximate="tanh", tolerance=2e-5)
@@ -97,7 +97,7 @@ for dtype in (*FLOATS, I64, I32, I8, U8):
     add("div.Tensor", a, b, tolerance=1e-6)
     divisor = torch.where(b == 0, torch.ones_like(b), b)
     for op in ("remainder.Tensor", "fmod.Tensor", "floor_divide"):
-        # The lowest integer by -1 overflows in torch.
+        # Dividing the lowest integer by -1 overflows in torch.
         add(op, a[1:], divisor, tolerance=1e-6)
     for mode in ("trunc", "floor"):
         add("div.Tensor_mode", a[1:], divisor, rounding_mode=mode, tolerance=1e-6)
@@ -147,7 +147,7 @@ add("floor_divide.Scalar", random(5), 0.7)
 add("remainder.Scalar", torch.arange(-5, 5), 3)
 add("remainder.Scalar_Tensor", 7, torch.tensor([2, -3, 5]))
 
-# Mixed dtypes: who decides the dtype, and in what precision.
+# Mixed dtypes: which operand determines the dtype, and the precision.
 add("add.Tensor", random(3, dtype=F32), torch.arange(3))
 add("mul.Tensor", random(3, dtype=BF16), random(3, dtype=F32))
 add("mul.Tensor", random(3, dtype=BF16), random(dtype=F32))
@@ -196,7 +196,7 @@ add("addcmul", a, b, c, value=0.3, tolerance=1e-6)
 add("addcdiv", a, b, c, value=Parameter(-0.3), tolerance=1e-6)
 add("addcmul", a.to(BF16), b.to(BF16), c.to(BF16), tolerance=1e-6)
 
-# Casts: torch's CPU rules for what doesn't fit.
+# Casts: torch's CPU rules for values that don't fit.
 big = torch.tensor([float("nan"), float("inf"), -float("inf"), 1e10, -1e10, 3.99, -3.99,
                     300.0, -1.0, 1e19, 0.0, -0.0])  # fmt: skip
 for target in (I64, I32, BOOL, F64, BF16, F16):

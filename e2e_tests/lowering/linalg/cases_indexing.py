@@ -1,4 +1,4 @@
-"""Reads and writes at positions that a tensor holds; embeddings."""
+"""Reads and writes at positions from a tensor; embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a function through the whole compiler and the runtime, by `ltc-run`."""
+"""Runs a function through the whole compiler and the runtime with `ltc-run`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs with what goes wrong first: NaN, infinities, ties, ends of ranges."""
+"""Inputs that are likely to fail: NaN, infinities, ties, ends of ranges."""
 
 from __future__ import annotations
 

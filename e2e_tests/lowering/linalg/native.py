@@ -1,5 +1,5 @@
-"""Runs functions of the linalg stage by MLIR's own passes (loops, no fusion,
-no library), so that a wrong value is the conversion's fault."""
+"""Runs functions of the linalg stage through MLIR's own passes (loops, no fusion, no
+library), so that a wrong value is a bug of the conversion."""
 
 from __future__ import annotations
 
@@ -69,17 +69,17 @@ def compile_module(source: str, folder: Path) -> ctypes.CDLL:
 
 
 def descriptor(tensor: torch.Tensor) -> ctypes.Array:
-    """A contiguous tensor as the struct that stands for a memref: two pointers,
-    offset, sizes, strides."""
+    """A contiguous tensor as the struct that represents a memref: two pointers, offset,
+    sizes, strides."""
     pointer = tensor.data_ptr()
     words = [pointer, pointer, 0, *tensor.shape, *tensor.stride()]
     return (ctypes.c_int64 * len(words))(*words)
 
 
 def call(library: ctypes.CDLL, symbol: str, function: Function) -> list[torch.Tensor]:
-    """Results come back in the order of the function's results."""
+    """Results are returned in the order of the function's results."""
     outputs = [torch.empty(t.shape, dtype=t.dtype) for t in function.expected]
-    # Bufferization takes a function's arguments for its own.
+    # Bufferization treats a function's arguments as writable.
     inputs = [t.clone(memory_format=torch.contiguous_format) for t in function.tensors]
     arguments: list = []
     tensors, scalars = iter(inputs), iter(function.scalars)

@@ -1,4 +1,4 @@
-"""Convolutions and their gradients against eager torch. They are library calls
+"""Convolutions and their gradients compared with eager torch. They are library calls
 from the linalg stage on, so the whole compiler runs them."""
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def test_forward(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
     check(Case("convolution", (x, weight, bias, *window)), tmp_path)
 
 
-# Those of transposed ones are decomposed before: decompositions/test_convolution.py.
+# Gradients of transposed convolutions are decomposed before:
+# decompositions/test_convolution.py.
 @pytest.mark.parametrize("name", [n for n in GEOMETRIES if "transposed" not in n])
 def test_backward(name: str, tmp_path: Path) -> None:
     sizes, weight_sizes, *window = GEOMETRIES[name]

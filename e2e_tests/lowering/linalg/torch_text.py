@@ -30,8 +30,8 @@ class Parameter:
 
 @dataclass
 class Case:
-    """`op` is "add.Tensor"; arguments as for torch.ops.aten. `tolerance` is
-    relative, None asks for equal bits (but for the sign of zero)."""
+    """`op` is "add.Tensor"; arguments as for torch.ops.aten. `tolerance` is relative;
+    None requires equal bits (except for the sign of zero)."""
 
     op: str
     args: tuple
@@ -149,7 +149,7 @@ def _plain_kind(text: str) -> str:
 
 @dataclass
 class Function:
-    """Text of a case's function, its inputs, and what eager torch gives."""
+    """Text of a case's function, its inputs, and eager torch's results."""
 
     text: str
     tensors: list[torch.Tensor]

@@ -1,4 +1,4 @@
-//===- arguments.cpp - The arguments that a shape rule reads --------------===//
+//===- arguments.cpp - The arguments of a shape rule ----------------------===//
 
 #include "shape/rules/arguments.h"
 
@@ -87,7 +87,7 @@ void torch_ltc::checkExpandable(SizesRef sizes, SizesRef target) {
               ") must be greater or equal to the number of dimensions in the "
               "tensor (",
               sizes.size(), ")");
-  // Strides are needed for the result that nobody reads; sizes will do.
+  // Strides are only needed for an unused result; sizes are sufficient.
   at::inferExpandGeometry_dimvector(sizes, sizes, target);
 }
 

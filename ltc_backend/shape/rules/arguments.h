@@ -1,8 +1,7 @@
-//===- arguments.h - The arguments that a shape rule reads ------*- C++ -*-===//
+//===- arguments.h - The arguments of a shape rule --------------*- C++ -*-===//
 //
 // A thin view of the boxed arguments of one call. Positions are those of the
-// schema; a rule that serves ops with different schemas looks its argument up
-// by name.
+// schema; a rule for ops with different schemas looks its argument up by name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,7 +74,7 @@ private:
   c10::ArrayRef<c10::IValue> values;
 };
 
-/// `dim` counted from the front; rank 0 counts as rank 1.
+/// `dim`, normalized to be non-negative; rank 0 is treated as rank 1.
 int64_t dimFromFront(int64_t dim, int64_t rank);
 
 ResultShape &addResult(ResultShapes &results, at::ScalarType dtype,
@@ -85,24 +84,25 @@ void addUndefined(ResultShapes &results);
 
 int64_t numElements(SizesRef sizes);
 
-/// Broadcasts `sizes` into `result`; throws torch's words if they don't match.
+/// Broadcasts `sizes` into `result`; throws torch's message if they don't
+/// match.
 void broadcastInto(Sizes &result, SizesRef sizes);
 
-/// Throws torch's words unless `sizes` can be expanded to `target`.
+/// Throws torch's message unless `sizes` can be expanded to `target`.
 void checkExpandable(SizesRef sizes, SizesRef target);
 
 /// Throws unless all sizes are non-negative.
 void checkNonNegative(SizesRef sizes);
 
-// The lowerings rely on what follows. A call that a rule throws for runs
-// eagerly (tracing/trace.cpp): eager has a result for it, or the error's words.
+// The lowerings rely on the checks below. A call for which a rule throws runs
+// eagerly (tracing/trace.cpp): eager has a result for it, or the error message.
 
-/// Throws unless tensor `i`, if there is one, has exactly these sizes.
+/// Throws unless tensor `i`, if it exists, has exactly these sizes.
 void checkSizes(const Arguments &arguments, size_t i, SizesRef sizes);
-/// Throws unless those of the tensors that there are have one dtype.
+/// Throws unless those of the tensors that exist have one dtype.
 void checkSameDType(const Arguments &arguments,
                     std::initializer_list<size_t> tensors);
-/// The same, and it is a floating-point type.
+/// The same, and it must be a floating-point type.
 void checkFloating(const Arguments &arguments,
                    std::initializer_list<size_t> tensors);
 

@@ -1,4 +1,4 @@
-//===- constructor.cpp - Sizes of tensors made from numbers ---------------===//
+//===- constructor.cpp - Sizes of tensors created from numbers ------------===//
 
 #include "shape/rules/rules.h"
 
@@ -70,8 +70,8 @@ bool shape_rules::triangle_indices(const Arguments &arguments, ScalarType dtype,
 
 namespace {
 
-/// ceil((end - start) / step) as torch counts: exactly for int64, in double
-/// for all other dtypes.
+/// ceil((end - start) / step), computed like torch: exactly for int64, in
+/// double for all other dtypes.
 int64_t rangeLength(const at::Scalar &start, const at::Scalar &end,
                     const at::Scalar &step, ScalarType dtype) {
   if (dtype == ScalarType::Long) {

@@ -9,7 +9,7 @@ using at::ScalarType;
 
 namespace {
 
-/// aten::convolution's arguments after the bias, from position `first` on.
+/// aten::convolution's arguments after the bias, starting at position `first`.
 struct ConvolutionParameters {
   Sizes stride, padding, dilation, outputPadding;
   bool transposed;
@@ -79,7 +79,7 @@ int64_t outputExtent(SizesRef input, SizesRef weight, size_t i,
 }
 
 /// Sizes of the result for arguments from position `input` on, whose parameters
-/// begin at `first`.
+/// start at `first`.
 Sizes outputSizes(const Arguments &arguments, size_t inputAt, size_t first) {
   SizesRef input = arguments.sizes(inputAt);
   SizesRef weight = arguments.sizes(inputAt + 1);
@@ -89,7 +89,7 @@ Sizes outputSizes(const Arguments &arguments, size_t inputAt, size_t first) {
               "-dimensional input for ", weight.size(), "-dimensional weight ",
               weight, ", but got ", input.size(), "-dimensional input of size ",
               input, " instead");
-  // PyTorch's kernels have answers of their own for these.
+  // PyTorch's kernels have special results for these.
   TORCH_CHECK(numElements(weight) != 0, "a weight without elements: ", weight);
   size_t numDims = weight.size() - 2;
   ConvolutionParameters parameters(arguments, first, numDims);

@@ -13,7 +13,7 @@ using at::ScalarType;
 
 namespace {
 
-/// cat() skips vectors without elements, whatever it joins.
+/// cat() skips vectors without elements, whatever it concatenates.
 bool isSkipped(SizesRef sizes) { return sizes.size() == 1 && sizes[0] == 0; }
 
 void catInto(Sizes &result, SizesRef sizes, int64_t dim, size_t position) {
@@ -167,7 +167,7 @@ bool shape_rules::roll(const Arguments &arguments, ScalarType dtype,
                   (dims.empty() && shifts.size() == 1),
               "shifts and dimensions must align. shifts: ", shifts.size(),
               ", dims:", dims.size());
-  // Nothing moves in a tensor without elements: torch doesn't look at dims.
+  // Nothing moves in a tensor without elements: torch doesn't check dims.
   if (numElements(arguments.sizes(0)) != 0)
     for (int64_t dim : dims)
       c10::maybe_wrap_dim(dim, arguments.rank(0), /*wrap_scalar=*/false);

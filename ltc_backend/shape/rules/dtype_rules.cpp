@@ -74,7 +74,8 @@ ScalarType dtype_rules::promote_float(const Arguments &arguments) {
 
 ScalarType dtype_rules::boolean(const Arguments &) { return ScalarType::Bool; }
 
-// any() and all() of bytes are bytes: a promise to code older than torch.bool.
+// any() and all() of bytes return bytes, for compatibility with code older than
+// torch.bool.
 ScalarType dtype_rules::boolean_or_byte(const Arguments &arguments) {
   return firstDType(arguments) == ScalarType::Byte ? ScalarType::Byte
                                                    : ScalarType::Bool;

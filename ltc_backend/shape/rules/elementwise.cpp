@@ -25,8 +25,8 @@ bool shape_rules::broadcast(const Arguments &arguments, ScalarType dtype,
   return sizes;
 }
 
-// Ops that are strange or undefined for some dtypes. Their Meta kernels take
-// more than the ones that compute.
+// Ops with unusual or undefined results for some dtypes. Their Meta kernels
+// accept more than the kernels that compute.
 static void checkFloatingResult(const Arguments &arguments, ScalarType dtype) {
   TORCH_CHECK(c10::isFloatingType(dtype), arguments.opName(), " of dtype ",
               c10::toString(dtype));
@@ -34,7 +34,7 @@ static void checkFloatingResult(const Arguments &arguments, ScalarType dtype) {
 
 bool shape_rules::floating_self(const Arguments &arguments, ScalarType dtype,
                                 ResultShapes &results) {
-  // These two compute some integers; the Meta kernel knows which.
+  // These two support some integers; the Meta kernel knows which.
   if (!c10::isFloatingType(dtype) &&
       (arguments.opName() == "hardtanh" || arguments.opName() == "threshold"))
     return false;
@@ -105,7 +105,7 @@ bool shape_rules::same_dtype_broadcast(const Arguments &arguments,
   return broadcast(arguments, dtype, results);
 }
 
-// Both results look like the operands together.
+// Both results have the broadcast sizes of the operands.
 bool shape_rules::broadcast_pair(const Arguments &arguments, ScalarType dtype,
                                  ResultShapes &results) {
   if (!broadcast(arguments, dtype, results))
@@ -180,7 +180,7 @@ bool shape_rules::adam_update(const Arguments &arguments, ScalarType,
   return true;
 }
 
-// hy and cy look like cx, the gates like the input's.
+// hy and cy have the sizes of cx, the gates those of the input's.
 bool shape_rules::lstm_gates(const Arguments &arguments, ScalarType dtype,
                              ResultShapes &results) {
   for (size_t like : {2, 2, 0})
@@ -199,7 +199,7 @@ bool shape_rules::dropout(const Arguments &arguments, ScalarType dtype,
                           ResultShapes &results) {
   SizesRef self = arguments.sizes(0);
   addResult(results, dtype, self);
-  // PyTorch 2.13 gives an empty input back as the mask.
+  // PyTorch 2.13 returns an empty input as the mask.
   addResult(results, numElements(self) ? ScalarType::Bool : dtype, self);
   return true;
 }

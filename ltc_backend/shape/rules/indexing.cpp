@@ -13,7 +13,7 @@ bool isIndexType(ScalarType dtype) {
   return dtype == ScalarType::Long || dtype == ScalarType::Int;
 }
 
-/// A vector or a scalar counts as a dim of this size.
+/// A vector or a scalar is treated as a dim of this size.
 int64_t vectorSize(SizesRef sizes) { return sizes.empty() ? 1 : sizes[0]; }
 
 SizesRef atLeast1D(SizesRef sizes) {
@@ -26,7 +26,7 @@ SizesRef atLeast1D(SizesRef sizes) {
 void checkIndexFits(const Arguments &arguments) {
   int64_t dim = dimFromFront(arguments.integer(1), arguments.rank(0));
   SizesRef index = arguments.sizes(2);
-  // What is empty reads and writes nothing.
+  // An empty tensor reads and writes nothing.
   if (numElements(index) == 0)
     return;
   TORCH_CHECK(arguments.dtype(2) == ScalarType::Long ||
@@ -207,9 +207,9 @@ bool shape_rules::bucketize(const Arguments &arguments, ScalarType,
 
 namespace {
 
-/// `self[indices]` for integer indices. Masks give sizes that only the data
-/// know. NumPy's rule for the place of the indexed dims: where the first of
-/// them was if they are adjacent, else at the front.
+/// `self[indices]` for integer indices. Masks give sizes that depend on the
+/// data. NumPy's rule for the position of the indexed dims: that of the first
+/// of them if they are adjacent, otherwise at the front.
 bool indexedSizes(const Arguments &arguments, Sizes &result) {
   SizesRef self = arguments.sizes(0);
   c10::ArrayRef<c10::IValue> indices = arguments[1].toListRef();
@@ -273,7 +273,8 @@ bool shape_rules::index_put(const Arguments &arguments, ScalarType dtype,
                     c10::toString(dtype), " for the destination and ",
                     c10::toString(arguments.dtype(2)), " for the source.");
   Sizes sizes;
-  // A mask leaves the number of written elements open, not the result's size.
+  // A mask determines the number of written elements, but not the result's
+  // size.
   if (indexedSizes(arguments, sizes)) {
     SizesRef values = arguments.sizes(2);
     // Leading dims of size 1 are dropped.

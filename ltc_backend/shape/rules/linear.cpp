@@ -34,7 +34,7 @@ Sizes batchProductSizes(const Arguments &arguments, size_t a, size_t b) {
   return {left[0], left[1], right[2]};
 }
 
-/// Adds a result that argument 0 is added to.
+/// Adds a result to which argument 0 is added.
 bool addSum(const Arguments &arguments, ScalarType dtype, SizesRef sizes,
             ResultShapes &results) {
   checkSameDType(arguments, {0, 1});

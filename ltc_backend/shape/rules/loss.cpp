@@ -47,7 +47,7 @@ void checkNll(const Arguments &arguments, size_t self) {
   int64_t count = target.empty() ? 1 : target[0];
   TORCH_CHECK((input.size() == 1 && count == 1) || input[0] == count,
               "size mismatch (got input: ", input, ", target: ", target, ")");
-  // torch indexes the target's dim 0 where it keeps the batch.
+  // torch indexes dim 0 of the target where it preserves the batch.
   TORCH_CHECK_INDEX(input.size() == 1 || !target.empty(),
                     "Dimension specified as 0 but tensor has no dimensions");
   checkTarget(arguments.dtype(self + 1));
@@ -99,8 +99,8 @@ bool shape_rules::loss(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-// Gradients of such losses look like input and target, whatever the upstream
-// gradient's size.
+// Gradients of such losses have the sizes of input and target, whatever the
+// upstream gradient's size.
 bool shape_rules::loss_backward(const Arguments &arguments, ScalarType dtype,
                                 ResultShapes &results) {
   reduces(arguments);

@@ -1,4 +1,4 @@
-//===- normalization.cpp - Sizes of normalised tensors and statistics -----===//
+//===- normalization.cpp - Sizes of normalized tensors and statistics -----===//
 
 #include "shape/rules/rules.h"
 
@@ -7,7 +7,7 @@ using at::ScalarType;
 
 namespace {
 
-/// Statistics of half-precision inputs are float where the weights are.
+/// Statistics of half-precision inputs are float if the weights are.
 ScalarType statisticsDType(const Arguments &arguments, ScalarType dtype,
                            std::initializer_list<size_t> parameters) {
   if (dtype == ScalarType::Half || dtype == ScalarType::BFloat16)
@@ -17,8 +17,8 @@ ScalarType statisticsDType(const Arguments &arguments, ScalarType dtype,
   return dtype;
 }
 
-/// Checks layer_norm's shapes; returns the number of dims that are not
-/// normalised.
+/// Checks layer_norm's shapes; returns the number of dims that aren't
+/// normalized.
 size_t checkNormalizedShape(const Arguments &arguments, size_t input,
                             SizesRef normalized,
                             std::initializer_list<size_t> parameters) {
@@ -42,7 +42,7 @@ size_t checkNormalizedShape(const Arguments &arguments, size_t input,
   return sizes.size() - normalized.size();
 }
 
-/// The sizes of layer_norm's statistics: 1 where it normalises.
+/// The sizes of layer_norm's statistics: 1 in normalized dims.
 Sizes statisticsSizes(SizesRef input, size_t numKept) {
   Sizes result(input);
   for (size_t i = numKept; i < result.size(); ++i)
@@ -50,8 +50,8 @@ Sizes statisticsSizes(SizesRef input, size_t numKept) {
   return result;
 }
 
-/// Input and factors have one floating-point type, or the factors float32 and
-/// the input a smaller one.
+/// Input and factors have one floating-point type, or the factors are float32
+/// and the input a smaller type.
 void checkDTypes(const Arguments &arguments, size_t input,
                  std::initializer_list<size_t> factors) {
   checkFloating(arguments, {input});
@@ -82,8 +82,8 @@ int64_t checkBatchNorm(const Arguments &arguments,
   return sizes[1];
 }
 
-/// Gradient number `i`, undefined if the last argument masks it out or if
-/// there is nothing that it would be the gradient of.
+/// Gradient number `i`; undefined if the last argument masks it out or there is
+/// no tensor for it.
 void addMasked(const Arguments &arguments, size_t i, ScalarType dtype,
                SizesRef sizes, ResultShapes &results, bool exists = true) {
   c10::ArrayRef<c10::IValue> mask = arguments[arguments.size() - 1].toListRef();
@@ -149,7 +149,7 @@ bool shape_rules::rms_norm_backward(const Arguments &arguments,
 // native_batch_norm and _native_batch_norm_legit.
 bool shape_rules::batch_norm(const Arguments &arguments, ScalarType dtype,
                              ResultShapes &results) {
-  // Input, weight, bias, and perhaps running statistics.
+  // Input, weight, bias, and optionally running statistics.
   bool hasRunning = !arguments[3].isBool();
   int64_t channels = hasRunning ? checkBatchNorm(arguments, {1, 2, 3, 4}, 0)
                                 : checkBatchNorm(arguments, {1, 2}, 0);

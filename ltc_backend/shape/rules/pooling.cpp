@@ -14,7 +14,7 @@ namespace {
 struct Window {
   Sizes kernel, stride, padding, dilation;
 
-  /// Positions of the arguments; `dilation` 0 if the op has none.
+  /// Positions of the arguments; `dilation` is 0 if the op has none.
   Window(const Arguments &arguments, size_t first, size_t dilation)
       : kernel(arguments.integers(first, 2)),
         stride(arguments.integers(first + 1, 2)),
@@ -83,8 +83,8 @@ void checkGradient(SizesRef gradient, SizesRef expected) {
               expected, ", but got a tensor of size ", gradient);
 }
 
-/// Sizes of the input with its last two replaced by the argument
-/// `output_size`; its last `numNonEmpty` sizes mustn't be 0, the first may.
+/// Sizes of the input with the last two replaced by the argument `output_size`;
+/// the last `numNonEmpty` sizes must not be 0, the first may.
 Sizes resized(const Arguments &arguments, size_t numNonEmpty) {
   SizesRef self = arguments.sizes(0);
   Sizes output = arguments.integers(1);
@@ -174,7 +174,7 @@ bool shape_rules::adaptive_pool2d_backward(const Arguments &arguments,
   TORCH_CHECK(gradient.slice(0, gradient.size() - 2) ==
                   self.slice(0, self.size() - 2),
               "a gradient of size ", gradient, " for input of size ", self);
-  if (arguments.size() > 2) { // where the maxima are
+  if (arguments.size() > 2) { // the positions of the maxima
     checkSizes(arguments, 2, gradient);
     TORCH_CHECK(arguments.dtype(2) == ScalarType::Long, "indices of dtype ",
                 c10::toString(arguments.dtype(2)));

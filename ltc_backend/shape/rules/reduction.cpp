@@ -46,7 +46,7 @@ void addReduced(const Arguments &arguments, const DimSet &dims,
   }
 }
 
-/// Nothing is the largest of nothing.
+/// An empty set has no maximum.
 void checkNotEmpty(const Arguments &arguments, const DimSet &dims) {
   SizesRef sizes = arguments.sizes(0);
   if (numElements(sizes) != 0)
@@ -89,7 +89,7 @@ bool shape_rules::listed_reduction(const Arguments &arguments, ScalarType dtype,
 
 bool shape_rules::norm(const Arguments &arguments, ScalarType dtype,
                        ResultShapes &results) {
-  // Some orders have no value for nothing; integers have no norm.
+  // Some norms have no value for an empty set; integers have no norm.
   if (numElements(arguments.sizes(0)) == 0 ||
       !c10::isFloatingType(arguments.dtype(0)) || !c10::isFloatingType(dtype))
     return false;
@@ -142,7 +142,7 @@ bool shape_rules::scan(const Arguments &arguments, ScalarType dtype,
 
 bool shape_rules::softmax(const Arguments &arguments, ScalarType dtype,
                           ResultShapes &results) {
-  // Only CUDA converts on the way.
+  // Only CUDA converts on the fly.
   return dtype == arguments.dtype(0) && !arguments.flag(2) &&
          scan(arguments, dtype, results);
 }

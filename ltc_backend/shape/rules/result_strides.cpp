@@ -1,4 +1,4 @@
-//===- result_strides.cpp - Strides of results that are no views ----------===//
+//===- result_strides.cpp - Strides of results that aren't views ----------===//
 
 #include "shape/strides.h"
 
@@ -15,12 +15,12 @@ using namespace torch_ltc;
 
 namespace {
 
-/// An operand as TensorIterator sees it: broadcast dims have stride 0.
+/// An operand in TensorIterator's terms: broadcast dims have stride 0.
 struct Operand {
   Strides strides;
   Operand(const at::Tensor &tensor, SizesRef shape)
       : Operand(tensor, shape, shape.size()) {}
-  /// Its dims are the last of `shape` before `end`, the others have size 1.
+  /// Its dims are the last of `shape` before `end`; the others have size 1.
   Operand(const at::Tensor &tensor, SizesRef shape, size_t end)
       : strides(shape.size(), 0) {
     size_t offset = end - size_t(tensor.dim());
@@ -37,7 +37,7 @@ struct Operand {
 };
 
 /// Positive if dim `a` must come after dim `b` (counted from the innermost),
-/// negative if it must not, 0 if no operand can tell.
+/// negative if it must not, 0 if no operand decides.
 int compareDims(c10::ArrayRef<Operand> operands, SizesRef shape, size_t a,
                 size_t b) {
   for (const Operand &operand : operands) {
@@ -52,8 +52,8 @@ int compareDims(c10::ArrayRef<Operand> operands, SizesRef shape, size_t a,
   return 0;
 }
 
-/// Dims from the innermost to the outermost: row-major where the operands
-/// leave it open.
+/// Dims from the innermost to the outermost: row-major where the operands don't
+/// decide.
 c10::SmallVector<size_t, 6> dimOrder(c10::ArrayRef<Operand> operands,
                                      SizesRef shape) {
   c10::SmallVector<size_t, 6> order;
@@ -72,7 +72,7 @@ c10::SmallVector<size_t, 6> dimOrder(c10::ArrayRef<Operand> operands,
   return order;
 }
 
-/// Dense strides in the order that the operands suggest.
+/// Dense strides in the order that the operands determine.
 Strides orderedStrides(c10::ArrayRef<Operand> operands, SizesRef shape) {
   auto order = dimOrder(operands, shape);
   bool isRowMajor = std::is_sorted(order.rbegin(), order.rend());
@@ -97,7 +97,7 @@ void collectTensors(c10::ArrayRef<c10::IValue> arguments,
         tensors.push_back(&element.toTensor());
 }
 
-/// The cases in which TensorIterator doesn't look at the order of dims.
+/// The cases in which TensorIterator doesn't compare the order of dims.
 std::optional<Strides> simpleStrides(c10::ArrayRef<const at::Tensor *> tensors,
                                      SizesRef shape) {
   bool contiguous = true, channelsLast = true, equal = true;
@@ -118,7 +118,7 @@ std::optional<Strides> simpleStrides(c10::ArrayRef<const at::Tensor *> tensors,
   return std::nullopt;
 }
 
-/// A number among the operands is a tensor of rank 0 to TensorIterator.
+/// TensorIterator treats a number among the operands as a tensor of rank 0.
 bool hasNumberOperand(const Arguments &named) {
   for (size_t i = 0; i < named.size(); ++i)
     if (named[i].isScalar() && named.name(i) == "other")
@@ -126,7 +126,8 @@ bool hasNumberOperand(const Arguments &named) {
   return false;
 }
 
-/// Ops that give TensorIterator their first argument (a gradient, mostly) last.
+/// Ops that pass their first argument (usually a gradient) to TensorIterator
+/// last.
 bool isFirstArgumentLast(std::string_view opName) {
   return opName == "aten::rsub" || opName == "aten::threshold_backward" ||
          opName == "aten::leaky_relu_backward" ||
@@ -135,7 +136,7 @@ bool isFirstArgumentLast(std::string_view opName) {
 
 using TensorPointers = c10::SmallVector<const at::Tensor *, 4>;
 
-/// The tensors among an op's arguments as TensorIterator gets them.
+/// The tensors among an op's arguments in TensorIterator's order.
 TensorPointers elementwiseOperands(const Arguments &named,
                                    std::string_view opName,
                                    c10::ArrayRef<c10::IValue> arguments) {
@@ -194,8 +195,8 @@ struct Indices {
   }
 };
 
-/// The operand is read with the indexed dims replaced by the indices', which
-/// step over none of its memory; indices that aren't adjacent come first.
+/// The operand is read with the indexed dims replaced by those of the indices,
+/// which have stride 0; indices that aren't adjacent come first.
 Strides indexStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   const at::Tensor &self = arguments[0].toTensor();
   Indices indices(arguments[1]);
@@ -219,7 +220,7 @@ Strides indexStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   return orderedStrides(operands, shape);
 }
 
-/// The format that the image-like operands of an op suggest.
+/// The memory format that the image-like operands of an op suggest.
 at::MemoryFormat suggestedFormat(c10::ArrayRef<c10::IValue> arguments,
                                  size_t rank, bool isBatchNorm) {
   c10::SmallVector<const at::Tensor *, 4> tensors;
@@ -234,7 +235,7 @@ at::MemoryFormat suggestedFormat(c10::ArrayRef<c10::IValue> arguments,
   return at::MemoryFormat::Contiguous;
 }
 
-/// The format that tensors with one more dim at the end suggest.
+/// The memory format that tensors with one more dim at the end suggest.
 at::MemoryFormat widenedFormat(const at::Tensor &tensor) {
   Sizes sizes(tensor.sizes());
   Strides strides(tensor.strides());
@@ -264,7 +265,8 @@ Strides stackStrides(const Arguments &named,
   return split ? Strides(*split) : packedStrides(shape);
 }
 
-/// Eager then concatenates all with nothing, which is packed in any order.
+/// Eager then concatenates everything with an empty tensor, which is packed in
+/// any order.
 bool rollsToItself(const Arguments &named, SizesRef shape) {
   Sizes shifts = named.integers(1), dims = named.integers(2);
   if (shifts.size() != 1 || dims.size() != 1 ||
@@ -311,7 +313,7 @@ Strides torch_ltc::resultStrides(StrideRule rule,
   bool likeFirst = arguments[0].isTensor() &&
                    arguments[0].toTensor().defined() &&
                    arguments[0].toTensor().sizes() == resultSizes;
-  // It asks for contiguity first, which a dim of one element makes ambiguous.
+  // It checks contiguity first, which is ambiguous for a dim of one element.
   bool isBatchNorm = schema.name().find("batch_norm") != std::string::npos;
   switch (rule) {
   case StrideRule::Elementwise:

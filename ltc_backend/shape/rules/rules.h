@@ -1,7 +1,7 @@
 //===- rules.h - One function for each rule of the op table -----*- C++ -*-===//
 //
 // The functions have the names of the table's rules, so that a rule without a
-// function doesn't link.
+// function fails to link.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,9 +12,9 @@
 
 namespace torch_ltc {
 
-/// Appends the results' shapes. `dtype` is what the row's dtype rule said; the
-/// first result has it, and others have it unless the rule knows better.
-/// False if only the Meta kernel can tell.
+/// Appends the results' shapes. `dtype` comes from the row's dtype rule; the
+/// first result has it, and so do the others unless the rule knows better.
+/// Returns false if only the Meta kernel knows the shapes.
 namespace shape_rules {
 #define OP_SHAPE_RULE(Name)                                                    \
   bool Name(const Arguments &arguments, at::ScalarType dtype,                  \
@@ -22,7 +22,7 @@ namespace shape_rules {
 #include "OpRecords.inc"
 } // namespace shape_rules
 
-/// The dtype of the first result, Undefined if only the Meta kernel can tell.
+/// The dtype of the first result; Undefined if only the Meta kernel knows it.
 namespace dtype_rules {
 #define OP_DTYPE_RULE(Name) at::ScalarType Name(const Arguments &arguments);
 #include "OpRecords.inc"

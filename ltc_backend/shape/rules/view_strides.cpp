@@ -28,7 +28,7 @@ public:
   void view() {
     auto strides =
         at::detail::computeStride(sizes, self.strides(), resultSizes);
-    // Torch's Meta kernel has refused what isn't viewable.
+    // Torch's Meta kernel has rejected shapes that aren't viewable.
     if (strides)
       geometry.strides.assign(strides->begin(), strides->end());
     else

@@ -16,7 +16,7 @@ bool shape_rules::view(const Arguments &arguments, ScalarType dtype,
                        ResultShapes &results) {
   Sizes size = arguments.integers(1);
   int64_t elements = numElements(arguments.sizes(0));
-  // The common case before the one that infers a size or complains.
+  // The common case, before the case that infers a size or throws.
   if (std::all_of(size.begin(), size.end(), [](int64_t s) { return s >= 0; }) &&
       numElements(size) == elements)
     addResult(results, dtype, size);
@@ -122,7 +122,7 @@ bool shape_rules::squeeze(const Arguments &arguments, ScalarType dtype,
 
 namespace {
 
-/// Sizes of `self` without `dim`, whose element `index` is taken.
+/// Sizes of `self` without `dim`, after selecting element `index`.
 Sizes selectSizes(SizesRef self, int64_t dim, int64_t index) {
   TORCH_CHECK_INDEX(!self.empty(),
                     "select() cannot be applied to a 0-dim tensor.");
@@ -147,7 +147,7 @@ Sizes sliceSizes(SizesRef self, int64_t dim, std::optional<int64_t> start,
     return std::clamp<int64_t>(value < 0 ? value + extent : value, 0, extent);
   };
   int64_t first = position(start, 0), last = position(end, extent);
-  // Not (last - first + step - 1) / step: a huge step would overflow.
+  // Not (last - first + step - 1) / step, which would overflow for a huge step.
   extent = last > first ? (last - first - 1) / step + 1 : 0;
   return result;
 }
@@ -192,7 +192,7 @@ Sizes stridedSizes(const Arguments &arguments, size_t size) {
   return sizes;
 }
 
-/// The result is `self` with `src` written over a part of it.
+/// The result is `self` with a part overwritten by `src`.
 bool addScattered(const Arguments &arguments, ScalarType dtype, SizesRef part,
                   ResultShapes &results) {
   checkSameDType(arguments, {0, 1});
@@ -251,7 +251,7 @@ bool shape_rules::slice_scatter(const Arguments &arguments, ScalarType dtype,
                           arguments.optionalInteger(3),
                           arguments.optionalInteger(4), arguments.integer(5));
   checkSameDType(arguments, {0, 1});
-  // Unlike its siblings, slice_scatter broadcasts.
+  // Unlike the similar ops, slice_scatter broadcasts.
   checkExpandable(arguments.sizes(1), part);
   return self(arguments, dtype, results);
 }
@@ -292,7 +292,7 @@ bool shape_rules::unfold(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-/// The sizes of the view that an op is the gradient of.
+/// The sizes of the view whose gradient the op computes.
 static Sizes viewedSizes(const Arguments &arguments, SizesRef input) {
   std::string op = arguments.opName();
   if (op == "select_backward")
@@ -307,7 +307,7 @@ static Sizes viewedSizes(const Arguments &arguments, SizesRef input) {
                        arguments.integer(4));
 }
 
-// Gradients of views are as large as what was viewed.
+// Gradients of views have the sizes of the viewed tensor.
 bool shape_rules::input_sizes(const Arguments &arguments, ScalarType dtype,
                               ResultShapes &results) {
   Sizes sizes = arguments.integers(1);

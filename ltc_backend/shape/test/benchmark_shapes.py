@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Nanoseconds of one inference by rule, beside the Meta kernel's.
+"""Prints nanoseconds of one inference by rule, next to the Meta kernel's.
 
     TORCH_LTC_SHAPE_TESTING_DIR=<build>/shape_testing python benchmark_shapes.py
 
-Measures calls that a training step makes: the first call of each rule's first
-op that has a closed form. It is no test: machines differ.
+Measures calls of a training step: for each rule the first call of its first op that has
+a closed form. It isn't a test, because machines differ.
 """
 
 import argparse

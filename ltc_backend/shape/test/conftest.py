@@ -1,4 +1,4 @@
-"""Finds the modules beside the tests and the build folder's _shape_testing."""
+"""Adds the modules of this folder and the build folder's _shape_testing to the path."""
 
 import os
 import pathlib

@@ -260,7 +260,7 @@ def pad(op):
 
 
 def pixel_unshuffle(op):
-    # PyTorch 2.13's CPU kernel returns empty inputs as they are.
+    # PyTorch 2.13's CPU kernel returns empty inputs unchanged.
     return [c for c in pixel_shuffle(op) if 0 not in c.args[0].shape]
 
 

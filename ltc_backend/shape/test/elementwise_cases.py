@@ -184,8 +184,8 @@ def loss_backward(op, *rest):
 
 
 def binary_cross_entropy(op):
-    # Sizes that differ are rejected in Python, by torch.nn.functional; the op
-    # itself squeezes what it gets.
+    # torch.nn.functional rejects different sizes in Python; the op itself squeezes its
+    # arguments.
     return [
         call(T(a), T(a), w, r)
         for a in SHAPES
@@ -269,7 +269,7 @@ def nll2d_backward(op):
 
 
 def ctc_backward(op):
-    """Every input and target is one long."""
+    """Every input and target is one tensor of that length."""
     return [
         call(
             *(T((batch,), d), T((time, batch, 3), d), Index((batch, longest))),

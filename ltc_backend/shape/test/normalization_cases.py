@@ -1,4 +1,4 @@
-"""Calls of normalisations."""
+"""Calls of normalizations."""
 
 from shape_cases import BF16, BOOL, F32, F64, FLOATS, SHAPES, T, call, product
 
@@ -80,7 +80,7 @@ def batch_norm(op):
 
 
 def is_sound(call):
-    """These ops themselves read out of bounds: their callers check sizes."""
+    """These ops read out of bounds themselves: their callers check sizes."""
     return all(t is None or t.shape == (3,) for t in call.args[1:5])
 
 

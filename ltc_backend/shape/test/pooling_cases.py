@@ -95,7 +95,7 @@ def adaptive_backward(op):
 
 
 def fractional_max_backward(op):
-    # Eager's kernel doesn't check that the indices lie in the input.
+    # Eager's kernel doesn't check that the indices are inside the input.
     cases = []
     for shape in ((2, 3, 4, 5, 6), (3, 4, 5, 6)):
         out = (*shape[:-3], 2, 2, 2)

@@ -160,7 +160,7 @@ def sort(op):
 
 
 def scan_pair(op):
-    # Eager doesn't look at the dim of an empty tensor.
+    # Eager doesn't check the dim of an empty tensor.
     shapes = [s for s in SHAPES if 0 not in s]
     return [call(T(s, d), dim) for s in shapes for d in (F32, I64) for dim in DIMS]
 

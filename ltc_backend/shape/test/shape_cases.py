@@ -1,4 +1,4 @@
-"""Calls of ops, described without a device, and how each oracle sees them."""
+"""Calls of ops, described without a device, and their form for each oracle."""
 
 import dataclasses
 import itertools
@@ -29,7 +29,7 @@ SHAPES = (
 
 @dataclasses.dataclass(frozen=True)
 class T:
-    """A tensor full of one number."""
+    """A tensor whose elements are one number."""
 
     shape: tuple
     dtype: torch.dtype = F32
@@ -43,13 +43,13 @@ class T:
             dtype=self.dtype,
             device="cpu" if self.wrapped else device,
         )
-        if self.wrapped:  # a Python number, which lives on the CPU
+        if self.wrapped:  # a Python number, which is on the CPU
             return _shape_testing.wrapped_number(tensor)
         return tensor
 
 
 def Index(shape, dtype=I64):
-    """An index of zeros: valid wherever there is an element."""
+    """An index of zeros: valid if there is an element."""
     return T(shape, dtype, fill=0)
 
 
@@ -81,7 +81,7 @@ def freeze(value):
 
 
 def sample(op, cases, count):
-    """`count` of the cases, the same ones in every run."""
+    """`count` of the cases, the same in every run."""
     cases = list(cases)
     if len(cases) <= count:
         return cases

@@ -1,7 +1,7 @@
 //===- shape_testing.cpp - Shape inference for Python tests ---------------===//
 //
 // The module `_shape_testing`: closed forms, Meta kernels and the cache as
-// Python functions, for the tests and the benchmark of this folder only.
+// Python functions, only for the tests and the benchmark of this folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,7 +85,7 @@ Call makeCall(const std::string &name, const py::tuple &positional,
 
 using Results = c10::SmallVector<ResultShape, 4>;
 
-/// [(dtype, sizes) or None for an undefined result].
+/// [(dtype, sizes), or None for an undefined result].
 py::list toPython(const Results &results) {
   py::list list;
   for (const ResultShape &result : results) {
@@ -118,7 +118,7 @@ py::list inferByMeta(const std::string &name, const py::tuple &positional,
   return toPython(results);
 }
 
-/// Nanoseconds of one inference, the least of five rounds.
+/// Nanoseconds of one inference, the minimum of five rounds.
 double measure(const std::string &name, const py::tuple &positional,
                const py::dict &keywords, int64_t iterations, bool byMeta) {
   Call call = makeCall(name, positional, keywords);

@@ -1,9 +1,9 @@
-"""Each closed form against eager CPU and against the Meta kernel.
+"""Compares each closed form with eager CPU and with the Meta kernel.
 
-Eager decides: what it accepts must be inferred as it says. What both oracles
-reject must be rejected. What only the Meta kernel accepts (dtypes without a CPU
-kernel, values that are out of range) may be rejected, or must be inferred as
-the Meta kernel says.
+Eager decides: calls that it accepts must be inferred with its results. Calls that both
+oracles reject must be rejected. Calls that only the Meta kernel accepts (dtypes without
+a CPU kernel, values out of range) may be rejected, or must be inferred with the Meta
+kernel's results.
 """
 
 import collections
@@ -38,7 +38,7 @@ MODULES = (
     indexing_cases,
     constructor_cases,
 )
-# Ops of ours are defined by the backend, which isn't loaded here; the tests of
+# Our own ops are defined by the backend, which isn't loaded here; the tests of
 # e2e_tests/backend run them.
 ROWS = [
     row
@@ -47,8 +47,8 @@ ROWS = [
 ]
 
 
-# CPU kernels of PyTorch 2.13 that read missing statistics without a check; they
-# are asked only about calls that the Meta kernel accepts.
+# CPU kernels of PyTorch 2.13 that read missing statistics without a check; they are
+# only used for calls that the Meta kernel accepts.
 UNCHECKED_ON_CPU = (
     "aten::native_batch_norm",
     "aten::_native_batch_norm_legit.no_stats",
@@ -84,7 +84,7 @@ def eager(op, call, device):
         kwargs["device"] = device
     try:
         results = op(*args, **kwargs)
-    except Exception as error:  # whatever a user would see
+    except Exception as error:  # everything that a user would see
         return error
     if isinstance(results, torch.Tensor):
         results = [results]
@@ -95,7 +95,7 @@ def eager(op, call, device):
 
 
 def inferred(name, call):
-    """What the tracer would infer, and whether by closed form."""
+    """The tracer's result, and whether it comes from a closed form."""
     args, kwargs = call.make("cpu")
     try:
         results = _shape_testing.infer(name, args, kwargs)
@@ -110,12 +110,12 @@ def inferred(name, call):
 
 
 def asked_for(results, mask):
-    """CPU kernels may return more gradients than they were asked for."""
+    """CPU kernels may return more gradients than requested."""
     return [result if asked else None for result, asked in zip(results, mask)]
 
 
 def complaint(name, op, call, found):
-    """What is wrong with the shapes found for this call, None if nothing."""
+    """The error in the shapes inferred for this call, or None."""
     by_meta = None
     if name in UNCHECKED_ON_CPU:
         expected = by_meta = eager(op, call, "meta")

@@ -1,4 +1,4 @@
-"""Shapes by Meta kernels: lists, optional tensors, numbers, missing kernels."""
+"""Shapes from Meta kernels: lists, optional tensors, numbers, missing kernels."""
 
 import _shape_testing
 import pytest

@@ -1,4 +1,4 @@
-"""The bounded cache of what Meta kernels said."""
+"""The bounded cache of Meta kernels' results."""
 
 import threading
 

@@ -1,10 +1,10 @@
 //===- lowering.h - C API of the compiler -------------------------*- C -*-===//
 //
 // Builds a torch-dialect module op by op, checks the backend contract, lowers
-// it stage by stage, and compiles it to a serialised executable
-// (runtime/proto/executable.proto). Knows nothing of PyTorch.
+// it stage by stage, and compiles it to a serialized executable
+// (runtime/proto/executable.proto). Doesn't depend on PyTorch.
 //
-// Threads: an `LtcCompiler` may be shared; one `LtcProgram` is used by one
+// Threads: an `LtcCompiler` may be shared; an `LtcProgram` may be used by one
 // thread at a time.
 //
 //===----------------------------------------------------------------------===//
@@ -25,17 +25,17 @@ typedef struct LtcProgramStorage *LtcProgram;
 LTC_EXPORT LtcStatus ltcCompilerCreate(LtcCompiler *compiler);
 LTC_EXPORT void ltcCompilerDestroy(LtcCompiler compiler);
 
-/// Gives back what the programs so far have left in the context, some
-/// megabytes. The next program takes some milliseconds more; those that live
-/// keep what they need.
+/// Releases the memory that earlier programs left in the context (some
+/// megabytes). The next program takes some milliseconds longer; existing
+/// programs remain valid.
 LTC_EXPORT void ltcCompilerReleaseMemory(LtcCompiler compiler);
 
-/// While set, all compilations of the process fail soon: when a process ends,
-/// nobody needs what threads are still compiling.
+/// While set, all compilations of the process fail soon: at process exit nobody
+/// needs programs that threads are still compiling.
 LTC_EXPORT void ltcSetCompilationsCancelled(int cancelled);
 
-/// Lookup and store of kernel objects by key; the runtime's cache behind the
-/// caller's adapter. `lookup` returns 1 and an owned copy on a hit.
+/// Lookup and store of kernel objects by key: the caller's adapter to the
+/// runtime's cache. `lookup` returns 1 and an owned copy on a hit.
 typedef struct {
   int (*lookup)(const char *key, size_t key_size, LtcBytes *object,
                 void *user_data);
@@ -44,7 +44,7 @@ typedef struct {
   void *user_data;
 } LtcKernelCache;
 
-/// The cache to use for kernels; without one every kernel is compiled.
+/// Sets the cache for kernels; without one every kernel is compiled.
 LTC_EXPORT void ltcCompilerSetKernelCache(LtcCompiler compiler,
                                           const LtcKernelCache *cache);
 
@@ -63,13 +63,13 @@ typedef struct {
   const int64_t *sizes;
 } LtcTensorType;
 
-/// Where an op comes from; any member may be NULL or 0.
+/// Source of an op; any member may be NULL or 0.
 typedef struct {
   const char *file;
   int line;
   const char *module_path; // "encoder.layer.0.attention"
-  /// The op's number in the trace, from 1: the commands that compute it name it
-  /// (`LtcCommandInfo::nodes`).
+  /// The op's number in the trace, starting at 1; the commands that compute it
+  /// list it (`LtcCommandInfo::nodes`).
   unsigned node;
 } LtcLocation;
 
@@ -77,9 +77,9 @@ LTC_EXPORT LtcStatus ltcProgramCreate(LtcCompiler compiler, const char *name,
                                       LtcProgram *program);
 LTC_EXPORT void ltcProgramDestroy(LtcProgram program);
 
-/// Parameters become function arguments in the order of these calls; tensor
-/// and scalar parameters are numbered separately. `name` may be NULL.
-/// `donatable`: the caller no longer needs the buffer after the run.
+/// Parameters become function arguments in the order of these calls; tensor and
+/// scalar parameters are numbered separately. `name` may be NULL. `donatable`:
+/// the caller doesn't need the buffer after the run.
 LTC_EXPORT LtcValue ltcProgramAddTensorParameter(LtcProgram program,
                                                  LtcTensorType type,
                                                  const char *name,
@@ -101,7 +101,7 @@ LTC_EXPORT LtcValue ltcProgramConstantTensor(LtcProgram program,
                                              LtcTensorType type,
                                              const void *data, size_t bytes);
 
-/// Element type of a list, for the empty list and for optional elements.
+/// Element type of a list: for the empty list and for optional elements.
 typedef enum {
   LTC_LIST_INT = 0,
   LTC_LIST_FLOAT = 1,
@@ -122,16 +122,16 @@ LTC_EXPORT LtcValue ltcProgramNumberToTensor(LtcProgram program,
 
 /// Appends the op `name` ("aten.add.Tensor", without the "torch." prefix) with
 /// one operand for each argument of its schema, in schema order. A name that
-/// the dialect doesn't have becomes `torch.operator "torch.aten.foo"`. Writes
+/// the dialect doesn't define becomes `torch.operator "torch.aten.foo"`. Writes
 /// one value for each result. Results are tensors.
 LTC_EXPORT LtcStatus ltcProgramAppend(
     LtcProgram program, const char *name, const LtcValue *operands,
     size_t operand_count, const LtcTensorType *result_types,
     size_t result_count, const LtcLocation *location, LtcValue *results);
 
-/// Ends the function; the outputs in order. A parameter may be an output.
-/// `updated_parameters`: for each output the number of the tensor parameter
-/// whose new value it is, -1 if none; may be null.
+/// Ends the function with the outputs in this order. A parameter may be an
+/// output. `updated_parameters` has for each output the number of the tensor
+/// parameter that it updates, or -1; may be NULL.
 LTC_EXPORT LtcStatus ltcProgramSetOutputs(LtcProgram program,
                                           const LtcValue *outputs,
                                           const int64_t *updated_parameters,
@@ -141,9 +141,9 @@ LTC_EXPORT LtcStatus ltcProgramSetOutputs(LtcProgram program,
 // Stages and compilation
 //===----------------------------------------------------------------------===//
 
-/// Called with the text of each stage as it is reached ("torch", "linalg",
-/// "kernels", "plan", "llvm", "asm") when `LtcCompileOptions.stage_text` is
-/// set. `text` is valid during the call only.
+/// Called with the text of each stage when it is reached ("torch", "linalg",
+/// "kernels", "plan", "llvm", "asm") if `LtcCompileOptions.stage_text` is set.
+/// `text` is valid only during the call.
 typedef void (*LtcStageCallback)(const char *stage, const char *text,
                                  size_t size, void *user_data);
 
@@ -151,7 +151,7 @@ typedef struct {
   LtcStageCallback stage_text; // NULL: stages aren't printed
   void *stage_user_data;
   int verify;          // run MLIR's verifier between passes
-  int threads;         // that compile kernels, with the caller's; 0: one
+  int threads;         // that compile kernels, including the caller's; 0: one
   int print_locations; // `loc(...)` in the stages' texts
 } LtcCompileOptions;
 
@@ -172,28 +172,29 @@ LTC_EXPORT LtcStatus ltcProgramCompile(LtcProgram program,
                                        LtcCompileStatistics *statistics);
 
 typedef struct {
-  /// A name of stages.def, but not "ir". On "tosa" and "stablehlo" scalar
+  /// A name of stages.def except "ir". At "tosa" and "stablehlo" scalar
   /// parameters are tensors of rank 0: i64, and f32 (tosa, which has no f64) or
   /// f64.
   const char *stage;
-  /// Ops ("aten.addmm") that stay whole although the compiler would decompose
-  /// them; for other compilers than ours, on stages "torch" and "linalg".
+  /// Ops ("aten.addmm") that aren't decomposed although our compiler decomposes
+  /// them; for other compilers, at stages "torch" and "linalg".
   const char *const *legal_ops;
   size_t legal_op_count;
-  /// Stage "linalg" without calls of our library.
+  /// Stage "linalg" without calls to our libraries.
   int portable;
   int print_locations;
-  int bytecode; // MLIR's bytecode instead of text; not from "kernels" on
+  int bytecode; // MLIR bytecode instead of text; not available from "kernels"
+                // on
 } LtcStageOptions;
 
-/// The program at a stage, for whoever goes on from there.
+/// The program at a stage, as input for another compiler.
 LTC_EXPORT LtcStatus ltcProgramStage(LtcProgram program,
                                      const LtcStageOptions *options,
                                      LtcBytes *result);
 
-/// Compiles a module that was written elsewhere, as text or bytecode: one
-/// function in the torch dialect, in TOSA, or on the linalg stage, with tensor
-/// arguments, then scalar ones. The stage is told by the ops.
+/// Compiles a module from another source, as text or bytecode: one function in
+/// the torch dialect, in TOSA, or at the linalg stage, with tensor arguments
+/// followed by scalar ones. The ops determine the stage.
 LTC_EXPORT LtcStatus ltcModuleCompile(LtcCompiler compiler, const char *module,
                                       size_t size,
                                       const LtcCompileOptions *options,

@@ -85,7 +85,7 @@ LogicalResult ProgramCompiler::lowerToLinalg() {
   return success();
 }
 
-/// The caller's cache behind the interface that code generation has.
+/// Adapts the caller's cache to the interface of code generation.
 static KernelObjectCache kernelCache(const LtcKernelCache &cache) {
   KernelObjectCache adapter;
   if (cache.lookup)
@@ -119,7 +119,8 @@ FailureOr<std::string> ProgramCompiler::compileTosa(StringRef programName) {
   return compileLinalg(programName);
 }
 
-/// The stages below take for granted what a caller's module needn't have.
+/// Verifies what the stages below assume, which a caller's module need not
+/// satisfy.
 static LogicalResult verifySignature(ModuleOp module) {
   auto hasKnownSizes = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -132,12 +133,13 @@ static LogicalResult verifySignature(ModuleOp module) {
       if (!hasKnownSizes(type) && !type.isIntOrFloat())
         return function.emitError("@")
                << function.getName() << " takes a " << type
-               << "; a program takes tensors of known sizes and numbers";
+               << "; the parameters of a program must be tensors of known "
+                  "sizes or numbers";
     for (Type type : function.getResultTypes())
       if (!hasKnownSizes(type))
         return function.emitError("@")
                << function.getName() << " returns a " << type
-               << "; a program returns tensors of known sizes";
+               << "; the results of a program must be tensors of known sizes";
   }
   return success();
 }
@@ -145,7 +147,7 @@ static LogicalResult verifySignature(ModuleOp module) {
 LinalgCompileOptions
 ProgramCompiler::codegenOptions(StringRef programName) const {
   LinalgCompileOptions options;
-  // The host's CPU, or the one that the configuration chose.
+  // The host's CPU, or the CPU from the configuration.
   options.cpu = {ltcTargetCpuName(), ltcTargetCpuFeatures()};
   options.programName = programName.str();
   options.verify = verify;
@@ -228,7 +230,8 @@ template <typename DialectTy> static bool isOf(Type type) {
   return isa_and_present<DialectTy>(&type.getDialect());
 }
 
-/// Ops of the dialect, or values of its types, which a program without ops has.
+/// Contains ops of the dialect, or values of its types (in a program without
+/// ops).
 template <typename DialectTy> static bool uses(ModuleOp module) {
   return module
       .walk([](Operation *op) {

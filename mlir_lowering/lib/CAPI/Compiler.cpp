@@ -17,8 +17,8 @@ LtcCompilerContext::LtcCompilerContext()
                   torch::TorchDialect>();
   registerCodegenDialects(registry);
   context.appendDialectRegistry(registry);
-  // Now, since passes that load dialects while another thread compiles would
-  // change the context under it.
+  // Loaded now, because a pass that loads dialects while another thread
+  // compiles would modify the context concurrently.
   context.loadAllAvailableDialects();
 }
 
@@ -64,7 +64,7 @@ DiagnosticCollector::DiagnosticCollector(MLIRContext *context)
         if (!errors.empty())
           errors += '\n';
         errors += diagnostic.str();
-        // Messages that already name the user's line don't need it twice.
+        // Messages that already contain the user's line don't repeat it.
         std::string line = describeUserLocation(diagnostic.getLocation());
         if (!line.empty() && !StringRef(errors).contains(line))
           errors += " (" + line + ")";

@@ -64,7 +64,7 @@ Type torch_ltc::torchDType(MLIRContext *context, LtcDType dtype) {
   return nullptr;
 }
 
-/// Null, and the program's error set, for sizes or a dtype that don't exist.
+/// Null, with the program's error set, if sizes or dtype are invalid.
 static torch::ValueTensorType tensorType(LtcProgram program,
                                          LtcTensorType type) {
   MLIRContext *context = program->context();
@@ -199,7 +199,7 @@ LtcValue ltcProgramConstantTensor(LtcProgram program, LtcTensorType type,
     return kNoValue;
   }
   DenseElementsAttr elements;
-  // A literal of i1 is packed; the interface has one byte an element.
+  // An i1 literal is packed; the interface has one byte for each element.
   if (dtype.isInteger(1)) {
     SmallVector<bool> bits(static_cast<const char *>(data),
                            static_cast<const char *>(data) + count);
@@ -270,7 +270,7 @@ LtcValue ltcProgramNumberToTensor(LtcProgram program, LtcValue number,
   if (!type || !value)
     return kNoValue;
   if (!torch::isScalarType(value.getType())) {
-    program->setError("a rank-0 tensor is made from an int or a float");
+    program->setError("a rank-0 tensor must be created from an int or a float");
     return kNoValue;
   }
   return program->define(torch::PrimNumToTensorScalarOp::create(
@@ -290,7 +290,8 @@ static bool hasListResult(StringRef name) {
   return names.contains(name);
 }
 
-/// The op; one of a list (aten.split.Tensor) is followed by ListUnpack.
+/// The op; an op that returns a list (aten.split.Tensor) is followed by
+/// ListUnpack.
 static Operation *createOp(OpBuilder &builder, Location loc, StringRef name,
                            ValueRange operands, ArrayRef<Type> resultTypes) {
   MLIRContext *context = builder.getContext();

@@ -1,4 +1,4 @@
-//===- ProgramCompiler.h - Lowers a program, stage by stage -----*- C++ -*-===//
+//===- ProgramCompiler.h - Lowering of a program ----------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_LIB_CAPI_PROGRAMCOMPILER_H
 #define TORCH_LTC_LIB_CAPI_PROGRAMCOMPILER_H
@@ -23,7 +23,7 @@ public:
 
   LogicalResult lowerToContract();
   LogicalResult lowerToLinalg();
-  /// From the torch-raw stage; nothing is compiled.
+  /// From the torch-raw stage on; nothing is compiled.
   LogicalResult lowerToKernels(StringRef programName);
   FailureOr<std::string> compile(StringRef programName);
   /// From the tosa stage on.

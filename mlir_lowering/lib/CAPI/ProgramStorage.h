@@ -1,4 +1,4 @@
-//===- ProgramStorage.h - What stands behind the handles of the C API -----===//
+//===- ProgramStorage.h - Storage behind the handles of the C API ---------===//
 
 #ifndef TORCH_LTC_LIB_CAPI_PROGRAMSTORAGE_H
 #define TORCH_LTC_LIB_CAPI_PROGRAMSTORAGE_H
@@ -21,14 +21,14 @@ struct LtcCompilerContext {
   LtcCompilerContext();
 
   // One worker: compilation runs in the caller's thread, but the context must
-  // stay multithreaded, or several callers could not share it.
+  // remain multithreaded so that several callers can share it.
   llvm::DefaultThreadPool pool{llvm::hardware_concurrency(1)};
   mlir::MLIRContext context;
 };
 
 struct LtcCompilerStorage {
-  /// Made when it is needed, and again after `ltcCompilerReleaseMemory`:
-  /// contexts never forget a type or an attribute.
+  /// Created on demand, and again after `ltcCompilerReleaseMemory`: contexts
+  /// never free types or attributes.
   std::shared_ptr<LtcCompilerContext> get();
   void releaseMemory();
 
@@ -45,23 +45,23 @@ struct LtcProgramStorage {
   mlir::MLIRContext *context() const { return &home->context; }
 
   LtcCompiler compiler;
-  /// What the module lives in.
+  /// The context of the module.
   std::shared_ptr<LtcCompilerContext> home;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;
-  /// At the end of the function's block.
+  /// Inserts at the end of the function's block.
   mlir::OpBuilder builder;
   /// By `LtcValue.id`.
   std::vector<mlir::Value> values;
-  /// Constants by type and value, so that equal ones share one value.
+  /// Constants by type and value, so that equal constants share one value.
   llvm::DenseMap<std::pair<mlir::Type, mlir::Attribute>, LtcValue> constants;
-  /// First mistake of a call that cannot return a status; the next call that
-  /// can, does.
+  /// First error in a call that can't return a status; the next call that can
+  /// returns it.
   std::string error;
   bool finished = false;
 
   LtcValue define(mlir::Value value);
-  /// Null, and `error` set, for a value that isn't of this program.
+  /// Null, with `error` set, for a value of another program.
   mlir::Value get(LtcValue value);
   void setError(const llvm::Twine &message);
 };
@@ -69,18 +69,18 @@ struct LtcProgramStorage {
 namespace mlir::torch_ltc {
 
 /// Element type of the torch dialect: si64, ui8, i1, f32, ...; null if the
-/// number is none of LtcDType's.
+/// number isn't a LtcDType.
 Type torchDType(MLIRContext *context, LtcDType dtype);
 
 LtcStatus makeStatus(const llvm::Twine &message);
 
-/// Gathers this thread's diagnostics. The handler belongs to the context,
+/// Collects this thread's diagnostics. The handler belongs to the context,
 /// which other threads may use at the same time.
 class DiagnosticCollector {
 public:
   explicit DiagnosticCollector(MLIRContext *context);
 
-  /// The errors, one a line; `fallback` if none was reported.
+  /// The errors, one on each line; `fallback` if none was reported.
   std::string text(const Twine &fallback) const;
 
 private:
@@ -92,7 +92,7 @@ private:
 /// An error if the program can't be lowered (any more).
 LtcStatus checkFinished(LtcProgram program);
 
-/// A copy for torch-mlir: ops that its dialect doesn't have are
+/// A copy for torch-mlir, in which ops that its dialect doesn't define are
 /// `torch.operator`.
 OwningOpRef<ModuleOp> exportTorchModule(ModuleOp module);
 

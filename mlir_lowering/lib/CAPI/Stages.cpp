@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// All but "ir", which is made of the traced graph.
+/// All but "ir", which is written from the traced graph.
 static ArrayRef<StringRef> stageNames() {
   static const StringRef names[] = {
 #define LTC_STAGE(name, file, text) name,
@@ -22,7 +22,7 @@ static ArrayRef<StringRef> stageNames() {
   return ArrayRef(names).drop_front();
 }
 
-/// Stages of our own compiler that have only a text.
+/// Stages of our compiler that only have a text.
 static bool isTextOnly(StringRef stage) {
   return llvm::is_contained({"kernels", "plan", "llvm", "asm"}, stage);
 }
@@ -56,13 +56,14 @@ static LogicalResult write(ModuleOp module, const LtcStageOptions &options,
   return writeBytecodeToFile(module, stream);
 }
 
-/// Text or bytecode of a stage that other compilers read too.
+/// Text or bytecode of a stage that other compilers also read.
 static LogicalResult writeModule(ModuleOp module,
                                  const LtcStageOptions &options,
                                  std::string &result) {
   StringRef stage = options.stage;
   PassManager passes(module.getContext(), module.getOperationName());
-  // Ours is verified by tests; the ops of dialects that others read as well.
+  // Our dialects are verified by tests; ops of dialects that others read are
+  // verified here too.
   passes.enableVerifier(stage == "tosa" || stage == "stablehlo");
   buildPipeline(stage, options, passes);
   if (failed(passes.run(module)))
@@ -72,7 +73,7 @@ static LogicalResult writeModule(ModuleOp module,
   return write(module, options, result);
 }
 
-/// What compiling the program says at this stage.
+/// The text that compiling the program produces at this stage.
 static LogicalResult writeText(LtcProgram program, ModuleOp module,
                                const LtcStageOptions &options,
                                std::string &result) {
@@ -97,8 +98,9 @@ LtcStatus ltcProgramStage(LtcProgram program, const LtcStageOptions *options,
                       llvm::join(stageNames(), ", "));
   bool textOnly = isTextOnly(stage);
   if (textOnly && (options->bytecode || options->legal_op_count))
-    return makeStatus(Twine("stage '") + stage +
-                      "' is available as text of our own compiler only");
+    return makeStatus(
+        Twine("stage '") + stage +
+        "' is only available as text of torch_ltc's own compiler");
   if (LtcStatus error = checkFinished(program))
     return error;
   DiagnosticCollector diagnostics(program->context());

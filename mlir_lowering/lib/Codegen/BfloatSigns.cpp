@@ -11,8 +11,8 @@
 
 using namespace llvm;
 
-/// A user of the number's 16 bits that may look at the highest alone. Widening
-/// them to a float's bits is what most do.
+/// A user of the number's 16 bits that may read only the highest. Most users
+/// extend them to the bits of a float.
 static bool mayReadSign(const User *user) {
   using namespace PatternMatch;
   return !match(user, m_ZExt(m_Value()));

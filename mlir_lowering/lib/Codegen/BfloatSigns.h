@@ -9,11 +9,11 @@ class Module;
 
 namespace mlir::torch_ltc {
 
-/// Reads the bits of scalar bfloat numbers by way of float. LLVM 22 selects an
-/// x86 instruction for a lone sign bit that looks at bit 63 of the register
-/// (TargetLowering::SimplifyDemandedBits makes an FGETSIGN of every floating
-/// type but half and fp128): the answer is always "positive". To be called
-/// when nothing simplifies the module any more.
+/// Reads the bits of scalar bfloat numbers through float. For an isolated sign
+/// bit LLVM 22 selects an x86 instruction that reads bit 63 of the register
+/// (TargetLowering::SimplifyDemandedBits creates FGETSIGN for every
+/// floating-point type except half and fp128), so the result is always
+/// "positive". Must run after all simplifications of the module.
 void readBfloatBitsAsFloat(llvm::Module &module);
 
 } // namespace mlir::torch_ltc

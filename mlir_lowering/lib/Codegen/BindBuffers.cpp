@@ -1,4 +1,4 @@
-//===- BindBuffers.cpp - Kernels take memrefs -----------------------------===//
+//===- BindBuffers.cpp - Kernel signatures with memrefs -------------------===//
 
 #include "torch_ltc/Codegen/Passes.h"
 
@@ -13,8 +13,9 @@ bool hasNoElements(Type type) {
   return tensor && llvm::is_contained(tensor.getShape(), 0);
 }
 
-/// LLVM 22 has no bare pointer for memref<5x0xf32> (strides 0 and 1), so a
-/// kernel gets none of the shape: it can't read or write there anyway.
+/// LLVM 22 has no bare pointer for memref<5x0xf32> (strides 0 and 1), so
+/// kernels don't get arguments of such shapes: they can't access their memory
+/// anyway.
 MemRefType memrefOf(Type type) {
   if (hasNoElements(type))
     return MemRefType::get({0}, cast<RankedTensorType>(type).getElementType());
@@ -23,10 +24,10 @@ MemRefType memrefOf(Type type) {
   return MemRefType::get({}, type); // a scalar parameter
 }
 
-/// Writes the results to the memory that follows the operands. First as
-/// tensors: MLIR 22 eliminates empty tensors in favour of a destination, and
-/// only for a tensor it sees that another result, which began in the same empty
-/// tensor, lies there too and is yet to be read.
+/// Writes the results to the arguments that follow the operands, first as
+/// tensors: MLIR 22 eliminates empty tensors in favor of a destination, but
+/// only checks for tensors whether another result that started in the same
+/// empty tensor lies there and is still read.
 void putInDestinations(OpBuilder &builder, func::ReturnOp terminator,
                        ArrayRef<BlockArgument> memory) {
   Location loc = terminator.getLoc();
@@ -45,14 +46,15 @@ void putInDestinations(OpBuilder &builder, func::ReturnOp terminator,
                         .getResult();
     placed.push_back({written, destination});
   }
-  // Nothing is copied if the tensor lies there, as it mostly does.
+  // Nothing is copied if the tensor already lies there, which is the usual
+  // case.
   for (auto [written, destination] : placed)
     bufferization::MaterializeInDestinationOp::create(
         builder, loc, /*result=*/Type(), written, destination,
         /*restrict=*/true, /*writable=*/true);
 }
 
-/// Rewrites one kernel's signature around its unchanged body.
+/// Rewrites the signature of one kernel around its unchanged body.
 void bindBuffers(func::FuncOp kernel) {
   OpBuilder builder(kernel.getContext());
   Location loc = kernel.getLoc();
@@ -90,8 +92,8 @@ void bindBuffers(func::FuncOp kernel) {
                     entry.getArguments().slice(operandCount));
   terminator->setOperands({});
   kernel.setFunctionType(builder.getFunctionType(inputs, {}));
-  // Callers never pass overlapping memory here: only kernels lowered to loops
-  // update operands in place.
+  // Callers never pass overlapping memory here: only kernels that are lowered
+  // to loops update operands in place.
   for (auto [index, t] : llvm::enumerate(inputs))
     if (isa<MemRefType>(t))
       kernel.setArgAttr(index, "llvm.noalias", builder.getUnitAttr());

@@ -1,8 +1,8 @@
 //===- CodegenDialects.cpp - Dialects from linalg to LLVM -----------------===//
 //
-// The dialects and interface implementations that the pipelines of this
-// library meet, by name: registerAllDialects() would link and load those of all
-// GPUs as well, which takes memory and time at the first compilation.
+// The dialects and interface implementations that the pipelines of this library
+// use, listed by name: registerAllDialects() would link and load those of all
+// GPUs too, which costs memory and time in the first compilation.
 //
 //===----------------------------------------------------------------------===//
 

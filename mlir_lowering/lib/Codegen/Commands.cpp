@@ -1,7 +1,7 @@
-//===- Commands.cpp - Commands of the program to protobuf -----------------===//
+//===- Commands.cpp - Conversion of the program's commands to protobuf ----===//
 //
-// One `addCommand` for each kind of op: what of it the runtime needs as
-// numbers, and in which parts of buffers its operands and results lie.
+// One `addCommand` for each kind of op: its numbers for the runtime, and the
+// parts of buffers that hold its operands and results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -105,7 +105,7 @@ static LogicalResult addCommand(ExecutableBuilder &builder, ltc::MatmulOp op) {
   int64_t k = op.getTransposeA() ? a.getDimSize(a.getRank() - 2)
                                  : a.getDimSize(a.getRank() - 1);
   int64_t batch = c.getRank() == 3 ? c.getDimSize(0) : 1;
-  // One weight for the whole batch: the batch's rows are one tall matrix.
+  // One weight for the whole batch: the batch's rows form one tall matrix.
   if (a.getRank() == 3 && b.getRank() == 2 && !op.getTransposeA()) {
     m *= batch;
     batch = 1;
@@ -268,7 +268,7 @@ static LogicalResult addCommand(ExecutableBuilder &builder,
 }
 
 //===----------------------------------------------------------------------===//
-// The list
+// The list of commands
 //===----------------------------------------------------------------------===//
 
 LogicalResult ExecutableBuilder::addCommands() {
@@ -282,9 +282,8 @@ LogicalResult ExecutableBuilder::addCommands() {
             .Default([](Operation *op) {
               if (getRole(op) != OpRole::Call)
                 return success(); // a view, a constant or the terminator
-              return LogicalResult(op->emitOpError("isn't a command yet: "
-                                                   "Commands.cpp has no "
-                                                   "message for it"));
+              return LogicalResult(op->emitOpError(
+                  "isn't a command: Commands.cpp has no message for it"));
             });
     if (failed(added))
       return failure();

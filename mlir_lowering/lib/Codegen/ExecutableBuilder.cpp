@@ -1,4 +1,4 @@
-//===- ExecutableBuilder.cpp - Kernels stage to protobuf ------------------===//
+//===- ExecutableBuilder.cpp - Conversion of the kernels stage to protobuf ===//
 
 #include "ExecutableBuilder.h"
 #include "SourceNames.h"
@@ -111,7 +111,7 @@ LogicalResult ExecutableBuilder::addConstants() {
   for (DenseElementsAttr elements : plan.constants) {
     std::string *bytes = executable.add_constants();
     if (elements.getElementType().isInteger(1)) {
-      // DenseElementsAttr packs bits; memory has a byte for each.
+      // DenseElementsAttr packs bits; memory has one byte for each.
       for (bool value : elements.getValues<bool>())
         bytes->push_back(value);
       continue;
@@ -130,7 +130,7 @@ void ExecutableBuilder::setPart(runtime::BufferRef *reference, Value value) {
   reference->set_offset(part.offset);
 }
 
-/// "f32[4,5], i64[]": results, or operands of a command that only looks.
+/// "f32[4,5], i64[]": results, or the operands of a command without results.
 static std::string typesOf(Operation *op) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -145,13 +145,13 @@ static std::string typesOf(Operation *op) {
   return text;
 }
 
-/// "aten.add+aten.relu"; more than `limit` names tell nobody anything.
+/// "aten.add+aten.relu"; more than `limit` names aren't useful.
 static std::string joined(ArrayRef<StringRef> names, size_t limit) {
   std::string text = llvm::join(names.take_front(limit), "+");
   return names.size() > limit ? text + "+..." : text;
 }
 
-/// What a command is called whose ATen ops aren't known.
+/// Name of a command whose ATen ops aren't known.
 static StringRef nameOf(Operation *op) {
   if (auto call = dyn_cast<ltc::KernelCallOp>(op))
     return call.getCallee();

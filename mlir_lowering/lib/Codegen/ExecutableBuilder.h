@@ -13,11 +13,11 @@ namespace mlir::torch_ltc {
 /// The executable format's messages.
 namespace runtime = ::torch_ltc::runtime;
 
-/// Fills in everything but the kernels' objects: buffers, constants,
+/// Fills in everything except the kernels' objects: buffers, constants,
 /// parameters, outputs and commands.
 class ExecutableBuilder {
 public:
-  /// `kernelOfCall` has each kernel call's index in `Executable.kernels`.
+  /// `kernelOfCall` has the index in `Executable.kernels` for each kernel call.
   ExecutableBuilder(func::FuncOp program, const BufferPlan &plan,
                     const DenseMap<Operation *, unsigned> &kernelOfCall,
                     runtime::Executable &executable)
@@ -26,10 +26,9 @@ public:
 
   LogicalResult build();
 
-  // For what becomes a command (Commands.cpp).
+  // Used to build commands (Commands.cpp).
 
-  /// Named after the ATen ops that it computes, where they are known, and
-  /// `sizes`.
+  /// Named after the ATen ops that it computes, if they are known, and `sizes`.
   runtime::Command *addCommand(Operation *op, StringRef sizes = "");
   BufferPart partOf(Value value) const { return plan.parts.at(value); }
   void setPart(runtime::BufferRef *reference, Value value);

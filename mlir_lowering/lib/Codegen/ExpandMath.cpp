@@ -18,9 +18,9 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// f32 functions whose polynomials are within 4 ulp, as measured against f64
-/// in MLIR 22 (sin and cos lose all digits near their zeros there, atan2 is nan
-/// for two zeros or two infinities).
+/// f32 functions whose polynomials are within 4 ulp, measured against f64 in
+/// MLIR 22 (sin and cos lose all digits near their zeros there, and atan2 is
+/// NaN for two zeros or two infinities).
 bool usePolynomial(StringRef function) {
   static constexpr StringLiteral accurate[] = {
       "math.tanh", "math.erf",  "math.exp",   "math.expm1",
@@ -34,7 +34,7 @@ Value f64(ImplicitLocOpBuilder &b, double value) {
   return arith::ConstantOp::create(b, b.getF64FloatAttr(value));
 }
 
-/// `chosen` where `value` equals `number`, else `other`.
+/// `chosen` if `value` equals `number`, otherwise `other`.
 Value selectWhere(ImplicitLocOpBuilder &b, Value value, double number,
                   Value chosen, Value other) {
   Value isEqual = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, value,
@@ -42,10 +42,10 @@ Value selectWhere(ImplicitLocOpBuilder &b, Value value, double number,
   return arith::SelectOp::create(b, isEqual, chosen, other);
 }
 
-/// The f64 forms of log(1 + x) and exp(x) - 1 that MLIR 22 has lose all digits
-/// of a small x. The quotients below make up for the rounding of 1 + x and of
-/// exp(x): W. Kahan, in N. Higham, "Accuracy and Stability of Numerical
-/// Algorithms", 1.14.1 and problem 1.5.
+/// The f64 approximations of log(1 + x) and exp(x) - 1 in MLIR 22 lose all
+/// digits of a small x. The quotients below compensate for the rounding of 1 +
+/// x and of exp(x): W. Kahan, in N. Higham, "Accuracy and Stability of
+/// Numerical Algorithms", 1.14.1 and problem 1.5.
 LogicalResult expandLog1p(math::Log1pOp op, PatternRewriter &rewriter) {
   if (!op.getType().isF64())
     return failure();
@@ -77,12 +77,12 @@ LogicalResult expandExpM1(math::ExpM1Op op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// Below this MLIR 22's polynomial for exp(x) in f32 returns 0, though the
+/// Below this, MLIR 22's polynomial for exp(x) in f32 returns 0, although the
 /// result is a denormal number.
 constexpr float kLeastNormalExponent = -87;
 
-/// Whether only sums with normal constants read it, as in a sigmoid: what is
-/// denormal doesn't change them.
+/// Whether it is only read by sums with normal constants, as in a sigmoid,
+/// which denormal numbers don't change.
 bool isLostInSums(math::ExpOp op) {
   return !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation *user) {
     FloatAttr constant;
@@ -94,7 +94,7 @@ bool isLostInSums(math::ExpOp op) {
   });
 }
 
-/// exp(x) as 2^-64 exp(x + 64 log(2)) there: two masked instructions.
+/// Computes exp(x) there as 2^-64 exp(x + 64 log(2)): two masked instructions.
 void keepDenormalExponentials(Operation *root) {
   SmallVector<math::ExpOp> exponentials;
   root->walk([&](math::ExpOp op) {
@@ -150,8 +150,8 @@ LogicalResult widenNarrowFloats(Operation *root) {
   return applyPartialConversion(root, target, std::move(patterns));
 }
 
-/// A divisor that never traps: 1 where `divisor` is 0, or where it is -1 and
-/// the division is signed.
+/// A divisor that never traps: 1 if `divisor` is 0, or if it is -1 and the
+/// division is signed.
 Value safeDivisor(OpBuilder &builder, Location loc, Value divisor,
                   bool isSigned) {
   Type type = divisor.getType();

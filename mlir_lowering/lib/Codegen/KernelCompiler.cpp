@@ -31,7 +31,7 @@ static TargetCpu withDefaults(TargetCpu cpu) {
     SmallVector<std::string> features;
     for (auto &[feature, isOn] : llvm::sys::getHostCPUFeatures())
       features.push_back((isOn ? "+" : "-") + feature.str());
-    llvm::sort(features); // the map's order isn't fixed; the key's must be
+    llvm::sort(features); // the map's order isn't fixed, but the key's must be
     cpu.features = llvm::join(features, ",");
   }
   return cpu;
@@ -72,8 +72,8 @@ KernelCompiler::KernelCompiler(MLIRContext *context, const TargetCpu &target,
 KernelCompiler::~KernelCompiler() = default;
 
 /// Adds `void symbol(ptr buffers, i64 begin, i64 end)`, which loads the
-/// pointers and calls `body`. The pointers' noalias attributes live on the
-/// body's arguments: loaded pointers can't carry them.
+/// pointers and calls `body`. The noalias attributes are on the body's
+/// arguments, because loaded pointers can't have them.
 static void addEntry(llvm::Function *body, StringRef symbol) {
   llvm::LLVMContext &context = body->getContext();
   llvm::IRBuilder<> builder(context);
@@ -178,11 +178,11 @@ FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
   readBfloatBitsAsFloat(*llvmModule);
   if (texts) {
     llvm::raw_string_ostream(texts->llvm) << *llvmModule;
-    // A copy: emitting changes the module.
+    // A copy, because emitting changes the module.
     std::string assembly;
     if (!emit(*llvm::CloneModule(*llvmModule), *machine,
               llvm::CodeGenFileType::AssemblyFile, assembly))
-      return emitError(loc) << "LLVM can't write assembly for this machine";
+      return emitError(loc) << "LLVM can't emit assembly for this machine";
     texts->assembly += assembly;
   }
   std::string object;

@@ -57,7 +57,7 @@ unsigned KernelSet::add(ltc::KernelCallOp call) {
   return entry->second;
 }
 
-/// The name carries the aliasing.
+/// The name includes the aliasing.
 std::string KernelSet::keyOf(StringRef name, StringRef source) const {
   std::string text =
       (kCodegenVersion + "\n" + LLVM_VERSION_STRING + "\n" + getCpu().name +
@@ -81,7 +81,7 @@ LogicalResult KernelSet::compileOne(KernelCompiler &with,
 }
 
 LogicalResult KernelSet::compile() {
-  // The largest first: a thread that gets it last would leave the others idle.
+  // The largest first: if a thread started it last, the others would be idle.
   auto order = llvm::to_vector(llvm::seq<size_t>(0, pending.size()));
   llvm::stable_sort(order, [&](size_t a, size_t b) {
     return pending[a].sourceSize > pending[b].sourceSize;
@@ -91,7 +91,7 @@ LogicalResult KernelSet::compile() {
   std::atomic<size_t> next = 0;
   std::atomic<bool> isFailed = false;
   {
-    // Errors are emitted by the caller's thread, in the program's order.
+    // Errors are emitted by the caller's thread, in program order.
     ParallelDiagnosticHandler diagnostics(context);
     auto work = [&](KernelCompiler &with) {
       for (size_t i = next++; i < order.size() && !isFailed; i = next++) {

@@ -1,7 +1,7 @@
 //===- KernelSet.h - Kernels of one program ---------------------*- C++ -*-===//
 //
-// Looks each kernel up in the cache; compiles what isn't there, by several
-// threads: nine tenths of what a program's compilation takes.
+// Looks each kernel up in the cache, and compiles the missing ones with several
+// threads: nine tenths of the time to compile a program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,15 +29,16 @@ public:
             ::torch_ltc::runtime::Executable &executable);
 
   /// Index in `Executable.kernels` of the kernel that `call` needs; its object
-  /// is there after `compile`.
+  /// exists after `compile`.
   unsigned add(ltc::KernelCallOp call);
 
-  /// Compiles what the cache doesn't have. On failure errors were emitted.
+  /// Compiles the kernels that aren't in the cache. Errors are emitted on
+  /// failure.
   LogicalResult compile();
 
   size_t numCompiled() const { return pending.size(); }
   const TargetCpu &getCpu() const { return compiler.getCpu(); }
-  /// Of all kernels, in order, if the options ask for texts.
+  /// Texts of all kernels, in order, if the options request them.
   const KernelTexts &getTexts() const { return texts; }
 
 private:

@@ -1,7 +1,7 @@
-//===- LoopEmitter.cpp - A scheduled kernel as loops over memory ----------===//
+//===- LoopEmitter.cpp - Scheduled kernels as loops -----------------------===//
 //
-// The function, its iterations and its memory. Nests are in NestEmitter.cpp,
-// values at a point in PointEmitter.cpp.
+// The function, its iterations and its memory. NestEmitter.cpp emits nests,
+// PointEmitter.cpp values at a point.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,8 +55,8 @@ void LoopEmitter::createFunction() {
   begin = entry->getArgument(types.size() - 2);
   end = entry->getArgument(types.size() - 1);
 
-  // An operand that is written over shares its memory with the result: it is
-  // one memref, and no other argument points to it.
+  // An operand that a result overwrites shares its memory: both are one memref,
+  // and no other argument points to it.
   unsigned operandCount = type.getNumInputs();
   for (unsigned i = 0; i + 2 < types.size(); ++i)
     lowered.setArgAttr(i, "llvm.noalias", builder.getUnitAttr());
@@ -100,22 +100,23 @@ void LoopEmitter::cloneScalarCode() {
              llvm::none_of(op.getResultTypes(), llvm::IsaPred<TensorType>))
       builder.clone(op, scalars);
   }
-  // A fill is its value.
+  // A fill is replaced by its value.
   for (auto fill : from.getOps<linalg::FillOp>())
     scalars.map(fill.getResult(0), scalars.lookup(fill.value()));
 }
 
-/// Whether later nests find the member's results in memory.
+/// Whether later nests read the member's results from memory.
 bool LoopEmitter::isKept(unsigned member) {
   return llvm::any_of(schedule.getInnerAxes(member), [&](unsigned axis) {
     return !schedule.isReduced(member, axis);
   });
 }
 
-/// Memory for a value of a member, by the axes that it isn't reduced over.
+/// Memory for a value of a member, indexed by the axes that it isn't reduced
+/// over.
 LoopEmitter::Temporary LoopEmitter::createTemporary(unsigned member,
                                                     Type element) {
-  // What fits the stack of a worker thread by far.
+  // Fits the stack of a worker thread easily.
   constexpr int64_t mostStackBytes = 16384;
   Temporary temporary;
   temporary.strides.assign(schedule.getAxes().size(), 0);
@@ -150,8 +151,8 @@ void LoopEmitter::createTemporaries() {
   }
 }
 
-/// Long sums that points update in memory, one term each, are kept in f64
-/// there: parts would take other memory, too.
+/// Long sums that points update in memory, one term each, are stored in f64:
+/// partial sums would take more memory, too.
 void LoopEmitter::createWideSums() {
   constexpr int64_t fewTerms = 256;
   for (const Nest &nest : schedule.getNests())
@@ -206,12 +207,12 @@ std::pair<Value, Value> LoopEmitter::blockBounds(Value block, int64_t blockSize,
   return {low, high};
 }
 
-/// Takes the iteration's number apart into the outer axes and the blocks.
+/// Splits the iteration's number into the outer axes and the blocks.
 void LoopEmitter::setOuterIndices(Value iteration) {
   std::optional<unsigned> split = schedule.getSplitAxis();
   std::optional<unsigned> tile = schedule.getTileAxis();
   int64_t blocks = schedule.getNumBlocks();
-  // From the innermost: size and where the index goes.
+  // From the innermost: size, and where to store the index.
   SmallVector<std::pair<int64_t, Value *>> parts;
   Value block = constantIndex(0), tileBlock;
   if (split && blocks > 1)

@@ -1,4 +1,4 @@
-//===- LoopEmitter.h - A scheduled kernel as loops over memory --*- C++ -*-===//
+//===- LoopEmitter.h - Scheduled kernels as loops ---------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_LIB_CODEGEN_LOOPEMITTER_H
 #define TORCH_LTC_LIB_CODEGEN_LOOPEMITTER_H
@@ -13,8 +13,8 @@
 namespace mlir::torch_ltc {
 
 /// Rewrites a kernel on tensors into scf loops over one-dimensional contiguous
-/// memrefs, one for each argument and result, and the range [begin, end) of
-/// its iterations. Booleans are i8 in memory.
+/// memrefs, one for each argument and result, and the range [begin, end) of its
+/// iterations. Booleans are i8 in memory.
 class LoopEmitter {
 public:
   /// `aliases` as in KernelCompiler::compile.
@@ -33,7 +33,7 @@ private:
     Value memory;
     SmallVector<int64_t> strides;
   };
-  /// A transposed operand and where the current tile of it is.
+  /// A transposed operand and the location of its current tile.
   struct Tile {
     Value source;
     LinearForm form;
@@ -42,17 +42,17 @@ private:
   /// Reduction of one member of a nest.
   struct Accumulation {
     unsigned member;
-    /// Loops from this level on carry the accumulators in registers;
+    /// Loops from this level on carry the accumulators in registers; equal to
     /// the number of loops if every point updates memory.
     unsigned level;
     /// Memory holds the initial value before the nest starts.
     bool startsInMemory;
-    /// A floating-point sum, which is taken in parts: errors then grow with the
-    /// number of levels, not of terms.
+    /// A floating-point sum, which is computed in parts: errors then grow with
+    /// the number of levels instead of terms.
     bool isSum;
     SmallVector<Value> values;
   };
-  /// Most terms that are added one after the other.
+  /// Maximum number of terms added one after the other.
   static constexpr int64_t kSumBlock = 4096;
 
   void createFunction();
@@ -142,7 +142,8 @@ private:
   SmallVector<Value> allocations;
   DenseMap<Value, Value> iterationScalars; ///< values without inner axes
   DenseMap<Value, Value> pointValues;      ///< of the current instance
-  SmallVector<std::tuple<Value, LinearForm, Value>> loads; ///< likewise
+  // of the current instance
+  SmallVector<std::tuple<Value, LinearForm, Value>> loads;
 };
 
 } // namespace mlir::torch_ltc

@@ -1,4 +1,4 @@
-//===- LowerCopies.cpp - memref.copy becomes loops ------------------------===//
+//===- LowerCopies.cpp - Lowering of memref.copy to loops -----------------===//
 
 #include "torch_ltc/Codegen/Passes.h"
 

@@ -1,4 +1,4 @@
-//===- LowerToLoops.cpp - Kernels of fused ops become loops ---------------===//
+//===- LowerToLoops.cpp - Lowering of kernels of fused ops to loops -------===//
 
 #include "LoopEmitter.h"
 

@@ -79,7 +79,7 @@ void LoopEmitter::enterKeptLoops(const Nest &nest, unsigned member) {
   loads.clear();
 }
 
-/// Fills the memory of sums that other loops interrupt.
+/// Initializes the memory of sums that other loops interrupt.
 void LoopEmitter::emitInitialValues(const Nest &nest,
                                     const Accumulation &accumulation) {
   OpBuilder::InsertionGuard guard(builder);
@@ -114,8 +114,8 @@ void LoopEmitter::storeWide(unsigned member, Value value) {
   store(value, wide.memory, temporaryForm(wide));
 }
 
-/// How many points of the loop around the vector loop one body takes: sums
-/// over that loop then visit memory once instead of at each point.
+/// Number of points of the loop around the vector loop that one body handles:
+/// sums over that loop then access memory once instead of at each point.
 int64_t LoopEmitter::chooseJam(const Nest &nest, unsigned level,
                                ArrayRef<Accumulation> accumulations) {
   if (level + 2 != nest.axes.size() || accumulations.empty())
@@ -186,8 +186,8 @@ void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
       finishAccumulation(accumulation);
 }
 
-/// The loop of a level. Where it adds up many terms, it is a loop over blocks
-/// of them, and so on.
+/// The loop of a level. If it sums many terms, it is split into a loop over
+/// blocks of them, and so on.
 void LoopEmitter::emitBlocks(const Nest &nest, unsigned level, Value low,
                              Value high, int64_t size, bool isPart,
                              SmallVectorImpl<Accumulation> &accumulations) {
@@ -211,8 +211,8 @@ void LoopEmitter::emitBlocks(const Nest &nest, unsigned level, Value low,
   });
 }
 
-/// `isPart`: another loop over the same axis is around it. Sums begin with 0 in
-/// all but the outermost loop that they go through.
+/// `isPart`: it is nested in another loop over the same axis. Sums start with 0
+/// in all but the outermost loop that they go through.
 void LoopEmitter::emitLoop(const Nest &nest, unsigned level, Value low,
                            Value high, int64_t step, bool isPart,
                            SmallVectorImpl<Accumulation> &accumulations,
@@ -249,7 +249,7 @@ void LoopEmitter::emitLoop(const Nest &nest, unsigned level, Value low,
     SmallVector<Value> results;
     for (Accumulation *accumulation : open)
       results.append(accumulation->values);
-    // Without carried values the builder has made the terminator.
+    // Without carried values the builder has created the terminator.
     if (!results.empty())
       scf::YieldOp::create(builder, loc, results);
   }
@@ -304,7 +304,7 @@ void LoopEmitter::emitInstance(const Nest &nest,
       finished.push_back({result, value});
     }
   }
-  // After all loads: a result may be written over an operand.
+  // After all loads, because a result may overwrite an operand.
   for (auto [result, value] : finished)
     storeResult(*schedule.getProducer(result), result.getResultNumber(), value);
 }

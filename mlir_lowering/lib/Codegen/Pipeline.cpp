@@ -20,7 +20,7 @@ static void addBufferization(OpPassManager &manager) {
   manager.addPass(bufferization::createOneShotBufferizePass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
-  // One allocation before the loops, not one for each iteration.
+  // One allocation before the loops instead of one in each iteration.
   manager.addNestedPass<func::FuncOp>(
       bufferization::createBufferHoistingPass());
   manager.addNestedPass<func::FuncOp>(
@@ -35,7 +35,7 @@ static void addConversionToLlvm(OpPassManager &manager) {
   manager.addPass(torch_ltc::createExpandMath());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
-  // Slices' offsets become arithmetic; affine.apply comes with them.
+  // Offsets of slices become arithmetic, including affine.apply.
   manager.addPass(memref::createFoldMemRefAliasOpsPass());
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());

@@ -9,7 +9,8 @@
 
 namespace mlir::torch_ltc {
 
-/// What tools read of a program at the kernels stage (stage "plan"):
+/// The contents of stage "plan", for tools that read a program at the kernels
+/// stage:
 ///
 ///   {"arena_bytes": 4096,
 ///    "commands": [{"op": "kernel_call", "callee": "k_3F", "ops": ["aten.add"],
@@ -22,8 +23,8 @@ namespace mlir::torch_ltc {
 ///    "outputs": [{"buffer": 2, "offset": 0}]}
 ///
 /// Other places have an "index" instead of an offset. A buffer that commands
-/// write lives from the first that does to the last that uses it, an output
-/// to the number of commands.
+/// write is live from the first command that writes it to the last that uses
+/// it; an output is live to the number of commands.
 std::string planText(func::FuncOp program, const BufferPlan &plan);
 
 } // namespace mlir::torch_ltc

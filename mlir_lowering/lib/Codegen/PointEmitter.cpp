@@ -12,8 +12,8 @@ using namespace mlir::torch_ltc;
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// offset + sum of stride * index, the innermost loop's term last: what is
-/// before it is invariant in that loop.
+/// offset + sum of stride * index, with the innermost loop's term last: the
+/// terms before it are invariant in that loop.
 Value LoopEmitter::linearIndex(const LinearForm &form) {
   Value sum;
   auto add = [&](Value term) {
@@ -129,14 +129,14 @@ Value LoopEmitter::valueOf(unsigned member, OpOperand &operand) {
 Value LoopEmitter::initialValue(unsigned member, unsigned result) {
   OpOperand *init = opOf(member).getDpsInitOperand(result);
   if (init->get().getDefiningOp<tensor::EmptyOp>()) {
-    // Undefined; zero is as good.
+    // Undefined; zero is as valid as any value.
     Type type = getElementTypeOrSelf(init->get().getType());
     return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   }
   return valueOf(member, *init);
 }
 
-/// Lets sums be reordered, which vector and interleaved accumulators need.
+/// Allows sums to be reordered, which vector and interleaved accumulators need.
 static void allowReordering(Operation *op, Value accumulator) {
   if (!llvm::is_contained(op->getOperands(), accumulator))
     return;
@@ -149,9 +149,9 @@ static void allowReordering(Operation *op, Value accumulator) {
 
 Value LoopEmitter::loadExtracted(tensor::ExtractOp extract,
                                  ValueRange indices) {
-  // A tensor whose elements are all the same has no memory: a fill or a splat,
-  // also behind reshapes, or one without defined elements. In a clone its value
-  // may have taken its place.
+  // A tensor with equal elements has no memory: a fill or a splat, possibly
+  // behind reshapes, or a tensor without defined elements. In a clone, it may
+  // have been replaced by its value.
   Value source = extract->getOperand(0);
   if (!isa<RankedTensorType>(source.getType()))
     return source;
@@ -179,7 +179,7 @@ Value LoopEmitter::loadExtracted(tensor::ExtractOp extract,
 }
 
 /// Replaces loop indices and reads of whole tensors in `op` and its regions.
-/// Returns the value that replaces `op` itself, if it was one of them.
+/// Returns the value that replaces `op` itself, if it is one of them.
 Value LoopEmitter::replaceReads(Operation *op, unsigned member) {
   const FusionDomain &domain = schedule.getDomain();
   Value ofOp;

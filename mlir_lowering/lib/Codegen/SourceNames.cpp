@@ -1,4 +1,4 @@
-//===- SourceNames.cpp - What a command computes, for people --------------===//
+//===- SourceNames.cpp - Source names of a command, for people ------------===//
 
 #include "SourceNames.h"
 

@@ -1,4 +1,4 @@
-//===- SourceNames.h - What a command computes, for people ------*- C++ -*-===//
+//===- SourceNames.h - Source names of a command, for people ----*- C++ -*-===//
 
 #ifndef TORCH_LTC_LIB_CODEGEN_SOURCENAMES_H
 #define TORCH_LTC_LIB_CODEGEN_SOURCENAMES_H
@@ -10,7 +10,7 @@
 
 namespace mlir::torch_ltc {
 
-/// All in the order in which the location names them.
+/// All in the order in which the location contains them.
 struct SourceNames {
   SmallVector<StringRef> ops;     ///< "aten.add"
   SmallVector<std::string> lines; ///< "train.py:31"
@@ -20,7 +20,7 @@ struct SourceNames {
 
 /// Collects the names ("aten.add" as a NameLoc), the module paths (other
 /// NameLocs), the ops' numbers, and the files and lines in a location and all
-/// that it was fused from.
+/// locations that were fused into it.
 SourceNames getSourceNames(Location location);
 
 } // namespace mlir::torch_ltc

@@ -1,8 +1,8 @@
 //===- TileEmitter.cpp - Transposed operands, tile by tile ----------------===//
 //
 // Reading a matrix across its rows touches a cache line for each element, and
-// with power-of-two sizes all of them compete for the same few cache sets. So
-// a tile of the operand is read along its rows and transposed into a small
+// with power-of-two sizes all of them compete for the same few cache sets. So a
+// tile of the operand is read along its rows and transposed into a small
 // buffer, which the nests then read in their own order.
 //
 //===----------------------------------------------------------------------===//
@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 
 static constexpr int64_t tileSize = KernelSchedule::kTileSize;
-/// Rows and columns of what is transposed in registers.
+/// Rows and columns of a block that is transposed in registers.
 static constexpr int64_t blockSize = 16;
 
 void LoopEmitter::createTiles() {
@@ -77,8 +77,8 @@ void LoopEmitter::fillTiles() {
   }
 }
 
-/// Transposes `rows`, 16 vectors of 16, in four rounds: each interleaves the
-/// first half of the rows with the second.
+/// Transposes `rows`, 16 vectors of 16, in four rounds; each round interleaves
+/// the first half of the rows with the second.
 static void transposeRows(OpBuilder &builder, Location loc,
                           SmallVectorImpl<Value> &rows) {
   SmallVector<int64_t> low, high;
@@ -143,7 +143,7 @@ void LoopEmitter::copyTransposed(Value source, const LinearForm &form,
   memref::StoreOp::create(builder, loc, element, tile, tileElement());
 }
 
-/// Where the current point lies in a tile.
+/// Position of the current point in a tile.
 Value LoopEmitter::tileElement() {
   Value row = arith::SubIOp::create(builder, loc,
                                     index[*schedule.getTileAxis()], tileLow);

@@ -1,4 +1,4 @@
-//===- BufferPlan.cpp - Where each value of the program lies --------------===//
+//===- BufferPlan.cpp - Location of each value of the program -------------===//
 
 #include "torch_ltc/Kernels/BufferPlan.h"
 
@@ -21,7 +21,7 @@ public:
     if (!arena)
       return program.emitError("@")
              << program.getName()
-             << " has no buffer plan; ltc-mlir-plan-buffers makes one";
+             << " has no buffer plan; ltc-mlir-plan-buffers creates one";
     plan.arenaBytes = arena.getInt();
     addArguments();
     for (Operation &op : program.getBody().front().without_terminator()) {
@@ -84,7 +84,7 @@ private:
     return success();
   }
 
-  /// Of a value whose root has a place.
+  /// Place of a value whose root has a place.
   BufferPart partOf(Value value) {
     auto [root, offset] = lookThroughViews(value);
     BufferPart part = plan.parts.at(root);
@@ -98,7 +98,7 @@ private:
     unsigned number = place.getNumber();
     if (place.isArena()) {
       if (place.getNumber() + place.getBytes() > plan.arenaBytes)
-        return op->emitOpError("lies outside of the arena: ") << place;
+        return op->emitOpError("is outside the arena: ") << place;
       auto [entry, isNew] = ranges.try_emplace(place.getWhole());
       if (isNew)
         entry->second =
@@ -117,7 +117,8 @@ private:
                        getTensorBytes(program.getResultTypes()[number])});
       return BufferPart{entry->second, place.getPart()};
     }
-    return op->emitOpError("lies where the program has nothing: ") << place;
+    return op->emitOpError("refers to a place that the program doesn't have: ")
+           << place;
   }
 
   LogicalResult addOutputs() {

@@ -1,14 +1,14 @@
 //===- CombineProducts.cpp - Many small matrix products become few --------===//
 //
 // A recurrent layer multiplies by the same weight at each time step, and sums
-// the weight's gradient over the steps. Products that don't wait for each other
-// become one:
+// the weight's gradient over the steps. Independent products are combined into
+// one:
 //
 //   a1 * b, a2 * b        -> rows of [a1; a2] * b
 //   a1^T * b1 + a2^T * b2 -> [a1; a2]^T * [b1; b2]
 //
-// The operands are joined along their rows, for which the buffer plan lays them
-// side by side in the first place wherever it can.
+// The operands are concatenated along their rows; if possible, the buffer plan
+// allocates them adjacently, so that nothing is copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +61,8 @@ std::optional<Product> asProduct(Operation *op) {
 // Joined operands
 //===----------------------------------------------------------------------===//
 
-/// The value that `value` is a contiguous part of, and the elements before it.
+/// The value of which `value` is a contiguous part, and the number of elements
+/// before it.
 std::pair<Value, int64_t> findWhole(Value value) {
   int64_t offset = 0;
   while (Operation *def = value.getDefiningOp()) {
@@ -74,8 +75,8 @@ std::pair<Value, int64_t> findWhole(Value value) {
   return {value, offset};
 }
 
-/// The parts as one range of what they are slices of, if they lie there one
-/// after the other.
+/// The parts as one range of the value that they are slices of, if they are
+/// adjacent there.
 Value joinSlices(OpBuilder &builder, Location loc, ArrayRef<Value> parts,
                  RankedTensorType type) {
   auto [whole, begin] = findWhole(parts[0]);
@@ -104,7 +105,7 @@ Value joinSlices(OpBuilder &builder, Location loc, ArrayRef<Value> parts,
       builder, loc, type, range, SmallVector<ReassociationIndices>{{0, 1}});
 }
 
-/// The rows of all matrices, one after the other.
+/// The rows of all matrices, concatenated.
 Value joinRows(OpBuilder &builder, Location loc, ArrayRef<Value> parts) {
   auto type = cast<RankedTensorType>(parts[0].getType());
   int64_t rows = 0;
@@ -174,9 +175,9 @@ Sum collectSum(Operation *root) {
   return sum;
 }
 
-/// Whether the term is a product whose operands' rows are what it sums over,
-/// and joining these, if it takes a copy at all, costs about what writing and
-/// adding another result does.
+/// Whether the term is a product that sums over its operands' rows, and joining
+/// these, if it needs a copy, costs about as much as writing and adding another
+/// result.
 bool isJoinable(Value term) {
   auto product = asProduct(term.getDefiningOp());
   if (!product || !term.hasOneUse() || !product->call.getTransposeA() ||
@@ -198,7 +199,7 @@ void combineSum(Operation *root) {
   }
   if (products.size() < 2)
     return;
-  // In the order in which the larger operand comes to be: other products of the
+  // In the order in which the larger operand is defined: other products of the
   // same matrices can then share the joined one.
   bool byLeft = products[0].rows() >= products[0].columns();
   auto position = [&](const Product &product) {
@@ -247,13 +248,13 @@ void combineSums(Block &block) {
 }
 
 //===----------------------------------------------------------------------===//
-// Products with one matrix
+// Products with a common matrix
 //===----------------------------------------------------------------------===//
 
 using Products = SmallVector<Product, 4>;
 
-/// The products by how many of them each has to wait for: those of one number
-/// are independent of each other.
+/// The products grouped by the number of products that each depends on: those
+/// with equal numbers are independent of each other.
 std::map<int, Products> splitByDependence(Block &block, Products &products) {
   DenseSet<Operation *> members;
   for (Product &product : products)
@@ -324,9 +325,9 @@ LogicalResult combineProductsWithOneMatrix(Block &block) {
     if (products.size() < 2)
       continue;
     bool isChanged = false;
-    // The joined product stands where the last one stood, and users of the
-    // others may stand before it: sorted once the groups are done, which are of
-    // different depth and so don't cross each other.
+    // The joined product replaces the last one, and users of the others may
+    // precede it: sorted after all groups, which have different depths and so
+    // don't cross each other.
     for (auto &[number, group] : splitByDependence(block, products)) {
       if (group.size() < 2)
         continue;

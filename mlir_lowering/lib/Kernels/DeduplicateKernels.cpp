@@ -11,8 +11,8 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// The kernel's text under a fixed name and without locations: equal for
-/// equal structure, since SSA names are numbered from the function's start.
+/// The kernel's text under a fixed name and without locations: equal for equal
+/// structure, because SSA names are numbered from the start of the function.
 std::string structureOf(func::FuncOp kernel) {
   StringAttr name = kernel.getSymNameAttr();
   kernel.setSymName("kernel");

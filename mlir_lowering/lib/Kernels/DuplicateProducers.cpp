@@ -22,8 +22,8 @@ bool isCheapBody(Block &body) {
   return isCheap;
 }
 
-/// Whether reading the operands costs each user about what reading the result
-/// would.
+/// Whether reading the operands costs each user about as much as reading the
+/// result.
 bool readsLittle(linalg::GenericOp op) {
   int64_t read = 0, written = 0;
   for (OpOperand *operand : op.getDpsInputOperands())
@@ -31,7 +31,7 @@ bool readsLittle(linalg::GenericOp op) {
       read += getTensorBytes(operand->get().getType());
   for (Value result : op.getResults())
     written += getTensorBytes(result.getType());
-  // A slice reads only what it yields.
+  // A slice reads only the elements that it returns.
   if (op.getNumDpsInputs() == 1 &&
       op.getNumParallelLoops() == op.getNumLoops() &&
       op.getBody()->getOperations().size() == 1)
@@ -39,7 +39,8 @@ bool readsLittle(linalg::GenericOp op) {
   return read <= written;
 }
 
-/// A permuted copy is made once: its users would all read across memory.
+/// A permuted copy is made only once: otherwise each of its users would read
+/// across memory.
 bool keepsOrder(linalg::GenericOp op) {
   for (AffineMap map : op.getIndexingMapsArray()) {
     int last = -1;
@@ -67,7 +68,7 @@ class DuplicateProducers
           op.getNumResults() == 1 && FusionDomain::isFusible(op) &&
           isCheapBody(*op.getBody()) && readsLittle(op) && keepsOrder(op))
         candidates.push_back(op);
-    // Users first: a copied user multiplies the uses of its own producers.
+    // Users first: a duplicated user multiplies the uses of its own producers.
     for (linalg::GenericOp op : llvm::reverse(candidates))
       duplicate(op);
   }
@@ -76,7 +77,7 @@ class DuplicateProducers
     constexpr unsigned mostCopies = 16;
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op->getUses())
-      // Not into loops: there the copy would run at each iteration.
+      // Not into loops, where the copy would run in each iteration.
       if (isa<linalg::GenericOp>(use.getOwner()) &&
           use.getOwner()->getBlock() == op->getBlock())
         uses.push_back(&use);
@@ -87,7 +88,7 @@ class DuplicateProducers
     DenseMap<Operation *, Operation *> copyFor;
     for (OpOperand *use : uses) {
       Operation *user = use->getOwner();
-      // The first user keeps the original if nobody else needs it.
+      // The first user keeps the original if it has no other users.
       Operation *&copy = copyFor[user];
       if (!copy) {
         if (copyFor.size() == 1 && !hasOthers) {

@@ -69,7 +69,7 @@ bool isStaticTensor(Type type) {
          tensor.getElementType().isIntOrFloat();
 }
 
-/// The body may read whole tensors and otherwise only compute.
+/// The body may read whole tensors and must otherwise only compute.
 bool isComputingBody(Block &body) {
   bool isFine = true;
   body.walk([&](Operation *op) {
@@ -109,7 +109,7 @@ bool FusionDomain::isFusible(linalg::GenericOp op) {
         !map.isProjectedPermutation(/*allowZeroInResults=*/true))
       return false;
   }
-  // A parallel loop that a result doesn't have would write elements twice.
+  // A parallel loop that a result doesn't have would write its elements twice.
   for (unsigned init = 0; init < op.getNumDpsInits(); ++init) {
     AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(init));
     for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray()))
@@ -223,7 +223,7 @@ static bool overlaps(ArrayRef<FactorRun> loops, const FactorRun &run) {
   });
 }
 
-/// Two ops that read the same tensor best read it in the same loops.
+/// Two ops that read the same tensor should read it in the same loops.
 void FusionDomain::alignWithReads(linalg::GenericOp op,
                                   SmallVectorImpl<FactorRun> &loops,
                                   BitVector &isAligned) {
@@ -242,12 +242,12 @@ void FusionDomain::alignWithReads(linalg::GenericOp op,
   }
 }
 
-/// Remaining loops take unused factors of the same size, or new ones.
+/// The remaining loops take unused factors of the same size, or new ones.
 void FusionDomain::alignBySize(linalg::GenericOp op,
                                SmallVectorImpl<FactorRun> &loops,
                                BitVector &isAligned) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  // A window's loop (as in pooling) is nobody else's.
+  // A window's loop (as in pooling) is never shared.
   BitVector isWindow(loops.size());
   for (AffineMap map : op.getIndexingMapsArray())
     for (AffineExpr expr : map.getResults())
@@ -255,8 +255,8 @@ void FusionDomain::alignBySize(linalg::GenericOp op,
         for (unsigned loop = 0; loop < loops.size(); ++loop)
           if (expr.isFunctionOfDim(loop))
             isWindow.set(loop);
-  // The innermost loop first, as factors are looked for from the innermost: of
-  // equal sizes each loop then takes the factor at its own place.
+  // Innermost loop first, because factors are searched from the innermost:
+  // among equal sizes each loop then takes the factor at its own position.
   for (unsigned loop = loops.size(); loop-- > 0;) {
     bool isReduction =
         op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction;
@@ -290,7 +290,7 @@ void FusionDomain::recordReads(linalg::GenericOp op,
   }
 }
 
-/// A new factor right inside the innermost of `before`.
+/// Inserts a new factor right inside the innermost of `before`.
 unsigned FusionDomain::addFactor(int64_t size, ArrayRef<FactorRun> before) {
   unsigned factor = sizes.size();
   sizes.push_back(size);
@@ -304,7 +304,7 @@ unsigned FusionDomain::addFactor(int64_t size, ArrayRef<FactorRun> before) {
 }
 
 /// Consecutive factors of `size` elements that no loop in `used` has; the
-/// innermost if there are several.
+/// innermost ones if there are several.
 std::optional<FactorRun>
 FusionDomain::findUnusedRun(int64_t size, ArrayRef<FactorRun> used) const {
   for (size_t end = order.size(); end > 0; --end) {
@@ -346,15 +346,15 @@ bool FusionDomain::addView(Operation *view) {
       SmallVector<int64_t> parts;
       for (int64_t part : groups[dim])
         parts.push_back(shape[part]);
-      // Splitting changes the layouts: read this dimension's anew.
+      // Splitting changes the layouts, so reread this dimension's.
       auto split = splitRun(layouts[view->getOperand(0)][dim], parts);
       if (!split)
         return false;
       result.append(*split);
     }
-    // A later dimension may have split a factor of an earlier one only if
-    // they shared it, which layouts never do.
-    // A tensor of rank 0 has no groups; all that it becomes has size 1.
+    // A later dimension may have split a factor of an earlier one only if they
+    // shared it, which layouts never do. A tensor of rank 0 has no groups, and
+    // all dimensions of its reshapes have size 1.
     result.resize(shape.size());
   } else {
     return false;
@@ -366,7 +366,8 @@ bool FusionDomain::addView(Operation *view) {
 std::optional<FusionDomain::Layout>
 FusionDomain::splitRun(FactorRun run, ArrayRef<int64_t> parts) {
   Layout result(parts.size());
-  // From the innermost: take factors until the part is full, split the last.
+  // From the innermost: takes factors until the part is full, and splits the
+  // last one.
   for (size_t part = parts.size(); part-- > 0;) {
     int64_t open = parts[part];
     while (open > 1) {
@@ -392,7 +393,7 @@ FusionDomain::splitRun(FactorRun run, ArrayRef<int64_t> parts) {
   return run.empty() ? std::optional(result) : std::nullopt;
 }
 
-/// `factor` keeps its outer part; everything that had it gets both.
+/// `factor` keeps its outer part; everything that contains it gets both parts.
 void FusionDomain::splitFactor(unsigned factor, int64_t innerSize,
                                unsigned &inner) {
   inner = sizes.size();

@@ -1,9 +1,9 @@
-//===- GroupOps.cpp - Ops over a common iteration space form groups -------===//
+//===- GroupOps.cpp - Grouping of ops with a common iteration space -------===//
 //
-// One pass over the program. Every unit (a group, or an op that stays alone)
-// has a number; the program can run units in the order of their numbers,
-// because an op joins a group only if all that it reads comes from units of at
-// most that number. So joining never makes a cycle, and needs no search.
+// One pass over the program. Every unit (a group, or an ungrouped op) has a
+// number. The program can run units in the order of their numbers, because an
+// op joins a group only if everything it reads comes from units with at most
+// that number. So joining never creates a cycle, and needs no search.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,14 +48,15 @@ public:
   }
 
 private:
-  // Bounds a kernel's size: LLVM's time grows faster than it.
+  // Limits a kernel's size: LLVM's compile time grows superlinearly with it.
   static constexpr size_t mostOps = 64, mostBodyOps = 400, mostInputs = 32;
 
   void place(Operation *op) {
     OpRole role = getRole(op);
     if (role == OpRole::Clone || role == OpRole::Constant) {
       // Scalar code that reads an element of a computed tensor is cloned into
-      // its users' kernels: these must come after the tensor's whole unit.
+      // its users' kernels, which must therefore follow the tensor's whole
+      // unit.
       int64_t latest = latestUnit(op);
       unitOf[op] = latest < 0 ? -1 : nextUnit++;
       recordReader(op);
@@ -67,13 +68,14 @@ private:
         startGroup(generic);
       return;
     }
-    // A view is where its source is; the op that reads it may take it along.
+    // A view belongs to the unit of its source; the op that reads it may move
+    // it.
     unitOf[op] = role == OpRole::View ? latestUnit(op) : nextUnit++;
     if (role != OpRole::View)
       recordReader(op);
   }
 
-  /// Notes that the op's unit reads values of others.
+  /// Records that the op's unit reads values of other units.
   void recordReader(Operation *op) {
     int64_t number = unitOf.lookup(op);
     for (Value value : valuesRead(op)) {
@@ -108,8 +110,8 @@ private:
     return number ? std::optional(number.getInt()) : std::nullopt;
   }
 
-  /// A copy joins the other copies for its group, and nobody else: the op that
-  /// it is a copy of would be there too. Its user joins it later.
+  /// A copy only joins other copies for its group: the op that it duplicates
+  /// would be in any other unit. Its user joins it later.
   bool joinCopies(linalg::GenericOp op, int64_t latest) {
     auto it = groupOfCopies.find(*recomputedFor(op));
     if (it == groupOfCopies.end())
@@ -209,8 +211,8 @@ private:
     return value;
   }
 
-  /// For each operand that is a reshape of a member's value, copies of the
-  /// reshapes: the group takes its own.
+  /// Copies the reshapes for each operand that is a reshape of a member's
+  /// value: the group uses the copies.
   bool addViews(linalg::GenericOp op, int64_t number, FusionDomain &domain,
                 SmallVectorImpl<SmallVector<Operation *>> &views) {
     for (Value operand : op->getOperands()) {
@@ -263,8 +265,8 @@ private:
       }
   }
 
-  /// Moves the other groups that `op` reads into its group, if nobody else
-  /// needs their values before it: `a * x + b * y` starts as two groups.
+  /// Merges the other groups that `op` reads into its group, if no other op
+  /// needs their values earlier: `a * x + b * y` starts as two groups.
   void mergeOperandGroups(linalg::GenericOp op, int64_t number) {
     SmallVector<int64_t> others;
     for (Value operand : op->getOperands())
@@ -308,7 +310,7 @@ private:
   }
 
   /// Whether an op of the target reads the source group other than point by
-  /// point; reshapes of its values are the program's, not the group's.
+  /// point; reshapes of its values belong to the program, not to the group.
   bool readsSource(linalg::GenericOp op, int64_t from,
                    const FusionDomain &domain) {
     return llvm::any_of(valuesRead(op), [&](Value value) {
@@ -316,8 +318,8 @@ private:
     });
   }
 
-  /// A large group must keep iterations that threads can share, and reductions
-  /// over different dimensions are better run one after the other.
+  /// A large group must have iterations that threads can share, and reductions
+  /// over different dimensions are faster one after the other.
   static bool isWorthwhile(const FusionDomain &domain) {
     constexpr int64_t small = 8192, enoughIterations = 16;
     return domain.getLargestVolume() <= small ||
@@ -358,8 +360,8 @@ private:
   int64_t nextUnit = 0;
   DenseMap<Operation *, int64_t> unitOf;
   std::map<int64_t, std::unique_ptr<Group>> groups;
-  /// Units that read a unit's values, by the numbers they had then: those that
-  /// were merged into later ones count as earlier than they are.
+  /// Units that read a unit's values, by the numbers they had then: units that
+  /// were merged into later ones have too small a number here.
   std::map<int64_t, std::set<int64_t>> unitReaders;
   DenseMap<int64_t, int64_t> mergedInto;
   DenseMap<int64_t, int64_t> groupOfCopies; ///< by kRecomputedAttr
@@ -377,7 +379,7 @@ class GroupOps : public impl::GroupOpsBase<GroupOps> {
                      [](Operation &op) { return op.hasAttr(kGroupAttr); }))
       return;
     Grouper(block).run();
-    // Views that groups took copies of would keep their sources in memory.
+    // Views that groups have copied would keep their sources in memory.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
       op.removeAttr(kRecomputedAttr);
       if (isOpTriviallyDead(&op))

@@ -1,4 +1,4 @@
-//===- GroupProgram.cpp - The whole program becomes one group -------------===//
+//===- GroupProgram.cpp - The whole program as one group ------------------===//
 
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
 #include "torch_ltc/Kernels/Passes.h"
@@ -15,7 +15,7 @@ class GroupProgram : public impl::GroupProgramBase<GroupProgram> {
     FailureOr<func::FuncOp> program = findProgram(getOperation());
     if (failed(program))
       return signalPassFailure();
-    // A check in the middle of the one group would have to run within it.
+    // A check in the middle of the group would have to run inside it.
     program->walk([](ltc::CheckBoundsOp check) {
       check.replaceAllUsesWith(check.getIndices());
       check.erase();

@@ -1,8 +1,9 @@
-//===- JoinInsertions.cpp - Long chains of insertions become joins --------===//
+//===- JoinInsertions.cpp - Conversion of long insertion chains to joins --===//
 //
 // A kernel for a chain of insertions (a concatenation, writes `y[i] = v`) has a
-// loop nest for each, and LLVM's time grows faster than their number. Beyond a
-// few, what lies where in the result is found here instead:
+// loop nest for each, and LLVM's compile time grows superlinearly with their
+// number. For long chains, the source of each part of the result is determined
+// here instead:
 //
 // * insertions of contiguous ranges: the result is a join of the ranges, which
 //   their producers write in place, or copies;
@@ -29,14 +30,14 @@ namespace mlir::torch_ltc {
 namespace {
 
 /// Consecutive elements (or indices of a dimension) of a result: those of
-/// `source` from `first` on.
+/// `source` starting at `first`.
 struct Piece {
   int64_t begin, end;
   Value source;
   int64_t first;
 };
 
-/// What covers a range; later pieces cover earlier ones.
+/// The pieces that cover a range; later pieces replace earlier ones.
 class Cover {
 public:
   void add(Piece piece) {
@@ -86,7 +87,8 @@ bool isStatic(tensor::InsertSliceOp insert) {
          isKnown(insert.getStaticSizes()) && isKnown(insert.getStaticStrides());
 }
 
-/// Elements before a contiguous box of a tensor; nullopt if it isn't one.
+/// Number of elements before a contiguous box of a tensor; nullopt if it isn't
+/// contiguous.
 std::optional<int64_t> contiguousOffset(tensor::InsertSliceOp insert) {
   int64_t offset = 0;
   bool whole = false;
@@ -101,7 +103,7 @@ std::optional<int64_t> contiguousOffset(tensor::InsertSliceOp insert) {
   return offset;
 }
 
-/// The one dimension that the box doesn't cover; nullopt if there are several.
+/// The only dimension that the box doesn't cover; nullopt if there are several.
 std::optional<unsigned> insertedDimension(tensor::InsertSliceOp insert) {
   std::optional<unsigned> found;
   auto shape = insert.getType().getShape();
@@ -264,7 +266,7 @@ private:
                                           attribute(size), attribute(1));
   }
 
-  /// Of a fill or an undefined tensor, one of that size: no view of it.
+  /// A smaller fill or undefined tensor instead of a view of one.
   Value uniformRange(Value source, int64_t size) {
     Operation *def = source.getDefiningOp();
     if (!def || !isa<linalg::FillOp, tensor::EmptyOp>(def))
@@ -333,7 +335,8 @@ private:
   Value base;
 };
 
-/// A slice of a tensor with an insertion beside it: a slice of what is below.
+/// A slice of a tensor that doesn't overlap an insertion into it reads the
+/// tensor below.
 void bypassInsertions(tensor::ExtractSliceOp slice) {
   while (auto insert =
              slice.getSource().getDefiningOp<tensor::InsertSliceOp>()) {
@@ -370,7 +373,7 @@ class JoinInsertions : public impl::JoinInsertionsBase<JoinInsertions> {
           llvm::none_of(slice.getStaticSizes(), ShapedType::isDynamic) &&
           llvm::none_of(slice.getStaticStrides(), ShapedType::isDynamic))
         bypassInsertions(slice);
-    // What only these slices read would interrupt a chain.
+    // An insertion that only these slices read would interrupt a chain.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isOpTriviallyDead(&op))
         op.erase();

@@ -1,4 +1,4 @@
-//===- KernelSchedule.cpp - How a kernel's loops run ----------------------===//
+//===- KernelSchedule.cpp - The loops of a kernel -------------------------===//
 
 #include "torch_ltc/Kernels/KernelSchedule.h"
 
@@ -20,7 +20,7 @@ FailureOr<KernelSchedule> KernelSchedule::read(func::FuncOp kernel) {
   if (!attribute || !schedule.collectMembers() || !schedule.collectResults() ||
       !schedule.adopt(attribute))
     return kernel.emitError("@")
-           << kernel.getName() << " has a schedule that doesn't fit its ops";
+           << kernel.getName() << " has a schedule that doesn't match its ops";
   return schedule;
 }
 
@@ -78,7 +78,7 @@ Value KernelSchedule::getRoot(Value value) {
   return value;
 }
 
-/// Scalar code of the kernel: it may read single elements of arguments.
+/// Scalar code of the kernel, which may read single elements of arguments.
 static bool isScalarCode(Operation *op) {
   bool isScalar =
       llvm::none_of(op->getResultTypes(), llvm::IsaPred<TensorType>);

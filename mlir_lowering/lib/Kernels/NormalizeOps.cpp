@@ -1,4 +1,4 @@
-//===- NormalizeOps.cpp - Few forms for many ops --------------------------===//
+//===- NormalizeOps.cpp - Normalization of ops to few forms ---------------===//
 
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
@@ -17,10 +17,10 @@ Value createEmpty(OpBuilder &builder, Location loc, RankedTensorType type) {
                                  type.getElementType());
 }
 
-/// A strided slice as a generic that reads the source's elements in row-major
-/// order at offset + sum of stride * index. Reading the source in its own shape
-/// wouldn't do: linalg wants a loop that is a whole index to have the size of
-/// what it reads, which x[:, :3] hasn't.
+/// A strided slice becomes a generic that reads the source's elements in
+/// row-major order at offset + sum of stride * index. It can't read the source
+/// with its own shape: if a loop is a whole index, linalg requires it to have
+/// the size of the dimension that it reads, and the loops of x[:, :3] don't.
 Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
   RankedTensorType type = slice.getResultType();
   RankedTensorType sourceType = slice.getSourceType();
@@ -56,8 +56,8 @@ Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
       .getResult(0);
 }
 
-/// A slice that begins where a parameter of the program says: a generic whose
-/// body reads the source there. Its readers take it along.
+/// A slice whose start is a parameter of the program becomes a generic whose
+/// body reads the source there. It is fused into its readers.
 Value readSliceAt(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
   RankedTensorType type = slice.getResultType();
   llvm::SmallBitVector dropped = slice.getDroppedDims();
@@ -139,8 +139,8 @@ Value insertIntoPadding(RewriterBase &rewriter, tensor::PadOp pad) {
       strides);
 }
 
-/// A reduction over one element is its body, with the value that the
-/// accumulator starts with: without a loop, nobody would start it.
+/// A reduction over one element becomes its body, applied to the accumulator's
+/// initial value: without a loop, nothing would initialize the accumulator.
 void unreduceSingleElements(RewriterBase &rewriter, linalg::GenericOp op) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();

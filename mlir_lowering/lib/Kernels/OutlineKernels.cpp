@@ -156,8 +156,7 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
   }
 
   /// A splat (or an undefined tensor) that the program returns, views or passes
-  /// to a library needs memory: a fill does what a constant of the whole size
-  /// would.
+  /// to a library needs memory: a fill replaces a constant of the whole size.
   void materializeSplats(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       TypedAttr value = getSplatValue(&op);
@@ -175,8 +174,8 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
     }
   }
 
-  /// A fill that needs memory serves the program only: kernels clone theirs
-  /// rather than read it.
+  /// A fill that needs memory is used by the program only: kernels clone it
+  /// instead of reading it.
   void separateFills(Block &block) {
     for (auto fill :
          llvm::make_early_inc_range(block.getOps<linalg::FillOp>())) {
@@ -193,8 +192,8 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
   }
 
   /// A chain of insertions into one tensor (a concatenation) is one kernel:
-  /// each alone would copy the whole tensor. LLVM's time grows faster than
-  /// their number.
+  /// single insertions would each copy the whole tensor. LLVM's compile time
+  /// grows superlinearly with their number.
   void groupInsertions(Block &block) {
     constexpr unsigned mostInsertions = 16;
     DenseMap<Attribute, unsigned> sizes;

@@ -9,7 +9,7 @@ using namespace mlir;
 void mlir::torch_ltc::buildKernelsPipeline(OpPassManager &manager) {
   manager.addPass(createSelectLibraryCalls());
   // Common subexpressions first: two equal ops would become two members of a
-  // kernel, and folding is what leaves the transposes and fills dead.
+  // kernel. Folding leaves transposes and fills without users.
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(createCombineProducts());

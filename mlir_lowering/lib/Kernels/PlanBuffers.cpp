@@ -1,7 +1,7 @@
-//===- PlanBuffers.cpp - Where each value of the program lies -------------===//
+//===- PlanBuffers.cpp - Location of each value of the program ------------===//
 //
-// Gives every result of a command a place: an output's memory, a parameter's,
-// or a range of the arena. Decides
+// Assigns a place to every result of a command: an output's memory, a
+// parameter's, or a range of the arena. Chooses
 //
 // * forwarding: an output that is a parameter unchanged is not written at all;
 // * donation: an output may be written into the memory of a parameter marked
@@ -31,7 +31,7 @@ using namespace mlir::torch_ltc;
 
 namespace {
 
-/// An arena range before it has an offset.
+/// An arena range without an offset yet.
 struct LiveRange {
   int64_t bytes;
   int begin, end; ///< command numbers, both included
@@ -41,7 +41,7 @@ struct LiveRange {
 /// A whole buffer.
 struct Storage {
   enum Kind { Parameter, Constant, Output, Arena } kind;
-  /// Of the function's argument, the output or the range.
+  /// Place of the function's argument, the output or the range.
   unsigned number = 0;
 };
 
@@ -80,15 +80,16 @@ private:
         break;
       default:
         return op.emitOpError(
-            "is left in the program at the kernels stage, where only calls, "
-            "reshapes and constants may be");
+            "remains in the program at the kernels stage, which only allows "
+            "calls, reshapes and constants");
       }
     }
     return success();
   }
 
-  /// Lets parts of joins be written where the join wants them: results of
-  /// calls that are a part of one join only and not an output by themselves.
+  /// Makes results that are parts of joins be written directly to the join's
+  /// memory: results of calls that are a part of one join only and aren't
+  /// outputs themselves.
   void placeParts() {
     DenseSet<Value> returned;
     for (Value value : terminator()->getOperands())
@@ -113,7 +114,7 @@ private:
     }
   }
 
-  /// The value whose memory `value` lies in, and the bytes before it.
+  /// The value whose memory holds `value`, and its byte offset there.
   std::pair<Value, int64_t> rootOf(Value value) {
     auto [root, offset] = lookThroughViews(value);
     auto part = partOfJoin.find(root);
@@ -137,8 +138,8 @@ private:
   // Outputs
   //===--------------------------------------------------------------------===//
 
-  /// Updates of a parameter get its memory before any other output may: that
-  /// keeps a weight's memory with the weight.
+  /// Updates of a parameter get its memory before any other output may: a
+  /// weight then stays in the same memory.
   void placeOutputs() {
     outputs.resize(terminator()->getNumOperands());
     auto values = llvm::enumerate(terminator()->getOperands());
@@ -157,9 +158,10 @@ private:
         continue;
       Value root = rootOf(value).first;
       auto argument = dyn_cast<BlockArgument>(root);
-      // A parameter seen through a view is copied to the output: the caller
-      // takes a forwarded one for the parameter itself, shape and dtype
-      // included. So are constants, parts of values, and another output's.
+      // A parameter seen through a view is copied to the output, because the
+      // caller takes a forwarded output for the parameter itself, including
+      // shape and dtype. So are constants, parts of values, and another
+      // output's value.
       outputs[index] = {Storage::Output, unsigned(index)};
       if (argument && argument.getType() == value.getType() &&
           isUnsigned(argument) == isUnsigned(index))
@@ -176,7 +178,7 @@ private:
     return bool(program.getResultAttr(result, kUnsignedAttr));
   }
 
-  /// Whether `value` is all of a call's result, maybe with another shape.
+  /// Whether `value` is all of a call's result, possibly reshaped.
   bool isWholeResult(Value value) {
     auto [root, offset] = rootOf(value);
     return root.getDefiningOp() && callNumber.contains(root.getDefiningOp()) &&
@@ -185,8 +187,8 @@ private:
   }
 
   void placeResult(Value root, unsigned output) {
-    // A parameter that the writer itself reads is better than one that is only
-    // dead by then: the memory is in the cache.
+    // A parameter that the writer itself reads is preferable to one that is
+    // only dead by then: its memory is in the cache.
     for (Death wanted : {Death::AtWriter, Death::Before})
       for (BlockArgument argument : program.getArguments())
         if (deathOf(argument, root) == wanted)
@@ -194,10 +196,10 @@ private:
     storages[root] = *outputs[output];
   }
 
-  /// When a parameter is last read, seen from the call that writes a result.
+  /// When a parameter is last read, relative to the call that writes a result.
   enum class Death { Before, AtWriter, Later };
 
-  /// `Later` also if the result can't lie in the parameter's memory.
+  /// `Later` also if the result can't use the parameter's memory.
   Death deathOf(BlockArgument argument, Value result) {
     // The parts of a join are written before it.
     if (result.getDefiningOp<ltc::JoinOp>() ||
@@ -232,7 +234,7 @@ private:
     std::optional<unsigned> number = soleOperandIn(call, operandRoot);
     if (!number)
       return false;
-    // Another result may already lie there.
+    // Another result may already use this memory.
     if (auto it = aliases.find(call); it != aliases.end())
       if (llvm::is_contained(it->second, int64_t(*number)))
         return false;
@@ -285,7 +287,7 @@ private:
     }
   }
 
-  /// Lets `result` take over the range of an operand that dies at its call.
+  /// Lets `result` reuse the range of an operand that is last used by its call.
   bool reuseOperand(OpResult result, int number, int end) {
     for (Value operand : result.getOwner()->getOperands()) {
       Value root = rootOf(operand).first;
@@ -382,17 +384,18 @@ private:
   SmallVector<Operation *> calls;
   DenseMap<Operation *, int> callNumber;
   DenseMap<Value, int> lastRead;
-  /// Results that are written into a join's result, and the bytes before them.
+  /// Results that are written into a join's result, with their byte offsets
+  /// there.
   DenseMap<Value, std::pair<Value, int64_t>> partOfJoin;
   DenseMap<Operation *, int> firstWrite; ///< of joins
   DenseSet<Value> donated;
-  /// Of values that aren't views or parts of joins.
+  /// Places of values that aren't views or parts of joins.
   DenseMap<Value, Storage> storages;
   SmallVector<std::optional<Storage>> outputs;
   SmallVector<LiveRange> ranges;
   int64_t arenaBytes = 0;
-  /// For each kernel call that writes results over operands: for each result
-  /// the operand's number or -1.
+  /// For each kernel call that writes results over operands: the operand's
+  /// number for each result, or -1.
   DenseMap<Operation *, SmallVector<int64_t>> aliases;
 };
 

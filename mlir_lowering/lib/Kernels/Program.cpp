@@ -1,4 +1,4 @@
-//===- Program.cpp - The program function and its ops' roles --------------===//
+//===- Program.cpp - The program function and the roles of its ops --------===//
 
 #include "torch_ltc/Kernels/Program.h"
 
@@ -19,13 +19,13 @@ FailureOr<func::FuncOp> mlir::torch_ltc::findProgram(ModuleOp module) {
     if (program)
       return function.emitError("the module has two public functions, @")
              << program.getName() << " and @" << function.getName()
-             << "; a program is one function";
+             << "; a program must have one function";
     program = function;
   }
   if (!program)
     return module.emitError("the module has no public function");
   if (!program.getBody().hasOneBlock())
-    return program.emitError("a program is one block without branches");
+    return program.emitError("a program must be one block without branches");
   for (unsigned i = 0; i < program.getNumResults(); ++i) {
     Attribute updates = program.getResultAttr(i, kUpdatesAttr);
     auto argument = dyn_cast_or_null<IntegerAttr>(updates);
@@ -76,7 +76,8 @@ bool mlir::torch_ltc::isContiguousSlice(tensor::ExtractSliceOp slice) {
       llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
       llvm::any_of(slice.getStaticSizes(), ShapedType::isDynamic))
     return false;
-  // After the first dimension with more than one element, everything is taken.
+  // After the first dimension with more than one element, all dimensions are
+  // covered completely.
   bool whole = false;
   for (auto [size, full, stride] :
        llvm::zip_equal(slice.getStaticSizes(), slice.getSourceType().getShape(),

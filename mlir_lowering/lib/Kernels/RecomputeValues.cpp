@@ -1,10 +1,10 @@
-//===- RecomputeValues.cpp - Computed again instead of kept ---------------===//
+//===- RecomputeValues.cpp - Recomputation of values ----------------------===//
 //
-// What the forward part computes and the backward part needs is written to
-// memory by one kernel and read by another. Where elementwise ops lead to such
+// A value that the forward part computes and the backward part needs is written
+// to memory by one kernel and read by another. If elementwise ops compute such
 // a value from tensors that the second kernel reads anyway, or from fewer bytes
-// than the value has, the second kernel computes it again: the memory is saved,
-// and mostly time too.
+// than the value has, the second kernel recomputes it: this saves the memory,
+// and usually time too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,16 +21,16 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// Smaller values stay in the cache: keeping them costs little.
+/// Smaller values stay in the cache: storing them costs little.
 constexpr int64_t smallBytes = 256 << 10;
-/// Bounds the size of kernels, as in GroupOps.
+/// Limits the size of kernels, as in GroupOps.
 constexpr size_t mostOps = 24;
-/// Time to read or write a byte of a tensor that the cache doesn't hold, in
+/// Time to read or write a byte of a tensor that doesn't fit in the cache, in
 /// units of an instruction on an element of a vector.
 constexpr double costOfByte = 4;
 
-/// Elementwise, reading each element once (broadcasts aside) and nothing at
-/// computed positions.
+/// Elementwise, reading each element once (apart from broadcasts) and nothing
+/// at computed positions.
 bool isRecomputable(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
   if (!generic || generic.getNumDpsInits() != 1 ||
@@ -40,7 +40,8 @@ bool isRecomputable(Operation *op) {
   for (AffineMap map : generic.getIndexingMapsArray()) {
     if (!map.isProjectedPermutation(/*allowZeroInResults=*/true))
       return false;
-    // In the order of the loops: a transposed read is better done once.
+    // In the order of the loops: a transposed read is cheaper if it is done
+    // only once.
     int last = -1;
     for (AffineExpr result : map.getResults())
       if (auto dim = dyn_cast<AffineDimExpr>(result)) {
@@ -60,7 +61,7 @@ double costOf(linalg::GenericOp op) {
   return double(getBodyCost(op)) * double(type.getNumElements());
 }
 
-/// What computing a set of values again takes.
+/// Cost of recomputing a set of values.
 struct Recipe {
   SetVector<Operation *> ops; ///< with the views between them
   SetVector<Value> sources;   ///< large tensors that they read
@@ -90,8 +91,8 @@ private:
     return group ? std::optional(group.getInt()) : std::nullopt;
   }
 
-  /// The memory of such a parameter is given away with its last reader: a later
-  /// one would cost a copy.
+  /// The memory of such a parameter is donated at its last reader: a later
+  /// reader would need a copy.
   bool isDonated(Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
     return argument &&
@@ -113,7 +114,7 @@ private:
           groupOf(input.getDefiningOp()) &&
           isRecomputable(input.getDefiningOp()))
         candidates.insert(input);
-    // All of them, or else each that pays by itself.
+    // All of them if that pays off, otherwise each that pays off by itself.
     SetVector<Value> chosen;
     if (pays(number, candidates, inputs))
       chosen = candidates;
@@ -133,7 +134,7 @@ private:
     return true;
   }
 
-  /// Collects what leads to `value`; `free` is read by the group anyway.
+  /// Collects the ops that compute `value`; the group reads `free` anyway.
   void collect(Value value, const SetVector<Value> &chosen,
                const SetVector<Value> &inputs, Recipe &recipe) {
     SmallVector<Value> open{value};
@@ -181,11 +182,11 @@ private:
     double spent = recipe.cost;
     for (Value source : recipe.sources)
       spent += costOfByte * double(getTensorBytes(source.getType()));
-    // Uncertain gains aren't worth larger kernels.
+    // Uncertain gains don't justify larger kernels.
     return spent < 0.8 * saved;
   }
 
-  /// Whether nobody but its own group and this one needs the value.
+  /// Whether only its own group and this one use the value.
   static bool isOnlyKeptFor(int64_t number, Value value) {
     auto own = groupOf(value.getDefiningOp());
     SmallVector<Value> open{value};
@@ -218,7 +219,7 @@ private:
       }
   }
 
-  /// A copy of what leads to `value`, before the builder's place.
+  /// Copies the ops that compute `value` to the builder's insertion point.
   Value copy(OpBuilder &builder, Value value, int64_t number,
              const Recipe &recipe, IRMapping &copies) {
     if (Value known = copies.lookupOrNull(value))
@@ -254,8 +255,7 @@ class RecomputeValues : public impl::RecomputeValuesBase<RecomputeValues> {
       return signalPassFailure();
     if (!Recomputer(*program).run())
       return;
-    // What nobody reads any more, and the groups, which GroupOps is to find
-    // again.
+    // Erases unused ops, and the groups, which GroupOps computes again.
     for (Operation &op : llvm::make_early_inc_range(
              llvm::reverse(program->getBody().front()))) {
       op.removeAttr(kGroupAttr);

@@ -1,7 +1,7 @@
-//===- ScheduleKernels.cpp - Decides how kernels' loops run ---------------===//
+//===- ScheduleKernels.cpp - Selection of kernels' loops ------------------===//
 //
-// The only place that decides; what it decides is an attribute of the kernel,
-// which the buffer plan, the lowering to loops and the executable read
+// The only place that chooses schedules. The result is an attribute of the
+// kernel, which the buffer plan, the lowering to loops and the executable read
 // (KernelSchedule.h).
 //
 //===----------------------------------------------------------------------===//
@@ -29,7 +29,7 @@ class Scheduler : public KernelSchedule {
 public:
   explicit Scheduler(func::FuncOp kernel) : KernelSchedule(kernel) {}
 
-  /// Null if the kernel has other ops than a domain can hold.
+  /// Null if the kernel contains ops that can't be part of a domain.
   ltc::ScheduleAttr run();
 
 private:
@@ -124,7 +124,7 @@ forEachAccess(const FusionDomain &domain,
 void Scheduler::orderAxes() {
   struct Candidate {
     int64_t elements;
-    bool isWrite; // writing across memory is worse than reading so
+    bool isWrite; // writing across memory costs more than reading across it
     LinearForm form;
   };
   SmallVector<Candidate> candidates;
@@ -142,7 +142,8 @@ void Scheduler::orderAxes() {
   llvm::stable_sort(candidates, [](const Candidate &a, const Candidate &b) {
     return std::pair(a.elements, a.isWrite) > std::pair(b.elements, b.isWrite);
   });
-  // A factor that the largest access lacks is placed by the next that has it.
+  // The next largest access that has a factor places it if the largest one
+  // lacks it.
   SmallVector<int64_t> stride(domain.getNumFactors(), 0);
   for (const Candidate &candidate : candidates)
     for (unsigned f = 0; f < stride.size(); ++f)
@@ -177,7 +178,7 @@ bool Scheduler::canMerge(const Axis &outer, const Axis &inner) const {
 void Scheduler::mergeAxes() {
   SmallVector<Axis> merged;
   for (Axis &axis : axes) {
-    // Factors of size 1 can come from splitting.
+    // Splitting can produce factors of size 1.
     if (axis.size == 1)
       continue;
     if (!merged.empty() && canMerge(merged.back(), axis)) {
@@ -194,8 +195,8 @@ void Scheduler::mergeAxes() {
 // Iterations
 //===----------------------------------------------------------------------===//
 
-/// The axis along which an operand is contiguous that is not contiguous along
-/// the innermost axis.
+/// The axis along which an operand that isn't contiguous along the innermost
+/// axis is contiguous.
 std::optional<unsigned> Scheduler::findTransposedAxis() const {
   constexpr int64_t smallestAxis = 8;
   unsigned innermost = getInnermostAxis();
@@ -214,7 +215,7 @@ std::optional<unsigned> Scheduler::findTransposedAxis() const {
   return axes[innermost].size >= smallestAxis ? found : std::nullopt;
 }
 
-/// The axis of the vector loop: the innermost, windows aside.
+/// The axis of the vector loop: the innermost one that isn't a window.
 unsigned Scheduler::getInnermostAxis() const {
   unsigned axis = axes.size() - 1;
   while (axis > 0 && isWindow(axis))
@@ -222,7 +223,7 @@ unsigned Scheduler::getInnermostAxis() const {
   return isWindow(axis) ? axes.size() - 1 : axis;
 }
 
-/// Small axes that everybody who has them reduces.
+/// Small axes that are reduced by every member that has them.
 bool Scheduler::isWindow(unsigned axis) const {
   if (axes[axis].size > 16)
     return false;
@@ -252,7 +253,7 @@ void Scheduler::chooseIterations() {
     }
   }
   if (splitAxis) {
-    // Blocks are long enough for vector loops, and whole cache lines.
+    // Blocks are long enough for vector loops, and multiples of cache lines.
     constexpr int64_t shortBlock = 64, longBlock = 1024, enoughIterations = 32;
     int64_t size = axes[innermost].size;
     bool isColumns = outerAxes.size() + 1 < axes.size();
@@ -270,16 +271,16 @@ void Scheduler::chooseIterations() {
     } else {
       blockSize = longBlock;
     }
-    // At least one, also of an axis without elements: it divides.
+    // At least one, even for an axis without elements, because it is a divisor.
     blockSize =
         tileAxis ? kTileSize : std::max<int64_t>(1, std::min(blockSize, size));
   }
   iterations = outerVolume * getNumBlocks();
 }
 
-/// Threads are worth waking if each gets some four microseconds of work. In
-/// units of a 64th of a nanosecond, measured with AVX-512: an element costs
-/// what moves it through the second-level cache, and its arithmetic.
+/// Waking a thread pays off if it gets about four microseconds of work. In
+/// units of 1/64 nanosecond, measured with AVX-512: the cost of an element is
+/// that of moving it through the second-level cache, plus its arithmetic.
 int64_t Scheduler::getGrain() const {
   constexpr int64_t costOfMove = 8, workOfThread = 4000 * 64;
   int64_t work = 0;
@@ -317,7 +318,7 @@ int64_t mlir::torch_ltc::getBodyCost(linalg::GenericOp op) {
   return cost;
 }
 
-/// Cost of each member with all that it would need on demand.
+/// Cost of each member, including everything that it would compute on demand.
 SmallVector<int64_t> Scheduler::findChainCosts() const {
   constexpr int64_t most = 1 << 20;
   SmallVector<int64_t> costs;
@@ -341,7 +342,8 @@ bool Scheduler::isReduction(unsigned member) const {
                       [&](unsigned axis) { return isReduced(member, axis); });
 }
 
-/// Elements between nests of a value without reduced axes.
+/// Number of elements of a value without reduced axes that is stored between
+/// nests.
 int64_t Scheduler::getInnerVolume(unsigned member) const {
   int64_t volume = 1;
   for (unsigned axis : innerAxes[member])
@@ -368,19 +370,20 @@ void Scheduler::chooseStored() {
   unsigned count = domain.getMembers().size();
   stored.assign(count, false);
   SmallVector<int64_t> chainCosts = findChainCosts();
-  // Backwards: who demands a value is known when its turn comes.
+  // In reverse order: all users of a value have been visited before it.
   SmallVector<llvm::SmallDenseSet<unsigned, 4>> demandedBy(count);
   for (unsigned member = count; member-- > 0;) {
     linalg::GenericOp op = domain.getMembers()[member].op;
     bool isResult = llvm::any_of(op.getResults(), [&](Value result) {
       return results.contains(result);
     });
-    // Computed on demand, it would be computed again for each point of the
-    // axes that only the consumer has.
+    // On demand, it would be recomputed for each point of the axes that only
+    // the consumer has.
     bool isBroadcast = llvm::any_of(demandedBy[member], [&](unsigned user) {
       return innerAxes[user] != innerAxes[member];
     });
-    // A temporary that leaves the cache costs as much as many operations.
+    // A temporary that doesn't fit in the cache costs as much as many
+    // operations.
     constexpr int64_t cacheElements = 16384, cheap = 10, cheapBeyondCache = 100;
     int64_t limit =
         getInnerVolume(member) <= cacheElements ? cheap : cheapBeyondCache;
@@ -431,8 +434,8 @@ void Scheduler::buildNests() {
   }
 }
 
-/// Small reduced axes (windows) are unrolled if something is left to loop over
-/// innermost.
+/// Small reduced axes (windows) are unrolled if another axis remains for the
+/// innermost loop.
 void Scheduler::chooseUnrolled(Nest &nest) const {
   constexpr int64_t mostCopies = 32;
   auto isReducedByAll = [&](unsigned axis) {
@@ -447,7 +450,8 @@ void Scheduler::chooseUnrolled(Nest &nest) const {
     if (isSmall)
       copies *= axes[axis].size;
   }
-  // Another reduced axis would need the sums kept between its points.
+  // Another reduced axis would require the sums to be stored between its
+  // points.
   bool isAnyReduced = llvm::any_of(rest, [&](unsigned axis) {
     return llvm::any_of(
         nest.members, [&](unsigned member) { return isReduced(member, axis); });

@@ -1,4 +1,4 @@
-//===- SelectLibraryCalls.cpp - Matrix products become library calls ------===//
+//===- SelectLibraryCalls.cpp - Library calls for matrix products ---------===//
 
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
 #include "torch_ltc/Kernels/Passes.h"
@@ -14,7 +14,7 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// An operand of a matrix product with the copies before it undone.
+/// An operand of a matrix product before the copies that rearrange it.
 struct MatrixOperand {
   Value value;
   bool transposed = false;
@@ -54,7 +54,7 @@ MatrixOperand lookThroughRearrangements(MatrixOperand operand) {
     unsigned rank = map.getNumDims(), results = map.getNumResults();
     if (results < 2 || rank < 2)
       break;
-    // Leading coordinates must be the batch itself or be absent.
+    // Leading coordinates must be the batch itself or absent.
     if (results == 3 && map.getDimPosition(0) != 0)
       break;
     if (results > 3 || (results == 2 && rank > 3))
@@ -78,7 +78,7 @@ bool isZeroFill(Value value) {
 }
 
 /// Whether the map of an operand ([batch,] row, column) exchanges rows and
-/// columns with respect to (`row`, `column`); nullopt if it is neither.
+/// columns relative to (`row`, `column`); nullopt if it is neither.
 std::optional<bool> isExchanged(AffineMap map, unsigned batchRank, unsigned row,
                                 unsigned column) {
   if (!map.isProjectedPermutation() || map.getNumResults() != batchRank + 2 ||
@@ -145,8 +145,8 @@ void selectMatmul(linalg::LinalgOp op) {
   op->erase();
 }
 
-/// The transpose of a product that nobody else reads is a product too:
-/// (a * b)^T = b^T * a^T.
+/// The transpose of a product with no other users is a product too: (a * b)^T =
+/// b^T * a^T.
 void absorbTranspose(Operation *op) {
   if (op->getNumResults() != 1 ||
       !isa<RankedTensorType>(op->getResult(0).getType()))
@@ -177,7 +177,7 @@ class SelectLibraryCalls
     for (Operation &op : llvm::make_early_inc_range(program->getBody().front()))
       if (isa<linalg::MatmulOp, linalg::BatchMatmulOp>(op))
         selectMatmul(cast<linalg::LinalgOp>(op));
-    // Back to front: of the transpose of a transpose the outer one is absorbed.
+    // Back to front: the outer of two nested transposes is absorbed.
     for (Operation &op : llvm::make_early_inc_range(program->getBody().front()))
       absorbTranspose(&op);
   }

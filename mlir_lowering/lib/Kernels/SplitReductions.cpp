@@ -14,7 +14,7 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// Parts of a reduction; 0: it stays whole.
+/// Number of parts of a reduction; 0: it isn't split.
 int64_t choosePartCount(linalg::GenericOp op, unsigned &loop) {
   constexpr int64_t enoughParallel = 16, largeReduction = 32768, mostParts = 64;
   int64_t parallel = 1, reduced = 1;
@@ -23,7 +23,7 @@ int64_t choosePartCount(linalg::GenericOp op, unsigned &loop) {
     (kind == utils::IteratorType::parallel ? parallel : reduced) *= range;
   if (parallel >= enoughParallel || reduced < largeReduction)
     return 0;
-  // The outermost reduced loop: parts of it are contiguous.
+  // The outermost reduced loop, because its parts are contiguous.
   for (auto [number, kind] : llvm::enumerate(op.getIteratorTypesArray())) {
     if (kind != utils::IteratorType::reduction || ranges[number] < 2)
       continue;
@@ -37,8 +37,8 @@ int64_t choosePartCount(linalg::GenericOp op, unsigned &loop) {
   return 0;
 }
 
-/// The op that combines an accumulator with an element, if there is one such
-/// op with a known neutral element.
+/// The op that combines an accumulator with an element, if it is the only op
+/// and has a known neutral element.
 Operation *findCombiner(linalg::GenericOp op) {
   SmallVector<Operation *> combiners;
   if (!matchReduction(op.getRegionOutputArgs(), 0, combiners) ||
@@ -48,7 +48,7 @@ Operation *findCombiner(linalg::GenericOp op) {
   return combiners[0];
 }
 
-/// Operand with the dimension read by `loop` split in `parts`.
+/// The operand with the dimension that `loop` reads split into `parts`.
 Value splitDimension(OpBuilder &builder, Value operand, AffineMap map,
                      unsigned loop, int64_t parts) {
   auto type = cast<RankedTensorType>(operand.getType());
@@ -68,7 +68,8 @@ Value splitDimension(OpBuilder &builder, Value operand, AffineMap map,
                                        operand, groups);
 }
 
-/// Loop `loop` becomes two: the parts in front of all loops, the rest in place.
+/// Splits loop `loop` in two: the parts become the outermost loop, the rest
+/// stays in place.
 AffineMap splitLoop(AffineMap map, unsigned loop) {
   MLIRContext *context = map.getContext();
   SmallVector<AffineExpr> results;
@@ -129,7 +130,7 @@ Value reduceParts(OpBuilder &builder, linalg::GenericOp op, unsigned loop,
   return reduced.getResult(0);
 }
 
-/// The reduction of the parts' results.
+/// The reduction of the partial results.
 Value combineParts(OpBuilder &builder, linalg::GenericOp op, Value parts) {
   auto type = cast<RankedTensorType>(parts.getType());
   SmallVector<utils::IteratorType> loops(type.getRank(),

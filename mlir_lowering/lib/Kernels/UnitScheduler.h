@@ -10,11 +10,11 @@
 namespace mlir::torch_ltc {
 
 /// Sorts the program's ops so that each unit (the members of a group, or one
-/// op that has none) is a contiguous run after all that it reads. Depth first
-/// in program order, but
+/// ungrouped op) is contiguous and follows everything that it reads. Depth
+/// first in program order, but
 ///
-///   * checks of indices come as early as can be: they end the run before
-///     anything of the caller's is overwritten;
+///   * checks of indices come as early as possible: they fail the run before
+///     any memory of the caller is overwritten;
 ///   * the new value of a parameter is computed after everything else that
 ///     reads the old one, where that is no cycle: it can then lie in the old
 ///     one's memory.
@@ -30,9 +30,9 @@ private:
 
   void findProducers();
   void putUpdatesLast();
-  /// Units that read the argument, also through views of it.
+  /// Units that read the argument, including reads through views.
   llvm::SmallSetVector<unsigned, 4> readersOf(BlockArgument argument);
-  /// Whether `unit` needs `other`, directly or not.
+  /// Whether `unit` depends on `other`, directly or indirectly.
   bool needs(unsigned unit, unsigned other) const;
   LogicalResult visit(unsigned root);
 

@@ -1,4 +1,4 @@
-//===- WriteOver.cpp - When a kernel may update an argument in place ------===//
+//===- WriteOver.cpp - In-place updates of a kernel's arguments -----------===//
 
 #include "WriteOver.h"
 #include "torch_ltc/Kernels/Program.h"
@@ -11,7 +11,7 @@ static bool equal(const LinearForm &a, const LinearForm &b) {
 }
 
 /// Whether code outside the ops' operand lists reads the argument, at elements
-/// that nobody knows before the run.
+/// that aren't known before the run.
 static bool isReadAnywhere(func::FuncOp kernel, Value argument) {
   bool found = false;
   kernel.walk([&](tensor::ExtractOp extract) {
@@ -50,8 +50,8 @@ bool WriteOverAnalysis::canWriteOver(func::FuncOp kernel, unsigned argument,
   linalg::GenericOp op = schedule->getDomain().getMembers()[writer].op;
   LinearForm write = schedule->getAccess(
       writer, *op.getDpsInitOperand(cast<OpResult>(written).getResultNumber()));
-  // Up to the writer's nest, reads are at the point that is written later;
-  // within a nest's body loads come before stores.
+  // Until the writer's nest, reads are at a point that is written later; in the
+  // body of a nest loads precede stores.
   bool isWritten = false, isFine = true;
   for (const Nest &nest : schedule->getNests()) {
     schedule->forEachRead(nest, [&](unsigned member, OpOperand &operand) {

@@ -9,13 +9,13 @@
 
 namespace mlir::torch_ltc {
 
-/// Says when kernels may update an argument in place. Remembers schedules.
+/// Determines whether kernels may update an argument in place. Caches
+/// schedules.
 class WriteOverAnalysis {
 public:
-  /// Whether `result` of the kernel may be written over its argument: both have
-  /// as many elements of one type, and each element of the argument is read for
-  /// the last time before the element of the result at the same place is
-  /// written.
+  /// Whether `result` of the kernel may overwrite its argument: both have the
+  /// same type and number of elements, and each element of the argument is last
+  /// read before the corresponding element of the result is written.
   bool canWriteOver(func::FuncOp kernel, unsigned argument, unsigned result);
 
 private:

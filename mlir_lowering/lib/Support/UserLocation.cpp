@@ -1,4 +1,4 @@
-//===- UserLocation.cpp - The user's line that an op comes from -----------===//
+//===- UserLocation.cpp - The user's line for an op -----------------------===//
 
 #include "torch_ltc/Support/UserLocation.h"
 
@@ -33,8 +33,8 @@ std::optional<unsigned> torch_ltc::getNodeNumber(StringRef name) {
 
 std::string torch_ltc::describeUserLocation(Location loc) {
   std::string file, module;
-  // Fused locations (of ops made from several) hold several positions: the
-  // first one is as good as the others.
+  // Fused locations (of ops created from several) contain several positions, of
+  // which the first is used.
   loc->walk([&](Location part) {
     if (auto name = dyn_cast<NameLoc>(part); name && module.empty() &&
                                              !isOpName(name.getName()) &&

@@ -1,4 +1,4 @@
-//===- DecomposeAttention.cpp - Attention as products and a softmax -------===//
+//===- DecomposeAttention.cpp - Decomposition of attention ----------------===//
 
 #include "FormulaBuilder.h"
 
@@ -12,13 +12,13 @@ using namespace mlir::torch_ltc::torch;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// [batch, heads, rows, columns] as matrices, and back.
+// [batch, heads, rows, columns] as a batch of matrices, and back.
 static Value asMatrices(FormulaBuilder &b, Value x) {
   ArrayRef<int64_t> sizes = b.sizes(x);
   return b.view(x, {sizes[0] * sizes[1], sizes[2], sizes[3]});
 }
 
-// left * right, or with `transposed` left * right^T.
+// left * right, or with `transposed`, left * right^T.
 static Value multiply(FormulaBuilder &b, Value left, Value right,
                       bool transposed = false) {
   SmallVector<int64_t> sizes(b.sizes(left));
@@ -29,7 +29,7 @@ static Value multiply(FormulaBuilder &b, Value left, Value right,
   return b.view(b.bmm(asMatrices(b, left), factor), sizes);
 }
 
-// query * key^T + mask, where nobody sees later keys if `isCausal`.
+// query * key^T + mask, with later keys masked out if `isCausal`.
 static Value scoresOf(FormulaBuilder &b, Value query, Value key, Value mask,
                       bool isCausal) {
   Value scores = multiply(b, query, key, /*transposed=*/true);
@@ -47,8 +47,8 @@ static LogicalResult decomposeAttention(TorchLtcAttentionOp op,
                                         FormulaBuilder &b) {
   Value scores = scoresOf(b, op.getQuery(), op.getKey(), op.getMask(),
                           b.boolean(op.getIsCausal()));
-  // A query that sees no key has the result 0 and the sum infinity: its
-  // weights are 0 in the gradient too.
+  // A query that sees no key has the result 0 and an infinite sum: its weights
+  // are 0 in the gradient too.
   Value max = b.amax(scores, {3}, /*keepDim=*/true);
   Value seesNone = b.eq(max, -infinity);
   max = b.maskedFill(max, seesNone, 0.0);

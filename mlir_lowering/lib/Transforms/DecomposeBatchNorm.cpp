@@ -1,8 +1,8 @@
 //===- DecomposeBatchNorm.cpp - Batch norm and its gradient ---------------===//
 //
 // Formulas: aten/src/ATen/native/Normalization.cpp and
-// cpu/batch_norm_kernel.cpp. Channels are dimension 1; [C] stands for their
-// number.
+// cpu/batch_norm_kernel.cpp. Channels are dimension 1; [C] is a tensor with one
+// element for each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-// All dimensions but the channels.
+// All dimensions except the channels.
 static SmallVector<int64_t> reducedDims(FormulaBuilder &b, Value x) {
   SmallVector<int64_t> dims;
   for (int64_t dim = 0; dim < b.rank(x); ++dim)
@@ -37,7 +37,7 @@ static Value perChannel(FormulaBuilder &b, Value channels, Value x) {
 namespace {
 struct Statistics {
   Value mean, invstd; // [C], in the dtype of computation
-  // Of a batch only: sum((x - mean)^2).
+  // For a batch only: sum((x - mean)^2).
   Value squares;
 };
 
@@ -72,7 +72,7 @@ static Statistics batchStatistics(FormulaBuilder &b, Value x, Number eps) {
 }
 
 // x * alpha + beta with alpha = invstd * weight, beta = bias - mean * alpha,
-// as batch_norm_cpu_collect_linear_and_constant_terms does.
+// like batch_norm_cpu_collect_linear_and_constant_terms.
 static Value normalize(FormulaBuilder &b, const BatchNormOperands &operands,
                        const Statistics &statistics) {
   Value alpha = statistics.invstd;
@@ -97,8 +97,8 @@ struct BatchNormResults {
 };
 } // namespace
 
-// Without training, CPU kernels return saved statistics of size 0, and the
-// running statistics as they were.
+// Without training, CPU kernels return saved statistics of size 0, and
+// unchanged running statistics.
 static BatchNormResults batchNorm(FormulaBuilder &b,
                                   const BatchNormOperands &operands) {
   BatchNormResults results;
@@ -118,7 +118,7 @@ static BatchNormResults batchNorm(FormulaBuilder &b,
   results.saveInvstd = statistics.invstd;
   if (!operands.runningMean)
     return results;
-  // The running variance is that of a sample: n - 1.
+  // The running variance is the unbiased one: n - 1.
   double count = b.count(x, reducedDims(b, x));
   Value unbiased = b.div(statistics.squares, count - 1);
   results.runningMean = updateRunning(b, statistics.mean, operands.runningMean,
@@ -187,7 +187,8 @@ decomposeFunctional(Aten_NativeBatchNormLegitFunctionalOp op,
 // Backward
 //===----------------------------------------------------------------------===//
 
-// With d = x - mean, sum = sum(dy), dot = sum(dy * d), n elements a channel:
+// With d = x - mean, sum = sum(dy), dot = sum(dy * d), n elements in each
+// channel:
 //   training    dx = (dy - sum/n - d * (dot * invstd^2 / n)) * invstd * weight
 //   evaluation  dx = dy * invstd * weight
 //   dweight = dot * invstd, dbias = sum
@@ -197,7 +198,7 @@ static LogicalResult decomposeBackward(AtenNativeBatchNormBackwardOp op,
   Value meanOperand = train ? op.getSaveMean() : op.getRunningMean();
   Value scaleOperand = train ? op.getSaveInvstd() : op.getRunningVar();
   if (b.isNone(meanOperand) || b.isNone(scaleOperand))
-    return b.fail("the statistics that it needs are none");
+    return b.fail("the statistics that it needs are missing");
 
   Value grad = b.compute(op.getGradOut()), x = b.compute(op.getInput());
   SmallVector<int64_t> dims = reducedDims(b, x);

@@ -1,4 +1,4 @@
-//===- DecomposeChecks.cpp - Values that eager refuses --------------------===//
+//===- DecomposeChecks.cpp - Checks of values that eager rejects ----------===//
 
 #include "FormulaBuilder.h"
 
@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-// The token, plus 0 if the condition holds. The message is for those who run
-// the op itself.
+// The token, plus 0 if the condition holds. The message is only used when the
+// op itself runs.
 static LogicalResult decomposeAssert(Aten_FunctionalAssertAsyncMsgOp op,
                                      FormulaBuilder &b) {
   if (b.numElements(op.getSelf()) != 1)

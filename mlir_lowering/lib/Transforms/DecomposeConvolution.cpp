@@ -1,10 +1,11 @@
 //===- DecomposeConvolution.cpp - Gradients of transposed convolutions ----===//
 //
-// A transposed convolution is linear in its input as a convolution's gradient
-// is in the output's gradient, so its own gradients are those of the plain
+// A transposed convolution depends on its input as a convolution's gradient
+// depends on the output's gradient, so its own gradients are those of the plain
 // convolution with input and output exchanged. Formula:
 // torch/csrc/autograd/FunctionsManual.cpp, convolution_backward's double
-// backward; torch-mlir (20261001) and IREE (3.13) have no other way to them.
+// backward; torch-mlir (20261001) and IREE (3.13) don't support these gradients
+// otherwise.
 //
 //===----------------------------------------------------------------------===//
 

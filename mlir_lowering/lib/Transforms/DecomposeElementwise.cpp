@@ -1,6 +1,6 @@
 //===- DecomposeElementwise.cpp - Elementwise ops of several results ------===//
 //
-// Elementwise ops with one result are lowered as they are, by scalar builders.
+// Elementwise ops with one result are lowered directly, by scalar builders.
 // Formulas: aten/src/ATen/native/Activation.cpp and cpu/Activation.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -60,7 +60,7 @@ static LogicalResult decomposeGluBackward(AtenGluBackwardOp op,
       {b.concatenate({gradFirst, gradSecond}, x.dim, b.resultSizes())});
 }
 
-// x > 0: grad, 0; else weight * grad, x * grad
+// x > 0: grad, 0; otherwise weight * grad, x * grad
 static LogicalResult decomposePreluBackward(Aten_PreluKernelBackwardOp op,
                                             FormulaBuilder &b) {
   Value grad = b.compute(op.getGradOutput()), x = b.compute(op.getSelf());
@@ -85,9 +85,9 @@ static LogicalResult decomposeCopy(AtenCopyOp op, FormulaBuilder &b) {
   return b.replaceWith({b.expand(src, b.resultSizes())});
 }
 
-// One parameter's step of torch.optim.Adam(W) without amsgrad, in the order of
-// _multi_tensor_adam (torch/optim/adam.py): numbers that depend on the step
-// count come computed.
+// The step of one parameter in torch.optim.Adam(W) without amsgrad, in the
+// order of _multi_tensor_adam (torch/optim/adam.py): numbers that depend on the
+// step count are computed before.
 static LogicalResult decomposeAdamUpdate(TorchLtcAdamUpdateOp op,
                                          FormulaBuilder &b) {
   Value self = op.getSelf(), grad = op.getGrad();
@@ -105,7 +105,7 @@ static LogicalResult decomposeAdamUpdate(TorchLtcAdamUpdateOp op,
 }
 
 namespace {
-// An LSTM cell's gates behind their activations.
+// An LSTM cell's gates after their activations.
 struct LstmGates {
   Value i, f, g, o;
 
@@ -131,7 +131,7 @@ static LogicalResult decomposeLstmGates(TorchLtcLstmGatesOp op,
   return b.replaceWith({b.mul(a.o, b.tanh(cy)), cy, gates});
 }
 
-// The forward pass' activations are found again by CSE.
+// CSE merges these with the activations of the forward pass.
 static LogicalResult decomposeLstmGatesBackward(TorchLtcLstmGatesBackwardOp op,
                                                 FormulaBuilder &b) {
   Value cy = op.getCy();

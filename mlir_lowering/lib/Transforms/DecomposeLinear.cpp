@@ -1,4 +1,4 @@
-//===- DecomposeLinear.cpp - Products with an addend, vectors -------------===//
+//===- DecomposeLinear.cpp - Products with an addend, products of vectors -===//
 //
 // Formulas: aten/src/ATen/native/LinearAlgebra.cpp and Blas.cpp.
 //
@@ -12,8 +12,8 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-// beta * self + alpha * product. With beta = 0, `self` isn't read: a nan in it
-// doesn't matter.
+// beta * self + alpha * product. With beta = 0, `self` isn't read, so a NaN in
+// it has no effect.
 template <typename OpTy>
 static LogicalResult replaceByAddend(OpTy op, FormulaBuilder &b,
                                      Value product) {
@@ -46,7 +46,8 @@ static LogicalResult decomposeBaddbmm(AtenBaddbmmOp op, FormulaBuilder &b) {
   return replaceByAddend(op, b, b.bmm(op.getBatch1(), op.getBatch2()));
 }
 
-// The sum over the batch is a longer inner product: [N, B * M] x [B * M, P].
+// The sum over the batch extends the inner dimension of the product: [N, B * M]
+// x [B * M, P].
 static LogicalResult decomposeAddbmm(AtenAddbmmOp op, FormulaBuilder &b) {
   Value first = op.getBatch1(), second = op.getBatch2();
   int64_t batch = b.sizes(first)[0], rows = b.sizes(first)[1];

@@ -24,7 +24,7 @@ static Value reduceLoss(FormulaBuilder &b, Value loss, int64_t reduction) {
                            : b.sum(loss, dims, /*keepDim=*/false);
 }
 
-// What the gradient of one element's loss is multiplied with.
+// Factor of the gradient of one element's loss.
 static double gradientFactor(FormulaBuilder &b, Value input,
                              int64_t reduction) {
   return reduction == Mean ? 1.0 / b.numElements(input) : 1.0;
@@ -79,7 +79,7 @@ static LogicalResult decomposeSmoothL1(AtenSmoothL1LossOp op,
   return b.replaceWith({reduceLoss(b, loss, p.reduction)});
 }
 
-// x = input - target; sign(x) * grad where |x| >= limit, else `inner`
+// x = input - target; sign(x) * grad if |x| >= limit, otherwise `inner`
 static Value linearOutside(FormulaBuilder &b, Value x, Number limit,
                            Value outer, Value inner) {
   Value below = b.le(x, b.mul(limit, Number(-1.0)));
@@ -134,8 +134,9 @@ static Value isProbability(FormulaBuilder &b, Value x) {
   return b.logicalAnd(b.ge(x, 0.0), b.le(x, 1.0));
 }
 
-// (t - 1) * max(log(1 - x), -100) - t * max(log(x), -100): torch limits the
-// logarithms so that x = 0 and x = 1 have finite losses, and refuses others.
+// (t - 1) * max(log(1 - x), -100) - t * max(log(x), -100): torch bounds the
+// logarithms so that x = 0 and x = 1 have finite losses, and rejects x outside
+// [0, 1].
 static LogicalResult decomposeBce(AtenBinaryCrossEntropyOp op,
                                   FormulaBuilder &b) {
   Pair p = readPair(op, b);
@@ -153,8 +154,8 @@ static LogicalResult decomposeBce(AtenBinaryCrossEntropyOp op,
   return b.replaceWith({loss});
 }
 
-// grad * (x - t) / max((1 - x) * x, 1e-12), weighted, / n. The limit is a
-// float32 in torch, for doubles too.
+// grad * (x - t) / max((1 - x) * x, 1e-12), weighted, / n. The bound is a
+// float32 in torch, even for doubles.
 static LogicalResult decomposeBceBackward(AtenBinaryCrossEntropyBackwardOp op,
                                           FormulaBuilder &b) {
   Pair p = readPair(op, b);

@@ -1,11 +1,10 @@
 //===- DecomposeNllLoss.cpp - Negative log likelihood ---------------------===//
 //
 // Formulas: aten/src/ATen/native/LossNLL.cpp and LossNLL2d.cpp. The input is
-// [C], [N, C] or [N, C, H, W]: rows are what one target belongs to.
+// [C], [N, C] or [N, C, H, W]: each row belongs to one target.
 //
-// torch stops with an error at a target that is neither a class nor the
-// ignored index. So does `gather`, by which the forward op picks the targets'
-// rows.
+// torch raises an error for a target that is neither a class nor the ignored
+// index. So does `gather`, with which the forward op reads the targets' rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +56,9 @@ static Rows readRows(FormulaBuilder &b, Value self, Value target, Value weight,
 // Forward
 //===----------------------------------------------------------------------===//
 
-// Row: -input[target] * weight[target], 0 if ignored. Sum: of all rows. Mean:
-// that by the sum of their weights, so nan if all rows are ignored.
+// Row: -input[target] * weight[target], 0 if ignored. Sum: the sum of all rows.
+// Mean: the sum divided by the sum of the weights, so NaN if all rows are
+// ignored.
 template <typename OpTy>
 static LogicalResult decomposeForward(OpTy op, FormulaBuilder &b) {
   Value self = op.getSelf();
@@ -71,7 +71,7 @@ static LogicalResult decomposeForward(OpTy op, FormulaBuilder &b) {
   Value loss = b.mul(b.neg(picked), rows.weight);
   loss = b.maskedFill(loss, rows.ignored, 0.0);
 
-  // One target isn't reduced by torch, even if no reduction is asked for.
+  // torch doesn't reduce a single target, even if a reduction is requested.
   Value zero = b.zeros({}, b.resultDtype(1));
   if (reduction == None && b.rank(self) > 1)
     return b.replaceWith({loss, zero});
@@ -89,8 +89,8 @@ static LogicalResult decomposeForward(OpTy op, FormulaBuilder &b) {
 //===----------------------------------------------------------------------===//
 
 // -grad * weight[target] (/ total weight) at the target's class, 0 elsewhere.
-// Comparing each class's number with the target needs no scatter, and fuses
-// with log softmax's gradient.
+// Comparing each class index with the target needs no scatter, and fuses with
+// log softmax's gradient.
 template <typename OpTy>
 static LogicalResult decomposeBackward(OpTy op, FormulaBuilder &b) {
   Value self = op.getSelf();

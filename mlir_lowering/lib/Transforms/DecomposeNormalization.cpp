@@ -8,7 +8,7 @@
 //   dx = rstd * (g - mean(g) - xhat * mean(g * xhat))
 //   xhat = (x - mean) * rstd,  g = dy * weight
 //
-// which is the same, but doesn't subtract large numbers from each other where
+// which is equivalent, but doesn't subtract large numbers from each other if
 // |mean| is large.
 //
 //===----------------------------------------------------------------------===//
@@ -93,7 +93,7 @@ decomposeLayerNormBackward(AtenNativeLayerNormBackwardOp op,
 }
 
 //===----------------------------------------------------------------------===//
-// Group norm: [N, C, *] is seen as [N, groups, C / groups, elements]
+// Group norm: [N, C, *] is viewed as [N, groups, C / groups, elements]
 //===----------------------------------------------------------------------===//
 
 static Value perChannel(FormulaBuilder &b, Value parameter, int64_t groups) {
@@ -148,7 +148,7 @@ decomposeGroupNormBackward(AtenNativeGroupNormBackwardOp op,
 // RMS norm: x * rsqrt(mean(x^2) + eps) * weight
 //===----------------------------------------------------------------------===//
 
-// Without an eps torch takes the machine epsilon of the dtype it computes in.
+// Without an eps torch uses the machine epsilon of the compute dtype.
 static Number rmsNormEps(FormulaBuilder &b, Value eps, Value x) {
   if (!b.isNone(eps))
     return b.number(eps);

@@ -21,7 +21,7 @@ using namespace mlir::torch_ltc;
 
 namespace {
 
-// Why patterns refused ops, for the ops that are left in the end.
+// Reasons why patterns didn't match, for the ops that remain in the end.
 class RefusalListener : public RewriterBase::Listener {
 public:
   void notifyPatternBegin(const Pattern &, Operation *op) override {
@@ -58,13 +58,13 @@ public:
       if (!RegisteredOperationName::lookup("torch." + name, context))
         return emitError(UnknownLoc::get(context))
                << "legal-ops names '" << name
-               << "', which the torch dialect doesn't have";
+               << "', which the torch dialect doesn't define";
       options.legalOps.insert(name);
     }
     options.portable = portable;
     RewritePatternSet set(context);
     populateDecompositionPatterns(set, options);
-    // split -> list of slices, which meets its ListUnpack here.
+    // split -> list of slices, which is folded with its ListUnpack here.
     torch::PrimListUnpackOp::getCanonicalizationPatterns(set, context);
     patterns = std::move(set);
     return success();

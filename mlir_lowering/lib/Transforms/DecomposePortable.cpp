@@ -1,8 +1,8 @@
-//===- DecomposePortable.cpp - Ops that only our compiler lowers ----------===//
+//===- DecomposePortable.cpp - Decompositions for other compilers ---------===//
 //
 // Other compilers of the torch dialect have no lowering for some gradients,
-// scatters and searches. For them (option `portable`) these ops are written
-// with concatenations, products and comparisons, at the cost of memory: the
+// scatters and searches. For them (option `portable`) these ops are expressed
+// by concatenations, products and comparisons, at the cost of memory: the
 // matrix of an embedding's lookups, or all pairs of a search.
 //
 //===----------------------------------------------------------------------===//
@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-/// Zeros around `x` along a dimension.
+/// Pads `x` with zeros along a dimension.
 static Value pad(FormulaBuilder &b, Value x, int64_t dim, int64_t before,
                  int64_t after) {
   SmallVector<Value> parts;
@@ -36,7 +36,7 @@ static Value pad(FormulaBuilder &b, Value x, int64_t dim, int64_t before,
   return parts.size() == 1 ? x : b.concatenate(parts, dim, result);
 }
 
-/// `step - 1` zeros between neighbours along a dimension.
+/// `step - 1` zeros between neighbors along a dimension.
 static Value dilate(FormulaBuilder &b, Value x, int64_t dim, int64_t step) {
   if (step == 1)
     return x;
@@ -87,7 +87,7 @@ struct Window {
   int64_t end(int64_t i) const {
     return std::min(start(i) + kernel, size + padding);
   }
-  /// How many elements the i-th average is of.
+  /// Number of elements in the i-th average.
   int64_t count(int64_t i, bool withPadding) const {
     if (withPadding)
       return end(i) - start(i);
@@ -102,7 +102,7 @@ struct Window {
 };
 } // namespace
 
-/// `count` of each output as int64.
+/// The divisor `count` of each output as int64.
 static Value counts(FormulaBuilder &b, const Window &w, bool withPadding) {
   Value start =
       b.sub(b.mul(b.arange(w.outputs), Number(w.stride)), Number(w.padding));
@@ -111,7 +111,7 @@ static Value counts(FormulaBuilder &b, const Window &w, bool withPadding) {
   return b.sub(end, withPadding ? start : b.clampMin(start, 0.0));
 }
 
-/// Each output's gradient to all elements of its window.
+/// Each output's gradient for all elements of its window.
 static Value spread(FormulaBuilder &b, Value grad, const Window &w) {
   Value apart = dilate(b, grad, w.dim, w.stride);
   int64_t length = b.sizes(apart)[w.dim];
@@ -217,7 +217,7 @@ static LogicalResult decomposeIndexAdd(AtenIndexAddOp op, FormulaBuilder &b) {
   return b.replaceWith({b.add(self, b.permute(b.view(sum, sizes), back))});
 }
 
-/// How many of the sorted elements come before each value.
+/// Number of sorted elements before each value.
 static LogicalResult countBefore(FormulaBuilder &b, Value isBefore) {
   Value ones = b.cast(isBefore, b.dtype(b.arange(1)));
   return b.replaceWith(

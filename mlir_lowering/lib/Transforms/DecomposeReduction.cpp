@@ -43,10 +43,10 @@ struct Moments {
 };
 } // namespace
 
-// sum((x - mean)^2) / max(0, n - correction): the two passes lose no digits
-// where |mean| is much larger than the deviation. Nor does the sum of large
-// numbers overflow, which torch makes in doubles: it is scaled by a power of
-// two. The mean keeps its dimensions.
+// sum((x - mean)^2) / max(0, n - correction): the two passes lose no digits if
+// |mean| is much larger than the deviation. The sum of large numbers, which
+// torch computes in doubles, doesn't overflow either: it is scaled by a power
+// of two. The mean keeps its dimensions.
 template <typename OpTy>
 static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b) {
   Value x = b.compute(op.getSelf());
@@ -63,7 +63,7 @@ static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b) {
   Value sum = b.sum(b.mul(x, scale), dims, /*keepDim=*/true);
   Value mean = b.div(sum, count * scale);
   Value squares = b.sum(b.square(b.sub(x, mean)), dims, /*keepDim=*/true);
-  // Nothing has no variance, whatever the correction.
+  // An empty set has no variance, whatever the correction.
   double divisor = count ? std::max(0.0, count - correction) : 0;
   return Moments{b.div(squares, divisor), mean};
 }
@@ -108,8 +108,8 @@ static Value vectorNorm(FormulaBuilder &b, Value x, double order,
     return sum(b.abs(x));
   if (order == 0)
     return sum(b.cast(b.ne(x, 0.0), b.dtype(x)));
-  // Nothing has a largest element; torch allows the norm of nothing where it
-  // is 0.
+  // An empty set has no largest element; torch allows the norm of an empty set
+  // only if it is 0.
   if (std::isinf(order) && b.count(x, dims) == 0)
     return sum(x);
   if (std::isinf(order))

@@ -23,7 +23,7 @@ static bool isConstant(Value value) {
   return op && op->hasTrait<OpTrait::ConstantLike>();
 }
 
-// Null if the operand can be used, else what is wrong with it.
+// Null if the operand can be used, otherwise the reason why not.
 static const char *problemWith(Value operand, bool isParameter) {
   Type type = operand.getType();
   if (isTensorType(type))
@@ -31,7 +31,7 @@ static const char *problemWith(Value operand, bool isParameter) {
   if (isa<ListType>(type)) {
     auto list = operand.getDefiningOp<PrimListConstructOp>();
     if (!list)
-      return "is a list that isn't made in the program";
+      return "is a list that isn't constructed in the program";
     for (Value element : list.getElements())
       if (!isStaticTensor(element.getType()) && !isConstant(element))
         return "is a list of unknown elements";
@@ -73,7 +73,7 @@ LogicalResult FormulaBuilder::replaceWith(ArrayRef<Value> values) {
   for (auto [result, value] : llvm::zip(op->getResults(), values))
     if (!value && !result.use_empty())
       return fail("result #" + Twine(result.getResultNumber()) +
-                  " is used but not asked for");
+                  " is used but not requested");
   for (auto [result, value] : llvm::zip(op->getResults(), values)) {
     if (!value)
       continue;

@@ -1,7 +1,8 @@
 //===- FormulaBuilder.h - Formulas in the torch dialect ---*- C++ -*-===//
 //
-// Writes `(x - max).exp()` as torch ops: makes constants, infers each result's
-// sizes and dtype, and turns arithmetic with numbers into `.Scalar` ops.
+// Writes `(x - max).exp()` as torch ops: creates constants, infers each
+// result's sizes and dtype, and turns arithmetic with numbers into `.Scalar`
+// ops.
 //
 //   Value x = b.compute(op.getSelf());              // float32 for bfloat16
 //   Value e = b.exp(b.sub(x, b.amax(x, {1}, /*keepDim=*/true)));
@@ -19,7 +20,7 @@
 
 namespace mlir::torch_ltc {
 
-/// A Python number in a formula: known now, or a scalar parameter of the
+/// A Python number in a formula: a constant, or a scalar parameter of the
 /// program (an int or float value, or a rank-0 tensor computed from one).
 class Number {
 public:
@@ -34,10 +35,10 @@ public:
 
   bool isKnown() const { return !value; }
   bool isInteger() const { return integer; }
-  /// Only if it is known.
+  /// Only for a constant.
   double get() const { return known; }
   bool is(double other) const { return isKnown() && known == other; }
-  /// The parameter; null for a known number.
+  /// The parameter; null for a constant.
   Value getValue() const { return value; }
 
 private:
@@ -57,9 +58,9 @@ public:
 
   /// Fails, with a reason, unless tensors have static sizes and each operand
   /// that isn't a tensor or a float is a constant. Numbers at `parameters` may
-  /// be ints that aren't known.
+  /// be non-constant ints.
   LogicalResult checkOperands(ArrayRef<unsigned> parameters);
-  /// Says why this op can't be decomposed; a clause: "its order is unknown".
+  /// Reports why this op can't be decomposed; a clause: "its order is unknown".
   LogicalResult fail(const Twine &reason);
 
   bool isUsed(unsigned result) const {
@@ -69,10 +70,11 @@ public:
   Type resultDtype(unsigned result = 0) const;
 
   /// Replaces the op's results. Values are cast to the result's dtype and
-  /// reshaped to its sizes, which have as many elements. Null for a result
+  /// reshaped to its sizes, which must have as many elements. Null for a result
   /// that isn't computed: an error if it is used.
   LogicalResult replaceWith(ArrayRef<Value> values);
-  /// If no result has elements there is nothing to compute: replaces them.
+  /// If no result has elements, there is nothing to compute: replaces them and
+  /// returns true.
   LogicalResult replaceIfEmpty();
 
   //===--------------------------------------------------------------------===//
@@ -86,9 +88,9 @@ public:
   static Number number(Value value);
   static SmallVector<int64_t> integers(Value list);
   static SmallVector<bool> booleans(Value list);
-  /// A dimension counted from the front; 0 for a tensor of rank 0.
+  /// A dimension, normalized to be non-negative; 0 for a tensor of rank 0.
   static int64_t dimension(Value value, int64_t rank);
-  /// Dimensions counted from the front, sorted; all for none and for [].
+  /// Dimensions, non-negative and sorted; all of them for none and for [].
   static SmallVector<int64_t> dimensions(Value list, int64_t rank);
 
   static ArrayRef<int64_t> sizes(Value tensor);
@@ -109,10 +111,10 @@ public:
   Value list(ArrayRef<int64_t> values);
 
   Value cast(Value tensor, Type dtype);
-  /// In the dtype that torch's CPU kernels compute in: float32 for 16-bit
-  /// floats. None and null stay null.
+  /// In the dtype in which torch's CPU kernels compute: float32 for 16-bit
+  /// floats. None and null are unchanged.
   Value compute(Value tensor);
-  /// The same for a result of `dtype`; integers become floats if it is one.
+  /// The same for a result of `dtype`; integers become floats if it is a float.
   Value compute(Value tensor, Type dtype) {
     return cast(tensor, computeDtype(dtype));
   }
@@ -190,9 +192,9 @@ public:
   Value mean(Value x, ArrayRef<int64_t> dims, bool keepDim);
   Value all(Value x, int64_t dim, bool keepDim);
 
-  /// 0 as int64 [1]; a program that needs it ends with an error unless all of
-  /// `condition`, bools, are true. The words are eager's, who runs its ops
-  /// then.
+  /// 0 as int64 [1]; a program that uses it fails with an error unless all of
+  /// the bools `condition` are true. Eager then reruns the ops and raises its
+  /// own error.
   Value zeroIfAll(Value condition);
 
   //===--------------------------------------------------------------------===//
@@ -220,7 +222,7 @@ public:
   /// Not transposed, without a bias.
   Value convolution(Value x, Value weight, Value stride, Value padding,
                     Value dilation, Value groups, ArrayRef<int64_t> sizes);
-  /// Of the weight of such a convolution.
+  /// Gradient of the weight of such a convolution.
   Value convolutionWeightGradient(Value gradOutput, Value x, Value weight,
                                   Value stride, Value padding, Value dilation,
                                   Value groups);
@@ -279,7 +281,7 @@ public:
                      const DecompositionOptions &options)
       : patterns(patterns), options(options) {}
 
-  /// `parameters`: positions of numbers that may be ints not known now.
+  /// `parameters`: positions of numbers that may be non-constant ints.
   template <typename OpTy>
   void add(LogicalResult (*function)(OpTy, FormulaBuilder &),
            ArrayRef<unsigned> parameters = {}) {

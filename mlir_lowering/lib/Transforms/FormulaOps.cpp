@@ -1,4 +1,4 @@
-//===- FormulaOps.cpp - Ops that formulas are made of ----------===//
+//===- FormulaOps.cpp - Ops for formulas ----------------------------------===//
 
 #include "FormulaBuilder.h"
 
@@ -29,7 +29,7 @@ Type FormulaBuilder::boolDtype() {
 // Elementwise
 //===----------------------------------------------------------------------===//
 
-// Sizes are known to be compatible.
+// Sizes must be compatible.
 static SmallVector<int64_t> broadcastSizes(ArrayRef<int64_t> a,
                                            ArrayRef<int64_t> b) {
   if (a.size() < b.size())
@@ -186,8 +186,8 @@ static SmallVector<int64_t> reducedSizes(ArrayRef<int64_t> sizes,
   return result;
 }
 
-// An empty list of dimensions would mean all of them, which is right for a
-// tensor of rank 0 only.
+// An empty list of dimensions would mean all of them, which is only correct for
+// a tensor of rank 0.
 template <typename OpTy>
 Value FormulaBuilder::reduce(Value x, ArrayRef<int64_t> dims, bool keepDim,
                              bool takesDtype) {

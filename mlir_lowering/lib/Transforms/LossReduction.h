@@ -1,4 +1,4 @@
-//===- LossReduction.h - What a loss op does with its elements --*- C++ -*-===//
+//===- LossReduction.h - Reduction of a loss op's elements ------*- C++ -*-===//
 
 #ifndef TORCH_LTC_TRANSFORMS_LOSSREDUCTION_H
 #define TORCH_LTC_TRANSFORMS_LOSSREDUCTION_H

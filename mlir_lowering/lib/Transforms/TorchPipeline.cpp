@@ -18,8 +18,9 @@ std::vector<std::string> torch_ltc::opsOfRuntime() {
 void torch_ltc::buildTorchPipeline(OpPassManager &passes,
                                    const TorchPipelineOptions &options) {
   passes.addPass(createImportOperatorsPass());
-  // Decompositions look at operands through views and casts that do nothing,
-  // and leave such views and casts themselves: so once before, once after.
+  // Decompositions look at operands through no-op views and casts, and leave
+  // such views and casts themselves: so canonicalization runs once before and
+  // once after.
   passes.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   DecomposeOpsPassOptions decompose;
   decompose.legalOps.assign(options.legalOps.begin(), options.legalOps.end());

@@ -1,4 +1,4 @@
-//===- VerifyBackendContract.cpp - What lowerings rely on -----------------===//
+//===- VerifyBackendContract.cpp - The rules that lowerings rely on -------===//
 //
 // The rules BC1 to BC6 are those of docs/backend_contract.md.
 //
@@ -55,7 +55,7 @@ public:
     for (Operation &op : module.getBody()->getOperations()) {
       auto function = dyn_cast<func::FuncOp>(op);
       if (!function) {
-        violated(&op, 5) << "only functions may stand in the module";
+        violated(&op, 5) << "only functions are allowed in the module";
         continue;
       }
       publicFunctions += function.isPublic();
@@ -91,7 +91,7 @@ private:
 
 void ContractVerifier::verifyFunction(func::FuncOp function) {
   if (!function.getBody().hasOneBlock()) {
-    violated(function, 5) << "a program is one block without control flow";
+    violated(function, 5) << "a program must be one block without control flow";
     return;
   }
   for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
@@ -117,7 +117,7 @@ void ContractVerifier::verifyOp(Operation *op) {
   if (isa<TorchDialect>(op->getDialect()) &&
       shortName.split('.').second.split('.').first.ends_with("_")) {
     violated(op, 1) << "writes into its operand; tensors are values here, so "
-                       "the op must be functionalised";
+                       "the op must be functionalized";
     return;
   }
   bool isPrimitive =

@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-expand-math --split-input-file | FileCheck %s
 
-// f32 functions become polynomials where these are accurate; sin stays a call,
-// which LLVM vectorises.
+// f32 functions become polynomials if these are accurate; sin stays a call,
+// which LLVM vectorizes.
 // CHECK-LABEL: func.func @functions
 // CHECK-NOT: math.exp
 // CHECK-NOT: math.tanh
@@ -17,7 +17,7 @@ func.func @functions(%x: f32) -> (f32, f32, f32, f32) {
 
 // -----
 
-// f64 has no polynomials: small arguments keep their digits by a quotient.
+// f64 has no polynomials: a quotient preserves the digits of small arguments.
 // CHECK-LABEL: func.func @log1p
 // CHECK-SAME: (%[[X:.+]]: f64)
 // CHECK-NOT: math.log1p
@@ -74,7 +74,7 @@ func.func @bfloat16(%x: bf16, %y: bf16) -> bf16 {
 
 // -----
 
-// The CPU traps on x / 0 and on MIN / -1: neither is divided.
+// The CPU traps on x / 0 and on MIN / -1: neither is executed.
 // CHECK-LABEL: func.func @divide
 // CHECK-SAME: (%[[X:.+]]: i32, %[[Y:.+]]: i32)
 // CHECK-DAG: %[[ZERO:.+]] = arith.constant 0 : i32
@@ -91,7 +91,7 @@ func.func @divide(%x: i32, %y: i32) -> i32 {
 
 // -----
 
-// A divisor that is known not to trap is left alone.
+// A divisor that can't trap is unchanged.
 // CHECK-LABEL: func.func @divide_by_seven
 // CHECK-NOT: arith.select
 // CHECK: arith.remsi
@@ -133,7 +133,7 @@ func.func @denormal_exponential(%x: f32) -> f32 {
 
 // -----
 
-// What is added to 1 doesn't need them.
+// Values that are added to 1 don't need the scaling.
 // CHECK-LABEL: func.func @sigmoid
 // CHECK-NOT: arith.cmpf olt, %arg0
 // CHECK: return

@@ -2,8 +2,8 @@
 
 #id = affine_map<(i, j) -> (i, j)>
 
-// Iterations are rows, as the schedule says; the vector loop is inside. A
-// result that is written over an operand has no memory of its own.
+// Iterations are rows, as the schedule specifies; the vector loop is inside. A
+// result that overwrites an operand has no memory of its own.
 // CHECK-LABEL: func.func @rows
 // CHECK-SAME: (%[[X:.+]]: memref<8192xf32> {llvm.noalias}, %{{.+}}: memref<8192xf32> {llvm.noalias}, %[[BEGIN:.+]]: index, %[[END:.+]]: index)
 // CHECK: scf.for %{{.+}} = %[[BEGIN]] to %[[END]]
@@ -39,7 +39,7 @@ func.func private @insertion(%x: tensor<4xf32>, %y: tensor<2xf32>) -> tensor<4xf
 
 #id = affine_map<(i) -> (i)>
 
-// expected-error @+1 {{@other has a schedule that doesn't fit its ops}}
+// expected-error @+1 {{@other has a schedule that doesn't match its ops}}
 func.func private @other(%x: tensor<64xf32>) -> tensor<64xf32> attributes {
     torch_ltc.schedule = #ltc.schedule<axes = [<[0] : 32>], outer = [], split = 0, block = 32, stored = [0],
       nests = [<axes = [0], unrolled = [], members = [0]>], iterations = 1, grain = 0>} {

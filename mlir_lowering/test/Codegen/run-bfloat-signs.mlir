@@ -2,8 +2,8 @@
 
 #id = affine_map<(i) -> (i)>
 
-// The sign bit of a bfloat number that a loop found: LLVM 22 alone says that
-// none is negative.
+// The sign bit of a bfloat number from a loop: without the workaround, LLVM 22
+// reports that none is negative.
 // CHECK: output 0 [4]: 1 0 1 0
 func.func @step() -> tensor<4xi1> {
   %x = arith.constant dense<[[-1.5, -2.0], [2.0, -1.0], [-4.0, -3.0], [0.5, 8.0]]> : tensor<4x2xbf16>

@@ -2,9 +2,9 @@
 // RUN: ltc-run %s --check --num-threads=2
 // RUN: ltc-run %s --print-stage=kernels | FileCheck %s
 
-// A recurrent net of three steps with gradients of its weights. Parts of the
-// joins are computed in place, used by two joins, an output, a constant, and
-// slices of a parameter.
+// A recurrent network of three steps with gradients of its weights. Parts of
+// the joins are computed in place, used by two joins, an output, a constant,
+// and slices of a parameter.
 // CHECK: tensor.extract_slice
 // CHECK-COUNT-2: ltc.join
 // CHECK-NOT: ltc.join

@@ -45,7 +45,7 @@ func.func @step(%x: tensor<3x2xf32> {run.value = dense<[[1.0, 2.0], [3.0, 4.0], 
     %v = tensor.extract %x[%ri, %j] : tensor<3x2xf32>
     linalg.yield %v : f32
   } -> tensor<2x2xf32>
-  // Two columns of x beside nines.
+  // Two columns of x next to columns of nines.
   %head = tensor.extract_slice %x[0, 0] [2, 2] [1, 1] : tensor<3x2xf32> to tensor<2x2xf32>
   %e4 = tensor.empty() : tensor<2x4xf32>
   %n4 = linalg.fill ins(%nine : f32) outs(%e4 : tensor<2x4xf32>) -> tensor<2x4xf32>

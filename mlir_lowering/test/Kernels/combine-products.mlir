@@ -36,7 +36,8 @@ func.func @sum(%a0: tensor<4x32xf32>, %a1: tensor<8x32xf32>,
 
 // -----
 
-// Inputs of two steps by one weight, the steps slices of one tensor: no copy.
+// Inputs of two steps multiplied by one weight, where the steps are slices of
+// one tensor: no copy.
 // CHECK-LABEL: @slices
 // CHECK: %[[ALL:.*]] = tensor.collapse_shape %arg0
 // CHECK: %[[RANGE:.*]] = tensor.extract_slice %[[ALL]][32] [64] [1]
@@ -60,8 +61,8 @@ func.func @slices(%x: tensor<3x4x8xf32>, %w: tensor<8x16xf32>)
 
 // -----
 
-// A step's input is the last step's result: these can't be combined. The first
-// and the last product don't wait for each other, so the second moves down.
+// A step's input is the previous step's result, so these can't be combined. The
+// first and the last product are independent, so the second moves down.
 // CHECK-LABEL: @recurrent
 // CHECK: %[[LATE:.*]] = ltc.join %arg2
 // CHECK: %[[J:.*]] = ltc.join %arg0, %[[LATE]]

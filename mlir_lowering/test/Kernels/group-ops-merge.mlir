@@ -2,8 +2,9 @@
 
 #id = affine_map<(i) -> (i)>
 
-// @f's two chains become one group for %sum. The check reads %a before %r needs
-// the group: that group and %r's can't be one, the check would be inside of it.
+// The two chains of @f become one group for %sum. The check reads %a before %r
+// needs the group: that group and that of %r can't be merged, because the check
+// would be inside.
 
 // CHECK-LABEL: func.func @f
 // CHECK: %[[G:.+]]:3 = ltc.kernel_call

@@ -4,7 +4,7 @@
 #row = affine_map<(i, j) -> (i)>
 #col = affine_map<(i, j) -> (j)>
 
-// Rows: an elementwise op, its row sums and what uses them are one group.
+// Rows: an elementwise op, its row sums and their users are one group.
 // CHECK-LABEL: func.func @rows
 // CHECK-COUNT-3: torch_ltc.group = 0
 // CHECK-NOT: torch_ltc.group = 1
@@ -66,7 +66,7 @@ func.func @rowsAndColumns(%x: tensor<512x256xf32>) -> (tensor<512xf32>, tensor<2
 
 // -----
 
-// Two groups merge when an op needs both; a reshape between members goes along.
+// Two groups merge if an op needs both; a reshape between members moves along.
 #one = affine_map<(i) -> (i)>
 #id = affine_map<(i, j) -> (i, j)>
 // CHECK-LABEL: func.func @merge

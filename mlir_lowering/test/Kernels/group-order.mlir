@@ -1,8 +1,9 @@
 // RUN: ltc-opt %s --ltc-torch-to-contract --ltc-torch-to-linalg --ltc-linalg-to-kernels | FileCheck %s
 
-// The ops of a merged group stand in the kernel in the order in which they were
-// found to fit one domain. In the program's order they don't: the normalised
-// input's loop over 2 channels of a group would take the factor of the batch.
+// The ops of a merged group are in the kernel in the order in which they were
+// fitted into one domain. In the program's order they don't fit: the normalized
+// input's loop over the 2 channels of a group would take the factor of the
+// batch.
 
 // CHECK-LABEL: func.func private @k_
 // CHECK-NOT: arith.subf

@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-group-program | FileCheck %s
 // RUN: ltc-opt %s --ltc-mlir-group-program --ltc-mlir-outline-kernels | FileCheck %s --check-prefix=ONE
 
-// Everything that computes is one group, whether or not it would be fused.
+// All computing ops are one group, whether or not they would be fused.
 #id = affine_map<(i) -> (i)>
 #none = affine_map<(i) -> ()>
 // CHECK-LABEL: func.func @step

@@ -1,6 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-join-insertions --split-input-file | FileCheck %s
 
-// Rows, some of them written twice: what is left of each, and of the tensor below.
+// Rows, some of them written twice: the remaining part of each, and of the
+// tensor below.
 // CHECK-LABEL: func.func @rows
 // CHECK-DAG: %[[BEFORE:.*]] = tensor.extract_slice %{{.*}}[0] [3] [1] : tensor<36xf32> to tensor<3xf32>
 // CHECK-DAG: %[[AFTER:.*]] = tensor.extract_slice %{{.*}}[30] [6] [1] : tensor<36xf32> to tensor<6xf32>
@@ -44,7 +45,8 @@ func.func @columns(%a: tensor<3xf32>) -> tensor<3x9xf32> {
 
 // -----
 
-// A slice beside an insertion reads what is below it; few insertions stay.
+// A slice that doesn't overlap an insertion reads the tensor below it; a few
+// insertions stay.
 // CHECK-LABEL: func.func @beside
 // CHECK: tensor.insert_slice
 // CHECK: tensor.extract_slice %arg0[2] [1] [1]

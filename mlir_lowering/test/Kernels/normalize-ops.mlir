@@ -41,7 +41,7 @@ func.func @transpose(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
 
 // -----
 
-// Reading x as it is would make the inner loop 8 long.
+// Reading x with its own shape would make the inner loop 8 long.
 // CHECK-DAG: #[[IN:.+]] = affine_map<(d0, d1) -> (d0 * 8 + d1)>
 // CHECK-LABEL: func.func @leading_columns
 // CHECK: linalg.generic {{.*}}#[[IN]]
@@ -72,7 +72,8 @@ func.func @reduce_one_element(%x: tensor<4x1xf32>) -> tensor<4xf32> {
 
 // -----
 
-// A slice that begins where a parameter says is read there, element by element.
+// A slice whose start is a parameter reads its source there, element by
+// element.
 
 // CHECK-LABEL: func.func @slice_at
 // CHECK-SAME: %[[X:.+]]: tensor<9x8xf32>, %[[START:[^:]+]]: index

@@ -50,7 +50,7 @@ func.func @concat(%a: tensor<2x3xf32>, %b: tensor<4x5xf32>) -> tensor<2x8xf32> {
 
 // -----
 
-// What the program returns needs memory even if it is constant.
+// A result of the program needs memory even if it is constant.
 // CHECK-LABEL: func.func @constants
 // CHECK: %[[Z:.+]] = ltc.kernel_call @{{.+}}() : () -> tensor<4xf32>
 // CHECK: %[[D:.+]] = arith.constant dense<[1, 2]>
@@ -65,7 +65,7 @@ func.func @constants() -> (tensor<4xf32>, tensor<2xi64>) {
 
 #id = affine_map<(i) -> (i)>
 
-// Checks of indices come first: they end the run before anything is written.
+// Checks of indices come first: they fail the run before anything is written.
 // CHECK-LABEL: func.func @checks_first
 // CHECK-SAME: (%{{.+}}: tensor<8xf32>, %[[I:.+]]: tensor<8xi64>)
 // CHECK-NEXT: %[[C:.+]] = ltc.check_bounds %[[I]] in[0, 8)
@@ -94,7 +94,7 @@ func.func @checks_first(%a: tensor<8xf32>, %i: tensor<8xi64>) -> (tensor<8xf32>,
 
 #id = affine_map<(i) -> (i)>
 
-// The new value of %w is computed after the other reader of the old one.
+// The new value of %w is computed after the other reader of the old value.
 // CHECK-LABEL: func.func @update_last
 // CHECK-SAME: (%[[W:.+]]: tensor<8xf32>
 // CHECK: %[[Y:.+]] = ltc.kernel_call @{{.+}}(%[[W]])

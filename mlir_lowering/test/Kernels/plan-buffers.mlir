@@ -24,8 +24,8 @@ func.func private @add(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
 
-// Results of kernels are written over the first product, which dies there, so
-// that its range lives on; the last product lies where the second was.
+// Results of kernels overwrite the first product, which is dead by then, so its
+// range stays live; the last product reuses the range of the second.
 // CHECK-LABEL: func.func @temporaries
 // CHECK-SAME: -> (tensor<64xf32> {torch_ltc.place = #ltc.place<output 0>})
 // CHECK-SAME: torch_ltc.arena_bytes = 512 : i64
@@ -64,8 +64,8 @@ func.func private @add(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
 
-// A new weight is written over the old one, a parameter is forwarded, and a
-// result that is handed over twice has memory of its own for each.
+// A new weight overwrites the old one, a parameter is forwarded, and a result
+// that is returned twice has separate memory for each.
 // CHECK-LABEL: func.func @outputs
 // CHECK-SAME: -> (tensor<64xf32> {torch_ltc.place = #ltc.place<parameter 0>, torch_ltc.updates = 0 : i64},
 // CHECK-SAME: tensor<64xf32> {torch_ltc.place = #ltc.place<parameter 1>},
@@ -89,8 +89,8 @@ func.func @outputs(%w: tensor<64xf32> {torch_ltc.donatable}, %g: tensor<64xf32>)
 
 // -----
 
-// Products are written where the join wants them; what the program was given is
-// copied there. A check's result lies where its operand does.
+// Products are written directly to the join's memory; the program's parameters
+// are copied there. A check's result lies in its operand's memory.
 // CHECK-LABEL: func.func @join
 // CHECK-SAME: torch_ltc.arena_bytes = 128 : i64
 // CHECK: ltc.check_bounds %arg1 in[0, 9) : tensor<3xi64>

@@ -5,7 +5,7 @@
 #column = affine_map<(i, j) -> (i)>
 
 // Forward: y = abs(x * s), summed over each column. Backward: y times the
-// gradient that comes of the sums. y is computed again from x and s.
+// gradient of the sums. y is recomputed from x and s.
 // CHECK-LABEL: func.func @chain
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<512x512xf32>, %[[S:[a-z0-9]+]]: tensor<512xf32>
 // CHECK: %[[SUM:.+]] = ltc.kernel_call @[[FORWARD:.+]](%[[X]], %[[S]]) : {{.*}} -> tensor<512xf32>
@@ -46,8 +46,8 @@ func.func @chain(%x: tensor<512x512xf32>, %s: tensor<512xf32>) -> tensor<512x512
 #row = affine_map<(i, j) -> (j)>
 #column = affine_map<(i, j) -> (i)>
 
-// It would have to read two tensors instead of one, or a parameter whose memory
-// is given away: the value is kept.
+// Recomputing would have to read two tensors instead of one, or a parameter
+// whose memory is donated: the value is stored.
 // CHECK-LABEL: func.func @dear
 // CHECK: ltc.kernel_call {{.*}} -> (tensor<512x512xf32>, tensor<512xf32>)
 func.func @dear(%x: tensor<512x512xf32>, %y: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x512xf32> {

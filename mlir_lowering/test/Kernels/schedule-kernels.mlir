@@ -4,7 +4,8 @@
 #row = affine_map<(i, j) -> (i)>
 #transposed = affine_map<(i, j) -> (j, i)>
 
-// Both loops are one in memory; its blocks are the iterations.
+// Both loops are merged, because they are contiguous in memory; blocks of them
+// are the iterations.
 // CHECK-LABEL: func.func private @elementwise
 // CHECK-SAME: torch_ltc.schedule = #ltc.schedule<axes = [<[0, 1] : 65536>], outer = [], split = 0, block = 1024, stored = [0], nests = [<axes = [0], unrolled = [], members = [0]>], iterations = 64, grain = 25>
 func.func private @elementwise(%x: tensor<512x128xf32>) -> tensor<512x128xf32> {
@@ -18,7 +19,8 @@ func.func private @elementwise(%x: tensor<512x128xf32>) -> tensor<512x128xf32> {
   return %0 : tensor<512x128xf32>
 }
 
-// Rows are iterations, and what needs a finished reduction is a nest of its own.
+// Rows are iterations, and code that needs a finished reduction is in a
+// separate nest.
 // CHECK-LABEL: func.func private @softmax
 // CHECK-SAME: torch_ltc.schedule = #ltc.schedule<axes = [<[0] : 512>, <[1] : 128>], outer = [0], stored = [0, 1, 2, 3],
 // CHECK-SAME: nests = [<axes = [1], unrolled = [], members = [0]>, <axes = [1], unrolled = [], members = [1, 2]>, <axes = [1], unrolled = [], members = [3]>], iterations = 512, grain = 31>
@@ -57,7 +59,7 @@ func.func private @softmax(%x: tensor<512x128xf32>) -> tensor<512x128xf32> {
   return %y : tensor<512x128xf32>
 }
 
-// What is read across memory is read in tiles.
+// Operands that are read across memory are read in tiles.
 // CHECK-LABEL: func.func private @transpose
 // CHECK-SAME: split = 1, block = 32, tile = 0, {{.*}}, iterations = 8, grain = 0>
 func.func private @transpose(%x: tensor<128x64xf32>) -> tensor<64x128xf32> {
@@ -70,7 +72,7 @@ func.func private @transpose(%x: tensor<128x64xf32>) -> tensor<64x128xf32> {
   return %0 : tensor<64x128xf32>
 }
 
-// Sums of columns: the reduced axis is the outer loop, as memory is.
+// Sums of columns: the reduced axis is the outer loop, in memory order.
 // CHECK-LABEL: func.func private @columns
 // CHECK-SAME: axes = [<[1] : 512>, <[0] : 128>], outer = [], split = 1, block = 64, stored = [0], nests = [<axes = [0, 1], unrolled = [], members = [0]>], iterations = 2, grain = 1>
 func.func private @columns(%x: tensor<512x128xf32>) -> tensor<128xf32> {
@@ -86,7 +88,7 @@ func.func private @columns(%x: tensor<512x128xf32>) -> tensor<128xf32> {
   return %sum : tensor<128xf32>
 }
 
-// No loops of a domain, no schedule; the program isn't a kernel.
+// Without a domain there is no schedule; the program isn't a kernel.
 // CHECK-LABEL: func.func private @insertion
 // CHECK-NOT: torch_ltc.schedule
 func.func private @insertion(%x: tensor<4xf32>, %y: tensor<2xf32>) -> tensor<4xf32> {

@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s -ltc-mlir-select-library-calls -canonicalize -split-input-file | FileCheck %s
 
-// A transposed operand becomes a flag, the zero fill disappears.
+// A transposed operand becomes a flag, and the zero fill is removed.
 // CHECK-LABEL: func.func @transposed
 // CHECK-SAME: (%[[X:.+]]: tensor<4x8xf32>, %[[W:.+]]: tensor<16x8xf32>)
 // CHECK-NEXT: %[[C:.+]] = ltc.matmul %[[X]], %[[W]] {transpose_b}
@@ -17,7 +17,7 @@ func.func @transposed(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>) -> tensor<4x16x
 
 // -----
 
-// One matrix broadcast along the batch and transposed by a generic.
+// One matrix, broadcast along the batch and transposed by a generic.
 #in = affine_map<(b, i, j) -> (j, i)>
 #out = affine_map<(b, i, j) -> (b, i, j)>
 // CHECK-LABEL: func.func @broadcast

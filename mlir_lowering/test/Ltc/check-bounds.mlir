@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s -canonicalize -cse -split-input-file | FileCheck %s
 
-// Constants are checked now; equal checks are one; unused ones disappear.
+// Constants are checked now; equal checks are merged; unused ones are removed.
 
 // CHECK-LABEL: func.func @constants
 // CHECK: %[[C:.+]] = arith.constant dense<[0, 2]>

@@ -15,7 +15,7 @@ module attributes {s = #ltc.schedule<axes = [<[0] : 64>], outer = [1], stored = 
 
 // -----
 
-// expected-error @+1 {{a split axis has blocks of at least one element}}
+// expected-error @+1 {{a split axis must have blocks of at least one element}}
 module attributes {s = #ltc.schedule<axes = [<[0] : 64>], outer = [], split = 0, stored = [], nests = [], iterations = 1, grain = 0>} {}
 
 // -----
@@ -25,5 +25,5 @@ module attributes {s = #ltc.schedule<axes = [<[0] : 64>], outer = [], stored = [
 
 // -----
 
-// expected-error @+1 {{the nests store other members than 'stored' lists}}
+// expected-error @+1 {{the nests store members that differ from those in 'stored'}}
 module attributes {s = #ltc.schedule<axes = [<[0] : 64>], outer = [], stored = [0, 1], nests = [<axes = [0], unrolled = [], members = [0]>], iterations = 1, grain = 0>} {}

@@ -50,7 +50,7 @@ func.func @f(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) {
 // -----
 
 func.func @groups_that_do_not_fit(%g: tensor<2x4x6xf32>, %x: tensor<2x3x8xf32>) {
-  // expected-error @+1 {{channels or batch don't fit: input 'tensor<2x3x8xf32>', weight 'tensor<4x3x3xf32>', output 'tensor<2x4x6xf32>', groups 2}}
+  // expected-error @+1 {{channels or batch don't match: input 'tensor<2x3x8xf32>', weight 'tensor<4x3x3xf32>', output 'tensor<2x4x6xf32>', groups 2}}
   %y = ltc.convolution_backward_weight %g, %x
       {stride = array<i64: 1>, padding = array<i64: 0>,
        dilation = array<i64: 1>, groups = 2 : i64}
@@ -173,7 +173,7 @@ func.func @f(%x: tensor<2xf32>) {
 // -----
 
 func.func @f(%x: tensor<2xf32>) {
-  // expected-error @+1 {{checks divisors that are integers}}
+  // expected-error @+1 {{checks integer divisors}}
   %y = ltc.check_bounds %x in [0, 0) {nonzero} : tensor<2xf32>
   return
 }
@@ -189,7 +189,7 @@ func.func @f(%x: tensor<2xf32>) {
 // -----
 
 func.func @f(%x: tensor<2xf32>) {
-  // expected-error @+1 {{has other dtypes in its attributes than tensors}}
+  // expected-error @+1 {{has dtypes in its attributes that differ from its tensors'}}
   %y = ltc.host_call "aten::i0"(%x) {arguments = [f64], result_dtypes = [f32]}
       : (tensor<2xf32>) -> tensor<2xf32>
   return

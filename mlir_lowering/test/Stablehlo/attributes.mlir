@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s | ltc-opt | FileCheck %s
 
-// The attributes' syntax is read as it is written.
+// The attributes' printed syntax can be parsed.
 
 func.func @dot(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) -> tensor<2x4xf32> {
   // CHECK: #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>

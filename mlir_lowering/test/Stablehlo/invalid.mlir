@@ -16,5 +16,5 @@ func.func @field(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) {
 
 // -----
 
-// expected-error@+1 {{spatial dimensions have to be in order}}
+// expected-error@+1 {{spatial dimensions must be in order}}
 func.func private @order() attributes {x = #stablehlo.conv<[b, f, 1, 0]x[o, i, 0, 1]->[b, f, 0, 1]>}

@@ -1,6 +1,6 @@
 // RUN: ltc-reduce %s --ltc-reduce-program=test=%S/Inputs/has-tanh.sh | FileCheck %s
 
-// Of four ops the one that the script asks for is left.
+// Of four ops only the one that the script looks for remains.
 
 // CHECK-LABEL: func.func @step
 // CHECK-NOT: torch.aten.exp
@@ -17,10 +17,11 @@ func.func @step(%x: !torch.vtensor<[4,4],f32>, %w: !torch.vtensor<[4,3],f32>)
   return %3 : !torch.vtensor<[4,3],f32>
 }
 
-// A script that isn't interested in the module as it is is told so.
+// An error is reported if the script doesn't find the original module
+// interesting.
 
 // RUN: not ltc-reduce %s --ltc-reduce-program=test=/bin/true 2>&1 | FileCheck %s --check-prefix=DULL
-// DULL: '/bin/true' doesn't exit with 1 for the module as it is
+// DULL: '/bin/true' doesn't exit with 1 for the unchanged module
 
 // RUN: not ltc-reduce %s --ltc-reduce-program=test=%t.nothing 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: not ltc-reduce %s --ltc-reduce-program 2>&1 | FileCheck %s --check-prefix=MISSING

@@ -60,7 +60,7 @@ func.func @view(%0: !torch.vtensor<[2,3],f32>, %1: !torch.list<int>) {
 // -----
 
 func.func @mm(%0: !torch.vtensor<[2,3],f32>, %1: !torch.vtensor<[4,5],f32>) {
-  // expected-error@+1 {{sizes of a matrix product don't fit}}
+  // expected-error@+1 {{sizes of a matrix product don't match}}
   %2 = torch.aten.mm %0, %1 : !torch.vtensor<[2,3],f32>, !torch.vtensor<[4,5],f32> -> !torch.vtensor<[2,5],f32>
   return
 }

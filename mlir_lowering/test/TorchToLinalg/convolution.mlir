@@ -41,7 +41,7 @@ func.func @transposed(%x: !torch.vtensor<[1,6,4],f32>, %w: !torch.vtensor<[6,2,3
 
 // -----
 
-// Only the results that the mask asks for are computed.
+// Only the results that the mask selects are computed.
 
 // CHECK-LABEL: func.func @backward
 // CHECK-SAME: %[[G:.+]]: tensor<2x6x4x4xf32>, %[[X:.+]]: tensor<2x4x8x8xf32>, %[[W:.+]]: tensor<6x2x3x3xf32>

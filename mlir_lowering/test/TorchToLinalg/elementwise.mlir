@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s --ltc-mlir-convert-torch-to-linalg --split-input-file | FileCheck %s
 
-// Broadcasts are indexing maps; attributes of arguments stay.
+// Broadcasts are indexing maps; attributes of arguments are preserved.
 
 // CHECK-DAG: #[[ID:.+]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-DAG: #[[ROW:.+]] = affine_map<(d0, d1) -> (0, d1)>
@@ -20,7 +20,8 @@ func.func @broadcast(%a: !torch.vtensor<[2,3],f32> {torch_ltc.name = "x"},
 
 // -----
 
-// A scalar parameter stays a scalar: the body reads it, no tensor is made.
+// A scalar parameter stays a scalar: the body reads it, and no tensor is
+// created.
 
 // CHECK-LABEL: func.func @scalar_parameter
 // CHECK-SAME: %[[A:.+]]: tensor<4xf32>, %[[LR:.+]]: f64
@@ -53,7 +54,7 @@ func.func @bfloat16(%a: !torch.vtensor<[4],bf16>, %b: !torch.vtensor<[4],bf16>) 
 
 // -----
 
-// Signs are the dtype's: the storage type has none.
+// The dtype determines the signedness: the storage type is signless.
 
 // CHECK-LABEL: func.func @unsigned
 // CHECK-SAME: tensor<4xi8>

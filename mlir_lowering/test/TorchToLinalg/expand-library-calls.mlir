@@ -13,7 +13,7 @@ func.func @forward(%x: tensor<1x4x9x8xf32>, %w: tensor<6x2x3x2xf32>) -> tensor<1
   return %y : tensor<1x6x4x7xf32>
 }
 
-// The gradient lies at every second place of the zeros.
+// The gradient's elements are at every second position of the zeros.
 // CHECK-LABEL: @input_gradient
 // CHECK: tensor.insert_slice {{.*}}[0, 0, 0, 1, 1] [1, 1, 2, 3, 3] [1, 1, 1, 2, 2]
 // CHECK: linalg.generic
@@ -24,7 +24,7 @@ func.func @input_gradient(%g: tensor<1x2x3x3xf32>, %w: tensor<2x1x3x3xf32>) -> t
   return %y : tensor<1x1x5x5xf32>
 }
 
-// Sums of bfloat16 are made in f32.
+// Sums of bfloat16 are computed in f32.
 // CHECK-LABEL: @weight_gradient
 // CHECK: arith.extf
 // CHECK: arith.truncf
@@ -35,7 +35,7 @@ func.func @weight_gradient(%g: tensor<1x2x3xbf16>, %x: tensor<1x1x5xbf16>) -> (t
   return %y#0, %y#1 : tensor<2x1x3xbf16>, tensor<2xbf16>
 }
 
-// Other compilers don't have our checks.
+// Other compilers don't support our checks.
 // CHECK-LABEL: @checked
 // CHECK-NEXT: return %arg0
 func.func @checked(%ids: tensor<4xi64>) -> tensor<4xi64> {
@@ -43,7 +43,7 @@ func.func @checked(%ids: tensor<4xi64>) -> tensor<4xi64> {
   return %0 : tensor<4xi64>
 }
 
-// PyTorch's topk is a stable sort where its kernel can't be called.
+// PyTorch's topk becomes a stable sort if its kernel can't be called.
 // CHECK-LABEL: @topk
 // CHECK-NOT: ltc.
 // CHECK: arith.cmpf ogt

@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s --ltc-mlir-convert-torch-to-linalg --canonicalize --split-input-file | FileCheck %s
 
-// Forms that later stages recognise.
+// Forms that later stages recognize.
 
 // CHECK-LABEL: func.func @matmul
 // CHECK-SAME: %[[A:.+]]: tensor<2x3xf32>, %[[B:.+]]: tensor<4x3xf32>
@@ -64,7 +64,7 @@ func.func @embedding(%w: !torch.vtensor<[10,4],f32>, %i: !torch.vtensor<[3],si64
 
 // -----
 
-// A scatter is a serial loop that passes the tensor on.
+// A scatter is a serial loop that carries the tensor.
 
 // CHECK-LABEL: func.func @scatter_add
 // CHECK-SAME: %[[A:.+]]: tensor<5xf32>

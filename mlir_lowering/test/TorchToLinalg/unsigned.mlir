@@ -1,6 +1,7 @@
 // RUN: ltc-opt --ltc-mlir-convert-torch-to-linalg %s | FileCheck %s
 
-// Types lose their signs; who reads and writes memory outside is told.
+// Types become signless; attributes preserve the signs for code that reads and
+// writes memory outside.
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: tensor<3xi8> {torch_ltc.name = "image", torch_ltc.unsigned}
 // CHECK-SAME: %{{[a-z0-9]+}}: tensor<3xi8>)

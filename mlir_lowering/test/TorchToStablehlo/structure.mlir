@@ -42,8 +42,8 @@ func.func @bmm(%a: !torch.vtensor<[5,2,3],f32>, %b: !torch.vtensor<[5,3,4],f32>)
 
 // -----
 
-// The gradient of a strided convolution's input: the elements of the output's
-// gradient apart, the weight reversed.
+// The gradient of a strided convolution's input: the output's gradient dilated,
+// the weight reversed.
 
 // CHECK-LABEL: func.func @main
 // CHECK: "stablehlo.reverse"({{.*}}) <{dimensions = array<i64: 2, 3>}>
@@ -80,7 +80,7 @@ func.func @embedding(%w: !torch.vtensor<[7,3],f32>, %i: !torch.vtensor<[5],si64>
 
 // -----
 
-// StableHLO has no erf: a polynomial.
+// StableHLO has no erf, so it becomes a polynomial.
 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT: erf
@@ -92,7 +92,7 @@ func.func @erf(%a: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
 
 // -----
 
-// Places are counted, their owners looked up.
+// Positions are counted, then their elements are looked up.
 
 // CHECK-LABEL: func.func @main
 // CHECK: "stablehlo.compare"({{.*}}) {{.*}} -> tensor<1x3x3xi1>
@@ -108,7 +108,7 @@ func.func @sort(%a: !torch.vtensor<[3],f32>) -> (!torch.vtensor<[3],f32>, !torch
 
 // -----
 
-// Every place looks for the last position that writes to it.
+// Every position searches for the last write to it.
 
 // CHECK-LABEL: func.func @main
 // CHECK: "stablehlo.compare"({{.*}}) {{.*}} -> tensor<1x4x2xi1>

@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-torch-to-tosa | FileCheck %s
 // RUN: ltc-opt %s --ltc-torch-to-tosa --ltc-tosa-to-linalg | FileCheck %s --check-prefix=LINALG
 
-// What TOSA hasn't whole is decomposed first.
+// Ops that TOSA doesn't support directly are decomposed first.
 
 // CHECK-LABEL: func.func @softmax
 // CHECK: tosa.reduce_max

@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-convert-torch-to-tosa --canonicalize --split-input-file | FileCheck %s
 
-// Elementwise ops: ranks are made equal, dimensions of size 1 are repeated by
-// TOSA itself; a float parameter is a float32.
+// Elementwise ops: ranks are made equal, TOSA itself broadcasts dimensions of
+// size 1, and a float parameter is a float32.
 
 // CHECK-LABEL: func.func @elementwise
 // CHECK-SAME: %[[A:.+]]: tensor<2x3xf32>, %[[B:.+]]: tensor<3xf32>, %[[LR:.+]]: tensor<f32>
@@ -16,7 +16,7 @@ func.func @elementwise(%a: !torch.vtensor<[2,3],f32>, %b: !torch.vtensor<[3],f32
 
 // -----
 
-// What TOSA rounds, torch cuts off.
+// TOSA rounds where torch truncates.
 
 // CHECK-LABEL: func.func @to_integer
 // CHECK-DAG: %[[DOWN:.+]] = tosa.floor
@@ -33,8 +33,7 @@ func.func @to_integer(%a: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],si64> {
 
 // -----
 
-// Dimensions that stand together are reduced as one; TOSA keeps what it has
-// reduced.
+// Adjacent dimensions are reduced as one; TOSA keeps reduced dimensions.
 
 // CHECK-LABEL: func.func @sum
 // CHECK: %[[FLAT:.+]] = tosa.reshape {{.*}} -> tensor<2x12xf32>
@@ -64,7 +63,7 @@ func.func @mm(%a: !torch.vtensor<[2,3],f32>, %b: !torch.vtensor<[3,4],f32>) -> !
 // -----
 
 // Channels last, and no padding that windows don't reach: of 1 + 8 + 1 elements
-// a window of 3 with stride 2 sees 9.
+// a window of 3 with stride 2 reads 9.
 
 // CHECK-LABEL: func.func @convolution
 // CHECK: tosa.transpose {{.*}} {perms = array<i32: 0, 2, 3, 1>}
@@ -101,7 +100,7 @@ func.func @strided_slice(%a: !torch.vtensor<[6],f32>) -> !torch.vtensor<[3],f32>
 
 // -----
 
-// Positions stay within the table.
+// Positions are clamped to the table.
 
 // CHECK-LABEL: func.func @embedding
 // CHECK: tosa.cast {{.*}} -> tensor<5xi32>
@@ -117,7 +116,7 @@ func.func @embedding(%w: !torch.vtensor<[7,3],f32>, %i: !torch.vtensor<[5],si64>
 
 // -----
 
-// A pooling is the greatest of the slices at each place of the window.
+// A pooling is the maximum of the slices at each position of the window.
 
 // CHECK-LABEL: func.func @max_pool
 // CHECK-COUNT-4: tosa.greater

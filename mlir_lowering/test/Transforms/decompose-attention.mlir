@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --pass-pipeline='builtin.module(func.func(ltc-mlir-decompose-ops))' | FileCheck %s
 // RUN: ltc-opt %s --pass-pipeline='builtin.module(func.func(ltc-mlir-decompose-ops{legal-ops=torch_ltc.attention,torch_ltc.attention_backward}))' | FileCheck %s --check-prefix=WHOLE
 
-// Two products around a softmax; of the gradient five products.
+// Two products around a softmax; five products in the gradient.
 
 // WHOLE: torch.torch_ltc.attention
 // WHOLE: torch.torch_ltc.attention_backward

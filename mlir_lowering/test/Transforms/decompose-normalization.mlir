@@ -17,7 +17,7 @@ func.func @layer_norm(%x: !torch.vtensor<[2,8],f32>, %w: !torch.vtensor<[8],f32>
   return %0#0, %0#2 : !torch.vtensor<[2,8],f32>, !torch.vtensor<[2,1],f32>
 }
 
-// Only what is used is computed: no gradient of the input here.
+// Only used results are computed: here there is no gradient of the input.
 // CHECK-LABEL: func.func @layer_norm_bias_gradient
 // CHECK-NOT: torch.aten.mul
 // CHECK: torch.aten.sum.dim_IntList %arg0, {{.*}} -> !torch.vtensor<[8],f32>

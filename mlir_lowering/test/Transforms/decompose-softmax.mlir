@@ -35,7 +35,7 @@ func.func @log_softmax_bf16(%x: !torch.vtensor<[2,3],bf16>) -> !torch.vtensor<[2
   return %0 : !torch.vtensor<[2,3],bf16>
 }
 
-// A tensor of rank 0 has a dimension 0 for torch.
+// torch accepts dimension 0 for a tensor of rank 0.
 // CHECK-LABEL: func.func @softmax_rank0
 // CHECK: torch.aten.view {{.*}} -> !torch.vtensor<[1],f64>
 // CHECK: torch.aten.view {{.*}} -> !torch.vtensor<[],f64>
@@ -46,7 +46,8 @@ func.func @softmax_rank0(%x: !torch.vtensor<[],f64>) -> !torch.vtensor<[],f64> {
   return %0 : !torch.vtensor<[],f64>
 }
 
-// Nothing to compute, and a maximum of nothing would be an error.
+// There is nothing to compute, and the maximum of an empty tensor would be an
+// error.
 // CHECK-LABEL: func.func @empty
 // CHECK-NOT: amax
 // CHECK: torch.aten.full {{.*}} -> !torch.vtensor<[2,0],f32>

@@ -1,7 +1,7 @@
 //===- ltc-opt.cpp - The compiler's test driver ---------------------------===//
 //
-// mlir-opt with the project's dialects and passes: reads a module at any
-// stage, runs the passes named on the command line, prints the result.
+// mlir-opt with the project's dialects and passes: reads a module at any stage,
+// runs the passes given on the command line, and prints the result.
 //
 //===----------------------------------------------------------------------===//
 

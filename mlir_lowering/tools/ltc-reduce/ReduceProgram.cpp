@@ -1,11 +1,11 @@
-//===- ReduceProgram.cpp - A smaller program ------------------------------===//
+//===- ReduceProgram.cpp - Reduction of programs --------------------------===//
 //
-// MLIR's own --reduction-tree erases ops that others still read, and in LLVM 22
-// crashes when it then clones them; it is made for modules of many functions. A
-// traced program is one function of straight-line code: here its results are
-// dropped, and its ops replaced with one of their operands, an argument, or
-// zeros, in chunks of falling size, as long as MLIR's Tester calls what is left
-// interesting.
+// MLIR's own --reduction-tree erases ops that other ops still use, and then
+// crashes in LLVM 22 when it clones them; it is designed for modules with many
+// functions. A traced program is one function of straight-line code. This pass
+// drops its results and replaces its ops with one of their operands, an
+// argument, or zeros, in chunks of decreasing size, as long as MLIR's Tester
+// finds the remaining program interesting.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ Value zeros(Type type, OpBuilder &builder, Location loc) {
   return arith::ConstantOp::create(builder, loc, value);
 }
 
-/// Something of the type that is there before `op`, or zeros.
+/// An existing value of the type before `op`, or zeros.
 Value standIn(Operation *op, Type type) {
   for (Value operand : op->getOperands())
     if (operand.getType() == type)
@@ -87,7 +87,7 @@ void bypass(Operation *op) {
   op->replaceAllUsesWith(values);
 }
 
-/// Ops and arguments that nobody reads.
+/// Erases unused ops and arguments.
 void clean(func::FuncOp program) {
   Block &block = program.getBody().front();
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
@@ -118,8 +118,8 @@ public:
   ModuleOp get() { return *best; }
 
 private:
-  /// Tries `change` on a copy. Whether the copy is smaller and interesting: it
-  /// is kept then.
+  /// Tries `change` on a copy, and keeps the copy if it is smaller and
+  /// interesting. Returns whether it did.
   bool attempt(function_ref<void(func::FuncOp)> change) {
     OwningOpRef<ModuleOp> copy = best->clone();
     func::FuncOp program = programOf(*copy);
@@ -153,7 +153,7 @@ private:
     return changed;
   }
 
-  /// From the end: what an op leaves dead goes with it.
+  /// From the end, so that ops that become dead are removed with their users.
   bool dropOps() {
     bool changed = false;
     size_t count = numComputations();
@@ -193,7 +193,7 @@ public:
 
   StringRef getArgument() const override { return "ltc-reduce-program"; }
   StringRef getDescription() const override {
-    return "Make a program smaller while a script calls it interesting";
+    return "Reduce a program while a script finds it interesting";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<arith::ArithDialect, torch::TorchDialect>();
@@ -201,7 +201,8 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    // The Tester would end the process without naming the script (LLVM 22).
+    // Otherwise the Tester would exit the process without naming the script
+    // (LLVM 22).
     if (!llvm::sys::fs::can_execute(script)) {
       module.emitError() << "'" << script
                          << "' can't be run: give an executable file as "
@@ -212,7 +213,7 @@ public:
     Reduction reduction(module, tester);
     if (!programOf(module) || !reduction.isInteresting(module)) {
       module.emitError() << "'" << script
-                         << "' doesn't exit with 1 for the module as it is";
+                         << "' doesn't exit with 1 for the unchanged module";
       return signalPassFailure();
     }
     reduction.run();

@@ -1,4 +1,4 @@
-//===- ReduceProgram.h - A smaller program ---------------------*- C++ -*-===//
+//===- ReduceProgram.h - Reduction of programs ------------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_TOOLS_REDUCEPROGRAM_H
 #define TORCH_LTC_TOOLS_REDUCEPROGRAM_H

@@ -5,7 +5,7 @@
 //                                     compiled without fusion or scheduling
 //   ltc-run program.mlir --time-runs=50    prints the fastest of 50 runs
 //
-// An argument's value is its attribute `run.value` (a dense constant, or a
+// The value of an argument is its attribute `run.value` (a dense constant, or a
 // number for scalar parameters); without one, seeded random numbers: floats in
 // [-1, 1), or in the attribute `run.range = [low, high]` (high excluded).
 //

@@ -1,4 +1,4 @@
-//===- Registration.cpp - What the tools know of --------------------------===//
+//===- Registration.cpp - Dialects and passes of the tools ----------------===//
 
 #include "Registration.h"
 

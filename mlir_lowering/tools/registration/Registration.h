@@ -1,4 +1,4 @@
-//===- Registration.h - What the tools know of ----------------*- C++ -*-===//
+//===- Registration.h - Dialects and passes of the tools --------*- C++ -*-===//
 
 #ifndef TORCH_LTC_TOOLS_REGISTRATION_H
 #define TORCH_LTC_TOOLS_REGISTRATION_H
@@ -23,11 +23,11 @@ struct StagePipeline {
   llvm::StringRef summary;
   void (*build)(OpPassManager &);
 
-  /// The project's passes in it, in their order.
+  /// The project's passes in it, in order.
   llvm::SmallVector<std::string> passNames() const;
 };
 
-/// From "torch-raw" to "llvm", then those by other dialects.
+/// From "torch-raw" to "llvm", followed by those through other dialects.
 llvm::ArrayRef<StagePipeline> stagePipelines();
 
 } // namespace mlir::torch_ltc

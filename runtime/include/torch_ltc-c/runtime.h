@@ -1,9 +1,9 @@
 //===- runtime.h - C API of the runtime ---------------------------*- C -*-===//
 //
-// Loads serialised executables (runtime/proto/executable.proto), runs them on
-// the caller's buffers, and keeps the caches of programs and kernels in memory
-// and on disk. Thread-safe: any function may be called from any thread; one
-// executable may be run by several threads at once (each run takes an arena
+// Loads serialized executables (runtime/proto/executable.proto), runs them on
+// the caller's buffers, and maintains the caches of programs and kernels in
+// memory and on disk. Thread-safe: any function may be called from any thread,
+// and several threads may run one executable at once (each run takes an arena
 // from a pool).
 //
 //===----------------------------------------------------------------------===//
@@ -25,10 +25,10 @@ extern "C" {
 
 typedef struct LtcExecutableStorage *LtcExecutable;
 
-/// Parses and loads `size` bytes of a serialised `Executable`: links the
-/// kernels' objects, creates library primitives. Fails with a sentence when
-/// the bytes are corrupt, of another format version, or need CPU features that
-/// this machine lacks.
+/// Parses and loads `size` bytes of a serialized `Executable`: links the
+/// kernels' objects and creates library primitives. Fails with a one-sentence
+/// error if the bytes are corrupt, have another format version, or need CPU
+/// features that this machine lacks.
 LTC_EXPORT LtcStatus ltcExecutableLoad(const char *data, size_t size,
                                        LtcExecutable *executable);
 LTC_EXPORT void ltcExecutableDestroy(LtcExecutable executable);
@@ -37,22 +37,22 @@ typedef struct {
   LtcDType dtype;
   size_t rank;
   const int64_t *sizes; // owned by the executable
-  const char *name;     // "" when unknown; owned by the executable
+  const char *name;     // "" if unknown; owned by the executable
   size_t bytes;
 } LtcTensorInfo;
 
-/// Where an output's bytes are, see `Output` in executable.proto.
+/// Where the bytes of an output are; see `Output` in executable.proto.
 typedef enum {
   LTC_OUTPUT_CALLER = 0,   // the caller supplies memory
-  LTC_OUTPUT_DONATED = 1,  // written into parameter `parameter`'s buffer
-  LTC_OUTPUT_FORWARDED = 2 // is parameter `parameter`, unchanged
+  LTC_OUTPUT_DONATED = 1,  // written into the buffer of parameter `parameter`
+  LTC_OUTPUT_FORWARDED = 2 // equals parameter `parameter`, unchanged
 } LtcOutputPlace;
 
 typedef struct {
   LtcTensorInfo type;
   LtcOutputPlace place;
   size_t parameter;          // for DONATED and FORWARDED
-  int64_t updated_parameter; // the parameter whose new value it is, or -1
+  int64_t updated_parameter; // the parameter that this output updates, or -1
 } LtcOutputInfo;
 
 LTC_EXPORT size_t ltcExecutableNumParameters(LtcExecutable executable);
@@ -64,15 +64,16 @@ LTC_EXPORT LtcOutputInfo ltcExecutableOutput(LtcExecutable executable,
                                              size_t index);
 /// Bytes of the arena that one run uses.
 LTC_EXPORT size_t ltcExecutableArenaBytes(LtcExecutable executable);
-/// Bytes that this process has mapped for arenas, idle ones included: runs one
-/// after the other share one arena, of the largest program.
+/// Bytes that this process has mapped for arenas, including idle ones:
+/// consecutive runs share one arena, as large as the largest program needs.
 LTC_EXPORT size_t ltcArenaPoolBytes(void);
-/// Bytes of the weights that executables keep in the libraries' order.
+/// Bytes of the packed weights that executables cache.
 LTC_EXPORT size_t ltcKeptWeightBytes(void);
 LTC_EXPORT size_t ltcExecutableNumKernels(LtcExecutable executable);
 LTC_EXPORT size_t ltcExecutableNumCommands(LtcExecutable executable);
 
-/// A command for people; "" where nothing is known. Owned by the executable.
+/// Description of a command, for people; unknown fields are "". Owned by the
+/// executable.
 typedef struct {
   const char *name;         // "aten.add+aten.relu", "matmul 512x256x256", ...
   const char *location;     // "train.py:31"
@@ -84,43 +85,46 @@ typedef struct {
 LTC_EXPORT LtcCommandInfo ltcExecutableCommand(LtcExecutable executable,
                                                size_t index);
 
-/// A scalar parameter's value; which member counts is in the executable.
+/// The value of a scalar parameter; the executable determines which member is
+/// used.
 typedef union {
   int64_t as_int;
   double as_float;
 } LtcScalar;
 
 typedef struct {
-  /// One pointer a tensor parameter. A donated parameter is written to.
+  /// One pointer for each tensor parameter. A donated parameter is overwritten.
   void *const *parameters;
-  /// One value a scalar parameter.
+  /// One value for each scalar parameter.
   const LtcScalar *scalars;
-  /// One pointer an output; ignored for donated and forwarded outputs.
+  /// One pointer for each output; ignored for donated and forwarded outputs.
   void *const *outputs;
   /// Threads to use, at least 1 (torch.get_num_threads()).
   int num_threads;
-  /// Optional: CPU-time clock (pthread_getcpuclockid) of the thread that asked
-  /// for the run and goes on meanwhile. Where it and `num_threads` are more
-  /// than the processors, short commands leave it one if it computes much.
+  /// Optional: CPU-time clock (pthread_getcpuclockid) of the thread that
+  /// requested the run and continues meanwhile. If it and `num_threads`
+  /// together exceed the processors and it computes much, short commands leave
+  /// it a processor.
   const clockid_t *caller_clock;
-  /// Optional: nanoseconds of each command, ltcExecutableNumCommands long.
+  /// Optional: receives the nanoseconds of each command;
+  /// ltcExecutableNumCommands elements.
   int64_t *command_nanoseconds;
   /// Optional: called on the running thread before (`begins` = 1) and after
-  /// each command; not after one that failed.
+  /// each command; not called after a command that failed.
   void (*command_event)(size_t index, int begins, void *user_data);
   void *command_event_user_data;
-  /// Optional: called for an error or a call of the host, with a command's
-  /// number: the user's line of this run ("train.py:31"), or "". Without it,
-  /// the line that was compiled counts.
+  /// Optional: called with a command's number for an error or a host call;
+  /// returns the user's line of this run ("train.py:31"), or "". Without it,
+  /// the line recorded at compilation is used.
   const char *(*command_location)(size_t index, void *user_data);
   void *command_location_user_data;
-  /// Optional: after an error, 1 if the donated parameters are as they were
-  /// before the run, 0 if some may have been overwritten.
+  /// Optional: after an error, 1 if the donated parameters still have their
+  /// values from before the run, 0 if some may have been overwritten.
   int *parameters_intact;
-  /// Optional: one number a tensor parameter that stands for its bytes: while
-  /// the number is the same, so are they. 0: they may have changed. The weights
-  /// of a convolution that a run finds as the run before it did are kept in
-  /// the library's own order from then on.
+  /// Optional: a content number for each tensor parameter. Equal numbers mean
+  /// equal bytes; 0 means that the bytes may have changed. A convolution weight
+  /// that has the same number in two consecutive runs is cached in the
+  /// library's packed order.
   const uint64_t *parameter_contents;
 } LtcRunArguments;
 
@@ -139,8 +143,8 @@ typedef struct {
   void *data; // row-major; not NULL unless there are no elements
 } LtcHostTensor;
 
-/// One call of an op of the host. `arguments` has one item for each argument of
-/// the op, separated by ';':
+/// One call of a host op. `arguments` has one item for each argument of the op,
+/// separated by ';':
 ///
 ///   n        none
 ///   t        the next input
@@ -157,43 +161,43 @@ typedef struct {
   const char *op;
   const char *arguments;
   size_t num_inputs;
-  const LtcHostTensor *inputs; // may be read only
+  const LtcHostTensor *inputs; // read-only
   size_t num_outputs;
   const LtcHostTensor *outputs; // all of them must be written
   const char *location;         // the user's line, or ""
 } LtcHostCall;
 
 /// Returns NULL or an owned error. Called on the thread that runs the program,
-/// maybe by several at once; must not throw.
+/// possibly by several threads at once; must not throw.
 typedef LtcStatus (*LtcHostFunction)(const LtcHostCall *call);
 
-/// The function that computes the host calls of all programs of the process.
-/// Programs that have none run without it.
+/// Sets the function that computes the host calls of all programs in the
+/// process. Programs without host calls run without it.
 LTC_EXPORT void ltcSetHostFunction(LtcHostFunction function);
 
 //===----------------------------------------------------------------------===//
 // Caches
 //===----------------------------------------------------------------------===//
 
-/// Programs (serialised executables, keyed by the trace's hash) and kernels
-/// (objects, keyed by the kernel IR's hash) live in one store: an in-memory
-/// map in front of a directory shared by processes.
+/// Programs (serialized executables, keyed by the trace's hash) and kernels
+/// (objects, keyed by the kernel IR's hash) live in one store: an in-memory map
+/// in front of a directory shared by processes.
 typedef struct LtcCacheStorage *LtcCache;
 
 typedef enum { LTC_CACHE_PROGRAM = 0, LTC_CACHE_KERNEL = 1 } LtcCacheKind;
 
 typedef struct {
-  /// NULL or "": memory only. Created if missing.
+  /// NULL or "": memory only. The directory is created if it doesn't exist.
   const char *directory;
-  /// Least recently used entries are removed beyond this; 0: no limit.
+  /// Beyond this size, least recently used entries are removed; 0: no limit.
   uint64_t max_bytes;
   /// Called with one sentence when an entry is ignored or the directory can't
-  /// be written (a full disk, no permission); the cache then goes on in
+  /// be written (a full disk, no permission); the cache then continues in
   /// memory. May be NULL.
   void (*warn)(const char *message, void *user_data);
   void *user_data;
-  /// Files of libraries that decide what is compiled, besides this one: entries
-  /// stored with other builds of them are not found. May be NULL.
+  /// Libraries besides this one whose code affects what is compiled. Entries
+  /// stored with other builds of these files aren't found. May be NULL.
   const char *const *libraries;
   size_t num_libraries;
 } LtcCacheOptions;
@@ -202,12 +206,11 @@ LTC_EXPORT LtcStatus ltcCacheCreate(const LtcCacheOptions *options,
                                     LtcCache *cache);
 LTC_EXPORT void ltcCacheDestroy(LtcCache cache);
 
-/// On a hit `*found` is 1 and `*value` an owned copy. The file of a program
-/// whose key begins with 16 hexadecimal digits is called
-/// "program-<these digits>-...". `key` is any byte string; `ltcCacheSalt` and
-/// the builds of the libraries are added to it.
-/// An entry that is truncated, corrupt or of another version is ignored,
-/// removed, and reported through `warn`.
+/// On a hit, `*found` is 1 and `*value` an owned copy. If a program's key
+/// begins with 16 hexadecimal digits, its file is called "program-<these
+/// digits>-...". `key` is any byte string; `ltcCacheSalt` and the builds of the
+/// libraries are added to it. An entry that is truncated, corrupt or of another
+/// version is ignored, removed, and reported through `warn`.
 LTC_EXPORT LtcStatus ltcCacheLookup(LtcCache cache, LtcCacheKind kind,
                                     const char *key, size_t key_size,
                                     LtcBytes *value, int *found);
@@ -225,20 +228,20 @@ LTC_EXPORT LtcCacheStatistics ltcCacheGetStatistics(LtcCache cache);
 /// features as one string: part of every key.
 LTC_EXPORT const char *ltcCacheSalt(void);
 
-/// To be called by the thread that hands over a step, which will run with
+/// To be called by the thread that schedules a step, which will run with
 /// `num_threads` OpenMP threads. libgomp's threads spin while they wait, unless
-/// the process has more of them than processors: then all sleep after each
-/// parallel command, and to wake one takes longer than most commands.
-/// So this ends the OpenMP threads that wait for the calling thread, if
-/// together with the step's they are more than the processors; it gets new ones
-/// when it next needs them. Where other processes use the same processors, it
-/// makes all threads sleep, since a spinning thread takes away the time of the
-/// one that it waits for (lib/ProcessorContention.h).
+/// the process has more of them than processors: then all of them sleep after
+/// each parallel command, and waking one takes longer than most commands. So,
+/// if the calling thread's waiting OpenMP threads together with those of the
+/// step exceed the processors, this function ends the former; libgomp creates
+/// new ones when the thread next needs them. If other processes use the same
+/// processors, it makes all threads sleep, because a spinning thread takes time
+/// from the thread that it waits for (lib/ProcessorContention.h).
 LTC_EXPORT void ltcPrepareThreads(int num_threads);
 
 /// Host CPU name and LLVM feature string in use. `TORCH_LTC_CPU` of the
 /// configuration table overrides them through `ltcSetTargetCpu` before the
-/// first compile (features: "" for those of the name).
+/// first compilation (features: "" selects those of the name).
 LTC_EXPORT const char *ltcTargetCpuName(void);
 LTC_EXPORT const char *ltcTargetCpuFeatures(void);
 LTC_EXPORT void ltcSetTargetCpu(const char *name, const char *features);

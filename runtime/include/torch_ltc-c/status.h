@@ -1,9 +1,9 @@
 //===- status.h - Result type shared by the C APIs ----------------*- C -*-===//
 //
 // Every fallible function of the C APIs returns a `LtcStatus`: NULL means
-// success, anything else owns one sentence for the user that must be released
-// with `ltcStatusDestroy`. No function of the C APIs throws or aborts on bad
-// input.
+// success; anything else owns a one-sentence error message for the user and
+// must be released with `ltcStatusDestroy`. No function of the C APIs throws or
+// aborts on bad input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ extern "C" {
 
 #define LTC_EXPORT __attribute__((visibility("default")))
 
-/// NULL on success, else an owned error.
+/// NULL on success, otherwise an owned error.
 typedef struct LtcStatusStorage *LtcStatus;
 
 /// The error's text in UTF-8, valid until the status is destroyed. `status`
@@ -32,7 +32,7 @@ LTC_EXPORT void ltcStatusDestroy(LtcStatus status);
 /// A status that owns a copy of `message` (for code behind a C API).
 LTC_EXPORT LtcStatus ltcStatusCreate(const char *message);
 
-/// Bytes owned by the library; release with `ltcBytesDestroy`. A NUL byte
+/// Bytes owned by the library; release them with `ltcBytesDestroy`. A NUL byte
 /// follows the last of the `size` bytes, so that text can be used as a C
 /// string.
 typedef struct {

@@ -1,6 +1,6 @@
 //===- CompileLinalgModule.h - linalg stage to executable -------*- C++ -*-===//
 //
-// The second half of the compiler in one call.
+// Runs the second half of the compiler.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,16 +27,16 @@ struct LinalgCompileOptions {
   unsigned threads = 1;
   /// `loc(...)` in the stages' texts.
   bool printLocations = false;
-  /// Compile without library calls, fusion or scheduling, as one kernel made
-  /// by upstream passes: what tests compare with.
+  /// Compile without library calls, fusion or scheduling, as one kernel
+  /// produced by upstream passes: the reference for tests.
   bool reference = false;
-  /// Called with the text of the stages "kernels", "plan", "llvm" and "asm".
-  /// When set, kernels are compiled even if they are in the cache (their LLVM
-  /// IR would be missing).
+  /// Called with the text of the stages "kernels", "plan", "llvm" and "asm". If
+  /// set, kernels are compiled even if they are in the cache (their LLVM IR
+  /// would be missing).
   std::function<void(StringRef stage, StringRef text)> stageText;
 };
 
-/// Objects of kernels by key. Either function may be empty.
+/// Cache of kernel objects by key. Either function may be empty.
 struct KernelObjectCache {
   std::function<std::optional<std::string>(StringRef key)> lookup;
   std::function<void(StringRef key, StringRef object)> store;
@@ -51,7 +51,7 @@ struct LinalgCompileStatistics {
 };
 
 /// While set, all compilations of the process fail before their next kernel,
-/// with no error emitted.
+/// without emitting an error.
 void setCompilationsCancelled(bool cancelled);
 
 /// Dialects, interfaces and translations that the kernels and llvm stages
@@ -59,14 +59,14 @@ void setCompilationsCancelled(bool cancelled);
 void registerCodegenDialects(DialectRegistry &registry);
 
 /// Lowers the module to the kernels stage: commands with a buffer plan, and
-/// kernels with schedules. On failure errors were emitted.
+/// kernels with schedules. Errors are emitted on failure.
 FailureOr<BufferPlan> lowerToKernels(ModuleOp module,
                                      const LinalgCompileOptions &options);
 
-/// Compiles the module's one public function, which is at the linalg stage
-/// (static-shape tensors; f64 and i64 scalar parameters), to a serialised
-/// `torch_ltc.runtime.Executable`. The module is left at the kernels stage.
-/// On failure errors were emitted at the ops' locations.
+/// Compiles the module's single public function at the linalg stage
+/// (static-shape tensors; f64 and i64 scalar parameters) to a serialized
+/// `torch_ltc.runtime.Executable`. Leaves the module at the kernels stage. On
+/// failure errors are emitted at the locations of ops.
 FailureOr<std::string> compileLinalgModule(ModuleOp module,
                                            const LinalgCompileOptions &options,
                                            const KernelObjectCache &cache,

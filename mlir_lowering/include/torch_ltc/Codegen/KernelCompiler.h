@@ -18,14 +18,14 @@ namespace mlir::torch_ltc {
 /// CPU to compile for.
 struct TargetCpu {
   std::string name;     ///< LLVM's name; "": the host's
-  std::string features; ///< LLVM's feature string; "": the name's own, or the
+  std::string features; ///< LLVM's feature string; "": that of `name`, or the
                         ///< host's if `name` is empty
 };
 
-/// What people and tools may read of kernels, one after the other.
+/// Readable forms of kernels, concatenated.
 struct KernelTexts {
-  std::string llvm;     ///< optimised LLVM IR
-  std::string assembly; ///< of the CPU that was compiled for
+  std::string llvm;     ///< optimized LLVM IR
+  std::string assembly; ///< for the target CPU
 };
 
 /// Compiles kernels one by one for one CPU. Not thread-safe.
@@ -38,10 +38,10 @@ public:
   /// CPU name and features with defaults filled in: part of the cache key.
   const TargetCpu &getCpu() const { return cpu; }
 
-  /// Object (ELF) with the one public symbol `symbol`, whose signature is in
-  /// executable.proto. `aliases` has the operand over which each result is
-  /// written, or -1; empty: none. Emits an error on failure. If `texts` is
-  /// given, the kernel's are appended to it.
+  /// Returns the object (ELF) with one public symbol, `symbol`, whose signature
+  /// is in executable.proto. `aliases` has the operand that each result
+  /// overwrites, or -1; empty: none. Emits an error on failure. If `texts` is
+  /// given, the kernel's texts are appended to it.
   FailureOr<std::string> compile(func::FuncOp kernel, ArrayRef<int64_t> aliases,
                                  StringRef symbol, KernelTexts *texts);
 

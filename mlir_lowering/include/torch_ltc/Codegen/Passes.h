@@ -19,11 +19,11 @@ namespace mlir::torch_ltc {
 #define GEN_PASS_DECL
 #include "torch_ltc/Codegen/Passes.h.inc"
 
-/// From kernels on tensors to the LLVM dialect. Each kernel becomes an
-/// `llvm.func @name` of one pointer for each operand and result, and the
-/// first and last iteration as i64. The first pipeline is for kernels that
-/// have a schedule, the other for all others (scatters, insertions), which are
-/// one iteration.
+/// Pipelines from kernels on tensors to the LLVM dialect. Each kernel becomes
+/// an `llvm.func @name` whose arguments are a pointer for each operand and
+/// result, and the first and last iteration as i64. The first pipeline is for
+/// kernels with a schedule, the second for all others (scatters, insertions),
+/// which have one iteration.
 void buildLoopsPipeline(OpPassManager &manager);
 void buildBufferizationPipeline(OpPassManager &manager);
 

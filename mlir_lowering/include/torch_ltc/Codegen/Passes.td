@@ -6,11 +6,11 @@
 include "mlir/Pass/PassBase.td"
 
 def LowerToLoops : Pass<"ltc-mlir-lower-to-loops", "::mlir::ModuleOp"> {
-  let summary = "kernels of fused linalg.generic become loops over memory";
+  let summary = "lowers kernels of fused ops to loops over memory";
   let description = [{
-    Each kernel that has a schedule (`torch_ltc.schedule`) becomes a function of one
-    one-dimensional memref for each operand and result and the range
-    [begin, end) of its parallel iterations. Other kernels stay.
+    Each kernel with a schedule (`torch_ltc.schedule`) becomes a function of one
+    one-dimensional memref for each operand and result and the range [begin,
+    end) of its parallel iterations. Other kernels are unchanged.
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect",
                            "::mlir::memref::MemRefDialect",
@@ -18,7 +18,7 @@ def LowerToLoops : Pass<"ltc-mlir-lower-to-loops", "::mlir::ModuleOp"> {
 }
 
 def BindBuffers : Pass<"ltc-mlir-bind-buffers", "::mlir::ModuleOp"> {
-  let summary = "kernels take memrefs for operands and results";
+  let summary = "converts kernels' operands and results to memrefs";
   let description = [{
     A kernel `(tensors) -> tensors` becomes a function of one contiguous memref
     for each operand and result and the range [begin, end) of its iterations
@@ -30,21 +30,21 @@ def BindBuffers : Pass<"ltc-mlir-bind-buffers", "::mlir::ModuleOp"> {
 }
 
 def LowerCopies : Pass<"ltc-mlir-lower-copies", "::mlir::ModuleOp"> {
-  let summary = "memref.copy becomes loops";
+  let summary = "lowers memref.copy to loops";
   let description = [{
-    A strided memref.copy would otherwise become a call of MLIR's C runner
-    library, which is not there at run time.
+    A strided memref.copy would otherwise become a call to MLIR's C runner
+    library, which isn't available at run time.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
 def ExpandMath : Pass<"ltc-mlir-expand-math", "::mlir::ModuleOp"> {
-  let summary = "math functions, bfloat16 and integer division as plain code";
+  let summary = "expands math functions, bfloat16 and integer division";
   let description = [{
-    f32 functions become MLIR's polynomials where these are accurate; sin, cos
-    and pow stay calls, which LLVM vectorises with libmvec. bfloat16
-    arithmetic runs in f32. Integer division by zero and the overflow of
-    division by -1 yield 0 and the negated dividend instead of a trap.
+    f32 functions become MLIR's polynomials if these are accurate; sin, cos and
+    pow stay calls, which LLVM vectorizes with libmvec. bfloat16 arithmetic runs
+    in f32. Integer division by zero and the overflow of division by -1 yield 0
+    and the negated dividend instead of a trap.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",

@@ -1,16 +1,16 @@
-//===- BufferPlan.h - Where each value of the program lies ------*- C++ -*-===//
+//===- BufferPlan.h - Location of each value of the program -----*- C++ -*-===//
 //
 // The plan that `ltc-mlir-plan-buffers` writes to the program's attributes,
 // resolved for every value:
 //
-// * `torch_ltc.places` of a command: where each of its results lies;
+// * `torch_ltc.places` of a command: the location of each of its results;
 // * `torch_ltc.place` of a result of the program: a parameter that it is
-//   (forwarded) or is written over (donated), or memory of its own, to which
-//   its value is copied at the end if it lies elsewhere;
+//   (forwarded) or overwrites (donated), or separate memory, to which its value
+//   is copied at the end if it is elsewhere;
 // * `torch_ltc.arena_bytes` of the program.
 //
-// Views and bounds checks lie where their operand lies, constants in data of
-// the executable.
+// Views and bounds checks lie in their operand's place, constants in the
+// executable's data.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ struct PlannedBuffer {
   /// Index among tensor parameters, scalar parameters, outputs or constants.
   unsigned index = 0;
   int64_t bytes = 0;
-  /// Of arena ranges. They live from command `first` to `last`; the number of
-  /// commands is the end of the program.
+  /// For arena ranges. They are live from command `first` to `last`; the number
+  /// of commands denotes the end of the program.
   int64_t arenaOffset = 0, first = 0, last = 0;
 };
 
@@ -47,27 +47,27 @@ struct BufferPart {
   }
 };
 
-/// How an output comes to be.
+/// How an output is produced.
 struct PlannedOutput {
   std::optional<unsigned> donatedParameter;
   std::optional<unsigned> forwardedParameter;
-  /// Whose new value it is (`kUpdatesAttr`).
+  /// The parameter that it updates (`kUpdatesAttr`).
   std::optional<unsigned> updatedParameter;
-  /// Set if the bytes must be copied to the output at the program's end.
+  /// Set if the bytes must be copied to the output at the end of the program.
   std::optional<BufferPart> copyFrom;
-  BufferPart part; ///< where the output is
+  BufferPart part; ///< the output's location
   int64_t bytes = 0;
 };
 
 struct BufferPlan {
   SmallVector<PlannedBuffer> buffers;
-  /// Of the arguments and of the commands' operands and results.
+  /// Places of the arguments and of the commands' operands and results.
   DenseMap<Value, BufferPart> parts;
   SmallVector<PlannedOutput> outputs;
   SmallVector<DenseElementsAttr> constants;
   int64_t arenaBytes = 0;
 
-  /// Emits an error if the program has no plan or one that doesn't fit it.
+  /// Emits an error if the program has no plan or an inconsistent one.
   static FailureOr<BufferPlan> read(func::FuncOp program);
 };
 

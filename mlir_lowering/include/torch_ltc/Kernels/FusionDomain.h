@@ -1,9 +1,10 @@
 //===- FusionDomain.h - The common iteration space of fused ops -*- C++ -*-===//
 //
 // Ops that run in one kernel iterate over parts of one common space, the
-// domain: an ordered list of factors (sizes). Each loop of each op is a run of
-// factors, each dimension of each value between them too. Example, softmax
-// over the last dimension of 8x64x128 whose input was viewed from 512x128:
+// domain: an ordered list of factors (sizes). Each loop of each op is a
+// consecutive range of factors, and so is each dimension of each intermediate
+// value. Example: softmax over the last dimension of 8x64x128, whose input was
+// viewed from 512x128:
 //
 //   factors                 f0 = 8, f1 = 64, f2 = 128
 //   scale  (512, 128)       loops [f0 f1] [f2]
@@ -12,8 +13,8 @@
 //
 // An op fits into a domain if it reads each value of the domain exactly at the
 // point of the domain where it was computed. The factors that every op has in
-// parallel loops are shared: for different points of the shared factors the
-// ops are independent of each other, so that a kernel can loop over them
+// parallel loops are shared: at different points of the shared factors the ops
+// are independent of each other, so that a kernel can loop over these factors
 // outside and run all its ops inside.
 //
 //===----------------------------------------------------------------------===//
@@ -29,10 +30,10 @@
 
 namespace mlir::torch_ltc {
 
-/// Factors whose combined index (row-major) is a loop's index.
+/// Factors whose combined (row-major) index is a loop's index.
 using FactorRun = SmallVector<unsigned, 2>;
 
-/// An affine function of the factors' indices: an element's number in a
+/// An affine function of the factors' indices: the number of an element in a
 /// contiguous tensor, or a loop's index.
 struct LinearForm {
   int64_t offset = 0;
@@ -50,13 +51,13 @@ struct DomainMember {
 
 class FusionDomain {
 public:
-  /// Whether the op can be in any domain: a generic on tensors of static
-  /// shape whose maps are linear and whose body only computes (it may read
-  /// whole tensors by `tensor.extract`).
+  /// Whether the op can be part of any domain: a generic op on tensors of
+  /// static shape whose maps are linear and whose body only computes (it may
+  /// read whole tensors with `tensor.extract`).
   static bool isFusible(linalg::GenericOp op);
 
-  /// Adds an op; false (and an unspecified state: copy first) if it does not
-  /// fit. Operands that no member defines may be read in any order.
+  /// Adds an op; returns false (and leaves an unspecified state: copy first) if
+  /// it doesn't fit. Operands that no member defines may be read in any order.
   bool add(linalg::GenericOp op);
 
   /// Adds a reshape of a member's value.
@@ -76,10 +77,10 @@ public:
   /// Product of sizes.
   int64_t getVolume(ArrayRef<unsigned> factors) const;
 
-  /// Iterations of the largest member.
+  /// Number of iterations of the largest member.
   int64_t getLargestVolume() const;
 
-  /// Element number in an operand of `shape` that `member` accesses by `map`.
+  /// Element number that `member` accesses by `map` in an operand of `shape`.
   LinearForm getAccess(const DomainMember &member, AffineMap map,
                        ArrayRef<int64_t> shape) const;
 
@@ -109,10 +110,10 @@ private:
   SmallVector<unsigned> order; ///< factors, outermost first
   SmallVector<DomainMember> members;
   llvm::MapVector<Value, Layout> layouts; ///< of members' values
-  llvm::MapVector<Value, Layout> reads;   ///< how others' values are read
+  llvm::MapVector<Value, Layout> reads;   ///< how values from outside are read
 };
 
-/// The value of all elements, if `tensor` is a fill or a splat constant.
+/// The value of all elements if `tensor` is a fill or a splat constant.
 bool isUniform(Value tensor);
 
 } // namespace mlir::torch_ltc

@@ -1,19 +1,20 @@
-//===- KernelSchedule.h - How a kernel's loops run --------------*- C++ -*-===//
+//===- KernelSchedule.h - The loops of a kernel -----------------*- C++ -*-===//
 //
-// Which loops a kernel of fused ops (FusionDomain.h) has and what runs in
-// which. `ltc-mlir-schedule-kernels` decides that and writes it down as an
-// attribute of the kernel (`#ltc.schedule`); others read it:
+// The loops of a kernel of fused ops (FusionDomain.h), and the ops in each
+// loop. `ltc-mlir-schedule-kernels` chooses them and writes them to an
+// attribute of the kernel (`#ltc.schedule`), which later passes read:
 //
-// * the factors become axes: ordered as memory is (outermost first) and merged
+// * the factors become axes: ordered as in memory (outermost first) and merged
 //   where every access is linear over both;
 // * shared axes become the kernel's parallel iterations. If the innermost axis
-//   is shared, it is split in blocks, since it must also be the vector loop;
+//   is shared, it is split into blocks, because it must also be the vector
+//   loop;
 // * operands that are contiguous along another axis than the innermost are read
 //   tile by tile;
 // * the other axes are loops inside. Ops with the same inner axes run in one
 //   nest unless one needs a finished reduction of the other; then it runs in a
-//   later nest. Cheap values are computed again in each nest that needs them,
-//   others are kept in temporaries.
+//   later nest. Cheap values are recomputed in each nest that needs them,
+//   others are stored in temporaries.
 //
 // Softmax over the rows of 512x128: axes 512 (shared), 128; nests {max},
 // {exp, sum}, {divide}, each a loop over 128.
@@ -30,7 +31,7 @@
 
 namespace mlir::torch_ltc {
 
-/// Adjacent factors that are one loop.
+/// Adjacent factors that form one loop.
 struct Axis {
   SmallVector<unsigned, 2> factors; ///< outer to inner
   int64_t size = 1;
@@ -41,7 +42,7 @@ struct Nest {
   SmallVector<unsigned> axes; ///< outermost first
   /// Reduced axes without a loop: the body is repeated for each point.
   SmallVector<unsigned> unrolled;
-  /// Members whose results this nest stores, in order. What else they need is
+  /// Members whose results this nest stores, in order. Their operands are
   /// computed on demand.
   SmallVector<unsigned> members;
 };
@@ -49,35 +50,37 @@ struct Nest {
 class KernelSchedule {
 public:
   /// The schedule that `ltc-mlir-schedule-kernels` chose for a kernel that
-  /// `isScheduled`. Emits an error if it doesn't fit the kernel's ops.
+  /// `isScheduled`. Emits an error if it doesn't match the kernel's ops.
   static FailureOr<KernelSchedule> read(func::FuncOp kernel);
 
   const FusionDomain &getDomain() const { return domain; }
   ArrayRef<Axis> getAxes() const { return axes; }
   ArrayRef<Nest> getNests() const { return nests; }
 
-  /// Axes that the kernel's iterations run over, without the split one.
+  /// Axes that the kernel's iterations cover, without the split axis.
   ArrayRef<unsigned> getOuterAxes() const { return outerAxes; }
-  /// The axis that is cut into blocks; each iteration takes one.
+  /// The axis that is split into blocks; each iteration processes one.
   std::optional<unsigned> getSplitAxis() const { return splitAxis; }
   int64_t getBlockSize() const { return blockSize; }
   int64_t getNumBlocks() const;
   /// The axis along which transposed operands are contiguous. Each iteration
-  /// then takes a tile of kTileSize x kTileSize points of it and of the split
-  /// axis, for which these operands are first transposed into small buffers.
+  /// then processes a tile of kTileSize x kTileSize points of it and of the
+  /// split axis, for which these operands are first transposed into small
+  /// buffers.
   std::optional<unsigned> getTileAxis() const { return tileAxis; }
   static constexpr int64_t kTileSize = 32;
-  /// Whether a member's operand is transposed in that way.
+  /// Whether a member's operand is transposed in this way.
   bool isTransposed(const LinearForm &access) const;
 
-  /// Reshapes undone: an argument, a member's result, or a uniform tensor.
+  /// Looks through reshapes: an argument, a member's result, or a uniform
+  /// tensor.
   static Value getRoot(Value value);
   /// The member that computes `root`, if any.
   std::optional<unsigned> getProducer(Value root) const;
   /// Index of a kernel result, if `root` is one.
   std::optional<unsigned> getResultIndex(Value root) const;
-  /// Whether the member's results are stored by a nest (else they are computed
-  /// on demand).
+  /// Whether a nest stores the member's results (otherwise they are computed on
+  /// demand).
   bool isStored(unsigned member) const { return stored[member]; }
   /// Axes of a member inside the kernel's iterations, outermost first.
   ArrayRef<unsigned> getInnerAxes(unsigned member) const {
@@ -86,20 +89,20 @@ public:
   bool isReduced(unsigned member, unsigned axis) const;
   bool has(unsigned member, unsigned axis) const;
 
-  /// Form over axes instead of factors.
+  /// Converts a form over factors to one over axes.
   LinearForm overAxes(const LinearForm &form) const;
   /// Access of an operand of a member, over axes.
   LinearForm getAccess(unsigned member, OpOperand &operand) const;
 
-  /// Calls `callback` with every operand that a nest reads, on-demand members
-  /// included.
+  /// Calls `callback` with every operand that a nest reads, including those of
+  /// on-demand members.
   void
   forEachRead(const Nest &nest,
               function_ref<void(unsigned member, OpOperand &)> callback) const;
 
 protected:
   explicit KernelSchedule(func::FuncOp kernel) : kernel(kernel) {}
-  /// False if the kernel has other ops than a domain can hold.
+  /// False if the kernel contains ops that can't be part of a domain.
   bool collectMembers();
   bool collectResults();
   void findInnerAxes();
@@ -121,20 +124,20 @@ private:
   bool adopt(ltc::ScheduleAttr attribute);
 };
 
-/// Rough number of vector instructions that an op takes for a vector of
-/// elements.
+/// Approximate number of vector instructions of an op for a vector of elements.
 int64_t getBodyCost(linalg::GenericOp op);
 
-/// How the runtime may split a kernel over threads.
+/// How the runtime may split a kernel among threads.
 struct TripCount {
   int64_t count = 1; ///< independent iterations
-  int64_t grain = 0; ///< fewest iterations worth a thread; 0: never split
+  int64_t grain = 0; ///< minimum number of iterations per thread; 0: never
+                     ///< split
 };
 
-/// One iteration, if the kernel isn't scheduled.
+/// One iteration if the kernel isn't scheduled.
 TripCount getTripCount(func::FuncOp kernel);
 
-/// Whether the kernel's loops are scheduled; others are bufferized.
+/// Whether the kernel's loops are scheduled; other kernels are bufferized.
 bool isScheduled(func::FuncOp kernel);
 
 } // namespace mlir::torch_ltc

@@ -1,6 +1,6 @@
 //===- Passes.h - linalg on tensors -> kernels stage ------------*- C++ -*-===//
 //
-// From one function on static-shape tensors to a flat list of kernel and
+// Turns one function on static-shape tensors into a flat list of kernel and
 // library calls and the kernels' functions.
 //
 //===----------------------------------------------------------------------===//
@@ -22,7 +22,7 @@ namespace mlir::torch_ltc {
 /// The passes from the linalg stage to the kernels stage, in order.
 void buildKernelsPipeline(OpPassManager &manager);
 
-/// Makes the whole program one kernel: the reference that tests compare with.
+/// Makes the whole program one kernel: the reference for tests.
 void buildReferencePipeline(OpPassManager &manager);
 
 #define GEN_PASS_REGISTRATION

@@ -7,18 +7,18 @@ include "mlir/Pass/PassBase.td"
 
 def SelectLibraryCalls
     : Pass<"ltc-mlir-select-library-calls", "::mlir::ModuleOp"> {
-  let summary = "matrix products become ltc.matmul";
+  let summary = "converts matrix products to ltc.matmul";
   let description = [{
     `linalg.matmul` and `linalg.batch_matmul` become library calls. Operands
     that are transposes of the last two dimensions become flags, operands
     broadcast along the batch become rank-2 operands, and the zero fill of the
-    accumulator disappears.
+    accumulator is removed.
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect"];
 }
 
 def NormalizeOps : Pass<"ltc-mlir-normalize-ops", "::mlir::ModuleOp"> {
-  let summary = "named ops, strided slices, concatenations in few forms";
+  let summary = "normalizes named ops, strided slices and concatenations";
   let description = [{
     Named linalg ops and slices that are not contiguous become linalg.generic,
     so that they can be fused; concatenations and paddings become insertions;
@@ -29,21 +29,21 @@ def NormalizeOps : Pass<"ltc-mlir-normalize-ops", "::mlir::ModuleOp"> {
 }
 
 def SplitReductions : Pass<"ltc-mlir-split-reductions", "::mlir::ModuleOp"> {
-  let summary = "reductions of everything to one element run in parts";
+  let summary = "splits reductions to one element into parts";
   let description = [{
-    A large reduction with (nearly) no parallel loop would run on one thread.
-    It becomes a reduction of equal parts and one of the parts' results.
+    A large reduction with (nearly) no parallel loop would run on one thread. It
+    becomes a reduction of equal parts and a reduction of their results.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
 def JoinInsertions : Pass<"ltc-mlir-join-insertions", "::mlir::ModuleOp"> {
-  let summary = "long chains of insertions become joins";
+  let summary = "converts long chains of insertions to joins";
   let description = [{
-    A concatenation of many parts, or many writes to one tensor, become
-    `ltc.join` of the ranges that are left of each, where these are contiguous
-    or single indices; other concatenations a tree of short ones. A kernel for
-    the chain would take LLVM more than linear time.
+    A concatenation of many parts, or many writes to one tensor, become an
+    `ltc.join` of the remaining range of each, if these are contiguous or single
+    indices; other concatenations become a tree of short ones. LLVM would take
+    superlinear time to compile one kernel for the chain.
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect",
                            "::mlir::linalg::LinalgDialect",
@@ -52,7 +52,7 @@ def JoinInsertions : Pass<"ltc-mlir-join-insertions", "::mlir::ModuleOp"> {
 
 def DuplicateProducers
     : Pass<"ltc-mlir-duplicate-producers", "::mlir::ModuleOp"> {
-  let summary = "cheap ops are computed again for each user";
+  let summary = "recomputes cheap ops for each user";
   let description = [{
     Broadcasts, slices, conversions and other elementwise ops that read little
     more than they write get a copy for each user, so that each copy can be
@@ -62,10 +62,10 @@ def DuplicateProducers
 }
 
 def GroupOps : Pass<"ltc-mlir-group-ops", "::mlir::ModuleOp"> {
-  let summary = "ops over a common iteration space form groups";
+  let summary = "groups ops with a common iteration space";
   let description = [{
-    Gives ops that are to run as one kernel the same `ltc.group`: elementwise
-    chains, their reductions, what follows the reductions row by row (softmax,
+    Gives ops that will run as one kernel the same `ltc.group`: elementwise
+    chains, their reductions, ops that use the reductions row by row (softmax,
     layer norm), and siblings that read the same tensor. A group is a
     `FusionDomain`; an op joins the group of its latest operand if it leaves
     enough parallel iterations.
@@ -74,12 +74,12 @@ def GroupOps : Pass<"ltc-mlir-group-ops", "::mlir::ModuleOp"> {
 }
 
 def CombineProducts : Pass<"ltc-mlir-combine-products", "::mlir::ModuleOp"> {
-  let summary = "independent matrix products become one larger product";
+  let summary = "combines independent matrix products into one";
   let description = [{
-    Small products with one and the same matrix that don't depend on each other
-    become one product of joined rows; a sum of products over the operands' rows
-    becomes one product of joined operands (`ltc.join`). A recurrent layer has
-    such products at each time step.
+    Small independent products with the same matrix become one product of joined
+    rows; a sum of products over the operands' rows becomes one product of
+    joined operands (`ltc.join`). A recurrent layer has such products at each
+    time step.
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect",
                            "::mlir::linalg::LinalgDialect",
@@ -87,19 +87,19 @@ def CombineProducts : Pass<"ltc-mlir-combine-products", "::mlir::ModuleOp"> {
 }
 
 def RecomputeValues : Pass<"ltc-mlir-recompute-values", "::mlir::ModuleOp"> {
-  let summary = "groups compute large inputs again";
+  let summary = "recomputes large inputs of groups";
   let description = [{
-    Where elementwise ops lead to a large input of a group from tensors that the
+    If elementwise ops compute a large input of a group from tensors that the
     group reads anyway, or from fewer bytes, they are copied in front of the
-    group and marked for it. If anything changed, all groups are dissolved:
-    `ltc-mlir-group-ops` has to run again.
+    group and marked for it. If anything changed, all groups are dissolved, and
+    `ltc-mlir-group-ops` must run again.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
 }
 
 def OutlineKernels : Pass<"ltc-mlir-outline-kernels", "::mlir::ModuleOp"> {
-  let summary = "each group of ops becomes a kernel function";
+  let summary = "outlines each group of ops into a kernel function";
   let description = [{
     Ops with an equal `ltc.group` number, and every other computing op by
     itself, move into private functions on tensors that the program calls with

@@ -1,8 +1,8 @@
-//===- UserLocation.h - The user's line that an op comes from ---*- C++ -*-===//
+//===- UserLocation.h - The user's line for an op ---------------*- C++ -*-===//
 //
-// Ops carry what the user wrote as an MLIR location: the name of the torch op
-// around its number in the trace ("#42") around the module path around file and
-// line, each part only where it is known. Decomposition and lowering keep it.
+// Ops carry their source as an MLIR location: the name of the torch op around
+// its number in the trace ("#42") around the module path around file and line,
+// each part only if known. Decomposition and lowering preserve it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +21,15 @@ Location makeUserLocation(MLIRContext *context, StringRef opName,
                           StringRef file, unsigned line, StringRef modulePath,
                           unsigned node = 0);
 
-/// Whether a `NameLoc`'s name is that of an op, not of a module.
+/// Whether the name of a `NameLoc` is that of an op, not of a module.
 bool isOpName(StringRef name);
-/// The number of an op in the trace that a `NameLoc`'s name stands for.
+/// The number of an op in the trace that the name of a `NameLoc` encodes.
 std::optional<unsigned> getNodeNumber(StringRef name);
 
-/// "train.py:12 in encoder.layer.0", or an empty text where nothing is known.
+/// "train.py:12 in encoder.layer.0", or empty if nothing is known.
 std::string describeUserLocation(Location loc);
 
-/// " (train.py:12 in encoder.layer.0)", to end a sentence with.
+/// " (train.py:12 in encoder.layer.0)", for the end of a sentence.
 std::string userLocationSuffix(Location loc);
 
 } // namespace mlir::torch_ltc

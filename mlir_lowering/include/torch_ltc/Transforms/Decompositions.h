@@ -1,9 +1,9 @@
-//===- Decompositions.h - Compound torch ops as simpler ones ----*- C++ -*-===//
+//===- Decompositions.h - Decompositions of compound torch ops --*- C++ -*-===//
 //
 // Rewrite patterns by op family. Each pattern replaces one op by elementwise
-// ops, reductions, views, gathers and matrix products, which all targets have.
-// The formulas are those of torch's CPU kernels; 16-bit floats are computed in
-// float32 and rounded once, at the end.
+// ops, reductions, views, gathers and matrix products, which all targets
+// support. The formulas are those of torch's CPU kernels; 16-bit floats are
+// computed in float32 and rounded once, at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +16,11 @@
 namespace mlir::torch_ltc {
 
 struct DecompositionOptions {
-  /// Ops that the target takes whole ("aten._softmax"); they get no pattern.
+  /// Ops that the target supports directly ("aten._softmax"); they get no
+  /// pattern.
   llvm::StringSet<> legalOps;
-  /// The target is another compiler: ops that only ours lowers get a pattern.
+  /// The target is another compiler: ops that only our compiler lowers get a
+  /// pattern.
   bool portable = false;
 
   /// `name` is an op's full name ("torch.aten._softmax").
@@ -57,7 +59,7 @@ void populateReductionDecompositionPatterns(
 void populateSoftmaxDecompositionPatterns(RewritePatternSet &patterns,
                                           const DecompositionOptions &options);
 
-/// All of the above.
+/// All of the patterns above.
 void populateDecompositionPatterns(RewritePatternSet &patterns,
                                    const DecompositionOptions &options);
 

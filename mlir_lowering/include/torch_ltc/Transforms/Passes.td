@@ -8,7 +8,7 @@ include "mlir/Pass/PassBase.td"
 def DecomposeOpsPass : Pass<"ltc-mlir-decompose-ops", "::mlir::func::FuncOp"> {
   let summary = "Rewrite compound torch ops as simpler torch ops";
   let description = [{
-    Softmax, normalisation, losses and the like become elementwise ops,
+    Softmax, normalization, losses and similar ops become elementwise ops,
     reductions, views and matrix products of the torch dialect. An op that the
     target takes whole is named in `legal-ops`. An op that has a decomposition
     but whose operands it can't handle is an error.

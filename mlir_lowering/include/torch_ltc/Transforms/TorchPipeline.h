@@ -8,23 +8,23 @@
 namespace mlir::torch_ltc {
 
 struct TorchPipelineOptions {
-  /// Ops that the target takes as they are ("aten.addmm"): they are neither
-  /// decomposed nor refused by the contract.
+  /// Ops that the target supports directly ("aten.addmm"): they are neither
+  /// decomposed nor rejected by the contract.
   std::vector<std::string> legalOps;
-  /// If not empty: all ops that the target takes, in place of those that the
-  /// op table has a lowering to linalg or a library for. They aren't
+  /// If not empty: all ops that the target supports, instead of those for which
+  /// the op table has a lowering to linalg or a library. They aren't
   /// decomposed.
   std::vector<std::string> targetOps;
-  /// The target is another compiler of the torch dialect: ops that only ours
-  /// lowers are decomposed.
+  /// The target is another compiler of the torch dialect: ops that only our
+  /// compiler lowers are decomposed.
   bool portable = false;
 };
 
-/// Ops that our own runtime computes whole and others get in parts.
+/// Ops that our runtime computes whole and other compilers get decomposed.
 std::vector<std::string> opsOfRuntime();
 
-/// Passes on a module in the torch dialect as it was built; after them it is
-/// at the backend contract.
+/// Adds the passes that take a newly built module in the torch dialect to the
+/// backend contract.
 void buildTorchPipeline(OpPassManager &passes,
                         const TorchPipelineOptions &options = {});
 

@@ -55,7 +55,7 @@ FailureOr<AdvancedIndex> AdvancedIndex::read(OpLowering &op,
     if (!indexed)
       index.sizes.push_back(size);
   }
-  // Index tensors are aligned with their place by dimensions of size 1.
+  // Index tensors are aligned with their positions by dimensions of size 1.
   size_t behind = index.sizes.size() - front - broadcast.size();
   for (Value &tensor : index.tensors) {
     SmallVector<int64_t> aligned(shapeOf(tensor));

@@ -9,26 +9,27 @@
 namespace mlir::torch_ltc {
 
 /// `x[i, :, j]`: one tensor of integers, or none, for each of the first
-/// dimensions of x. The index tensors are broadcast to one shape; the result
-/// has this shape's dimensions in place of the indexed ones if these stand
-/// together, else at the front, and x's other dimensions in order.
+/// dimensions of x. The index tensors are broadcast to one shape. In the
+/// result, this shape's dimensions replace the indexed ones if these are
+/// adjacent, otherwise they come first; the other dimensions of x follow in
+/// order.
 ///
 ///   x: [5, 6, 7], indices [none, [2, 1], [3]]  -> [5, 2, 3]
 ///   x: [5, 6, 7], indices [[2, 1], none, [3]]  -> [2, 3, 6]
 class AdvancedIndex {
 public:
-  /// The list is argument 1, `tensorSizes` are those of x. Fails (with an
+  /// The list is argument 1; `tensorSizes` are the sizes of x. Fails (with an
   /// error) on masks.
   static FailureOr<AdvancedIndex> read(OpLowering &op,
                                        ArrayRef<int64_t> tensorSizes);
 
-  /// Sizes of the result of reading.
+  /// Sizes of the result of a read.
   ArrayRef<int64_t> getSizes() const { return sizes; }
   /// The index tensors, broadcastable to `getSizes()`.
   ArrayRef<Value> getTensors() const { return tensors; }
 
-  /// Where in x the result element at `position` lies; `elements` are those of
-  /// the index tensors.
+  /// The position in x of the result element at `position`; `elements` are the
+  /// elements of the index tensors.
   SmallVector<Value> locate(IndexBuilder &b, ValueRange position,
                             ValueRange elements) const;
 
@@ -37,7 +38,7 @@ private:
   SmallVector<Value> tensors;
   /// For each dimension of x: number of the index tensor, or -1.
   SmallVector<int> tensorOfDim;
-  /// For each dimension of x without an index tensor: its place in `sizes`.
+  /// For each dimension of x without an index tensor: its position in `sizes`.
   SmallVector<int64_t> placeOfDim;
 };
 

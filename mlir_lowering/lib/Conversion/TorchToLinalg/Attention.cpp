@@ -1,7 +1,7 @@
 //===- Attention.cpp - Attention to ltc.attention -------------------------===//
 //
-// For our own runtime, whose command never stores the scores. Everybody else
-// gets the ops' decomposition.
+// For our own runtime, whose command never stores the scores. Other compilers
+// get the op's decomposition.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Tensors, a mask that may be none, and whether it is causal: the operands of
-/// both ops in the library call's order.
+/// Tensors, an optional mask, and whether it is causal: the operands of both
+/// ops in the order of the library call.
 template <typename AttentionOp>
 static LogicalResult lowerAttention(OpLowering &op) {
   unsigned numTensors = op.getNumOperands() - 2;

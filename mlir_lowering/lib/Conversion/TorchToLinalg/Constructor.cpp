@@ -11,16 +11,17 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 
 //===----------------------------------------------------------------------===//
-// One value everywhere
+// One value for all elements
 //===----------------------------------------------------------------------===//
 
-/// zeros, ones; also empty, so that no run depends on what memory held before.
+/// zeros, ones; also empty, so that no run depends on earlier contents of
+/// memory.
 template <int value> static LogicalResult lowerConstantFill(OpLowering &op) {
   ScalarBuilder s(op.builder, op.loc, op.resultDtype());
   return op.replaceWith(op.tensors.fill(op.resultSizes(), s.integer(value)));
 }
 
-/// full and the like: the number is argument `position`.
+/// full and similar ops: the number is argument `position`.
 template <unsigned position> static LogicalResult lowerFull(OpLowering &op) {
   Value scalar =
       op.number(position).materialize(op.builder, op.loc, op.resultDtype());
@@ -42,7 +43,7 @@ static LogicalResult lowerLiteral(OpLowering &op) {
   auto literal = cast<torch::ValueTensorLiteralOp>(op.op);
   RankedTensorType type = op.resultType();
   ElementsAttr value = literal.getValue();
-  // Only the type forgets the sign; the bytes stay.
+  // Only the type's sign is dropped; the bytes stay the same.
   if (auto dense = dyn_cast<DenseElementsAttr>(value))
     value = dense.bitcast(type.getElementType());
   else if (auto resource = dyn_cast<DenseResourceElementsAttr>(value))
@@ -58,8 +59,8 @@ static LogicalResult lowerLiteral(OpLowering &op) {
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// start + index * step. torch computes floats in float64 and rounds, integers
-/// in int64.
+/// start + index * step. torch computes floats in float64 and rounds, and
+/// integers in int64.
 static LogicalResult makeRange(OpLowering &op, NumberOperand start,
                                NumberOperand step) {
   Type dtype = op.resultDtype();
@@ -100,7 +101,7 @@ static LogicalResult lowerArangeStep(OpLowering &op) {
   return makeRange(op, op.number(0), op.number(2));
 }
 
-/// linspace(start, end, steps): from both ends towards the middle, as torch.
+/// linspace(start, end, steps): from both ends towards the middle, like torch.
 static LogicalResult lowerLinspace(OpLowering &op) {
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
   if (!isa<FloatType>(dtype))
@@ -116,14 +117,15 @@ static LogicalResult lowerLinspace(OpLowering &op) {
         Value start = op.number(0).materialize(nested, loc, compute);
         Value end = op.number(1).materialize(nested, loc, compute);
         if (!isa<FloatType>(dtype)) {
-          // Whole numbers have whole ends.
+          // The bounds of integers are integers.
           start = s.convert(s.convert(start, compute, dtype), dtype, compute);
           end = s.convert(s.convert(end, compute, dtype), dtype, compute);
         }
         if (steps == 1)
           return s.convert(start, compute, dtype);
         Value step = s.div(s.sub(end, start), s.integer(steps - 1));
-        // Whole numbers are cut, which shows how torch rounds: once.
+        // Integers are truncated, so torch's single rounding must be
+        // reproduced.
         auto moved = [&](Value from, Value by, Value count) -> Value {
           Value times = s.convert(b.toInteger(count), indexDtype, compute);
           if (isa<FloatType>(dtype))
@@ -153,7 +155,8 @@ static LogicalResult lowerEye(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// tril_indices and triu_indices: (row, col, offset). Known now: a table.
+/// tril_indices and triu_indices: (row, col, offset). Computed at compile time
+/// as a table.
 template <bool isLower>
 static LogicalResult lowerTriangleIndices(OpLowering &op) {
   int64_t rows = op.integer(0), columns = op.integer(1), offset = op.integer(2);

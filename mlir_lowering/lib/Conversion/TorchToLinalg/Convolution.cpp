@@ -3,7 +3,7 @@
 // There are three calls (ltc.convolution and its gradients) on the tensors of
 // one forward convolution: input [n, c, ...], weight [o, c / groups, ...],
 // output [n, o, ...]. A transposed convolution is the gradient of such a
-// convolution with respect to its input: its own input plays the part of the
+// convolution with respect to its input: its input takes the role of the
 // output.
 //
 //===----------------------------------------------------------------------===//
@@ -31,7 +31,7 @@ struct ConvolutionArguments {
 };
 } // namespace
 
-/// `operands` in the order of `ConvolutionOp`'s.
+/// `operands` are in the order of `ConvolutionOp`.
 template <typename ConvolutionOp>
 static Value callLibrary(OpLowering &op, ValueRange operands,
                          ArrayRef<int64_t> resultSizes,
@@ -39,7 +39,7 @@ static Value callLibrary(OpLowering &op, ValueRange operands,
   Type type = RankedTensorType::get(
       resultSizes,
       cast<RankedTensorType>(operands[0].getType()).getElementType());
-  // Without elements there is nothing to compute, and a sum of nothing is 0.
+  // Without elements there is nothing to compute, and an empty sum is 0.
   for (Value operand : operands)
     if (cast<RankedTensorType>(operand.getType()).getNumElements() == 0)
       return op.tensors.zeros(resultSizes, op.dtype(0));

@@ -10,7 +10,8 @@ using namespace mlir::torch_ltc;
 // Reshapes and permutations
 //===----------------------------------------------------------------------===//
 
-/// view, squeeze, unsqueeze and the like: the result type says it all.
+/// view, squeeze, unsqueeze and similar ops: the result type determines
+/// everything.
 static LogicalResult lowerReshape(OpLowering &op) {
   return op.replaceWith(op.tensor(0));
 }
@@ -39,7 +40,7 @@ static LogicalResult lowerExpand(OpLowering &op) {
   return op.replaceWith(op.tensors.broadcast(op.tensor(0), op.resultSizes()));
 }
 
-/// repeat(self, repeats): each dimension is made two, of which the first is
+/// repeat(self, repeats): each dimension is split in two, the first of which is
 /// broadcast.
 static LogicalResult lowerRepeat(OpLowering &op) {
   SmallVector<int64_t> repeats = op.integers(1);
@@ -58,8 +59,8 @@ static LogicalResult lowerRepeat(OpLowering &op) {
 // Concatenation
 //===----------------------------------------------------------------------===//
 
-/// Tensors of a list, in the result's dtype. torch ignores tensors of shape
-/// [0] among others (a rule from before there were empty shapes).
+/// Tensors of a list, in the result's dtype. torch ignores tensors of shape [0]
+/// among others (a rule from the time before empty shapes).
 static SmallVector<Value> listInResultDtype(OpLowering &op) {
   SmallVector<Value> parts;
   for (auto [tensor, dtype] :
@@ -94,8 +95,8 @@ static LogicalResult lowerStack(OpLowering &op) {
   return op.replaceWith(op.tensors.concatenate(parts, dim, op.resultSizes()));
 }
 
-/// `tensor` rolled along `dim` by a parameter of the program: elements are read
-/// where they come from.
+/// `tensor` rolled along `dim` by a parameter of the program: each element is
+/// read from its source position.
 static Value rollBy(OpLowering &op, Value tensor, Value shift, int64_t dim) {
   auto type = cast<RankedTensorType>(tensor.getType());
   int64_t size = type.getDimSize(dim);
@@ -158,8 +159,8 @@ static LogicalResult lowerRoll(OpLowering &op) {
 // Pads and triangles
 //===----------------------------------------------------------------------===//
 
-/// constant_pad_nd whose pads are parameters of the program: each element is
-/// read where it comes from, if it does.
+/// constant_pad_nd with pads that are parameters of the program: each element
+/// is read from its source position, if it has one.
 static LogicalResult padBy(OpLowering &op, ArrayRef<NumberOperand> pad) {
   auto type = op.resultType();
   Type index =
@@ -194,8 +195,8 @@ static LogicalResult padBy(OpLowering &op, ArrayRef<NumberOperand> pad) {
   return op.replaceWith(result);
 }
 
-/// constant_pad_nd(self, pad, value): `pad` has (front, back) for the last
-/// dimension first; negative ones cut off.
+/// constant_pad_nd(self, pad, value): `pad` has (front, back), starting with
+/// the last dimension; negative pads crop.
 static LogicalResult lowerConstantPad(OpLowering &op) {
   SmallVector<NumberOperand> numbers = op.numbers(1);
   if (llvm::any_of(numbers, [](auto &number) { return !number.constant; }))
@@ -239,7 +240,7 @@ template <bool isLower> static LogicalResult lowerTriangle(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// copy(self, src): the source's elements in self's shape and dtype.
+/// copy(self, src): the source's elements with self's shape and dtype.
 static LogicalResult lowerCopy(OpLowering &op) {
   Value source = op.tensors.convert(op.tensor(1), op.dtype(1), op.dtype(0));
   return op.replaceWith(op.tensors.broadcast(source, op.resultSizes()));

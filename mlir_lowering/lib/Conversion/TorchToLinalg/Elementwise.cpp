@@ -1,7 +1,7 @@
 //===- Elementwise.cpp - Elementwise torch ops to linalg.generic ----------===//
 //
-// One lowering for all: operands are broadcast by indexing maps, the body
-// comes from the scalar builder that the op table names.
+// One lowering for all of them: operands are broadcast by indexing maps, and
+// the scalar builder that the op table names emits the body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ std::pair<Value, Type> ElementwiseBody::raw(unsigned position) {
   Type type = op.dtype(position);
   if (elements[position])
     return {elements[position], type};
-  // prim.NumToTensor.Scalar: the number itself, no tensor of one element.
+  // prim.NumToTensor.Scalar: the number itself, not a tensor with one element.
   if (std::optional<NumberOperand> number = op.tensorAsNumber(position))
     return {number->materialize(builder, loc, type), type};
   op.contradict();
@@ -32,7 +32,8 @@ std::pair<Value, Type> ElementwiseBody::raw(unsigned position) {
 }
 
 Value ElementwiseBody::arg(unsigned position) {
-  // Constants are made in the dtype wanted: no cast to look at.
+  // Constants are created in the requested dtype, so there is no cast to look
+  // through.
   if (!op.isTensor(position) && exactScalars) {
     NumberOperand number = op.number(position);
     return number.materialize(builder, loc, dtype);
@@ -78,7 +79,7 @@ Type torch_ltc::resultTypeOfOperands(OpLowering &op) {
     } else {
       type = op.number(i).dtype;
     }
-    // Python's floats have the default dtype, whatever they are stored in.
+    // Python floats have the default dtype, whatever they are stored in.
     if (group == 2 && isa<FloatType>(type))
       type = Float32Type::get(context);
     groups[group] = groups[group] ? promoteDtypes(groups[group], type) : type;
@@ -94,7 +95,7 @@ Type torch_ltc::resultTypeOfOperands(OpLowering &op) {
 }
 
 namespace {
-/// Values of the op table's column `dtype`, as far as elementwise ops have it.
+/// Values of the op table's column `dtype` that elementwise ops use.
 enum class DtypeRule {
   promote,
   promote_float,
@@ -120,8 +121,8 @@ bool torch_ltc::isBroadcastable(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   return true;
 }
 
-/// Eager PyTorch raises an error where an integer is divided by zero. Numbers
-/// are checked when the op is traced.
+/// Eager PyTorch raises an error if an integer is divided by zero. Numbers are
+/// checked when the op is traced.
 static Value checkDivisor(OpLowering &op, Value divisor) {
   auto type = cast<RankedTensorType>(divisor.getType());
   if (type.getNumElements() == 0)
@@ -175,7 +176,7 @@ static LogicalResult lowerElementwise(OpLowering &op, ScalarEmitter emitter,
         return SmallVector<Value>{value};
       });
   if (failed)
-    return op.fail("the scalar builder doesn't know these arguments");
+    return op.fail("the scalar builder doesn't support these arguments");
   return op.replaceWith(results);
 }
 
@@ -196,7 +197,7 @@ static LogicalResult lower(OpLowering &op) {
 Value torch_ltc::emitIdentity(ElementwiseBody &body) { return body.arg(0); }
 Value torch_ltc::emitCast(ElementwiseBody &body) { return body.arg(0); }
 
-/// Every argument that isn't named may be a scalar parameter of the program.
+/// Every unnamed argument may be a scalar parameter of the program.
 static SmallVector<unsigned> allPositions() {
   return llvm::to_vector(llvm::seq<unsigned>(0, 10));
 }

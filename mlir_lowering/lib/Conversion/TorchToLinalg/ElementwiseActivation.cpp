@@ -1,6 +1,6 @@
 //===- ElementwiseActivation.cpp - Scalar builders of activations ---------===//
 //
-// Forward and backward functions stand together. Backward ones take the
+// Forward and backward functions are adjacent. Backward functions take the
 // gradient first.
 //
 //===----------------------------------------------------------------------===//
@@ -40,7 +40,7 @@ static Value log1pExp(ElementwiseBody &s, Value x) {
 //===----------------------------------------------------------------------===//
 
 Value torch_ltc::emitRelu(ElementwiseBody &s) {
-  // Not maximum(x, 0): NaN and -0 pass this comparison by themselves.
+  // Not maximum(x, 0): this comparison also preserves NaN and -0.
   Value x = s.arg(0), zero = s.integer(0);
   return s.select(less(s, x, zero), zero, x);
 }
@@ -101,7 +101,7 @@ Value torch_ltc::emitHardsigmoidBackward(ElementwiseBody &s) {
   Value x = s.arg(1);
   Value inside =
       s.logicalAnd(greater(s, x, s.constant(-3)), less(s, x, s.constant(3)));
-  // torch's sixth is a float32, for doubles too.
+  // torch's 1/6 is a float32, even for doubles.
   Value sixth = s.constant(1.0f / 6.0f);
   return s.select(inside, s.mul(s.arg(0), sixth), s.constant(0));
 }
@@ -158,8 +158,8 @@ Value torch_ltc::emitSigmoid(ElementwiseBody &s) {
 }
 
 /// (grad_output, output)
-// Outside of [eps, 1 - eps] the logit is constant; without eps it is NaN
-// outside of [0, 1].
+// Outside [eps, 1 - eps] the logit is constant; without eps it is NaN outside
+// [0, 1].
 Value torch_ltc::emitLogitBackward(ElementwiseBody &s) {
   Value grad = s.arg(0), x = s.arg(1), one = s.constant(1);
   Value low = s.has(2) ? s.arg(2) : s.constant(0);
@@ -168,7 +168,7 @@ Value torch_ltc::emitLogitBackward(ElementwiseBody &s) {
                       : s.constant(std::numeric_limits<double>::quiet_NaN());
   Value isOutside = s.logicalOr(s.compare(Comparison::lt, x, low),
                                 s.compare(Comparison::gt, x, s.sub(one, low)));
-  // At -0 as at 0.
+  // At -0 the same as at 0.
   Value slope = s.div(grad, s.abs(s.mul(x, s.sub(one, x))));
   return s.select(isOutside, outside, slope);
 }
@@ -183,7 +183,7 @@ Value torch_ltc::emitTanhBackward(ElementwiseBody &s) {
   return s.mul(s.arg(0), s.sub(s.constant(1), s.square(s.arg(1))));
 }
 
-/// (grad_output, self, buffer); what the buffer holds is computed again.
+/// (grad_output, self, buffer); the contents of the buffer are recomputed.
 Value torch_ltc::emitLogSigmoidBackward(ElementwiseBody &s) {
   Value x = s.arg(1), one = s.constant(1), zero = s.constant(0);
   Value isNegative = less(s, x, zero);
@@ -275,7 +275,7 @@ Value torch_ltc::emitMishBackward(ElementwiseBody &s) {
 }
 
 namespace {
-/// sqrt(2 / pi) and the cubic coefficient of GELU's tanh form.
+/// sqrt(2 / pi) and the cubic coefficient of GELU's tanh approximation.
 constexpr double geluBeta = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
 constexpr double geluKappa = 0.044715;
 } // namespace
@@ -301,8 +301,8 @@ static Value normalCdf(ElementwiseBody &s, Value x) {
 Value torch_ltc::emitGelu(ElementwiseBody &s) {
   Value x = s.arg(0);
   if (s.op.string(1) != "tanh") {
-    // Eager's kernels overflow where 2 x does, but of float64; except of
-    // float16 their error function has no value at infinities.
+    // Eager's kernels overflow where 2 x does, except for float64; except for
+    // float16, their error function returns NaN at infinities.
     Value twice = twiceNormalCdf(s, x), half = s.constant(0.5);
     if (!s.dtype.isF32())
       return s.mul(s.mul(x, half), twice);

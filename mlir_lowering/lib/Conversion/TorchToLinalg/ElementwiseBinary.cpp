@@ -19,7 +19,8 @@ static Value scaled(ElementwiseBody &s, unsigned alpha, Value operand) {
   return s.isConstant(alpha, 1) ? operand : s.mul(s.arg(alpha), operand);
 }
 
-/// The same; eager's vectorised sums round alpha to the 16-bit floats first.
+/// The same, but rounds alpha to the 16-bit type first, as eager's vectorized
+/// sums do.
 static Value scaledTerm(ElementwiseBody &s, unsigned alpha, Value operand) {
   Type common = s.op.resultDtype();
   if (s.isConstant(alpha, 1) || common == s.dtype)
@@ -76,7 +77,7 @@ Value torch_ltc::emitFmod(ElementwiseBody &s) {
 // Powers
 //===----------------------------------------------------------------------===//
 
-/// base ** exponent for exponent >= 0, wrapping, by squaring.
+/// base ** exponent for exponent >= 0, with wrapping, by squaring.
 static Value unsignedPower(ElementwiseBody &s, Value base, Value exponent) {
   unsigned bits = s.dtype.getIntOrFloatBitWidth();
   auto loop = scf::ForOp::create(
@@ -96,14 +97,14 @@ static Value unsignedPower(ElementwiseBody &s, Value base, Value exponent) {
 
 static Value integerPower(ElementwiseBody &s) {
   if (isBool(s.dtype)) {
-    // False ** True is the only one that isn't True.
+    // False ** True is the only combination that isn't True.
     return s.logicalOr(s.arg(0), s.logicalNot(s.arg(1)));
   }
   Value base = s.arg(0), exponent = s.arg(1);
   Value power = unsignedPower(s, base, exponent);
   if (isUnsigned(s.dtype))
     return power;
-  // Only 1 and -1 have inverses; torch gives 0 for the others.
+  // Only 1 and -1 have inverses; torch returns 0 for other bases.
   Value one = s.integer(1), minusOne = s.integer(-1), zero = s.integer(0);
   Value odd = s.truth(s.binary<arith::AndIOp>(exponent, one));
   Value ofMinusOne = s.select(odd, minusOne, one);
@@ -114,13 +115,13 @@ static Value integerPower(ElementwiseBody &s) {
   return s.select(isNegative, inverse, power);
 }
 
-/// (self, exponent); each of them may be a number.
+/// (self, exponent); either may be a number.
 Value torch_ltc::emitPow(ElementwiseBody &s) {
   if (!s.isFloat())
     return integerPower(s);
   Value one = s.constant(1);
   Value x = s.arg(0);
-  // The exponents that torch's pow kernel treats apart.
+  // The exponents that torch's pow kernel treats specially.
   std::optional<double> exponent = s.known(1);
   if (exponent == 0.0)
     return one;
@@ -189,7 +190,7 @@ static Value logOfSum(ElementwiseBody &s, double scale) {
   if (scale != 1)
     correction = s.mul(correction, s.constant(1 / scale));
   Value sum = s.add(s.maximum(a, b), correction);
-  // Two equal infinities have no difference.
+  // The difference of two equal infinities is undefined.
   double infinity = std::numeric_limits<double>::infinity();
   Value equalInfinities =
       s.logicalAnd(s.compare(Comparison::eq, a, b),
@@ -249,8 +250,8 @@ BIT_OP(BitwiseOr, OrIOp, arg)
 BIT_OP(BitwiseXor, XOrIOp, arg)
 #undef BIT_OP
 
-/// Shifts by more than the width are defined in torch: 0, or -1 for a negative
-/// number that is shifted right. Negative counts count as too large ones.
+/// torch defines shifts by more than the width: 0, or -1 for a negative number
+/// that is shifted right. Negative counts are treated as too large.
 static Value isShiftInRange(ElementwiseBody &s, Value count) {
   Value bits = s.integer(s.dtype.getIntOrFloatBitWidth());
   return arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult,
@@ -290,7 +291,8 @@ Value torch_ltc::emitMaskedFill(ElementwiseBody &s) {
   return s.select(s.argTruth(1), s.arg(2), s.arg(0));
 }
 
-/// Of two zeros torch takes a tensor's bound, but not a number's.
+/// For two zeros torch returns the bound if it is a tensor, but not if it is a
+/// number.
 static Value lowerBounded(ElementwiseBody &s, Value x, unsigned bound) {
   return s.op.isTensor(bound) ? s.laterMaximum(x, s.arg(bound))
                               : s.atLeast(x, s.arg(bound));
@@ -309,7 +311,7 @@ Value torch_ltc::emitClampMax(ElementwiseBody &s) {
   return upperBounded(s, s.arg(0), 1);
 }
 
-/// (self, min, max); NaN stays NaN, and max wins where it is below min.
+/// (self, min, max); NaN stays NaN, and max wins if it is less than min.
 Value torch_ltc::emitClamp(ElementwiseBody &s) {
   Value x = s.arg(0);
   if (s.has(1))
@@ -321,7 +323,7 @@ Value torch_ltc::emitClamp(ElementwiseBody &s) {
 // Functions of three numbers
 //===----------------------------------------------------------------------===//
 
-/// (self, end, weight): from the nearer end, as torch does it.
+/// (self, end, weight): from the nearer end, like torch.
 Value torch_ltc::emitLerp(ElementwiseBody &s) {
   Value start = s.arg(0), end = s.arg(1), weight = s.arg(2);
   Value difference = s.sub(end, start);

@@ -1,8 +1,8 @@
 //===- ElementwiseScalar.h - Bodies of elementwise ops ----------*- C++ -*-===//
 //
-// The column `lower` of the op table names a scalar builder, "add_foo" the
-// function emitAddFoo below: it emits one element of the result. Operands are
-// read by their position in the schema.
+// The column `lower` of the op table names a scalar builder: "add_foo" is the
+// function emitAddFoo below, which emits one element of the result. Operands
+// are read by their position in the schema.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,14 +13,14 @@
 
 namespace mlir::torch_ltc {
 
-/// Where one element is computed. The inherited `dtype` is the one computed
-/// in: float32 for the 16-bit floats, so that each op rounds once.
+/// Context of one element. The inherited `dtype` is that of the computation:
+/// float32 for the 16-bit floats, so that each op rounds once.
 class ElementwiseBody : public ScalarBuilder {
 public:
   /// `common` is torch's common dtype of the op. `exactScalars`: numbers and
   /// rank-0 operands aren't rounded to it first (torch's arithmetic kernels
-  /// take them as `opmath_t`). `elements` has one value for each operand that
-  /// is a tensor, at the operand's position.
+  /// take them as `opmath_t`). `elements` has one value for each tensor
+  /// operand, at the operand's position.
   ElementwiseBody(OpBuilder &builder, OpLowering &op, Type common,
                   bool exactScalars, ArrayRef<Value> elements)
       : ScalarBuilder(builder, op.loc, computeDtypeOf(common)), op(op),
@@ -33,15 +33,16 @@ public:
   Value arg(unsigned position);
   /// Whether the operand isn't zero, whatever its dtype.
   Value argTruth(unsigned position);
-  /// The number if it is known now.
+  /// The number, if it is a constant.
   std::optional<double> known(unsigned position) const;
-  /// The operand is the constant `value`: what needn't be computed.
+  /// Whether the operand is the constant `value`, so that a computation can be
+  /// omitted.
   bool isConstant(unsigned position, double value) const {
     return known(position) == value;
   }
 
 private:
-  /// The operand as it is, with its dtype.
+  /// The operand with its own dtype.
   std::pair<Value, Type> raw(unsigned position);
 
   Type common;
@@ -49,13 +50,13 @@ private:
   ArrayRef<Value> elements;
 };
 
-/// torch.result_type of the operands: tensors with dimensions come before
-/// rank-0 tensors, these before Python numbers; a later group only counts if
-/// it is of a higher kind (bool, integer, float).
+/// torch.result_type of the operands: tensors with dimensions take precedence
+/// over rank-0 tensors, and these over Python numbers; a later group only
+/// matters if its kind is higher (bool, integer, float).
 Type resultTypeOfOperands(OpLowering &op);
 
-/// An operand of another shape than the result's is one that the scalar
-/// builder doesn't read (log_sigmoid's buffer).
+/// An operand with another shape than the result is one that the scalar builder
+/// doesn't read (log_sigmoid's buffer).
 bool isBroadcastable(ArrayRef<int64_t> from, ArrayRef<int64_t> to);
 
 #define ELEMENTWISE_OP(op, builder, rule)                                      \

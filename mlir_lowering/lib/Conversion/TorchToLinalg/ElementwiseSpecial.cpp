@@ -1,7 +1,7 @@
 //===- ElementwiseSpecial.cpp - Scalar builders of special functions ------===//
 //
-// Computed in float64 whatever the dtype: shifts and series lose digits that
-// float32 doesn't have to spare.
+// Computed in float64 for all dtypes: shifts and series lose more digits than
+// float32 has to spare.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,8 @@ using namespace mlir::torch_ltc;
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// The operand as float64, through `function`, back in the compute dtype.
+/// Applies `function` to the operand as float64 and converts back to the
+/// compute dtype.
 static Value inDouble(ElementwiseBody &s,
                       function_ref<Value(ScalarBuilder &, Value)> function) {
   Type wide = Float64Type::get(s.builder.getContext());
@@ -39,8 +40,8 @@ static Value polynomial(ScalarBuilder &d, Value x,
 // erfinv
 //===----------------------------------------------------------------------===//
 
-/// A guess that is good to 0.2 % (Winitzki's), and two Halley steps of third
-/// order towards erf(y) = |x|.
+/// An initial value with an error of 0.2 % (Winitzki's), and two Halley steps
+/// of third order towards erf(y) = |x|.
 Value torch_ltc::emitErfinv(ElementwiseBody &s) {
   return inDouble(s, [](ScalarBuilder &d, Value x) {
     constexpr double k = 0.147;
@@ -55,7 +56,7 @@ Value torch_ltc::emitErfinv(ElementwiseBody &s) {
     constexpr double slopeAtZero = 2 * std::numbers::inv_sqrtpi;
     for (int step = 0; step < 2; ++step) {
       Value slope = d.mul(d.exp(d.neg(d.square(y))), d.constant(slopeAtZero));
-      // Near 1 the complements have the digits.
+      // Near 1 the complements have the significant digits.
       Value error =
           d.select(isNearOne, d.sub(d.sub(one, a), d.unary<math::ErfcOp>(y)),
                    d.sub(d.unary<math::ErfOp>(y), a));
@@ -68,18 +69,18 @@ Value torch_ltc::emitErfinv(ElementwiseBody &s) {
 }
 
 //===----------------------------------------------------------------------===//
-// lgamma, digamma: series at infinity, recurrence up to it, reflection
+// lgamma, digamma: series at infinity, recurrence, reflection
 //===----------------------------------------------------------------------===//
 
 namespace {
-// The operand on its way to where the series is exact enough.
+// The operand, shifted to where the series is accurate enough.
 struct GammaOperand {
   /// Whether it was below 0.5; its distance to the nearest integer, and whether
-  /// that lies above it.
+  /// that integer is above it.
   Value isReflected, distance, isBelow;
-  /// The operand or 1 - operand, and the same moved beyond 8.
+  /// The operand or 1 - operand, and the same shifted beyond 8.
   Value z, w;
-  /// Whether z is large enough as it is.
+  /// Whether z is large enough without a shift.
   Value isLarge;
 };
 } // namespace
@@ -89,7 +90,7 @@ static constexpr int kShift = 8;
 static GammaOperand reflectAndShift(ScalarBuilder &d, Value x) {
   GammaOperand g;
   g.isReflected = d.compare(Comparison::lt, x, d.constant(0.5));
-  // This difference is exact, so that the pole is met from below 0, too.
+  // This difference is exact, so that the pole is also reached from below 0.
   Value nearest = d.unary<math::RoundEvenOp>(x);
   g.isBelow = d.compare(Comparison::lt, x, nearest);
   g.distance = d.abs(d.sub(x, nearest));
@@ -120,7 +121,7 @@ Value torch_ltc::emitLgamma(ElementwiseBody &s) {
     Value result = d.select(g.isReflected, d.sub(mirror, direct), direct);
     Value isInfinite =
         d.compare(Comparison::eq, d.abs(x), d.constant(kInfinity));
-    // Exactly there: what follows may divide by it.
+    // Exact there: later code may divide by it.
     Value isRoot = d.logicalOr(d.compare(Comparison::eq, x, d.constant(1)),
                                d.compare(Comparison::eq, x, d.constant(2)));
     result = d.select(isRoot, d.constant(0), result);
@@ -147,7 +148,7 @@ Value torch_ltc::emitDigamma(ElementwiseBody &s) {
         d.unary<math::TanOp>(d.mul(g.distance, d.constant(std::numbers::pi))));
     cotangent = d.select(g.isBelow, d.neg(cotangent), cotangent);
     Value result = d.select(g.isReflected, d.sub(direct, cotangent), direct);
-    // Poles: torch has an infinity at 0 only.
+    // Poles: torch returns an infinity at 0 only.
     Value zero = d.constant(0);
     Value isPole = d.logicalAnd(d.compare(Comparison::eq, g.distance, zero),
                                 d.compare(Comparison::lt, x, zero));
@@ -158,7 +159,7 @@ Value torch_ltc::emitDigamma(ElementwiseBody &s) {
 }
 
 //===----------------------------------------------------------------------===//
-// Without series
+// Functions without series
 //===----------------------------------------------------------------------===//
 
 /// (self, decimals)

@@ -40,7 +40,7 @@ MATH_OP(Erfc)
 Value torch_ltc::emitLog(ElementwiseBody &s) { return s.log(s.arg(0)); }
 Value torch_ltc::emitLog2(ElementwiseBody &s) { return s.log2(s.arg(0)); }
 
-// MLIR 22's polynomial gives 0 at -0.
+// MLIR 22's polynomial returns 0 at -0.
 Value torch_ltc::emitErf(ElementwiseBody &s) {
   Value x = s.arg(0);
   return s.copySign(s.unary<math::ErfOp>(x), x);
@@ -54,7 +54,7 @@ Value torch_ltc::emitExpm1(ElementwiseBody &s) {
 // Rounding
 //===----------------------------------------------------------------------===//
 
-// Integers are round already.
+// Integers are already rounded.
 #define ROUNDING_OP(name, MathOp)                                              \
   Value torch_ltc::emit##name(ElementwiseBody &s) {                            \
     return s.isFloat() ? s.unary<math::MathOp>(s.arg(0)) : s.arg(0);           \
@@ -86,7 +86,7 @@ Value torch_ltc::emitSign(ElementwiseBody &s) {
   Value x = s.arg(0);
   if (isUnsigned(s.dtype))
     return s.convert(s.truth(x), s.builder.getI1Type(), s.dtype);
-  // NaN is neither greater nor less: torch gives 0.
+  // NaN is neither greater nor less: torch returns 0.
   Value zero = s.integer(0);
   Value negative =
       s.select(s.compare(Comparison::lt, x, zero), s.integer(-1), zero);
@@ -123,7 +123,7 @@ Value torch_ltc::emitSpecialEntr(ElementwiseBody &s) {
 Value torch_ltc::emitLogit(ElementwiseBody &s) {
   Value x = s.arg(0), one = s.constant(1);
   if (s.has(1)) {
-    // In this order, which shows where eps is greater than a half.
+    // The order matters if eps is greater than one half.
     Value low = s.arg(1), high = s.sub(one, low);
     Value notAbove = s.select(s.compare(Comparison::gt, x, high), high, x);
     x = s.select(s.compare(Comparison::lt, x, low), low, notAbove);
@@ -132,7 +132,7 @@ Value torch_ltc::emitLogit(ElementwiseBody &s) {
 }
 
 //===----------------------------------------------------------------------===//
-// Truth
+// Truth values
 //===----------------------------------------------------------------------===//
 
 Value torch_ltc::emitLogicalNot(ElementwiseBody &s) {

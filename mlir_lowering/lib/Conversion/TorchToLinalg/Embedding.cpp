@@ -28,7 +28,7 @@ static LogicalResult lowerEmbedding(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// How often each row is looked up, as float64.
+/// Number of lookups of each row, as float64.
 static Value countLookups(OpLowering &op, Value indices, int64_t rows) {
   Type dtype = Float64Type::get(op.builder.getContext());
   return op.tensors.loop(
@@ -44,7 +44,7 @@ static Value countLookups(OpLowering &op, Value indices, int64_t rows) {
 }
 
 /// embedding_dense_backward(grad_output, indices, num_weights, padding_idx,
-/// scale_grad_by_freq): rows are added one after the other, each as a whole.
+/// scale_grad_by_freq): adds whole rows one after the other.
 static LogicalResult lowerEmbeddingBackward(OpLowering &op) {
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
   int64_t rows = op.resultSizes()[0], columns = op.resultSizes()[1];

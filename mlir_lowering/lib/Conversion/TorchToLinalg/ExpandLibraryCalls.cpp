@@ -6,8 +6,8 @@
 //                              input within the group, output place, tap)
 //
 // of products that read the padded input at x * stride + k * dilation. The
-// gradient of the input is such a sum as well: of the gradient, spread out by
-// the stride and padded, with the taps in reverse and the channels exchanged.
+// gradient of the input is such a sum as well: over the output's gradient,
+// dilated by the stride and padded, with reversed taps and exchanged channels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,8 +90,8 @@ private:
   }
 
   /// Zeros of spatial sizes `sizes` with the elements of `value` (channels
-  /// split) at `low` and every `steps`-th place after it; elements that would
-  /// lie outside are left out.
+  /// split) at `low` and every `steps`-th position after it; elements outside
+  /// are dropped.
   Value place(Value value, ArrayRef<int64_t> low, ArrayRef<int64_t> steps,
               ArrayRef<int64_t> sizes);
   Value sumOfProducts(ArrayRef<int64_t> resultSizes, Value left, Value right,
@@ -116,7 +116,7 @@ private:
 struct ExpandLibraryCallsPass
     : torch_ltc::impl::ExpandLibraryCallsPassBase<ExpandLibraryCallsPass> {
   void runOnOperation() override {
-    // Lowerings clamp the indices behind a check, so nothing foreign is read.
+    // Lowerings clamp the indices behind a check, so no memory outside is read.
     getOperation()->walk([](ltc::CheckBoundsOp check) {
       check.replaceAllUsesWith(check.getIndices());
       check.erase();
@@ -197,8 +197,8 @@ Value Expansion::sumOfProducts(ArrayRef<int64_t> sizes, Value left, Value right,
   return sum == element ? result : tensors.convert(result, sum, element);
 }
 
-/// The input with its channels split and as many zeros around as the taps
-/// reach.
+/// The input with its channels split and padded with as many zeros as the taps
+/// need.
 Value Expansion::padInput(Value input) {
   SmallVector<int64_t> sizes(typeOf(input).getShape().drop_front(2)), ones;
   for (int64_t i = 0; i < spatial; ++i)

@@ -1,7 +1,7 @@
 //===- HostCall.cpp - Ops that PyTorch's own kernels compute --------------===//
 //
-// The op table's rows with lower = "host". Arguments travel as attributes, in
-// the order of the schema.
+// The op table's rows with lower = "host". Arguments become attributes, in the
+// order of the schema.
 //
 //===----------------------------------------------------------------------===//
 

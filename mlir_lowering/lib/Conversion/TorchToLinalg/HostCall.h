@@ -9,16 +9,16 @@
 
 namespace mlir::torch_ltc {
 
-/// Replaces the op by `ltc.host_call`: a command of the program, for which
-/// PyTorch's kernel is called. For ops whose kernel is as good as ours would
-/// be, or whose result depends on the order in which it goes about it.
+/// Replaces the op by `ltc.host_call`: a command of the program that calls
+/// PyTorch's kernel. For ops whose kernel is as fast as ours would be, or whose
+/// result depends on the kernel's order of operations.
 LogicalResult lowerHostCall(OpLowering &op);
 
 /// The host's sort or topk in linalg and scf; equal elements stay in order.
 SmallVector<Value> expandHostSort(OpBuilder &builder, ltc::HostCallOp call);
 bool isHostSort(ltc::HostCallOp call);
 
-/// The host's masked_scatter, which doesn't refuse a source that is too short.
+/// The host's masked_scatter, without the error for a source that is too short.
 Value expandHostMaskedScatter(OpBuilder &builder, ltc::HostCallOp call);
 bool isHostMaskedScatter(ltc::HostCallOp call);
 

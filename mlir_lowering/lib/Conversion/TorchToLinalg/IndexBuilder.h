@@ -34,9 +34,9 @@ public:
   /// The inverse for row-major sizes.
   SmallVector<Value> delinear(Value position, ArrayRef<int64_t> sizes);
 
-  /// An integer that a tensor holds as an index below `size`: negative ones
-  /// count from the end, the rest is clamped, so that no memory outside of the
-  /// tensor is touched whatever the tensor holds.
+  /// An integer from a tensor as an index below `size`: negative ones count
+  /// from the end, and the others are clamped, so that no memory outside the
+  /// tensor is accessed whatever the tensor contains.
   Value fromElement(Value element, int64_t size);
   /// The same, and at most `last`.
   Value fromElement(Value element, int64_t size, int64_t last);

@@ -1,7 +1,7 @@
-//===- Indexing.cpp - Reads at positions that a tensor holds --------------===//
+//===- Indexing.cpp - Reads at positions from a tensor --------------------===//
 //
 // Positions are checked before anything is read (OpLowering::checkBounds), and
-// clamped all the same, for targets that drop the checks.
+// clamped as well, for targets that drop the checks.
 //
 //===----------------------------------------------------------------------===//
 

@@ -53,7 +53,7 @@ static LogicalResult lowerMv(OpLowering &op) {
   return op.replaceWith(matmul(op, factor(op, 0), column));
 }
 
-/// dot(self, tensor) and vdot, which is the same for real numbers.
+/// dot(self, tensor) and vdot, which is equal for real numbers.
 static LogicalResult lowerDot(OpLowering &op) {
   Value row = op.tensors.reshape(factor(op, 0), {1, op.sizes(0)[0]});
   Value column = op.tensors.reshape(factor(op, 1), {op.sizes(1)[0], 1});

@@ -1,4 +1,4 @@
-//===- OpLowering.cpp - One torch op on its way to linalg -----------------===//
+//===- OpLowering.cpp - Lowering of one torch op to linalg ----------------===//
 
 #include "OpLowering.h"
 
@@ -217,7 +217,7 @@ SmallVector<int64_t> OpLowering::dimensions(unsigned position,
     dim = checkedDimension(dim, rank);
   if (dims.empty())
     dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  // A number's one dimension doesn't exist.
+  // The only dimension of a rank-0 tensor doesn't exist.
   if (rank == 0)
     dims.clear();
   llvm::sort(dims);
@@ -291,7 +291,7 @@ LogicalResult OpLowering::replaceWith(ValueRange results) {
     return failure();
   for (auto [number, value] : llvm::enumerate(results)) {
     RankedTensorType expected = resultType(number);
-    // Nothing is computed for a result without elements, in whatever form.
+    // No computation is emitted for a result without elements.
     if (expected.getNumElements() == 0)
       value = tensors.zeros(expected.getShape(), resultDtype(number));
     auto type = cast<RankedTensorType>(value.getType());

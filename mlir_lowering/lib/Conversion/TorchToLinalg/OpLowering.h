@@ -1,8 +1,8 @@
-//===- OpLowering.h - One torch op on its way to linalg ---------*- C++ -*-===//
+//===- OpLowering.h - Lowering of one torch op to linalg --------*- C++ -*-===//
 //
 // A lowering is a function that gets an `OpLowering`, reads the op's operands
-// by their position in the schema, and calls `replaceWith`. All lowerings
-// stand in one table, by op name ("aten.add.Tensor"); families add theirs in
+// by their position in the schema, and calls `replaceWith`. All lowerings are
+// in one table by op name ("aten.add.Tensor"); families add theirs in
 // `populate<Family>Lowerings`.
 //
 //===----------------------------------------------------------------------===//
@@ -19,27 +19,27 @@
 
 namespace mlir::torch_ltc {
 
-/// A Python number that an op takes: known now, or a scalar parameter of the
-/// program.
+/// A Python number that is an argument of an op: a constant, or a scalar
+/// parameter of the program.
 struct NumberOperand {
   /// si64, f64 or i1.
   Type dtype;
   /// IntegerAttr or FloatAttr; null for a scalar parameter.
   Attribute constant;
-  /// Of dtype's storage type; null for a constant.
+  /// Has the storage type of the dtype; null for a constant.
   Value value;
 
-  /// The number as `dtype`, at the builder's place.
+  /// The number as `dtype`, at the builder's insertion point.
   Value materialize(OpBuilder &builder, Location loc, Type dtype) const;
   std::optional<double> asDouble() const;
 };
 
 class OpLowering {
 public:
-  /// `operands` are the op's operands with converted types; constants and
-  /// lists are unchanged. `targetName` is what messages call the dialect that
-  /// is lowered to. `numbersAreTensors`: in it a number that is a parameter of
-  /// the program is a tensor.
+  /// `operands` are the op's operands with converted types; constants and lists
+  /// are unchanged. `targetName` is the name of the target dialect in messages.
+  /// `numbersAreTensors`: in the target, a number that is a parameter of the
+  /// program is a tensor.
   OpLowering(Operation *op, StringRef name, ValueRange operands,
              ConversionPatternRewriter &builder,
              StringRef targetName = "linalg", bool numbersAreTensors = false);
@@ -64,36 +64,37 @@ public:
   RankedTensorType tensorType(unsigned position) const;
   ArrayRef<int64_t> sizes(unsigned position) const;
   int64_t rank(unsigned position) const { return sizes(position).size(); }
-  /// Element type with its signedness.
+  /// Element type including its signedness.
   Type dtype(unsigned position) const;
-  /// The number that a tensor operand was made from (prim.NumToTensor.Scalar).
+  /// The number from which a tensor operand was created
+  /// (prim.NumToTensor.Scalar).
   std::optional<NumberOperand> tensorAsNumber(unsigned position) const;
 
-  /// A number (not a tensor, not none).
+  /// A number (neither a tensor nor none).
   NumberOperand number(unsigned position) const;
 
-  /// A number that is a parameter of the program.
+  /// Whether it is a number that is a parameter of the program.
   bool isParameter(unsigned position) const {
     return isNumber(position) && !number(position).constant;
   }
 
-  /// Constants; the conversion checked that they are.
+  /// Constants; the conversion has checked that they are.
   int64_t integer(unsigned position) const;
   double floating(unsigned position) const;
   bool boolean(unsigned position) const;
   StringRef string(unsigned position) const;
   SmallVector<int64_t> integers(unsigned position) const;
-  /// Of a list of ints that may be parameters of the program.
+  /// Elements of a list of ints that may be parameters of the program.
   SmallVector<NumberOperand> numbers(unsigned position) const;
   bool isEmptyList(unsigned position) const;
   std::optional<int64_t> optionalInteger(unsigned position) const;
   std::optional<double> optionalFloating(unsigned position) const;
   StringRef optionalString(unsigned position, StringRef none) const;
 
-  /// A dimension, counted from the front.
+  /// A dimension, normalized to be non-negative.
   int64_t dimension(unsigned position, int64_t rank) const;
-  /// The dimensions of a list, sorted and counted from the front; all of them
-  /// for none and for the empty list.
+  /// The dimensions of a list, sorted and non-negative; all of them for none
+  /// and for the empty list.
   SmallVector<int64_t> dimensions(unsigned position, int64_t rank) const;
 
   /// Elements of a list of tensors; none is a null value.
@@ -107,21 +108,21 @@ public:
     return !op->getResult(result).use_empty();
   }
 
-  /// `indices`, a tensor of integers, with a check that they are in
-  /// [lower, upper); eager PyTorch raises an error where they aren't.
+  /// `indices`, a tensor of integers, with a check that they are in [lower,
+  /// upper); eager PyTorch raises an error if they aren't.
   Value checkBounds(Value indices, int64_t lower, int64_t upper);
 
-  /// Tensors of the result's shape, or of a shape with as many elements (a
-  /// reduced dimension that `keepdim` keeps): they are reshaped.
+  /// Replaces the op by tensors with the result's shape, or with as many
+  /// elements (a reduced dimension that `keepdim` keeps), which are reshaped.
   LogicalResult replaceWith(ValueRange results);
 
-  /// Arguments or types aren't what the op's schema says. The op is refused in
-  /// the end; until then what is missing is 0.
+  /// Records that arguments or types don't match the op's schema. The op is
+  /// rejected in the end; until then missing values are 0.
   void contradict() const { isContradictory = true; }
-  /// An error if that was said.
+  /// An error if a mismatch was recorded.
   LogicalResult failIfContradictory() const;
 
-  /// Says that this op can't be lowered. `reason` is a clause: "its mask is
+  /// Reports that this op can't be lowered. `reason` is a clause: "its mask is
   /// a tensor of bools".
   LogicalResult fail(const Twine &reason) const;
 
@@ -140,7 +141,7 @@ private:
 
 using LoweringFunction = LogicalResult (*)(OpLowering &);
 
-/// What the conversion knows of one op.
+/// Properties of one op that the conversion uses.
 struct LoweringEntry {
   LoweringFunction lower;
   /// Positions of numbers that may be scalar parameters of the program. All

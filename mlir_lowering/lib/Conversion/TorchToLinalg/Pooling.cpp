@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 
 /// Greatest element of each window and its position in the flat spatial input.
-/// As in torch a NaN wins, and of several NaNs the last.
+/// As in torch a NaN wins, and of several NaNs the last one.
 static SmallVector<Value> maxPool(OpLowering &op,
                                   const PoolingGeometry &geometry) {
   Type dtype = op.dtype(0);
@@ -23,7 +23,7 @@ static SmallVector<Value> maxPool(OpLowering &op,
         IndexBuilder b(nested, loc);
         ScalarBuilder s(nested, loc, dtype);
         SmallVector<Value> output = genericIndices(nested, loc, rank);
-        // Where all elements are -inf the first one counts.
+        // If all elements are -inf, the first one wins.
         SmallVector<Value> first;
         for (auto [dim, position] :
              llvm::zip(geometry.dims,
@@ -51,7 +51,7 @@ static SmallVector<Value> maxPool(OpLowering &op,
 }
 
 /// max_pool2d_with_indices(self, kernel_size, stride, padding, dilation,
-/// ceil_mode); the same for 1 and 3 dimensions.
+/// ceil_mode); similar for 1 and 3 dimensions.
 static LogicalResult lowerMaxPool(OpLowering &op) {
   auto geometry = PoolingGeometry::read(op, op.sizes(0), op.resultSizes(), 1,
                                         op.integers(4));
@@ -95,9 +95,8 @@ static Value averagePool(OpLowering &op, const PoolingGeometry &geometry,
       })[0];
 }
 
-/// avg_pool2d(self, kernel_size, stride, padding, ceil_mode,
-/// count_include_pad, divisor_override); the same for 3 dimensions, and for 1
-/// without the divisor.
+/// avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+/// divisor_override); similar for 3 dimensions, and for 1 without the divisor.
 static LogicalResult lowerAveragePool(OpLowering &op) {
   auto geometry =
       PoolingGeometry::read(op, op.sizes(0), op.resultSizes(), 1, {1});

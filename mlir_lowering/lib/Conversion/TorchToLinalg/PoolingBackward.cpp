@@ -1,7 +1,7 @@
 //===- PoolingBackward.cpp - Gradients of poolings ------------------------===//
 //
-// In gather form: each input element sums what the windows that see it give,
-// so elements are independent of each other.
+// In gather form: each input element sums the contributions of the windows that
+// contain it, so elements are independent of each other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,8 +10,8 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// The gradient's element for each input element: the sum of `share` over the
-/// output elements that may see it.
+/// The gradient of each input element: the sum of `share` over the output
+/// elements that may read it.
 static LogicalResult
 sumOverOutputs(OpLowering &op, const PoolingGeometry &geometry,
                function_ref<Value(ScalarBuilder &, IndexBuilder &,

@@ -1,4 +1,4 @@
-//===- PoolingWindow.cpp - Which inputs a pooled element sees -------------===//
+//===- PoolingWindow.cpp - Inputs of a pooled element ---------------------===//
 
 #include "PoolingWindow.h"
 
@@ -49,8 +49,8 @@ Value PoolingDim::windowSize(IndexBuilder &b, Value position,
     WindowRange range = inputsOf(b, position);
     return b.sub(range.high, range.low);
   }
-  // Of the padding only what `padding` gives: a last window that ceil_mode
-  // lets hang over is cut off.
+  // Of the padding only the amount that `padding` gives: a last window that
+  // ceil_mode lets extend past it is clipped.
   Value start = b.add(b.mul(position, stride), -padding);
   Value end = b.min(b.add(start, kernel), b.constant(input + padding));
   return b.sub(end, start);
@@ -72,7 +72,7 @@ PoolingGeometry PoolingGeometry::read(OpLowering &op, ArrayRef<int64_t> input,
   SmallVector<int64_t> padding = op.integers(first + 2);
   if (stride.empty())
     stride = kernel;
-  // Ops' names end with the number of spatial dimensions: max_pool2d...
+  // Op names end with the number of spatial dimensions: max_pool2d...
   size_t digit = op.name.find_first_of("123");
   size_t rank = op.name[digit] - '0';
   PoolingGeometry geometry;

@@ -1,8 +1,8 @@
-//===- PoolingWindow.h - Which inputs a pooled element sees -----*- C++ -*-===//
+//===- PoolingWindow.h - Inputs of a pooled element -------------*- C++ -*-===//
 //
-// One output element of a pooling sees, along each spatial dimension, the
-// input positions base + k * step for k from `low` to below `high`. The bounds
-// leave out the padding, so that no padded copy of the input is needed.
+// Along each spatial dimension, one output element of a pooling reads the input
+// positions base + k * step for k in [low, high). The bounds exclude the
+// padding, so that no padded copy of the input is needed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,17 +22,17 @@ struct WindowRange {
 /// One spatial dimension.
 struct PoolingDim {
   int64_t input, output;
-  /// Unused if adaptive: then output element o sees the inputs from
-  /// floor(o * input / output) to below ceil((o + 1) * input / output).
+  /// Unused if adaptive: then output element o reads the inputs in [floor(o *
+  /// input / output), ceil((o + 1) * input / output)).
   int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;
   bool adaptive = false;
 
   WindowRange inputsOf(IndexBuilder &b, Value output) const;
-  /// A range of output positions that has all those which see this input (with
-  /// a dilation also some that don't).
+  /// A range of output positions that contains all those that read this input
+  /// (with a dilation also some that don't).
   std::pair<Value, Value> outputsSeeing(IndexBuilder &b, Value input) const;
-  /// Number of positions that an average divides by: the window's, with or
-  /// without the padding.
+  /// Number of positions that an average divides by: those of the window, with
+  /// or without the padding.
   Value windowSize(IndexBuilder &b, Value output, bool countPadding) const;
 };
 
@@ -42,7 +42,7 @@ struct PoolingGeometry {
   SmallVector<PoolingDim> dims;
 
   /// Arguments kernel_size, stride, padding from position `first` on; dilation
-  /// is given as a list.
+  /// is passed as a list.
   static PoolingGeometry read(OpLowering &op, ArrayRef<int64_t> input,
                               ArrayRef<int64_t> output, unsigned first,
                               SmallVector<int64_t> dilation);
@@ -55,13 +55,13 @@ struct PoolingGeometry {
   Value windowSize(IndexBuilder &b, ValueRange output, bool countPadding) const;
 
   /// Emits `body(input position, carried values) -> new values` for each input
-  /// that output element `output` (all its indices) sees.
+  /// that output element `output` (all its indices) reads.
   SmallVector<Value>
   forEachInput(IndexBuilder &b, ValueRange output, ValueRange carried,
                function_ref<SmallVector<Value>(OpBuilder &, Location,
                                                ValueRange, ValueRange)>
                    body) const;
-  /// The same for each output element that may see an input element.
+  /// The same for each output element that may read an input element.
   SmallVector<Value>
   forEachOutput(IndexBuilder &b, ValueRange input, ValueRange carried,
                 function_ref<SmallVector<Value>(OpBuilder &, Location,
@@ -69,7 +69,7 @@ struct PoolingGeometry {
                     body) const;
 };
 
-/// The indices of the linalg.generic around.
+/// The indices of the enclosing linalg.generic.
 SmallVector<Value> genericIndices(OpBuilder &builder, Location loc,
                                   size_t rank);
 

@@ -21,7 +21,7 @@ static SmallVector<int64_t> reducedDims(OpLowering &op, bool hasDim) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A reduction as its neutral element and its combining step, both in the
+/// A reduction: its neutral element and its combining step, both in the
 /// accumulator's dtype.
 struct Fold {
   Value (*neutral)(ScalarBuilder &);
@@ -29,8 +29,8 @@ struct Fold {
 };
 } // namespace
 
-/// Elements are converted to the accumulator's dtype (that torch's CPU kernels
-/// use: float32 for the 16-bit floats), and the result rounded once.
+/// Elements are converted to the accumulator's dtype (that of torch's CPU
+/// kernels: float32 for the 16-bit floats), and the result is rounded once.
 static LogicalResult lowerFold(OpLowering &op, bool hasDim, const Fold &fold) {
   Type from = op.dtype(0), to = op.resultDtype();
   Type accumulator = computeDtypeOf(to);
@@ -64,7 +64,7 @@ static LogicalResult lowerFold(OpLowering &op) {
   return lowerFold(op, hasDim, fold);
 }
 
-/// any and all: the elements' truth.
+/// any and all: the elements' truth values.
 template <bool isAll, bool hasDim>
 static LogicalResult lowerTruthFold(OpLowering &op) {
   Type from = op.dtype(0);
@@ -85,11 +85,11 @@ static LogicalResult lowerTruthFold(OpLowering &op) {
         return SmallVector<Value>{isAll ? s.logicalAnd(accumulators[0], truth)
                                         : s.logicalOr(accumulators[0], truth)};
       })[0];
-  // Of uint8, torch's any and all are uint8.
+  // For uint8, the results of torch's any and all are uint8.
   return op.replaceWith(op.tensors.convert(result, boolType, op.resultDtype()));
 }
 
-/// Sum over an accumulator, divided by the number of elements before the one
+/// Sum in an accumulator, divided by the number of elements before the only
 /// rounding.
 template <bool hasDim> static LogicalResult lowerMean(OpLowering &op) {
   Type from = op.dtype(0), to = op.resultDtype();
@@ -122,16 +122,16 @@ template <bool hasDim> static LogicalResult lowerMean(OpLowering &op) {
 // Extremes with their positions
 //===----------------------------------------------------------------------===//
 
-/// Whether `element` takes the place of `best`: a NaN does, unless there is
-/// one already. Of equal ones it is that of the lower position, since of a
-/// flattened transposition the loops go in the order of memory.
+/// Whether `element` replaces `best`: a NaN does, unless `best` is one. Of
+/// equal elements the one with the lower position wins, because loops over a
+/// flattened transposition run in memory order.
 static Value isBetter(ScalarBuilder &s, bool isMax, Value element, Value best,
                       Value isBefore) {
   Value better =
       s.compare(isMax ? Comparison::gt : Comparison::lt, element, best);
   Value equal = s.compare(Comparison::eq, element, best);
   if (s.isFloat()) {
-    // A comparison with NaN is false, so a NaN that is there stays.
+    // A comparison with NaN is false, so an existing NaN stays.
     Value isNan = s.isNan(element), wasNan = s.isNan(best);
     better = s.logicalOr(better, s.logicalAnd(isNan, s.logicalNot(wasNan)));
     equal = s.logicalOr(equal, s.logicalAnd(isNan, wasNan));
@@ -147,7 +147,7 @@ static SmallVector<Value> reduceWithIndex(OpLowering &op, Value input,
   Type indexDtype =
       IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
   ScalarBuilder indices(op.builder, op.loc, indexDtype);
-  // The index 0 is right even if nothing is better than the start value.
+  // The index 0 is correct even if no element exceeds the start value.
   Value start = isMax ? outer.lowest() : outer.highest();
   return op.tensors.reduce(
       input, dim, {start, indices.integer(0)},
@@ -174,7 +174,7 @@ template <bool isMax> static LogicalResult lowerExtreme(OpLowering &op) {
   return op.replaceWith(reduceWithIndex(op, input, dim, isMax));
 }
 
-/// argmax and argmin: (self, dim, keepdim); without dim in the flat tensor.
+/// argmax and argmin: (self, dim, keepdim); without dim, in the flat tensor.
 template <bool isMax> static LogicalResult lowerArgument(OpLowering &op) {
   Value input = op.tensor(0);
   int64_t dim = 0;

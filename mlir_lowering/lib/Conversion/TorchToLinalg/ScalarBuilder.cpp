@@ -46,7 +46,7 @@ Type torch_ltc::promoteDtypes(Type a, Type b) {
   unsigned widthB = b.getIntOrFloatBitWidth();
   if (widthA != widthB)
     return widthA > widthB ? a : b;
-  // Same width: bfloat16 with float16, or uint8 with int8.
+  // Same width: bfloat16 and float16, or uint8 and int8.
   if (isa<FloatType>(a))
     return Float32Type::get(a.getContext());
   return IntegerType::get(a.getContext(), 2 * widthA, IntegerType::Signed);
@@ -58,7 +58,7 @@ Type torch_ltc::promoteDtypes(Type a, Type b) {
 
 Value ScalarBuilder::constant(double value) {
   if (auto type = dyn_cast<FloatType>(dtype)) {
-    // Through float32 for the 16-bit floats, as c10::BFloat16(double) does.
+    // Through float32 for the 16-bit floats, like c10::BFloat16(double).
     if (type.getWidth() == 16)
       value = static_cast<float>(value);
     return arith::ConstantOp::create(builder, loc,
@@ -148,7 +148,7 @@ Value ScalarBuilder::truncRemainder(Value a, Value b) {
   Value divisor = select(truth(b), b, one);
   if (isUnsigned(dtype))
     return binary<arith::RemUIOp>(a, divisor);
-  // The remainder of a division by 1 and by -1 is the same: 0.
+  // The remainders of a division by 1 and by -1 are both 0.
   Value isMinusOne = compare(Comparison::eq, divisor, integer(-1));
   return binary<arith::RemSIOp>(a, select(isMinusOne, one, divisor));
 }
@@ -179,7 +179,7 @@ Value ScalarBuilder::floorDiv(Value a, Value b) {
     return select(adjust, sub(quotient, one), quotient);
   }
   // The steps of c10::div_floor_floating: the exact quotient of (a - a mod b)
-  // may come out a little below an integer.
+  // may be slightly less than an integer.
   Value quotient = div(sub(a, remainder), b);
   quotient = select(adjust, sub(quotient, one), quotient);
   Value floored = unary<math::FloorOp>(quotient);
@@ -214,8 +214,8 @@ Value ScalarBuilder::signBit(Value a) {
                                zero);
 }
 
-// Not math.copysign: of a bfloat16 that is loaded and widened, LLVM 22.1 folds
-// it to the magnitude on x86.
+// Not math.copysign: for a bfloat16 that is loaded and extended, LLVM 22.1
+// folds it to the magnitude on x86.
 Value ScalarBuilder::copySign(Value magnitude, Value sign) {
   Value positive = abs(magnitude);
   return select(signBit(sign), neg(positive), positive);
@@ -235,7 +235,7 @@ Value ScalarBuilder::minimum(Value a, Value b) {
                            : binary<arith::MinSIOp>(a, b);
 }
 
-// The comparison is x86's maxps, what is around it for NaN.
+// The comparison compiles to x86's maxps; the rest handles NaN.
 Value ScalarBuilder::laterMaximum(Value a, Value b) {
   if (!isFloat())
     return maximum(a, b);
@@ -264,7 +264,7 @@ Value ScalarBuilder::minNumber(Value a, Value b) {
 }
 
 //===----------------------------------------------------------------------===//
-// Truth
+// Truth values
 //===----------------------------------------------------------------------===//
 
 static arith::CmpFPredicate floatPredicate(Comparison comparison) {
@@ -346,10 +346,10 @@ Value ScalarBuilder::truth(Value a) {
 // Casts
 //===----------------------------------------------------------------------===//
 
-/// torch's CPU kernels convert with x86's cvttss2si and cvttsd2si, which give
-/// the lowest integer for NaN and whatever doesn't fit: in 64 bits for int64
-/// and uint8, in 32 bits (then truncated) for the others. LLVM's fptosi is
-/// undefined there, so the range is tested.
+/// torch's CPU kernels convert with x86's cvttss2si and cvttsd2si, which return
+/// the lowest integer for NaN and for values that don't fit: in 64 bits for
+/// int64 and uint8, in 32 bits (then truncated) for the others. LLVM's fptosi
+/// is undefined there, so the range is checked.
 Value ScalarBuilder::castFloatToInteger(Value value, IntegerType to) {
   bool wide = to.getWidth() == 64 || to.isUnsigned();
   unsigned width = wide ? 64 : 32;
@@ -371,7 +371,8 @@ Value ScalarBuilder::castFloatToInteger(Value value, IntegerType to) {
 }
 
 Value ScalarBuilder::castToFloat(Value value, Type from, FloatType to) {
-  // Everything becomes a 16-bit float by way of float32, as in c10::BFloat16.
+  // Everything is converted to a 16-bit float through float32, as in
+  // c10::BFloat16.
   bool narrow = to.getWidth() == 16;
   Type direct = narrow ? Float32Type::get(builder.getContext()) : Type(to);
   if (auto source = dyn_cast<FloatType>(from)) {

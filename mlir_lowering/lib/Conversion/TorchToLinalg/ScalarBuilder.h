@@ -1,12 +1,12 @@
 //===- ScalarBuilder.h - arithmetic on torch scalars ------------*- C++ -*-===//
 //
-// Emits arith and math ops on one element, with the meaning torch's CPU
-// kernels give to each dtype.
+// Emits arith and math ops on one element, with the semantics of torch's CPU
+// kernels for each dtype.
 //
-// A *dtype* is the element type of a `!torch.vtensor`, with its signedness
+// A *dtype* is the element type of a `!torch.vtensor`, including its signedness
 // (si64, ui8, i1, f32, ...). A value of a dtype has the dtype's *storage type*
-// (i64, i8, i1, f32, ...), which no longer knows about signs: so whoever
-// handles values passes dtypes along.
+// (i64, i8, i1, f32, ...), which is signless; so code that handles values
+// passes dtypes along.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ namespace mlir::torch_ltc {
 Type storageTypeOf(Type dtype);
 
 /// The dtype in which torch's CPU kernels compute on `dtype`: float32 for the
-/// 16-bit floats, else `dtype` itself.
+/// 16-bit floats, otherwise `dtype` itself.
 Type computeDtypeOf(Type dtype);
 
 /// torch.promote_types.
@@ -38,8 +38,8 @@ int dtypeKind(Type dtype);
 
 enum class Comparison { eq, ne, lt, le, gt, ge };
 
-/// Emits scalar code at one place. Operands of binary operations have the same
-/// dtype; `dtype` says which.
+/// Emits scalar code at one insertion point. Operands of binary operations have
+/// the same dtype, which is `dtype`.
 class ScalarBuilder {
 public:
   ScalarBuilder(OpBuilder &builder, Location loc, Type dtype)
@@ -47,7 +47,7 @@ public:
 
   OpBuilder &builder;
   Location loc;
-  /// Of the values that the arithmetic below works on.
+  /// Dtype of the values in the arithmetic below.
   Type dtype;
 
   bool isFloat() const { return isa<FloatType>(dtype); }
@@ -66,7 +66,7 @@ public:
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
   Value mul(Value a, Value b);
-  /// Floats: IEEE; integers: rounded towards zero, without undefined behaviour
+  /// Floats: IEEE; integers: rounded towards zero, without undefined behavior
   /// (x / 0 is x, and the lowest value / -1 wraps).
   Value div(Value a, Value b);
   /// Rounded towards minus infinity, with torch's correction for floats.
@@ -80,17 +80,17 @@ public:
   Value signBit(Value a);
   Value copySign(Value magnitude, Value sign);
   Value square(Value a) { return mul(a, a); }
-  /// NaN if one is NaN.
+  /// NaN if either operand is NaN.
   Value maximum(Value a, Value b);
   Value minimum(Value a, Value b);
-  /// The same as elementwise kernels of torch take them: of two zeros `b`,
+  /// The same as in torch's elementwise kernels: `b` if both are zeros,
   /// whatever their signs.
   Value laterMaximum(Value a, Value b);
   Value laterMinimum(Value a, Value b);
-  /// `a` unless it is beyond the bound: a zero keeps its sign.
+  /// `a` unless it exceeds the bound: a zero keeps its sign.
   Value atLeast(Value a, Value bound) { return laterMaximum(bound, a); }
   Value atMost(Value a, Value bound) { return laterMinimum(bound, a); }
-  /// The other one if one is NaN.
+  /// The other operand if one is NaN.
   Value maxNumber(Value a, Value b);
   Value minNumber(Value a, Value b);
 
@@ -100,10 +100,10 @@ public:
   Value logicalAnd(Value a, Value b);
   Value logicalOr(Value a, Value b);
   Value logicalNot(Value a);
-  /// Not zero, of `dtype`.
+  /// Whether a value of `dtype` isn't zero.
   Value truth(Value a);
 
-  /// A value of dtype `from` as `to`, as `tensor.to(dtype)` on CPU does.
+  /// A value of dtype `from` as `to`, like `tensor.to(dtype)` on CPU.
   Value convert(Value value, Type from, Type to);
 
   template <typename MathOp> Value unary(Value a) {
@@ -117,8 +117,8 @@ public:
   Value log2(Value a) { return logarithm<math::Log2Op>(a, 1); }
 
 private:
-  /// Of denormal numbers too: MLIR 22's polynomials take the smallest normal
-  /// number for these. `ofTwo` is the logarithm of 2.
+  /// Also correct for denormal numbers, for which MLIR 22's polynomials use the
+  /// smallest normal number. `ofTwo` is the logarithm of 2.
   template <typename LogOp> Value logarithm(Value a, double ofTwo) {
     if (!dtype.isF32())
       return unary<LogOp>(a);

@@ -1,6 +1,7 @@
 //===- Scan.cpp - Prefix sums and selection along a dimension -------------===//
 //
-// What needs an order along a dimension: serial loops over it, binary search.
+// Ops that depend on the order along a dimension: serial loops over it, binary
+// search.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +18,10 @@ using namespace mlir::torch_ltc;
 //===----------------------------------------------------------------------===//
 
 /// From the first line along `dim` to the last: `body` gets an element of the
-/// operand, the accumulators (kept in tensors without the dimension, so that
-/// the 16-bit floats aren't rounded at every step) and the line's number; it
-/// returns the new accumulators, which `finish` makes elements of the results.
+/// operand, the accumulators (stored in tensors without the dimension, so that
+/// the 16-bit floats aren't rounded at every step) and the line's number. It
+/// returns the new accumulators, from which `finish` computes elements of the
+/// results.
 using ScanBody = function_ref<SmallVector<Value>(
     OpBuilder &, Location, Value element, ValueRange accumulators, Value line)>;
 using ScanFinish =
@@ -73,7 +75,7 @@ static SmallVector<Value> scan(OpLowering &op, ArrayRef<Value> starts,
   return llvm::to_vector(ValueRange(loop.getResults()).take_front(count));
 }
 
-/// How a scan with one accumulator goes on.
+/// The step of a scan with one accumulator.
 using Combine = Value (*)(ScalarBuilder &, Value sum, Value element);
 using Start = Value (*)(ScalarBuilder &);
 
@@ -107,8 +109,8 @@ static Value multiplyNext(ScalarBuilder &s, Value product, Value element) {
   return s.mul(product, element);
 }
 
-/// log(exp(a) + exp(b)) with the greater exponent taken out; equal infinities
-/// stay what they are.
+/// log(exp(a) + exp(b)) with the larger exponent factored out; equal infinities
+/// are unchanged.
 static Value logAddExp(ScalarBuilder &s, Value a, Value b) {
   Value low = s.minimum(a, b), high = s.maximum(a, b);
   Value rest = s.unary<math::Log1pOp>(s.exp(s.sub(low, high)));
@@ -117,7 +119,7 @@ static Value logAddExp(ScalarBuilder &s, Value a, Value b) {
   return s.select(s.logicalAnd(isInfinite, isEqual), high, s.add(high, rest));
 }
 
-/// cummax and cummin: of equal elements the last one's position; a NaN stays.
+/// cummax and cummin: of equal elements the position of the last; a NaN stays.
 template <bool isMax> static LogicalResult lowerScanExtreme(OpLowering &op) {
   Type dtype = op.dtype(0), indexType = op.builder.getI64Type();
   if (op.rank(0) == 0)
@@ -155,19 +157,20 @@ struct SortedLines {
   Type dtype;
   /// Positions in ascending order of the elements; null if they are sorted.
   Value order;
-  /// Whether equal elements count as below.
+  /// Whether equal elements count as less.
   bool right;
 };
 } // namespace
 
-/// Number of a line's elements below (or not above, with `right`) x, by binary
-/// search; `line` are the indices of all dimensions but the last.
+/// Number of elements of a line that are less than x (with `right`: not
+/// greater), by binary search; `line` are the indices of all dimensions but the
+/// last.
 static Value countBelow(ScalarBuilder &s, const SortedLines &lines,
                         ValueRange line, Value x) {
   IndexBuilder b(s.builder, s.loc);
   int64_t count = lines.sizes.back();
   Value low = b.constant(0);
-  // `low` elements are known to be below x; steps halve.
+  // `low` elements are known to be less than x; steps halve.
   for (int64_t step = llvm::PowerOf2Ceil(count + 1) / 2; step > 0; step /= 2) {
     Value next = b.add(low, step);
     Value inRange = b.less(next, b.constant(count + 1));
@@ -177,7 +180,7 @@ static Value countBelow(ScalarBuilder &s, const SortedLines &lines,
       place.back() = b.fromElement(b.extract(lines.order, place), count);
     Value element =
         s.convert(b.extract(lines.tensor, place), lines.dtype, s.dtype);
-    // A NaN lies above all elements.
+    // A NaN is greater than all elements.
     Value above = lines.right ? s.compare(Comparison::lt, x, element)
                               : s.compare(Comparison::le, x, element);
     Value below = s.logicalAnd(inRange, s.logicalNot(above));
@@ -186,7 +189,7 @@ static Value countBelow(ScalarBuilder &s, const SortedLines &lines,
   return low;
 }
 
-/// `values` is the position of the elements that are looked up.
+/// `values` is the position of the operand whose elements are looked up.
 static LogicalResult lowerSearch(OpLowering &op, const SortedLines &lines,
                                  unsigned values) {
   bool isNumber = !op.isTensor(values);

@@ -1,7 +1,7 @@
-//===- Scatter.cpp - Writes at positions that a tensor holds --------------===//
+//===- Scatter.cpp - Writes at positions from a tensor --------------------===//
 //
 // Serial loops: a position may occur twice, and then order matters (the last
-// write stays, sums of floats aren't associative).
+// write wins, and sums of floats aren't associative).
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Combines the element that is there with a new one.
+/// Combines the existing element with a new one.
 using Combine = Value (*)(ScalarBuilder &, Value there, Value scalar);
 
 static Value combineReplace(ScalarBuilder &, Value, Value scalar) {
@@ -32,7 +32,7 @@ static Value combineMinimum(ScalarBuilder &s, Value there, Value scalar) {
   return s.minimum(there, scalar);
 }
 
-/// Emits the target's indices and the scalar for one step.
+/// Emits the target's indices and the scalar of one step.
 using Step = function_ref<std::pair<SmallVector<Value>, Value>(
     IndexBuilder &, ValueRange position)>;
 
@@ -155,8 +155,8 @@ static Value divideByCounts(OpLowering &op, Value sums, bool includeSelf,
       })[0];
 }
 
-/// A reduction named by `name` of what is written to one place, with the
-/// element that was there or without it. `scalar` is what is written.
+/// A reduction (named by `name`) of the values written to one place, including
+/// or excluding the existing element. `scalar` is the written value.
 static LogicalResult
 reduceInto(OpLowering &op, StringRef name, bool includeSelf,
            ScatterScalar scatterScalar,
@@ -200,8 +200,8 @@ static LogicalResult lowerScatterReduce(OpLowering &op) {
 // index_add, index_copy, index_fill: (self, dim, index, source or value)
 //===----------------------------------------------------------------------===//
 
-/// Whole slices along the dimension, from `lower` times its size (0, or -1
-/// where indices may count from the end): position (i, j) of `sizes` goes to
+/// Whole slices along the dimension, from `lower` times its size (0, or -1 if
+/// indices may count from the end): position (i, j) of `sizes` goes to
 /// (index[i], j) for dim 0.
 static Value
 scatterSlices(OpLowering &op, ArrayRef<int64_t> sizes, int64_t lower,
@@ -296,7 +296,7 @@ static LogicalResult lowerPut(OpLowering &op) {
 // index_put: (self, indices, values, accumulate)
 //===----------------------------------------------------------------------===//
 
-/// `x[mask] = value` with one value: no positions are needed.
+/// `x[mask] = value` with one value needs no positions.
 static bool isMaskedFill(OpLowering &op) {
   SmallVector<Type> dtypes = op.tensorListDtypes(1);
   return dtypes.size() == 1 && dtypes[0] && isBool(dtypes[0]) &&
@@ -373,7 +373,7 @@ static Value scatterMasked(TensorBuilder &tensors, OpBuilder &builder,
   return loop.getResult(0);
 }
 
-/// A source that may be too short is refused by PyTorch's kernel.
+/// PyTorch's kernel rejects a source that may be too short.
 static LogicalResult lowerMaskedScatter(OpLowering &op) {
   if (op.tensorType(2).getNumElements() < op.resultType().getNumElements())
     return lowerHostCall(op);

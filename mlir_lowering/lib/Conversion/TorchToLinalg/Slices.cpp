@@ -1,7 +1,7 @@
 //===- Slices.cpp - Parts of a tensor along one dimension -----------------===//
 //
-// A start or an index is a constant, or a parameter of the program. How long
-// the part is, is always known: its sizes are those of a tensor of the op.
+// A start or an index is a constant, or a parameter of the program. The length
+// of the part is always a constant: its sizes are those of a tensor of the op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +26,9 @@ static int64_t clampIndex(std::optional<int64_t> index, int64_t none,
   return std::clamp<int64_t>(value, 0, size);
 }
 
-/// The first of the positions that a part spanning `span` of `size` positions
-/// begins at. A parameter is clamped, as torch does with a slice's start; no
-/// memory outside of the tensor is touched whatever it is.
+/// The start of a part that spans `span` of `size` positions. A parameter is
+/// clamped, as torch clamps a slice's start, so no memory outside the tensor is
+/// accessed.
 static OpFoldResult readStart(OpLowering &op, unsigned position, int64_t size,
                               int64_t span) {
   if (!op.isParameter(position))
@@ -43,7 +43,7 @@ static Slice wholeOf(OpLowering &op, ArrayRef<int64_t> sizes) {
           SmallVector<int64_t>(sizes), SmallVector<int64_t>(sizes.size(), 1)};
 }
 
-/// Arguments dim, start, end, step from position `first` on, of a tensor of
+/// Arguments dim, start, end, step from position `first` on, for a tensor of
 /// these sizes; `partSizes` are the slice's.
 static Slice readSlice(OpLowering &op, ArrayRef<int64_t> sizes,
                        ArrayRef<int64_t> partSizes, unsigned first) {

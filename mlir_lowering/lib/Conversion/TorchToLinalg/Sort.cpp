@@ -1,10 +1,10 @@
 //===- Sort.cpp - Sorting along a dimension -------------------------------===//
 //
-// A stable sort is a bottom-up merge sort of each line: pass after pass, sorted
+// A stable sort is a bottom-up merge sort of each line: in each pass, sorted
 // runs of 1, 2, 4, ... elements are merged in pairs from one tensor into
-// another. What order PyTorch's other sorts leave equal elements in depends on
-// the algorithm of its kernel, which is therefore called (HostCall.h); for
-// compilers that can't, they are the stable sort.
+// another. In PyTorch's other sorts, the order of equal elements depends on its
+// kernel's algorithm, so the kernel is called (HostCall.h); other compilers use
+// the stable sort.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ public:
   }
 
 private:
-  /// Merges each pair of neighbouring runs of `run` elements.
+  /// Merges each pair of neighboring runs of `run` elements.
   std::pair<Value, Value> mergeRuns(Value values, Value positions,
                                     int64_t run) {
     IndexBuilder b(builder, tensors.loc);
@@ -98,7 +98,7 @@ private:
     return {merge.getResult(0), merge.getResult(1)};
   }
 
-  /// The right run's element is next only if the left run is used up, or if
+  /// The right run's element is next only if the left run is exhausted, or if
   /// it comes strictly before the left one's.
   Value comesFromRight(IndexBuilder &b, Value left, Value middle, Value right,
                        Value end, Value leftValue, Value rightValue) {
@@ -108,7 +108,7 @@ private:
     return s.logicalAnd(b.less(right, end), s.logicalOr(leftIsUsedUp, before));
   }
 
-  /// A NaN counts as greater than everything else.
+  /// A NaN is greater than everything else.
   Value comesBefore(ScalarBuilder &s, Value a, Value b) {
     Value ordered =
         s.compare(descending ? Comparison::gt : Comparison::lt, a, b);
@@ -130,11 +130,11 @@ private:
 } // namespace
 
 namespace {
-/// What a sort or topk is about.
+/// Parameters of a sort or topk.
 struct SortArguments {
   int64_t dim;
   bool descending;
-  /// How many of the sorted elements are wanted.
+  /// Number of sorted elements to return.
   std::optional<int64_t> count;
 };
 } // namespace

@@ -1,7 +1,7 @@
 //===- Strided.cpp - Data movement by index arithmetic --------------------===//
 //
 // Each result element is read from a computed position; backward and scatter
-// forms write to it, one after the other.
+// forms write to it, one element after the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Where a view begins beside its own offset: at a parameter of the program, or
+/// A parameter of the program that is added to the view's constant offset, or
 /// null.
 using Beginning = Value;
 
@@ -25,7 +25,7 @@ static Value positionOf(IndexBuilder &b, const StridedView &view,
   return beginning ? b.add(position, beginning) : position;
 }
 
-/// The elements of `tensor` that the view shows.
+/// The elements of `tensor` that the view refers to.
 static Value readView(OpLowering &op, Value tensor, const StridedView &view,
                       Beginning beginning = {}) {
   Value flat = op.tensors.flatten(tensor);
@@ -37,8 +37,8 @@ static Value readView(OpLowering &op, Value tensor, const StridedView &view,
       });
 }
 
-/// `tensor` with the elements of `source` where the view shows; they are
-/// added with `accumulate`.
+/// `tensor` with the elements of `source` at the view's positions; with
+/// `accumulate` they are added.
 static Value writeView(OpLowering &op, Value source, Value tensor,
                        const StridedView &view, bool accumulate,
                        Beginning beginning = {}) {
@@ -64,7 +64,7 @@ static Value writeView(OpLowering &op, Value source, Value tensor,
 //===----------------------------------------------------------------------===//
 
 /// Arguments size, stride, storage_offset from position `first` on. An offset
-/// that is a parameter is clamped to where the view is inside of the tensor.
+/// that is a parameter is clamped so that the view lies inside the tensor.
 static StridedView readStrides(OpLowering &op, unsigned first,
                                Beginning &beginning) {
   if (!op.isParameter(first + 2))
@@ -83,7 +83,7 @@ static LogicalResult lowerAsStrided(OpLowering &op) {
   Beginning beginning;
   StridedView view = readStrides(op, 1, beginning);
   if (!view.isInBounds(op.tensorType(0).getNumElements()))
-    return op.fail("it reads outside of its tensor");
+    return op.fail("it reads outside its tensor");
   return op.replaceWith(readView(op, op.tensor(0), view, beginning));
 }
 
@@ -92,7 +92,7 @@ static LogicalResult lowerAsStridedScatter(OpLowering &op) {
   Beginning beginning;
   StridedView view = readStrides(op, 2, beginning);
   if (!view.isInBounds(op.tensorType(0).getNumElements()))
-    return op.fail("it writes outside of its tensor");
+    return op.fail("it writes outside its tensor");
   return op.replaceWith(
       writeView(op, op.tensor(1), op.tensor(0), view, false, beginning));
 }
@@ -101,9 +101,9 @@ static LogicalResult lowerAsStridedScatter(OpLowering &op) {
 // Diagonals: arguments offset, dim1, dim2; the diagonal is the last dimension
 //===----------------------------------------------------------------------===//
 
-/// Arguments offset, dim1, dim2 from position `first` on, of a tensor of these
-/// sizes, whose diagonal has `length` elements. An offset that is a parameter
-/// is clamped to where such a diagonal is.
+/// Arguments offset, dim1, dim2 from position `first` on, for a tensor of these
+/// sizes whose diagonal has `length` elements. An offset that is a parameter is
+/// clamped to a valid diagonal.
 static StridedView readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
                                 unsigned first, ArrayRef<int64_t> diagonal,
                                 Beginning &beginning) {
@@ -189,8 +189,8 @@ static LogicalResult lowerFlip(OpLowering &op) {
   return op.replaceWith(readView(op, op.tensor(0), view));
 }
 
-/// Where an element of a padded tensor comes from; `pad` has (front, back) for
-/// the last dimension first.
+/// Source position of an element of a padded tensor; `pad` has (front, back),
+/// starting with the last dimension.
 template <bool isReflection>
 static SmallVector<Value> mirrorSource(IndexBuilder &b, ValueRange indices,
                                        ArrayRef<int64_t> sizes,
@@ -224,8 +224,8 @@ static LogicalResult lowerMirrorPad(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// Their gradients: (grad_output, self, padding); each source gets the sum of
-/// what was made of it.
+/// Their gradients: (grad_output, self, padding); each source element gets the
+/// sum over its copies.
 template <bool isReflection>
 static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
   SmallVector<int64_t> pad = op.integers(2);
@@ -248,7 +248,7 @@ static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
   return op.replaceWith(op.tensors.convert(sum, compute, op.resultDtype()));
 }
 
-/// A table that the kernel looks positions up in.
+/// A table in which the kernel looks positions up.
 static Value positionTable(OpLowering &op, ArrayRef<int64_t> positions) {
   auto type = RankedTensorType::get(positions.size(), op.builder.getI64Type());
   return arith::ConstantOp::create(op.builder, op.loc,
@@ -273,8 +273,8 @@ static LogicalResult lowerUpsampleNearest(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// For each of `size` rows the first row of the result that comes from it or
-/// from one after it; one more at the end. Sources never decrease.
+/// For each of `size` rows the first row of the result that is a copy of it or
+/// of a later one; one more at the end. Sources never decrease.
 static SmallVector<int64_t> firstCopies(ArrayRef<int64_t> sources,
                                         int64_t size) {
   SmallVector<int64_t> first;
@@ -283,9 +283,9 @@ static SmallVector<int64_t> firstCopies(ArrayRef<int64_t> sources,
   return first;
 }
 
-/// upsample_nearest2d_backward(grad_output, output_size, input_size, scales)
-/// In gather form: each element sums the gradients of its copies, which are
-/// neighbours, so elements are independent of each other.
+/// upsample_nearest2d_backward(grad_output, output_size, input_size, scales) In
+/// gather form: each element sums the gradients of its copies, which are
+/// neighbors, so elements are independent of each other.
 static LogicalResult lowerUpsampleNearestBackward(OpLowering &op) {
   ArrayRef<int64_t> in = op.resultSizes(), out = op.sizes(0);
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);

@@ -7,19 +7,19 @@
 
 namespace mlir::torch_ltc {
 
-/// Which element of the flat source a result index refers to.
+/// The element of the flat source that a result index refers to.
 struct StridedView {
   SmallVector<int64_t> sizes, strides;
   int64_t offset = 0;
 
   /// Whether all positions lie in a tensor of this many elements.
   bool isInBounds(int64_t elements) const;
-  /// Of all elements, in row-major order.
+  /// Positions of all elements, in row-major order.
   SmallVector<int64_t> positions() const;
 };
 
 /// Arguments size, stride, storage_offset from position `first` on. The
-/// tracer's tensors are contiguous, so the storage is the tensor's elements in
+/// tracer's tensors are contiguous, so the storage has the tensor's elements in
 /// row-major order.
 StridedView readStrides(OpLowering &op, unsigned first);
 
@@ -33,7 +33,7 @@ StridedView readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
 StridedView readWindows(OpLowering &op, ArrayRef<int64_t> sizes,
                         unsigned first);
 
-/// The row that each row of an upsample_nearest's result is. torch computes
+/// The source row of each result row of an upsample_nearest. torch computes
 /// floor(index * scale) in float32; the scale is the quotient of the sizes
 /// unless it is given.
 SmallVector<int64_t> nearestSources(int64_t input, int64_t output,

@@ -28,7 +28,7 @@ Value TensorBuilder::empty(ArrayRef<int64_t> sizes, Type elementType) {
 }
 
 Value TensorBuilder::fill(ArrayRef<int64_t> sizes, Value scalar) {
-  // MLIR 22 has no bare pointer for a memref<3x0xf32>, which a kernel that is a
+  // MLIR 22 has no bare pointer for a memref<3x0xf32>, which a kernel with a
   // single fill would have.
   if (llvm::is_contained(sizes, 0))
     return elementwise(sizes, scalar.getType(), {},
@@ -47,7 +47,7 @@ Value TensorBuilder::zeros(ArrayRef<int64_t> sizes, Type dtype) {
 // Elementwise
 //===----------------------------------------------------------------------===//
 
-/// Where the element for result index (d0, d1, ...) lies in an operand.
+/// The position in an operand of the element for result index (d0, d1, ...).
 static AffineMap broadcastMap(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
                               MLIRContext *context) {
   SmallVector<AffineExpr> expressions;
@@ -232,7 +232,7 @@ Value TensorBuilder::slice(Value tensor, ArrayRef<OpFoldResult> offsets,
                            ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
   if (shapeOf(tensor) == sizes)
     return tensor;
-  // An offset at the end is only in range for an empty slice: there is nothing
+  // An offset at the end is in range only for an empty slice: there is nothing
   // to read.
   if (llvm::is_contained(sizes, 0))
     return zeros(sizes, elementTypeOf(tensor));

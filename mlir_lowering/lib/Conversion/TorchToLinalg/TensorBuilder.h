@@ -1,6 +1,6 @@
 //===- TensorBuilder.h - linalg on static-shape tensors ---------*- C++ -*-===//
 //
-// The few forms of linalg and tensor ops that the lowerings are made of.
+// The few forms of linalg and tensor ops that the lowerings use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,24 +39,24 @@ public:
   Value fill(ArrayRef<int64_t> sizes, Value scalar);
   Value zeros(ArrayRef<int64_t> sizes, Type dtype);
 
-  /// Each result element from the elements at the same place; operands whose
-  /// dimensions are 1 or missing at the front are broadcast.
+  /// Computes each result element from the elements at the same position;
+  /// operands whose dimensions are 1 or missing at the front are broadcast.
   SmallVector<Value> elementwise(ArrayRef<int64_t> sizes,
                                  ArrayRef<Type> elementTypes, ValueRange inputs,
                                  ElementBody body);
-  /// The same, over the destinations' old elements, which the body gets after
-  /// the inputs'. A loop that carries a tensor on has to update it like this.
+  /// The same, with the destinations' old elements, which the body gets after
+  /// the inputs'. A loop that carries a tensor must update it like this.
   SmallVector<Value> update(ValueRange destinations, ValueRange inputs,
                             ElementBody body);
-  /// Each result element from its indices; the body may read other tensors by
-  /// tensor.extract.
+  /// Computes each result element from its indices; the body may read other
+  /// tensors with tensor.extract.
   Value fromIndices(ArrayRef<int64_t> sizes, Type elementType,
                     IndexedBody body);
   Value convert(Value tensor, Type from, Type to);
 
-  /// Folds `dims` (sorted) of the inputs, all of one shape; the results don't
-  /// have these dimensions. `inits` are the scalars that the accumulators
-  /// start with.
+  /// Reduces `dims` (sorted) of the inputs, which have one shape; the results
+  /// don't have these dimensions. `inits` are the initial scalars of the
+  /// accumulators.
   SmallVector<Value> reduce(ValueRange inputs, ArrayRef<int64_t> dims,
                             ValueRange inits, ReductionBody body);
 
@@ -67,7 +67,7 @@ public:
   Value transpose(Value tensor, ArrayRef<int64_t> permutation);
   Value slice(Value tensor, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
               ArrayRef<int64_t> strides);
-  /// The same; offsets may be values of type index, which are in range.
+  /// The same; offsets may be values of type index, which must be in range.
   Value slice(Value tensor, ArrayRef<OpFoldResult> offsets,
               ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides);
   /// `tensor` with `source` at the offsets.
@@ -77,14 +77,15 @@ public:
                ArrayRef<int64_t> strides);
   Value concatenate(ValueRange parts, int64_t dim, ArrayRef<int64_t> sizes);
 
-  /// Serial loops over all indices below `sizes`, from the first to the last
-  /// in row-major order, that pass `tensor` on.
+  /// Serial loops over all indices below `sizes`, in row-major order, that
+  /// carry `tensor`.
   Value loop(ArrayRef<int64_t> sizes, Value tensor, LoopBody body);
 
   OpBuilder &builder;
   Location loc;
-  /// Whether a shape was asked for that the tensor can't have: the op's types
-  /// contradict each other. What was made instead has that shape.
+  /// Whether a shape was requested that the tensor can't have, because the op's
+  /// types contradict each other. The returned value has that shape
+  /// nevertheless.
   bool isContradictory = false;
 };
 

@@ -23,7 +23,7 @@ using namespace mlir::torch_ltc;
 //===----------------------------------------------------------------------===//
 
 /// A constant stays in the torch dialect, where lowerings look it up; it is
-/// only made a value where one asks for a value.
+/// materialized only if a lowering requests a value.
 static Value materializeConstant(OpBuilder &builder, Type type,
                                  ValueRange inputs, Location loc) {
   if (inputs.size() != 1)
@@ -95,7 +95,7 @@ static const LoweringTable &loweringTable() {
   return table;
 }
 
-/// Constants and lists: what lowerings look through.
+/// Constants and lists, which lowerings look through.
 static bool isLookedThrough(Operation *op) {
   return isa<torch::PrimListConstructOp, torch::ConstantNoneOp,
              torch::ConstantIntOp, torch::ConstantFloatOp,
@@ -103,7 +103,8 @@ static bool isLookedThrough(Operation *op) {
              torch::ConstantDeviceOp>(op);
 }
 
-/// Whether all its numbers are known now; with `mayBeParameters`, ints needn't.
+/// Whether all its numbers are constants; with `mayBeParameters`, ints need not
+/// be.
 static bool isKnownList(torch::PrimListConstructOp list, bool mayBeParameters) {
   return llvm::all_of(list.getElements(), [&](Value element) {
     Type type = element.getType();
@@ -114,7 +115,7 @@ static bool isKnownList(torch::PrimListConstructOp list, bool mayBeParameters) {
   });
 }
 
-/// The position of an operand that must be known now and isn't.
+/// The position of an operand that must be a constant but isn't.
 static std::optional<unsigned> findUnknown(Operation *op,
                                            const LoweringEntry &entry) {
   for (OpOperand &operand : op->getOpOperands()) {
@@ -201,8 +202,8 @@ static void setLegality(ConversionTarget &target,
   });
   target.addDynamicallyLegalOp<func::ReturnOp, func::CallOp>(
       [&](Operation *op) { return converter.isLegal(op); });
-  // Neither legal nor illegal: the driver then tries every op, also after one
-  // has failed, and each reports for itself.
+  // Neither legal nor illegal: the driver then tries every op, even after one
+  // has failed, and each reports its own error.
   target.markUnknownOpDynamicallyLegal(
       [](Operation *op) -> std::optional<bool> {
         if (isa<torch::TorchDialect>(op->getDialect()) && !isLookedThrough(op))
@@ -211,7 +212,7 @@ static void setLegality(ConversionTarget &target,
       });
 }
 
-/// Notes what the types of parameters and results are about to lose.
+/// Records what the types of parameters and results are about to lose.
 static void markUnsigned(func::FuncOp function) {
   auto mark = [&](ArrayRef<Type> types, auto set) {
     for (auto [index, type] : llvm::enumerate(types))
@@ -228,7 +229,7 @@ static void markUnsigned(func::FuncOp function) {
   });
 }
 
-/// Constants, lists and the casts that fed them have no users any more.
+/// Constants, lists and their casts have no users any more.
 static void eraseUnused(ModuleOp module) {
   SmallVector<Operation *> candidates;
   module.walk([&](Operation *op) {

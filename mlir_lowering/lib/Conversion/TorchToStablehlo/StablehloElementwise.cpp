@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using stablehlo::ComparisonDirection;
 
-/// Of float32 functions that StableHLO hasn't, MLIR's approximations.
+/// MLIR's approximations, for float32 functions that StableHLO lacks.
 LogicalResult StablehloTarget::expandScalarCode(Operation *body) {
   RewritePatternSet patterns(builder.getContext());
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
@@ -46,7 +46,7 @@ Value StablehloTarget::compareFloats(Operation *op,
                                      arith::CmpFPredicate predicate,
                                      ArrayRef<Value> operands) {
   Value a = operands[0], b = operands[1];
-  // StableHLO's NE holds for NaNs, its other comparisons don't.
+  // StableHLO's NE is true for NaNs, its other comparisons aren't.
   auto negated = negatedUnordered(predicate);
   if (negated && predicate != arith::CmpFPredicate::UNE) {
     Value opposite = compareFloats(op, *negated, operands);
@@ -87,8 +87,8 @@ Value StablehloTarget::compareIntegers(Operation *op,
   };
   Type element = typeOf(a).getElementType();
   arith::CmpIPredicate predicate = cast<arith::CmpIOp>(op).getPredicate();
-  // Unsigned order is that of signed integers, moved by half their range; of
-  // bools StableHLO has it.
+  // Unsigned order is that of signed integers shifted by half their range; for
+  // bools StableHLO defines it.
   if (predicate >= arith::CmpIPredicate::ult && !element.isInteger(1)) {
     Value half = splat(
         sizesOf(a),

@@ -22,8 +22,8 @@ Type StablehloTarget::elementTypeOf(Type dtype) const {
 }
 
 Value StablehloTarget::constant(DenseElementsAttr value) {
-  // Readers with another MLIR than 22 expect another form of long literals of
-  // bools (packed or not): bytes are the same in all.
+  // Readers with a version of MLIR other than 22 expect another form of long
+  // bool literals (packed or not); the bytes are the same in all of them.
   if (value.getElementType().isInteger(1) && !value.isSplat()) {
     SmallVector<int8_t> bytes =
         llvm::to_vector_of<int8_t>(value.getValues<bool>());
@@ -65,7 +65,7 @@ Value StablehloTarget::transpose(Value tensor, ArrayRef<int64_t> permutation) {
       builder.getDenseI64ArrayAttr(permutation));
 }
 
-/// Dimensions of size 1 are repeated by broadcast_in_dim itself.
+/// broadcast_in_dim itself repeats dimensions of size 1.
 Value StablehloTarget::broadcast(Value tensor, ArrayRef<int64_t> sizes) {
   if (sizesOf(tensor) == sizes)
     return tensor;
@@ -128,7 +128,7 @@ Value StablehloTarget::reverse(Value tensor, ArrayRef<int64_t> dims) {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// What a fold starts with.
+/// Initial value of a fold.
 static TypedAttr neutralElement(Builder &builder, ReductionKind kind,
                                 Type element) {
   if (auto floatType = dyn_cast<FloatType>(element)) {

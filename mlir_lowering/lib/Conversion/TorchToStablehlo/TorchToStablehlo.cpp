@@ -18,7 +18,7 @@ namespace mlir::torch_ltc {
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// What runs a StableHLO program starts with this function.
+/// Runners of StableHLO programs start with this function.
 static constexpr StringLiteral kEntry = "main";
 
 namespace {

@@ -9,14 +9,15 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// zeros, ones; also empty, so that no run depends on what memory held before.
+/// zeros, ones; also empty, so that no run depends on earlier contents of
+/// memory.
 template <int value>
 static LogicalResult lowerConstantFill(TensorLowering &op) {
   return op.replaceWith(
       op.target.splat(op.resultSizes(), op.scalar(op.resultDtype(), value)));
 }
 
-/// full and the like: the number is argument `position`.
+/// full and similar ops: the number is argument `position`.
 template <unsigned position>
 static LogicalResult lowerFull(TensorLowering &op) {
   Value number = op.numberTensor(position, op.resultDtype());
@@ -30,7 +31,7 @@ static LogicalResult lowerFillTensor(TensorLowering &op) {
 }
 
 static LogicalResult lowerNumToTensor(TensorLowering &op) {
-  // A target without float64 keeps such a number in the type it has for it.
+  // A target without float64 stores such a number in its own type.
   Type dtype = op.resultDtype();
   if (!op.number(0).constant && op.number(0).dtype == dtype)
     return op.replaceWith(op.tensor(0));
@@ -42,7 +43,7 @@ static LogicalResult lowerLiteral(TensorLowering &op) {
   RankedTensorType type = op.resultType();
   ElementsAttr value = literal.getValue();
   if (auto dense = dyn_cast<DenseElementsAttr>(value))
-    // Only the type forgets the sign; the bytes stay.
+    // Only the type's sign is dropped; the bytes stay the same.
     return op.replaceWith(
         op.target.constant(dense.bitcast(type.getElementType())));
   auto resource = dyn_cast<DenseResourceElementsAttr>(value);
@@ -54,8 +55,8 @@ static LogicalResult lowerLiteral(TensorLowering &op) {
       DenseElementsAttr::getFromRawBuffer(type, blob->getData())));
 }
 
-/// start + index * step, of numbers that are known now. torch computes floats
-/// in float64 and rounds, integers in int64.
+/// start + index * step, for constant numbers. torch computes floats in float64
+/// and rounds, and integers in int64.
 static LogicalResult makeRange(TensorLowering &op, std::optional<double> start,
                                std::optional<double> step) {
   if (!start || !step)

@@ -1,13 +1,13 @@
 //===- Convolution.cpp - Convolutions and their gradients on tensors ------===//
 //
-// All are convolutions of some pair of the three tensors input [n, c, ...],
-// weight [o, c / groups, ...] and output [n, o, ...]:
+// All are convolutions of two of the three tensors input [n, c, ...], weight
+// [o, c / groups, ...] and output [n, o, ...]:
 //
 // - output: input with weight;
 // - gradient of the input: output's gradient, its elements `stride` apart, with
 //   the weight reversed and its channels exchanged;
 // - gradient of the weight: input with the output's gradient as the weight, the
-//   batch being what is summed over, stride and dilation exchanged.
+//   batch as the reduced dimension, stride and dilation exchanged.
 //
 // A transposed convolution is the second of these.
 //
@@ -185,7 +185,8 @@ static LogicalResult lowerConvolutionBackward(TensorLowering &op) {
   if (failed(check(op)))
     return failure();
   ConvolutionArguments arguments(op, 4, op.rank(0) - 2);
-  // Its gradients are the plain one's with input and output exchanged.
+  // Its gradients are those of the plain convolution with input and output
+  // exchanged.
   bool transposed = arguments.transposed;
   SmallVector<int64_t> mask = op.integers(10);
   Value gradient = factor(op, 0), input = factor(op, 1), weight = factor(op, 2);

@@ -9,7 +9,8 @@ using namespace mlir::torch_ltc;
 // Reshapes and permutations
 //===----------------------------------------------------------------------===//
 
-/// view, squeeze, unsqueeze and the like: the result type says it all.
+/// view, squeeze, unsqueeze and similar ops: the result type determines
+/// everything.
 static LogicalResult lowerReshape(TensorLowering &op) {
   return op.replaceWith(op.tensor(0));
 }
@@ -38,7 +39,7 @@ static LogicalResult lowerExpand(TensorLowering &op) {
   return op.replaceWith(op.target.broadcast(op.tensor(0), op.resultSizes()));
 }
 
-/// repeat(self, repeats): each dimension is made two, of which the first is
+/// repeat(self, repeats): each dimension is split in two, the first of which is
 /// broadcast.
 static LogicalResult lowerRepeat(TensorLowering &op) {
   SmallVector<int64_t> repeats = op.integers(1);
@@ -66,7 +67,7 @@ static LogicalResult lowerFlip(TensorLowering &op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// `count` positions along one dimension, from `start` on, `step` apart.
+/// `count` positions along one dimension, starting at `start`, `step` apart.
 struct Slice {
   int64_t dim, start, count, step;
 };
@@ -80,7 +81,7 @@ static int64_t clampIndex(std::optional<int64_t> index, int64_t none,
   return std::clamp<int64_t>(value, 0, size);
 }
 
-/// Arguments dim, start, end, step from position `first` on, of a tensor of
+/// Arguments dim, start, end, step from position `first` on, for a tensor of
 /// these sizes.
 static Slice readSlice(TensorLowering &op, ArrayRef<int64_t> sizes,
                        unsigned first) {
@@ -109,7 +110,8 @@ static Value extract(TensorLowering &op, Value tensor, const Slice &slice) {
   return op.target.slice(tensor, offsets, sizes, strides);
 }
 
-/// The slice, of tensor's rank, with zeros around and between up to `sizes`.
+/// The slice, with tensor's rank, padded with zeros around and between its
+/// elements to `sizes`.
 static Value spread(TensorLowering &op, Value source, const Slice &slice,
                     ArrayRef<int64_t> sizes, Type dtype) {
   SmallVector<int64_t> sliceSizes(sizes), low(sizes.size(), 0),
@@ -125,7 +127,7 @@ static Value spread(TensorLowering &op, Value source, const Slice &slice,
   return op.target.pad(source, low, high, interior, op.scalar(dtype, 0));
 }
 
-/// `tensor` with `source` in place of the slice.
+/// `tensor` with the slice replaced by `source`.
 static LogicalResult insert(TensorLowering &op, Value source, Value tensor,
                             const Slice &slice) {
   ArrayRef<int64_t> sizes = op.resultSizes();
@@ -182,7 +184,7 @@ static LogicalResult lowerSelectBackward(TensorLowering &op) {
 //===----------------------------------------------------------------------===//
 
 /// cat(tensors, dim). torch ignores tensors of shape [0] among others (a rule
-/// from before there were empty shapes).
+/// from the time before empty shapes).
 static LogicalResult lowerCat(TensorLowering &op) {
   SmallVector<Value> parts;
   for (auto [tensor, dtype] :
@@ -216,8 +218,8 @@ static LogicalResult lowerRoll(TensorLowering &op) {
   return op.replaceWith(tensor);
 }
 
-/// constant_pad_nd(self, pad, value): `pad` has (front, back) for the last
-/// dimension first; negative ones cut off.
+/// constant_pad_nd(self, pad, value): `pad` has (front, back), starting with
+/// the last dimension; negative pads crop.
 static LogicalResult lowerConstantPad(TensorLowering &op) {
   std::optional<double> value = op.number(2).asDouble();
   if (!value)

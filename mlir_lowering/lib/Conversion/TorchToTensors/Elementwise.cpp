@@ -1,7 +1,8 @@
 //===- Elementwise.cpp - Elementwise torch ops on tensors -----------------===//
 //
 // The scalar builders that the op table names (TorchToLinalg/Elementwise*.cpp)
-// say what an op computes; here their scalar code becomes tensor ops.
+// define the computation of an op; here their scalar code is converted to
+// tensor ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,9 +60,9 @@ static LogicalResult lower(TensorLowering &op) {
 }
 
 void torch_ltc::populateElementwiseTensorLowerings(TensorLoweringTable &table) {
-  // Every argument that isn't named may be a scalar parameter of the program.
+  // Every unnamed argument may be a scalar parameter of the program.
   auto runtimeNumbers = llvm::to_vector(llvm::seq<unsigned>(0, 10));
-  // Of the dtype rules only one computes in another dtype than the result's.
+  // Only one of the dtype rules computes in another dtype than the result's.
   constexpr bool promote = true, promote_float = true, self = true,
                  argument = true, div_mode = true, boolean = false;
 #define bool boolean

@@ -1,7 +1,7 @@
-//===- Indexing.cpp - Reads at positions that a tensor holds --------------===//
+//===- Indexing.cpp - Reads at positions from a tensor --------------------===//
 //
 // All are a gather of rows. Positions out of range, which eager PyTorch
-// refuses, read the nearest element: these dialects have no errors.
+// rejects, read the nearest element, because these dialects have no errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,11 +20,11 @@ static LogicalResult lowerEmbedding(TensorLowering &op) {
 }
 
 /// embedding_dense_backward(grad_output, indices, num_weights, padding_idx,
-/// scale_grad_by_freq): a product with the matrix that has a 1 where a row of
-/// the table was looked up. Sums, where rows repeat, are the product's.
+/// scale_grad_by_freq): a product with the matrix that has a 1 wherever a row
+/// of the table was looked up. The product computes the sums for repeated rows.
 static LogicalResult lowerEmbeddingBackward(TensorLowering &op) {
   if (op.boolean(4))
-    return op.fail("it divides by how often a row was looked up");
+    return op.fail("it divides by the number of lookups of a row");
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
   int64_t rows = op.resultSizes()[0], columns = op.resultSizes()[1];
   int64_t count = op.tensorType(1).getNumElements(), padding = op.integer(3);
@@ -68,7 +68,8 @@ static LogicalResult lowerIndexSelect(TensorLowering &op) {
 }
 
 /// gather(self, dim, index, sparse_grad): result[i][j] = self[index[i][j]][j].
-/// The dimension comes last; the others are the batch of the target's gather.
+/// The dimension is moved to the end; the others are the batch of the target's
+/// gather.
 static LogicalResult lowerGather(TensorLowering &op) {
   if (op.rank(0) == 0)
     return op.replaceWith(op.tensor(0));
@@ -77,7 +78,7 @@ static LogicalResult lowerGather(TensorLowering &op) {
   int64_t rank = op.rank(0), dim = op.dimension(1, rank);
   int64_t size = op.sizes(0)[dim], count = op.sizes(2)[dim];
   SmallVector<int64_t> kept(op.sizes(2)), zeros(rank, 0), ones(rank, 1);
-  kept[dim] = size; // of other dimensions the index may have less
+  kept[dim] = size; // in other dimensions the index may be smaller
   SmallVector<int64_t> order = lastOrder(rank, dim);
   Value source = op.target.transpose(
       op.target.slice(op.tensor(0), zeros, kept, ones), order);

@@ -1,8 +1,8 @@
 //===- Pooling.cpp - Poolings and their gradients on tensors --------------===//
 //
-// One slice of the padded input for each place in the window: element o of the
-// slice at place k is input o * stride - padding + k * dilation. A pooling
-// combines the slices; a gradient spreads each slice's share back.
+// One slice of the padded input for each position in the window: element o of
+// the slice at position k is input o * stride - padding + k * dilation. A
+// pooling combines the slices; a gradient distributes each slice's share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ public:
 
   int64_t getPlaces() const { return places; }
 
-  /// The input with everything around it that windows reach.
+  /// The input, padded to all positions that windows reach.
   Value padded(Value input, TypedAttr scalar) const {
     SmallVector<int64_t> low = leadingZeros(), high = low, interior = low;
     for (const PoolingDim &dim : geometry.dims) {
@@ -39,7 +39,7 @@ public:
     return op.target.pad(input, low, high, interior, scalar);
   }
 
-  /// The slice of `padded` at a place of the window.
+  /// The slice of `padded` at one position of the window.
   Value slice(Value padded, int64_t place) const {
     SmallVector<int64_t> offsets = leadingZeros(), strides(offsets.size(), 1);
     SmallVector<int64_t> sizes(
@@ -52,8 +52,8 @@ public:
     return op.target.slice(padded, offsets, sizes, strides);
   }
 
-  /// A tensor of the input's sizes with the slice's elements at their inputs,
-  /// zeros elsewhere; what lies in the padding is dropped.
+  /// A tensor of the input's sizes with the slice's elements at their input
+  /// positions and zeros elsewhere; elements in the padding are dropped.
   Value spread(Value slice, int64_t place, Type dtype) const {
     SmallVector<int64_t> low = leadingZeros(), high = low, interior = low;
     for (auto [dim, k] : llvm::zip(geometry.dims, inWindow(place))) {
@@ -112,8 +112,8 @@ private:
 // Maxima
 //===----------------------------------------------------------------------===//
 
-/// As in torch a NaN wins, and of several NaNs the last; where all elements are
-/// -inf, the first that isn't padding.
+/// As in torch a NaN wins, and of several NaNs the last one; if all elements
+/// are -inf, the first one outside the padding.
 static LogicalResult lowerMaxPool(TensorLowering &op,
                                   const PoolingGeometry &geometry) {
   Windows windows(op, geometry);
@@ -195,8 +195,8 @@ static LogicalResult lowerMaxBackward(TensorLowering &op,
 // Averages
 //===----------------------------------------------------------------------===//
 
-/// The number of elements that each window's sum is divided by; with the
-/// padding, without what hangs over it.
+/// The divisor of each window's sum: with the padding, but without positions
+/// beyond it.
 static SmallVector<double> windowSizes(const PoolingGeometry &geometry,
                                        bool countPadding,
                                        std::optional<int64_t> divisor) {
@@ -313,7 +313,7 @@ static LogicalResult lowerAveragePoolBackward(TensorLowering &op) {
                               op.optionalInteger(7));
 }
 
-/// Adaptive poolings whose windows are all of one size and don't overlap.
+/// Adaptive poolings whose windows all have one size and don't overlap.
 static FailureOr<PoolingGeometry> readAdaptive(TensorLowering &op,
                                                ArrayRef<int64_t> input,
                                                ArrayRef<int64_t> output) {

@@ -16,7 +16,7 @@ static SmallVector<int64_t> reducedDims(TensorLowering &op, bool hasDim) {
   return op.dimensions(1, op.rank(0));
 }
 
-/// Extremes of bools are their disjunction and conjunction.
+/// Maximum and minimum of bools are their disjunction and conjunction.
 static ReductionKind kindOf(ReductionKind kind, Type dtype) {
   if (!isBool(dtype))
     return kind;
@@ -24,8 +24,8 @@ static ReductionKind kindOf(ReductionKind kind, Type dtype) {
                                         : ReductionKind::And;
 }
 
-/// Elements are converted to the dtype that torch's CPU kernels accumulate in
-/// (float32 for the 16-bit floats), and the result rounded once.
+/// Elements are converted to the dtype in which torch's CPU kernels accumulate
+/// (float32 for the 16-bit floats), and the result is rounded once.
 template <ReductionKind kind, bool hasDim>
 static LogicalResult lowerFold(TensorLowering &op) {
   Type accumulator = computeDtypeOf(op.resultDtype());
@@ -35,7 +35,7 @@ static LogicalResult lowerFold(TensorLowering &op) {
   return op.replaceWith(op.convert(result, accumulator, op.resultDtype()));
 }
 
-/// any and all: the elements' truth.
+/// any and all: the elements' truth values.
 template <ReductionKind kind, bool hasDim>
 static LogicalResult lowerTruthFold(TensorLowering &op) {
   Type boolType = op.builder.getI1Type();
@@ -44,12 +44,12 @@ static LogicalResult lowerTruthFold(TensorLowering &op) {
   bool none = hasDim && op.isEmptyList(1);
   Value result =
       none ? truth : op.target.reduce(kind, truth, reducedDims(op, hasDim));
-  // Of uint8, torch's any and all are uint8.
+  // For uint8, the results of torch's any and all are uint8.
   return op.replaceWith(op.convert(result, boolType, op.resultDtype()));
 }
 
-/// The first position along `dim` of the extreme element; a NaN is one. The
-/// positions of all others become larger than any.
+/// The first position along `dim` of the extreme element (a NaN is one): the
+/// positions of all other elements are replaced by larger ones.
 static Value positionOf(TensorLowering &op, Value tensor, Value extreme,
                         Type dtype, int64_t dim) {
   SmallVector<int64_t> kept(TensorTarget::sizesOf(tensor));

@@ -1,4 +1,4 @@
-//===- RowAccess.cpp - Rows of tables, read and written -------------------===//
+//===- RowAccess.cpp - Reads and writes of table rows ---------------------===//
 
 #include "RowAccess.h"
 
@@ -44,7 +44,7 @@ Value torch_ltc::gatherRows(TensorLowering &op, Value table, Value rows) {
   return op.target.reshape(gathered, sizes);
 }
 
-/// Of each row of [b, r], the last of the n positions that write to it, or -1.
+/// For each row of [b, r], the last of the n positions that write to it, or -1.
 static Value lastWriter(TensorLowering &op, Value isHere) {
   int64_t count = TensorTarget::sizesOf(isHere)[2];
   Value none = op.target.splat({1, 1, 1}, op.scalar(positionDtype(op), -1));
@@ -75,8 +75,8 @@ static Value replaceRows(TensorLowering &op, Value table, Value isHere,
                    op.target.gather(values, source), table);
 }
 
-/// Sums of floats are a product with the matrix of who writes where; one that
-/// isn't wide is added up, so that infinities stay in their rows.
+/// Sums of floats are a product with the matrix of row assignments; a narrow
+/// table is summed directly, so that infinities stay in their rows.
 static Value addRows(TensorLowering &op, Value table, Value isHere,
                      Value values, Type dtype) {
   ArrayRef<int64_t> here = TensorTarget::sizesOf(isHere);
@@ -188,8 +188,8 @@ FailureOr<RowIndex> RowIndex::read(TensorLowering &op) {
       rest.push_back(op.sizes(0)[dim]);
     }
   llvm::append_range(result.tableSizes, rest);
-  // [index dims..., rest...] -> the index dims where the indexed ones were, if
-  // these stand together.
+  // [index dims..., rest...] -> the index dims in the place of the indexed
+  // ones, if these are adjacent.
   result.gatheredSizes = indexSizes;
   llvm::append_range(result.gatheredSizes, rest);
   bool together = indexed.back() - indexed.front() + 1 ==

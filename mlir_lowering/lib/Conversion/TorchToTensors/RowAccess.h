@@ -1,7 +1,7 @@
-//===- RowAccess.h - Rows of tables, read and written -----------*- C++ -*-===//
+//===- RowAccess.h - Reads and writes of table rows -------------*- C++ -*-===//
 //
-// What indexing, scatters and sorting have in common: a tensor is a table whose
-// rows are at positions that another tensor holds.
+// The common part of indexing, scatters and sorting: a tensor is a table whose
+// rows are addressed by positions from another tensor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +12,7 @@
 
 namespace mlir::torch_ltc {
 
-/// Of positions: si32.
+/// Type of positions: si32.
 Type positionDtype(TensorLowering &op);
 /// 0, 1, 2, ... as positions of these sizes, of which all but one are 1.
 Value positionRange(TensorLowering &op, ArrayRef<int64_t> sizes);
@@ -25,10 +25,11 @@ Value positions(TensorLowering &op, Value indices, Type dtype, int64_t size,
 /// [k, ...] at flat positions [w] -> [w, ...]
 Value gatherRows(TensorLowering &op, Value table, Value rows);
 
-/// `table` [b, r, w] with `values` [b, n, w] in the rows `rows` [b, n]: added
-/// to what is there, or instead of it; then the last one stays where rows
-/// repeat. Positions outside of [0, r) write nothing. Every row looks at all
-/// positions, since these dialects have no loops: b * r * n comparisons.
+/// `table` [b, r, w] with `values` [b, n, w] written to the rows `rows` [b, n]:
+/// added to the existing values, or replacing them (for repeated rows the last
+/// one wins). Positions outside [0, r) write nothing. Every row is compared
+/// with all positions, because these dialects have no loops: b * r * n
+/// comparisons.
 Value writeRows(TensorLowering &op, Value table, Value rows, Value values,
                 Type dtype, bool accumulate);
 
@@ -41,15 +42,15 @@ SmallVector<int64_t> inversePermutation(ArrayRef<int64_t> order);
 LogicalResult checkNotEmpty(TensorLowering &op);
 
 /// The arguments self and indices of index.Tensor and index_put: the indexed
-/// dimensions, moved to the front, are one dimension of rows.
+/// dimensions are moved to the front and merged into one dimension of rows.
 struct RowIndex {
   /// self is this table's dimensions `order` ...
   SmallVector<int64_t> order;
   /// ... of which the first ones are merged: [rows, rest...].
   SmallVector<int64_t> tableSizes;
-  /// Positions in the table, flat.
+  /// Flat positions in the table.
   Value rows;
-  /// [index dimensions..., rest...]; PyTorch's order is `back` of them.
+  /// [index dimensions..., rest...]; `back` restores PyTorch's order.
   SmallVector<int64_t> gatheredSizes, back;
 
   static FailureOr<RowIndex> read(TensorLowering &op);

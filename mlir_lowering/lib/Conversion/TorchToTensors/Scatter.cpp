@@ -1,11 +1,11 @@
-//===- Scatter.cpp - Writes at positions that a tensor holds --------------===//
+//===- Scatter.cpp - Writes at positions from a tensor --------------------===//
 
 #include "RowAccess.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// `tensor` cut to `sizes` and then filled up with `scalar` to `target`.
+/// `tensor` cropped to `sizes` and then padded with `scalar` to `target`.
 static Value cutAndFill(TensorLowering &op, Value tensor,
                         ArrayRef<int64_t> sizes, ArrayRef<int64_t> target,
                         TypedAttr scalar) {
@@ -17,7 +17,7 @@ static Value cutAndFill(TensorLowering &op, Value tensor,
 }
 
 /// scatter and its relatives: (self, dim, index, src or value). The dimension
-/// comes last; the others are a batch of tables of one column.
+/// is moved to the end; the others are a batch of tables with one column.
 static LogicalResult scatterAlong(TensorLowering &op, bool accumulate) {
   if (failed(checkNotEmpty(op)))
     return failure();
@@ -30,7 +30,7 @@ static LogicalResult scatterAlong(TensorLowering &op, bool accumulate) {
   int64_t dim = op.dimension(1, rank), size = op.sizes(0)[dim];
   int64_t count = op.sizes(2)[dim];
   SmallVector<int64_t> order = lastOrder(rank, dim);
-  // Where the index has less than the tensor, nothing is written.
+  // If the index is smaller than the tensor, nothing is written beyond it.
   SmallVector<int64_t> wide(op.sizes(0));
   wide[dim] = count;
   Value index = positions(op, op.tensor(2), op.dtype(2), size, /*wraps=*/false);
@@ -63,7 +63,8 @@ static LogicalResult lowerScatter(TensorLowering &op) {
 /// scatter_reduce.two(self, dim, index, src, reduce, include_self)
 static LogicalResult lowerScatterReduce(TensorLowering &op) {
   if (op.string(4) != "sum" || !op.boolean(5))
-    return op.fail("its reduction isn't a sum that includes what is there");
+    return op.fail(
+        "its reduction isn't a sum that includes the existing values");
   return scatterAlong(op, /*accumulate=*/true);
 }
 
@@ -130,7 +131,7 @@ static LogicalResult lowerIndexFill(TensorLowering &op) {
                      /*accumulate=*/false);
 }
 
-/// `x[mask] = value` with one value: no positions are needed.
+/// `x[mask] = value` with one value needs no positions.
 static LogicalResult lowerMaskedFill(TensorLowering &op) {
   Value mask = op.tensorList(1)[0];
   SmallVector<int64_t> aligned(TensorTarget::sizesOf(mask));

@@ -1,8 +1,8 @@
 //===- Sort.cpp - Sorting along a dimension -------------------------------===//
 //
-// An element's place is the number of elements that come before it, so equal
-// ones keep their order. n * n comparisons, but no loops and no comparator:
-// both dialects can say it.
+// An element's position is the number of elements that come before it, so equal
+// elements keep their order. This takes n * n comparisons, but neither loops
+// nor a comparator, so both dialects can express it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// A NaN counts as greater than everything else.
+/// A NaN is greater than everything else.
 static Value comesBefore(ScalarBuilder &s, Value a, Value b, bool descending) {
   Value ordered = s.compare(descending ? Comparison::gt : Comparison::lt, a, b);
   if (!s.isFloat())
@@ -21,7 +21,7 @@ static Value comesBefore(ScalarBuilder &s, Value a, Value b, bool descending) {
   return s.logicalOr(ordered, byNan);
 }
 
-/// [b, n] -> the places [b, n] of its elements when lines are sorted.
+/// [b, n] -> the positions [b, n] of its elements in the sorted lines.
 static Value placesOf(TensorLowering &op, Value lines, bool descending) {
   int64_t batch = TensorTarget::sizesOf(lines)[0];
   int64_t size = TensorTarget::sizesOf(lines)[1];
@@ -60,7 +60,8 @@ static LogicalResult sortAlong(TensorLowering &op, int64_t dim, bool descending,
   sizes.back() = count;
   Value lines = op.target.reshape(op.target.transpose(op.tensor(0), order),
                                   {batch, size});
-  // Who has place k: of the n elements it is the one whose place equals k.
+  // The element at position k is the one of the n elements whose position
+  // equals k.
   Value places =
       op.target.reshape(placesOf(op, lines, descending), {batch, 1, size});
   Value owners = op.select(op.equal(places, positionRange(op, {1, count, 1})),

@@ -1,8 +1,7 @@
-//===- Strided.cpp - Data movement by positions that are known ------------===//
+//===- Strided.cpp - Data movement by constant positions ------------------===//
 //
-// Where each element comes from is known when the program is compiled, so all
-// of it is a gather with a constant; writes are a gather of what was written
-// last.
+// The source of each element is known at compile time, so every op is a gather
+// with constant positions; a write gathers the value that was written last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,20 +21,20 @@ static LogicalResult readView(TensorLowering &op, const StridedView &view) {
   if (failed(checkNotEmpty(op)))
     return failure();
   if (!view.isInBounds(op.tensorType(0).getNumElements()))
-    return op.fail("it reads outside of its tensor");
+    return op.fail("it reads outside its tensor");
   Value rows = constantPositions(op, view.positions());
   return op.replaceWith(gatherRows(op, op.flatten(op.tensor(0)), rows));
 }
 
-/// `tensor` with the elements of `source` where the view shows; of several at
-/// one place the last one stays.
+/// `tensor` with the elements of `source` at the view's positions; if several
+/// have one position, the last one wins.
 static LogicalResult writeView(TensorLowering &op, Value source, Value tensor,
                                const StridedView &view) {
   if (failed(checkNotEmpty(op)))
     return failure();
   int64_t size = TensorTarget::typeOf(tensor).getNumElements();
   if (!view.isInBounds(size))
-    return op.fail("it writes outside of its tensor");
+    return op.fail("it writes outside its tensor");
   SmallVector<int64_t> sources(size, 0);
   SmallVector<bool> isWritten(size, false);
   for (auto [number, position] : llvm::enumerate(view.positions())) {
@@ -82,8 +81,8 @@ static LogicalResult lowerUnfold(TensorLowering &op) {
 // upsample_nearest2d: images [n, c, h, w]
 //===----------------------------------------------------------------------===//
 
-/// Rows first, then columns; `along(tensor, sources)` works on the first of
-/// two dimensions [size, rest].
+/// Rows first, then columns; `along(tensor, sources)` works on the first of two
+/// dimensions [size, rest].
 static LogicalResult
 resample(TensorLowering &op, unsigned firstScale, ArrayRef<int64_t> in,
          ArrayRef<int64_t> out, ArrayRef<int64_t> from,

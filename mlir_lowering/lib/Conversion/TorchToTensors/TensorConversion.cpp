@@ -1,4 +1,4 @@
-//===- TensorConversion.cpp - Torch dialect to a target -------------------===//
+//===- TensorConversion.cpp - Conversion of the torch dialect to a target -===//
 
 #include "TensorConversion.h"
 
@@ -49,7 +49,7 @@ static void addTypes(TypeConverter &converter, const TensorTarget &target) {
     if (!type.isStatic())
       return {};
     Type element = target.elementTypeOf(type.getDtype());
-    // A number in a type that the target only has for numbers.
+    // A number in a type that the target only uses for numbers.
     if (!element && type.getSizes().empty())
       element = target.numberTypeOf(type.getDtype());
     return element ? RankedTensorType::get(type.getSizes(), element) : Type();
@@ -70,8 +70,8 @@ static void addTypes(TypeConverter &converter, const TensorTarget &target) {
   converter.addSourceMaterialization(castValue);
 }
 
-/// Errors for tensors that the target doesn't have: of a dtype (only numbers
-/// may have such a one), or without elements.
+/// Errors for tensors that the target doesn't support: those without elements,
+/// or with a dtype that only numbers may have.
 static LogicalResult checkTensors(ModuleOp module, const TensorTarget &target) {
   LogicalResult result = success();
   auto check = [&](Location loc, Type type, const Twine &what) {
@@ -100,7 +100,7 @@ static LogicalResult checkTensors(ModuleOp module, const TensorTarget &target) {
       return;
     StringRef name = op->getName().getStringRef();
     name.consume_front("torch.");
-    // A result that nobody asks for isn't made.
+    // An unused result isn't created.
     for (Value value : op->getResults())
       if (!value.use_empty())
         check(op->getLoc(), value.getType(), name + "'s result");
@@ -112,7 +112,7 @@ static LogicalResult checkTensors(ModuleOp module, const TensorTarget &target) {
 // The pattern
 //===----------------------------------------------------------------------===//
 
-/// Constants and lists: what lowerings look through.
+/// Constants and lists, which lowerings look through.
 static bool isLookedThrough(Operation *op) {
   return isa<torch::PrimListConstructOp, torch::ConstantNoneOp,
              torch::ConstantIntOp, torch::ConstantFloatOp,
@@ -120,7 +120,7 @@ static bool isLookedThrough(Operation *op) {
              torch::ConstantDeviceOp>(op);
 }
 
-/// The position of a number that must be known now and isn't.
+/// The position of a number that must be a constant but isn't.
 static std::optional<unsigned> findUnknown(Operation *op,
                                            const TensorLoweringEntry &entry) {
   for (OpOperand &operand : op->getOpOperands()) {
@@ -177,8 +177,8 @@ static void setLegality(ConversionTarget &target,
   });
   target.addDynamicallyLegalOp<func::ReturnOp, func::CallOp>(
       [&](Operation *op) { return converter.isLegal(op); });
-  // Neither legal nor illegal: the driver then tries every op, also after one
-  // has failed, and each reports for itself.
+  // Neither legal nor illegal: the driver then tries every op, even after one
+  // has failed, and each reports its own error.
   target.markUnknownOpDynamicallyLegal(
       [isLegalOp](Operation *op) -> std::optional<bool> {
         if (isa<torch::TorchDialect>(op->getDialect()) && !isLookedThrough(op))
@@ -188,7 +188,7 @@ static void setLegality(ConversionTarget &target,
       });
 }
 
-/// Constants, lists and the casts that fed them have no users any more.
+/// Constants, lists and their casts have no users any more.
 static void eraseUnused(ModuleOp module) {
   SmallVector<Operation *> candidates;
   module.walk([&](Operation *op) {

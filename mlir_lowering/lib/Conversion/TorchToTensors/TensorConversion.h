@@ -9,13 +9,13 @@
 
 namespace mlir::torch_ltc {
 
-/// The ops that all of these targets take.
+/// The ops that all of these targets support.
 const TensorLoweringTable &tensorLoweringTable();
 
-/// Converts functions of the torch dialect, which is at the contract with the
-/// table's ops as its legal ones. Numbers that are parameters of a function
-/// become tensors without dimensions. `isLegalOp`: of the target's dialects.
-/// Every op that can't be said is an error with its line.
+/// Converts functions of the torch dialect at the contract, with the table's
+/// ops as the legal ones. Numbers that are parameters of a function become
+/// tensors without dimensions. `isLegalOp`: the op belongs to the target's
+/// dialects. Every op that can't be expressed is an error with its line.
 LogicalResult convertToTensors(ModuleOp module, TensorTargetFactory makeTarget,
                                function_ref<bool(Operation *)> isLegalOp);
 

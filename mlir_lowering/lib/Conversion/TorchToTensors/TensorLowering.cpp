@@ -1,4 +1,4 @@
-//===- TensorLowering.cpp - One torch op on its way to a target -----------===//
+//===- TensorLowering.cpp - Lowering of one torch op to a target ----------===//
 
 #include "TensorLowering.h"
 
@@ -15,7 +15,7 @@ using namespace mlir::torch_ltc;
 // Scalar code as tensor ops
 //===----------------------------------------------------------------------===//
 
-/// A function of its own, outside of the module, that a body is emitted to.
+/// A temporary function outside the module, into which a body is emitted.
 static func::FuncOp makeScratch(OpBuilder &builder, Location loc,
                                 ArrayRef<Type> arguments) {
   auto function = func::FuncOp::create(
@@ -25,13 +25,13 @@ static func::FuncOp makeScratch(OpBuilder &builder, Location loc,
 }
 
 namespace {
-/// Writes the ops of a scratch function as the target's ops.
+/// Converts the ops of a scratch function to ops of the target.
 class ScalarTranslator {
 public:
   ScalarTranslator(TensorTarget &target, size_t rank)
       : target(target), rank(rank) {}
 
-  /// Dimensions of size 1 make up for a lower rank.
+  /// Adds leading dimensions of size 1.
   void bind(Value element, Value tensor) {
     SmallVector<int64_t> sizes(TensorTarget::sizesOf(tensor));
     sizes.insert(sizes.begin(), rank - sizes.size(), 1);
@@ -44,7 +44,7 @@ public:
         break;
       values.map(op.getResult(0), translate(&op));
     }
-    // Null if an op before was refused.
+    // Null if an earlier op was rejected.
     return values.lookupOrNull(block.getTerminator()->getOperand(0));
   }
 
@@ -76,7 +76,7 @@ Value TensorLowering::compute(ArrayRef<int64_t> sizes, ValueRange inputs,
   if (elementTypes.empty())
     for (Value input : inputs)
       types.push_back(TensorTarget::typeOf(input).getElementType());
-  // Numbers that are parameters of the program come as further arguments.
+  // Numbers that are parameters of the program are additional arguments.
   SmallVector<unsigned> numbers;
   for (unsigned i = 0; i < getNumOperands(); ++i) {
     if (!isNumber(i) || number(i).constant)
@@ -97,7 +97,7 @@ Value TensorLowering::compute(ArrayRef<int64_t> sizes, ValueRange inputs,
   Value result =
       body(nested, inside, block.getArguments().take_front(inputs.size()));
   if (!result)
-    return target.refuse("its arguments are of a form that isn't handled",
+    return target.refuse("its arguments have an unsupported form",
                          RankedTensorType::get(sizes, builder.getI1Type()));
   auto type = RankedTensorType::get(sizes, result.getType());
   func::ReturnOp::create(nested, loc, result);
@@ -130,7 +130,7 @@ Value TensorLowering::numberTensor(unsigned position, Type dtype) {
 }
 
 //===----------------------------------------------------------------------===//
-// Small things
+// Small operations
 //===----------------------------------------------------------------------===//
 
 TypedAttr TensorLowering::scalar(Type dtype, double value) {
@@ -207,7 +207,7 @@ LogicalResult TensorLowering::replaceWith(ValueRange results) {
     return fail(target.getRefusal());
   SmallVector<Value> reshaped;
   for (auto [number, value] : llvm::enumerate(results)) {
-    // Null where nobody asks for the result.
+    // Null if the result is unused.
     if (!isResultUsed(number)) {
       reshaped.push_back(Value());
       continue;

@@ -1,8 +1,9 @@
-//===- TensorLowering.h - One torch op on its way to a target ---*- C++ -*-===//
+//===- TensorLowering.h - Lowering of one torch op to a target --*- C++ -*-===//
 //
-// What a lowering gets: the op's operands by their position in the schema (of
-// `OpLowering`), and the target's operations. Families add their lowerings to
-// the table in `populate<Family>TensorLowerings`; both targets use the table.
+// The interface of a lowering: the op's operands by their position in the
+// schema (of `OpLowering`), and the target's operations. Families add their
+// lowerings to the table in `populate<Family>TensorLowerings`; both targets use
+// the table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@ namespace mlir::torch_ltc {
 class TensorLowering : public OpLowering {
 public:
   /// Emits one element of the result; `elements` are those of the inputs, and
-  /// the numbers of `op` are values of f64, i64 or i1.
+  /// the numbers of `op` are values of type f64, i64 or i1.
   using ScalarBody =
       function_ref<Value(OpBuilder &, OpLowering &op, ValueRange elements)>;
 
@@ -30,14 +31,14 @@ public:
 
   TensorTarget &target;
 
-  /// The tensor of these sizes whose elements `body` computes from those of
-  /// the inputs (broadcast); the body's arith and math ops become the target's
-  /// ops on tensors. `elementTypes`: what the body is to see the elements as,
-  /// if that isn't the tensors' types. The target refuses if the body returns
+  /// The tensor of these sizes whose elements `body` computes from those of the
+  /// (broadcast) inputs; the body's arith and math ops become the target's ops
+  /// on tensors. `elementTypes`: the element types for the body, if they differ
+  /// from the tensors' types. The target rejects the op if the body returns
   /// null.
   Value compute(ArrayRef<int64_t> sizes, ValueRange inputs, ScalarBody body,
                 ArrayRef<Type> elementTypes = {});
-  /// As torch's `to(dtype)`.
+  /// Like torch's `to(dtype)`.
   Value convert(Value tensor, Type from, Type to);
   Value operandAs(unsigned position, Type dtype) {
     return convert(tensor(position), this->dtype(position), dtype);
@@ -50,14 +51,15 @@ public:
   Value add(Value a, Value b, Type dtype);
   Value mul(Value a, Value b, Type dtype);
   Value select(Value condition, Value yes, Value no);
-  /// Whether elements are equal, of integers.
+  /// Elementwise equality of integers.
   Value equal(Value a, Value b);
   Value constantIntegers(ArrayRef<int64_t> sizes, ArrayRef<int64_t> values,
                          Type elementType);
   Value constantBooleans(ArrayRef<int64_t> sizes, ArrayRef<bool> values);
   Value flatten(Value tensor);
 
-  /// Values of the results' dtypes, with as many elements: they are reshaped.
+  /// Replaces the op by values with the results' dtypes and as many elements,
+  /// which are reshaped.
   LogicalResult replaceWith(ValueRange results);
 };
 

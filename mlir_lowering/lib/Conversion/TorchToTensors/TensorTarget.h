@@ -1,9 +1,9 @@
 //===- TensorTarget.h - A dialect of whole-tensor ops -----------*- C++ -*-===//
 //
-// TOSA and StableHLO have much in common: ops on whole tensors of static
-// shape, no loops. What lowerings are made of stands here once; a dialect
-// says how it writes each. An operation that a dialect doesn't have ends in
-// `refuse`, which names it: the op being lowered then fails with this reason.
+// TOSA and StableHLO have much in common: ops on whole tensors of static shape,
+// and no loops. The operations that lowerings use are declared here once; each
+// dialect implements them. If a dialect doesn't have an operation, it calls
+// `refuse` with its name, and the lowering of the op fails with this reason.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,10 @@ namespace mlir::torch_ltc {
 
 enum class ReductionKind { Sum, Product, Maximum, Minimum, And, Or };
 
-/// One element of a convolution's result is the sum over its window of input
-/// times weight. Dimensions: input [n, c, ...], weight [o, c / groups, ...],
-/// result [n, o, ...]. A dilated input has zeros between its elements; a
-/// negative padding cuts off.
+/// One element of a convolution's result is the sum of input times weight over
+/// its window. Dimensions: input [n, c, ...], weight [o, c / groups, ...],
+/// result [n, o, ...]. A dilated input has zeros between its elements; negative
+/// padding crops.
 struct ConvolutionWindow {
   SmallVector<int64_t> stride, padLow, padHigh, inputDilation, weightDilation;
   int64_t groups = 1;
@@ -39,18 +39,18 @@ public:
   TensorTarget(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
   virtual ~TensorTarget() = default;
 
-  /// As users know the dialect: "TOSA".
+  /// The dialect's name for users: "TOSA".
   virtual StringRef getName() const = 0;
-  /// The element type for torch's `dtype`, null if the dialect has none.
+  /// The element type for torch's `dtype`; null if the dialect has none.
   virtual Type elementTypeOf(Type dtype) const = 0;
-  /// The element type of a Python number of this dtype (f64, si64, i1) that is
-  /// a parameter of the program.
+  /// The element type of a parameter of the program that is a Python number of
+  /// this dtype (f64, si64, i1).
   virtual Type numberTypeOf(Type dtype) const = 0;
 
   virtual bool hasEmptyTensors() const = 0;
 
   virtual Value constant(DenseElementsAttr value) = 0;
-  /// `scalar` everywhere.
+  /// All elements are `scalar`.
   Value splat(ArrayRef<int64_t> sizes, TypedAttr scalar);
   Value zeros(ArrayRef<int64_t> sizes, Type elementType);
   /// 0, 1, 2, ...
@@ -63,7 +63,7 @@ public:
   virtual Value broadcast(Value tensor, ArrayRef<int64_t> sizes) = 0;
   virtual Value slice(Value tensor, ArrayRef<int64_t> offsets,
                       ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) = 0;
-  /// `interior` elements between each two; negative edges cut off.
+  /// `interior` elements between each two; negative edges crop.
   virtual Value pad(Value tensor, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
                     ArrayRef<int64_t> interior, TypedAttr scalar) = 0;
   virtual Value concatenate(ValueRange parts, int64_t dim) = 0;
@@ -79,15 +79,15 @@ public:
   virtual Value convolve(Value input, Value weight,
                          const ConvolutionWindow &window) = 0;
 
-  /// Rewrites functions of math that the dialect hasn't in a body that is
-  /// about to be written with `elementwise`.
+  /// Expands math functions that the dialect doesn't have in a body that is
+  /// about to be converted with `elementwise`.
   virtual LogicalResult expandScalarCode(Operation *) { return success(); }
-  /// An op of arith or math, as it is written on elements, on tensors of one
-  /// rank whose dimensions of size 1 are repeated.
+  /// An op of arith or math, converted from elements to tensors of one rank,
+  /// whose dimensions of size 1 are broadcast.
   virtual Value elementwise(Operation *op, ValueRange operands) = 0;
 
-  /// Notes that the dialect can't do this: a clause such as "TOSA has no
-  /// remainder of floats". The value stands for what would have been computed.
+  /// Records that the dialect doesn't support this: a clause such as "TOSA has
+  /// no remainder of floats". Returns a placeholder for the result.
   Value refuse(const Twine &reason, Type type);
   bool isRefused() const { return !refusal.empty(); }
   StringRef getRefusal() const { return refusal; }
@@ -100,7 +100,7 @@ public:
   }
 
 protected:
-  /// The op's name and the dialect's.
+  /// The names of the op and of the dialect.
   Value refuse(Operation *op, Type type);
 
   OpBuilder &builder;
@@ -110,19 +110,19 @@ private:
   std::string refusal;
 };
 
-/// Makes the target of one op.
+/// Creates the target for one op.
 using TensorTargetFactory =
     std::unique_ptr<TensorTarget> (*)(OpBuilder &builder, Location loc);
 
-/// The comparison that holds where `predicate` doesn't, of those that hold for
-/// NaNs: what dialects that only have comparisons without NaNs need.
+/// The negation of `predicate`, expressed by comparisons that are false for
+/// NaNs, for dialects that only have these.
 std::optional<arith::CmpFPredicate>
 negatedUnordered(arith::CmpFPredicate predicate);
 
 /// slt for ult, and so on.
 arith::CmpIPredicate signedPredicate(arith::CmpIPredicate predicate);
 
-/// Shapes of which dimensions of size 1 are repeated.
+/// Shapes in which dimensions of size 1 are broadcast.
 SmallVector<int64_t> broadcastSizes(ValueRange tensors);
 
 } // namespace mlir::torch_ltc

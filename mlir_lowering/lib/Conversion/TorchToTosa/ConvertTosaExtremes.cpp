@@ -1,4 +1,4 @@
-//===- ConvertTosaExtremes.cpp - Extremes of floats, infinities too -------===//
+//===- ConvertTosaExtremes.cpp - Maxima and minima of floats --------------===//
 
 #include "torch_ltc/Conversion/TorchToTosa/Passes.h"
 
@@ -9,8 +9,8 @@ namespace mlir::torch_ltc {
 
 using namespace mlir;
 
-/// linalg.reduce from an infinity on; the dimension that TOSA keeps comes back
-/// by tosa.reshape.
+/// linalg.reduce starting at an infinity; tosa.reshape restores the dimension
+/// that TOSA keeps.
 template <typename OpTy, typename CombineOp>
 static void convert(OpTy op, bool isMaximum) {
   auto type = cast<RankedTensorType>(op.getType());

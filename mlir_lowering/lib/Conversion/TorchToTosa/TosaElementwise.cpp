@@ -1,7 +1,7 @@
 //===- TosaElementwise.cpp - Scalar code as TOSA's elementwise ops --------===//
 //
-// TOSA has few functions; what it hasn't is made of others where that loses no
-// digits, else refused.
+// TOSA has few functions; others are expressed in terms of them if that loses
+// no digits, and otherwise rejected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,8 @@ template <typename OpTy> Value TosaTarget::compare(Value a, Value b) {
 }
 
 Value TosaTarget::mul(Value a, Value b) {
-  // MLIR 22 folds x * 0 to 0, also of NaN and infinities; x - x it doesn't.
+  // MLIR 22 folds x * 0 to 0, even for NaN and infinities; it doesn't fold x -
+  // x.
   if (matchPattern(a, m_AnyZeroFloat()))
     std::swap(a, b);
   if (matchPattern(b, m_AnyZeroFloat()) &&
@@ -125,7 +126,7 @@ Value TosaTarget::compareIntegers(Operation *op, ValueRange operands) {
   Type element = typeOf(a).getElementType();
   bool isBool = element.isInteger(1);
   arith::CmpIPredicate predicate = mlir::cast<arith::CmpIOp>(op).getPredicate();
-  // Unsigned order is that of signed integers, moved by half their range.
+  // Unsigned order is that of signed integers shifted by half their range.
   if (predicate >= arith::CmpIPredicate::ult && !isBool) {
     if (element.getIntOrFloatBitWidth() < 32)
       return refuse(op, RankedTensorType::get(broadcastSizes(operands),
@@ -153,7 +154,7 @@ Value TosaTarget::compareIntegers(Operation *op, ValueRange operands) {
     return compare<tosa::GreaterOp>(b, a);
   case arith::CmpIPredicate::sle:
     return compare<tosa::GreaterEqualOp>(b, a);
-  // Of bools.
+  // For bools.
   case arith::CmpIPredicate::ugt:
     return binary<tosa::LogicalAndOp>(a, logicalNot(b));
   case arith::CmpIPredicate::uge:
@@ -240,7 +241,7 @@ Value TosaTarget::elementwise(Operation *op, ValueRange operands) {
       .Case<ExpOp>([&](auto) { return unary<tosa::ExpOp>(a); })
       .Case<Exp2Op>(
           [&](auto) { return binary<tosa::PowOp>(splatLike(a, 2), a); })
-      // tanh(x / 2) * (exp(x) + 1), which is small where x is.
+      // tanh(x / 2) * (exp(x) + 1), which is small for small x.
       .Case<ExpM1Op>([&](auto) {
         Value half = mul(a, splatLike(a, 0.5));
         Value sum = binary<tosa::AddOp>(unary<tosa::ExpOp>(a), splatLike(a, 1));
@@ -249,7 +250,7 @@ Value TosaTarget::elementwise(Operation *op, ValueRange operands) {
       .Case<LogOp>([&](auto) { return unary<tosa::LogOp>(a); })
       .Case<Log2Op>([&](auto) { return scaledLog(std::numbers::log2e); })
       .Case<Log10Op>([&](auto) { return scaledLog(std::numbers::log10e); })
-      // log(u) * x / (u - 1) with u = 1 + x: the rounding of u cancels.
+      // log(u) * x / (u - 1) with u = 1 + x: the rounding errors of u cancel.
       .Case<Log1pOp>([&](auto) {
         Value u = binary<tosa::AddOp>(a, splatLike(a, 1));
         Value rest = binary<tosa::SubOp>(u, splatLike(a, 1));

@@ -32,7 +32,7 @@ Type TosaTarget::numberTypeOf(Type dtype) const {
 
 Value TosaTarget::constant(DenseElementsAttr value) {
   auto type = mlir::cast<RankedTensorType>(value.getType());
-  // Of scalar code on numbers, which are float32 here.
+  // For scalar code on numbers, which are float32 here.
   if (type.getElementType().isF64()) {
     Type f32 = builder.getF32Type();
     value = mlir::cast<DenseFPElementsAttr>(value).mapValues(
@@ -100,8 +100,8 @@ Value TosaTarget::broadcast(Value tensor, ArrayRef<int64_t> sizes) {
                               shape(multiples));
 }
 
-/// Every `stride`-th of the first elements along a dimension: columns of them,
-/// of which the first is taken.
+/// Every `stride`-th of the first elements along a dimension: reshapes them
+/// into rows of `stride` and takes the first column.
 Value TosaTarget::everySecond(Value tensor, int64_t dim, int64_t count,
                               int64_t stride) {
   SmallVector<int64_t> sizes(sizesOf(tensor)), apart(sizes);
@@ -138,8 +138,8 @@ Value TosaTarget::slice(Value tensor, ArrayRef<int64_t> offsets,
   return tensor;
 }
 
-/// `interior` elements between each two along a dimension: after each one, less
-/// those behind the last.
+/// `interior` elements between each two along a dimension: after each element,
+/// without those after the last.
 Value TosaTarget::spreadDim(Value tensor, int64_t dim, int64_t interior,
                             TypedAttr scalar) {
   SmallVector<int64_t> sizes(sizesOf(tensor)), apart(sizes);
@@ -161,7 +161,7 @@ Value TosaTarget::pad(Value tensor, ArrayRef<int64_t> low,
   for (auto [dim, count] : llvm::enumerate(interior))
     if (count > 0 && sizesOf(tensor)[dim] > 1)
       tensor = spreadDim(tensor, dim, count, scalar);
-  // tosa.pad takes negative paddings, but its lowering to linalg doesn't.
+  // tosa.pad supports negative padding, but its lowering to linalg doesn't.
   SmallVector<int64_t> offsets, kept, padding, padded;
   for (auto [size, front, back] : llvm::zip(sizesOf(tensor), low, high)) {
     offsets.push_back(std::max<int64_t>(-front, 0));
@@ -229,7 +229,7 @@ Value TosaTarget::reduce(ReductionKind kind, Value tensor,
   if (typeOf(tensor).getNumElements() == 0)
     return refuse("TOSA has no tensors without elements",
                   typeOf(tensor).clone(kept));
-  // Dimensions that stand together are reduced as one.
+  // Adjacent dimensions are reduced as one.
   SmallVector<int64_t> sizes;
   SmallVector<bool> isReduced;
   for (auto [dim, size] : llvm::enumerate(sizesOf(tensor))) {
@@ -273,8 +273,8 @@ Value TosaTarget::gather(Value values, Value indices) {
 // Convolutions
 //===----------------------------------------------------------------------===//
 
-/// One group, of two spatial dimensions, the input not dilated, edges at least
-/// 0. TOSA wants channels last.
+/// One group, two spatial dimensions, an undilated input, and edges of at least
+/// 0. TOSA requires channels last.
 Value TosaTarget::convolveGroup(Value input, Value weight,
                                 const ConvolutionWindow &window) {
   Type element = typeOf(input).getElementType();
@@ -307,7 +307,7 @@ Value TosaTarget::convolve(Value input, Value weight,
   if (window.spatialRank() > 2)
     return refuse("TOSA convolutions have at most two dimensions here",
                   resultType);
-  // One spatial dimension is two, of which the first has size 1.
+  // One spatial dimension becomes two, the first of size 1.
   if (window.spatialRank() == 1) {
     for (Value *tensor : {&input, &weight}) {
       SmallVector<int64_t> sizes(sizesOf(*tensor));
@@ -320,8 +320,8 @@ Value TosaTarget::convolve(Value input, Value weight,
          {&window.stride, &window.inputDilation, &window.weightDilation})
       list->insert(list->begin(), 1);
   }
-  // What tosa.conv2d can't do is done to the input: elements apart, edges cut
-  // off. It also wants windows to fill the input exactly.
+  // What tosa.conv2d doesn't support is applied to the input: dilation and
+  // cropping. tosa.conv2d also requires that windows fill the input exactly.
   SmallVector<int64_t> low{0, 0}, high{0, 0}, interior{0, 0};
   for (int64_t i = 0; i < 2; ++i) {
     int64_t size = sizesOf(input)[i + 2];

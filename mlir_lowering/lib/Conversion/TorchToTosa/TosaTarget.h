@@ -41,7 +41,7 @@ public:
 private:
   /// tosa.const_shape
   Value shape(ArrayRef<int64_t> sizes);
-  /// Of one element; zero points and the like.
+  /// Constant of one element, for zero points and similar operands.
   Value zeroPoint(Type elementType);
   Value everySecond(Value tensor, int64_t dim, int64_t count, int64_t stride);
   Value spreadDim(Value tensor, int64_t dim, int64_t interior,
@@ -55,7 +55,7 @@ private:
   Value compareIntegers(Operation *op, ValueRange operands);
   Value cast(Operation *op, Value operand);
   Value splatLike(Value tensor, double value);
-  /// Of integers; TOSA has it for 32 and 64 bits.
+  /// For integers; TOSA supports 32 and 64 bits.
   Value divide(Value a, Value b);
   template <typename OpTy> Value binary(Value a, Value b);
   template <typename OpTy> Value unary(Value a);

@@ -12,7 +12,7 @@ static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// A bias is [`channels`], of the operands' element type; null is fine.
+/// A bias is [`channels`], with the operands' element type; it may be null.
 static LogicalResult verifyBias(Operation *op, Value bias, int64_t channels,
                                 Type element) {
   if (!bias)
@@ -28,7 +28,7 @@ static LogicalResult verifyBias(Operation *op, Value bias, int64_t channels,
 // Matrix products
 //===----------------------------------------------------------------------===//
 
-/// Sizes of the last two dimensions of `type` with the transposition undone.
+/// Sizes of the last two dimensions of `type` before the transposition.
 static std::pair<int64_t, int64_t> matrixSizes(RankedTensorType type,
                                                bool transposed) {
   int64_t rows = type.getDimSize(type.getRank() - 2);
@@ -103,7 +103,7 @@ LogicalResult ltc::detail::verifyConvolution(Operation *operation) {
   if (input.getDimSize(1) != weight.getDimSize(1) * groups ||
       channels % groups != 0 || output.getDimSize(1) != channels ||
       output.getDimSize(0) != input.getDimSize(0))
-    return op->emitOpError("channels or batch don't fit: input ")
+    return op->emitOpError("channels or batch don't match: input ")
            << input << ", weight " << weight << ", output " << output
            << ", groups " << groups;
   for (unsigned i = 0; i < spatialRank; ++i)
@@ -178,8 +178,8 @@ SmallVector<Type> HostCallOp::getInputDtypes() {
   return dtypes;
 }
 
-/// Whether the tensors' elements have the dtypes' widths: signs aside, these
-/// are all that a builtin type keeps of a torch dtype.
+/// Whether the tensors' elements have the dtypes' widths, which (apart from
+/// signs) are all that a builtin type preserves of a torch dtype.
 static bool haveDtypes(TypeRange tensors, ArrayRef<Type> dtypes) {
   return tensors.size() == dtypes.size() &&
          llvm::all_of(llvm::zip_equal(tensors, dtypes), [](auto pair) {
@@ -201,6 +201,7 @@ LogicalResult HostCallOp::verify() {
   auto results = llvm::to_vector(getResultDtypes().getAsValueRange<TypeAttr>());
   if (!haveDtypes(getInputs().getTypes(), getInputDtypes()) ||
       !haveDtypes(getOutputs().getTypes(), results))
-    return emitOpError("has other dtypes in its attributes than tensors");
+    return emitOpError(
+        "has dtypes in its attributes that differ from its tensors'");
   return success();
 }

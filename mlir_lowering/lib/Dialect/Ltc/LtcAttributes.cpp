@@ -1,4 +1,4 @@
-//===- LtcAttributes.cpp - How kernels run --------------------------------===//
+//===- LtcAttributes.cpp - Schedules and places ---------------------------===//
 
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
 
@@ -72,12 +72,14 @@ LogicalResult ScheduleAttr::verify(
     if (axis >= axes.size())
       return emitError() << "axis " << axis << " of " << axes.size();
   if (split.has_value() != (block > 0))
-    return emitError() << "a split axis has blocks of at least one element";
+    return emitError()
+           << "a split axis must have blocks of at least one element";
   if (iterations < 0 || grain < 0)
     return emitError() << "iterations and grain can't be negative";
   llvm::sort(kept);
   if (ArrayRef(kept) != stored)
-    return emitError() << "the nests store other members than 'stored' lists";
+    return emitError()
+           << "the nests store members that differ from those in 'stored'";
   return success();
 }
 

@@ -60,14 +60,14 @@ LogicalResult CheckBoundsOp::verify() {
   if (getNonzero())
     return type.getElementType().isInteger()
                ? success()
-               : emitOpError("checks divisors that are integers, got ") << type;
+               : emitOpError("checks integer divisors, got ") << type;
   if (!type.getElementType().isInteger(32) &&
       !type.getElementType().isInteger(64))
     return emitOpError("checks tensors of i32 or i64, got ") << type;
   return success();
 }
 
-/// Constants and positions that loops count are known to be in range now.
+/// Constants and positions from loop counters are checked now.
 OpFoldResult CheckBoundsOp::fold(FoldAdaptor adaptor) {
   bool nonzero = getNonzero();
   auto isInside = [&](const APInt &value) {

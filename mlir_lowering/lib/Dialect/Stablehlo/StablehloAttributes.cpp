@@ -1,4 +1,4 @@
-//===- StablehloAttributes.cpp - Their syntax -----------------------------===//
+//===- StablehloAttributes.cpp - Syntax of the attributes -----------------===//
 
 #include "torch_ltc/Dialect/Stablehlo/StablehloDialect.h"
 
@@ -82,7 +82,7 @@ static ParseResult parseFields(AsmParser &parser,
   for (const Field &field : fields)
     if (!field.isList && field.values.size() != 1)
       return parser.emitError(parser.getNameLoc())
-             << "field '" << field.name << "' has to be given once";
+             << "field '" << field.name << "' must be given once";
   return success();
 }
 
@@ -165,7 +165,7 @@ static ParseResult parseDims(AsmParser &parser, StringRef first,
       return failure();
     if (dim != rank)
       return parser.emitError(parser.getNameLoc())
-             << "spatial dimensions have to be in order";
+             << "spatial dimensions must be in order";
   }
   return parser.parseRSquare();
 }

@@ -1,4 +1,4 @@
-//===- StablehloDialect.cpp - Ops of StableHLO that we write --------------===//
+//===- StablehloDialect.cpp - The supported ops of StableHLO --------------===//
 
 #include "torch_ltc/Dialect/Stablehlo/StablehloDialect.h"
 

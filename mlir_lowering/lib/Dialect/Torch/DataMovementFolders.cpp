@@ -1,7 +1,7 @@
 //===- DataMovementFolders.cpp - Views that change nothing ----------------===//
 //
 // Tensors are values in row-major order: a view or slice whose result has the
-// operand's own type is the operand.
+// type of its operand is the operand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,11 +44,11 @@ OpFoldResult AtenSqueezeDimsOp::fold(FoldAdaptor) {
 OpFoldResult AtenRepeatOp::fold(FoldAdaptor) {
   return foldSameType(getSelf(), getResult());
 }
-// A step is positive, so a slice of the same size is the whole.
+// A step is positive, so a slice of the same size is the whole tensor.
 OpFoldResult AtenSliceTensorOp::fold(FoldAdaptor) {
   return foldSameType(getSelf(), getResult());
 }
-// Padding of one side can be taken back by a negative one of the other.
+// Padding on one side can be cancelled by negative padding on the other.
 OpFoldResult AtenConstantPadNdOp::fold(FoldAdaptor) {
   auto pads = getPad().getDefiningOp<PrimListConstructOp>();
   bool isZero = pads && llvm::all_of(pads.getElements(), [](Value pad) {
@@ -67,8 +67,8 @@ static std::optional<int64_t> constantInt(Value value) {
   return std::nullopt;
 }
 
-/// Result dimension i is dimension `order[i]` of the operand; none if `op` is
-/// not a permutation that is known.
+/// Result dimension i is dimension `order[i]` of the operand; nullopt if `op`
+/// isn't a constant permutation.
 static std::optional<SmallVector<int64_t>> permutationOf(Operation *op) {
   if (!op || !isa<AtenPermuteOp, AtenTransposeIntOp, AtenTOp>(op) ||
       !isStatic(op->getOperand(0)))
@@ -103,7 +103,7 @@ static bool isIdentity(ArrayRef<int64_t> order) {
   return llvm::equal(order, llvm::seq<int64_t>(0, order.size()));
 }
 
-/// The operand of an identity; x for one permutation and its inverse.
+/// The operand of an identity; x for a permutation applied to its inverse.
 static OpFoldResult foldPermutation(Operation *op) {
   std::optional<SmallVector<int64_t>> outer = permutationOf(op);
   if (!outer)

@@ -16,7 +16,7 @@ static LogicalResult verifyProduct(Operation *op, int64_t rank) {
     return success();
   auto error = [&]() -> LogicalResult {
     return op->emitOpError()
-           << "sizes of a matrix product don't fit: " << Type(a) << " x "
+           << "sizes of a matrix product don't match: " << Type(a) << " x "
            << Type(b) << " -> " << Type(c);
   };
   if (a.getRank() != rank || b.getRank() != rank || c.getRank() != rank)

@@ -10,7 +10,7 @@ using namespace mlir::torch_ltc::torch;
 #include "torch_ltc/Dialect/Torch/TorchDialect.cpp.inc"
 
 namespace mlir::torch_ltc::torch {
-// Defined by the generated sources, one for each chunk of the op table.
+// Defined in the generated sources, once for each chunk of the op table.
 #define OP_CHUNK(name) void registerTorchOps##name(TorchDialect &dialect);
 #include "torch_ltc/Dialect/Torch/TorchOpChunks.inc"
 #undef OP_CHUNK

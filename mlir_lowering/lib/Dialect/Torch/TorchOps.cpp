@@ -25,7 +25,7 @@ OpFoldResult ConstantStrOp::fold(FoldAdaptor) { return getValueAttr(); }
 OpFoldResult ConstantDeviceOp::fold(FoldAdaptor) { return getValueAttr(); }
 OpFoldResult ValueTensorLiteralOp::fold(FoldAdaptor) { return getValueAttr(); }
 
-// Names such as %int1 make the text readable without following operands.
+// Names such as %int1 make the text readable without looking up operands.
 void ConstantNoneOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "none");
 }

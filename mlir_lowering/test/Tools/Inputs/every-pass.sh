@@ -1,9 +1,9 @@
 #!/bin/sh
-# Compares the project's passes in --help with those that are registered.
+# Compares the project's passes in --help with the registered passes.
 passes() { grep -oE -e '--ltc-mlir-[a-z-]+' | sort -u; }
 ltc-opt --help-hidden | passes > "$1.all"
 ltc-opt --help | passes > "$1.shown"
 diff "$1.all" "$1.shown" && echo "all $(grep -c . "$1.all") passes"
-# A pass without a description would end its line after its name.
+# For a pass without a description, the line would end after its name.
 ltc-opt --help | grep -E -e '--ltc-mlir-[a-z-]+ +$' && echo "nameless"
 exit 0

@@ -1,7 +1,7 @@
 """Prints a module that has each op of the op table once.
 
-Operands have a type of each kind that the schema has; tensors have unknown
-sizes, so that they fit every op.
+Operands have each kind of type that the schema allows; tensors have unknown sizes, so
+that they are valid for every op.
 """
 
 import pathlib
@@ -46,7 +46,7 @@ def type_of(schema_type):
 
 def function_of(index, row):
     types = [type_of(argument.type) for argument in row.arguments]
-    # torch-mlir's verifiers want lists of ints constructed in place.
+    # torch-mlir's verifiers require lists of ints to be constructed in place.
     names = [
         "%dims" if t == "!torch.list<int>" else f"%a{i}" for i, t in enumerate(types)
     ]

@@ -1,6 +1,6 @@
 """Parses and verifies the module on stdin with torch-mlir's own dialect.
 
-A process of its own: torch-mlir brings another copy of MLIR.
+A separate process, because torch-mlir contains another copy of MLIR.
 """
 
 import sys

@@ -21,9 +21,9 @@ namespace mlir::torch_ltc {
 #define GEN_PASS_REGISTRATION
 #include "torch_ltc/Conversion/TorchToLinalg/Passes.h.inc"
 
-/// Types of the torch dialect as builtin types: `!torch.vtensor<[2],si64>` is
+/// Converts torch types to builtin types: `!torch.vtensor<[2],si64>` is
 /// `tensor<2xi64>`, `!torch.int` is i64, `!torch.float` f64, `!torch.bool` i1.
-/// Everything else stays.
+/// Other types are unchanged.
 void populateTorchToLinalgTypes(TypeConverter &converter);
 
 /// The pattern that lowers every op of the torch dialect.

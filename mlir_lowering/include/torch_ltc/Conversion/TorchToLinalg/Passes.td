@@ -7,19 +7,19 @@ include "mlir/Pass/PassBase.td"
 
 def ConvertTorchToLinalgPass
     : Pass<"ltc-mlir-convert-torch-to-linalg", "::mlir::ModuleOp"> {
-  let summary = "torch dialect at the backend contract to linalg";
+  let summary = "converts the torch dialect at the backend contract to linalg";
   let description = [{
     Functions on `!torch.vtensor` become functions on static-shape builtin
     tensors; `!torch.int` and `!torch.float` parameters become i64 and f64.
     Convolutions and long attention become library calls, ops that PyTorch's own
     kernels compute become `ltc.host_call`.
 
-    An op that has no lowering is an error that names the op and the user's
-    line; all of them are reported, not only the first.
+    An op without a lowering is an error that names the op and the user's line;
+    all of them are reported, not only the first.
 
-    Indices that a tensor holds are wrapped (negative ones, where torch wraps
-    them) and then clamped into range: an index that torch would refuse reads
-    or writes the nearest element instead of foreign memory.
+    Indices from a tensor are wrapped (negative ones, if torch wraps them) and
+    then clamped into range: an index that torch would reject accesses the
+    nearest element instead of memory outside the tensor.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
@@ -31,12 +31,12 @@ def ConvertTorchToLinalgPass
 
 def ExpandLibraryCallsPass
     : Pass<"ltc-mlir-expand-library-calls", "::mlir::func::FuncOp"> {
-  let summary = "convolutions of the library as linalg";
+  let summary = "expands library convolutions to linalg";
   let description = [{
-    For compilers that don't have our library: `ltc.convolution` and
-    its gradients become `tensor.insert_slice` into zeros and one
-    `linalg.generic`. Sums of 16-bit floats are made in f32. `ltc.check_bounds`
-    is left out: an index out of range isn't refused then.
+    For compilers that don't have our library: `ltc.convolution` and its
+    gradients become `tensor.insert_slice` into zeros and one `linalg.generic`.
+    Sums of 16-bit floats are computed in f32. `ltc.check_bounds` is removed: an
+    index out of range isn't an error then.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",

@@ -17,8 +17,8 @@ namespace mlir::torch_ltc {
 #define GEN_PASS_REGISTRATION
 #include "torch_ltc/Conversion/TorchToStablehlo/Passes.h.inc"
 
-/// The ops that the conversion takes; all others are decomposed before or
-/// refused by the contract.
+/// The ops that the conversion supports; the others are decomposed before it or
+/// rejected by the contract.
 std::vector<std::string> torchToStablehloLegalOps();
 
 /// From a traced program to the stablehlo stage.

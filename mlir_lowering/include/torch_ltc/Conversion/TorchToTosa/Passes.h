@@ -18,8 +18,8 @@ namespace mlir::torch_ltc {
 #define GEN_PASS_REGISTRATION
 #include "torch_ltc/Conversion/TorchToTosa/Passes.h.inc"
 
-/// The ops that the conversion takes; all others are decomposed before or
-/// refused by the contract.
+/// The ops that the conversion supports; the others are decomposed before it or
+/// rejected by the contract.
 std::vector<std::string> torchToTosaLegalOps();
 
 /// From a traced program to the tosa stage.

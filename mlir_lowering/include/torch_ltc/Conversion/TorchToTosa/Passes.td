@@ -7,15 +7,15 @@ include "mlir/Pass/PassBase.td"
 
 def ConvertTorchToTosaPass
     : Pass<"ltc-mlir-convert-torch-to-tosa", "::mlir::ModuleOp"> {
-  let summary = "torch dialect at the contract of TOSA to TOSA";
+  let summary = "converts the torch dialect at TOSA's contract to TOSA";
   let description = [{
     Functions on `!torch.vtensor` become functions of TOSA 1.0 on static-shape
     tensors, with 64-bit integers. `!torch.int` and `!torch.float` parameters
     become `tensor<i64>` and `tensor<f32>`.
 
-    What TOSA can't say is an error that names op, reason and the user's line;
-    all of them are reported, not only the first. Positions out of range, which
-    PyTorch refuses, read the nearest element.
+    An op that TOSA can't express is an error with the op, the reason and the
+    user's line; all of them are reported, not only the first. Positions out of
+    range, which PyTorch rejects, read the nearest element.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
@@ -25,10 +25,10 @@ def ConvertTorchToTosaPass
 
 def ConvertTosaExtremesPass
     : Pass<"ltc-mlir-convert-tosa-extremes", "::mlir::func::FuncOp"> {
-  let summary = "tosa.reduce_max and reduce_min of floats to linalg";
+  let summary = "converts tosa.reduce_max and reduce_min of floats to linalg";
   let description = [{
     MLIR's own lowering (of LLVM 22) starts with the largest finite number, so
-    that the greatest of elements which are all -inf is finite.
+    that the maximum of elements that are all -inf is finite.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",

@@ -1,4 +1,4 @@
-//===- LtcAttributes.td - How kernels run, where results lie -*- tablegen -*-===//
+//===- LtcAttributes.td - Schedules and places -------------*- tablegen -*-===//
 
 #ifndef TORCH_LTC_DIALECT_LTC_LTCATTRIBUTES_TD
 #define TORCH_LTC_DIALECT_LTC_LTCATTRIBUTES_TD
@@ -22,7 +22,7 @@ class Ltc_List<string element> : ArrayRefParameter<element> {
 //===----------------------------------------------------------------------===//
 
 def Ltc_AxisAttr : Ltc_Attr<"Axis", "axis"> {
-  let summary = "adjacent factors of a fusion domain that are one loop";
+  let summary = "adjacent factors of a fusion domain that form one loop";
   let parameters = (ins Ltc_List<"unsigned">:$factors, "int64_t":$size);
   let assemblyFormat = "`<` $factors `:` $size `>`";
 }
@@ -36,20 +36,19 @@ def Ltc_NestAttr : Ltc_Attr<"Nest", "nest"> {
 }
 
 def Ltc_ScheduleAttr : Ltc_Attr<"Schedule", "schedule"> {
-  let summary = "how the loops of a kernel run";
+  let summary = "the loops of a kernel";
   let description = [{
-    What `ltc-mlir-schedule-kernels` decided for a kernel and everything after
-    it reads. Axes are numbered as in `axes`, members (the kernel's
-    `linalg.generic` ops) by their order, factors as in the kernel's fusion
-    domain.
+    Written by `ltc-mlir-schedule-kernels` and read by all later passes. Axes
+    are numbered as in `axes`, members (the kernel's `linalg.generic` ops) by
+    their order, factors as in the kernel's fusion domain.
 
-    * `axes`: the loops, outermost first, each a run of factors with its size;
+    * `axes`: the loops, outermost first, each a range of factors with its size;
     * `outer`: the axes that the kernel's iterations run over, besides `split`,
-      the axis that is cut into blocks of `block` elements;
+      the axis that is split into blocks of `block` elements;
     * `tile`: the axis along which transposed operands are contiguous;
-    * `stored`: the members whose results are stored; others are computed where
-      they are needed;
-    * `nests`: what runs inside an iteration, in order;
+    * `stored`: the members whose results are stored; others are computed on
+      demand;
+    * `nests`: the loops inside an iteration, in order;
     * `iterations`: how many there are; `grain`: the fewest that are worth a
       thread, 0 if the kernel isn't worth a second one.
 
@@ -80,14 +79,14 @@ def Ltc_ScheduleAttr : Ltc_Attr<"Schedule", "schedule"> {
 //===----------------------------------------------------------------------===//
 
 def Ltc_PlaceAttr : Ltc_Attr<"Place", "place"> {
-  let summary = "where a result lies";
+  let summary = "the place of a result";
   let description = [{
-    What `ltc-mlir-plan-buffers` decided for a result of a command, or of the
+    Written by `ltc-mlir-plan-buffers` for a result of a command, or of the
     program. `number` is that of the program's argument or result, or the offset
     of a range of the arena in bytes. Such a range has `bytes` bytes and is used
-    from command `first` to command `last`; the number of commands stands for
-    the end of the program. `part` is how many bytes after the beginning of the
-    whole the result begins.
+    from command `first` to command `last`; the number of commands denotes the
+    end of the program. `part` is the offset in bytes of the result in the
+    whole.
 
     ```mlir
     #ltc.place<parameter 3>
@@ -115,7 +114,7 @@ def Ltc_PlaceAttr : Ltc_Attr<"Place", "place"> {
     bool isParameter() const { return getKind() == PlaceKind::Parameter; }
     bool isOutput() const { return getKind() == PlaceKind::Output; }
     bool isArena() const { return getKind() == PlaceKind::Arena; }
-    /// The whole that this is a part of.
+    /// The whole value that this is a part of.
     PlaceAttr getWhole() const {
       return get(getContext(), getKind(), getNumber(), 0, getBytes(), getFirst(),
                  getLast());

@@ -1,4 +1,4 @@
-//===- LtcBase.td - The dialect and what its ops share -----*- tablegen -*-===//
+//===- LtcBase.td - The dialect and shared definitions -----*- tablegen -*-===//
 
 #ifndef TORCH_LTC_DIALECT_LTC_LTCBASE_TD
 #define TORCH_LTC_DIALECT_LTC_LTCBASE_TD
@@ -12,8 +12,8 @@ def Ltc_Dialect : Dialect {
   let summary = "Commands of a program";
   let description = [{
     Each op is one entry of the command list that the runtime executes: a call
-    of a generated kernel, of a library function or of PyTorch's own kernel, or
-    an access to memory. At the kernels stage a program consists of these ops,
+    to a generated kernel, a library function or PyTorch's own kernel, or a
+    memory operation. At the kernels stage a program consists of these ops,
     views and constants.
   }];
   let useDefaultAttributePrinterParser = 1;

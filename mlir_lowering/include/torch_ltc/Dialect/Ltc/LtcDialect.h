@@ -1,7 +1,7 @@
 //===- LtcDialect.h - Commands of a program ---------------------*- C++ -*-===//
 //
 // The dialect of the kernels stage: a program is a flat list of these ops on
-// tensors. Each becomes a command of the executable.
+// tensors. Each op becomes a command of the executable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace mlir::torch_ltc::ltc {
-/// What a result lies in (`#ltc.place`).
+/// The kind of memory that holds a result (`#ltc.place`).
 enum class PlaceKind { Parameter, Output, Arena };
 } // namespace mlir::torch_ltc::ltc
 

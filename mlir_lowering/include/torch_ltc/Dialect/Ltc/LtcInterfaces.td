@@ -1,4 +1,4 @@
-//===- LtcInterfaces.td - What several library calls share -*- tablegen -*-===//
+//===- LtcInterfaces.td - Interfaces of library calls ------*- tablegen -*-===//
 
 #ifndef TORCH_LTC_DIALECT_LTC_LTCINTERFACES_TD
 #define TORCH_LTC_DIALECT_LTC_LTCINTERFACES_TD
@@ -9,8 +9,8 @@ def Ltc_ConvolutionOpInterface : OpInterface<"ConvolutionOpInterface"> {
   let cppNamespace = "::mlir::torch_ltc::ltc";
   let description = [{
     A forward convolution or one of its gradients, described by the tensors of
-    the forward convolution. In a gradient the one that it computes, and the
-    gradient that it reads, take the place of the tensor they belong to.
+    the forward convolution. In a gradient op, the gradients that it computes
+    and reads replace the tensors that they belong to.
   }];
   let methods = [
     InterfaceMethod<"[n, c, spatial...]", "::mlir::Value", "getInput">,

@@ -17,9 +17,9 @@ def Ltc_MatmulOp : Ltc_Op<"matmul",
     [Pure, AllElementTypesMatch<["a", "b", "c"]>]> {
   let summary = "matrix product by the runtime's library";
   let description = [{
-    `a` is [m, k] or [batch, m, k], or with `transpose_a` [.., k, m]; `b` is
-    [k, n] or [batch, k, n], or with `transpose_b` [.., n, k]. A matrix beside
-    a batch is the same for the whole batch. `bias` is [n].
+    `a` is [m, k] or [batch, m, k], or with `transpose_a` [.., k, m]; `b` is [k,
+    n] or [batch, k, n], or with `transpose_b` [.., n, k]. A single matrix is
+    used for the whole batch of the other operand. `bias` is [n].
 
     ```mlir
     %y = ltc.matmul %x, %w bias %b {transpose_b}
@@ -44,8 +44,8 @@ def Ltc_MatmulOp : Ltc_Op<"matmul",
 def Ltc_Images : Ltc_TensorOfRank<[AnyType], [3, 4, 5],
     "statically shaped tensor of one to three spatial dimensions">;
 
-/// `tensors` are the operands. Of all lists there is one element for each
-/// spatial dimension.
+/// `tensors` are the operands. All lists have one element for each spatial
+/// dimension.
 class Ltc_ConvolutionBase<string mnemonic, dag tensors>
     : Ltc_Op<mnemonic, [Pure, Ltc_ConvolutionOpInterface]> {
   let arguments = !con(tensors, (ins
@@ -125,10 +125,10 @@ def Ltc_AttentionOp : Ltc_Op<"attention",
   let summary = "attention without stored scores";
   let description = [{
     `output` is softmax(query * key^T + mask) * value, `log_sum` the log of the
-    sum of exp(score), infinite where a query sees no key. `query` is [batch,
+    sum of exp(score), infinite for a query that sees no key. `query` is [batch,
     heads, length, width], `key` [batch, heads, keys, width], `value` [batch,
     heads, keys, outputs], `mask` [batch or 1, heads or 1, length or 1, keys].
-    With `causal` a query sees the keys up to its own place.
+    With `causal` a query sees the keys up to its own position.
 
     ```mlir
     %y:2 = ltc.attention %q, %k, %v mask %m {causal}
@@ -149,8 +149,8 @@ def Ltc_AttentionBackwardOp : Ltc_Op<"attention_backward",
     [Pure, Ltc_AttentionOpInterface]> {
   let summary = "gradients of attention";
   let description = [{
-    The gradients of `ltc.attention`'s query, key and value from the gradient
-    of its output, its operands and its results.
+    Computes the gradients of `ltc.attention`'s query, key and value from the
+    gradient of its output, its operands and its results.
   }];
   let arguments = (ins Ltc_Heads:$grad_output, Ltc_Heads:$query,
                        Ltc_Heads:$key, Ltc_Heads:$value, Ltc_Heads:$output,
@@ -170,7 +170,7 @@ def Ltc_AttentionBackwardOp : Ltc_Op<"attention_backward",
 //===----------------------------------------------------------------------===//
 
 def Ltc_HostCallOp : Ltc_Op<"host_call", [Pure]> {
-  let summary = "call of PyTorch's CPU kernel of an op";
+  let summary = "call to PyTorch's CPU kernel of an op";
   let description = [{
     `arguments` has one element for each argument of the op's schema: unit
     (none), a number, a string, an integer or floating-point list

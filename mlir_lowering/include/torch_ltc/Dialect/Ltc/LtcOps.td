@@ -9,7 +9,7 @@ include "mlir/IR/SymbolInterfaces.td"
 
 def Ltc_KernelCallOp : Ltc_Op<"kernel_call",
     [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "call of an outlined kernel";
+  let summary = "call to an outlined kernel";
   let description = [{
     Calls a private function that was outlined from the program. Operands are
     static-shape tensors or the program's scalar parameters (f64, i64);
@@ -30,11 +30,11 @@ def Ltc_KernelCallOp : Ltc_Op<"kernel_call",
 }
 
 def Ltc_JoinOp : Ltc_Op<"join", [Pure]> {
-  let summary = "tensors as consecutive ranges of one";
+  let summary = "concatenation of tensors as consecutive ranges of one";
   let description = [{
-    Concatenates along the first dimension; the other sizes are equal. The
-    buffer plan lets the parts' producers write into the whole where it can, and
-    copies the other parts.
+    Concatenates along the first dimension; the other sizes are equal. If
+    possible, the buffer plan makes the parts' producers write directly into the
+    whole; it copies the other parts.
 
     ```mlir
     %whole = ltc.join %a, %b
@@ -51,14 +51,14 @@ def Ltc_JoinOp : Ltc_Op<"join", [Pure]> {
 
 def Ltc_CheckBoundsOp : Ltc_Op<"check_bounds",
     [Pure, AllTypesMatch<["indices", "checked"]>]> {
-  let summary = "ends the run if an index is out of range";
+  let summary = "fails the run if an index is out of range";
   let description = [{
-    The result is the operand, in the same memory, once each element is known
-    to be at least `lower` and below `upper`; else the run ends with an error.
-    That it has a result makes it `Pure`: what reads at these positions uses it,
-    and a check that nobody needs disappears. With `nonzero` the elements are
-    divisors of any integer type, none of which may be zero; the bounds don't
-    count.
+    Checks that each element is at least `lower` and below `upper`, and returns
+    the operand, in the same memory; otherwise the run fails with an error.
+    Because it has a result, it can be `Pure`: ops that read at these positions
+    use the result, and an unused check is removed. With `nonzero` the elements
+    are divisors of any integer type, which must not be zero; the bounds are
+    ignored.
 
     ```mlir
     %rows = ltc.check_bounds %ids in [0, 1000) : tensor<8xi64>

@@ -1,4 +1,4 @@
-//===- StablehloDialect.h - Ops of StableHLO that we write -----*- C++ -*-===//
+//===- StablehloDialect.h - The supported ops of StableHLO ------*- C++ -*-===//
 
 #ifndef TORCH_LTC_DIALECT_STABLEHLO_STABLEHLODIALECT_H
 #define TORCH_LTC_DIALECT_STABLEHLO_STABLEHLODIALECT_H

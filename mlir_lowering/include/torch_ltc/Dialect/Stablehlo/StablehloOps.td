@@ -1,8 +1,9 @@
-//===- StablehloOps.td - Ops of StableHLO that we write ----*- tablegen -*-===//
+//===- StablehloOps.td - The supported ops of StableHLO ----*- tablegen -*-===//
 //
-// A part of StableHLO by its public specification: the ops that programs are
-// written in. Names, operands, attributes and their forms are StableHLO's, so
-// that its readers take the text; an op is written in MLIR's generic form.
+// A subset of StableHLO, written from its public specification: the ops that
+// exported programs use. Names, operands, attributes and their syntax are
+// StableHLO's, so that its parser accepts the text; ops are printed in MLIR's
+// generic form.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Stablehlo_Dialect : Dialect {
   let name = "stablehlo";
   let cppNamespace = "::mlir::torch_ltc::stablehlo";
-  let summary = "the ops of StableHLO that torch_ltc writes";
+  let summary = "the StableHLO ops that torch_ltc supports";
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
   let extraClassDeclaration = [{
@@ -59,8 +60,8 @@ def Stablehlo_ConvDimensionNumbers
     : Stablehlo_Attr<"ConvDimensionNumbers", "conv"> {
   let summary = "dimensions of convolution, channels second";
   let description = [{
-    `#stablehlo.conv<[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>`: the one order of
-    dimensions that is written here, for any number of spatial ones.
+    `#stablehlo.conv<[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>`: the only
+    supported order of dimensions, for any number of spatial ones.
   }];
   let parameters = (ins "int64_t":$spatialRank);
 }

@@ -12,9 +12,9 @@ def Torch_Dialect : Dialect {
   let cppNamespace = "::mlir::torch_ltc::torch";
   let summary = "PyTorch's ATen ops with value semantics";
   let description = [{
-    The syntax of ops and types is torch-mlir's, so that a module can be given
-    to its tools as it is. Results have explicit types: the tracer knows each
-    shape and dtype.
+    The syntax of ops and types is torch-mlir's, so that its tools can read a
+    module unchanged. Results have explicit types: the tracer knows each shape
+    and dtype.
   }];
   let useDefaultTypePrinterParser = 0;
   let hasConstantMaterializer = 1;
@@ -31,7 +31,8 @@ def Torch_Dialect : Dialect {
 class Torch_Op<string mnemonic, list<Trait> traits = []>
     : Op<Torch_Dialect, mnemonic, traits>;
 
-// Every op of the table: pure, one operand for each argument of the schema.
+// Every op of the table: pure, with one operand for each argument of the
+// schema.
 class Torch_AtenOp<string mnemonic, list<Trait> traits = []>
     : Torch_Op<mnemonic, !listconcat([Pure], traits)> {
   let assemblyFormat = "operands attr-dict `:` type(operands) `->` type(results)";

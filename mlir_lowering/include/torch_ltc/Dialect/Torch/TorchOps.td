@@ -1,6 +1,6 @@
 //===- TorchOps.td - Constants and primitives --------------*- tablegen -*-===//
 //
-// The ops that aren't ATen operators. Those come from the op table.
+// The ops that aren't ATen operators; those are generated from the op table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,7 +77,7 @@ def Torch_PrimNumToTensorScalarOp
 }
 
 def Torch_OperatorOp : Torch_Op<"operator", [Pure]> {
-  let summary = "an operator that the dialect doesn't have";
+  let summary = "an operator that the dialect doesn't define";
   let arguments = (ins StrAttr:$name, Variadic<AnyType>:$arguments);
   let results = (outs Variadic<AnyType>:$results);
   let assemblyFormat = [{

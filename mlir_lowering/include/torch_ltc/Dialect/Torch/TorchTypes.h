@@ -18,15 +18,15 @@ inline bool isStringType(Type type) { return isa<StringType>(type); }
 inline bool isDeviceType(Type type) { return isa<DeviceType>(type); }
 inline bool isGeneratorType(Type type) { return isa<GeneratorType>(type); }
 inline bool isNoneType(Type type) { return isa<NoneType>(type); }
-/// A Python number: int, float, or one of both.
+/// A Python number: int, float, or either.
 inline bool isScalarType(Type type) {
   return isa<IntType, FloatType, NumberType>(type);
 }
 bool isOptionalTensorType(Type type);
 bool isListOf(Type type, llvm::function_ref<bool(Type)> isElement);
 
-/// Whether a value of type `type` may stand where `expected` is asked for:
-/// the same type, a tensor with more known about it, an int or float as a
+/// Whether a value of type `type` is valid where `expected` is required: the
+/// same type, a tensor with more static information, an int or float as a
 /// number, a value or none as an optional.
 bool isSubtype(Type type, Type expected);
 

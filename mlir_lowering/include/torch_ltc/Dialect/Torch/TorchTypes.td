@@ -14,8 +14,8 @@ def Torch_ValueTensorType : Torch_Type<"ValueTensor", "vtensor"> {
   let summary = "an immutable tensor";
   let description = [{
     `!torch.vtensor<[2,3],f32>`. Sizes may be unknown (`*`) or dynamic (`?`),
-    the dtype may be unknown (`unk`); `!torch.vtensor` knows nothing. Integer
-    dtypes carry their sign as in PyTorch: si64, ui8; bool is i1.
+    the dtype may be unknown (`unk`); in `!torch.vtensor` all of it is unknown.
+    Integer dtypes are signed or unsigned as in PyTorch: si64, ui8; bool is i1.
   }];
   // `sizes` is empty unless `hasSizes`; a null `dtype` is unknown.
   let parameters = (ins "bool":$hasSizes, ArrayRefParameter<"int64_t">:$sizes,

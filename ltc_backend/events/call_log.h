@@ -1,12 +1,12 @@
-//===- ledger.h - What ran eagerly, and what cut the graph ------*- C++ -*-===//
+//===- call_log.h - Logs of eager ops and graph cuts ------------*- C++ -*-===//
 //
-// Two tables, one row for each op and user line: the fallback ledger and the
-// sync log. Thread-safe.
+// Two tables, one row for each op and user line: the fallback log and the sync
+// log. Thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TORCH_LTC_EVENTS_LEDGER_H
-#define TORCH_LTC_EVENTS_LEDGER_H
+#ifndef TORCH_LTC_EVENTS_CALL_LOG_H
+#define TORCH_LTC_EVENTS_CALL_LOG_H
 
 #include <cstdint>
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace torch_ltc {
 
-struct LedgerRow {
+struct CallLogRow {
   std::string op;       // "aten::sort"
   std::string location; // "train.py:31", "" if unknown
   std::string reason;
@@ -28,22 +28,22 @@ struct LedgerRow {
   int64_t syncs = 0; // executions that the call had to wait for
 };
 
-class Ledger {
+class CallLog {
 public:
   /// Adds the numbers of `row` to the row of the same op, line and reason.
   /// Returns that row's calls.
-  int64_t add(const LedgerRow &row);
-  std::vector<LedgerRow> rows() const;
+  int64_t add(const CallLogRow &row);
+  std::vector<CallLogRow> rows() const;
   void clear();
 
 private:
   mutable std::mutex mutex;
-  std::map<std::tuple<std::string, std::string, std::string>, LedgerRow> table;
+  std::map<std::tuple<std::string, std::string, std::string>, CallLogRow> table;
 };
 
-Ledger &fallbackLedger();
-Ledger &syncLog();
+CallLog &fallbackLog();
+CallLog &syncLog();
 
 } // namespace torch_ltc
 
-#endif // TORCH_LTC_EVENTS_LEDGER_H
+#endif // TORCH_LTC_EVENTS_CALL_LOG_H
