@@ -2,6 +2,7 @@
 
     ./dev bench                  # or: python benchmarks/bench.py --help
     ./dev bench --set scripts    # whole scripts: benchmarks/scripts
+    ./dev bench --set distributed    # several processes: ranks.py
 
 docs/benchmarks.md explains how to read what it prints.
 """
@@ -155,15 +156,18 @@ def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Pa
     return path
 
 
-def compare_scripts(arguments: list[str]) -> int:
-    """`--set scripts`: whole scripts have options and a table of their own."""
-    program = Path(__file__).parent / "scripts" / "compare.py"
+#: Sets with options and a table of their own.
+PROGRAMS = {"scripts": "scripts/compare.py", "distributed": "ranks.py"}
+
+
+def run_program(name: str, arguments: list[str]) -> int:
+    program = Path(__file__).parent / PROGRAMS[name]
     return subprocess.run([sys.executable, str(program), *arguments]).returncode
 
 
 def main(arguments: list[str]) -> int:
-    if arguments[:2] == ["--set", "scripts"]:
-        return compare_scripts(arguments[2:])
+    if arguments[:1] == ["--set"] and arguments[1:2] and arguments[1] in PROGRAMS:
+        return run_program(arguments[1], arguments[2:])
     options = parse(arguments)
     # Wide enough for the table when the output goes to a file.
     console = Console(width=None if sys.stdout.isatty() else 150)

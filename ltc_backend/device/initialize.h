@@ -11,6 +11,9 @@ namespace torch_ltc {
 void initialize();
 bool isInitialized();
 
+/// Runs what is traced up to the last collective: other ranks may wait for it.
+void finishCollectives();
+
 /// Runs what is scheduled and ends the worker thread: before the interpreter
 /// goes away.
 void shutDown();

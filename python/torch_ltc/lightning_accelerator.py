@@ -23,7 +23,7 @@ _NAME = "lazy"
 
 def _make_accelerator(base: type) -> type:
     class LazyAccelerator(base):
-        """Device lazy of torch_ltc: one device."""
+        """Device lazy of torch_ltc: one device for each process."""
 
         def setup_device(self, device: torch.device) -> None:
             if device.type != _NAME:
@@ -37,16 +37,23 @@ def _make_accelerator(base: type) -> type:
 
         @staticmethod
         def parse_devices(devices: int | str | list[int]) -> int:
-            if devices not in (1, -1, "1", "-1", "auto", [0], "0,"):
+            if devices in (-1, "-1", "auto", [0], "0,"):
+                return 1
+            if isinstance(devices, str) and devices.isdecimal():
+                devices = int(devices)
+            if type(devices) is not int or devices < 1:
                 raise ValueError(
-                    "There is one device lazy: devices is 1 or 'auto', but got "
-                    f"{devices!r}."
+                    "There is one device lazy: devices is 'auto' or the number of "
+                    f"processes, but got {devices!r}."
                 )
-            return 1
+            return devices
 
         @staticmethod
         def get_parallel_devices(devices: int) -> list[torch.device]:
-            return [torch.device(_NAME)] * devices
+            if devices == 1:
+                return [torch.device(_NAME)]
+            # Each process's own; strategies ask for its number.
+            return [torch.device(_NAME, 0)] * devices
 
         @staticmethod
         def auto_device_count() -> int:
@@ -85,7 +92,8 @@ def _connect(module: ModuleType) -> None:
 
     @functools.wraps(choose_strategy)
     def strategy_of_device(self: Any) -> Any:
-        if _is_on_lazy(self) and self._num_nodes_flag == 1:
+        alone = self._num_nodes_flag == 1 and len(self._parallel_devices) == 1
+        if _is_on_lazy(self) and alone:
             return module.SingleDeviceStrategy(device=torch.device(_NAME))
         return choose_strategy(self)
 
