@@ -176,7 +176,15 @@ def main(arguments: list[str]) -> int:
         return in_slow_network(arguments)
     console = Console(width=None if sys.stdout.isatty() else 120)
     table = Table(title=f"{options.ranks} processes, {options.threads} threads each")
-    for column in ("", "eager ms", "lazy ms", "/ eager", "eager +MB", "lazy +MB", "loss"):
+    for column in (
+        "",
+        "eager ms",
+        "lazy ms",
+        "/ eager",
+        "eager +MB",
+        "lazy +MB",
+        "loss",
+    ):
         table.add_column(column, justify="right" if column else "left")
     figures, wrong = {}, []
     for model in options.model:

@@ -59,8 +59,11 @@ def compare_programs(rank: int) -> None:
 
 def be_late(rank: int, folder: str) -> None:
     """The timeout names the collective, its line and the rank that isn't there."""
+    import torch_ltc
+
     values = torch.ones(4, device="lazy")
     x = values.clone()
+    torch_ltc.mark_step()
     gone = Path(folder) / "gone"
     if rank == 1:
         while not gone.exists():
@@ -104,14 +107,14 @@ def leave_traced(rank: int, folder: str) -> None:
 
 
 def die(rank: int, place: str, folder: str) -> None:
-    """Rank 1 is killed; the others write how long they went on, and with what error."""
+    """Rank 1 is killed; the others write how long they went on, with what error."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4)).to("lazy")
     ddp = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     killed = Path(folder) / "killed"
 
-    def kill_if(now: str) -> None:
+    def kill_if(now: str, step: int) -> None:
         if rank == 1 and step == 3 and now == place:
             killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -119,15 +122,13 @@ def die(rank: int, place: str, folder: str) -> None:
     try:
         for step in range(1000):
             loss = ddp(torch.ones(4, 8, device="lazy")).square().mean()
-            kill_if("forward")
+            kill_if("forward", step)
             loss.backward()
-            kill_if("backward")
+            kill_if("backward", step)
             optimizer.step()
-            kill_if("collective")
+            kill_if("collective", step)
             loss.item()
     except RuntimeError as error:
         late = time.time() - killed.stat().st_mtime
         report = {"error": str(error), "seconds": late}
-        # Parameters are those of a step before it.
-        report["finite"] = all(bool(p.isfinite().all()) for p in model.parameters())
         (Path(folder) / f"rank{rank}.json").write_text(json.dumps(report))

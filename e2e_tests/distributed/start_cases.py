@@ -39,21 +39,19 @@ def count_compilations(rank: int, tier: str, folder: str) -> None:
     (Path(folder) / f"rank{rank}.json").write_text(json.dumps(report))
 
 
-def _losses(device: str, steps: int, capture: bool, wrap: bool):
+def _losses(device: str, steps: int, capture: bool):
     import torch_ltc
 
     rank = dist.get_rank()
     model = copy.deepcopy(_model()).to(device)
-    trained = DistributedDataParallel(model) if wrap else model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 
     def step(x):
         optimizer.zero_grad()
-        loss = trained(x).square().mean()
+        loss = model(x).square().mean()
         loss.backward()
-        if not wrap:
-            for parameter in model.parameters():
-                dist.all_reduce(parameter.grad)
+        for parameter in model.parameters():
+            dist.all_reduce(parameter.grad)
         optimizer.step()
         return loss.detach()
 
@@ -61,16 +59,19 @@ def _losses(device: str, steps: int, capture: bool, wrap: bool):
     generator = torch.Generator().manual_seed(rank)
     batches = [torch.randn(4, 6, generator=generator) for _ in range(steps)]
     losses = [function(x.to(device)) for x in batches]
-    values = [torch.stack(losses).cpu(), *(p.detach().cpu() for p in model.parameters())]
+    values = [
+        torch.stack(losses).cpu(),
+        *(p.detach().cpu() for p in model.parameters()),
+    ]
     return values, function
 
 
-def compare_replays(rank: int, wrap: bool, tier: str) -> None:
+def compare_replays(rank: int, tier: str) -> None:
     import torch_ltc
 
     torch_ltc.config.tier = tier
-    expected, _ = _losses("cpu", 12, capture=False, wrap=wrap)
-    values, function = _losses("lazy", 12, capture=True, wrap=wrap)
+    expected, _ = _losses("cpu", 12, capture=False)
+    values, function = _losses("lazy", 12, capture=True)
     for ours, eager in zip(values, expected, strict=True):
         torch.testing.assert_close(ours, eager, rtol=1e-5, atol=1e-6)
     assert function.replays >= 6, (function.traces, dict(function.fallbacks))

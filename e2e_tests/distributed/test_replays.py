@@ -9,8 +9,4 @@ from distributed.start_cases import compare_replays
 
 @pytest.mark.parametrize("tier", ["compile", "auto"])
 def test_collectives_of_the_function(tier):
-    run_ranks(compare_replays, 2, False, tier)
-
-
-def test_data_parallel():
-    run_ranks(compare_replays, 2, True, "compile")
+    run_ranks(compare_replays, 2, tier)

@@ -160,8 +160,7 @@ ProgramPtr compileOnce(const GraphSnapshotPtr &graph, const Hash128 &hash,
     return compileNew(graph, hash, /*dumpFolder=*/"", event);
   CompilationLock lock(hash.text());
   ProgramPtr program = loadFromDisk(graph, hash, event);
-  return program ? program
-                 : compileNew(graph, hash, /*dumpFolder=*/"", event);
+  return program ? program : compileNew(graph, hash, /*dumpFolder=*/"", event);
 }
 
 std::string programOfStep(const CompileEvent &event) {

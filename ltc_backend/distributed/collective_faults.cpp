@@ -45,8 +45,8 @@ int64_t nextNumberIn(const std::string &group) {
 }
 
 const char *reductionName(int64_t reduction) {
-  static const char *const names[] = {"sum", "avg",  "product", "min",  "max",
-                                      "and", "or",   "xor",     "premul"};
+  static const char *const names[] = {"sum", "avg", "product", "min",   "max",
+                                      "and", "or",  "xor",     "premul"};
   return reduction >= 0 && size_t(reduction) < std::size(names)
              ? names[reduction]
              : "?";
@@ -106,8 +106,8 @@ public:
         own = prefixed->getUnderlyingStore();
       // Another thread may be waiting in it.
       store = own ? own->clone() : nullptr;
-      auto options = name.group->getBackend(c10::DeviceType::Lazy)
-                         ->getBackendOptions();
+      auto options =
+          name.group->getBackend(c10::DeviceType::Lazy)->getBackendOptions();
       globalRanks = options->global_ranks_in_group;
     } catch (...) {
     }
@@ -199,7 +199,8 @@ private:
     if (numSilent == 1)
       text += " Rank " + silent + " isn't there: it is late or has ended.";
     else if (numSilent)
-      text += " Ranks " + silent + " aren't there: they are late or have ended.";
+      text +=
+          " Ranks " + silent + " aren't there: they are late or have ended.";
     return text;
   }
 
@@ -208,13 +209,14 @@ private:
   std::vector<uint64_t> globalRanks;
 };
 
-/// "[file.cc:81] Timed out ...": the place in the backend tells users nothing.
-std::string withoutSourceFile(std::string text) {
+/// "[file.cc:81] Timed out ...": the place in the backend tells users nothing,
+/// nor does its advice, which this sentence has in more detail.
+std::string firstSentence(std::string text) {
   size_t end = text.find("] ");
   if (text.starts_with("[") && end != std::string::npos)
     text.erase(0, end + 2);
-  size_t lineEnd = text.find('\n');
-  text = text.substr(0, lineEnd);
+  text = text.substr(0, text.find('\n'));
+  text = text.substr(0, text.find(". This is typically caused by"));
   while (text.ends_with('.') || text.ends_with(' '))
     text.pop_back();
   return text;
@@ -229,11 +231,11 @@ std::string withoutSourceFile(std::string text) {
     arrivals.tell();
     late = arrivals.whoIsLate();
   }
-  TORCH_CHECK(false, signatureAndPlace(name), " failed on rank ",
-              name.group->getRank(), " of ", name.group->getSize(), " after ",
-              c10::str(int64_t(seconds * 10) / 10, ".",
-                       int64_t(seconds * 10) % 10),
-              " s: ", withoutSourceFile(cause), ".", late);
+  TORCH_CHECK(
+      false, signatureAndPlace(name), " failed on rank ", name.group->getRank(),
+      " of ", name.group->getSize(), " after ",
+      c10::str(int64_t(seconds * 10) / 10, ".", int64_t(seconds * 10) % 10),
+      " s: ", firstSentence(cause), ".", late);
 }
 
 void runNamed(const CollectiveName &name, const std::function<void()> &action) {
@@ -298,8 +300,8 @@ std::vector<Told> gatherNames(const CollectiveName &name) {
   for (const Tensor &bytes : outputs[0]) {
     std::string text(static_cast<const char *>(bytes.const_data_ptr()));
     size_t end = std::min(text.find('\n'), text.size());
-    ranks.push_back({text.substr(0, end),
-                     end < text.size() ? text.substr(end + 1) : ""});
+    ranks.push_back(
+        {text.substr(0, end), end < text.size() ? text.substr(end + 1) : ""});
   }
   return ranks;
 }
@@ -367,9 +369,9 @@ void torch_ltc::checkRanksAgree(const CollectiveName &name) {
   if (!config().check_collectives.get() || name.isMessage())
     return;
   std::vector<Told> ranks = gatherNames(name);
-  bool areEqual = std::all_of(ranks.begin(), ranks.end(), [&](const Told &rank) {
-    return rank.what == ranks[0].what;
-  });
+  bool areEqual =
+      std::all_of(ranks.begin(), ranks.end(),
+                  [&](const Told &rank) { return rank.what == ranks[0].what; });
   TORCH_CHECK(areEqual, "the ranks of group '", name.group->getGroupName(),
               "' begin different collectives: ", differencesOf(ranks));
 }

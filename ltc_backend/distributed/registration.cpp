@@ -235,8 +235,8 @@ public:
 private:
   static void prepare(const ProcessGroupPtr &group, const std::string &name) {
     runTracedCollectives(group, name);
-    bool isMessage = name.starts_with("c10d::send") ||
-                     name.starts_with("c10d::recv");
+    bool isMessage =
+        name.starts_with("c10d::send") || name.starts_with("c10d::recv");
     if (config().check_collectives.get() && !isMessage)
       checkRanksAgree(nameCpuCollective(name, group));
   }

@@ -75,7 +75,8 @@ private:
   void raiseFailure() const {
     if (!tensor.defined() || !hasFailed())
       return;
-    const StepErrorPtr &error = tensorDataOf(tensor)->data()->producer()->wait();
+    const StepErrorPtr &error =
+        tensorDataOf(tensor)->data()->producer()->wait();
     if (!error->wasRaised())
       error->raise(" It was noticed at the next collective" +
                    messageSuffix(captureLocation()) + ".");
@@ -90,7 +91,7 @@ private:
 
   Tensor tensor;
   std::shared_ptr<LiveSet> owner;
-  int64_t number = 0; // its value when all that is traced has run
+  int64_t number = 0;       // its value when all that is traced has run
   std::set<int64_t> groups; // of all traced collectives, by number
 };
 

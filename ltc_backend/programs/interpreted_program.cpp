@@ -241,10 +241,9 @@ bool isNumberOfRun(Tag tag) {
 RunError errorOf(const SnapshotNode &node, LocationId location,
                  const c10::Error &error) {
   // A collective's error names its line.
-  std::string place =
-      node.record->name.starts_with(kCollective) ? ""
-      : location ? messageSuffix(location)
-                 : "; option source_info shows the Python line";
+  std::string place = node.record->name.starts_with(kCollective) ? ""
+                      : location ? messageSuffix(location)
+                                 : "; option source_info shows the Python line";
   return RunError(node.record->name + ": " + error.what_without_backtrace() +
                       place,
                   /*parametersIntact=*/true, kindOf(error));
