@@ -134,7 +134,7 @@ def _run(name: str, device: str, folder: Path) -> list:
     environment = {
         **os.environ,
         "ACCELERATE_TORCH_DEVICE": device,
-        "ACCELERATE_USE_CPU": "false" if device == "lazy" else "true",
+        "ACCELERATE_USE_CPU": "true",  # as one process of several
         "DEVICE": device,
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
