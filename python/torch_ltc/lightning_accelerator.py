@@ -117,6 +117,21 @@ def _connect(module: ModuleType) -> None:
     connector._choose_auto_accelerator = staticmethod(accelerator_of_torch)
 
 
+def _parallelise(module: ModuleType) -> None:
+    """Numbers of devices mean CUDA's streams to strategy ddp."""
+    strategy = module.DDPStrategy
+    for name in ("determine_ddp_device_ids", "_determine_ddp_device_ids"):
+        original = getattr(strategy, name, None)
+        if original is None:
+            continue
+
+        @functools.wraps(original)
+        def device_ids(self: Any, original: Callable = original) -> list[int] | None:
+            return None if self.root_device.type == _NAME else original(self)
+
+        setattr(strategy, name, device_ids)
+
+
 _HOOKS: dict[str, Callable[[ModuleType], None]] = {}
 for _pytorch, _fabric in (
     ("lightning.pytorch", "lightning.fabric"),
@@ -125,6 +140,8 @@ for _pytorch, _fabric in (
     _HOOKS[f"{_pytorch}.accelerators"] = _HOOKS[f"{_fabric}.accelerators"] = _register
     _HOOKS[f"{_pytorch}.trainer.connectors.accelerator_connector"] = _connect
     _HOOKS[f"{_fabric}.connector"] = _connect
+    _HOOKS[f"{_pytorch}.strategies.ddp"] = _parallelise
+    _HOOKS[f"{_fabric}.strategies.ddp"] = _parallelise
 
 
 class _Loader(importlib.abc.Loader):
