@@ -3,6 +3,7 @@
     ./dev bench                  # or: python benchmarks/bench.py --help
     ./dev bench --set scripts    # whole scripts: benchmarks/scripts
     ./dev bench --set moving     # loops whose sizes and starts differ at each step
+    ./dev bench --set distributed    # several processes: ranks.py
 
 docs/benchmarks.md explains how to read the output.
 """
@@ -156,15 +157,22 @@ def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Pa
     return path
 
 
-def compare_scripts(arguments: list[str]) -> int:
-    """`--set scripts`: whole scripts have separate options and a separate table."""
-    program = Path(__file__).parent / "scripts" / "compare.py"
+#: Sets with separate options and a separate table.
+PROGRAMS = {
+    "scripts": "scripts/compare.py",
+    "moving": "scripts/compare.py",
+    "distributed": "ranks.py",
+}
+
+
+def run_program(name: str, arguments: list[str]) -> int:
+    program = Path(__file__).parent / PROGRAMS[name]
     return subprocess.run([sys.executable, str(program), *arguments]).returncode
 
 
 def main(arguments: list[str]) -> int:
-    if arguments[:2] == ["--set", "scripts"]:
-        return compare_scripts(arguments[2:])
+    if arguments[:1] == ["--set"] and arguments[1:2] and arguments[1] in PROGRAMS:
+        return run_program(arguments[1], arguments)
     options = parse(arguments)
     # Wide enough for the table when the output goes to a file.
     console = Console(width=None if sys.stdout.isatty() else 150)

@@ -162,6 +162,36 @@ def count_programs(rank: int) -> None:
         assert not sync_names(), (options, sync_names())
 
 
+def fill_buckets(rank: int) -> None:
+    """One kernel writes a bucket, and the collective sends what it wrote."""
+    import torch_ltc
+
+    torch_ltc.config.tier = "compile"
+    model = DistributedDataParallel(
+        _perceptron().to("lazy"), gradient_as_bucket_view=True
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for x, y in _batches(4, "lazy"):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    torch_ltc.wait_device_ops()
+    commands = torch_ltc.debug.plan()["commands"]
+    elements = sum(p.numel() for p in model.parameters())
+    writers = [
+        command
+        for command in commands
+        for result in command["results"]
+        if result["type"] == f"{elements}xf32"
+    ]
+    *kernels, wait = writers
+    assert len(kernels) == 1 and kernels[0]["op"] == "kernel_call", writers
+    assert wait["ops"] == ["torch_ltc.collective_wait"], writers
+    (start,) = [c for c in commands if c["ops"] == ["torch_ltc.collective_start"]]
+    (bucket,) = kernels[0]["results"]
+    assert bucket["buffer"] in [o["buffer"] for o in start["operands"]], commands
+
+
 def _synchronised(momentum: float | None = 0.1, **options) -> nn.Module:
     layers = [
         nn.Linear(6, 16, bias=False),

@@ -26,6 +26,21 @@ def run_ranks(worker: Callable[..., None], ranks: int, *arguments, **options) ->
         )
 
 
+def exit_codes(worker: Callable[..., None], ranks: int, *arguments, **options):
+    """As `run_ranks`, of each rank: none is ended because another one is."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = mp.start_processes(
+            _join,
+            (worker, ranks, str(Path(folder) / "store"), arguments, options),
+            nprocs=ranks,
+            start_method="spawn",
+            join=False,
+        )
+        for process in started.processes:
+            process.join()
+        return [process.exitcode for process in started.processes]
+
+
 def _join(rank: int, worker, ranks: int, store: str, arguments, options) -> None:
     torch.set_num_threads(1)
     os.environ["OMP_NUM_THREADS"] = "1"

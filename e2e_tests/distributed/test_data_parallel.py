@@ -8,6 +8,7 @@ from distributed.data_parallel_cases import (
     compare,
     compare_synchronised,
     count_programs,
+    fill_buckets,
 )
 from distributed.launching import run_ranks
 
@@ -19,6 +20,10 @@ def test_training(ranks, tier):
 
 def test_a_step_is_one_program():
     run_ranks(count_programs, 2)
+
+
+def test_one_kernel_fills_a_bucket():
+    run_ranks(fill_buckets, 2)
 
 
 @pytest.mark.parametrize("ranks, tier", [(2, "compile"), (4, "interpret")])

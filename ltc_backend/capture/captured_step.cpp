@@ -3,6 +3,7 @@
 #include "capture/captured_step.h"
 
 #include "compilation/external_backend.h"
+#include "distributed/traced_collective.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
 #include "execution/step_executor.h"
@@ -62,6 +63,16 @@ CapturedStep::CapturedStep(const Recording &first, const Recording &second,
                      .name = tensor.name,
                      .inner = inner,
                      .data = tensorDataOf(inner)});
+  }
+  if (program->numCollectives) {
+    std::lock_guard<TraceLock> lock(traceLock);
+    at::Tensor order = scheduledOrder();
+    slots.push_back({.tensor = order,
+                     .name = "the order of collectives",
+                     .inner = order,
+                     .data = tensorDataOf(order),
+                     .isOrder = true});
+    collectives = lastPlaces(program->numCollectives);
   }
   for (const torch::lazy::Shape &shape : second.resultShapes)
     outputs.emplace_back().shape = shape;
@@ -239,6 +250,11 @@ std::string CapturedStep::checkSlots() {
   for (Slot &slot : slots) {
     if (!slot.isWritten && !slot.isRead)
       continue;
+    if (slot.isOrder) {
+      if (!scheduledOrder().is_same(slot.tensor))
+        return "another thread, or an error, began a new order of collectives";
+      continue;
+    }
     if (!innerOf(slot.tensor).is_same(slot.inner) ||
         !isSame(slot.data->data(), slot.expected))
       return slot.name + " was changed outside the step";
@@ -447,6 +463,8 @@ std::string CapturedStep::replay(const std::vector<at::Tensor> &tensors,
   checkMayWait();
   waitForRoomInQueue();
   std::lock_guard<TraceLock> lock(traceLock);
+  if (!collectives.empty())
+    scheduledOrder(); // may wait, which releases the lock
   std::string failure = checkArguments(tensors);
   if (failure.empty())
     failure = checkSlots();
@@ -460,6 +478,7 @@ std::string CapturedStep::replay(const std::vector<at::Tensor> &tensors,
   step.outputs.reserve(outputs.size());
   addParameters(tensors, step);
   addOutputs(tensors, step, results);
+  noteReplayedCollectives(collectives);
   step.scalars = numbers;
   for (auto [scalar, expression] : boundScalars)
     if (step.scalars[scalar].isFloat)

@@ -76,6 +76,7 @@ private:
     WeakData expected = {};
     TensorDataPtr data;
     bool isWritten = false, isRead = false;
+    bool isOrder = false; // of collectives, which others may continue
   };
   struct Output {
     torch::lazy::Shape shape;
@@ -125,6 +126,7 @@ private:
   std::vector<Output> outputs;
   std::vector<Slot> slots;
   std::vector<Returned> returns;
+  std::vector<LocationId> collectives; // their Python lines
   std::vector<DynamicScalar> numbers;
   std::vector<std::pair<size_t, size_t>> boundScalars;
   std::vector<at::Tensor> stepCounts;

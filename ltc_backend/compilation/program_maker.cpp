@@ -3,6 +3,7 @@
 #include "compilation/program_maker.h"
 
 #include "compilation/background_compiler.h"
+#include "compilation/compilation_lock.h"
 #include "compilation/compiler_library.h"
 #include "compilation/disk_cache.h"
 #include "compilation/dump.h"
@@ -153,6 +154,16 @@ ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
   return program;
 }
 
+/// Unless another process does, or has.
+ProgramPtr compileOnce(const GraphSnapshotPtr &graph, const Hash128 &hash,
+                       CompileEvent &event) {
+  if (!config().cache.get())
+    return compileNew(graph, hash, /*dumpFolder=*/"", event);
+  CompilationLock lock(hash.text());
+  ProgramPtr program = loadFromDisk(graph, hash, event);
+  return program ? program : compileNew(graph, hash, /*dumpFolder=*/"", event);
+}
+
 std::string programOfStep(const CompileEvent &event) {
   return "The program of step " + std::to_string(event.step);
 }
@@ -202,11 +213,7 @@ ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
       CompileEvent compiled = event;
       ProgramPtr program;
       try {
-        // Another process may have compiled it meanwhile.
-        if (config().cache.get())
-          program = loadFromDisk(graph, hash, compiled);
-        if (!program)
-          program = compileNew(graph, hash, /*dumpFolder=*/"", compiled);
+        program = compileOnce(graph, hash, compiled);
       } catch (const std::exception &error) {
         if (areCompilationsCancelled())
           return;
@@ -306,7 +313,9 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
         event.reason += " (until its program is compiled)";
       }
       if (!program)
-        program = compileNew(graph, hash, dumpFolder, event);
+        program = dumpFolder.empty()
+                      ? compileOnce(graph, hash, event)
+                      : compileNew(graph, hash, dumpFolder, event);
     }
   } catch (const std::runtime_error &error) {
     count(Counter::compile_failures);

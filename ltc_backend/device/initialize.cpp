@@ -6,10 +6,13 @@
 #include "compilation/compiler_library.h"
 #include "compilation/interruptible_work.h"
 #include "config/config.h"
+#include "config/log.h"
 #include "device/backend.h"
 #include "device/registration.h"
+#include "distributed/traced_collective.h"
 #include "execution/step_executor.h"
 #include "execution/step_queue.h"
+#include "memory/running_step.h"
 
 #include "torch_ltc-c/runtime.h"
 
@@ -59,6 +62,16 @@ void torch_ltc::initialize() {
 }
 
 bool torch_ltc::isInitialized() { return initialized; }
+
+void torch_ltc::finishCollectives() {
+  if (isWorkerMissing)
+    return;
+  try {
+    runTracedCollectives("the end of the process");
+  } catch (const c10::Error &error) {
+    log(LogLevel::Warning, error.what_without_backtrace());
+  }
+}
 
 void torch_ltc::shutDown() {
   if (!initialized)

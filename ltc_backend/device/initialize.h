@@ -11,6 +11,9 @@ namespace torch_ltc {
 void initialize();
 bool isInitialized();
 
+/// Runs the ops traced up to the last collective: other ranks may wait for it.
+void finishCollectives();
+
 /// Runs scheduled steps and ends the worker thread; to be called before the
 /// interpreter exits.
 void shutDown();

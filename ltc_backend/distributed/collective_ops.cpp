@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "distributed/backend_call.h"
+#include "distributed/collective_faults.h"
 #include "distributed/groups.h"
 #include "programs/host_calls.h"
 
@@ -25,7 +26,8 @@ struct Begun {
   WorkPtr work;
   Tensor input; // if the backend still reads it
   Tensor output;
-  std::string name;
+  CollectiveName name;
+  bool isFromAnyRank = false;
 };
 
 /// The collectives of this process, by number.
@@ -103,23 +105,19 @@ Collectives &collectives() {
   return *instance;
 }
 
-/// "all_reduce of rank 1 of 4"
-std::string nameOf(const BackendCall &call) {
-  ProcessGroupPtr group = groupOfNumber(call.group);
-  return c10::str(call.kind, " of rank ", group->getRank(), " of ",
-                  group->getSize());
+Begun beginCollective(const BackendCall &call, int64_t number,
+                      const Tensor &input, const Tensor &output) {
+  Begun begun{nullptr, input, output,
+              nameCollective(call, number, input, output),
+              call.kind == "receive_any"};
+  checkRanksAgree(begun.name);
+  beginNamed(begun.name, [&] { begun.work = begin(call, input, output); });
+  return begun;
 }
 
 void finish(int64_t number, const Begun &collective) {
-  try {
-    collective.work->wait();
-  } catch (const c10::Error &error) {
-    TORCH_CHECK(false, collective.name,
-                " failed: ", error.what_without_backtrace());
-  } catch (const std::exception &error) {
-    TORCH_CHECK(false, collective.name, " failed: ", error.what());
-  }
-  if (collective.name.starts_with("receive_any"))
+  waitNamed(collective.name, *collective.work);
+  if (collective.isFromAnyRank)
     collectives().setSource(number, collective.work->sourceRank());
 }
 
@@ -143,9 +141,8 @@ void runCollective(const Tensor &order, const Tensor &input,
       finish(awaited, *begun);
     return;
   }
-  BackendCall call{kind, group, numbers};
-  Begun begun{begin(call, input, output), input, output, nameOf(call)};
-  finish(number, begun);
+  finish(number,
+         beginCollective({kind, group, numbers}, number, input, output));
   collectives().keep(number, output);
 }
 
@@ -171,14 +168,11 @@ Tensor collectiveStart(const Tensor &order, const Tensor &input,
                        IntArrayRef numbers, IntArrayRef size) {
   int64_t number = order.item<int64_t>() + 1;
   if (collectives().take(number)) {
-    BackendCall call{kind, group, numbers};
-    Begun begun;
-    begun.name = nameOf(call);
-    begun.output = at::empty(size, input.options());
     // The program may reuse the memory for another value when the command has
     // ended.
-    begun.input = readsInputLater(kind) ? input.clone() : input;
-    begun.work = begin(call, begun.input, begun.output);
+    Tensor read = readsInputLater(kind) ? input.clone() : input;
+    Begun begun = beginCollective({kind, group, numbers}, number, read,
+                                  at::empty(size, input.options()));
     if (!readsInputLater(kind))
       begun.input = Tensor();
     collectives().add(number, std::move(begun));

@@ -9,7 +9,9 @@
 
 #include "distributed/registration.h"
 
+#include "config/config.h"
 #include "distributed/c10d_calls.h"
+#include "distributed/collective_faults.h"
 #include "distributed/collective_ops.h"
 #include "distributed/lazy_work.h"
 #include "graph/live_tensors.h"
@@ -223,13 +225,21 @@ public:
     const auto &arguments = op.schema().arguments();
     for (size_t i = 0; i < arguments.size(); ++i)
       if (arguments[i].type() == c10::getCustomClassType<ProcessGroupPtr>())
-        runTracedCollectives(torch::jit::peek(*stack, i, arguments.size())
-                                 .toCustomClass<c10d::ProcessGroup>(),
-                             op.schema().name());
+        prepare(torch::jit::peek(*stack, i, arguments.size())
+                    .toCustomClass<c10d::ProcessGroup>(),
+                op.schema().name());
     previous.callBoxed(op, keys, stack);
   }
 
 private:
+  static void prepare(const ProcessGroupPtr &group, const std::string &name) {
+    runTracedCollectives(group, name);
+    bool isMessage =
+        name.starts_with("c10d::send") || name.starts_with("c10d::recv");
+    if (config().check_collectives.get() && !isMessage)
+      checkRanksAgree(nameCpuCollective(name, group));
+  }
+
   c10::SafeKernelFunction previous;
 };
 

@@ -3,10 +3,12 @@
 #include "distributed/traced_collective.h"
 
 #include "compilation/external_backend.h"
+#include "distributed/collective_faults.h"
 #include "distributed/collective_ops.h"
 #include "execution/step_executor.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
+#include "source/traced_place.h"
 #include "tracing/trace.h"
 #include "tracing/wrapped_value.h"
 
@@ -27,17 +29,29 @@ public:
   /// Its value, not pending in another thread's trace.
   const Tensor &current() {
     const auto &set = LiveSet::ofThisThread();
+    raiseFailure();
     if (tensor.defined() && owner == set && !hasFailed())
       return tensor;
     run("a collective of another thread");
-    Tensor number = at::full({1}, lastCollective(), at::kLong);
-    tensor = makeTensor(HostData::takeOver(std::move(number)));
+    number = lastCollective();
+    tensor = makeTensor(HostData::takeOver(at::full({1}, number, at::kLong)));
     owner = set;
     setEffects(tensorDataOf(tensor));
     return tensor;
   }
 
+  /// Of the last `count`.
+  std::vector<LocationId> places(size_t count) const {
+    std::vector<LocationId> places;
+    for (size_t i = count; i-- > 0;)
+      places.push_back(placeOfCollective(number - int64_t(i)));
+    return places;
+  }
+
+  void notePlace(LocationId place) { notePlaceOfCollective(++number, place); }
+
   void advance(const Tensor &next) {
+    notePlace(tracedPlace().location);
     tensorDataOf(tensor)->setValue(tensorDataOf(next)->value());
   }
 
@@ -57,6 +71,17 @@ public:
   }
 
 private:
+  /// A loop that reads nothing would go on after the error of a collective.
+  void raiseFailure() const {
+    if (!tensor.defined() || !hasFailed())
+      return;
+    const StepErrorPtr &error =
+        tensorDataOf(tensor)->data()->producer()->wait();
+    if (!error->wasRaised())
+      error->raise(" It was noticed at the next collective" +
+                   messageSuffix(captureLocation()) + ".");
+  }
+
   /// After an error the chain starts again after the collectives that have run.
   bool hasFailed() const {
     HostDataPtr data = tensorDataOf(tensor)->data();
@@ -66,6 +91,7 @@ private:
 
   Tensor tensor;
   std::shared_ptr<LiveSet> owner;
+  int64_t number = 0;       // its value when all that is traced has run
   std::set<int64_t> groups; // of all traced collectives, by number
 };
 
@@ -123,6 +149,22 @@ Tensor torch_ltc::traceWait(const StartedCollective &collective) {
   return trace("torch_ltc::collective_wait",
                {order().current(), collective.started, collective.size,
                 int64_t(collective.dtype)})[0];
+}
+
+Tensor torch_ltc::scheduledOrder() {
+  Tensor tensor = order().current();
+  if (tensorDataOf(tensor)->isPending())
+    StepExecutor::get().syncTensors(tensor, /*wait=*/false);
+  return tensor;
+}
+
+std::vector<LocationId> torch_ltc::lastPlaces(size_t count) {
+  return order().places(count);
+}
+
+void torch_ltc::noteReplayedCollectives(c10::ArrayRef<LocationId> places) {
+  for (LocationId place : places)
+    order().notePlace(place);
 }
 
 void torch_ltc::runTracedCollectives(const std::string &reader) {

@@ -4,6 +4,7 @@
 #define TORCH_LTC_DISTRIBUTED_TRACED_COLLECTIVE_H
 
 #include "distributed/groups.h"
+#include "source/source_location.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -34,6 +35,16 @@ struct StartedCollective {
 };
 StartedCollective traceStart(const Collective &collective);
 at::Tensor traceWait(const StartedCollective &collective);
+
+// For steps that are replayed. With the trace lock held.
+
+/// The end of the chain of collectives, computed or scheduled; a new one if
+/// nothing was traced on this thread, or the last one failed.
+at::Tensor scheduledOrder();
+/// The Python lines of the last `count` collectives that were traced.
+std::vector<LocationId> lastPlaces(size_t count);
+/// As many more are about to run without being traced.
+void noteReplayedCollectives(c10::ArrayRef<LocationId> places);
 
 /// Runs the ops traced so far and waits for them, if they include a collective:
 /// other ranks may need it for the event that `reader` is about to wait for.

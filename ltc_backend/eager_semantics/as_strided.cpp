@@ -84,6 +84,46 @@ at::Tensor asStridedCopy(const at::Tensor &self, c10::SymIntArrayRef symSize,
   return result;
 }
 
+/// The dims of a view from the outermost in memory to the innermost, if it
+/// fills its part of memory.
+std::optional<Dims> orderWithoutGaps(at::IntArrayRef size,
+                                     at::IntArrayRef stride) {
+  Dims order(size.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return stride[size_t(a)] > stride[size_t(b)];
+  });
+  int64_t next = 1;
+  for (auto dim = order.rbegin(); dim != order.rend(); ++dim) {
+    if (size[size_t(*dim)] != 1 && stride[size_t(*dim)] != next)
+      return std::nullopt;
+    next *= size[size_t(*dim)];
+  }
+  return next ? std::optional(order) : std::nullopt;
+}
+
+/// Part of a row of memory: a chain of slices that are written becomes one
+/// kernel, while one that scatters copies the whole row. A bucket of
+/// DistributedDataParallel has such a part for each parameter.
+std::optional<at::Tensor> writeSlice(const at::Tensor &self,
+                                     const at::Tensor &src,
+                                     at::IntArrayRef size,
+                                     at::IntArrayRef stride, int64_t begin) {
+  if (self.dim() != 1 || !self.is_contiguous() || src.sizes() != size)
+    return std::nullopt;
+  std::optional<Dims> order = orderWithoutGaps(size, stride);
+  int64_t end = begin + src.numel();
+  if (!order || begin < 0 || end > self.numel())
+    return std::nullopt;
+  at::Tensor part = src;
+  if (!std::is_sorted(order->begin(), order->end()))
+    part = traceOp("aten::permute_copy", {part, IValue(*order)});
+  part = traceOp("aten::_reshape_copy", {part, IValue(Dims{src.numel()})});
+  return traceOp("aten::slice_scatter",
+                 {self, part, IValue(int64_t(0)), IValue(begin), IValue(end),
+                  IValue(int64_t(1))});
+}
+
 at::Tensor asStridedScatter(const at::Tensor &self, const at::Tensor &src,
                             c10::SymIntArrayRef symSize,
                             c10::SymIntArrayRef symStride,
@@ -92,9 +132,12 @@ at::Tensor asStridedScatter(const at::Tensor &self, const at::Tensor &src,
   auto stride = C10_AS_INTARRAYREF_SLOW(symStride);
   int64_t offset = symOffset ? symOffset->expect_int() : self.storage_offset();
   int64_t begin = isPacked(self) ? 0 : beginOf(self, offset, size, stride);
-  at::Tensor result = traceOp("aten::as_strided_scatter",
-                              {inMemoryOrder(self), src, IValue(size),
-                               IValue(stride), IValue(offset - begin)});
+  std::optional<at::Tensor> slice =
+      writeSlice(self, src, size, stride, offset - begin);
+  at::Tensor result = slice ? *slice
+                            : traceOp("aten::as_strided_scatter",
+                                      {inMemoryOrder(self), src, IValue(size),
+                                       IValue(stride), IValue(offset - begin)});
   if (!self.is_contiguous())
     result = traceOp("aten::permute_copy",
                      {result, IValue(inverse(memoryOrder(self)))});

@@ -241,9 +241,12 @@ bool isNumberOfRun(Tag tag) {
 
 RunError errorOf(const SnapshotNode &node, LocationId location,
                  const c10::Error &error) {
+  // A collective's error names its line.
+  std::string place = node.record->name.starts_with(kCollective) ? ""
+                      : location ? messageSuffix(location)
+                                 : "; option source_info shows the Python line";
   return RunError(node.record->name + ": " + error.what_without_backtrace() +
-                      (location ? messageSuffix(location)
-                                : "; option source_info shows the Python line"),
+                      place,
                   /*parametersIntact=*/true, kindOf(error));
 }
 
@@ -273,10 +276,20 @@ PreparedCall::PreparedCall(const GraphSnapshot &graph, size_t position)
   }
 }
 
+void torch_ltc::noteCollectives(const GraphSnapshot &graph, Program &program) {
+  for (const SnapshotNode &node : graph.nodes) {
+    if (!node.record || !node.record->name.starts_with(kCollective))
+      continue;
+    program.waitsForRanks = true;
+    program.numCollectives += !node.record->name.ends_with("_wait");
+  }
+}
+
 InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
     : graph(std::move(snapshot)) {
   name = graph->name;
   numOps = graph->numOps;
+  noteCollectives(*graph, *this);
   for (ResultRef result : graph->results)
     outputs.emplace_back().updatedParameter = updatedParameter(*graph, result);
   std::vector<bool> isNeeded(graph->nodes.size(), false);

@@ -71,6 +71,9 @@ public:
   std::vector<OutputPlan> outputs;
   size_t numOps = 0;
   size_t numDonated = 0;
+  /// Collectives begun by a run; and whether it may wait for other processes.
+  size_t numCollectives = 0;
+  bool waitsForRanks = false;
   /// Duration of its last run in seconds; negative before the first run has
   /// ended.
   std::atomic<double> lastSeconds{-1};
@@ -85,6 +88,12 @@ public:
 };
 using ProgramPtr = std::shared_ptr<Program>;
 
+/// How the names of ops that wait for other processes begin.
+inline constexpr std::string_view kCollective = "torch_ltc::collective";
+
+/// Fills what is said of collectives.
+void noteCollectives(const GraphSnapshot &graph, Program &program);
+
 /// A compiled program in the runtime.
 class CompiledProgram final : public Program {
 public:
@@ -96,7 +105,8 @@ public:
            const RunConditions &conditions) override;
   std::vector<ProgramCommand> commands() const override;
   int64_t arenaBytes() const override;
-  bool mayRunInCaller() const override { return true; }
+  /// Ctrl-C would have to wait for other ranks.
+  bool mayRunInCaller() const override { return !waitsForRanks; }
   size_t numKernels() const;
   size_t numCommands() const;
 

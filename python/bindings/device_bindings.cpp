@@ -5,6 +5,7 @@
 #include "compilation/background_compiler.h"
 #include "compilation/compiler_library.h"
 #include "device/initialize.h"
+#include "distributed/traced_collective.h"
 #include "eager_semantics/registration.h"
 #include "execution/step_executor.h"
 #include "memory/running_step.h"
@@ -55,8 +56,10 @@ void torch_ltc::bindDevice(py::module_ &module) {
       initialize();
     }
     // The worker may log, which takes the GIL, so it must end before Python.
-    py::module_::import("atexit").attr("register")(
-        py::cpp_function([] { shutDown(); }, NoGil()));
+    py::object atExit = py::module_::import("atexit").attr("register");
+    atExit(py::cpp_function([] { shutDown(); }, NoGil()));
+    // Runs first: other ranks may wait for them.
+    atExit(py::cpp_function([] { finishCollectives(); }, NoGil()));
   });
   module.def("is_initialized", &isInitialized);
   module.def("is_in_bad_fork", [] { return isWorkerMissing.load(); });
@@ -73,6 +76,9 @@ void torch_ltc::bindDevice(py::module_ &module) {
         StepExecutor::get().markStep(wait);
       },
       py::arg("device") = "", py::arg("wait") = false, NoGil());
+  module.def(
+      "run_traced_collectives",
+      [](const std::string &reader) { runTracedCollectives(reader); }, NoGil());
   module.def(
       "wait_device_ops", [] { StepExecutor::get().waitForAll(); }, NoGil());
   module.def(

@@ -60,6 +60,9 @@ def is_our_kernel_at_functionalize(name: str) -> bool:
 def mark_step(device: str = "", wait: bool = False) -> None:
     """Ends the step: schedules all live tensors of the calling thread."""
 
+def run_traced_collectives(reader: str) -> None:
+    """Runs what is traced up to the last collective and waits for it."""
+
 def wait_device_ops() -> None:
     """Waits for everything scheduled; raises the error of a failed step."""
 
@@ -209,6 +212,7 @@ def config_options() -> list[Option]:
     donation bool True            buffers of dead parameters are reused
     max_trace_ops int             the graph is cut, with a message, beyond it
     varying_numbers str auto      numbers that differ become parameters: auto | off
+    check_collectives bool False  ranks compare each collective before it begins
     source_info bool False        user file, line and module path on every op
     verify bool False             MLIR's verifier between passes
     backend str ""                registered backend, "" for our compiler

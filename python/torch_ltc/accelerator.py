@@ -38,6 +38,12 @@ def _is_lazy_the_accelerator() -> bool:
     return _is_used
 
 
+def note_use() -> None:
+    """The program names the device where PyTorch wants the accelerator's name."""
+    global _is_used
+    _is_used = _original() is None
+
+
 def _current() -> torch.device | None:
     return torch.device("lazy") if _is_lazy_the_accelerator() else _original()
 

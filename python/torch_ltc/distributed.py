@@ -27,6 +27,11 @@ def install() -> None:
     for devices in backend.backend_capability.values():
         if "cpu" in devices and _DEVICE not in devices:
             devices.append(_DEVICE)
+    begin = _take_device_id(dist.init_process_group)
+    dist.init_process_group = dist.distributed_c10d.init_process_group = begin
+    destroy = _run_collectives_first(dist.destroy_process_group)
+    dist.destroy_process_group = destroy
+    dist.distributed_c10d.destroy_process_group = destroy
     config = dist.distributed_c10d.BackendConfig
     config.__init__ = _serve_lazy(config.__init__)
     dist.GradBucket.gradients = _gradients_of_parameters(dist.GradBucket.gradients)
@@ -35,6 +40,35 @@ def install() -> None:
     )
     batch_norm: Any = torch.nn.SyncBatchNorm
     batch_norm.forward = _normalize_lazy(batch_norm.forward)
+
+
+def _take_device_id(original: Callable[..., None]) -> Callable[..., None]:
+    """torch (2.13) takes the accelerator as `device_id`."""
+
+    @functools.wraps(original)
+    def init_process_group(*args: Any, **kwargs: Any) -> None:
+        if getattr(kwargs.get("device_id"), "type", "") == _DEVICE:
+            from torch_ltc import accelerator
+
+            accelerator.note_use()
+        original(*args, **kwargs)
+
+    return init_process_group
+
+
+def _run_collectives_first(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def destroy_process_group(group: dist.ProcessGroup | None = None) -> None:
+        from torch_ltc import _C
+
+        try:
+            if _C.is_initialized():
+                _C.run_traced_collectives("destroy_process_group")
+                _C.wait_device_ops()
+        finally:
+            original(group)
+
+    return destroy_process_group
 
 
 def _normalize_lazy(original: Callable[..., torch.Tensor]) -> Callable:

@@ -24,7 +24,7 @@ _NAME = "lazy"
 
 def _make_accelerator(base: type) -> type:
     class LazyAccelerator(base):
-        """Device lazy of torch_ltc: one device."""
+        """Device lazy of torch_ltc: one device for each process."""
 
         def setup_device(self, device: torch.device) -> None:
             if device.type != _NAME:
@@ -38,16 +38,23 @@ def _make_accelerator(base: type) -> type:
 
         @staticmethod
         def parse_devices(devices: int | str | list[int]) -> int:
-            if devices not in (1, -1, "1", "-1", "auto", [0], "0,"):
+            if devices in (-1, "-1", "auto", [0], "0,"):
+                return 1
+            if isinstance(devices, str) and devices.isdecimal():
+                devices = int(devices)
+            if type(devices) is not int or devices < 1:
                 raise ValueError(
-                    "There is only one lazy device: devices must be 1 or 'auto', but got "
-                    f"{devices!r}."
+                    "There is one device lazy: devices is 'auto' or the number of "
+                    f"processes, but got {devices!r}."
                 )
-            return 1
+            return devices
 
         @staticmethod
         def get_parallel_devices(devices: int) -> list[torch.device]:
-            return [torch.device(_NAME)] * devices
+            if devices == 1:
+                return [torch.device(_NAME)]
+            # Each process's own; strategies ask for its number.
+            return [torch.device(_NAME, 0)] * devices
 
         @staticmethod
         def auto_device_count() -> int:
@@ -86,7 +93,8 @@ def _connect(module: ModuleType) -> None:
 
     @functools.wraps(choose_strategy)
     def strategy_of_device(self: Any) -> Any:
-        if _is_on_lazy(self) and self._num_nodes_flag == 1:
+        alone = self._num_nodes_flag == 1 and len(self._parallel_devices) == 1
+        if _is_on_lazy(self) and alone:
             return module.SingleDeviceStrategy(device=torch.device(_NAME))
         return choose_strategy(self)
 
@@ -110,6 +118,21 @@ def _connect(module: ModuleType) -> None:
     connector._choose_auto_accelerator = staticmethod(accelerator_of_torch)
 
 
+def _parallelise(module: ModuleType) -> None:
+    """Numbers of devices mean CUDA's streams to strategy ddp."""
+    strategy = module.DDPStrategy
+    for name in ("determine_ddp_device_ids", "_determine_ddp_device_ids"):
+        original = getattr(strategy, name, None)
+        if original is None:
+            continue
+
+        @functools.wraps(original)
+        def device_ids(self: Any, original: Callable = original) -> list[int] | None:
+            return None if self.root_device.type == _NAME else original(self)
+
+        setattr(strategy, name, device_ids)
+
+
 _HOOKS: dict[str, Callable[[ModuleType], None]] = {}
 for _pytorch, _fabric in (
     ("lightning.pytorch", "lightning.fabric"),
@@ -118,6 +141,8 @@ for _pytorch, _fabric in (
     _HOOKS[f"{_pytorch}.accelerators"] = _HOOKS[f"{_fabric}.accelerators"] = _register
     _HOOKS[f"{_pytorch}.trainer.connectors.accelerator_connector"] = _connect
     _HOOKS[f"{_fabric}.connector"] = _connect
+    _HOOKS[f"{_pytorch}.strategies.ddp"] = _parallelise
+    _HOOKS[f"{_fabric}.strategies.ddp"] = _parallelise
 
 
 class _Loader(importlib.abc.Loader):

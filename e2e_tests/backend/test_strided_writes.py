@@ -1,0 +1,51 @@
+"""What is written through `as_strided`, whose parts of a row become one kernel."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_ltc
+
+CASES = [
+    ((24,), (2, 3, 4), (12, 4, 1), 0),
+    ((30,), (2, 3), (3, 1), 5),
+    ((30,), (3, 2), (1, 3), 4),  # columns first
+    ((30,), (2, 1, 3), (3, 7, 1), 0),
+    ((60,), (2, 3, 2, 2), (12, 1, 6, 3), 11),
+    ((30,), (2, 3), (4, 1), 0),  # with a gap
+    ((4, 6), (2, 3), (3, 1), 2),
+    ((30,), (0, 3), (3, 1), 0),
+    ((30,), (), (), 3),
+]
+
+
+@pytest.mark.parametrize("base, size, stride, offset", CASES)
+def test_values(base, size, stride, offset):
+    x, source = torch.randn(base), torch.randn(size)
+    turned = source.t().contiguous().t() if source.dim() == 2 else source * 2
+    for part in (source, turned):
+        expected = torch.as_strided_scatter(x, part, size, stride, offset)
+        ours = torch.as_strided_scatter(
+            x.to("lazy"), part.to("lazy"), size, stride, offset
+        )
+        assert torch.equal(ours.cpu(), expected)
+        assert ours.stride() == expected.stride()
+    lazy = x.to("lazy")
+    for memory in (x, lazy):
+        view = memory.as_strided(size, stride, offset)
+        view.copy_(source.to(memory.device))
+        view.mul_(2)
+    assert torch.equal(lazy.cpu(), x)
+
+
+def test_parts_of_a_row_are_one_kernel():
+    row = torch.zeros(80, device="lazy")
+    parts = [torch.randn(4, 5, device="lazy") for _ in range(4)]
+    torch_ltc.mark_step()
+    for i, part in enumerate(parts):
+        row.as_strided((4, 5), (5, 1), 20 * i).copy_(part)
+    torch_ltc.mark_step()
+    torch_ltc.wait_device_ops()
+    commands = torch_ltc.debug.plan()["commands"]
+    assert [command["ops"] for command in commands] == [["aten.slice_scatter"]]
+    assert torch.equal(row.cpu(), torch.cat([part.flatten().cpu() for part in parts]))

@@ -1,0 +1,134 @@
+"""What ranks do when others differ, are late or end. Run by each rank of
+test_faults.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+def _line_of(text: str) -> str:
+    """ "fault_cases.py:31" for the only line of this file with `text`."""
+    lines = Path(__file__).read_text().splitlines()
+    (number,) = [i for i, line in enumerate(lines, 1) if line.endswith(text)]
+    return f"{Path(__file__).name}:{number}"
+
+
+def compare_programs(rank: int) -> None:
+    """All ranks hear what each of them was about to do."""
+    import torch_ltc
+
+    torch_ltc.config.check_collectives = True
+    x = torch.ones(8, device="lazy")
+    dist.all_reduce(x)
+    assert x.sum().item() == 8 * dist.get_world_size()
+    unrelated = torch.full((8,), 2.0, device="lazy")
+    torch_ltc.mark_step()
+    if rank == 1:
+        dist.broadcast(x, 0)  # of rank 1
+    else:
+        dist.all_reduce(x)  # of the others
+    with pytest.raises(RuntimeError, match="begin different collectives") as caught:
+        x.sum().item()
+    text = str(caught.value)
+    assert "2: all_reduce(sum) of 8 Float on ranks 0, 2 at " in text, text
+    assert "; 2: broadcast(root 0) of 8 Float on rank 1 at " in text, text
+    assert _line_of("# of rank 1") in text and _line_of("# of the others") in text, text
+    assert unrelated.sum().item() == 16
+    y = torch.ones(3, device="lazy")
+    dist.all_reduce(y)
+    assert y.sum().item() == 3 * dist.get_world_size()
+    # Collectives of CPU tensors are compared by name.
+    with pytest.raises(RuntimeError, match="c10d::barrier on rank 1") as caught:
+        if rank == 1:
+            dist.barrier()
+        else:
+            dist.all_reduce(y)
+            y.sum().item()
+    assert "all_reduce(sum) of 3 Float on ranks 0, 2" in str(caught.value)
+
+
+def be_late(rank: int, folder: str) -> None:
+    """The timeout names the collective, its line and the rank that isn't there."""
+    import torch_ltc
+
+    values = torch.ones(4, device="lazy")
+    x = values.clone()
+    torch_ltc.mark_step()
+    gone = Path(folder) / "gone"
+    if rank == 1:
+        while not gone.exists():
+            time.sleep(0.05)
+        return
+    dist.all_reduce(x)  # is too early
+    begin = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"all_reduce\(sum\) of 4 Float") as caught:
+        x.sum().item()
+    if rank == 0:
+        time.sleep(1)
+        gone.touch()
+    text = str(caught.value)
+    assert time.monotonic() - begin < 20, "longer than the timeout"
+    assert _line_of("# is too early") in text, text
+    assert f"failed on rank {rank} of 3 after " in text, text
+    assert "Rank 1 isn't there: it is late or has ended." in text, text
+    assert values.sum().item() == 4
+
+
+def notice_later(rank: int) -> None:
+    """A loop that reads nothing ends at the collective after the one that failed."""
+    x = torch.ones(4, device="lazy")
+    if rank == 1:
+        return
+    import torch_ltc
+
+    with pytest.raises(RuntimeError, match="noticed at the next collective"):
+        for _ in range(100):
+            dist.all_reduce(x)
+            torch_ltc.mark_step()
+            time.sleep(0.1)
+
+
+def leave_traced(rank: int, folder: str) -> None:
+    """What one rank has traced is computed when its process ends."""
+    x = torch.full((4,), float(rank + 1), device="lazy")
+    dist.all_reduce(x)
+    if rank == 0:
+        (Path(folder) / "sum").write_text(json.dumps(x.tolist()))
+
+
+def die(rank: int, place: str, folder: str) -> None:
+    """Rank 1 is killed; the others write how long they went on, with what error."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4)).to("lazy")
+    ddp = DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    killed = Path(folder) / "killed"
+
+    def kill_if(now: str, step: int) -> None:
+        if rank == 1 and step == 3 and now == place:
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        for step in range(1000):
+            loss = ddp(torch.ones(4, 8, device="lazy")).square().mean()
+            kill_if("forward", step)
+            loss.backward()
+            kill_if("backward", step)
+            optimizer.step()
+            kill_if("collective", step)
+            loss.item()
+    except RuntimeError as error:
+        late = time.time() - killed.stat().st_mtime
+        report = {"error": str(error), "seconds": late}
+        (Path(folder) / f"rank{rank}.json").write_text(json.dumps(report))

@@ -1,0 +1,46 @@
+"""Ranks that differ, are late or end: the others say so instead of waiting on."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import signal
+
+import pytest
+from distributed.fault_cases import (
+    be_late,
+    compare_programs,
+    die,
+    leave_traced,
+    notice_later,
+)
+from distributed.launching import exit_codes, run_ranks
+
+
+def test_programs_that_differ():
+    run_ranks(compare_programs, 3)
+
+
+def test_a_late_rank(tmp_path):
+    run_ranks(be_late, 3, str(tmp_path), timeout=datetime.timedelta(seconds=4))
+
+
+def test_errors_are_noticed_without_reads():
+    run_ranks(notice_later, 2)
+
+
+def test_the_end_of_a_process_runs_its_collectives(tmp_path):
+    run_ranks(leave_traced, 2, str(tmp_path))
+    assert json.loads((tmp_path / "sum").read_text()) == [3.0] * 4
+
+
+@pytest.mark.parametrize("place", ["forward", "backward", "collective"])
+def test_a_killed_rank(place, tmp_path):
+    codes = exit_codes(die, 3, place, str(tmp_path))
+    assert codes == [0, -signal.SIGKILL, 0]
+    for rank in (0, 2):
+        report = json.loads((tmp_path / f"rank{rank}.json").read_text())
+        assert report["seconds"] < 20, report
+        assert "all_reduce(sum) of 420 Float at " in report["error"], report
+        assert f"failed on rank {rank} of 3 after " in report["error"], report
+        assert "Rank 1 isn't there: it is late or has ended." in report["error"]

@@ -1,0 +1,12 @@
+"""Captured steps replay their collectives, in order and each once."""
+
+from __future__ import annotations
+
+import pytest
+from distributed.launching import run_ranks
+from distributed.start_cases import compare_replays
+
+
+@pytest.mark.parametrize("tier", ["compile", "auto"])
+def test_collectives_of_the_function(tier):
+    run_ranks(compare_replays, 2, tier)

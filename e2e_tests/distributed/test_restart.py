@@ -1,0 +1,91 @@
+"""A job under torchrun whose processes are killed goes on from its checkpoint."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = str(ROOT / "examples" / "train_distributed.py")
+
+
+def _start(folder: Path, restarts: int, epochs: int) -> subprocess.Popen[str]:
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "TORCH_LTC_TIER": "compile",  # sums in the same order in each run
+        "TORCH_LTC_CACHE_DIR": str(folder.parent / "cache"),
+    }
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    launcher += ["--nproc-per-node=2", f"--max-restarts={restarts}"]
+    script = [SCRIPT, "--out", str(folder), "--epochs", str(epochs), "--timeout", "20"]
+    return subprocess.Popen(
+        launcher + script,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def _workers(launcher: int) -> list[int]:
+    """Processes of the script below the launcher."""
+    found = []
+    for task in Path(f"/proc/{launcher}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            try:
+                command = Path(f"/proc/{child}/cmdline").read_text()
+            except OSError:
+                continue
+            if SCRIPT in command:
+                found.append(child)
+    return found
+
+
+def _kill_at_random(launcher: int, kills: int, seed: int, killed: list[int]) -> None:
+    generator = random.Random(seed)
+    while len(killed) < kills:
+        # From the import of torch to the last epoch.
+        time.sleep(generator.uniform(2, 9))
+        try:
+            worker = generator.choice(_workers(launcher))
+            os.kill(worker, signal.SIGKILL)
+        except (IndexError, OSError):  # between two generations of workers
+            if not Path(f"/proc/{launcher}").exists():
+                return
+            continue
+        killed.append(worker)
+
+
+def _final_loss(output: str) -> float:
+    found = re.findall(r"final loss ([0-9.]+)", output)
+    assert len(found) == 1, output
+    return float(found[0])
+
+
+@pytest.mark.slow
+def test_killed_workers_reach_the_same_loss(tmp_path):
+    epochs, kills = 12, 10
+    undisturbed = _start(tmp_path / "undisturbed", 0, epochs)
+    expected = _final_loss(undisturbed.communicate(timeout=200)[0])
+    assert expected < 0.5
+
+    job = _start(tmp_path / "killed", 3 * kills, epochs)
+    killed: list[int] = []
+    killer = threading.Thread(
+        target=_kill_at_random, args=(job.pid, kills, 7, killed), daemon=True
+    )
+    killer.start()
+    output = job.communicate(timeout=400)[0]
+    assert job.returncode == 0, output
+    assert killed, "nothing was killed"
+    assert abs(_final_loss(output) - expected) <= 1e-5, (killed, output)

@@ -1,0 +1,58 @@
+//===- compilation_lock.cpp - One compilation for all processes -----------===//
+
+#include "compilation/compilation_lock.h"
+
+#include "compilation/compiler_library.h"
+#include "compilation/disk_cache.h"
+#include "memory/blocking.h"
+
+#include <chrono>
+#include <fcntl.h>
+#include <stdexcept>
+#include <sys/file.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace torch_ltc;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::chrono::minutes kMostWait{5};
+constexpr std::chrono::milliseconds kBetweenTries{10};
+
+} // namespace
+
+CompilationLock::CompilationLock(const std::string &name) {
+  CacheDescription cache = describeCache(/*open=*/true);
+  if (cache.directory.empty() || !cache.problem.empty())
+    return;
+  // The cache removes files called so that nobody has locked: those of killed
+  // processes.
+  path = cache.directory + "/tmp-compiling-" + name;
+  descriptor =
+      open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  auto end = steady_clock::now() + kMostWait;
+  while (descriptor >= 0 && !tryLock() && steady_clock::now() < end) {
+    if (areCompilationsCancelled())
+      throw std::runtime_error("the process ends");
+    if (gettid() == getpid()) {
+      BlockingScope blocking;
+      checkSignals();
+    }
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+}
+
+bool CompilationLock::tryLock() const {
+  return flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+}
+
+CompilationLock::~CompilationLock() {
+  if (descriptor < 0)
+    return;
+  unlink(path.c_str());
+  // Not by closing alone: forked processes have the same open file.
+  flock(descriptor, LOCK_UN);
+  close(descriptor);
+}

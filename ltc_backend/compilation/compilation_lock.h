@@ -1,0 +1,36 @@
+//===- compilation_lock.h - One compilation for all processes ---*- C++ -*-===//
+//
+// The ranks of a job begin with the same programs at the same time. One of them
+// compiles; the others wait and find the program in the disk cache.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_COMPILATION_COMPILATION_LOCK_H
+#define TORCH_LTC_COMPILATION_COMPILATION_LOCK_H
+
+#include <string>
+
+namespace torch_ltc {
+
+/// A lock between the processes that share the disk cache. Who can't take it
+/// goes on without it after some minutes, or at once if the cache can't be
+/// written: it costs a second compilation.
+class CompilationLock {
+public:
+  /// Waits for the process that compiles the program `name`. On the main thread
+  /// it throws what a signal's handler raises meanwhile.
+  explicit CompilationLock(const std::string &name);
+  ~CompilationLock();
+  CompilationLock(const CompilationLock &) = delete;
+  CompilationLock &operator=(const CompilationLock &) = delete;
+
+private:
+  bool tryLock() const;
+
+  std::string path;
+  int descriptor = -1;
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_COMPILATION_COMPILATION_LOCK_H

@@ -1,0 +1,386 @@
+//===- collective_faults.cpp - Ranks that differ, are late or end ---------===//
+
+#include "distributed/collective_faults.h"
+
+#include "config/config.h"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+
+using namespace torch_ltc;
+using at::Tensor;
+
+namespace {
+
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kUntilArrivalIsTold{1000};
+/// Ranks notice the end of another one, or a timeout, at about the same time.
+constexpr milliseconds kForOthersToTell{2000};
+constexpr size_t kMostPlaces = 4096;
+/// What of a signature and a Python line the ranks exchange.
+constexpr int64_t kTextBytes = 512;
+/// Of ranks in an error's text.
+constexpr size_t kMostRanksNamed = 16;
+
+std::array<std::atomic<LocationId>, kMostPlaces> &places() {
+  static std::array<std::atomic<LocationId>, kMostPlaces> all{};
+  return all;
+}
+
+int64_t nextNumberIn(const std::string &group) {
+  static std::mutex mutex;
+  static auto *numbers = new std::map<std::string, int64_t>;
+  std::scoped_lock lock(mutex);
+  return ++(*numbers)[group];
+}
+
+const char *reductionName(int64_t reduction) {
+  static const char *const names[] = {"sum", "avg", "product", "min",   "max",
+                                      "and", "or",  "xor",     "premul"};
+  return reduction >= 0 && size_t(reduction) < std::size(names)
+             ? names[reduction]
+             : "?";
+}
+
+/// Equal on all ranks that do the same.
+std::string signatureOf(const BackendCall &call, const Tensor &input,
+                        const Tensor &output) {
+  std::string_view kind = call.kind;
+  auto number = [&](size_t i) { return call.numbers[i]; };
+  std::string text(kind);
+  if (kind == "all_reduce" || kind == "reduce_scatter")
+    text += c10::str("(", reductionName(number(1)), ")");
+  else if (kind == "reduce")
+    text += c10::str("(", reductionName(number(1)), ", root ", number(2), ")");
+  else if (kind == "broadcast" || kind == "gather" || kind == "scatter")
+    text += c10::str("(root ", number(1), ")");
+  else if (kind == "send" || kind == "receive")
+    text += c10::str(kind == "send" ? " to rank " : " from rank ", number(1));
+  // Each rank has sizes of its own in an all_to_all.
+  int64_t elements = kind == "scatter" || kind.starts_with("receive")
+                         ? output.numel()
+                         : input.numel();
+  if (kind != "all_to_all")
+    text += c10::str(" of ", elements);
+  return c10::str(text, " ", c10::toString(output.scalar_type()));
+}
+
+std::string placeText(LocationId place) {
+  if (!place)
+    return "";
+  Location location = locationOf(place);
+  return " at " + location.file + ":" + std::to_string(location.line);
+}
+
+/// "all_reduce(sum) of 1000 Float at train.py:31"
+std::string signatureAndPlace(const CollectiveName &name) {
+  return name.signature + placeText(name.place);
+}
+
+//===----------------------------------------------------------------------===//
+// What ranks tell each other when they wait
+//===----------------------------------------------------------------------===//
+
+/// Whether this rank's word is in the store.
+std::atomic<bool> wasTold{false};
+
+/// Tells other ranks through the job's store. Whatever goes wrong with the
+/// store must not hide the error that is to be reported.
+class Arrivals {
+public:
+  explicit Arrivals(const CollectiveName &name) : name(name) {
+    try {
+      StorePtr own = name.group->getStore();
+      // Each group's store is the job's with a prefix.
+      if (auto *prefixed = dynamic_cast<c10d::PrefixStore *>(own.get()))
+        own = prefixed->getUnderlyingStore();
+      // Another thread may be waiting in it.
+      store = own ? own->clone() : nullptr;
+      auto options =
+          name.group->getBackend(c10::DeviceType::Lazy)->getBackendOptions();
+      globalRanks = options->global_ranks_in_group;
+    } catch (...) {
+    }
+  }
+
+  void tell() const {
+    try {
+      wasTold = true;
+      if (store)
+        store->set(keyOf(name.group->getRank()), valueOf(name));
+    } catch (...) {
+    }
+  }
+
+  void untell() const {
+    try {
+      wasTold = false;
+      if (store)
+        store->deleteKey(keyOf(name.group->getRank()));
+    } catch (...) {
+    }
+  }
+
+  /// "Rank 1 hasn't begun it: ...", "" if nothing is known.
+  std::string whoIsLate() const {
+    if (!store)
+      return "";
+    try {
+      std::map<int, std::string> late;
+      auto end = steady_clock::now() + kForOthersToTell;
+      for (;;) {
+        late = lateRanks();
+        if (late.empty() || steady_clock::now() >= end)
+          break;
+        std::this_thread::sleep_for(milliseconds(50));
+      }
+      return textOf(late);
+    } catch (...) {
+      return "";
+    }
+  }
+
+private:
+  std::string keyOf(int rank) const {
+    uint64_t global = size_t(rank) < globalRanks.size()
+                          ? globalRanks[size_t(rank)]
+                          : uint64_t(rank);
+    return "torch_ltc/waiting/" + std::to_string(global);
+  }
+
+  static std::string valueOf(const CollectiveName &name) {
+    return c10::str(name.number, "\n", name.group->getGroupName(), "\n",
+                    signatureAndPlace(name));
+  }
+
+  /// What is known of each rank that isn't in the collective, nor behind it.
+  std::map<int, std::string> lateRanks() const {
+    std::map<int, std::string> late;
+    for (int rank = 0; rank < name.group->getSize(); ++rank) {
+      if (rank == name.group->getRank())
+        continue;
+      std::string key = keyOf(rank);
+      if (!store->check({key})) {
+        late[rank] = "";
+        continue;
+      }
+      std::string value = store->get_to_str(key);
+      size_t first = value.find('\n'), second = value.find('\n', first + 1);
+      std::string group = value.substr(first + 1, second - first - 1);
+      bool isHere = group == name.group->getGroupName();
+      if (!isHere || std::stoll(value) < name.number)
+        late[rank] = value.substr(second + 1) +
+                     (isHere ? "" : " in group '" + group + "'");
+    }
+    return late;
+  }
+
+  static std::string textOf(const std::map<int, std::string> &late) {
+    std::string silent, text;
+    size_t numSilent = 0;
+    for (const auto &[rank, doing] : late) {
+      if (!doing.empty())
+        text += c10::str(" Rank ", rank, " waits for ", doing, " instead.");
+      else if (numSilent++ < kMostRanksNamed)
+        silent += (silent.empty() ? "" : ", ") + std::to_string(rank);
+    }
+    if (numSilent > kMostRanksNamed)
+      silent += c10::str(" and ", numSilent - kMostRanksNamed, " more");
+    if (numSilent == 1)
+      text += " Rank " + silent + " isn't there: it is late or has ended.";
+    else if (numSilent)
+      text +=
+          " Ranks " + silent + " aren't there: they are late or have ended.";
+    return text;
+  }
+
+  const CollectiveName &name;
+  StorePtr store;
+  std::vector<uint64_t> globalRanks;
+};
+
+/// "[file.cc:81] Timed out ...": the place in the backend tells users nothing,
+/// nor does its advice, which this sentence has in more detail.
+std::string firstSentence(std::string text) {
+  size_t end = text.find("] ");
+  if (text.starts_with("[") && end != std::string::npos)
+    text.erase(0, end + 2);
+  text = text.substr(0, text.find('\n'));
+  text = text.substr(0, text.find(". This is typically caused by"));
+  while (text.ends_with('.') || text.ends_with(' '))
+    text.pop_back();
+  return text;
+}
+
+[[noreturn]] void raise(const CollectiveName &name, const std::string &cause) {
+  double seconds =
+      std::chrono::duration<double>(steady_clock::now() - name.begin).count();
+  Arrivals arrivals(name);
+  std::string late;
+  if (!name.isMessage()) {
+    arrivals.tell();
+    late = arrivals.whoIsLate();
+  }
+  TORCH_CHECK(
+      false, signatureAndPlace(name), " failed on rank ", name.group->getRank(),
+      " of ", name.group->getSize(), " after ",
+      c10::str(int64_t(seconds * 10) / 10, ".", int64_t(seconds * 10) % 10),
+      " s: ", firstSentence(cause), ".", late);
+}
+
+void runNamed(const CollectiveName &name, const std::function<void()> &action) {
+  try {
+    action();
+  } catch (const c10::Error &error) {
+    raise(name, error.what_without_backtrace());
+  } catch (const std::exception &error) {
+    raise(name, error.what());
+  }
+}
+
+/// Waits; tells the others after a second. The backend's own timeout ends it.
+void waitAndTell(const CollectiveName &name, c10d::Work &work) {
+  if (wasTold) // by one that failed
+    Arrivals(name).untell();
+  if (name.isMessage()) { // a timeout of its wait would break the connection
+    work.wait();
+    return;
+  }
+  try {
+    work.wait(kUntilArrivalIsTold);
+    return;
+  } catch (...) {
+    if (work.isCompleted())
+      throw;
+  }
+  Arrivals arrivals(name);
+  arrivals.tell();
+  work.wait();
+  arrivals.untell();
+}
+
+//===----------------------------------------------------------------------===//
+// What they exchange with option check_collectives
+//===----------------------------------------------------------------------===//
+
+Tensor packed(const std::string &text) {
+  Tensor bytes = at::zeros({kTextBytes}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), text.data(),
+              std::min<size_t>(text.size(), kTextBytes - 1));
+  return bytes;
+}
+
+/// What each rank is about to begin.
+struct Told {
+  std::string what, place;
+};
+
+std::vector<Told> gatherNames(const CollectiveName &name) {
+  Tensor mine = packed(
+      c10::str(name.number, ": ", name.signature, "\n", placeText(name.place)));
+  Tensor all = at::empty({name.group->getSize(), kTextBytes}, at::kByte);
+  std::vector<Tensor> inputs = {mine};
+  std::vector<std::vector<Tensor>> outputs = {all.unbind()};
+  runNamed(name, [&] {
+    auto work = name.group->getBackend(c10::DeviceType::Lazy)
+                    ->allgather(outputs, inputs);
+    waitAndTell(name, *work);
+  });
+  std::vector<Told> ranks;
+  for (const Tensor &bytes : outputs[0]) {
+    std::string text(static_cast<const char *>(bytes.const_data_ptr()));
+    size_t end = std::min(text.find('\n'), text.size());
+    ranks.push_back(
+        {text.substr(0, end), end < text.size() ? text.substr(end + 1) : ""});
+  }
+  return ranks;
+}
+
+/// "17: all_reduce(sum) of 8 Float on rank 0 at train.py:31; ... on ranks 1, 2"
+std::string differencesOf(const std::vector<Told> &ranks) {
+  std::string text;
+  std::vector<bool> isTold(ranks.size(), false);
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (isTold[rank])
+      continue;
+    std::string list;
+    size_t count = 0;
+    for (size_t other = rank; other < ranks.size(); ++other) {
+      if (ranks[other].what != ranks[rank].what)
+        continue;
+      isTold[other] = true;
+      if (++count <= kMostRanksNamed)
+        list += (list.empty() ? "" : ", ") + std::to_string(other);
+    }
+    if (count > kMostRanksNamed)
+      list += c10::str(" and ", count - kMostRanksNamed, " more");
+    text += c10::str(text.empty() ? "" : "; ", ranks[rank].what, " on rank",
+                     count > 1 ? "s " : " ", list, ranks[rank].place);
+  }
+  return text;
+}
+
+} // namespace
+
+void torch_ltc::notePlaceOfCollective(int64_t number, LocationId place) {
+  places()[size_t(number) % kMostPlaces].store(place);
+}
+
+LocationId torch_ltc::placeOfCollective(int64_t number) {
+  return places()[size_t(number) % kMostPlaces].load();
+}
+
+CollectiveName torch_ltc::nameCollective(const BackendCall &call,
+                                         int64_t number, const Tensor &input,
+                                         const Tensor &output) {
+  CollectiveName name;
+  name.group = groupOfNumber(call.group);
+  name.signature = signatureOf(call, input, output);
+  bool isMessage = call.kind == "send" || call.kind.starts_with("receive");
+  if (!isMessage)
+    name.number = nextNumberIn(name.group->getGroupName());
+  name.place = placeOfCollective(number);
+  name.begin = steady_clock::now();
+  return name;
+}
+
+CollectiveName torch_ltc::nameCpuCollective(const std::string &op,
+                                            const ProcessGroupPtr &group) {
+  CollectiveName name;
+  name.group = group;
+  name.signature = op;
+  name.number = nextNumberIn(group->getGroupName());
+  name.place = captureLocation();
+  name.begin = steady_clock::now();
+  return name;
+}
+
+void torch_ltc::checkRanksAgree(const CollectiveName &name) {
+  if (!config().check_collectives.get() || name.isMessage())
+    return;
+  std::vector<Told> ranks = gatherNames(name);
+  bool areEqual =
+      std::all_of(ranks.begin(), ranks.end(),
+                  [&](const Told &rank) { return rank.what == ranks[0].what; });
+  TORCH_CHECK(areEqual, "the ranks of group '", name.group->getGroupName(),
+              "' begin different collectives: ", differencesOf(ranks));
+}
+
+void torch_ltc::beginNamed(const CollectiveName &name,
+                           const std::function<void()> &begin) {
+  runNamed(name, begin);
+}
+
+void torch_ltc::waitNamed(const CollectiveName &name, c10d::Work &work) {
+  runNamed(name, [&] { waitAndTell(name, work); });
+}

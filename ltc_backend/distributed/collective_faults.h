@@ -1,0 +1,62 @@
+//===- collective_faults.h - Ranks that differ, are late or end -*- C++ -*-===//
+//
+// Every collective has a name that its ranks share: its group, its number among
+// the group's collectives, and its signature (kind, reduction, dtype,
+// elements).
+//
+//   a rank differs   With option check_collectives ranks exchange signatures
+//                    before each collective, and all of them raise.
+//   a rank is late   A rank that has waited for a second says so in the store
+//                    of the job. When a collective fails, those that haven't
+//                    said so are named.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_DISTRIBUTED_COLLECTIVE_FAULTS_H
+#define TORCH_LTC_DISTRIBUTED_COLLECTIVE_FAULTS_H
+
+#include "distributed/backend_call.h"
+#include "distributed/groups.h"
+#include "source/source_location.h"
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+namespace torch_ltc {
+
+/// The Python line of the collective that runs as the process's `number`-th.
+/// The last few thousand are kept.
+void notePlaceOfCollective(int64_t number, LocationId place);
+LocationId placeOfCollective(int64_t number);
+
+struct CollectiveName {
+  ProcessGroupPtr group;
+  std::string signature; // "all_reduce(sum) of 1000 Float"
+  int64_t number = 0;    // in its group, 0 for a message to one rank
+  LocationId place = 0;
+  std::chrono::steady_clock::time_point begin;
+
+  bool isMessage() const { return !number; }
+};
+
+/// Names the process's `number`-th collective, which is about to begin.
+CollectiveName nameCollective(const BackendCall &call, int64_t number,
+                              const at::Tensor &input,
+                              const at::Tensor &output);
+/// Likewise one of CPU tensors, `op`, that isn't traced.
+CollectiveName nameCpuCollective(const std::string &op,
+                                 const ProcessGroupPtr &group);
+
+/// With option check_collectives: throws unless all ranks are about to begin
+/// the same one.
+void checkRanksAgree(const CollectiveName &name);
+
+/// Runs `begin`; an error of it gets the collective's name.
+void beginNamed(const CollectiveName &name, const std::function<void()> &begin);
+/// Waits for it. An error names it, its line and the ranks that are late.
+void waitNamed(const CollectiveName &name, c10d::Work &work);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_DISTRIBUTED_COLLECTIVE_FAULTS_H
