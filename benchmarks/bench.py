@@ -157,22 +157,23 @@ def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Pa
     return path
 
 
-#: Sets with separate options and a separate table.
+#: Programs of sets that have separate options and a separate table.
 PROGRAMS = {
-    "scripts": "scripts/compare.py",
-    "moving": "scripts/compare.py",
-    "distributed": "ranks.py",
+    "scripts": ["scripts/compare.py"],
+    "moving": ["scripts/compare.py", "--set", "moving"],
+    "distributed": ["ranks.py"],
 }
 
 
 def run_program(name: str, arguments: list[str]) -> int:
-    program = Path(__file__).parent / PROGRAMS[name]
-    return subprocess.run([sys.executable, str(program), *arguments]).returncode
+    program, *options = PROGRAMS[name]
+    command = [sys.executable, str(Path(__file__).parent / program)]
+    return subprocess.run([*command, *options, *arguments]).returncode
 
 
 def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--set"] and arguments[1:2] and arguments[1] in PROGRAMS:
-        return run_program(arguments[1], arguments)
+        return run_program(arguments[1], arguments[2:])
     options = parse(arguments)
     # Wide enough for the table when the output goes to a file.
     console = Console(width=None if sys.stdout.isatty() else 150)
