@@ -2,15 +2,21 @@
 
 Each run takes the first float32 sample of each entry, its function and gradients, the
 latter in a separate program. `--full` takes all samples, in-place and out variants, and
-the other dtypes.
+the other dtypes. A part that `results.json` records as native must not fall back: the
+recorded sweep is the floor of native coverage.
 """
 
 from __future__ import annotations
+
+import json
 
 import pytest
 import torch
 from sweeps import opinfo
 from sweeps.exclusions import KNOWN_FAILURES
+from sweeps.page import RESULTS
+
+RECORDED = json.loads(RESULTS.read_text())
 
 
 def _ids(dtype: torch.dtype) -> list:
@@ -24,10 +30,22 @@ def _ids(dtype: torch.dtype) -> list:
     return cases
 
 
+def _is_native(op, part: str, dtype: torch.dtype) -> bool:
+    """Whether the recorded sweep ran this part of an entry without fallbacks."""
+    row = RECORDED.get(opinfo.entry_name(op), {})
+    recorded = row.get(str(dtype).removeprefix("torch."), {})
+    part = "gradient" if part == opinfo.CUT_GRADIENT else part
+    return recorded.get(part) == "agrees"
+
+
 def _check(op, dtype: torch.dtype, parts: tuple[str, ...], limit: int | None) -> None:
     for part in parts:
         outcome = opinfo.sweep_part(op, part, dtype, limit)
         assert outcome.status not in ("wrong", "error"), f"{part}: {outcome.detail}"
+        assert outcome.status != "fallback" or not _is_native(op, part, dtype), (
+            f"{part}: {', '.join(outcome.fallbacks)} ran eagerly; results.json records "
+            "this part as native"
+        )
 
 
 @pytest.mark.parametrize("op", _ids(torch.float32))

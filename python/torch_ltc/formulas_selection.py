@@ -37,7 +37,7 @@ def multi_margin_loss(x: Tensor, target: Tensor, *args: Any, **kwargs: Any) -> T
     from torch._decomp import decomposition_table
 
     formula = decomposition_table[torch.ops.aten.multi_margin_loss.default]
-    classes = x.shape[-1]
+    classes = x.shape[-1] if x.dim() else 1
     zero = zero_if((target >= 0) & (target < classes), "target out of range")
     return formula(x, target.clamp(0, classes - 1) + zero, *args, **kwargs)
 
