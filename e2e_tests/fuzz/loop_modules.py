@@ -3,6 +3,7 @@ moves of state, and the final state of a model and its optimizer."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import threading
@@ -11,7 +12,9 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 
 class First(nn.Module):
@@ -121,6 +124,55 @@ def evaluate(model: nn.Module, x: torch.Tensor, inference: bool) -> torch.Tensor
     return result
 
 
+def scaled_call(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    state = {name: p.detach() * 0.9 for name, p in model.named_parameters()}
+    torch.manual_seed(5)
+    return torch.func.functional_call(model, state, (x,)).detach()
+
+
+def penalise(model: nn.Module, x: torch.Tensor) -> None:
+    """Adds gradients of the gradients' norm, where there are second derivatives."""
+    weights = [p for p in model.parameters() if p.requires_grad]
+    result = model(x).square().mean()
+    if not result.requires_grad:
+        return
+    with contextlib.suppress(RuntimeError):
+        first = torch.autograd.grad(
+            result, weights, create_graph=True, allow_unused=True
+        )
+        norms = [g.square().sum() for g in first if g is not None and g.requires_grad]
+        if norms:
+            (0.01 * torch.stack(norms).sum()).backward()
+
+
+def checkpointed(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    result = checkpoint(model, x, use_reentrant=False).square().mean()
+    if result.requires_grad:
+        result.backward()
+    return result.detach()
+
+
+def with_packed_saves(model: nn.Module, x: torch.Tensor) -> None:
+    """What autograd saves is replaced: by copies, some of them on the CPU."""
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    with hooks(lambda t: (t.device, t.cpu()), lambda kept: kept[1].to(kept[0])):
+        result = model(x).square().mean()
+    if result.requires_grad:
+        result.backward()
+
+
+def second_derivative(weight: torch.Tensor) -> torch.Tensor:
+    w = weight.detach().clone().requires_grad_()
+    (first,) = torch.autograd.grad((w.sigmoid() * w).sum(), w, create_graph=True)
+    return torch.autograd.grad(first.square().sum(), w)[0]
+
+
+def forward_derivative(weight: torch.Tensor) -> torch.Tensor:
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(weight.detach(), torch.ones_like(weight))
+        return forward_ad.unpack_dual((dual * dual).tanh().cumsum(0)).tangent
+
+
 def state_of(*objects: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Parameters with their gradients, buffers, and optimizer states."""
     for each in objects:
@@ -140,7 +192,10 @@ def loop_scope(seen: list[tuple[str, torch.Tensor]]) -> dict[str, Any]:
     def report(*objects: Any) -> None:
         seen.extend((n, t.detach().cpu().clone()) for n, t in state_of(*objects))
 
-    own = (First, Attend, Counting, Residual, Mean, through_file, in_thread, follow)
+    own = (
+        First, Attend, Counting, Residual, Mean, through_file, in_thread, follow, scaled_call, penalise,
+        checkpointed, with_packed_saves, second_derivative, forward_derivative,
+    )  # fmt: skip
     return {
         "nn": nn, "F": F, "copy": copy, "optim": torch.optim, "report": report,
         "evaluate": evaluate, **{each.__name__: each for each in own},

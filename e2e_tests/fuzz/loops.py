@@ -8,6 +8,7 @@ import ast
 import random
 from dataclasses import dataclass, field
 
+from fuzz.loop_events import another_event
 from fuzz.program import Line, Program
 
 TIERS = ("compile", "compile", "interpret", "auto")
@@ -219,6 +220,9 @@ class _Loop:
     def _event(self, number: int) -> str:
         at = f"{number}_{len(self.lines)}_{self.random.randrange(99)}"
         some = f"list(model.parameters())[{self.random.randrange(2)}]"
+        own = random.Random(f"event {self.seed} {at}")
+        if own.random() < 0.4:
+            return another_event(own, some, at, getattr(self, "last_x", None))
         texts = [
             "mark_step()", "mark_step()", f"kept{at} = {some}.detach().view(-1)[:3]",
             f"kept{at} = {some}.data.flatten()[1:]", f"held{at} = [p.grad for p in model.parameters()]",

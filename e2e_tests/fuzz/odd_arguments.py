@@ -111,7 +111,7 @@ def _of_other_values(t: torch.Tensor, rng: random.Random) -> torch.Tensor:
         values = [0.0, -1.0, torch.inf, torch.nan, 6e4]
     else:
         values = [0, 2, 100] if t.dtype == torch.uint8 else [-1, 0, 2, 100, -100]
-    result.view(-1)[place] = rng.choice(values)
+    result[torch.unravel_index(torch.tensor(place), t.shape)] = rng.choice(values)
     return result
 
 

@@ -14,8 +14,11 @@ import argparse
 import collections
 import contextlib
 import json
+import mmap
+import os
 import random
 import re
+import struct
 import subprocess
 import sys
 import warnings
@@ -130,8 +133,11 @@ def words(error: Exception) -> str:
 
 
 def compare(call: Call) -> Outcome:
+    return _compared(call, *_attempt(call, "cpu"))
+
+
+def _compared(call: Call, expected: list[Any], eager: Exception | None) -> Outcome:
     text = describe(call)
-    expected, eager = _attempt(call, "cpu")
     results, lazy = _attempt(call, "lazy")
     if lazy is not None:
         settle()
@@ -197,44 +203,67 @@ def names(pattern: str = "") -> list[str]:
     ]
 
 
-def _worker(options: argparse.Namespace) -> None:
-    """Prints a line of JSON before and after each call, which may be the last."""
-    import torch_ltc
+#: The state of a process: the place of the current call, and whether eager has run it.
+_AT = struct.Struct("qq")
 
+
+def _worker(options: argparse.Namespace) -> None:
+    """A line of JSON after each call. The calls are recorded once; a process of its own
+    makes them until it crashes."""
     torch.set_num_threads(1)
     todo = [(n, k) for n in names(options.ops) for k in range(options.each)]
     random.Random(options.seed).shuffle(todo)
-    for place in range(options.start, min(options.calls or len(todo), len(todo))):
-        call = drawn(*todo[place], options.seed)
-        print(json.dumps({"place": place, "call": describe(call)}), flush=True)
-        outcome = compare(call)
-        print(json.dumps({"place": place, **vars(outcome)}), flush=True)
+    calls = [drawn(*one, options.seed) for one in todo[: options.calls or len(todo)]]
+    at = mmap.mmap(-1, _AT.size)
+    start, by_eager = 0, True
+    while start < len(calls):
+        if not (child := os.fork()):
+            _make(calls, start, by_eager, at)
+            sys.stdout.flush()
+            os._exit(0)
+        if not (status := os.waitpid(child, 0)[1]):
+            return
+        start, is_past_eager = _AT.unpack(at[:])
+        by_eager = bool(is_past_eager)
+        if is_past_eager:
+            text, code = describe(calls[start]), os.waitstatus_to_exitcode(status)
+            _print(Outcome(text, "crash", f"the process ended with {code}"))
+            start += 1
+
+
+def _make(calls: list[Call], start: int, by_eager: bool, at: mmap.mmap) -> None:
+    """The calls from `start` on, the first of which crashes eager unless `by_eager`."""
+    import torch_ltc
+
+    for place in range(start, len(calls)):
+        at[:] = _AT.pack(place, not by_eager)
+        expected, error = [], None
+        if by_eager:
+            expected, error = _attempt(calls[place], "cpu")
+        at[:] = _AT.pack(place, True)
+        if by_eager:
+            _print(_compared(calls[place], expected, error))
+        else:
+            _attempt(calls[place], "lazy")
+            _print(Outcome(describe(calls[place]), ""))
+        by_eager = True
         if place % 200 == 199:
             torch_ltc.reset_metrics()
 
 
+def _print(outcome: Outcome) -> None:
+    print(json.dumps(vars(outcome)), flush=True)
+
+
 def sweep(arguments: list[str]) -> Iterator[Outcome]:
-    """If the subprocess ends early, that is the outcome of the call it was running."""
-    start = 0
-    while True:
-        command = [sys.executable, "-m", "fuzz.odd_calls", *arguments, "--worker"]
-        begun = None
-        with subprocess.Popen(
-            [*command, "--start", str(start)], stdout=subprocess.PIPE, text=True
-        ) as process:
-            for line in process.stdout or ():
-                if not line.startswith('{"place"'):
-                    continue
-                row = json.loads(line)
-                start = row.pop("place") + 1
-                begun = row["call"] if "kind" not in row else None
-                if begun is None:
-                    yield Outcome(**row)
-        if begun is None:
-            if process.returncode:
-                raise RuntimeError(f"the worker ended with {process.returncode}")
-            return
-        yield Outcome(begun, "crash", f"the process ended with {process.returncode}")
+    """A process that ends early is the outcome of the call that it was at."""
+    command = [sys.executable, "-m", "fuzz.odd_calls", *arguments, "--worker"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout or ():
+            if line.startswith('{"call"'):
+                yield Outcome(**json.loads(line))
+    if process.returncode:
+        raise RuntimeError(f"the worker ended with {process.returncode}")
 
 
 def _options() -> argparse.Namespace:
@@ -244,7 +273,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--calls", type=int, default=0, help="of all, at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--start", type=int, default=0, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch_ltc
 from fuzz.odd_arguments import odd_call
-from fuzz.odd_calls import compare, sweep
+from fuzz.odd_calls import compare, run, sweep
 from fuzz.recorded_calls import Call
 
 aten = torch.ops.aten
@@ -49,6 +49,7 @@ FOUND = {
     "a list of one stride": (aten.convolution.default, torch.ones(1, 1, 5, 5), torch.ones(1, 1, 2, 2), None, [1], [0], [1], False, [0], 1),
     "no input channels": (aten.convolution.default, torch.ones(2, 0, 8), torch.ones(4, 0, 3), torch.ones(4), [1], [0], [1], False, [0], 1),
     "the inner convolution": (aten._convolution.default, torch.ones(1, 1, 5, 5), torch.ones(2, 1, 2, 2), None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, False, False, True, True),
+    "a median of no integers": (aten.nanmedian.default, torch.tensor([], dtype=torch.int64)),
     "a number above int64": (aten.eq.Scalar, torch.tensor([2**64 - 1, 1], dtype=torch.uint64), 2**64 - 1),
 }  # fmt: skip
 
@@ -58,6 +59,22 @@ def test_found(name: str) -> None:
     op, *args = FOUND[name]
     outcome = compare(Call(op, tuple(args)))
     assert not outcome.kind, f"{outcome.kind}: {outcome.call}: {outcome.detail}"
+
+
+#: Eager reads out of bounds, or crashes; there is no telling what it answers.
+CRASHING = {
+    "no pivots": (aten.lu_unpack.default, torch.ones(3, 5), torch.zeros(0, dtype=torch.int32)),
+    "pivots of another rank": (aten.lu_unpack.default, torch.ones(3, 3), torch.ones(3, 3, dtype=torch.int32)),
+    "a transform of no dimension": (aten._fft_c2r.default, torch.ones(31, dtype=torch.complex64), [-2], 0, 60),
+    "distances of no rows": (aten._pdist_backward.default, torch.zeros(0), torch.zeros(0, 1), -1.0, torch.ones(3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CRASHING)
+def test_what_crashes_eager_is_an_error(name: str) -> None:
+    op, *args = CRASHING[name]
+    with pytest.raises((RuntimeError, IndexError), match=r"lu_unpack|_fft|_pdist"):
+        run(Call(op, tuple(args)), "lazy")
 
 
 def test_histograms_count_integers() -> None:

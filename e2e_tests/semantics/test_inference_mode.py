@@ -209,3 +209,22 @@ def test_normal_views_stay_usable() -> None:
         return [base, other, weight.grad]
 
     compare(program, torch.arange(6.0).reshape(3, 2))
+
+
+FROM_PYTHON = {
+    "tensor": lambda device: torch.tensor([1.0, 2.0], device=device),
+    "tensor of a number": lambda device: torch.tensor(1, device=device),
+    "as_tensor": lambda device: torch.as_tensor([1.0], device=device),
+    "asarray": lambda device: torch.asarray([1.0], device=device),
+}
+
+
+@pytest.mark.parametrize("name", FROM_PYTHON)
+def test_tensors_of_python_numbers(name: str) -> None:
+    """`lift_fresh` sees them once more, below the kernels of views."""
+    with torch.inference_mode():
+        made = FROM_PYTHON[name]("lazy")
+        made.add_(1)
+    assert made.is_inference()
+    assert not FROM_PYTHON[name]("lazy").is_inference()
+    torch.testing.assert_close(made.cpu(), FROM_PYTHON[name]("cpu") + 1)

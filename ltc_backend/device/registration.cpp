@@ -122,7 +122,6 @@ bool isTraceableComposite(const std::string &name) {
       "aten::_unsafe_masked_index",
       "aten::_unsafe_masked_index_put_accumulate",
       "aten::hash_tensor",
-      "aten::mish_backward",
       "aten::glu_jvp",
       "aten::native_norm",
       "aten::std_mean.correction"};
@@ -171,14 +170,20 @@ void trace(const OperatorHandle &op, const OpRecord &record) {
                     std::make_unique<TraceKernel>(record)));
 }
 
+/// Also by eager: on the CPU some ops with a decomposition (`silu_backward`)
+/// have a kernel, which rounds once where that rounds several times.
+bool isDecomposed(const OperatorHandle &op) {
+  return op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
+         !op.hasKernelForDispatchKey(DispatchKey::CPU);
+}
+
 void registerTraced() {
   for (const OpRecord &record : opRecords()) {
     // A kernel of ours for an op that torch differentiates by decomposing it
     // would hide the op from autograd.
     bool skip = record.traceKind != TraceKind::nodeTrace ||
                 record.returnsList || record.handle->schema().is_mutable() ||
-                record.handle->hasKernelForDispatchKey(
-                    DispatchKey::CompositeImplicitAutograd);
+                isDecomposed(*record.handle);
     if (!skip)
       trace(*record.handle, record);
   }

@@ -11,6 +11,7 @@
 #include "execution/step_executor.h"
 #include "fallback/shared_layouts.h"
 #include "fallback/sparse_tensors.h"
+#include "fallback/unchecked_operands.h"
 #include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
 #include "ir/op_counters.h"
@@ -410,6 +411,7 @@ void torch_ltc::runFallback(const c10::OperatorHandle &op,
   if (!takesCpuTensors(op.operator_name().name))
     checkSameDevice(op, stack);
   checkHasCpuKernel(op);
+  checkUncheckedOperands(op, stack);
   run(op, stack, reason, runOnCpu);
 }
 

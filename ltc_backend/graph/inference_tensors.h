@@ -75,12 +75,13 @@ public:
     if (arguments.empty() || !arguments[0].isTensor())
       return;
     const at::Tensor &self = arguments[0].toTensor();
-    if (!self.defined() ||
-        self.is_inference() == c10::InferenceMode::is_enabled())
+    bool isEnabled = c10::InferenceMode::is_enabled();
+    if (!self.defined() || (!isEnabled && !self.is_inference()))
       return;
     if (!isView && !isInverseOfView(opName))
       return;
-    mode.emplace(self.is_inference());
+    if (self.is_inference() != isEnabled)
+      mode.emplace(self.is_inference());
     if (self.is_inference())
       memory.emplace();
   }

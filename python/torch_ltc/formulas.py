@@ -52,7 +52,6 @@ OPS = (
     "trace",
     # special functions
     "ldexp.Tensor",
-    "mvlgamma",
     "nan_to_num",
     "special_xlog1py",
 )
@@ -71,6 +70,7 @@ OWN = {
     "channel_shuffle": "formulas_selection.channel_shuffle",
     "grid_sampler_2d": "formulas_selection.grid_sampler_2d",
     "grid_sampler_3d": "formulas_selection.grid_sampler_3d",
+    "mvlgamma": "formulas_selection.mvlgamma",
     "masked_scatter_backward": "formulas_selection.masked_scatter_backward",
     "max_pool3d_with_indices": "formulas_pooling.max_pool3d_with_indices",
     "max_unpool2d": "formulas_pooling.max_unpool2d",

@@ -1,8 +1,9 @@
 """Distances, order statistics, embedding bags, products: formulas of ops for which
-PyTorch itself has none."""
+PyTorch itself has none, or none that agrees with its kernels."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -129,8 +130,9 @@ def _with_shared_gradient(x: Tensor, chosen: Tensor) -> Tensor:
 def median(x: Tensor) -> Tensor:
     """The lower of two middle elements; NaN if there is one (NaNs are sorted to the
     end)."""
-    if not x.numel():
-        return torch.full((), float("nan"), dtype=x.dtype, device=x.device)
+    if not x.numel():  # NaN, which becomes the lowest integer
+        lowest = torch.iinfo(x.dtype).min if not x.is_floating_point() else math.nan
+        return torch.full((), lowest, dtype=x.dtype, device=x.device)
     ordered = torch.sort(x.flatten())[0]
     middle = ordered[(x.numel() - 1) // 2]
     if x.is_floating_point():
@@ -357,3 +359,11 @@ def _voxels(flat: Tensor, places: list[Tensor], sizes: list[int]) -> Tensor:
     index = position.reshape(batch, 1, -1).expand(-1, channels, -1)
     values = flat.gather(2, index).reshape(batch, channels, *position.shape[1:])
     return torch.where(inside.unsqueeze(1), values, 0.0)
+
+
+def mvlgamma(x: Tensor, p: int) -> Tensor:
+    """Rounded after each step in 16-bit floats, as eager does."""
+    dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
+    halves = torch.arange(-p * 0.5 + 0.5, 0.5, 0.5, dtype=dtype, device=x.device)
+    terms = (halves + x.unsqueeze(-1)).lgamma()
+    return terms.sum(-1) + p * (p - 1) * math.log(math.pi) * 0.25

@@ -19,12 +19,12 @@ namespace mlir::torch_ltc {
 namespace {
 
 /// f32 functions whose polynomials are within 4 ulp, measured against f64 in
-/// MLIR 22 (sin and cos lose all digits near their zeros there, and atan2 is
-/// NaN for two zeros or two infinities).
+/// MLIR 22 (sin and cos lose all digits near their zeros there, atan2 is NaN for
+/// two zeros or two infinities, and atan is off by 35 ulp).
 bool usePolynomial(StringRef function) {
   static constexpr StringLiteral accurate[] = {
-      "math.tanh", "math.erf",  "math.exp",   "math.expm1",
-      "math.log",  "math.log2", "math.log1p", "math.atan"};
+      "math.tanh", "math.erf",  "math.exp",  "math.expm1",
+      "math.log",  "math.log2", "math.log1p"};
   return llvm::is_contained(accurate, function);
 }
 
@@ -74,6 +74,45 @@ LogicalResult expandExpM1(math::ExpM1Op op, PatternRewriter &rewriter) {
   result = selectWhere(b, difference, -1, difference, result);
   result = selectWhere(b, exp, kInfinity, exp, result);
   rewriter.replaceOp(op, selectWhere(b, exp, 1, x, result));
+  return success();
+}
+
+/// atan(x) = c + atan(t), |t| <= tan(pi / 8): c is 0, pi / 4 or pi / 2 by the
+/// size of x. Within 2 ulp.
+LogicalResult expandAtan(math::AtanOp op, PatternRewriter &rewriter) {
+  if (!op.getType().isF32())
+    return failure();
+  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+  auto f32 = [&](float value) -> Value {
+    return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+  };
+  auto select = [&](Value condition, Value yes, Value no) -> Value {
+    return arith::SelectOp::create(b, condition, yes, no);
+  };
+  Value x = op.getOperand(), one = f32(1);
+  Value a = math::AbsFOp::create(b, x);
+  auto isAbove = [&](float bound) -> Value {
+    return arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, a, f32(bound));
+  };
+  Value isMiddle = isAbove(0.414213562f), isLarge = isAbove(2.41421356f);
+  Value numerator = select(isMiddle, arith::SubFOp::create(b, a, one), a);
+  Value divisor = select(isMiddle, arith::AddFOp::create(b, a, one), one);
+  numerator = select(isLarge, f32(-1), numerator);
+  divisor = select(isLarge, a, divisor);
+  Value t = arith::DivFOp::create(b, numerator, divisor);
+  Value square = arith::MulFOp::create(b, t, t);
+  // (atan(t) / t - 1) / t^2, fitted at Chebyshev nodes.
+  Value sum = f32(-0.0645324439f);
+  for (float term : {0.107439309f, -0.142639279f, 0.199995354f, -0.333333313f})
+    sum = arith::AddFOp::create(b, arith::MulFOp::create(b, sum, square),
+                                f32(term));
+  Value cubic = arith::MulFOp::create(b, t, square);
+  Value angle =
+      arith::AddFOp::create(b, arith::MulFOp::create(b, cubic, sum), t);
+  Value part = select(isMiddle, f32(0.785398163f), f32(0));
+  part = select(isLarge, f32(1.57079633f), part);
+  Value magnitude = arith::AddFOp::create(b, part, angle);
+  rewriter.replaceOpWithNewOp<math::CopySignOp>(op, magnitude, x);
   return success();
 }
 
@@ -218,6 +257,7 @@ class ExpandMath : public impl::ExpandMathBase<ExpandMath> {
       populateMathPolynomialApproximationPatterns(patterns, usePolynomial);
       patterns.add(expandLog1p);
       patterns.add(expandExpM1);
+      patterns.add(expandAtan);
       arith::populateCeilFloorDivExpandOpsPatterns(patterns);
       math::populateExpansionPatterns(
           patterns, {"math.tan", "math.sinh", "math.cosh", "math.fpowi",

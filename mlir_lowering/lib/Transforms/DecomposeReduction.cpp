@@ -46,9 +46,11 @@ struct Moments {
 // sum((x - mean)^2) / max(0, n - correction): the two passes lose no digits if
 // |mean| is much larger than the deviation. The sum of large numbers, which
 // torch computes in doubles, doesn't overflow either: it is scaled by a power
-// of two. The mean keeps its dimensions.
+// of two. The mean keeps its dimensions. `wide` squares are float64: float32
+// may represent the root of a square that it can't represent.
 template <typename OpTy>
-static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b) {
+static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b,
+                                  bool wide = false) {
   Value x = b.compute(op.getSelf());
   double correction = 1;
   if (!b.isNone(op.getCorrection())) {
@@ -62,7 +64,10 @@ static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b) {
   double scale = std::ldexp(1, -std::ilogb(std::max(count, 1.0)) - 1);
   Value sum = b.sum(b.mul(x, scale), dims, /*keepDim=*/true);
   Value mean = b.div(sum, count * scale);
-  Value squares = b.sum(b.square(b.sub(x, mean)), dims, /*keepDim=*/true);
+  Value deviation = b.sub(x, mean);
+  if (wide)
+    deviation = b.cast(deviation, Float64Type::get(op.getContext()));
+  Value squares = b.sum(b.square(deviation), dims, /*keepDim=*/true);
   // An empty set has no variance, whatever the correction.
   double divisor = count ? std::max(0.0, count - correction) : 0;
   return Moments{b.div(squares, divisor), mean};
@@ -74,7 +79,7 @@ static LogicalResult decomposeVar(AtenVarCorrectionOp op, FormulaBuilder &b) {
 }
 
 static LogicalResult decomposeStd(AtenStdCorrectionOp op, FormulaBuilder &b) {
-  FailureOr<Moments> result = moments(op, b);
+  FailureOr<Moments> result = moments(op, b, /*wide=*/true);
   return failed(result) ? failure() : b.replaceWith({b.sqrt(result->variance)});
 }
 
@@ -88,7 +93,7 @@ static LogicalResult decomposeVarMean(AtenVarMeanCorrectionOp op,
 
 static LogicalResult decomposeStdMean(AtenStdMeanCorrectionOp op,
                                       FormulaBuilder &b) {
-  FailureOr<Moments> result = moments(op, b);
+  FailureOr<Moments> result = moments(op, b, /*wide=*/true);
   if (failed(result))
     return failure();
   return b.replaceWith({b.sqrt(result->variance), result->mean});

@@ -50,8 +50,13 @@ Value torch_ltc::emitDiv(ElementwiseBody &s) {
   return s.div(s.arg(0), s.arg(1));
 }
 
+/// torch computes in float32 if the divisor is one number.
 Value torch_ltc::emitFloorDivide(ElementwiseBody &s) {
-  return s.floorDiv(s.arg(0), s.arg(1));
+  bool isOneNumber =
+      !s.op.isTensor(1) ||
+      llvm::all_of(s.op.sizes(1), [](int64_t size) { return size == 1; });
+  return isOneNumber ? s.floorDiv(s.arg(0), s.arg(1))
+                     : s.floorDivInSteps(s.arg(0), s.arg(1));
 }
 
 /// (self, other, rounding_mode)
@@ -115,6 +120,11 @@ static Value integerPower(ElementwiseBody &s) {
   return s.select(isNegative, inverse, power);
 }
 
+/// torch 2.13 rounds it in bfloat16, but not in float16.
+static Value squareInPower(ElementwiseBody &s, Value x) {
+  return s.isBFloat16() ? s.rounded(s.square(x)) : s.square(x);
+}
+
 /// (self, exponent); either may be a number.
 Value torch_ltc::emitPow(ElementwiseBody &s) {
   if (!s.isFloat())
@@ -132,13 +142,13 @@ Value torch_ltc::emitPow(ElementwiseBody &s) {
   if (exponent == 2.0)
     return s.square(x);
   if (exponent == 3.0)
-    return s.mul(s.square(x), x);
+    return s.mul(squareInPower(s, x), x);
   if (exponent == -0.5)
     return s.unary<math::RsqrtOp>(x);
   if (exponent == -1.0)
     return s.div(one, x);
   if (exponent == -2.0)
-    return s.div(one, s.square(x));
+    return s.div(one, squareInPower(s, x));
   return s.binary<math::PowFOp>(x, s.arg(1));
 }
 

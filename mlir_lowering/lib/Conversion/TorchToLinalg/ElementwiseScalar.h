@@ -33,6 +33,12 @@ public:
   Value arg(unsigned position);
   /// Whether the operand isn't zero, whatever its dtype.
   Value argTruth(unsigned position);
+  /// As after a step of a kernel that computes in the 16-bit dtype itself
+  /// (torch 2.13: logit, cubes, floor_divide of tensors).
+  Value rounded(Value value) { return roundedTo(common, value); }
+  bool isBFloat16() const { return common.isBF16(); }
+  /// `floorDiv` in such steps.
+  Value floorDivInSteps(Value a, Value b) { return floorDiv(a, b, common); }
   /// The number, if it is a constant.
   std::optional<double> known(unsigned position) const;
   /// Whether the operand is the constant `value`, so that a computation can be

@@ -124,11 +124,11 @@ Value torch_ltc::emitLogit(ElementwiseBody &s) {
   Value x = s.arg(0), one = s.constant(1);
   if (s.has(1)) {
     // The order matters if eps is greater than one half.
-    Value low = s.arg(1), high = s.sub(one, low);
+    Value low = s.rounded(s.arg(1)), high = s.rounded(s.sub(one, low));
     Value notAbove = s.select(s.compare(Comparison::gt, x, high), high, x);
     x = s.select(s.compare(Comparison::lt, x, low), low, notAbove);
   }
-  return s.log(s.div(x, s.sub(one, x)));
+  return s.log(s.rounded(s.div(x, s.rounded(s.sub(one, x)))));
 }
 
 //===----------------------------------------------------------------------===//

@@ -165,7 +165,7 @@ Value ScalarBuilder::floorRemainder(Value a, Value b) {
   return select(adjust, add(remainder, b), remainder);
 }
 
-Value ScalarBuilder::floorDiv(Value a, Value b) {
+Value ScalarBuilder::floorDiv(Value a, Value b, Type step) {
   if (isUnsigned(dtype))
     return div(a, b);
   Value remainder = truncRemainder(a, b);
@@ -180,10 +180,14 @@ Value ScalarBuilder::floorDiv(Value a, Value b) {
   }
   // The steps of c10::div_floor_floating: the exact quotient of (a - a mod b)
   // may be slightly less than an integer.
-  Value quotient = div(sub(a, remainder), b);
-  quotient = select(adjust, sub(quotient, one), quotient);
+  auto round = [&](Value value) {
+    return step ? roundedTo(step, value) : value;
+  };
+  Value quotient = round(div(round(sub(a, remainder)), b));
+  quotient = select(adjust, round(sub(quotient, one)), quotient);
   Value floored = unary<math::FloorOp>(quotient);
-  Value tooLow = compare(Comparison::gt, sub(quotient, floored), constant(0.5));
+  Value tooLow =
+      compare(Comparison::gt, round(sub(quotient, floored)), constant(0.5));
   floored = select(tooLow, add(floored, one), floored);
   Value signedZero = copySign(zero, div(a, b));
   Value result = select(truth(quotient), floored, signedZero);
@@ -387,6 +391,10 @@ Value ScalarBuilder::castToFloat(Value value, Type from, FloatType to) {
   }
   return narrow ? arith::TruncFOp::create(builder, loc, to, value).getResult()
                 : value;
+}
+
+Value ScalarBuilder::roundedTo(Type narrow, Value value) {
+  return convert(convert(value, dtype, narrow), narrow, dtype);
 }
 
 Value ScalarBuilder::convert(Value value, Type from, Type to) {

@@ -69,8 +69,9 @@ public:
   /// Floats: IEEE; integers: rounded towards zero, without undefined behavior
   /// (x / 0 is x, and the lowest value / -1 wraps).
   Value div(Value a, Value b);
-  /// Rounded towards minus infinity, with torch's correction for floats.
-  Value floorDiv(Value a, Value b);
+  /// Rounded towards minus infinity, with torch's correction for floats, each
+  /// step of which is rounded to `step`, if given.
+  Value floorDiv(Value a, Value b, Type step = {});
   /// Sign of the dividend (C's fmod) and of the divisor (Python's %).
   Value truncRemainder(Value a, Value b);
   Value floorRemainder(Value a, Value b);
@@ -103,6 +104,8 @@ public:
   /// Whether a value of `dtype` isn't zero.
   Value truth(Value a);
 
+  /// A float that is stored as `narrow` and read again.
+  Value roundedTo(Type narrow, Value value);
   /// A value of dtype `from` as `to`, like `tensor.to(dtype)` on CPU.
   Value convert(Value value, Type from, Type to);
 

@@ -1,0 +1,182 @@
+"""Functions of one and two numbers, and their gradients, of all finite 16-bit floats:
+where a formula rounds in between and eager's kernel doesn't, or the other way round.
+
+A result is within 1 unit in the last place of eager's, or nearer to float64's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch_ltc
+from torch import Tensor
+from torch.nn import functional as F
+
+UNARY: dict[str, Callable[[Tensor], Tensor]] = {
+    **{
+        name: getattr(torch, name)
+        for name in [
+            "acos",
+            "asin",
+            "asinh",
+            "atan",
+            "atanh",
+            "cos",
+            "cosh",
+            "deg2rad",
+            "digamma",
+            "erf",
+            "erfc",
+            "erfinv",
+            "exp",
+            "exp2",
+            "expm1",
+            "frac",
+            "lgamma",
+            "log",
+            "log10",
+            "log1p",
+            "log2",
+            "logit",
+            "rad2deg",
+            "reciprocal",
+            "rsqrt",
+            "sigmoid",
+            "sin",
+            "sinc",
+            "sinh",
+            "sqrt",
+            "square",
+            "tan",
+            "tanh",
+            "trunc",
+        ]
+    },
+    **{
+        name: getattr(F, name)
+        for name in [
+            "celu",
+            "elu",
+            "hardsigmoid",
+            "hardswish",
+            "hardtanh",
+            "leaky_relu",
+            "logsigmoid",
+            "mish",
+            "relu6",
+            "selu",
+            "silu",
+            "softplus",
+            "softsign",
+            "tanhshrink",
+            "softshrink",
+            "hardshrink",
+        ]
+    },
+    "gelu": lambda x: F.gelu(x.clamp(min=-3)),
+    "gelu_tanh": lambda x: F.gelu(x.clamp(min=-3), approximate="tanh"),
+    "logit_eps": lambda x: torch.logit(x, 0.2),
+    "softplus_beta": lambda x: F.softplus(x, beta=3.0, threshold=7.0),
+    "mvlgamma": lambda x: torch.mvlgamma(x, 2),
+    "pow": lambda x: x**2.5,
+    "cube": lambda x: x**3,
+    "inverse square": lambda x: x**-2,
+}
+BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "atan2": torch.atan2,
+    "div": torch.div,
+    "floor_divide": torch.floor_divide,
+    "div_trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "hypot": torch.hypot,
+    "logaddexp": torch.logaddexp,
+    "mul": torch.mul,
+    "pow": torch.pow,
+    "sub": torch.sub,
+    "xlogy": torch.xlogy,
+}
+DTYPES = [torch.bfloat16, torch.float16]
+#: Eager's kernels round in between; so does the same formula here.
+NOT_EXACT = {"logit", "logit_eps", "mvlgamma", "floor_divide", "cube", "inverse square"}
+
+
+def every(dtype: torch.dtype) -> Tensor:
+    bits = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16)
+    values = bits.view(dtype)
+    return values[values.isfinite() & (values.abs() < 60) & (values.abs() > 1e-5)]
+
+
+def _order(values: Tensor) -> Tensor:
+    """Neighbouring numbers are neighbouring integers."""
+    bits = values.contiguous().view(torch.int16).long()
+    return torch.where(bits < 0, -(bits & 0x7FFF), bits)
+
+
+def _is_off(result: Tensor, eager: Tensor, exact: Tensor) -> Tensor:
+    near = (_order(result) - _order(eager)).abs() <= 1
+    same = near | (result == eager) | (result.isnan() & eager.isnan())
+    exact = exact.to(eager.dtype).double()
+    better = (result.double() - exact).abs() <= (eager.double() - exact).abs()
+    return ~same & ~better & (exact.abs() > torch.finfo(torch.float32).tiny)
+
+
+def _report(results: dict[str, tuple[Tensor, Tensor, Tensor]], x: Tensor) -> list[str]:
+    found = []
+    for name, (result, eager, exact) in results.items():
+        off = _is_off(result, eager, eager.double() if name in NOT_EXACT else exact)
+        if off.any():
+            place = int(off.nonzero()[0])
+            found.append(
+                f"{name}: {int(off.sum())}, of {x[place]}: {result[place]} instead of "
+                f"{eager[place]}, float64 {exact[place]}"
+            )
+    return found
+
+
+def _gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    x = x.detach().clone().requires_grad_()
+    weights = torch.linspace(-1, 1, x.numel(), device=x.device).to(x.dtype)
+    return torch.autograd.grad(function(x), x, weights)[0]
+
+
+def _of_one_program(functions: dict[str, Callable], *operands: Tensor) -> dict:
+    with torch_ltc.config(tier="compile"):
+        lazy = [operand.to("lazy") for operand in operands]
+        traced = {name: function(*lazy) for name, function in functions.items()}
+        torch_ltc.mark_step()
+    exact = [operand.double() for operand in operands]
+    return {
+        name: (traced[name].cpu(), function(*operands), function(*exact))
+        for name, function in functions.items()
+    }
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_functions_of_one_number(dtype: torch.dtype) -> None:
+    x = every(dtype)
+    assert not _report(_of_one_program(UNARY, x), x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_gradients(dtype: torch.dtype) -> None:
+    x = every(dtype)
+    x = x[(x.abs() < 50) & (x.abs() > 1e-3)]
+
+    def gradient_of(function: Callable) -> Callable:
+        return lambda x: _gradient(function, x)
+
+    gradients = {
+        name: gradient_of(function)
+        for name, function in UNARY.items()
+        if name not in NOT_EXACT | {"digamma", "gelu", "gelu_tanh", "rsqrt"}
+    }
+    assert not _report(_of_one_program(gradients, x), x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_functions_of_two_numbers(dtype: torch.dtype) -> None:
+    x = every(dtype)
+    generator = torch.Generator().manual_seed(1)
+    y = x[torch.randperm(x.numel(), generator=generator)]
+    assert not _report(_of_one_program(BINARY, x, y), x)

@@ -1,0 +1,69 @@
+//===- unchecked_operands.cpp - What eager takes on trust -----------------===//
+
+#include "fallback/unchecked_operands.h"
+
+#include "events/op_error.h"
+
+#include <algorithm>
+
+using namespace torch_ltc;
+using c10::IValue;
+
+namespace {
+
+/// (LU_data, LU_pivots, unpack_data, unpack_pivots): a pivot for each row that
+/// was looked at.
+void checkPivots(c10::ArrayRef<IValue> arguments) {
+  const at::Tensor &matrix = arguments[0].toTensor();
+  const at::Tensor &pivots = arguments[1].toTensor();
+  if (!arguments[3].toBool() || matrix.dim() < 2)
+    return;
+  std::vector<int64_t> expected = matrix.sizes().vec();
+  int64_t columns = expected.back();
+  expected.pop_back();
+  expected.back() = std::min(expected.back(), columns);
+  TORCH_CHECK(pivots.sizes() == at::IntArrayRef(expected),
+              "torch.lu_unpack: LU_pivots has sizes ", pivots.sizes(),
+              " instead of ", at::IntArrayRef(expected),
+              ", those that belong to LU_data of sizes ", matrix.sizes(), ".",
+              opSuffix("aten::lu_unpack"));
+}
+
+/// (self, dim, ...): torch.fft's callers have wrapped them.
+void checkTransformedDims(const std::string &name,
+                          c10::ArrayRef<IValue> arguments) {
+  int64_t rank = arguments[0].toTensor().dim();
+  for (int64_t dim : arguments[1].toIntVector())
+    TORCH_CHECK_INDEX(0 <= dim && dim < rank, name, ": dim ", dim,
+                      " isn't one of a tensor of ", rank, " dimensions.",
+                      opSuffix(name));
+}
+
+/// (grad, self, p, pdist): a distance for each pair of rows.
+void checkDistances(c10::ArrayRef<IValue> arguments) {
+  const at::Tensor &grad = arguments[0].toTensor();
+  const at::Tensor &self = arguments[1].toTensor();
+  const at::Tensor &distances = arguments[3].toTensor();
+  int64_t rows = self.dim() == 2 ? self.size(0) : -1;
+  int64_t pairs = rows * (rows - 1) / 2;
+  TORCH_CHECK(rows >= 0 && grad.sizes() == at::IntArrayRef(pairs) &&
+                  distances.sizes() == at::IntArrayRef(pairs),
+              "_pdist_backward: gradient and distances of sizes ", grad.sizes(),
+              " and ", distances.sizes(), " don't belong to rows of sizes ",
+              self.sizes(), ".", opSuffix("aten::_pdist_backward"));
+}
+
+} // namespace
+
+void torch_ltc::checkUncheckedOperands(const c10::OperatorHandle &op,
+                                       const torch::jit::Stack &stack) {
+  const std::string &name = op.operator_name().name;
+  c10::ArrayRef<IValue> arguments =
+      torch::jit::last(stack, op.schema().arguments().size());
+  if (name == "aten::lu_unpack")
+    checkPivots(arguments);
+  else if (name.starts_with("aten::_fft_"))
+    checkTransformedDims(name, arguments);
+  else if (name == "aten::_pdist_backward")
+    checkDistances(arguments);
+}

@@ -1,0 +1,18 @@
+//===- unchecked_operands.h - What eager takes on trust ---------*- C++ -*-===//
+
+#ifndef TORCH_LTC_FALLBACK_UNCHECKED_OPERANDS_H
+#define TORCH_LTC_FALLBACK_UNCHECKED_OPERANDS_H
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+namespace torch_ltc {
+
+/// Raises an error if an operand hasn't the size that PyTorch's CPU kernel
+/// relies on without a check: it would read out of bounds (torch 2.13). The
+/// arguments of `op` are the last elements of `stack`.
+void checkUncheckedOperands(const c10::OperatorHandle &op,
+                            const torch::jit::Stack &stack);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_FALLBACK_UNCHECKED_OPERANDS_H
