@@ -45,16 +45,77 @@ if __name__ == "__main__":
 """
 
 
-def _run(text: str, device: str, folder: Path) -> list:
+ACCELERATE = """
+import json, os, sys, torch
+from accelerate import Accelerator
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randn(32, 4)
+loader = DataLoader(TensorDataset(x, (x.sum(1) > 0).long()), 4)
+accelerator = Accelerator(cpu=os.environ["DEVICE"] == "cpu")
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+optimizer = torch.optim.AdamW(model.parameters(), 0.05)
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+losses = []
+for _ in range(2):
+    for batch, labels in loader:
+        loss = nn.functional.cross_entropy(model(batch), labels)
+        optimizer.zero_grad()
+        accelerator.backward(loss)
+        accelerator.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(accelerator.gather(loss.detach()).mean().item())
+if accelerator.is_main_process:
+    open(sys.argv[1], "w").write(
+        json.dumps([batch.device.type, accelerator.num_processes, losses]))
+accelerator.end_training()
+"""
+
+TRAINER = """
+import json, os, sys, torch
+from torch import nn
+from torch.utils.data import TensorDataset
+from transformers import Trainer, TrainingArguments
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    def forward(self, x, labels):
+        logits = self.net(x)
+        return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+torch.manual_seed(0)
+x = torch.randn(32, 4)
+data = [{"x": row, "labels": (row.sum() > 0).long()} for row in x]
+arguments = TrainingArguments(
+    output_dir=sys.argv[1] + ".d", num_train_epochs=2, per_device_train_batch_size=4,
+    learning_rate=0.05, logging_steps=1, report_to=[], save_strategy="no",
+    disable_tqdm=True, use_cpu=os.environ["DEVICE"] == "cpu")
+trainer = Trainer(Classifier(), arguments, train_dataset=data)
+trainer.train()
+if trainer.is_world_process_zero():
+    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
+    device = next(trainer.model.parameters()).device.type
+    open(sys.argv[1], "w").write(json.dumps([device, arguments.world_size, losses]))
+"""
+
+
+def _run(
+    text: str, device: str, folder: Path, launcher: tuple[str, ...] = ()
+) -> list:
     script, report = folder / f"{device}.py", folder / f"{device}.json"
     script.write_text(text)
     environment = {
         **os.environ,
         "DEVICE": device,
+        "ACCELERATE_TORCH_DEVICE": device,
         "OMP_NUM_THREADS": "1",
     }
     result = subprocess.run(
-        [sys.executable, str(script), str(report)],
+        [sys.executable, *launcher, str(script), str(report)],
         capture_output=True,
         text=True,
         env=environment,
@@ -72,3 +133,20 @@ def test_lightning(tmp_path: Path) -> None:
     for device, (used, ranks, _) in reports.items():
         assert (used, ranks) == (device, 2)
     assert reports["lazy"][2] == pytest.approx(reports["cpu"][2], rel=1e-4)
+
+
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "package, text", [("accelerate", ACCELERATE), ("transformers", TRAINER)]
+)
+def test_accelerate(package: str, text: str, tmp_path: Path) -> None:
+    pytest.importorskip(package)
+    reports = {
+        device: _run(text, device, tmp_path, TORCHRUN) for device in ("cpu", "lazy")
+    }
+    for device, (used, ranks, _) in reports.items():
+        assert (used, ranks) == (device, 2)
+    assert reports["lazy"][2] == pytest.approx(reports["cpu"][2], rel=1e-3)

@@ -70,6 +70,7 @@ def _load() -> str:
 def _connect() -> None:
     """Python-side registrations, after the C++ ones."""
     from torch_ltc import (
+        accelerate_processes,
         accelerator,
         autocast,
         custom_ops,
@@ -117,6 +118,7 @@ def _connect() -> None:
     storages.install()
     interchange.install()
     lazy_computation.install()
+    accelerate_processes.install()
     lightning_accelerator.install()
     transforms.install()
     bindings().set_backend_finder(_find_backend)

@@ -10,14 +10,13 @@ affected.
 from __future__ import annotations
 
 import functools
-import importlib.abc
-import importlib.machinery
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import torch
+
+from torch_ltc import import_hooks
 
 _NAME = "lazy"
 
@@ -119,7 +118,7 @@ def _connect(module: ModuleType) -> None:
 
 
 def _parallelise(module: ModuleType) -> None:
-    """Numbers of devices mean CUDA's streams to strategy ddp."""
+    """Strategy ddp creates streams of CUDA for devices that have numbers."""
     strategy = module.DDPStrategy
     for name in ("determine_ddp_device_ids", "_determine_ddp_device_ids"):
         original = getattr(strategy, name, None)
@@ -145,37 +144,5 @@ for _pytorch, _fabric in (
     _HOOKS[f"{_fabric}.strategies.ddp"] = _parallelise
 
 
-class _Loader(importlib.abc.Loader):
-    """Loads a module with its own loader, then calls the hook."""
-
-    def __init__(self, loader: Any, hook: Callable[[ModuleType], None]) -> None:
-        self.loader, self.hook = loader, hook
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        return self.loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__spec__.loader = module.__loader__ = self.loader
-        self.loader.exec_module(module)
-        self.hook(module)
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        hook = _HOOKS.get(name)
-        if hook is None:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec and spec.loader:
-            spec.loader = _Loader(spec.loader, hook)
-        return spec
-
-
 def install() -> None:
-    """Also in a program that imported Lightning before the device was loaded."""
-    sys.meta_path.insert(0, _Finder())
-    for name, hook in _HOOKS.items():
-        if name in sys.modules:
-            hook(sys.modules[name])
+    import_hooks.install(_HOOKS)
