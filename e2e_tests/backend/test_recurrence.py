@@ -100,6 +100,17 @@ def test_other_dtypes(kind: str, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_autocast(kind: str) -> None:
+    def run(device: str) -> list[torch.Tensor]:
+        with torch.autocast(device, dtype=torch.bfloat16):
+            return train(device, kind)
+
+    ours, expected = run("lazy"), run("cpu")
+    assert [t.dtype for t in ours] == [t.dtype for t in expected]
+    torch.testing.assert_close(ours, expected, rtol=0.05, atol=0.1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_gradients_of_gradients(kind: str) -> None:
     arguments = {"dtype": torch.float64, "twice": True, "bidirectional": True}
     torch.testing.assert_close(

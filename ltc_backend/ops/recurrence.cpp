@@ -15,6 +15,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/gru_native.h>
 #include <ATen/ops/lstm_native.h>
@@ -206,7 +207,8 @@ bool hasSizes(const Tensor &tensor, at::IntArrayRef sizes,
 }
 
 /// Whether all tensors are what torch's module makes and gets; other calls are
-/// PyTorch's to refuse. Of 16-bit floats each of torch's ops rounds.
+/// PyTorch's to refuse. Of 16-bit floats each of torch's ops rounds, and
+/// autocast makes them of the operands of some.
 bool isPlain(const Network &network, const Tensor &input, at::TensorList states,
              int64_t numGates) {
   at::ScalarType dtype = input.scalar_type();
@@ -215,7 +217,7 @@ bool isPlain(const Network &network, const Tensor &input, at::TensorList states,
       states[0].dim() != 3 || network.numLayers < 1 ||
       network.parameters.size() !=
           network.numStates() * network.weightsEach() ||
-      isAnyFallbackForced())
+      isAnyFallbackForced() || at::autocast::is_autocast_enabled(at::kLazy))
     return false;
   int64_t size = states[0].size(2), gates = numGates * size;
   int64_t batch = input.size(network.batchFirst ? 0 : 1);
