@@ -16,6 +16,7 @@ SHAPE_RULES = (
     "broadcast_pair",
     "floating_self",
     "floating_broadcast",
+    "mish_backward",
     "numeric_self",
     "numeric_broadcast",
     "integral_broadcast",

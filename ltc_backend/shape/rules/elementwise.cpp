@@ -48,6 +48,13 @@ bool shape_rules::floating_broadcast(const Arguments &arguments,
   return broadcast(arguments, dtype, results);
 }
 
+bool shape_rules::mish_backward(const Arguments &arguments, ScalarType dtype,
+                                ResultShapes &results) {
+  checkFloatingResult(arguments, dtype);
+  // torch 2.13's kernel doesn't promote: autograd calls it with one dtype.
+  return broadcast(arguments, arguments.dtype(1), results);
+}
+
 bool shape_rules::numeric_self(const Arguments &arguments, ScalarType dtype,
                                ResultShapes &results) {
   return dtype != ScalarType::Bool && self(arguments, dtype, results);
