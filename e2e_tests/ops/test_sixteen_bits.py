@@ -180,3 +180,12 @@ def test_functions_of_two_numbers(dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(1)
     y = x[torch.randperm(x.numel(), generator=generator)]
     assert not _report(_of_one_program(BINARY, x, y), x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_floor_division_by_a_number(dtype: torch.dtype) -> None:
+    """The number isn't rounded to the tensor's dtype."""
+    x = every(dtype)
+    with torch_ltc.config(tier="compile"):
+        result = (x.to("lazy") // 0.37).cpu()
+    torch.testing.assert_close(result, x // 0.37, atol=0, rtol=0)

@@ -19,8 +19,8 @@ namespace mlir::torch_ltc {
 namespace {
 
 /// f32 functions whose polynomials are within 4 ulp, measured against f64 in
-/// MLIR 22 (sin and cos lose all digits near their zeros there, atan2 is NaN for
-/// two zeros or two infinities, and atan is off by 35 ulp).
+/// MLIR 22 (sin and cos lose all digits near their zeros there, atan2 is NaN
+/// for two zeros or two infinities, and atan is off by 35 ulp).
 bool usePolynomial(StringRef function) {
   static constexpr StringLiteral accurate[] = {
       "math.tanh", "math.erf",  "math.exp",  "math.expm1",

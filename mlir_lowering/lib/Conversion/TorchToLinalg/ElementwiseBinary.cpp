@@ -51,11 +51,19 @@ Value torch_ltc::emitDiv(ElementwiseBody &s) {
 }
 
 /// torch computes in float32 if the divisor is one number.
+/// torch 2.13 doesn't round a number by which 16-bit floats are divided.
+static Value divisorOf(ElementwiseBody &s) {
+  std::optional<NumberOperand> number;
+  if (s.isFloat() && s.op.isTensor(1))
+    number = s.op.tensorAsNumber(1);
+  return number ? number->materialize(s.builder, s.loc, s.dtype) : s.arg(1);
+}
+
 Value torch_ltc::emitFloorDivide(ElementwiseBody &s) {
   bool isOneNumber =
       !s.op.isTensor(1) ||
       llvm::all_of(s.op.sizes(1), [](int64_t size) { return size == 1; });
-  return isOneNumber ? s.floorDiv(s.arg(0), s.arg(1))
+  return isOneNumber ? s.floorDiv(s.arg(0), divisorOf(s))
                      : s.floorDivInSteps(s.arg(0), s.arg(1));
 }
 
