@@ -9,13 +9,13 @@
 #include "ops/recurrence.h"
 
 #include "fallback/eager_fallback.h"
+#include "memory/lazy_device.h"
 #include "ops/registration.h"
 #include "tracing/typed_op.h"
 #include "tracing/wrapped_value.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/gru_native.h>
 #include <ATen/ops/lstm_native.h>
@@ -201,6 +201,10 @@ struct Network {
   }
 };
 
+bool isAutocastOn() {
+  return !c10::impl::tls_is_dispatch_key_excluded(autocastKey);
+}
+
 bool hasSizes(const Tensor &tensor, at::IntArrayRef sizes,
               at::ScalarType dtype) {
   return isPlainOperand(tensor, dtype) && tensor.sizes() == sizes;
@@ -217,7 +221,7 @@ bool isPlain(const Network &network, const Tensor &input, at::TensorList states,
       states[0].dim() != 3 || network.numLayers < 1 ||
       network.parameters.size() !=
           network.numStates() * network.weightsEach() ||
-      isAnyFallbackForced() || at::autocast::is_autocast_enabled(at::kLazy))
+      isAnyFallbackForced() || isAutocastOn())
     return false;
   int64_t size = states[0].size(2), gates = numGates * size;
   int64_t batch = input.size(network.batchFirst ? 0 : 1);
