@@ -131,7 +131,7 @@ def test_numbers_of_one_step_are_reported(caplog: pytest.LogCaptureFixture) -> N
         module=training.model,
         optimizer=training.optimizer,
     )
-    assert "NAdam keeps mu_product, step on the CPU" in caplog.text
+    assert "NAdam stores mu_product, step on the CPU" in caplog.text
 
 
 def test_training_goes_on_after_the_export() -> None:

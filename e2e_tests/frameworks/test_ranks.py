@@ -103,9 +103,7 @@ if trainer.is_world_process_zero():
 """
 
 
-def _run(
-    text: str, device: str, folder: Path, launcher: tuple[str, ...] = ()
-) -> list:
+def _run(text: str, device: str, folder: Path, launcher: tuple[str, ...] = ()) -> list:
     script, report = folder / f"{device}.py", folder / f"{device}.json"
     script.write_text(text)
     environment = {

@@ -62,7 +62,7 @@ def test_nothing_heavy_is_imported() -> None:
 # Modules that every `import torch` may load; all others must be imported on first use
 # (torch_ltc/__init__.py).
 AT_IMPORT = {
-    "_C", "_autoload", "_backend", "accelerator", "argument_checks", "autocast", "config", "fake_tensors", "higher_order", "safetensors_files",
+    "_C", "_autoload", "_backend", "accelerate_processes", "accelerator", "argument_checks", "autocast", "config", "fake_tensors", "higher_order", "import_hooks", "safetensors_files",
     "interchange", "lazy_computation", "custom_ops", "device_module",
     "device_names", "distributed", "distribution_checks", "lightning_accelerator", "formulas", "formulas_pooling", "formulas_random", "formulas_selection", "messages", "metrics", "modules",
     "naming", "nested_tensors", "optimizers", "saved_tensors", "scripted", "serialization", "step", "storages", "tied_parameters",
@@ -119,7 +119,7 @@ def test_other_torch_version_does_not_break_torch() -> None:
     result = run_python(program)
     assert result.stdout.strip() == "2.0"
     (line,) = result.stderr.strip().splitlines()
-    assert "works with torch 9.9.9 only" in line
+    assert "only works with torch 9.9.9" in line
 
 
 @pytest.mark.parametrize(
