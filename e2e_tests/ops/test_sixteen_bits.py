@@ -182,10 +182,41 @@ def test_functions_of_two_numbers(dtype: torch.dtype) -> None:
     assert not _report(_of_one_program(BINARY, x, y), x)
 
 
+#: Some kernels round a number to 16 bits first, others compute with it as it is.
+WITH_A_NUMBER: dict[str, Callable[[Tensor], Tensor]] = {
+    "add": lambda x: x + 0.37,
+    "sub": lambda x: x - 0.37,
+    "rsub": lambda x: 0.37 - x,
+    "mul": lambda x: x * 0.37,
+    "mul_": lambda x: x.clone().mul_(0.37),
+    "div": lambda x: x / 0.37,
+    "rdiv": lambda x: 0.37 / x,
+    "floor_divide": lambda x: x // 0.37,
+    "div_floor": lambda x: torch.div(x, 0.37, rounding_mode="floor"),
+    "div_trunc": lambda x: torch.div(x, 0.37, rounding_mode="trunc"),
+    "remainder": lambda x: x % 0.37,
+    "fmod": lambda x: torch.fmod(x, 0.37),
+    "copysign": lambda x: torch.copysign(x, -0.37),
+    "lerp": lambda x: torch.lerp(x, x * 2, 0.37),
+    "lt": lambda x: x < 0.37,
+    "clamp": lambda x: x.clamp(-0.37, 0.37),
+}
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_floor_division_by_a_number(dtype: torch.dtype) -> None:
-    """The number isn't rounded to the tensor's dtype."""
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
+def test_numbers_are_rounded_where_eager_does(dtype: torch.dtype, tier: str) -> None:
     x = every(dtype)
-    with torch_ltc.config(tier="compile"):
-        result = (x.to("lazy") // 0.37).cpu()
-    torch.testing.assert_close(result, x // 0.37, atol=0, rtol=0)
+    with torch_ltc.config(tier=tier):
+        lazy = x.to("lazy")
+        results = {name: function(lazy) for name, function in WITH_A_NUMBER.items()}
+        torch_ltc.mark_step()
+    for name, function in WITH_A_NUMBER.items():
+        torch.testing.assert_close(
+            results[name].cpu(),
+            function(x),
+            atol=0,
+            rtol=0,
+            equal_nan=True,
+            msg=lambda text, name=name: f"{name}: {text}",
+        )

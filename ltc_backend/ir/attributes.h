@@ -51,7 +51,8 @@ enum class Tag : uint8_t {
   dynamicInt,          // the next dynamic scalar
   dynamicFloat,        // the next dynamic scalar
   numberTensor,        // the next dynamic scalar as a rank-0 tensor;
-                       // small: at::ScalarType, count: 1 if it is a float
+                       // small: at::ScalarType; count: bit 0 of a float,
+                       // bit 1 of a wrapped number
   dynamicIntegers      // count: number of dynamic scalars
 };
 

@@ -120,8 +120,14 @@ private:
     const DynamicScalar &number = scalars[scalar++];
     at::Scalar value =
         number.isFloat ? at::Scalar(number.asFloat) : at::Scalar(number.asInt);
-    return at::scalar_tensor(
-        value, at::TensorOptions().dtype(c10::ScalarType(attribute.small)));
+    // Kernels of 16-bit floats compute with a wrapped number as it is.
+    bool isWrapped = attribute.count & 2;
+    auto dtype = c10::ScalarType(attribute.small);
+    if (!isWrapped || !at::isReducedFloatingType(dtype))
+      return at::scalar_tensor(value, at::TensorOptions().dtype(dtype));
+    at::Tensor tensor = at::scalar_tensor(value, at::kDouble);
+    tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+    return tensor;
   }
 
   const GraphSnapshot &graph;

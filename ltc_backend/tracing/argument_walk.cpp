@@ -121,7 +121,8 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
   scalars.push_back(isFloat ? DynamicScalar::of(number.toDouble())
                             : DynamicScalar::of(number.toLong()));
   numberTensorWords.push_back(attributes.words.size());
-  attributes.header(Tag::numberTensor, isFloat, uint8_t(own));
+  bool isWrapped = tensor.unsafeGetTensorImpl()->is_wrapped_number();
+  attributes.header(Tag::numberTensor, isFloat | isWrapped << 1, uint8_t(own));
 }
 
 /// A number has the type in which the op computes; ops without promotion

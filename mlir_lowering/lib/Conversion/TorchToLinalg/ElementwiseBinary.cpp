@@ -39,31 +39,32 @@ Value torch_ltc::emitSub(ElementwiseBody &s) {
 }
 
 Value torch_ltc::emitRsub(ElementwiseBody &s) {
-  return s.sub(s.arg(1), scaledTerm(s, 2, s.arg(0)));
+  return s.sub(s.rounded(s.arg(1)), scaledTerm(s, 2, s.arg(0)));
 }
 
-Value torch_ltc::emitMul(ElementwiseBody &s) {
-  return s.mul(s.arg(0), s.arg(1));
-}
-
-Value torch_ltc::emitDiv(ElementwiseBody &s) {
-  return s.div(s.arg(0), s.arg(1));
-}
-
-/// torch computes in float32 if the divisor is one number.
-/// torch 2.13 doesn't round a number by which 16-bit floats are divided.
-static Value divisorOf(ElementwiseBody &s) {
+/// The second operand. torch 2.13 multiplies and divides 16-bit floats by a
+/// number as it is; other kernels round the number to 16 bits first.
+static Value exactFactor(ElementwiseBody &s) {
   std::optional<NumberOperand> number;
   if (s.isFloat() && s.op.isTensor(1))
     number = s.op.tensorAsNumber(1);
   return number ? number->materialize(s.builder, s.loc, s.dtype) : s.arg(1);
 }
 
+Value torch_ltc::emitMul(ElementwiseBody &s) {
+  return s.mul(s.arg(0), exactFactor(s));
+}
+
+Value torch_ltc::emitDiv(ElementwiseBody &s) {
+  return s.div(s.arg(0), exactFactor(s));
+}
+
+/// torch computes in float32 if the divisor is one number.
 Value torch_ltc::emitFloorDivide(ElementwiseBody &s) {
   bool isOneNumber =
       !s.op.isTensor(1) ||
       llvm::all_of(s.op.sizes(1), [](int64_t size) { return size == 1; });
-  return isOneNumber ? s.floorDiv(s.arg(0), divisorOf(s))
+  return isOneNumber ? s.floorDiv(s.arg(0), exactFactor(s))
                      : s.floorDivInSteps(s.arg(0), s.arg(1));
 }
 
@@ -79,11 +80,11 @@ Value torch_ltc::emitDivMode(ElementwiseBody &s) {
 }
 
 Value torch_ltc::emitRemainder(ElementwiseBody &s) {
-  return s.floorRemainder(s.arg(0), s.arg(1));
+  return s.floorRemainder(s.arg(0), s.rounded(s.arg(1)));
 }
 
 Value torch_ltc::emitFmod(ElementwiseBody &s) {
-  return s.truncRemainder(s.arg(0), s.arg(1));
+  return s.truncRemainder(s.arg(0), s.rounded(s.arg(1)));
 }
 
 //===----------------------------------------------------------------------===//
