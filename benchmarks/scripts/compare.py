@@ -112,7 +112,16 @@ def median(rounds: list[dict]) -> dict:
 
 COLUMNS = {
     "scripts": ("seconds", "whole", "cpu", "warm", "step", "slowest", "peak"),
-    "moving": ("seconds", "first", "second", "whole", "step", "slowest", "peak"),
+    "moving": (
+        "seconds",
+        "first",
+        "second",
+        "whole",
+        "warm",
+        "step",
+        "slowest",
+        "peak",
+    ),
 }
 COUNTS = ("compilations", "implicit_syncs", "fallback_calls", "steps")
 

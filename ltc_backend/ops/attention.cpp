@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ops/optional_tensor.h"
 #include "ops/registration.h"
 #include "tracing/typed_op.h"
 #include "tracing/wrapped_value.h"
@@ -33,8 +34,6 @@ using torch::autograd::variable_list;
 
 namespace {
 
-using OptionalTensor = std::optional<Tensor>;
-
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Minimum number of query-key pairs of one head for which not storing their
@@ -46,10 +45,6 @@ constexpr int64_t kFewestScores = 128 * 128;
 constexpr int64_t kMostStoredScores = int64_t(1) << 24;
 /// The gradient's threads work on different heads.
 constexpr int64_t kFewestHeads = 4;
-
-bool exists(const OptionalTensor &tensor) {
-  return tensor && tensor->defined();
-}
 
 // The ops as separate calls: for devices that run them eagerly, and for
 // second-order gradients.

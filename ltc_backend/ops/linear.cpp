@@ -13,6 +13,7 @@
 #include "compilation/external_backend.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
+#include "ops/optional_tensor.h"
 #include "ops/registration.h"
 #include "shape/strides.h"
 #include "tracing/trace.h"
@@ -32,12 +33,6 @@ using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
 namespace {
-
-using OptionalTensor = std::optional<Tensor>;
-
-bool exists(const OptionalTensor &tensor) {
-  return tensor && tensor->defined();
-}
 
 /// The gradients of input, weight and bias, computed with torch's ops;
 /// differentiable.

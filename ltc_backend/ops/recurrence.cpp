@@ -19,6 +19,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/gru_native.h>
 #include <ATen/ops/lstm_native.h>
+#include <torch/csrc/autograd/FunctionsManual.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
@@ -27,7 +28,7 @@ using namespace torch_ltc;
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using OptionalTensor = std::optional<Tensor>;
+using torch::autograd::generated::details::any_variable_defined;
 
 namespace {
 
@@ -91,11 +92,6 @@ OptionalTensor optional(const Tensor &tensor) {
   return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
 }
 
-bool anyDefined(const variable_list &tensors) {
-  return std::any_of(tensors.begin(), tensors.end(),
-                     [](const Tensor &tensor) { return tensor.defined(); });
-}
-
 class Lstm : public torch::autograd::Function<Lstm> {
 public:
   static variable_list forward(AutogradContext *context,
@@ -116,7 +112,7 @@ public:
 
   static variable_list backward(AutogradContext *context, variable_list grads) {
     grads.resize(3);
-    if (!anyDefined(grads))
+    if (!any_variable_defined(grads))
       return variable_list(5);
     variable_list saved = context->get_saved_variables();
     const Tensor &hx = saved[1], &cx = saved[2], &weight = saved[3];
@@ -156,7 +152,7 @@ public:
 
   static variable_list backward(AutogradContext *context, variable_list grads) {
     grads.resize(2);
-    if (!anyDefined(grads))
+    if (!any_variable_defined(grads))
       return variable_list(5);
     variable_list saved = context->get_saved_variables();
     const Tensor &hx = saved[1], &weight = saved[2], &bias = saved[3];

@@ -9,9 +9,8 @@
 #ifndef TORCH_LTC_OPS_RECURRENCE_H
 #define TORCH_LTC_OPS_RECURRENCE_H
 
-#include <ATen/core/Tensor.h>
+#include "ops/optional_tensor.h"
 
-#include <optional>
 #include <tuple>
 
 namespace torch_ltc {
@@ -25,9 +24,8 @@ lstm(const at::Tensor &projections, const at::Tensor &hx, const at::Tensor &cx,
 
 /// The gradients of projections, hx, cx and weight.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
-lstmBackward(const std::optional<at::Tensor> &gradOutput,
-             const std::optional<at::Tensor> &gradHy,
-             const std::optional<at::Tensor> &gradCy, const at::Tensor &hx,
+lstmBackward(const OptionalTensor &gradOutput, const OptionalTensor &gradHy,
+             const OptionalTensor &gradCy, const at::Tensor &hx,
              const at::Tensor &cx, const at::Tensor &weight,
              const at::Tensor &output, const at::Tensor &gates,
              const at::Tensor &cells, bool reverse);
@@ -37,15 +35,13 @@ lstmBackward(const std::optional<at::Tensor> &gradOutput,
 /// [T, B, 4H].
 std::tuple<at::Tensor, at::Tensor, at::Tensor>
 gru(const at::Tensor &projections, const at::Tensor &hx,
-    const at::Tensor &weight, const std::optional<at::Tensor> &bias,
-    bool reverse);
+    const at::Tensor &weight, const OptionalTensor &bias, bool reverse);
 
 /// The gradients of projections, hx, weight and bias.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
-gruBackward(const std::optional<at::Tensor> &gradOutput,
-            const std::optional<at::Tensor> &gradHy, const at::Tensor &hx,
-            const at::Tensor &weight, const at::Tensor &output,
-            const at::Tensor &gates, bool reverse);
+gruBackward(const OptionalTensor &gradOutput, const OptionalTensor &gradHy,
+            const at::Tensor &hx, const at::Tensor &weight,
+            const at::Tensor &output, const at::Tensor &gates, bool reverse);
 
 } // namespace torch_ltc
 

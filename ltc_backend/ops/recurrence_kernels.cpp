@@ -25,8 +25,6 @@
 
 using namespace torch_ltc;
 using at::Tensor;
-using OptionalTensor = std::optional<Tensor>;
-
 namespace {
 
 /// The steps of a direction in the order in which they are computed.
@@ -37,10 +35,6 @@ struct Steps {
   int64_t operator[](int64_t i) const { return reverse ? count - 1 - i : i; }
   int64_t last() const { return (*this)[count - 1]; }
 };
-
-bool exists(const OptionalTensor &tensor) {
-  return tensor && tensor->defined();
-}
 
 /// Of a tensor whose last dim are gates of `size` states: gate `begin`, or
 /// those before `end`.

@@ -113,15 +113,15 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
   if (!isSupportedDType(type))
     return giveUp(dtypeObstacle(type));
   bool isFloat = c10::isFloatingType(type);
+  bool isWrapped = tensor.unsafeGetTensorImpl()->is_wrapped_number();
   // Wrapped numbers take part in promotion with the default dtype.
   ScalarType own = type;
-  if (tensor.unsafeGetTensorImpl()->is_wrapped_number() && isFloat)
+  if (isWrapped && isFloat)
     own = c10::get_default_dtype_as_scalartype();
   at::Scalar number = tensor.item();
   scalars.push_back(isFloat ? DynamicScalar::of(number.toDouble())
                             : DynamicScalar::of(number.toLong()));
   numberTensorWords.push_back(attributes.words.size());
-  bool isWrapped = tensor.unsafeGetTensorImpl()->is_wrapped_number();
   attributes.header(Tag::numberTensor, isFloat | isWrapped << 1, uint8_t(own));
 }
 

@@ -8,7 +8,6 @@ are, through Gloo, and keep their device.
 from __future__ import annotations
 
 import functools
-import os
 from types import ModuleType
 from typing import Any
 
@@ -36,13 +35,14 @@ def _join(module: ModuleType) -> None:
         backend: str | None = None,
     ) -> tuple[str | None, Any]:
         name, kind = prepare(self, cpu, sagemaker_dp, backend)
-        is_launched = int(os.environ.get("WORLD_SIZE", "1")) > 1
-        if cpu or kind != module.DistributedType.NO or not is_launched:
+        alone = module.DistributedType.NO
+        if cpu or kind != alone or not _is_on_lazy(self):
             return name, kind
-        if not _is_on_lazy(self):
-            return name, kind
-        self.device = torch.device(_NAME)
-        return prepare(self, True, sagemaker_dp, backend)
+        # Accelerate itself knows whether a launcher has started several.
+        name, kind = prepare(self, True, sagemaker_dp, backend)
+        if kind != alone:
+            self.device = torch.device(_NAME)
+        return name, kind
 
     state._prepare_backend = prepare_backend
 

@@ -1,0 +1,21 @@
+//===- optional_tensor.h - Operands that may be missing ---------*- C++ -*-===//
+
+#ifndef TORCH_LTC_OPS_OPTIONAL_TENSOR_H
+#define TORCH_LTC_OPS_OPTIONAL_TENSOR_H
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+namespace torch_ltc {
+
+using OptionalTensor = std::optional<at::Tensor>;
+
+/// Autograd passes a missing tensor as none or as an undefined one.
+inline bool exists(const OptionalTensor &tensor) {
+  return tensor && tensor->defined();
+}
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_OPS_OPTIONAL_TENSOR_H
