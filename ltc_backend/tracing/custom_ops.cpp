@@ -8,7 +8,7 @@
 //
 // torch.compile checks whether an op has a kernel at Functionalize, and must
 // not see these, which do nothing for other devices
-// (python/torch_ltc/custom_ops.py).
+// (_torch_patches/custom_ops.py).
 //
 //===----------------------------------------------------------------------===//
 

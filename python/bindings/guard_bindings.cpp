@@ -1,7 +1,7 @@
 //===- guard_bindings.cpp - Guards of captured steps ----------------------===//
 //
 // Runs before each replay: compares the objects that the function's code refers
-// to, as capture_objects.py listed them, and the modes of PyTorch that affect
+// to, as _capture/objects.py listed them, and the modes of PyTorch that affect
 // ops. Only identities, numbers and strings are compared here.
 //
 //===----------------------------------------------------------------------===//
@@ -28,7 +28,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Same values as in capture_objects.py.
+/// Same values as in _capture/objects.py.
 enum Kind { Dict, Items, List, Cell, Attribute, Probe, Tensor, Held };
 
 struct Marks {
@@ -218,7 +218,7 @@ py::bytes surroundings() {
   add(c10::AutogradState::get_tls_state().get_grad_mode());
   add(c10::AutogradState::get_tls_state().get_inference_mode());
   add(c10::get_default_dtype_as_scalartype());
-  // Device lazy uses HPU's autocast (autocast.py).
+  // Device lazy uses HPU's autocast (_torch_patches/autocast.py).
   for (auto device : {c10::kCPU, c10::kHPU}) {
     add(at::autocast::is_autocast_enabled(device));
     add(at::autocast::get_autocast_dtype(device));

@@ -158,7 +158,7 @@ def tensor_marks(tensor: torch.Tensor) -> tuple[Any, ...]:
     """requires_grad, version if it is on the CPU, gradient, number of hooks."""
 
 def first_changed(nodes: tuple[Any, ...]) -> int:
-    """The index of the first node (capture_objects.py) that has changed, or -1."""
+    """The index of the first node (_capture/objects.py) that has changed, or -1."""
 
 def surroundings() -> bytes:
     """Modes of PyTorch and options that affect ops."""
