@@ -169,16 +169,98 @@ def test_wrong_sizes_are_refused_as_by_eager(kind: str) -> None:
     assert refusal("lazy") == refusal("cpu")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_packed_sequences(kind: str) -> None:
-    def run(device: str) -> list[torch.Tensor]:
-        torch.manual_seed(0)
-        network = KINDS[kind](6, 4)
-        x = torch.randn(5, 3, 6)
-        network, x = network.to(device), x.to(device).requires_grad_()
-        packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 3, 2]))
-        output = nn.utils.rnn.pad_packed_sequence(network(packed)[0])[0]
-        output.square().sum().backward()
-        return [output.detach().cpu(), x.grad.cpu()]
+LENGTHS = {
+    "different": [7, 4, 4, 2, 1],
+    "equal": [3, 3],
+    "single": [4],
+    "mostly padding": [40, 1, 1, 1, 1, 1],
+}
 
-    torch.testing.assert_close(run("lazy"), run("cpu"))
+
+def train_packed(
+    device: str,
+    kind: str,
+    lengths: list[int],
+    dtype: torch.dtype = torch.float32,
+    given: bool = True,
+    twice: bool = False,
+    **arguments: object,
+) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    network = KINDS[kind](6, 4, **arguments).to(dtype)
+    x = torch.randn(max(lengths), len(lengths), 6, dtype=dtype)
+    count = network.num_layers * (2 if network.bidirectional else 1)
+    states = [torch.randn(count, len(lengths), 4, dtype=dtype) for _ in range(2)]
+    network, x = network.to(device), x.to(device).requires_grad_()
+    states = [s.to(device).requires_grad_() for s in states[: 2 - (kind == "gru")]]
+    torch.manual_seed(1)
+    passed = (states[0] if kind == "gru" else tuple(states)) if given else None
+    packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor(lengths))
+    output, last = network(packed, passed)
+    lasts = [last] if kind == "gru" else list(last)
+    results = [output.data, *lasts]
+    loss = sum((t * (n + 1)).square().sum() for n, t in enumerate(results))
+    leaves = [x, *(states if given else []), *network.parameters()]
+    gradients = torch.autograd.grad(loss, leaves, create_graph=twice)
+    results += gradients
+    if twice:
+        second = sum(g.square().sum() for g in gradients)
+        results += torch.autograd.grad(second, leaves)
+    return [t.detach().cpu() for t in results]
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "batch first"])
+@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_packed_sequences(kind: str, lengths: str, form: str) -> None:
+    for given in (True, False):
+        arguments = {"lengths": LENGTHS[lengths], "given": given, **FORMS[form]}
+        torch.testing.assert_close(
+            train_packed("lazy", kind, **arguments),
+            train_packed("cpu", kind, **arguments),
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_packed_gradients(kind: str) -> None:
+    arguments = {"lengths": [4, 2, 1], "dtype": torch.float64, "twice": True}
+    torch.testing.assert_close(
+        train_packed("lazy", kind, bidirectional=True, **arguments),
+        train_packed("cpu", kind, bidirectional=True, **arguments),
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_costs_of_packed_sequences(kind: str) -> None:
+    """They don't depend on the lengths; programs only on the number of elements."""
+    counted = []
+    for lengths in ([4, 3, 2], [30, 25, 20], [28, 27, 20]):
+        with counting() as counts:
+            train_packed("lazy", kind, lengths)
+        counted.append(counts.traced_ops)
+        assert not counts.fallback_calls
+    assert counted[0] == counted[1] == counted[2] <= 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_packed_sequences_with_detect_nan(kind: str) -> None:
+    """What fills up shorter sequences isn't infinite."""
+    with torch_ltc.config(detect_nan=True):
+        ours = train_packed("lazy", kind, [5, 2, 1])
+    torch.testing.assert_close(ours, train_packed("cpu", kind, [5, 2, 1]))
+
+
+@pytest.mark.parametrize("sizes", [[2, 3], [3, 0], [3, 1], []])
+@pytest.mark.parametrize("kind", KINDS)
+def test_wrong_batch_sizes_are_refused_as_by_eager(kind: str, sizes: list[int]) -> None:
+    def refusal(device: str) -> tuple[str, str] | list[torch.Size]:
+        network = KINDS[kind](6, 4).to(device)
+        packed = nn.utils.rnn.PackedSequence(
+            torch.ones(5, 6, device=device), torch.tensor(sizes, dtype=torch.long)
+        )
+        try:
+            return [t.shape for t in network(packed)[0][:2]]
+        except (RuntimeError, IndexError) as error:
+            return type(error).__name__, str(error).split(" [aten")[0].splitlines()[0]
+
+    assert refusal("lazy") == refusal("cpu")

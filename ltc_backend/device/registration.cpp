@@ -148,11 +148,6 @@ const OpRecord *copyRecord(const c10::OperatorName &name) {
   return findOpRecord(copy);
 }
 
-std::string textOf(const c10::OperatorName &name) {
-  return name.overload_name.empty() ? name.name
-                                    : name.name + "." + name.overload_name;
-}
-
 /// For ops without a row in the op table.
 void fallbackKernel(const OperatorHandle &op, Stack *stack) {
   if (!isInsideTorchDispatch() || !callWithFunctionalization(op, stack))
@@ -329,7 +324,7 @@ void registerRemaining() {
   registerForeachKernels(ops);
   registerFusedOptimizers();
   registerAutocastKernels(ops);
-  registerSparseFallbacks(ops);
+  registerSparseResults();
   registerOutKernels(ops);
   registerOtherDevices(ops);
   registerInPlaceKernels(ops);

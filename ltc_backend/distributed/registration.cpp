@@ -248,18 +248,12 @@ private:
 void torch_ltc::registerCollectives() {
   registerHostCollective();
   SilentRegistration silent;
-  auto &dispatcher = c10::Dispatcher::singleton();
-  for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {
-    auto op = dispatcher.findSchema(name);
-    if (!op)
-      continue;
-    if (name.name.starts_with("_c10d_functional::") &&
-        op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd))
-      registerAround<FunctionalCollective>(*op, DispatchKey::Functionalize);
-    if (!name.name.starts_with("c10d::") ||
-        !op->hasKernelForDispatchKey(DispatchKey::CPU))
-      continue;
-    registerAround<LazyCollective>(*op, DispatchKey::Functionalize);
-    registerAround<CpuCollective>(*op, DispatchKey::CPU);
-  }
+  for (const OperatorHandle &op : opsOf({"_c10d_functional::"}))
+    if (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd))
+      registerAround<FunctionalCollective>(op, DispatchKey::Functionalize);
+  for (const OperatorHandle &op : opsOf({"c10d::"}))
+    if (op.hasKernelForDispatchKey(DispatchKey::CPU)) {
+      registerAround<LazyCollective>(op, DispatchKey::Functionalize);
+      registerAround<CpuCollective>(op, DispatchKey::CPU);
+    }
 }

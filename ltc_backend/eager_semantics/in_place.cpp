@@ -54,7 +54,7 @@ public:
   InPlaceKernel(OperatorHandle functional, std::string name,
                 c10::SafeKernelFunction previous)
       : functional(functional), name(std::move(name)),
-        record(findOpRecord(c10::toString(functional.operator_name()))),
+        record(findOpRecord(textOf(functional.operator_name()))),
         isElementwise(record && elementwiseInPlace(*record)),
         isChecked(isElementwise && !repeats(record->name)),
         previous(std::move(previous)) {}
@@ -207,6 +207,6 @@ void torch_ltc::registerInPlaceKernels(const AtenOps &ops) {
     std::optional<OperatorHandle> functional = functionalOf(op);
     if (functional)
       registerAround<InPlaceKernel>(op, DispatchKey::Functionalize, *functional,
-                                    c10::toString(op.operator_name()));
+                                    textOf(op.operator_name()));
   }
 }

@@ -40,9 +40,8 @@ public:
             c10::SafeKernelFunction previous)
       : functional(functional ? std::optional(*functional) : std::nullopt),
         numOuts(numOuts),
-        record(functional
-                   ? findOpRecord(c10::toString(functional->operator_name()))
-                   : nullptr),
+        record(functional ? findOpRecord(textOf(functional->operator_name()))
+                          : nullptr),
         previous(std::move(previous)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,

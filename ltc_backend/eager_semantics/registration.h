@@ -38,9 +38,10 @@ void registerInPlaceKernels(const AtenOps &ops);
 void registerOtherDevices(const AtenOps &ops);
 void registerOverlapChecks();
 void registerShapesInPlace();
-/// For sparse tensors: ops that create and move them, and all other ops.
+/// For sparse tensors: ops that move and inspect them, and ops of dense tensors
+/// that create them. The first sparse tensor registers all other ops.
 void registerSparseLayouts();
-void registerSparseFallbacks(const AtenOps &ops);
+void registerSparseResults();
 /// For quantized and nested tensors: ops that create and move them. The first
 /// such tensor registers all other ops.
 void registerSharedFactories();

@@ -44,12 +44,13 @@ void sparseFallbackKernel(const OperatorHandle &op, Stack *stack) {
   runSparseFallback(op, *stack);
 }
 
-/// torch's CPU kernel, if it doesn't read elements.
+/// torch's CPU kernel, if it doesn't read elements. It may create a tensor.
 struct AsOnCpu final : Around {
   using Around::Around;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
+    prepareFirstSparse();
     previous.callBoxed(op, keys, stack);
   }
 };
@@ -250,9 +251,25 @@ void registerResults() {
     registerAround<WriteSparse>(findOp(torch::jit::parseName(name)), key);
 }
 
+/// All other ops of sparse tensors.
+void registerFallbacks() {
+  const AtenOps ops = atenOps();
+  registerOverComposites(ops, DispatchKey::SparseCPU, DispatchKey::SparseLazy);
+  registerOverComposites(ops, DispatchKey::SparseCsrCPU,
+                         DispatchKey::SparseCsrLazy);
+  for (DispatchKey key :
+       {DispatchKey::SparseLazy, DispatchKey::SparseCsrLazy}) {
+    auto *library =
+        new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+    library->fallback(
+        torch::CppFunction::makeFromBoxedFunction<&sparseFallbackKernel>());
+  }
+}
+
 } // namespace
 
 void torch_ltc::registerSparseLayouts() {
+  onFirstSparse(registerFallbacks);
   registerAsOnCpu(
       DispatchKey::SparseCPU, DispatchKey::SparseLazy,
       {"aten::_indices", "aten::_values", "aten::indices", "aten::values",
@@ -272,7 +289,7 @@ void torch_ltc::registerSparseLayouts() {
       c10::KernelFunction::makeFromBoxedFunction<&sparseFallbackKernel>());
 }
 
-void torch_ltc::registerSparseFallbacks(const AtenOps &ops) {
+void torch_ltc::registerSparseResults() {
   registerResults();
   for (auto [name, layout] :
        {std::pair("aten::_sparse_compressed_tensor_unsafe", c10::kSparseCsr),
@@ -284,14 +301,4 @@ void torch_ltc::registerSparseFallbacks(const AtenOps &ops) {
          {DispatchKey::AutogradLazy, DispatchKey::Functionalize,
           DispatchKey::SparseCsrLazy, DispatchKey::Lazy})
       registerAround<MakeCompressed>(findOp({name, ""}), key, layout);
-  registerOverComposites(ops, DispatchKey::SparseCPU, DispatchKey::SparseLazy);
-  registerOverComposites(ops, DispatchKey::SparseCsrCPU,
-                         DispatchKey::SparseCsrLazy);
-  for (DispatchKey key :
-       {DispatchKey::SparseLazy, DispatchKey::SparseCsrLazy}) {
-    auto *library =
-        new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
-    library->fallback(
-        torch::CppFunction::makeFromBoxedFunction<&sparseFallbackKernel>());
-  }
 }

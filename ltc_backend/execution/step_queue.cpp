@@ -31,7 +31,7 @@ constexpr double kMostSecondsInCaller = 3e-4;
 
 bool isShort(const Program &program) {
   double seconds = program.lastSeconds.load(std::memory_order_relaxed);
-  return seconds >= 0 && seconds <= kMostSecondsInCaller;
+  return seconds < 0 ? program.isSmall : seconds <= kMostSecondsInCaller;
 }
 
 thread_local bool isWorker = false;

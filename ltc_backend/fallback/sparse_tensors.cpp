@@ -10,6 +10,8 @@
 #include <ATen/SparseCsrTensorUtils.h>
 #include <ATen/native/SparseTensorUtils.h>
 
+#include <mutex>
+
 using namespace torch_ltc;
 using at::Tensor;
 
@@ -82,6 +84,15 @@ bool isWrittenInPlace(const Tensor &part, const Tensor &given) {
 
 } // namespace
 
+static void (*firstSparseHook)() = nullptr;
+
+void torch_ltc::onFirstSparse(void (*hook)()) { firstSparseHook = hook; }
+
+void torch_ltc::prepareFirstSparse() {
+  static std::once_flag first;
+  std::call_once(first, firstSparseHook);
+}
+
 bool torch_ltc::isSparse(const Tensor &tensor) {
   return tensor.defined() && tensor.layout() != c10::kStrided &&
          (tensor.is_sparse() || at::sparse_csr::is_sparse_compressed(tensor));
@@ -110,6 +121,7 @@ Tensor torch_ltc::cpuSparse(const Tensor &sparse, std::vector<Tensor> parts) {
 Tensor torch_ltc::lazyCompressed(at::Layout layout, at::ScalarType dtype,
                                  at::IntArrayRef sizes,
                                  const std::vector<Tensor> &parts) {
+  prepareFirstSparse();
   Tensor lazy = at::detail::make_tensor<LazyCompressedImpl>(
       layout, c10::scalarTypeToTypeMeta(dtype), parts.back().device());
   setParts(lazy, parts, sizes);
@@ -122,6 +134,7 @@ Tensor torch_ltc::lazySparse(const Tensor &cpu) {
     parts.push_back(lazyPart(part));
   if (!cpu.is_sparse())
     return lazyCompressed(cpu.layout(), cpu.scalar_type(), cpu.sizes(), parts);
+  prepareFirstSparse();
   Tensor lazy = at::detail::make_tensor<at::SparseTensorImpl>(
       c10::DispatchKeySet(c10::DispatchKey::SparseLazy), cpu.dtype());
   auto *impl = at::sparse::get_sparse_impl(lazy);

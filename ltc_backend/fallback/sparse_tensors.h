@@ -18,6 +18,12 @@
 
 namespace torch_ltc {
 
+/// `hook` is called once, before the first sparse tensor on device lazy is
+/// created.
+void onFirstSparse(void (*hook)());
+/// Calls that hook unless it was called before.
+void prepareFirstSparse();
+
 /// COO, CSR, CSC, BSR or BSC, on any device.
 bool isSparse(const at::Tensor &tensor);
 

@@ -8,6 +8,8 @@
 
 #include "ops/recurrence.h"
 
+#include "ops/packed_sequences.h"
+
 #include "fallback/eager_fallback.h"
 #include "memory/lazy_device.h"
 #include "ops/registration.h"
@@ -184,7 +186,7 @@ struct Network {
   bool hasBiases;
   int64_t numLayers;
   double dropout;
-  bool train, bidirectional, batchFirst;
+  bool train, bidirectional, batchFirst = false;
 
   int64_t numDirections() const { return bidirectional ? 2 : 1; }
   size_t numStates() const { return size_t(numLayers * numDirections()); }
@@ -209,22 +211,21 @@ bool hasSizes(const Tensor &tensor, at::IntArrayRef sizes,
 /// Whether all tensors are what torch's module makes and gets; other calls are
 /// PyTorch's to refuse. Of 16-bit floats each of torch's ops rounds, and
 /// autocast makes them of the operands of some.
-bool isPlain(const Network &network, const Tensor &input, at::TensorList states,
-             int64_t numGates) {
+bool isPlain(const Network &network, const Tensor &input, int64_t batch,
+             at::TensorList states, int64_t numGates) {
   at::ScalarType dtype = input.scalar_type();
   if ((dtype != at::ScalarType::Float && dtype != at::ScalarType::Double) ||
-      input.dim() != 3 || !input.numel() || !isPlainOperand(input, dtype) ||
-      states[0].dim() != 3 || network.numLayers < 1 ||
+      !input.numel() || !isPlainOperand(input, dtype) || states[0].dim() != 3 ||
+      network.numLayers < 1 ||
       network.parameters.size() !=
           network.numStates() * network.weightsEach() ||
       isAnyFallbackForced() || isAutocastOn())
     return false;
   int64_t size = states[0].size(2), gates = numGates * size;
-  int64_t batch = input.size(network.batchFirst ? 0 : 1);
   for (const Tensor &state : states)
     if (!hasSizes(state, {int64_t(network.numStates()), batch, size}, dtype))
       return false;
-  int64_t inputSize = input.size(2);
+  int64_t inputSize = input.size(-1);
   for (size_t i = 0; i < network.numStates(); ++i) {
     if (i == size_t(network.numDirections()))
       inputSize = network.numDirections() * size;
@@ -237,6 +238,13 @@ bool isPlain(const Network &network, const Tensor &input, at::TensorList states,
       return false;
   }
   return true;
+}
+
+bool isPlainPadded(const Network &network, const Tensor &input,
+                   at::TensorList states, int64_t numGates) {
+  return input.dim() == 3 &&
+         isPlain(network, input, input.size(network.batchFirst ? 0 : 1), states,
+                 numGates);
 }
 
 /// Runs the layers: `direction(projections' operand, state, reverse)` gives
@@ -258,33 +266,75 @@ Tensor runLayers(const Network &network, const Tensor &input,
   return network.batchFirst ? layerInput.transpose(0, 1) : layerInput;
 }
 
+/// In the steps that a sequence doesn't have, its cell keeps its value: the
+/// sigmoids of these numbers are 0 (the new part) and 1 (the old one).
+Tensor fillerOfLstm(const Tensor &states) {
+  constexpr double kSaturating = 1e30;
+  int64_t size = states.size(-1);
+  Tensor filler = at::zeros({1, 4 * size}, states.options().device(at::kCPU));
+  filler.narrow(1, 0, size).fill_(-kSaturating);
+  filler.narrow(1, size, size).fill_(kSaturating);
+  return filler.to(states.device());
+}
+
+Tensor fillerOfGru(const Tensor &states) {
+  return at::zeros({1, 3 * states.size(-1)}, states.options());
+}
+
+/// `packing`: null for padded sequences.
+std::tuple<Tensor, Tensor, Tensor> runLstm(const Network &network,
+                                           const Tensor &input,
+                                           at::TensorList hx,
+                                           const Packing *packing) {
+  std::vector<Tensor> hy, cy;
+  auto direction = [&](const Tensor &layerInput, size_t state, bool reverse) {
+    Weights weights = network.weights(state);
+    OptionalTensor bias;
+    if (network.hasBiases)
+      bias = weights.inputBias + weights.hiddenBias;
+    Tensor projections = at::linear(layerInput, weights.ofInput, bias);
+    if (packing)
+      projections = packing->pad(projections, fillerOfLstm(hx[0]), reverse);
+    variable_list results = Lstm::apply(
+        projections, hx[0].select(0, int64_t(state)),
+        hx[1].select(0, int64_t(state)), weights.ofHidden, reverse && !packing);
+    hy.push_back(packing ? packing->last(results[0]) : results[1]);
+    cy.push_back(results[2]);
+    return packing ? packing->pack(results[0], reverse) : results[0];
+  };
+  Tensor output = runLayers(network, input, direction);
+  return {output, at::stack(hy), at::stack(cy)};
+}
+
+std::tuple<Tensor, Tensor> runGru(const Network &network, const Tensor &input,
+                                  const Tensor &hx, const Packing *packing) {
+  std::vector<Tensor> hy;
+  auto direction = [&](const Tensor &layerInput, size_t state, bool reverse) {
+    Weights weights = network.weights(state);
+    Tensor projections =
+        at::linear(layerInput, weights.ofInput, optional(weights.inputBias));
+    if (packing)
+      projections = packing->pad(projections, fillerOfGru(hx), reverse);
+    variable_list results =
+        Gru::apply(projections, hx.select(0, int64_t(state)), weights.ofHidden,
+                   optional(weights.hiddenBias), reverse && !packing);
+    hy.push_back(packing ? packing->last(results[0]) : results[1]);
+    return packing ? packing->pack(results[0], reverse) : results[0];
+  };
+  Tensor output = runLayers(network, input, direction);
+  return {output, at::stack(hy)};
+}
+
 std::tuple<Tensor, Tensor, Tensor>
 lstmInput(const Tensor &input, at::TensorList hx, at::TensorList parameters,
           bool hasBiases, int64_t numLayers, double dropout, bool train,
           bool bidirectional, bool batchFirst) {
   Network network{parameters, hasBiases,     numLayers, dropout,
                   train,      bidirectional, batchFirst};
-  if (hx.size() != 2 || !isPlain(network, input, hx, /*numGates=*/4))
+  if (hx.size() != 2 || !isPlainPadded(network, input, hx, /*numGates=*/4))
     return at::native::lstm(input, hx, parameters, hasBiases, numLayers,
                             dropout, train, bidirectional, batchFirst);
-  std::vector<Tensor> hy, cy;
-  Tensor output =
-      runLayers(network, input,
-                [&](const Tensor &layerInput, size_t state, bool reverse) {
-                  Weights weights = network.weights(state);
-                  OptionalTensor bias;
-                  if (hasBiases)
-                    bias = weights.inputBias + weights.hiddenBias;
-                  variable_list results =
-                      Lstm::apply(at::linear(layerInput, weights.ofInput, bias),
-                                  hx[0].select(0, int64_t(state)),
-                                  hx[1].select(0, int64_t(state)),
-                                  weights.ofHidden, reverse);
-                  hy.push_back(results[1]);
-                  cy.push_back(results[2]);
-                  return results[0];
-                });
-  return {output, at::stack(hy), at::stack(cy)};
+  return runLstm(network, input, hx, nullptr);
 }
 
 std::tuple<Tensor, Tensor> gruInput(const Tensor &input, const Tensor &hx,
@@ -294,23 +344,38 @@ std::tuple<Tensor, Tensor> gruInput(const Tensor &input, const Tensor &hx,
                                     bool batchFirst) {
   Network network{parameters, hasBiases,     numLayers, dropout,
                   train,      bidirectional, batchFirst};
-  if (!isPlain(network, input, hx, /*numGates=*/3))
+  if (!isPlainPadded(network, input, hx, /*numGates=*/3))
     return at::native::gru(input, hx, parameters, hasBiases, numLayers, dropout,
                            train, bidirectional, batchFirst);
-  std::vector<Tensor> hy;
-  Tensor output =
-      runLayers(network, input,
-                [&](const Tensor &layerInput, size_t state, bool reverse) {
-                  Weights weights = network.weights(state);
-                  variable_list results =
-                      Gru::apply(at::linear(layerInput, weights.ofInput,
-                                            optional(weights.inputBias)),
-                                 hx.select(0, int64_t(state)), weights.ofHidden,
-                                 optional(weights.hiddenBias), reverse);
-                  hy.push_back(results[1]);
-                  return results[0];
-                });
-  return {output, at::stack(hy)};
+  return runGru(network, input, hx, nullptr);
+}
+
+std::tuple<Tensor, Tensor, Tensor>
+lstmPacked(const Tensor &data, const Tensor &batchSizes, at::TensorList hx,
+           at::TensorList parameters, bool hasBiases, int64_t numLayers,
+           double dropout, bool train, bool bidirectional) {
+  Network network{parameters, hasBiases, numLayers,
+                  dropout,    train,     bidirectional};
+  std::optional<Packing> packing = Packing::of(batchSizes, data, bidirectional);
+  if (!packing || hx.size() != 2 ||
+      !isPlain(network, data, packing->batch(), hx, /*numGates=*/4))
+    return at::native::lstm(data, batchSizes, hx, parameters, hasBiases,
+                            numLayers, dropout, train, bidirectional);
+  return runLstm(network, data, hx, &*packing);
+}
+
+std::tuple<Tensor, Tensor> gruPacked(const Tensor &data,
+                                     const Tensor &batchSizes, const Tensor &hx,
+                                     at::TensorList parameters, bool hasBiases,
+                                     int64_t numLayers, double dropout,
+                                     bool train, bool bidirectional) {
+  Network network{parameters, hasBiases, numLayers,
+                  dropout,    train,     bidirectional};
+  std::optional<Packing> packing = Packing::of(batchSizes, data, bidirectional);
+  if (!packing || !isPlain(network, data, packing->batch(), hx, /*numGates=*/3))
+    return at::native::gru(data, batchSizes, hx, parameters, hasBiases,
+                           numLayers, dropout, train, bidirectional);
+  return runGru(network, data, hx, &*packing);
 }
 
 } // namespace
@@ -318,4 +383,6 @@ std::tuple<Tensor, Tensor> gruInput(const Tensor &input, const Tensor &hx,
 void torch_ltc::registerRecurrence(torch::Library &library) {
   library.impl("lstm.input", TORCH_FN(lstmInput));
   library.impl("gru.input", TORCH_FN(gruInput));
+  library.impl("lstm.data", TORCH_FN(lstmPacked));
+  library.impl("gru.data", TORCH_FN(gruPacked));
 }

@@ -169,27 +169,6 @@ std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
   return handle;
 }
 
-/// The result of `find`, which looks names up, for an op; called once for each.
-class OncePerOp {
-public:
-  using Answer = std::optional<c10::OperatorHandle>;
-
-  explicit OncePerOp(Answer (*find)(const OpRecord &)) : find(find) {}
-
-  const Answer &operator()(const OpRecord &record) {
-    std::lock_guard<std::mutex> lock(mutex);
-    auto [place, isNew] = known.try_emplace(&record);
-    if (isNew)
-      place->second = find(record);
-    return place->second;
-  }
-
-private:
-  Answer (*find)(const OpRecord &);
-  std::mutex mutex;
-  std::unordered_map<const OpRecord *, Answer> known;
-};
-
 /// The overload with additional arguments for its results' memory, if it has a
 /// CPU kernel that isn't composed of the functional one and a copy.
 std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
@@ -229,6 +208,28 @@ bool wantsContiguous(const OpRecord &record) {
          record.name.find("attention") != std::string::npos;
 }
 
+CpuCall findCpuCall(const OpRecord &record) {
+  CpuCall call{.op = *record.handle};
+  if (std::optional<c10::OperatorHandle> other = substituteFor(record))
+    call.op = *other;
+  else
+    call.outOp = findOutOp(record);
+  call.readsMemory = readsMemory(record);
+  call.wantsContiguous = wantsContiguous(record);
+  return call;
+}
+
+/// Found once for each op, because that looks names up.
+const CpuCall &cpuCallOf(const OpRecord &record) {
+  static auto *known = new std::unordered_map<const OpRecord *, CpuCall>;
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = known->find(&record);
+  if (found == known->end())
+    found = known->emplace(&record, findCpuCall(record)).first;
+  return found->second;
+}
+
 void makeContiguous(torch::jit::Stack &stack) {
   for (IValue &value : stack)
     if (value.isTensor() && value.toTensor().defined())
@@ -245,6 +246,17 @@ bool isNumberOfRun(Tag tag) {
          tag == Tag::dynamicIntegers || tag == Tag::numberTensor;
 }
 
+/// Of a graph within these limits, a run takes a fraction of a millisecond.
+bool isSmall(const GraphSnapshot &graph) {
+  constexpr size_t kMaxOps = 64;
+  constexpr int64_t kMaxElements = 1 << 16;
+  int64_t elements = 0;
+  for (const SnapshotNode &node : graph.nodes)
+    for (const torch::lazy::Shape &shape : node.shapes)
+      elements += c10::multiply_integers(shape.sizes());
+  return graph.numOps <= kMaxOps && elements <= kMaxElements;
+}
+
 RunError errorOf(const SnapshotNode &node, LocationId location,
                  const c10::Error &error) {
   // A collective's error names its line.
@@ -259,16 +271,8 @@ RunError errorOf(const SnapshotNode &node, LocationId location,
 } // namespace
 
 PreparedCall::PreparedCall(const GraphSnapshot &graph, size_t position)
-    : op(*graph.nodes[position].record->handle) {
+    : onCpu(cpuCallOf(*graph.nodes[position].record)) {
   const SnapshotNode &node = graph.nodes[position];
-  static OncePerOp substitute(substituteFor);
-  static OncePerOp outOverload(findOutOp);
-  if (const auto &other = substitute(*node.record))
-    op = *other;
-  else
-    outOp = outOverload(*node.record);
-  readsMemory = ::readsMemory(*node.record);
-  wantsContiguous = ::wantsContiguous(*node.record);
   ArgumentBuilder constants(graph, node, {}, {});
   AttributeReader reader(node.attributes->words);
   for (const ArgumentSpec &spec : node.record->arguments) {
@@ -296,6 +300,7 @@ InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
   name = graph->name;
   numOps = graph->numOps;
   noteCollectives(*graph, *this);
+  isSmall = !waitsForRanks && ::isSmall(*graph);
   for (ResultRef result : graph->results)
     outputs.emplace_back().updatedParameter = updatedParameter(*graph, result);
   std::vector<bool> isNeeded(graph->nodes.size(), false);
@@ -401,28 +406,46 @@ std::vector<std::vector<at::Tensor>> torch_ltc::interpretGraph(
   return values;
 }
 
-void InterpretedProgram::call(size_t position, const PreparedCall &prepared,
+torch::jit::Stack InterpretedProgram::argumentsOf(
+    size_t position, const PreparedCall *prepared,
+    const std::vector<std::vector<at::Tensor>> &values,
+    c10::ArrayRef<DynamicScalar> scalars) const {
+  const SnapshotNode &node = graph->nodes[position];
+  ArgumentBuilder builder(*graph, node, values, scalars);
+  torch::jit::Stack stack;
+  if (prepared) {
+    stack = prepared->arguments;
+    for (const auto &[index, attribute] : prepared->varying)
+      stack[index] = builder.build(attribute, node.record->arguments[index]);
+    return stack;
+  }
+  AttributeReader reader(node.attributes->words);
+  stack.reserve(node.record->arguments.size());
+  for (const ArgumentSpec &spec : node.record->arguments)
+    stack.push_back(builder.build(reader.next(), spec));
+  return stack;
+}
+
+void InterpretedProgram::call(size_t position, const PreparedCall *prepared,
                               std::vector<std::vector<at::Tensor>> &values,
                               c10::ArrayRef<DynamicScalar> scalars,
                               c10::ArrayRef<void *> outputs,
                               LocationId location) const {
   const SnapshotNode &node = graph->nodes[position];
-  if (prepared.readsMemory) {
+  const CpuCall &onCpu = prepared ? prepared->onCpu : cpuCallOf(*node.record);
+  if (onCpu.readsMemory) {
     ResultRef operand = graph->operands[node.firstOperand];
     at::Tensor &value = values[operand.position][operand.index];
     value = value.contiguous();
   }
-  ArgumentBuilder builder(*graph, node, values, scalars);
-  torch::jit::Stack stack = prepared.arguments;
-  for (const auto &[index, attribute] : prepared.varying)
-    stack[index] = builder.build(attribute, node.record->arguments[index]);
-  if (prepared.wantsContiguous)
+  torch::jit::Stack stack = argumentsOf(position, prepared, values, scalars);
+  if (onCpu.wantsContiguous)
     makeContiguous(stack);
-  const c10::OperatorHandle *op = &prepared.op;
-  if (prepared.outOp) {
+  const c10::OperatorHandle *op = &onCpu.op;
+  if (onCpu.outOp) {
     std::vector<at::Tensor> memory = outputsOf(position, outputs);
     if (!memory.empty())
-      op = &*prepared.outOp;
+      op = &*onCpu.outOp;
     std::ranges::move(memory, std::back_inserter(stack));
   }
   try {
@@ -452,10 +475,9 @@ std::vector<std::vector<at::Tensor>> InterpretedProgram::evaluate(
     const SnapshotNode &node = graph->nodes[i];
     LocationId location =
         conditions.locations.empty() ? node.location : conditions.locations[i];
-    if (node.record && isFirst)
-      call(i, PreparedCall(*graph, i), values, scalars, outputs, location);
-    else if (node.record)
-      call(i, *calls[i], values, scalars, outputs, location);
+    if (node.record)
+      call(i, isFirst ? nullptr : calls[i].get(), values, scalars, outputs,
+           location);
     else
       values[i].push_back(at::from_blob(parameters[node.parameter],
                                         node.shapes[0].sizes(),

@@ -20,20 +20,25 @@
 
 namespace torch_ltc {
 
-/// One op with the arguments that are the same in each run.
-struct PreparedCall {
-  PreparedCall(const GraphSnapshot &graph, size_t position);
-
+/// How an op runs on the CPU, whatever its arguments are.
+struct CpuCall {
   c10::OperatorHandle op;
   /// The same op with an argument `out` for each result, if it has a kernel.
-  std::optional<c10::OperatorHandle> outOp;
-  torch::jit::Stack arguments;
-  /// Tensors and dynamic scalars, by the argument's index.
-  std::vector<std::pair<uint32_t, Attribute>> varying;
+  std::optional<c10::OperatorHandle> outOp = {};
   bool readsMemory = false;
   /// The kernel requires contiguous operands: in eager PyTorch its callers make
   /// them contiguous.
   bool wantsContiguous = false;
+};
+
+/// One op with the arguments that are the same in each run.
+struct PreparedCall {
+  PreparedCall(const GraphSnapshot &graph, size_t position);
+
+  const CpuCall &onCpu;
+  torch::jit::Stack arguments;
+  /// Tensors and dynamic scalars, by the argument's index.
+  std::vector<std::pair<uint32_t, Attribute>> varying;
 };
 
 class InterpretedProgram : public Program {
@@ -56,7 +61,12 @@ protected:
   double seconds() const { return secondsRun.load(); }
 
 private:
-  void call(size_t position, const PreparedCall &prepared,
+  /// `prepared`: null in the first run.
+  torch::jit::Stack
+  argumentsOf(size_t position, const PreparedCall *prepared,
+              const std::vector<std::vector<at::Tensor>> &values,
+              c10::ArrayRef<DynamicScalar> scalars) const;
+  void call(size_t position, const PreparedCall *prepared,
             std::vector<std::vector<at::Tensor>> &values,
             c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
             LocationId location) const;

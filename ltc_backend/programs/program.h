@@ -77,6 +77,8 @@ public:
   /// Duration of its last run in seconds; negative before the first run has
   /// ended.
   std::atomic<double> lastSeconds{-1};
+  /// Whether its first run will presumably be short.
+  bool isSmall = false;
 
   /// Whether it runs in place of a program that isn't compiled yet.
   virtual bool isPlaceholder() const { return false; }

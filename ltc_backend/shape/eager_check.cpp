@@ -7,6 +7,7 @@
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
@@ -38,14 +39,59 @@ uint64_t kindOf(const IValue &value) {
   return number < 0 ? 1 : number == 0 ? 2 : number > 0 ? 3 : 4;
 }
 
+/// Whether eager only compares sizes with each other and with 0 and 1: no
+/// argument is a size, and no size has to divide or exceed another.
+bool comparesSizes(const OpRecord &record) {
+  switch (record.shapeRule) {
+  case ShapeRule::gluShape:
+  case ShapeRule::glu_backwardShape:
+    return false;
+  case ShapeRule::reductionShape:
+  case ShapeRule::floating_reductionShape:
+  case ShapeRule::listed_reductionShape:
+  case ShapeRule::reduction_pairShape:
+  case ShapeRule::extremumShape:
+  case ShapeRule::extremum_pairShape:
+  case ShapeRule::scanShape:
+  case ShapeRule::softmaxShape:
+  case ShapeRule::sortShape:
+  case ShapeRule::normShape:
+  case ShapeRule::catShape:
+  case ShapeRule::stackShape:
+    return true;
+  default:
+    return record.family == Family::elementwise ||
+           record.family == Family::linear;
+  }
+}
+
+/// Numbers sizes in the order in which they first occur.
+class SizeNames {
+public:
+  uint64_t of(int64_t size) {
+    if (size == 0 || size == 1)
+      return uint64_t(size);
+    const auto *found = std::find(known.begin(), known.end(), size);
+    size_t position = size_t(found - known.begin());
+    if (found == known.end())
+      known.push_back(size);
+    return 2 + position;
+  }
+
+private:
+  c10::SmallVector<int64_t, 8> known;
+};
+
 Hash128 keyOf(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   HashState state(4);
   state.add(call.attributeHash);
   state.add(uint64_t(call.promoted));
+  const bool byName = comparesSizes(call.record);
+  SizeNames names;
   for (const torch::lazy::Shape *operand : call.operands) {
     state.add(uint64_t(operand->scalar_type()) << 8 | uint64_t(operand->dim()));
     for (int64_t size : operand->sizes())
-      state.add(uint64_t(size));
+      state.add(byName ? names.of(size) : uint64_t(size));
   }
   for (const IValue &value : call.arguments)
     state.add(kindOf(value));

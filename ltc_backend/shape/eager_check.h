@@ -3,8 +3,9 @@
 // PyTorch's kernels check their arguments, each with its own messages, and
 // check more than rules and Meta kernels do, above all dtypes. So the first
 // small call of each kind is also made with eager's kernel, on stand-ins with
-// the operands' sizes and dtypes. A new kind means a new program, whose
-// compilation takes a thousand times as long.
+// the operands' sizes and dtypes. Most ops only compare sizes with each other:
+// their calls with other, equally related sizes are of the same kind, so that a
+// loop whose sizes change doesn't compute everything twice.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,14 +4,45 @@
 
 using namespace torch_ltc;
 
-AtenOps torch_ltc::atenOps() {
-  auto &dispatcher = c10::Dispatcher::singleton();
-  AtenOps ops;
-  for (const c10::OperatorName &name : dispatcher.getAllOpNames())
-    if (name.name.starts_with("aten::"))
-      if (auto op = dispatcher.findSchema(name))
-        ops.push_back(*op);
+namespace {
+
+/// The dispatcher passes all existing ops to a new listener. That copies and
+/// looks up no names, as reading its list of names does.
+class Collector final : public c10::OpRegistrationListener {
+public:
+  Collector(std::initializer_list<std::string_view> namespaces,
+            std::vector<c10::OperatorHandle> &ops)
+      : namespaces(namespaces), ops(ops) {}
+
+  void onOperatorRegistered(const c10::OperatorHandle &op) override {
+    for (std::string_view wanted : namespaces)
+      if (op.operator_name().name.starts_with(wanted))
+        ops.push_back(op);
+  }
+  void onOperatorDeregistered(const c10::OperatorHandle &) override {}
+
+private:
+  std::initializer_list<std::string_view> namespaces;
+  std::vector<c10::OperatorHandle> &ops;
+};
+
+} // namespace
+
+std::vector<c10::OperatorHandle>
+torch_ltc::opsOf(std::initializer_list<std::string_view> namespaces) {
+  std::vector<c10::OperatorHandle> ops;
+  // Removed again at the end of the function.
+  const c10::RegistrationHandleRAII listening =
+      c10::Dispatcher::singleton().addRegistrationListener(
+          std::make_unique<Collector>(namespaces, ops));
   return ops;
+}
+
+AtenOps torch_ltc::atenOps() { return opsOf({"aten::"}); }
+
+std::string torch_ltc::textOf(const c10::OperatorName &name) {
+  return name.overload_name.empty() ? name.name
+                                    : name.name + "." + name.overload_name;
 }
 
 void torch_ltc::registerBoxedKernel(const c10::OperatorName &name,

@@ -5,16 +5,26 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <initializer_list>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace torch_ltc {
 
-/// All ops "aten::..." that have a schema. The dispatcher creates its list for
-/// each caller, so all registrations share one list.
+/// All ops with a schema whose name starts with one of `namespaces`.
+std::vector<c10::OperatorHandle>
+opsOf(std::initializer_list<std::string_view> namespaces);
+
+/// All ops "aten::...": one list, which all registrations share.
 using AtenOps = std::vector<c10::OperatorHandle>;
 AtenOps atenOps();
+
+/// "aten::add.Tensor". (c10::toString uses a stream, which takes a tenth of a
+/// registration.)
+std::string textOf(const c10::OperatorName &name);
 
 /// Registers a kernel for an existing op, for the lifetime of the process.
 /// torch::Library parses the op's name with TorchScript's lexer, which is most

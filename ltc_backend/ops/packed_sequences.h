@@ -1,0 +1,47 @@
+//===- packed_sequences.h - Packed sequences as padded ones -----*- C++ -*-===//
+//
+// torch packs sequences of other lengths (nn.utils.rnn.PackedSequence): the
+// first elements of all, then the second ones of those that have one, and so
+// on. A recurrent layer's steps have a row for each sequence in each step.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_OPS_PACKED_SEQUENCES_H
+#define TORCH_LTC_OPS_PACKED_SEQUENCES_H
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+namespace torch_ltc {
+
+/// Which rows of packed sequences, the longest one first, are which of T steps
+/// of B rows. Backwards, each sequence's steps begin with its last element.
+class Packing {
+public:
+  /// None if `batchSizes` doesn't fit `data`, or if the steps would have many
+  /// more rows than the sequences have elements.
+  static std::optional<Packing> of(const at::Tensor &batchSizes,
+                                   const at::Tensor &data, bool bidirectional);
+
+  int64_t batch() const { return numSequences; }
+
+  /// [T, B, ...] from [N, ...]; `filler` [1, ...] is in the steps that a
+  /// sequence doesn't have.
+  at::Tensor pad(const at::Tensor &packed, const at::Tensor &filler,
+                 bool backwards) const;
+  /// The reverse.
+  at::Tensor pack(const at::Tensor &steps, bool backwards) const;
+  /// Of [T, B, ...] each sequence's last step: [B, ...].
+  at::Tensor last(const at::Tensor &steps) const;
+
+private:
+  int64_t numSteps = 0, numSequences = 0, numElements = 0;
+  /// On the data's device. By direction: the element of each row of the steps,
+  /// and the row of each element.
+  at::Tensor elements[2], rows[2], lastRows;
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_OPS_PACKED_SEQUENCES_H
