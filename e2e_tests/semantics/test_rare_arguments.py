@@ -1,5 +1,5 @@
-"""Arguments that callers usually don't pass: indices of another pooling, results of
-`_embedding_bag` that only its gradient reads."""
+"""Arguments that callers usually don't pass: indices of another pooling, numbers beyond
+the range of a dtype; results of `_embedding_bag` that only its gradient reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
-from semantics.comparison import compare
+import torch_ltc
+from semantics.comparison import assert_same, compare
 
 aten = torch.ops.aten
 
@@ -75,3 +76,47 @@ def test_all_results_of_embedding_bag(mode: int, dtype: torch.dtype) -> None:
         return results
 
     compare(program, torch.randn(5, 3, dtype=dtype), torch.tensor([0, 1, 2, 1]))
+
+
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [(torch.int8, 300), (torch.uint8, -1), (torch.int16, 1 << 40), (torch.float32, 1e300)],
+    ids=str,
+)  # fmt: skip
+def test_numbers_beyond_the_range_of_a_dtype(
+    tier: str, dtype: torch.dtype, number: float
+) -> None:
+    x = torch.arange(1, 4).to(dtype)
+    with torch_ltc.config(tier=tier):
+        result = (x.to("lazy") * number).cpu()
+    assert torch.equal(result, x * number)
+
+
+NO_VIEWS = {
+    "rot90": lambda x: x.rot90(1, (0, 1)),
+    "median": lambda x: x.long().median(),
+    "max_unpool2d": lambda x: F.max_unpool2d(*F.max_pool2d(x[None], 2, return_indices=True), 2),
+    "affine_grid": lambda x: F.affine_grid(x[:1, :2, :3].cpu().to(x.device), (1, 1, 3, 4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_VIEWS)
+def test_new_results_are_written_as_new_tensors(name: str) -> None:
+    """Autograd rejects writes to views that were made without gradients."""
+    x = torch.arange(48.0).view(3, 4, 4).sin()
+
+    def write(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            result = NO_VIEWS[name](x)
+        assert not result._is_view()
+        weight = torch.ones((), dtype=result.dtype, device=x.device)
+        return result.mul_(weight).requires_grad_(result.is_floating_point())
+
+    assert_same(write(x.to("lazy")), write(x))
+
+
+def test_each_call_warns() -> None:
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
+            torch.ones(1, device="lazy").var()

@@ -51,6 +51,8 @@ CASES: dict[str, Callable] = {
     "normal_ of a negative deviation": _filled("normal_", torch.float32, 0, -1),
     "uniform_ of integers": _filled("uniform_", torch.int64),
     "bernoulli of integers": lambda d: torch.ones(3, dtype=torch.int64).to(d).bernoulli(),
+    "dropout of integers": lambda d: F.dropout(torch.ones(3, dtype=torch.int64).to(d)),
+    "dropout of bools": lambda d: F.dropout(torch.ones(3, dtype=torch.bool).to(d)),
 }  # fmt: skip
 
 

@@ -25,6 +25,16 @@ at::TensorOptions optionsOf(const torch::lazy::Shape &shape) {
   return at::TensorOptions().dtype(shape.scalar_type()).device(c10::kCPU);
 }
 
+/// As eager casts a number beside a tensor: its range isn't checked.
+at::Tensor castNumber(const DynamicScalar &number, at::ScalarType dtype) {
+  at::ScalarType own = number.isFloat ? at::kDouble : at::kLong;
+  if (number.isFloat && dtype == at::kFloat) // the usual case, without a copy
+    return at::scalar_tensor(double(float(number.asFloat)), dtype);
+  at::Tensor tensor = number.isFloat ? at::scalar_tensor(number.asFloat, own)
+                                     : at::scalar_tensor(number.asInt, own);
+  return tensor.to(dtype);
+}
+
 /// The arguments of one op for the dispatcher.
 class ArgumentBuilder {
 public:
@@ -118,13 +128,13 @@ private:
 
   IValue numberTensor(const Attribute &attribute) {
     const DynamicScalar &number = scalars[scalar++];
-    at::Scalar value =
-        number.isFloat ? at::Scalar(number.asFloat) : at::Scalar(number.asInt);
     // Kernels of 16-bit floats compute with a wrapped number as it is.
     bool isWrapped = attribute.count & 2;
     auto dtype = c10::ScalarType(attribute.small);
     if (!isWrapped || !at::isReducedFloatingType(dtype))
-      return at::scalar_tensor(value, at::TensorOptions().dtype(dtype));
+      return castNumber(number, dtype);
+    at::Scalar value =
+        number.isFloat ? at::Scalar(number.asFloat) : at::Scalar(number.asInt);
     at::Tensor tensor = at::scalar_tensor(value, at::kDouble);
     tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
     return tensor;

@@ -6,6 +6,7 @@
 #include <ATen/core/stack.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <mutex>
@@ -185,6 +186,21 @@ bool looksLike(const IValue &value, const ResultShape &expected) {
           tensor.sizes() == at::IntArrayRef(expected.sizes));
 }
 
+/// Notices warnings, which the user gets too.
+class WarningNotice final : public c10::WarningHandler {
+public:
+  WarningNotice() : outer(c10::WarningUtils::get_warning_handler()) {}
+  void process(const c10::Warning &warning) override {
+    hasWarned = true;
+    outer->process(warning);
+  }
+
+  bool hasWarned = false;
+
+private:
+  c10::WarningHandler *outer;
+};
+
 bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   const c10::OperatorHandle &op = *call.record.handle;
   bool isDivision = call.record.name.find("div") != std::string::npos ||
@@ -225,8 +241,12 @@ void torch_ltc::checkAgainstEager(const OpCall &call,
   Hash128 key = keyOf(call, results);
   std::optional<bool> known = knownCalls().find(key);
   if (!known) {
+    WarningNotice notice;
+    c10::WarningUtils::WarningHandlerGuard guard(&notice);
     known = isTaken(call, results);
-    knownCalls().insert(key, *known);
+    // Eager warns at each call.
+    if (!notice.hasWarned)
+      knownCalls().insert(key, *known);
   }
   TORCH_CHECK(*known, "eager PyTorch rejects these arguments of ", record.name);
 }

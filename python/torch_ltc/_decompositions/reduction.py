@@ -26,7 +26,7 @@ def median(x: Tensor) -> Tensor:
         lowest = torch.iinfo(x.dtype).min if not x.is_floating_point() else math.nan
         return torch.full((), lowest, dtype=x.dtype, device=x.device)
     ordered = torch.sort(x.flatten())[0]
-    middle = ordered[(x.numel() - 1) // 2]
+    middle = ordered[(x.numel() - 1) // 2].clone()
     if x.is_floating_point():
         middle = torch.where(ordered[-1].isnan(), ordered[-1], middle)
     return _with_shared_gradient(x, middle)

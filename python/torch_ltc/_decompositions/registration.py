@@ -104,8 +104,10 @@ LINEAR = (
 #: Values and positions, which eager saves.
 MAXIMUM = ("adaptive_max_pool3d", "max_pool3d_with_indices")
 
-#: Only below autograd: PyTorch's gradient isn't that of the formula.
+#: Only below autograd: PyTorch's gradient isn't that of the formula, or there is none.
 PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD = {
+    "_native_multi_head_attention": "attention.native_multi_head_attention",
+    "_transformer_encoder_layer_fwd": "attention.transformer_encoder_layer",
     "multinomial": "random.multinomial",
     "normal.Tensor_Tensor": "random.normal_of_tensors",
     "normal.Tensor_float": "random.normal_around",
@@ -181,6 +183,13 @@ def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
     return _taken[key]
 
 
+def _as_new(value: Any) -> Any:
+    """A result that is a view of a temporary isn't a view for autograd."""
+    if isinstance(value, torch.Tensor) and value._is_view():
+        return torch.ops.aten._unsafe_view(value, value.shape)
+    return value
+
+
 def _above(op: Any, formula: Callable) -> Callable:
     """Calls that a formula can't compute are handled like ops without one, by PyTorch's
     kernels, which the formula precedes and which have eager's results and messages."""
@@ -190,7 +199,7 @@ def _above(op: Any, formula: Callable) -> Callable:
     def kernel(*args: Any, **kwargs: Any) -> Any:
         if _is_taken(op, args, kwargs):
             with contextlib.suppress(Exception):
-                return formula(*args, **kwargs)
+                return tree_map(_as_new, formula(*args, **kwargs))
         return op._op_dk(key, *args, **kwargs)
 
     return kernel
@@ -238,11 +247,9 @@ def install() -> None:
             library.impl(name, above, "AutogradLazy")
             library.impl(name, _below(overload(name), formula), "Lazy")
         for name, path in PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD.items():
-            library.impl(
-                name,
-                _below(overload(name), _python_decomposition(path), draws=True),
-                "Lazy",
-            )
+            draws = path.startswith("random.")
+            formula = _python_decomposition(path)
+            library.impl(name, _below(overload(name), formula, draws), "Lazy")
         packing = _python_decomposition("packing.pack_functional")
         library.impl("_pack_padded_sequence", packing, "Functionalize")
     _libraries.append(library)

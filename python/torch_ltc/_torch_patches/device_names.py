@@ -5,6 +5,11 @@ which the chunked `linear_cross_entropy` accumulates, which is the CPU's here. `
 `new_tensor` derive the device from a tensor's dispatch keys, and lazy tensors have a
 key that belongs to no device (eager_semantics/locked_ops.cpp), so a CPU tensor creates
 the new one.
+
+`torch.norm`, `nn.TransformerEncoder`, its layers and `nn.MultiheadAttention` take the
+CPU's path for a list of devices whose last is the name of the backend that has the key
+PrivateUse1. Otherwise they have other results: padded positions that aren't zero,
+other strides and errors.
 """
 
 from __future__ import annotations
@@ -82,6 +87,9 @@ def _wrap_adjust(adjust: Any) -> Any:
 
 
 def install() -> None:
+    lists = torch.utils.backend_registration
+    if lists._privateuse1_backend_name == "privateuseone":  # nobody uses the key
+        lists._privateuse1_backend_name = "lazy"
     options = LinearCrossEntropyOptions
     options._adjust = _wrap_adjust(options._adjust)  # type: ignore[method-assign]
     torch.Tensor.new = _wrap_new(torch.Tensor.new)  # type: ignore[method-assign]

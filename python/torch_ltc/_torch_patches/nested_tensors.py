@@ -76,6 +76,18 @@ def _wrap_strided(original: Callable[..., Any], is_new: bool) -> Callable[..., A
     return make
 
 
+def _wrap_from_mask(original: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+    """What `nn.TransformerEncoder` makes of padded sequences in evaluation."""
+
+    @functools.wraps(original)
+    def make(t: torch.Tensor, mask: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if not _is_lazy(t) or not _is_lazy(mask):
+            return original(t, mask, *args, **kwargs)
+        return original(t.cpu(), mask.cpu(), *args, **kwargs).to(t.device)
+
+    return make
+
+
 def _wrap_subclass(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def make_wrapper_subclass(*args: Any, **kwargs: Any) -> Any:
@@ -98,6 +110,7 @@ def install() -> None:
         "nested_view_from_values_offsets_lengths",
     ):
         setattr(jagged, name, _wrap_jagged(getattr(jagged, name)))
+    torch._nested_tensor_from_mask = _wrap_from_mask(torch._nested_tensor_from_mask)
     original = jagged.NestedTensor.__new__
 
     @functools.wraps(original)
