@@ -188,10 +188,7 @@ bool torch_ltc::renewGraph(Graph &graph, c10::ArrayRef<DataUse> uses) {
 
 /// The tensor operand that the op's result replaces.
 static size_t updatedOperand(const OpRecord &record, size_t result) {
-  if (record.shapeRule != ShapeRule::adam_updateShape)
-    return 0;
-  constexpr size_t states[] = {0, 2, 3}; // self, exp_avg, exp_avg_sq
-  return states[result];
+  return record.updates[std::min(result, record.updates.size() - 1)];
 }
 
 std::optional<size_t> torch_ltc::updatedParameter(const GraphSnapshot &graph,
@@ -203,9 +200,7 @@ std::optional<size_t> torch_ltc::updatedParameter(const GraphSnapshot &graph,
       return std::nullopt;
     if (!node.record)
       return node.parameter;
-    // Constructors (zeros_like) only use the operand's shape.
-    if (node.numOperands == 0 ||
-        node.record->name.find("_like") != std::string::npos)
+    if (node.numOperands == 0 || node.record->updates.empty())
       return std::nullopt;
     result = graph.operands[node.firstOperand +
                             updatedOperand(*node.record, result.index)];

@@ -5,6 +5,7 @@
 #include "config/log.h"
 #include "ir/hash.h"
 
+#include <algorithm>
 #include <cstring>
 #include <sstream>
 #include <unordered_map>
@@ -21,14 +22,19 @@ bool isDimName(const std::string &name) {
 }
 
 /// `list`: words separated by commas.
-bool isInList(std::string_view list, std::string_view word) {
+std::vector<std::string_view> split(std::string_view list) {
+  std::vector<std::string_view> words;
   while (!list.empty()) {
     size_t comma = std::min(list.find(','), list.size());
-    if (list.substr(0, comma) == word)
-      return true;
+    words.push_back(list.substr(0, comma));
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
-  return false;
+  return words;
+}
+
+bool contains(const std::vector<std::string_view> &words,
+              std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 ArgumentKind kindOf(const c10::Argument &argument) {
@@ -88,13 +94,14 @@ bool resolve(OpRecord &record) {
   const c10::FunctionSchema &schema = record.handle->schema();
   record.opKind = torch::lazy::OpKind(c10::Symbol::fromQualString(baseName));
   record.id = hashBytes(record.name.data(), record.name.size(), 0).low;
+  std::vector<std::string_view> numbers = split(record.varies);
   for (const c10::Argument &argument : schema.arguments()) {
     ArgumentSpec spec;
     spec.kind = kindOf(argument);
     spec.name = argument.name();
     spec.isDim = spec.kind != ArgumentKind::Tensor && isDimName(spec.name);
-    spec.isDynamicScalar = isInList(record.varies, spec.name + "!");
-    spec.varies = isInList(record.varies, spec.name);
+    spec.isDynamicScalar = contains(numbers, spec.name + "!");
+    spec.varies = contains(numbers, spec.name);
     record.hasVaryingNumbers |= spec.varies;
     if (argument.default_value())
       spec.defaultValue = *argument.default_value();
@@ -102,6 +109,8 @@ bool resolve(OpRecord &record) {
                                 spec.kind == ArgumentKind::TensorList;
     record.arguments.push_back(std::move(spec));
   }
+  for (std::string_view word : split(record.updatedArguments))
+    record.updates.push_back(size_t(word[0] - '0'));
   record.numResults = schema.returns().size();
   record.returnsList =
       record.numResults == 1 &&
@@ -116,7 +125,7 @@ struct Table {
   Table() {
     const OpRecord rows[] = {
 #define OP_RECORD(SchemaText, Emit, FamilyWord, ShapeWord, DTypeWord,          \
-                  StrideWord, TraceWord, Varies)                               \
+                  StrideWord, TraceWord, Varies, Updates, Divides)             \
   OpRecord{SchemaText,                                                         \
            Emit,                                                               \
            Family::FamilyWord,                                                 \
@@ -124,7 +133,9 @@ struct Table {
            DTypeRule::DTypeWord##DType,                                        \
            StrideRule::StrideWord,                                             \
            TraceKind::TraceWord##Trace,                                        \
-           Varies},
+           Varies,                                                             \
+           Updates,                                                            \
+           Divides},
 #include "OpRecords.inc"
     };
     for (OpRecord record : rows)

@@ -79,12 +79,16 @@ struct OpRecord {
   StrideRule strideRule;
   TraceKind traceKind;
   const char *varies; // of `varies` and `parameters`: "start,end,alpha!"
+  const char *updatedArguments; // "0,2,3": column `updates`
+  bool divides;
 
   // Completed by `resolve`.
   std::string name = {}; // "aten::add.Tensor"
   torch::lazy::OpKind opKind = {};
   uint64_t id = 0; // hash of `name`: stable across processes
   std::vector<ArgumentSpec> arguments = {};
+  /// By result; a result without an element has the last one's.
+  std::vector<size_t> updates = {};
   size_t numResults = 1;
   bool returnsList = false;
   bool hasTensorArgument = false;

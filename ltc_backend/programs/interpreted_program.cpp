@@ -155,26 +155,26 @@ void appendResults(const IValue &value, std::vector<at::Tensor> &results) {
     results.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
 }
 
-/// An equivalent op, null if there is none. Values of a graph never change, so
-/// a view can replace a copy in the graph.
+/// Whether the op reads its operand's memory instead of its elements.
+bool readsMemory(const OpRecord &record) {
+  return record.shapeRule == ShapeRule::as_stridedShape ||
+         record.shapeRule == ShapeRule::as_strided_scatterShape;
+}
+
+/// The op that the compiler computes in its place, null if there is none.
+/// Values of a graph never change, so a view can replace a copy in the graph.
 std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
-  constexpr std::string_view suffix = "_copy";
-  c10::OperatorName name = record.handle->operator_name();
-  if (record.name == "aten::view_copy" || record.name == "aten::_unsafe_view" ||
-      record.name == "aten::_reshape_copy")
-    name.name = "aten::reshape"; // of a value that may be a view by now
-  else if (record.name == "aten::_efficientzerotensor")
-    name.name = "aten::zeros"; // views of the former have no memory to read
-  else if ((record.family == Family::data_movement ||
-            record.name == "aten::detach_copy" ||
-            record.name == "aten::alias_copy") &&
-           name.name.ends_with(suffix) && name.name != "aten::view_copy" &&
-           name.name != "aten::as_strided_copy")
-    name.name.resize(name.name.size() - suffix.size());
-  else
+  if (readsMemory(record))
     return std::nullopt;
+  c10::OperatorName name{"aten::reshape", ""};
+  if (record.shapeRule != ShapeRule::viewShape) {
+    std::string emitted = record.emitName; // "aten.select.int"
+    emitted.replace(emitted.find('.'), 1, "::");
+    name = torch::jit::parseName(emitted);
+  }
   auto handle = c10::Dispatcher::singleton().findSchema(name);
-  if (!handle || handle->schema().arguments().size() != record.arguments.size())
+  if (!handle || handle->operator_name() == record.handle->operator_name() ||
+      handle->schema().arguments().size() != record.arguments.size())
     return std::nullopt;
   return handle;
 }
@@ -205,17 +205,13 @@ std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
   return std::nullopt;
 }
 
-/// Whether the op reads its operand's memory instead of its elements.
-bool readsMemory(const OpRecord &record) {
-  return record.name.starts_with("aten::as_strided");
-}
-
 /// With strides these read wrong elements or raise errors; other kernels
 /// support them.
 bool wantsContiguous(const OpRecord &record) {
   return record.family == Family::normalization ||
          record.family == Family::loss || record.family == Family::embedding ||
-         record.name.find("attention") != std::string::npos;
+         record.shapeRule == ShapeRule::attentionShape ||
+         record.shapeRule == ShapeRule::attention_backwardShape;
 }
 
 CpuCall findCpuCall(const OpRecord &record) {

@@ -203,9 +203,7 @@ private:
 
 bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   const c10::OperatorHandle &op = *call.record.handle;
-  bool isDivision = call.record.name.find("div") != std::string::npos ||
-                    call.record.name.find("mod.") != std::string::npos ||
-                    call.record.name.find("remainder") != std::string::npos;
+  bool isDivision = call.record.divides;
   // Not the user's call, so it ignores the thread's modes.
   c10::impl::ExcludeDispatchKeyGuard guard(
       c10::autograd_dispatch_keyset_with_ADInplaceOrView |

@@ -256,6 +256,13 @@ void ArgumentWalk::visitNumberList(const ArgumentSpec &spec,
   }
 }
 
+static bool isGradientOfView(ShapeRule rule) {
+  return rule == ShapeRule::select_backwardShape ||
+         rule == ShapeRule::slice_backwardShape ||
+         rule == ShapeRule::diagonal_backwardShape ||
+         rule == ShapeRule::unfold_backwardShape;
+}
+
 /// Dims are normalized, so that -1 and 2 give the same program. One that is out
 /// of range is unchanged: torch's own check then raises the error.
 int64_t ArgumentWalk::normalizedDim(const ArgumentSpec &spec,
@@ -263,7 +270,7 @@ int64_t ArgumentWalk::normalizedDim(const ArgumentSpec &spec,
   if (!spec.isDim || dim >= 0 || operands.empty())
     return dim;
   // Gradients of views count the dims of the viewed tensor.
-  int64_t rank = record.shapeRule == ShapeRule::input_sizesShape
+  int64_t rank = isGradientOfView(record.shapeRule)
                      ? int64_t(arguments[1].toListRef().size())
                      : operands[0].shape().dim();
   bool addsDim = record.shapeRule == ShapeRule::unsqueezeShape ||

@@ -118,7 +118,7 @@ void setGeometries(StrideRule rule, const OpRecord &record,
 /// check sizes (torch 2.13).
 bool isUncheckedByEager(const OpRecord &record,
                         c10::ArrayRef<IValue> arguments) {
-  return record.name.find("batch_norm") != std::string::npos &&
+  return record.strideRule == StrideRule::BatchNorm &&
          arguments[0].toTensor().numel() > 0;
 }
 

@@ -6,7 +6,7 @@ import tomllib
 
 FIELDS = {
     "schema", "emit", "shape", "dtype", "strides", "lower", "trace", "hooks", "torch_mlir", "varies",
-    "parameters",
+    "parameters", "updates", "divides",
 }  # fmt: skip
 # Functions of these names are in ltc_backend/shape, in files named after the families.
 SHAPE_RULES = (
@@ -15,6 +15,7 @@ SHAPE_RULES = (
     "broadcast",
     "broadcast_pair",
     "floating_self",
+    "clipped_self",
     "floating_broadcast",
     "mish_backward",
     "numeric_self",
@@ -61,7 +62,10 @@ SHAPE_RULES = (
     "diagonal",
     "as_strided",
     "unfold",
-    "input_sizes",
+    "select_backward",
+    "slice_backward",
+    "diagonal_backward",
+    "unfold_backward",
     "select_scatter",
     "slice_scatter",
     "diagonal_scatter",
@@ -143,6 +147,8 @@ SHAPE_RULES = (
     # loss
     "loss",
     "loss_backward",
+    "soft_margin_loss",
+    "binary_cross_entropy_backward",
     "cross_entropy",
     "nll_loss",
     "nll_loss_backward",
@@ -155,7 +161,8 @@ SHAPE_RULES = (
     "length",
     "eye",
     "arange",
-    "triangle_indices",
+    "lower_triangle_indices",
+    "upper_triangle_indices",
     # Only the Meta kernel knows the shape.
     "meta",
 )
@@ -178,10 +185,15 @@ STRIDE_RULES = (
     "contiguous",
     "view",
     "elementwise",
+    "elementwise_first_last",
+    "rrelu_backward",
     "like_self",
     "index",
     "preserve",
     "memory_format",
+    "batch_norm",
+    "stack",
+    "roll",
 )
 TRACE_KINDS = ("node", "random", "dialect")
 #: Values of `lower` that aren't scalar builders.
@@ -217,6 +229,8 @@ class Row:
     torch_mlir: bool
     varies: list
     parameters: list
+    updates: list
+    divides: bool
 
     @property
     def class_name(self):
@@ -288,6 +302,8 @@ def load_family(path, family):
             "torch_mlir": True,
             "varies": [],
             "parameters": [],
+            "updates": [0],
+            "divides": False,
         }
         fields |= table["default"] | entry
         name, arguments, results = parse_schema(fields.pop("schema"), where)
@@ -330,6 +346,9 @@ def check_row(row, where):
             )
         if name in row.varies:
             raise TableError(f"{where}: '{name}' is in both `varies` and `parameters`")
+    for operand in row.updates:
+        if operand >= len(row.arguments):
+            raise TableError(f"{where}: updates: there is no argument {operand}")
     if row.lower in STRUCTURED:
         return
     if row.family != "elementwise":

@@ -109,6 +109,10 @@ def numbers_of_programs(row):
     return ",".join([*row.varies, *(f"{name}!" for name in row.parameters)])
 
 
+def updated_operands(row):
+    return ",".join(map(str, row.updates))
+
+
 def op_records(rows):
     traced = [row for row in rows if row.trace != "dialect"]
     parts = [
@@ -132,7 +136,8 @@ def op_records(rows):
         lines.append(
             f'OP_RECORD("{schema}", "{row.emit}", {row.family}, '
             f"{row.shape}, {dtype}, {camel(row.strides)}, {row.trace}, "
-            f'"{numbers_of_programs(row)}")'
+            f'"{numbers_of_programs(row)}", "{updated_operands(row)}", '
+            f"{str(row.divides).lower()})"
         )
     body = "\n".join(lines)
     return text + f"#ifdef OP_RECORD\n{body}\n#undef OP_RECORD\n#endif\n"

@@ -53,18 +53,28 @@ bool shape_rules::eye(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-bool shape_rules::triangle_indices(const Arguments &arguments, ScalarType dtype,
-                                   ResultShapes &results) {
+/// The number of positions of a matrix on its diagonal `offset` and below.
+static int64_t lowerTriangle(const Arguments &arguments, int64_t offset) {
   int64_t rows = arguments.integer(0), columns = arguments.integer(1);
-  int64_t offset = arguments.integer(2);
   TORCH_CHECK(rows >= 0, "row must be non-negative, got", rows);
   TORCH_CHECK(columns >= 0, "col must be non-negative, got", columns);
-  int64_t lower = at::native::get_tril_size(
-      rows, columns,
-      arguments.opName() == "triu_indices" ? offset - 1 : offset);
+  return at::native::get_tril_size(rows, columns, offset);
+}
+
+bool shape_rules::lower_triangle_indices(const Arguments &arguments,
+                                         ScalarType dtype,
+                                         ResultShapes &results) {
   addResult(results, dtype,
-            {2, arguments.opName() == "triu_indices" ? rows * columns - lower
-                                                     : lower});
+            {2, lowerTriangle(arguments, arguments.integer(2))});
+  return true;
+}
+
+bool shape_rules::upper_triangle_indices(const Arguments &arguments,
+                                         ScalarType dtype,
+                                         ResultShapes &results) {
+  int64_t below = lowerTriangle(arguments, arguments.integer(2) - 1);
+  addResult(results, dtype,
+            {2, arguments.integer(0) * arguments.integer(1) - below});
   return true;
 }
 

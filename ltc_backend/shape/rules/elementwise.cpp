@@ -34,12 +34,14 @@ static void checkFloatingResult(const Arguments &arguments, ScalarType dtype) {
 
 bool shape_rules::floating_self(const Arguments &arguments, ScalarType dtype,
                                 ResultShapes &results) {
-  // These two support some integers; the Meta kernel knows which.
-  if (!c10::isFloatingType(dtype) &&
-      (arguments.opName() == "hardtanh" || arguments.opName() == "threshold"))
-    return false;
   checkFloatingResult(arguments, dtype);
   return self(arguments, dtype, results);
+}
+
+// Some integers are supported; the Meta kernel knows which.
+bool shape_rules::clipped_self(const Arguments &arguments, ScalarType dtype,
+                               ResultShapes &results) {
+  return c10::isFloatingType(dtype) && self(arguments, dtype, results);
 }
 
 bool shape_rules::floating_broadcast(const Arguments &arguments,

@@ -87,16 +87,20 @@ bool shape_rules::loss(const Arguments &arguments, ScalarType dtype,
                   c10::isFloatingType(arguments.dtype(1)),
               arguments.opName(), " of integers");
   broadcast(arguments, dtype, results);
-  // Its kernel computes in memory of the input's size.
-  if (arguments.opName() == "soft_margin_loss") {
-    TORCH_CHECK(SizesRef(results[0].sizes) == arguments.sizes(0),
-                "output with shape ", arguments.sizes(0),
-                " doesn't match the broadcast shape ", results[0].sizes);
-    checkSameDType(arguments, {0, 1});
-  }
   if (reduces(arguments))
     results[0].sizes.clear();
   return true;
+}
+
+// The kernel computes in memory of the input's size.
+bool shape_rules::soft_margin_loss(const Arguments &arguments, ScalarType dtype,
+                                   ResultShapes &results) {
+  Sizes sizes(arguments.sizes(0));
+  broadcastInto(sizes, arguments.sizes(1));
+  TORCH_CHECK(SizesRef(sizes) == arguments.sizes(0), "output with shape ",
+              arguments.sizes(0), " doesn't match the broadcast shape ", sizes);
+  checkSameDType(arguments, {0, 1});
+  return loss(arguments, dtype, results);
 }
 
 // Gradients of such losses have the sizes of input and target, whatever the
@@ -105,9 +109,14 @@ bool shape_rules::loss_backward(const Arguments &arguments, ScalarType dtype,
                                 ResultShapes &results) {
   reduces(arguments);
   checkFloating(arguments, {0, 1, 2});
-  if (arguments.opName() == "binary_cross_entropy_backward")
-    checkSizes(arguments, 2, arguments.sizes(1));
   return broadcast(arguments, dtype, results);
+}
+
+bool shape_rules::binary_cross_entropy_backward(const Arguments &arguments,
+                                                ScalarType dtype,
+                                                ResultShapes &results) {
+  checkSizes(arguments, 2, arguments.sizes(1));
+  return loss_backward(arguments, dtype, results);
 }
 
 bool shape_rules::cross_entropy(const Arguments &arguments, ScalarType dtype,

@@ -126,35 +126,27 @@ bool hasNumberOperand(const Arguments &named) {
   return false;
 }
 
-/// Ops that pass their first argument (usually a gradient) to TensorIterator
-/// last.
-bool isFirstArgumentLast(std::string_view opName) {
-  return opName == "aten::rsub" || opName == "aten::threshold_backward" ||
-         opName == "aten::leaky_relu_backward" ||
-         opName == "aten::_prelu_kernel_backward";
-}
-
 using TensorPointers = c10::SmallVector<const at::Tensor *, 4>;
 
 /// The tensors among an op's arguments in TensorIterator's order.
-TensorPointers elementwiseOperands(const Arguments &named,
-                                   std::string_view opName,
+TensorPointers elementwiseOperands(const Arguments &named, StrideRule rule,
                                    c10::ArrayRef<c10::IValue> arguments) {
   TensorPointers tensors;
   collectTensors(arguments, tensors);
-  if (isFirstArgumentLast(opName))
+  // Usually a gradient.
+  if (rule == StrideRule::ElementwiseFirstLast)
     std::rotate(tensors.begin(), tensors.begin() + 1, tensors.end());
-  if (opName == "aten::rrelu_with_noise_backward") { // (grad, self, noise, ...)
+  if (rule == StrideRule::RreluBackward) { // (grad, self, noise, ...)
     bool isTraining = named[*named.find("training")].toBool();
     return {tensors[isTraining ? 2 : 1], tensors[0]};
   }
   return tensors;
 }
 
-Strides elementwiseStrides(const Arguments &named, std::string_view opName,
+Strides elementwiseStrides(const Arguments &named, StrideRule rule,
                            c10::ArrayRef<c10::IValue> arguments,
                            SizesRef shape) {
-  TensorPointers tensors = elementwiseOperands(named, opName, arguments);
+  TensorPointers tensors = elementwiseOperands(named, rule, arguments);
   if (!hasNumberOperand(named))
     if (auto strides = simpleStrides(tensors, shape))
       return *strides;
@@ -313,11 +305,11 @@ Strides torch_ltc::resultStrides(StrideRule rule,
   bool likeFirst = arguments[0].isTensor() &&
                    arguments[0].toTensor().defined() &&
                    arguments[0].toTensor().sizes() == resultSizes;
-  // It checks contiguity first, which is ambiguous for a dim of one element.
-  bool isBatchNorm = schema.name().find("batch_norm") != std::string::npos;
   switch (rule) {
   case StrideRule::Elementwise:
-    return elementwiseStrides(named, schema.name(), arguments, resultSizes);
+  case StrideRule::ElementwiseFirstLast:
+  case StrideRule::RreluBackward:
+    return elementwiseStrides(named, rule, arguments, resultSizes);
   case StrideRule::Index:
     return indexStrides(arguments, resultSizes);
   case StrideRule::LikeSelf:
@@ -328,14 +320,19 @@ Strides torch_ltc::resultStrides(StrideRule rule,
     if (likeFirst)
       return copyStrides(arguments[0].toTensor(), formatArgument(named));
     break;
-  case StrideRule::MemoryFormat:
-    if (schema.name() == "aten::stack")
-      return stackStrides(named, arguments, resultSizes);
-    if (schema.name() == "aten::roll" && rollsToItself(named, resultSizes))
+  case StrideRule::Stack:
+    return stackStrides(named, arguments, resultSizes);
+  case StrideRule::Roll:
+    if (rollsToItself(named, resultSizes))
       break;
-    return packedStrides(
-        resultSizes,
-        suggestedFormat(arguments, resultSizes.size(), isBatchNorm));
+    [[fallthrough]];
+  case StrideRule::MemoryFormat:
+  case StrideRule::BatchNorm:
+    // The latter checks contiguity first, which is ambiguous for a dim of one
+    // element.
+    return packedStrides(resultSizes,
+                         suggestedFormat(arguments, resultSizes.size(),
+                                         rule == StrideRule::BatchNorm));
   case StrideRule::Contiguous:
   case StrideRule::View:
     break;

@@ -292,27 +292,49 @@ bool shape_rules::unfold(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-/// The sizes of the view whose gradient the op computes.
-static Sizes viewedSizes(const Arguments &arguments, SizesRef input) {
-  std::string op = arguments.opName();
-  if (op == "select_backward")
-    return selectSizes(input, arguments.integer(2), arguments.integer(3));
-  if (op == "slice_backward")
-    return sliceSizes(input, arguments.integer(2), arguments.integer(3),
-                      arguments.integer(4), arguments.integer(5));
-  if (op == "diagonal_backward")
-    return diagonalSizes(input, arguments.integer(2), arguments.integer(3),
-                         arguments.integer(4));
-  return unfoldedSizes(input, arguments.integer(2), arguments.integer(3),
-                       arguments.integer(4));
-}
-
-// Gradients of views have the sizes of the viewed tensor.
-bool shape_rules::input_sizes(const Arguments &arguments, ScalarType dtype,
-                              ResultShapes &results) {
+/// Gradients of views have the sizes of the viewed tensor: argument 1, of which
+/// `viewed` are the view's sizes.
+static bool gradientOfView(const Arguments &arguments, ScalarType dtype,
+                           ResultShapes &results,
+                           Sizes (*viewed)(const Arguments &, SizesRef)) {
   Sizes sizes = arguments.integers(1);
   checkNonNegative(sizes);
-  checkSizes(arguments, 0, viewedSizes(arguments, sizes));
+  checkSizes(arguments, 0, viewed(arguments, sizes));
   addResult(results, dtype, sizes);
   return true;
+}
+
+bool shape_rules::select_backward(const Arguments &arguments, ScalarType dtype,
+                                  ResultShapes &results) {
+  return gradientOfView(
+      arguments, dtype, results, [](const Arguments &given, SizesRef input) {
+        return selectSizes(input, given.integer(2), given.integer(3));
+      });
+}
+
+bool shape_rules::slice_backward(const Arguments &arguments, ScalarType dtype,
+                                 ResultShapes &results) {
+  return gradientOfView(
+      arguments, dtype, results, [](const Arguments &given, SizesRef input) {
+        return sliceSizes(input, given.integer(2), given.integer(3),
+                          given.integer(4), given.integer(5));
+      });
+}
+
+bool shape_rules::diagonal_backward(const Arguments &arguments,
+                                    ScalarType dtype, ResultShapes &results) {
+  return gradientOfView(
+      arguments, dtype, results, [](const Arguments &given, SizesRef input) {
+        return diagonalSizes(input, given.integer(2), given.integer(3),
+                             given.integer(4));
+      });
+}
+
+bool shape_rules::unfold_backward(const Arguments &arguments, ScalarType dtype,
+                                  ResultShapes &results) {
+  return gradientOfView(
+      arguments, dtype, results, [](const Arguments &given, SizesRef input) {
+        return unfoldedSizes(input, given.integer(2), given.integer(3),
+                             given.integer(4));
+      });
 }

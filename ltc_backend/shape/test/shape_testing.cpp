@@ -36,7 +36,7 @@ struct Row {
 
 const Row rows[] = {
 #define OP_RECORD(Schema, Emit, FamilyName, ShapeName, DTypeName, Strides,     \
-                  Trace, Varies)                                               \
+                  Trace, Varies, Updates, Divides)                             \
   {Schema, #ShapeName, #DTypeName, ShapeRule::ShapeName##Shape,                \
    DTypeRule::DTypeName##DType},
 #include "OpRecords.inc"
