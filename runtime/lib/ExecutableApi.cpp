@@ -8,7 +8,6 @@
 #include "ProcessorContention.h"
 #include "torch_ltc-c/runtime.h"
 
-
 using namespace torch_ltc::runtime;
 
 struct LtcExecutableStorage {

@@ -30,10 +30,10 @@ constexpr int kSoftPause = 1;
 
 /// Calls `body` once on each thread of a team, and waits for all of them. The
 /// team can be smaller than requested (OMP_THREAD_LIMIT, nesting).
-template <typename Body>
-void runTeam(int numThreads, const Body &body) {
-  GOMP_parallel([](void *data) noexcept { (*static_cast<const Body *>(data))(); },
-                const_cast<Body *>(&body), unsigned(numThreads), /*flags=*/0);
+template <typename Body> void runTeam(int numThreads, const Body &body) {
+  GOMP_parallel(
+      [](void *data) noexcept { (*static_cast<const Body *>(data))(); },
+      const_cast<Body *>(&body), unsigned(numThreads), /*flags=*/0);
 }
 
 } // namespace torch_ltc::runtime
