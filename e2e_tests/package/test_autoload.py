@@ -59,6 +59,21 @@ def test_nothing_heavy_is_imported() -> None:
     run_python(program)
 
 
+def test_one_openmp_runtime() -> None:
+    """Another one, such as that of the compiler that built the runtime, would bring a
+    second pool of threads."""
+    program = """
+        import re, torch, torch_ltc
+        with torch_ltc.config(tier="compile"):
+            x = torch.randn(300, 300, device="lazy")
+            ((x @ x).relu() + 1).sum().item()
+        libraries = open("/proc/self/maps").read()
+        assert "libltc_runtime" in libraries
+        print(sorted(set(re.findall(r"lib(?:[gi]?omp\\d*)\\b[^/]*\\.so", libraries))))
+    """
+    assert run_python(program).stdout.strip() == "['libgomp.so']"
+
+
 # Modules that every `import torch` may load; all others must be imported on first use
 # (torch_ltc/__init__.py).
 AT_IMPORT = {

@@ -1,7 +1,8 @@
 # add_ltc_compiler_library(NAME sources... [DEPENDS tablegen-targets...])
 #
 # One object library for each folder of lib/. Together they form the shared
-# library ltc_mlir_lowering, so that MLIR is linked only once.
+# library ltc_mlir_lowering, so that MLIR is linked only once. All of them share
+# LtcSupport's precompiled headers.
 function(add_ltc_compiler_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINKS" ${ARGN})
   add_library(${name} OBJECT ${ARG_UNPARSED_ARGUMENTS})
@@ -14,6 +15,11 @@ function(add_ltc_compiler_library name)
   endif()
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  if(name STREQUAL "LtcSupport")
+    ltc_precompile_headers(${name} mlir_headers.h)
+  else()
+    ltc_precompile_headers(${name} REUSE_FROM LtcSupport)
   endif()
   set_property(GLOBAL APPEND PROPERTY LTC_COMPILER_LIBRARIES ${name})
 endfunction()

@@ -33,7 +33,11 @@ py::dict buildInfo() {
   info["llvm"] = TORCH_LTC_LLVM_VERSION;
   info["onednn"] = TORCH_LTC_ONEDNN_VERSION;
   info["protobuf"] = TORCH_LTC_PROTOBUF_VERSION;
+#ifdef __clang__
+  info["compiler"] = "clang++ " __clang_version__;
+#else
   info["compiler"] = "g++ " __VERSION__;
+#endif
   info["cpu_name"] = ltcTargetCpuName();
   info["cpu_features"] = ltcTargetCpuFeatures();
   return info;

@@ -36,7 +36,7 @@ class BuildInfo(TypedDict):
     llvm: str  # compiled against, "22.1.8"
     onednn: str  # in use at run time, "3.2.0"
     protobuf: str
-    compiler: str  # "g++ 12.2.0"
+    compiler: str  # "clang++ 22.1.8" or "g++ 12.2.0"
     cpu_name: str  # LLVM's name of the target CPU
     cpu_features: str
 

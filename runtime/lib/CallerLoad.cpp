@@ -2,8 +2,9 @@
 
 #include "CallerLoad.h"
 
+#include "OpenMp.h"
+
 #include <algorithm>
-#include <omp.h>
 #include <optional>
 
 using namespace torch_ltc::runtime;

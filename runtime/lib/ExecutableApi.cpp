@@ -4,10 +4,9 @@
 #include "Diagnostics.h"
 #include "KeptWeight.h"
 #include "LoadedExecutable.h"
+#include "OpenMp.h"
 #include "ProcessorContention.h"
 #include "torch_ltc-c/runtime.h"
-
-#include <omp.h>
 
 using namespace torch_ltc::runtime;
 
@@ -85,5 +84,5 @@ void ltcPrepareThreads(int num_threads) {
   // Counted as libgomp does (GCC 12): both teams' threads without their
   // leaders, plus one for the process.
   if (num_threads > 1 && 2 * (num_threads - 1) + 1 > omp_get_num_procs())
-    omp_pause_resource_all(omp_pause_soft);
+    omp_pause_resource_all(kSoftPause);
 }

@@ -3,9 +3,10 @@
 #ifndef TORCH_LTC_RUNTIME_PARALLEL_H
 #define TORCH_LTC_RUNTIME_PARALLEL_H
 
+#include "OpenMp.h"
+
 #include <algorithm>
 #include <cstdint>
-#include <omp.h>
 
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
@@ -85,17 +86,15 @@ void parallelFor(int64_t count, int threads, int64_t unit, const Body &body) {
     return body(int64_t(0), count);
   int64_t units = (count + unit - 1) / unit;
   TeamOrder order;
-#pragma omp parallel num_threads(threads)
-  {
+  runTeam(threads, [&] {
     order.enter();
-    // The team can be smaller than requested (OMP_THREAD_LIMIT, nesting).
     int64_t team = omp_get_num_threads(), thread = omp_get_thread_num();
     int64_t begin = std::min(count, units * thread / team * unit);
     int64_t end = std::min(count, units * (thread + 1) / team * unit);
     if (begin < end)
       body(begin, end);
     order.leave();
-  }
+  });
 }
 
 } // namespace torch_ltc::runtime

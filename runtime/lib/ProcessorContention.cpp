@@ -2,11 +2,12 @@
 
 #include "ProcessorContention.h"
 
+#include "OpenMp.h"
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <fstream>
-#include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string>
@@ -116,10 +117,8 @@ public:
 
 private:
   void park(int numThreads) {
-#pragma omp parallel num_threads(numThreads)
-    {
-      // The team exists from now on; its members wait for more work.
-    }
+    // The team exists from now on; its members wait for more work.
+    runTeam(numThreads, [] {});
     std::unique_lock<std::mutex> lock(mutex);
     released.wait(lock, [&] { return isReleased; });
     // libgomp ends the members with their master.

@@ -1,6 +1,7 @@
 //===- ExecutableTest.cpp - Metadata, memory and timing of runs -----------===//
 
 #include "Arena.h"
+#include "OpenMp.h"
 #include "ProgramBuilder.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +9,6 @@
 #include <atomic>
 #include <cstring>
 #include <numeric>
-#include <omp.h>
 #include <thread>
 
 using namespace torch_ltc::runtime;

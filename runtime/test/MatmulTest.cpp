@@ -1,13 +1,13 @@
 //===- MatmulTest.cpp - Matrix products against naive loops ---------------===//
 
 #include "LoopKernels.h"
+#include "OpenMp.h"
 #include "PreparedCommand.h"
 #include "ProgramBuilder.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <omp.h>
 
 using namespace torch_ltc::runtime;
 using namespace torch_ltc::runtime::test;

@@ -1,6 +1,7 @@
 //===- ThreadsTest.cpp - The caller's threads and processor ---------------===//
 
 #include "CallerLoad.h"
+#include "OpenMp.h"
 #include "torch_ltc-c/runtime.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,6 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
-#include <omp.h>
 #include <pthread.h>
 #include <thread>
 
@@ -22,9 +22,8 @@ size_t numThreads() {
 
 /// Leaves a team of this size waiting for the calling thread.
 int useThreads(int count) {
-  int sum = 0;
-#pragma omp parallel num_threads(count) reduction(+ : sum)
-  sum += 1;
+  std::atomic<int> sum = 0;
+  torch_ltc::runtime::runTeam(count, [&] { ++sum; });
   return sum;
 }
 

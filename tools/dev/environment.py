@@ -53,10 +53,11 @@ PEERS = (
     Peer("jax", ("jax==0.10.2", "jaxlib==0.10.2"), "TORCH_LTC_JAX_PYTHON"),
 )
 
-# Required packages of Debian 12: compiler, LLVM and MLIR 22 with the dependencies of
-# their CMake files, protobuf, GoogleTest.
+# Required packages of Debian 12: clang, g++ for the sanitizers, LLVM and MLIR 22 with
+# the dependencies of their CMake files, protobuf, GoogleTest.
 PACKAGES = [
     "ccache",
+    "clang-22",
     "g++",
     "git",
     "libcurl4-openssl-dev",
