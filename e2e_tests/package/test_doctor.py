@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from subprocesses import run_python
 from torch_ltc._backend import bindings
@@ -68,11 +69,11 @@ def test_report_for_other_programs() -> None:
     assert "LLVM" in rows["libraries"]["text"]
 
 
-def run_package(*arguments: str, **environment: str):
+def run_package(*arguments: str, module: str = "torch_ltc", **environment: str):
     program = f"""
         import runpy, sys
         sys.argv[1:] = {list(arguments)}
-        runpy.run_module("torch_ltc", run_name="__main__")
+        runpy.run_module({module!r}, run_name="__main__")
     """
     return run_python(program, check=False, **environment)
 
@@ -91,3 +92,12 @@ def test_help_lists_each_environment_variable() -> None:
     text = run_package("--help").stdout
     for option in bindings().config_options():
         assert f"\n  {option['environment']}=" in text, option["name"]
+
+
+def test_each_listed_command_runs() -> None:
+    text = run_package("--help").stdout
+    commands = re.findall(r"python -m (torch_ltc\.\w+)", text)
+    assert "torch_ltc.doctor" in commands
+    for module in commands:
+        result = run_package("--help", module=module)
+        assert result.returncode == 0 and "usage" in result.stdout, module

@@ -109,7 +109,7 @@ bool resolve(OpRecord &record) {
                                 spec.kind == ArgumentKind::TensorList;
     record.arguments.push_back(std::move(spec));
   }
-  for (std::string_view word : split(record.updatedArguments))
+  for (std::string_view word : split(record.updatedOperands))
     record.updates.push_back(size_t(word[0] - '0'));
   record.numResults = schema.returns().size();
   record.returnsList =

@@ -79,7 +79,7 @@ struct OpRecord {
   StrideRule strideRule;
   TraceKind traceKind;
   const char *varies; // of `varies` and `parameters`: "start,end,alpha!"
-  const char *updatedArguments; // "0,2,3": column `updates`
+  const char *updatedOperands; // "0,2,3": column `updates`
   bool divides;
 
   // Completed by `resolve`.

@@ -346,9 +346,10 @@ def check_row(row, where):
             )
         if name in row.varies:
             raise TableError(f"{where}: '{name}' is in both `varies` and `parameters`")
-    for operand in row.updates:
-        if operand >= len(row.arguments):
-            raise TableError(f"{where}: updates: there is no argument {operand}")
+    tensors = [a for a in row.arguments if a.type.rstrip("?") == "Tensor"]
+    for operand in row.updates if row.updates != [0] else ():
+        if operand >= len(tensors):
+            raise TableError(f"{where}: updates: there is no operand {operand}")
     if row.lower in STRUCTURED:
         return
     if row.family != "elementwise":

@@ -16,6 +16,7 @@ from typing import Any
 from torch_ltc.version import REQUIRED_TORCH, VERSION
 
 _lock = threading.RLock()
+_first_tensor_lock = threading.RLock()
 _bindings: ModuleType | None = None
 _reason: str | None = None
 _is_ready_for_tensors = False
@@ -60,7 +61,7 @@ def _load() -> str:
             f"torch_ltc's compiled part can't be loaded ({error}), so device "
             "'lazy' is off; 'python -m torch_ltc.doctor' says what is missing."
         )
-    from torch_ltc import messages
+    from torch_ltc._diagnostics import messages
 
     bindings.set_log_hook(messages.log_hook)
     bindings.initialize()
@@ -86,8 +87,9 @@ def _before_first_tensor() -> None:
     """What only lazy tensors need. Called by each thread whose first lazy tensor may be
     the process's; returns when all of it is there."""
     global _is_ready_for_tensors
-    # A thread that waits for the lock releases the GIL, which its owner needs.
-    with _lock:
+    # A thread that waits for the lock releases the GIL, which its owner needs. Another
+    # lock than `load`'s, whose owner may be importing this package.
+    with _first_tensor_lock:
         if _is_ready_for_tensors:
             return
         _is_ready_for_tensors = True  # for lazy tensors that the calls below create
@@ -108,7 +110,7 @@ def _find_backend(name: str) -> None:
 def _write_dump_pages() -> None:
     from pathlib import Path
 
-    from torch_ltc._diagnostics.dump_page import write_pages
+    from torch_ltc.dump_page import write_pages
 
     folder = bindings().config_get("dump")
     if folder:

@@ -20,9 +20,9 @@ from torch.utils._pytree import tree_map
 from torch_ltc._backend import bindings
 from torch_ltc._backends.dynamo_parts import in_parts
 from torch_ltc._backends.mlir_module import compile_mlir
+from torch_ltc._diagnostics.messages import logger, what_was_forbidden
 from torch_ltc._torch_patches.higher_order import UNROLLED, plain_kernel
 from torch_ltc.debug import no_fallback, no_sync
-from torch_ltc.messages import logger, what_was_forbidden
 from torch_ltc.program import Program
 from torch_ltc.step import mark_step
 

@@ -26,8 +26,8 @@ from typing import Any
 import torch
 
 from torch_ltc._backend import bindings
+from torch_ltc._diagnostics.messages import logger
 from torch_ltc.config import config
-from torch_ltc.messages import logger
 from torch_ltc.program import MODULE_STAGES, Program
 from torch_ltc.step import mark_step
 

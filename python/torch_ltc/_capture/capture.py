@@ -26,7 +26,7 @@ from torch_ltc._capture.numbers import Numbers
 from torch_ltc._capture.objects import PLAIN, Names, Unknown
 from torch_ltc._capture.state import State
 from torch_ltc._capture.watch import Watch
-from torch_ltc.messages import logger as _log
+from torch_ltc._diagnostics.messages import logger as _log
 from torch_ltc.metrics import metrics as _metrics
 
 # Types of non-tensor arguments that are compared by identity.

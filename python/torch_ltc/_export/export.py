@@ -22,6 +22,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 from torch_ltc._backend import bindings
+from torch_ltc._diagnostics.messages import logger, what_was_forbidden
 from torch_ltc._export.numbers import (
     Hyperparameters,
     counting_on_the_device,
@@ -29,7 +30,6 @@ from torch_ltc._export.numbers import (
     evaluate,
 )
 from torch_ltc.config import config
-from torch_ltc.messages import logger, what_was_forbidden
 from torch_ltc.program import Program, TensorSpec
 from torch_ltc.step import mark_step, wait_device_ops
 

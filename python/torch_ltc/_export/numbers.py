@@ -19,7 +19,7 @@ import torch
 
 from torch_ltc._backend import bindings
 from torch_ltc._capture.numbers import FORMULAS, formulas_of, make_formula
-from torch_ltc.messages import logger
+from torch_ltc._diagnostics.messages import logger
 
 Row = dict[str, Any]
 
