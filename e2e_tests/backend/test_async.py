@@ -135,6 +135,60 @@ def test_without_async_the_caller_waits_for_the_step() -> None:
         assert x.tolist() == [4] * 3
 
 
+SMALL_PROGRAMS = """
+import os, torch, torch_ltc
+x = torch.ones(40).to("lazy")
+threads = set(os.listdir("/proc/self/task"))
+assert (x + 1).sum().item() == 80
+worker, = set(os.listdir("/proc/self/task")) - threads
+
+def switches():
+    status = open(f"/proc/self/task/{worker}/status").read()
+    return int(status.split("voluntary_ctxt_switches:")[1].split()[0])
+
+torch_ltc.wait_device_ops()
+before = switches()
+for n in range(1, 30):
+    assert (x[:n] * 2).sum().item() == 2 * n
+assert torch_ltc.metrics()["compilations"] == 0
+assert switches() - before < 10
+"""
+
+
+def test_small_new_programs_run_where_their_value_is_read() -> None:
+    run_python(
+        SMALL_PROGRAMS,
+        TORCH_LTC_TIER="auto",
+        TORCH_LTC_CACHE="0",
+        OMP_NUM_THREADS="1",
+    )
+
+
+STATE = """
+import torch, torch_ltc
+from torch.utils._python_dispatch import TorchDispatchMode
+
+class Names(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        names.append(str(function))
+        return function(*arguments, **(named or {}))
+
+names = []
+numbers = torch.arange(400.0).view(20, 20)
+x = numbers.to("lazy")
+for n in range(1, 9):
+    y = x[:n] @ x.t()
+    with Names(), torch.autocast("cpu", dtype=torch.bfloat16):
+        value = y.amax().item()
+    assert value == (numbers[:n] @ numbers.t()).amax().item(), (n, value)
+assert not [name for name in names if "cpu" in name or "copy_" in name], names
+"""
+
+
+def test_a_program_ignores_the_state_of_the_thread_that_reads() -> None:
+    run_python(STATE, TORCH_LTC_TIER="auto", TORCH_LTC_CACHE="0")
+
+
 def test_process_exit_with_steps_in_flight() -> None:
     result = run_python(
         "import torch, torch_ltc\n"

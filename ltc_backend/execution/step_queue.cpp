@@ -16,6 +16,7 @@
 #include <ATen/record_function.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -36,8 +37,8 @@ bool isShort(const Program &program) {
 
 thread_local bool isWorker = false;
 
-/// Set before the first step that a caller may run.
-const at::ThreadLocalState *workerState = nullptr;
+/// Set by the worker, which therefore runs the first step.
+std::atomic<const at::ThreadLocalState *> workerState{nullptr};
 
 class Queue {
 public:
@@ -305,8 +306,9 @@ void torch_ltc::noteWorkerState() {
 }
 
 WorkerStateGuard::WorkerStateGuard() {
-  if (!isWorker && workerState)
-    guard.emplace(*workerState);
+  const at::ThreadLocalState *state = workerState;
+  if (!isWorker && state)
+    guard.emplace(*state);
 }
 
 bool torch_ltc::isQueueFull() { return queue().isFull(); }
@@ -322,8 +324,9 @@ void torch_ltc::scheduleStep(ScheduledStep step) {
   step.conditions.threads = int(threads ? threads : at::get_num_threads());
   if (at::hasCallbacks())
     step.threadState.emplace();
-  else if (step.isAwaited && !threads && isShort(*step.program) &&
-           step.program->mayRunInCaller() && queue().runIfIdle(step))
+  else if (step.isAwaited && !threads && workerState &&
+           isShort(*step.program) && step.program->mayRunInCaller() &&
+           queue().runIfIdle(step))
     return;
   ltcPrepareThreads(step.conditions.threads);
   bool isAsync = config().async_execution.get();

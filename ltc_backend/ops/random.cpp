@@ -209,8 +209,8 @@ void torch_ltc::registerRandomKernels(torch::Library &library) {
         record.handle->hasKernelForDispatchKey(c10::DispatchKey::Lazy) ||
         record.handle->schema().is_mutable())
       continue;
-    library.impl(record.name.c_str(),
-                 torch::CppFunction::makeFromBoxedFunctor(
-                     std::make_unique<DrawKernel>(record)));
+    registerBoxedKernel(record.handle->operator_name(), c10::DispatchKey::Lazy,
+                        c10::KernelFunction::makeFromBoxedFunctor(
+                            std::make_unique<DrawKernel>(record)));
   }
 }

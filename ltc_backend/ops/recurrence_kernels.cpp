@@ -25,6 +25,7 @@
 
 using namespace torch_ltc;
 using at::Tensor;
+
 namespace {
 
 /// The steps of a direction in the order in which they are computed.
@@ -34,6 +35,24 @@ struct Steps {
 
   int64_t operator[](int64_t i) const { return reverse ? count - 1 - i : i; }
   int64_t last() const { return (*this)[count - 1]; }
+};
+
+/// One tensor that is moved from step to step, because creating a view takes as
+/// long as a step's small kernels.
+class Window {
+public:
+  explicit Window(const Tensor &steps)
+      : view(steps.select(0, 0)), begin(view.storage_offset()),
+        stride(steps.stride(0)) {}
+
+  const Tensor &at(int64_t step) const {
+    view.unsafeGetTensorImpl()->set_storage_offset(begin + step * stride);
+    return view;
+  }
+
+private:
+  Tensor view;
+  int64_t begin, stride;
 };
 
 /// Of a tensor whose last dim are gates of `size` states: gate `begin`, or
@@ -62,11 +81,15 @@ Tensor lastGradient(const OptionalTensor &gradOutput,
 /// The gradient of the hidden state before a step: what comes through the
 /// step, and what the step before gave to the output.
 Tensor gradientBefore(const Tensor &gradGates, const Tensor &weight,
-                      const OptionalTensor &gradOutput, const Steps &steps,
-                      int64_t i) {
-  if (i == 0 || !exists(gradOutput))
+                      const std::optional<Window> &gradOutput,
+                      const Steps &steps, int64_t i) {
+  if (i == 0 || !gradOutput)
     return at::mm(gradGates, weight);
-  return at::addmm(gradOutput->select(0, steps[i - 1]), gradGates, weight);
+  return at::addmm(gradOutput->at(steps[i - 1]), gradGates, weight);
+}
+
+std::optional<Window> windowOf(const OptionalTensor &steps) {
+  return exists(steps) ? std::optional<Window>(*steps) : std::nullopt;
 }
 
 Tensor asMatrix(const Tensor &steps) { return steps.flatten(0, 1); }
@@ -81,22 +104,25 @@ torch_ltc::lstm(const Tensor &projections, const Tensor &hx, const Tensor &cx,
   Tensor gates = projections.clone(at::MemoryFormat::Contiguous);
   Tensor output = at::empty({steps.count, hx.size(0), size}, hx.options());
   Tensor cells = at::empty_like(output);
-  Tensor h = hx, c = cx, transposed = weight.t();
+  const Window step(gates), inputAndForget(gate(gates, size, 0, 2));
+  const Window input(gate(gates, size, 0)), forget(gate(gates, size, 1));
+  const Window added(gate(gates, size, 2)), shown(gate(gates, size, 3));
+  const Window before(output), cellBefore(cells), after(output), cell(cells);
+  const Tensor transposed = weight.t();
   for (int64_t i = 0; i < steps.count; ++i) {
-    Tensor step = gates.select(0, steps[i]);
-    step.addmm_(h, transposed);
-    gate(step, size, 0, 2).sigmoid_();
-    gate(step, size, 2).tanh_();
-    gate(step, size, 3).sigmoid_();
-    Tensor cell = cells.select(0, steps[i]);
-    at::mul_out(cell, gate(step, size, 1), c);
-    cell.addcmul_(gate(step, size, 0), gate(step, size, 2));
-    h = output.select(0, steps[i]);
-    c = cell;
+    int64_t t = steps[i], previous = i ? steps[i - 1] : 0;
+    step.at(t).addmm_(i ? before.at(previous) : hx, transposed);
+    inputAndForget.at(t).sigmoid_();
+    added.at(t).tanh_();
+    shown.at(t).sigmoid_();
+    Tensor c = cell.at(t), h = after.at(t);
+    at::mul_out(c, forget.at(t), i ? cellBefore.at(previous) : cx);
+    c.addcmul_(input.at(t), added.at(t));
     at::tanh_out(h, c);
-    h.mul_(gate(step, size, 3));
+    h.mul_(shown.at(t));
   }
-  return {output, h.clone(), c.clone(), gates, cells};
+  return {output, after.at(steps.last()).clone(), cell.at(steps.last()).clone(),
+          gates, cells};
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> torch_ltc::lstmBackward(
@@ -120,15 +146,18 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> torch_ltc::lstmBackward(
 
   Tensor gradH = lastGradient(gradOutput, gradHy, hx, steps.last());
   Tensor gradC = exists(gradCy) ? gradCy->clone() : at::zeros_like(cx);
+  const Tensor gradOfEach = gradC.unsqueeze(1);
+  const Window step(grads), shown(gate(grads, size, 3));
+  const Window ofCell(grads.unflatten(-1, {4, size}).narrow(2, 0, 3));
+  const Window factor(cellFactor), forget(f);
+  const std::optional<Window> outer = windowOf(gradOutput);
   for (int64_t n = steps.count - 1; n >= 0; --n) {
     int64_t t = steps[n];
-    Tensor step = grads.select(0, t);
-    gradC.addcmul_(gradH, cellFactor.select(0, t));
-    Tensor ofCell = step.unflatten(-1, {4, size}).narrow(1, 0, 3);
-    ofCell.mul_(gradC.unsqueeze(1));
-    gate(step, size, 3).mul_(gradH);
-    gradC.mul_(f.select(0, t));
-    gradH = gradientBefore(step, weight, gradOutput, steps, n);
+    gradC.addcmul_(gradH, factor.at(t));
+    ofCell.at(t).mul_(gradOfEach);
+    shown.at(t).mul_(gradH);
+    gradC.mul_(forget.at(t));
+    gradH = gradientBefore(step.at(t), weight, outer, steps, n);
   }
   Tensor gradWeight =
       at::mm(asMatrix(grads).t(), asMatrix(statesBefore(hx, output, reverse)));
@@ -144,21 +173,28 @@ torch_ltc::gru(const Tensor &projections, const Tensor &hx,
       at::empty({steps.count, hx.size(0), 4 * size}, projections.options());
   gate(gates, size, 0, 3).copy_(projections);
   Tensor output = at::empty({steps.count, hx.size(0), size}, hx.options());
-  Tensor h = hx, transposed = weight.t();
+  const Window reset(gate(gates, size, 0)), update(gate(gates, size, 1));
+  const Window resetAndUpdate(gate(gates, size, 0, 2));
+  const Window added(gate(gates, size, 2)), ofHidden(gate(gates, size, 3));
+  const Window before(output), after(output);
+  const Tensor transposed = weight.t();
+  Tensor hidden = at::empty({hx.size(0), 3 * size}, hx.options());
+  const Tensor hiddenOfBoth = gate(hidden, size, 0, 2);
+  const Tensor hiddenOfAdded = gate(hidden, size, 2);
   for (int64_t i = 0; i < steps.count; ++i) {
-    Tensor hidden =
-        exists(bias) ? at::addmm(*bias, h, transposed) : at::mm(h, transposed);
-    Tensor step = gates.select(0, steps[i]);
-    gate(step, size, 0, 2).add_(gate(hidden, size, 0, 2)).sigmoid_();
-    gate(step, size, 3).copy_(gate(hidden, size, 2));
-    Tensor n = gate(step, size, 2);
-    n.addcmul_(gate(step, size, 0), gate(step, size, 3)).tanh_();
-    Tensor next = output.select(0, steps[i]);
+    int64_t t = steps[i];
+    const Tensor &h = i ? before.at(steps[i - 1]) : hx;
+    exists(bias) ? at::addmm_out(hidden, *bias, h, transposed)
+                 : at::mm_out(hidden, h, transposed);
+    resetAndUpdate.at(t).add_(hiddenOfBoth).sigmoid_();
+    ofHidden.at(t).copy_(hiddenOfAdded);
+    const Tensor &n = added.at(t);
+    n.addcmul_(reset.at(t), ofHidden.at(t)).tanh_();
+    Tensor next = after.at(t);
     at::sub_out(next, h, n);
-    next.mul_(gate(step, size, 1)).add_(n);
-    h = next;
+    next.mul_(update.at(t)).add_(n);
   }
-  return {output, h.clone(), gates};
+  return {output, after.at(steps.last()).clone(), gates};
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor>
@@ -181,13 +217,15 @@ torch_ltc::gruBackward(const OptionalTensor &gradOutput,
   gate(grads, size, 3).copy_(ofN);
 
   Tensor gradH = lastGradient(gradOutput, gradHy, hx, steps.last());
+  const Window ofEach(grads.unflatten(-1, {4, size})), update(z);
+  const Window weighted(gate(grads, size, 0, 3));
+  const std::optional<Window> outer = windowOf(gradOutput);
   for (int64_t i = steps.count - 1; i >= 0; --i) {
     int64_t t = steps[i];
-    Tensor step = grads.select(0, t);
-    step.unflatten(-1, {4, size}).mul_(gradH.unsqueeze(1));
-    Tensor through = gradH.mul_(z.select(0, t));
-    gradH = gradientBefore(gate(step, size, 0, 3), weight, gradOutput, steps, i)
-                .add_(through);
+    ofEach.at(t).mul_(gradH.unsqueeze(1));
+    Tensor through = gradH.mul_(update.at(t));
+    gradH =
+        gradientBefore(weighted.at(t), weight, outer, steps, i).add_(through);
   }
   Tensor ofHidden = asMatrix(gate(grads, size, 0, 3));
   return {at::cat({gate(grads, size, 0, 2), gate(grads, size, 3)}, -1), gradH,
