@@ -85,18 +85,19 @@ def test_threads_that_begin_together() -> None:
 
 OVERRIDDEN = """
 import torch, torch_ltc
-from torch_ltc import formulas
+from torch_ltc._decompositions import registration as ours
 torch.ones(1, device="lazy")
 
 def kernels(name, key):
     dump = torch._C._dispatch_dump("aten::" + name).splitlines()
     return [line for line in dump if line.startswith((key + ":", key + "["))]
 
-for name in (*formulas.OPS, *formulas.OWN):
+above = (*ours.TORCH_DECOMPOSITIONS, *ours.PYTHON_DECOMPOSITIONS)
+for name in above:
     lines = kernels(name, "AutogradLazy")
-    assert len(lines) == 1 and "formulas.py" in lines[0], (name, lines)
+    assert len(lines) == 1 and "_decompositions/registration.py" in lines[0], (name, lines)
 # At Lazy each has a kernel around it, for tensor subclasses.
-for name in (*formulas.OPS, *formulas.OWN, *formulas.OWN_BELOW):
+for name in (*above, *ours.PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD):
     assert len(kernels(name, "Lazy")) == 1, name
 x = torch.ones(1, 2, 5, device="lazy")
 torch.ops.aten._upsample_nearest_exact1d(x, [7], None).cpu()
@@ -106,3 +107,40 @@ assert torch_ltc.metrics()["fallback_calls"] == 0, torch_ltc.fallbacks()
 
 def test_kernels_in_python_remain() -> None:
     run_python(OVERRIDDEN)
+
+
+# Steps that torch has wrapped with hooks before they are replaced.
+OPTIMIZERS = """
+import torch, torch_ltc
+
+def train(device):
+    torch.manual_seed(3)
+    x = torch.nn.Parameter(torch.randn(4, device=device))
+    optimizer = torch.optim.{kind}([x], lr=0.1)
+    calls = []
+    optimizer.register_step_post_hook(lambda *_: calls.append(1))
+    for _ in range(3):
+        def closure():
+            optimizer.zero_grad()
+            loss = (x ** 4).sum()
+            loss.backward()
+            return loss
+        optimizer.step(closure) if closing else (closure(), optimizer.step())
+    return x.detach().cpu(), len(calls)
+
+closing = "{kind}" == "LBFGS"
+expected = train("cpu")
+result = train("lazy")
+torch.testing.assert_close(result[0], expected[0])
+assert result[1] == expected[1] == 3
+steps = torch_ltc.metrics()["steps"]
+assert steps == 3 or closing, steps  # the hook that ends steps was called once for each
+if "{kind}" == "AdamW":
+    ops = torch_ltc.step_log()[-1]["ops"]
+    assert ops < 20, ops
+"""
+
+
+@pytest.mark.parametrize("kind", ["AdamW", "LBFGS", "SGD"])
+def test_optimizers_used_before_the_first_tensor(kind: str) -> None:
+    run_python(OPTIMIZERS.replace("{kind}", kind))

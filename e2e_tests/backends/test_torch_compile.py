@@ -7,8 +7,8 @@ import torch
 import torch_ltc
 from torch import nn
 from torch.nn import functional as F
-from torch_ltc.dynamo_backend import compile_module
-from torch_ltc.mlir_module import compile_mlir
+from torch_ltc._backends.dynamo_backend import compile_module
+from torch_ltc._backends.mlir_module import compile_mlir
 from training.running import optimizers, tasks
 
 

@@ -12,9 +12,10 @@ import pytest
 import torch
 import torch_ltc
 from torch import nn
-from torch_ltc import dump_page, replay
-from torch_ltc.dump_reading import Plan, read_dump
-from torch_ltc.graph_drawing import lay_out, read_dot
+from torch_ltc import replay
+from torch_ltc._diagnostics import dump_page
+from torch_ltc._diagnostics.dump_reading import Plan, read_dump
+from torch_ltc._diagnostics.graph_drawing import lay_out, read_dot
 
 ROOT = Path(__file__).resolve().parents[2]
 

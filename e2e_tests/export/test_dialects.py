@@ -10,7 +10,7 @@ import torch
 import torch_ltc
 from peers import JAX
 from subprocesses import run_python
-from torch_ltc.manifest import read_manifest
+from torch_ltc._export.manifest import read_manifest
 from torch_ltc.program import MODULE_STAGES
 from torch_ltc.replay import replay
 from training.running import tasks, train
@@ -37,7 +37,7 @@ def training_step(task: tasks.Task, device: str):
     return model, optimizer, step
 
 
-def run(exported: torch_ltc.exporting.ExportedProgram) -> list[torch.Tensor]:
+def run(exported: torch_ltc.ExportedProgram) -> list[torch.Tensor]:
     if exported.dialect != "stablehlo":
         return exported.run()
     kinds = {"int": torch.int64, "float": torch.float64}

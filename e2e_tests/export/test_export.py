@@ -10,7 +10,7 @@ import torch
 import torch_ltc
 from torch import nn
 from torch_ltc import replay
-from torch_ltc.manifest import manifest_from_bytes, read_manifest
+from torch_ltc._export.manifest import manifest_from_bytes, read_manifest
 from training.running import tasks
 
 DIALECTS = ["torch", "linalg"]
@@ -176,7 +176,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_proto_file_is_the_messages() -> None:
-    from torch_ltc import manifest
+    from torch_ltc._export import manifest
 
     text = Path(manifest.__file__).resolve().with_suffix(".proto").read_text()
     for fields in manifest.MESSAGES.values():

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch_ltc
 from torch import nn
-from torch_ltc.manifest import manifest_from_bytes, read_manifest
+from torch_ltc._export.manifest import manifest_from_bytes, read_manifest
 
 STEPS = 20
 OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {

@@ -118,8 +118,8 @@ EntryNames entryNames(const std::string &directory) {
 
 /// Everything besides the graph that affects compilation.
 std::string programKey(const Hash128 &hash) {
-  return hash.text() + ";" + cacheKeyOptions() + ltcCacheSalt() + ";" +
-         TORCH_LTC_VERSION;
+  return hash.text() + ";" + optionsWithEffect(OptionEffect::Code) +
+         ltcCacheSalt() + ";" + TORCH_LTC_VERSION;
 }
 
 int lookupKernel(const char *key, size_t keySize, LtcBytes *object, void *) {

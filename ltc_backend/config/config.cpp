@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <functional>
 #include <stdexcept>
 
 using namespace torch_ltc;
@@ -17,7 +18,7 @@ struct Row {
   const char *name;
   const char *environment;
   const char *otherEnvironment;
-  bool inCacheKey;
+  OptionEffect effect;
   const char *choices;
   const char *help;
   OptionValue defaultValue;
@@ -26,16 +27,16 @@ struct Row {
   OptionSource source = OptionSource::Default;
 };
 
-std::atomic<uint64_t> version{0};
+std::atomic<uint64_t> version{0}, programOptions{0};
 std::mutex tableMutex;
 
 std::vector<Row> &rows() {
   static std::vector<Row> table = {
-#define LTC_OPTION(Type, Name, Default, Env, OtherEnv, InKey, Choices, Help)   \
+#define LTC_OPTION(Type, Name, Default, Env, OtherEnv, Effect, Choices, Help)  \
   Row{#Name,                                                                   \
       Env,                                                                     \
       OtherEnv,                                                                \
-      InKey,                                                                   \
+      OptionEffect::Effect,                                                    \
       Choices,                                                                 \
       Help,                                                                    \
       OptionValue(Type(Default)),                                              \
@@ -170,6 +171,28 @@ Row &find(const std::string &name) {
                               "'; the nearest is '" + nearest->name + "'.");
 }
 
+std::string keyOf(const Config &config, OptionEffect effect) {
+  std::string text;
+  for (const Row &row : rows()) {
+    if (row.effect < effect)
+      continue;
+    text += std::string(row.name) + "=";
+    OptionValue value = row.get(config);
+    if (const std::string *word = std::get_if<std::string>(&value))
+      text += *word;
+    else if (const int64_t *number = std::get_if<int64_t>(&value))
+      text += std::to_string(*number);
+    else
+      text += std::get<bool>(value) ? "1" : "0";
+    text += ";";
+  }
+  return text;
+}
+
+uint64_t hashOfPrograms(const Config &config) {
+  return std::hash<std::string>()(keyOf(config, OptionEffect::Program));
+}
+
 } // namespace
 
 Config &torch_ltc::config() {
@@ -180,6 +203,7 @@ Config &torch_ltc::config() {
       row.set(*config, row.defaultValue);
       readEnvironment(*config, row);
     }
+    programOptions = hashOfPrograms(*config);
     return config;
   }();
   return *table;
@@ -192,7 +216,7 @@ std::vector<OptionDescription> torch_ltc::describeOptions() {
   for (const Row &row : rows())
     result.push_back({row.name, typeName(row.defaultValue), row.defaultValue,
                       row.get(values), row.source, row.environment, row.help,
-                      split(row.choices, '|'), row.inCacheKey});
+                      split(row.choices, '|'), row.effect});
   return result;
 }
 
@@ -205,9 +229,8 @@ void torch_ltc::setOption(const std::string &name, const OptionValue &given) {
       throw std::invalid_argument(std::string("of type ") +
                                   typeName(row.defaultValue));
     checkAllowed(row, given);
-    // Options that are part of programs' keys are read when the backend is
-    // initialized.
-    if (row.inCacheKey && given != row.get(values))
+    // The compiler's options are read when the backend is initialized.
+    if (row.effect == OptionEffect::Code && given != row.get(values))
       throw std::invalid_argument(std::string("set by the variable ") +
                                   row.environment +
                                   " before torch is imported");
@@ -218,6 +241,7 @@ void torch_ltc::setOption(const std::string &name, const OptionValue &given) {
   }
   row.source = OptionSource::Program;
   version.fetch_add(1);
+  programOptions = hashOfPrograms(values);
 }
 
 OptionValue torch_ltc::getOption(const std::string &name) {
@@ -225,21 +249,13 @@ OptionValue torch_ltc::getOption(const std::string &name) {
   return find(name).get(values);
 }
 
-std::string torch_ltc::cacheKeyOptions() {
-  std::string text;
-  for (const OptionDescription &option : describeOptions()) {
-    if (!option.inCacheKey)
-      continue;
-    text += std::string(option.name) + "=";
-    if (const std::string *value = std::get_if<std::string>(&option.value))
-      text += *value;
-    else if (const int64_t *number = std::get_if<int64_t>(&option.value))
-      text += std::to_string(*number);
-    else
-      text += std::get<bool>(option.value) ? "1" : "0";
-    text += ";";
-  }
-  return text;
+std::string torch_ltc::optionsWithEffect(OptionEffect effect) {
+  return keyOf(config(), effect);
+}
+
+uint64_t torch_ltc::programOptionsHash() {
+  config(); // reads the environment
+  return programOptions.load(std::memory_order_relaxed);
 }
 
 std::string torch_ltc::defaultCacheDirectory() {

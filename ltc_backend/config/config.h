@@ -20,6 +20,16 @@ namespace torch_ltc {
 
 using OptionValue = std::variant<bool, int64_t, std::string>;
 
+/// What an option changes. Keys contain all options whose effect they would
+/// otherwise miss: those on disk `Code`, those of programs in memory also
+/// `Program`, those of captured functions also `Trace`.
+enum class OptionEffect {
+  None,
+  Trace,   // which ops are traced, which programs are chosen
+  Program, // how a program runs
+  Code,    // what the compiler generates
+};
+
 enum class OptionSource { Default, Environment, Program };
 
 template <typename T> class Option {
@@ -64,7 +74,7 @@ struct OptionDescription {
   const char *environment;
   const char *help;
   std::vector<std::string> choices;
-  bool inCacheKey;
+  OptionEffect effect;
 };
 
 /// The table with its current values, in order.
@@ -77,8 +87,10 @@ void setOption(const std::string &name, const OptionValue &value);
 /// Throws std::invalid_argument for an unknown name.
 OptionValue getOption(const std::string &name);
 
-/// The options that affect compilation, as text for the cache key.
-std::string cacheKeyOptions();
+/// The options with at least this effect and their values, as text for a key.
+std::string optionsWithEffect(OptionEffect effect);
+/// A hash of `optionsWithEffect(OptionEffect::Program)`; cheap.
+uint64_t programOptionsHash();
 
 /// torch_ltc in the user's cache directory, "" without a home directory.
 std::string defaultCacheDirectory();

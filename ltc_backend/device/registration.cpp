@@ -24,6 +24,7 @@
 #include "distributed/registration.h"
 #include "eager_semantics/registration.h"
 #include "fallback/eager_fallback.h"
+#include "graph/first_tensor.h"
 #include "graph/live_tensors.h"
 #include "graph/torch_dispatch.h"
 #include "ops/fused_optimizers.h"
@@ -249,6 +250,7 @@ const char *const byDevice[] = {
     "logspace.Scalar_Tensor",
     "logspace.Tensor_Scalar",
     "logspace.Tensor_Tensor",
+    "normal.float_float",
     "ones",
     "rand",
     "rand.generator",

@@ -13,6 +13,7 @@
 
 #include "eager_semantics/registration.h"
 #include "fallback/shared_layouts.h"
+#include "graph/first_tensor.h"
 #include "graph/live_tensors.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"

@@ -102,9 +102,9 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
     }
   }
   state.add(word);
+  state.add(programOptionsHash());
+  // The other tiers run the same programs.
   state.add(config().tier.get() == "interpret");
-  state.add(config().detect_nan.get());
-  state.add(config().lockstep.get());
   // Errors contain the op's line: that of the current trace.
   if (config().detect_nan.get() || config().lockstep.get() ||
       config().tier.get() == "interpret")

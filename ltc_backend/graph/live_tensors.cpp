@@ -2,6 +2,7 @@
 
 #include "graph/live_tensors.h"
 
+#include "graph/first_tensor.h"
 #include "graph/torch_dispatch.h"
 #include "ir/node.h"
 #include "memory/lazy_device.h"
@@ -24,14 +25,7 @@ namespace {
 
 std::atomic<int64_t> liveTensors{0};
 std::atomic<int> tracingThreads{0}; // ever
-void (*firstTensorHook)() = nullptr;
 void (*secondThreadHook)() = nullptr;
-
-bool callFirstTensorHook() {
-  if (firstTensorHook)
-    firstTensorHook();
-  return true;
-}
 
 bool isGraph(const Value &value) {
   return value.node && !asGraphNode(value.node.get())->isData();
@@ -272,12 +266,6 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
   TORCH_CHECK(castTo<TensorData>(data.get()),
               "A lazy tensor was created by another lazy backend.");
   return std::static_pointer_cast<TensorData>(data);
-}
-
-void torch_ltc::onFirstTensor(void (*hook)()) { firstTensorHook = hook; }
-
-void torch_ltc::prepareFirstTensor() {
-  [[maybe_unused]] static const bool isFirst = callFirstTensorHook();
 }
 
 void torch_ltc::onSecondThread(void (*hook)()) { secondThreadHook = hook; }

@@ -94,10 +94,6 @@ int64_t numLiveTensors();
 /// applying its pending updates; null if `tensor` isn't lazy.
 TensorDataPtr tensorDataOf(const at::Tensor &tensor);
 
-/// `hook` is called once, before the first lazy tensor is created.
-void onFirstTensor(void (*hook)());
-/// Calls that hook unless it was called before.
-void prepareFirstTensor();
 /// `hook` is called once, when a second thread creates a lazy tensor.
 void onSecondThread(void (*hook)());
 

@@ -32,7 +32,7 @@ SharedObject share(py::object object) {
 }
 
 /// Calls Python and converts its exception to a one-sentence error (written by
-/// the adapter of torch_ltc.backend_registry), unless it is an exception that
+/// the adapter of torch_ltc._backends.registry), unless it is an exception that
 /// programs don't catch, such as KeyboardInterrupt.
 template <typename Function> auto callPython(Function function) {
   py::gil_scoped_acquire gil;

@@ -16,6 +16,11 @@ const char *sourceName(OptionSource source) {
   return names[int(source)];
 }
 
+const char *effectName(OptionEffect effect) {
+  static const char *const names[] = {"none", "trace", "program", "code"};
+  return names[int(effect)];
+}
+
 py::list options() {
   py::list result;
   for (const OptionDescription &option : describeOptions()) {
@@ -28,7 +33,7 @@ py::list options() {
     row["help"] = option.help;
     row["environment"] = option.environment;
     row["choices"] = option.choices;
-    row["in_cache_key"] = option.inCacheKey;
+    row["effect"] = effectName(option.effect);
     result.append(std::move(row));
   }
   return result;

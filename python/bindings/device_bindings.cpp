@@ -8,6 +8,7 @@
 #include "distributed/traced_collective.h"
 #include "eager_semantics/registration.h"
 #include "execution/step_executor.h"
+#include "graph/first_tensor.h"
 #include "memory/running_step.h"
 #include "ops/autocast.h"
 #include "programs/program_cache.h"
@@ -46,6 +47,15 @@ std::string loadCompiler() {
   }
 }
 
+/// Python's function that runs before the first lazy tensor is created; never
+/// destroyed.
+py::object *pythonHook = nullptr;
+
+void callPythonHook() {
+  py::gil_scoped_acquire gil;
+  (*pythonHook)();
+}
+
 } // namespace
 
 void torch_ltc::bindDevice(py::module_ &module) {
@@ -65,6 +75,10 @@ void torch_ltc::bindDevice(py::module_ &module) {
   module.def("is_in_bad_fork", [] { return isWorkerMissing.load(); });
   module.def("build_info", &buildInfo);
   module.def("pass_functionalization", &registerPassedFunctionalization);
+  module.def("set_first_tensor_hook", [](py::object hook) {
+    pythonHook = new py::object(std::move(hook));
+    beforeFirstTensor(&callPythonHook);
+  });
   module.def("load_compiler", &loadCompiler, NoGil());
   module.def("register_new_custom_ops", &registerNewCustomOps);
   module.def("is_our_kernel_at_functionalize", [](const std::string &name) {

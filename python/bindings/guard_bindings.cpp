@@ -236,12 +236,7 @@ py::bytes surroundings() {
   for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i)
     add(at::impl::PythonTorchFunctionTLS::get_stack_at(i)->ptr(
         getPyInterpreter()));
-  const Config &options = config();
-  add(options.detect_nan.get());
-  add(options.lockstep.get());
-  text += options.tier.get();
-  add(options.donation.get());
-  text += options.force_fallback.get();
+  text += optionsWithEffect(OptionEffect::Trace);
   return py::bytes(text);
 }
 

@@ -1,7 +1,7 @@
 //===- module_scopes.cpp - The module whose call an op belongs to ---------===//
 //
-// torch_ltc.naming calls these functions before and after each module's call:
-// for every module of every step that is traced with source_info.
+// _torch_patches/naming.py calls these functions before and after each module's
+// call: for every module of every step that is traced with source_info.
 //
 //===----------------------------------------------------------------------===//
 

@@ -201,7 +201,7 @@ class Option(TypedDict):
     help: str  # one sentence
     environment: str  # "TORCH_LTC_AUTO_STEP"
     choices: list[str]  # allowed values of a "str", [] if any
-    in_cache_key: bool
+    effect: str
 
 def config_options() -> list[Option]:
     """Rows in the table's order. The Python layer relies on these names:
@@ -449,6 +449,10 @@ def register_backend(
     to the user."""
 
 def remove_backend(name: str) -> None: ...
+def set_first_tensor_hook(hook: Callable[[], None]) -> None:
+    """`hook` runs before the first lazy tensor is created. It must be idempotent: each
+    thread that creates a tensor meanwhile calls it."""
+
 def set_backend_finder(finder: Callable[[str], None]) -> None:
     """Sets the function that is called with an unregistered name, and registers it or
     raises."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch  # noqa: F401
 
 from torch_ltc._backend import BackendUnavailable, unavailable_reason
+from torch_ltc._torch_patches.naming import name_parameters
 from torch_ltc.config import config
 from torch_ltc.metrics import (
     compile_log,
@@ -24,7 +25,6 @@ from torch_ltc.metrics import (
     step_log,
     syncs,
 )
-from torch_ltc.naming import name_parameters
 from torch_ltc.step import (
     add_step_closure,
     mark_step,
@@ -39,33 +39,33 @@ from torch_ltc.version import VERSION as __version__
 # imported on first use.
 if TYPE_CHECKING:
     from torch_ltc import debug
-    from torch_ltc.backend_registry import (
+    from torch_ltc._backends.mlir_module import compile_mlir
+    from torch_ltc._backends.registry import (
         BackendError,
         backends,
         register_backend,
         unregister_backend,
         use_backend,
     )
-    from torch_ltc.capturing import CaptureMismatch, capture
-    from torch_ltc.explaining import Explanation, explain
-    from torch_ltc.exporting import ExportedProgram, export, export_step
-    from torch_ltc.mlir_module import compile_mlir
+    from torch_ltc._capture.capture import CaptureMismatch, capture
+    from torch_ltc._diagnostics.explanation import Explanation, explain
+    from torch_ltc._export.export import ExportedProgram, export, export_step
 
 _MODULE_OF = {
-    "BackendError": "backend_registry",
-    "CaptureMismatch": "capturing",
-    "Explanation": "explaining",
-    "ExportedProgram": "exporting",
-    "backends": "backend_registry",
-    "capture": "capturing",
-    "compile_mlir": "mlir_module",
+    "BackendError": "_backends.registry",
+    "CaptureMismatch": "_capture.capture",
+    "Explanation": "_diagnostics.explanation",
+    "ExportedProgram": "_export.export",
+    "backends": "_backends.registry",
+    "capture": "_capture.capture",
+    "compile_mlir": "_backends.mlir_module",
     "debug": "debug",
-    "explain": "explaining",
-    "export": "exporting",
-    "export_step": "exporting",
-    "register_backend": "backend_registry",
-    "unregister_backend": "backend_registry",
-    "use_backend": "backend_registry",
+    "explain": "_diagnostics.explanation",
+    "export": "_export.export",
+    "export_step": "_export.export",
+    "register_backend": "_backends.registry",
+    "unregister_backend": "_backends.registry",
+    "use_backend": "_backends.registry",
 }
 
 

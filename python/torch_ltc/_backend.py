@@ -18,6 +18,7 @@ from torch_ltc.version import REQUIRED_TORCH, VERSION
 _lock = threading.RLock()
 _bindings: ModuleType | None = None
 _reason: str | None = None
+_is_ready_for_tensors = False
 
 
 class BackendUnavailable(RuntimeError):
@@ -69,67 +70,37 @@ def _load() -> str:
 
 def _connect() -> None:
     """Python-side registrations, after the C++ ones."""
-    from torch_ltc import (
-        accelerate_processes,
-        accelerator,
-        autocast,
-        custom_ops,
-        device_module,
-        device_names,
-        distributed,
-        distribution_checks,
-        fake_tensors,
-        formulas,
-        higher_order,
-        interchange,
-        lazy_computation,
-        lightning_accelerator,
-        modules,
-        naming,
-        nested_tensors,
-        safetensors_files,
-        saved_tensors,
-        scripted,
-        serialization,
-        step,
-        storages,
-        tied_parameters,
-        transforms,
-    )
+    from torch_ltc import _torch_patches, device_module
+    from torch_ltc._torch_patches import naming
 
     device_module.install()
-    device_names.install()
-    distributed.install()
-    autocast.install()
-    accelerator.install()
-    modules.install()
-    nested_tensors.install()
-    formulas.install()
-    saved_tensors.install()
-    fake_tensors.install()
-    higher_order.install()
-    scripted.install()
-    custom_ops.install()
-    step.install()
-    distribution_checks.install()
-    serialization.install()
-    safetensors_files.install()
-    tied_parameters.install()
-    storages.install()
-    interchange.install()
-    lazy_computation.install()
-    accelerate_processes.install()
-    lightning_accelerator.install()
-    transforms.install()
+    _torch_patches.install_at_import()
+    bindings().set_first_tensor_hook(_before_first_tensor)
     bindings().set_backend_finder(_find_backend)
     naming.refresh()
     if bindings().config_get("dump"):  # TORCH_LTC_DUMP: writes pages at exit
         atexit.register(_write_dump_pages)
 
 
+def _before_first_tensor() -> None:
+    """What only lazy tensors need. Called by each thread whose first lazy tensor may be
+    the process's; returns when all of it is there."""
+    global _is_ready_for_tensors
+    # A thread that waits for the lock releases the GIL, which its owner needs.
+    with _lock:
+        if _is_ready_for_tensors:
+            return
+        _is_ready_for_tensors = True  # for lazy tensors that the calls below create
+        from torch_ltc import _torch_patches
+        from torch_ltc._decompositions import registration
+
+        registration.install()
+        _torch_patches.install_at_first_tensor()
+
+
 def _find_backend(name: str) -> None:
     """Makes TORCH_LTC_BACKEND accept an installed backend."""
-    from torch_ltc.backend_registry import find_installed
+    from torch_ltc._backends.registry import find_installed
 
     find_installed(name)
 
@@ -137,7 +108,7 @@ def _find_backend(name: str) -> None:
 def _write_dump_pages() -> None:
     from pathlib import Path
 
-    from torch_ltc.dump_page import write_pages
+    from torch_ltc._diagnostics.dump_page import write_pages
 
     folder = bindings().config_get("dump")
     if folder:

@@ -73,7 +73,7 @@ class Config:
             if name in self:
                 raise
             raise AttributeError(str(error)) from None
-        from torch_ltc import naming
+        from torch_ltc._torch_patches import naming
 
         naming.refresh()
 
@@ -105,12 +105,12 @@ class Config:
 
     def options(self) -> list[dict[str, Any]]:
         """The table as data: name, type, default, value, source, help, environment,
-        choices, in_cache_key."""
+        choices, effect ("none", "trace", "program" or "code")."""
         return bindings().config_options()
 
     def describe(self) -> str:
         """The table as text."""
-        from torch_ltc.report import options_table
+        from torch_ltc._diagnostics.report import options_table
 
         return options_table(self.options())
 

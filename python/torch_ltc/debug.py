@@ -20,11 +20,11 @@ from typing import Any
 import torch
 
 from torch_ltc._backend import bindings
+from torch_ltc._diagnostics.dump_page import write_pages
+from torch_ltc._diagnostics.dump_reading import Plan, stage_files
+from torch_ltc._diagnostics.graph_drawing import svg
+from torch_ltc._torch_patches.naming import name_parameters
 from torch_ltc.config import config
-from torch_ltc.dump_page import write_pages
-from torch_ltc.dump_reading import Plan, stage_files
-from torch_ltc.graph_drawing import svg
-from torch_ltc.naming import name_parameters
 
 __all__ = [
     "DRAWINGS",

@@ -127,7 +127,7 @@ def _threads() -> Finding:
 
 def _cache() -> Finding:
     from torch_ltc._backend import bindings
-    from torch_ltc.report import bytes_text
+    from torch_ltc._diagnostics.report import bytes_text
 
     info = bindings().cache_info(open=True)
     if not info["directory"]:

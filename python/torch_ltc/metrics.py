@@ -54,6 +54,6 @@ def step_log() -> list[dict[str, Any]]:
 
 def metrics_report() -> str:
     """All data of this module as tables in text."""
-    from torch_ltc.report import metrics_tables
+    from torch_ltc._diagnostics.report import metrics_tables
 
     return metrics_tables(metrics(), compile_log(), fallbacks(), syncs())

@@ -16,8 +16,8 @@ from pathlib import Path
 import torch
 from torch.jit._pickle import restore_type_tag
 
-from torch_ltc.manifest import read_manifest
-from torch_ltc.mlir_module import CompiledModule, compile_mlir
+from torch_ltc._backends.mlir_module import CompiledModule, compile_mlir
+from torch_ltc._export.manifest import read_manifest
 
 # Files that a folder may contain, earliest stage first.
 FILES = ("program.mlir", "torch-raw.mlir", "torch.mlir", "linalg.mlir")

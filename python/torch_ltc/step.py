@@ -8,18 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-import torch._lazy
-import torch._lazy.config
-import torch._lazy.ts_backend
 from torch._lazy.closure import add_step_closure as _torch_add_step_closure
 from torch._lazy.closure import run_step_closures
-from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from torch_ltc import distribution_checks, optimizers
 from torch_ltc._backend import bindings
 from torch_ltc.argument_checks import check_bool, check_callable, check_device
-from torch_ltc.config import config
 
 
 class _Ends(threading.local):
@@ -27,6 +21,14 @@ class _Ends(threading.local):
 
 
 _ends = _Ends()
+
+#: Called after each end of a step and each wait for the device.
+after_steps: list[Callable[[], None]] = []
+
+
+def _call_after_steps() -> None:
+    for function in after_steps:
+        function()
 
 
 def mark_step(device: str = "", wait: bool = False) -> None:
@@ -42,7 +44,7 @@ def mark_step(device: str = "", wait: bool = False) -> None:
         return
     bindings().mark_step(str(device), wait)
     run_step_closures()
-    distribution_checks.settle()
+    _call_after_steps()
 
 
 def wait_device_ops(devices: Any = None) -> None:
@@ -53,7 +55,7 @@ def wait_device_ops(devices: Any = None) -> None:
     ):
         check_device("wait_device_ops", device)
     bindings().wait_device_ops()
-    distribution_checks.settle()
+    _call_after_steps()
 
 
 def wait_for_compilations() -> None:
@@ -114,7 +116,8 @@ def steps_end_later() -> Iterator[None]:
         _ends.later = False
 
 
-def _after_optimizer_step(optimizer, args, kwargs) -> None:
+def end_after_optimizer_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+    """Hook of optimizers: ends the step if parameters are lazy (option auto_step)."""
     backend = bindings()
     if _ends.later or not backend.config_get("auto_step"):
         return
@@ -124,36 +127,3 @@ def _after_optimizer_step(optimizer, args, kwargs) -> None:
             if parameter.device.type == "lazy":
                 mark_step(str(parameter.device))
                 return
-
-
-def _keep_this_backend() -> None:
-    """`torch._lazy.ts_backend.init()`: a process has one backend, and its device is
-    already initialized. torch 2.13's own function would overwrite the kernels and
-    throw."""
-
-
-def _get_force_fallback() -> str:
-    return config.force_fallback
-
-
-def _set_force_fallback(configval: str) -> None:
-    config.force_fallback = configval
-
-
-def _set_reuse_ir(val: bool) -> None:
-    config.reuse_traces = val
-
-
-def install() -> None:
-    """Hooks the optimizers, and replaces functions of `torch._lazy` by ours: those of
-    torch 2.13 wait on locks that our step queue doesn't use."""
-    register_optimizer_step_post_hook(_after_optimizer_step)
-    optimizers.install()
-    torch._lazy.mark_step = mark_step
-    torch._lazy.wait_device_ops = wait_device_ops
-    torch._lazy.sync_multi = sync
-    torch._lazy.to_cpu = to_cpu
-    torch._lazy.ts_backend.init = _keep_this_backend
-    torch._lazy.config.get_force_fallback = _get_force_fallback
-    torch._lazy.config.set_force_fallback = _set_force_fallback
-    torch._lazy.config.set_reuse_ir = _set_reuse_ir

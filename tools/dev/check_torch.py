@@ -79,7 +79,7 @@ def wanted() -> dict[str, list[str]]:
     names = _output(str(PYTHON), str(HERE / "replaced_names.py"))
     return {
         "ops": [op for op in ops if not op.startswith("torch_ltc::")] + ["*"],
-        "names": names.splitlines(),
+        "names": [line.partition(" ")[2] for line in names.splitlines()],
         "headers": included_headers(),
     }
 

@@ -1,4 +1,5 @@
-"""Prints the names of torch that loading torch_ltc replaces: "owner name" on each line.
+"""Prints the names of torch that torch_ltc replaces: "moment owner name" on each line.
+The moment is "import" or "tensor", the first lazy one.
 
 Compares torch's modules and classes before and after, so it needs
 TORCH_DEVICE_BACKEND_AUTOLOAD=0: otherwise `import torch` would load the package.
@@ -40,20 +41,27 @@ def contents() -> dict[tuple[str, str], Any]:
     }
 
 
-def replaced() -> list[tuple[str, str]]:
-    before = contents()
-    import torch_ltc  # noqa: F401 - its import replaces the names
-
-    torch.ones(2, device="lazy").sum().item()
-    after = contents()
-    return [
+def differing(before: dict, after: dict) -> set[tuple[str, str]]:
+    return {
         key
         for key, value in before.items()
         if (callable(value) or isinstance(value, staticmethod | classmethod))
         and after[key] is not value
+    }
+
+
+def replaced() -> list[tuple[str, str, str]]:
+    before = contents()
+    import torch_ltc  # noqa: F401 - its import replaces names
+
+    at_import = differing(before, contents())
+    torch.ones(2, device="lazy").sum().item()
+    later = differing(before, contents()) - at_import
+    return [("import", *key) for key in sorted(at_import)] + [
+        ("tensor", *key) for key in sorted(later)
     ]
 
 
 if __name__ == "__main__":
-    for owner, name in replaced():
-        print(owner, name)
+    for row in replaced():
+        print(*row)

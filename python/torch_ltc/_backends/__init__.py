@@ -1,0 +1,1 @@
+"""Python backends, the torch.compile backend, and compiled MLIR modules."""

@@ -1,0 +1,297 @@
+"""`torch.compile(model, backend="torch_ltc")`: the same compiler without the lazy
+device, for forward and backward.
+
+TorchDynamo captures, and AOTAutograd splits forward and backward; each graph is traced
+once on device lazy (once for each set of sizes, if they vary), compiled, and then runs
+on the CPU tensors. An op that can't be compiled runs eagerly between programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch._ops import HigherOrderOperator
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._pytree import tree_map
+
+from torch_ltc._backend import bindings
+from torch_ltc._backends.dynamo_parts import in_parts
+from torch_ltc._backends.mlir_module import compile_mlir
+from torch_ltc._torch_patches.higher_order import UNROLLED, plain_kernel
+from torch_ltc.debug import no_fallback, no_sync
+from torch_ltc.messages import logger, what_was_forbidden
+from torch_ltc.program import Program
+from torch_ltc.step import mark_step
+
+# Random ops whose numbers depend on sizes only: torch itself draws them on the CPU at
+# each call, as in eager, and they enter the program as data.
+_DRAWN = {
+    "aten.bernoulli.p",
+    "aten.rand_like.default",
+    "aten.randn_like.default",
+    "aten.rand.default",
+    "aten.randn.default",
+    "aten.randint.default",
+    "aten.randint.low",
+}
+
+
+class _NotCompiled(Exception):
+    """An op that runs eagerly between programs, and the reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason  # the interpreter adds to the message
+
+
+class _Tracer(fx.Interpreter):
+    """Runs a graph of CPU tensors on device lazy."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module)
+        #: Ops to draw at each call, with the lazy stand-in of their results.
+        self.drawn: list[tuple[Callable[[], torch.Tensor], torch.Tensor]] = []
+        #: The node that is being run; errors refer to it.
+        self.node: fx.Node | None = None
+
+    def run_node(self, n: fx.Node) -> Any:
+        self.node = n
+        return super().run_node(n)
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if kwargs.get("device") is not None:
+            kwargs = {**kwargs, "device": torch.device("lazy")}
+        if str(target) == "aten.native_dropout.default":
+            return self._dropout(*args)
+        if str(target) in _DRAWN:
+            return self._draw(target, args, kwargs)
+        if isinstance(target, HigherOrderOperator):
+            return self._higher_order(target, args, kwargs)
+        tags = getattr(target, "tags", ())
+        if torch.Tag.nondeterministic_seeded in tags:
+            raise NotImplementedError(
+                f"torch.compile(backend='torch_ltc') can't compile the random op "
+                f"{target}; run it outside of the compiled function."
+            )
+        return super().call_function(target, args, kwargs)
+
+    def _higher_order(self, target: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+        kernel = plain_kernel(target)
+        if target.name() not in UNROLLED or kernel is None:
+            raise _NotCompiled(f"{target} chooses by values which ops run")
+
+        def traced(value: Any) -> Any:
+            if not isinstance(value, fx.GraphModule):
+                return value
+            inner = _Tracer(value)
+            inner.drawn = self.drawn
+            return inner.run
+
+        args, kwargs = tree_map(traced, (args, kwargs))
+        return kernel(*args, **kwargs)
+
+    def get_attr(self, target: str, args: Any, kwargs: Any) -> Any:
+        value = super().get_attr(target, args, kwargs)
+        return value.to("lazy") if isinstance(value, torch.Tensor) else value
+
+    def _draw(self, target: Any, args: Any, kwargs: Any) -> torch.Tensor:
+        def on_cpu(value: Any) -> Any:
+            if isinstance(value, torch.Tensor):
+                return torch.empty(value.shape, dtype=value.dtype)
+            return torch.device("cpu") if isinstance(value, torch.device) else value
+
+        cpu_args, cpu_kwargs = tree_map(on_cpu, (args, kwargs))
+        return self._data(lambda: target(*cpu_args, **cpu_kwargs))
+
+    def _data(self, draw: Callable[[], torch.Tensor]) -> torch.Tensor:
+        state = torch.get_rng_state()  # random draws during tracing don't matter
+        stand_in = draw().contiguous().to("lazy")
+        torch.set_rng_state(state)
+        self.drawn.append((draw, stand_in))
+        return stand_in
+
+    def _dropout(self, x: torch.Tensor, p: float, train: bool | None) -> Any:
+        if train is False or p == 0:
+            return x.clone(), torch.ones_like(x, dtype=torch.bool)
+        shape, dtype = x.shape, x.dtype
+        mask = self._data(lambda: torch.empty(shape, dtype=dtype).bernoulli_(1 - p))
+        return x * mask * (1 / (1 - p) if p < 1 else 0.0), mask.bool()
+
+
+def _compile_graph(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
+    """A function of the graph's inputs that returns the list of its outputs."""
+    for value in example_inputs:
+        if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+            raise NotImplementedError(
+                "torch.compile(backend='torch_ltc') runs on CPU tensors, but an input "
+                f"is on '{value.device}'."
+            )
+    if any(map(_is_symbolic, example_inputs)):
+        return _BySizes(module)
+    return _compile_sizes(module, example_inputs)
+
+
+def _is_symbolic(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return not all(isinstance(size, int) for size in value.shape)
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def _unboxed(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(args) == 1 and isinstance(args[0], list):  # boxed by AOTAutograd
+        return tuple(args[0])
+    return args
+
+
+class _BySizes:
+    """A graph that TorchDynamo captured for any sizes (usually of batches): programs
+    have fixed sizes, so one is compiled for each set of sizes that occurs."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        self._module = module
+        self._programs: dict[tuple[Any, ...], Callable] = {}
+
+    def __call__(self, *args: Any) -> list[Any]:
+        args = _unboxed(args)
+        key = tuple(
+            (v.shape, v.stride(), v.dtype) if isinstance(v, torch.Tensor) else v
+            for v in args
+        )
+        program = self._programs.get(key)
+        if program is None:
+            program = _compile_sizes(self._module, list(args))
+            self._programs[key] = program
+        return program(*args)
+
+
+def _around(module: fx.GraphModule, node: fx.Node, reason: str) -> Callable:
+    """The graph without the node's op, which the compiler doesn't support."""
+    ops = [n for n in module.graph.nodes if n.op == "call_function"]
+    calls = sum(n.target is node.target for n in ops)
+    logger.warning(
+        "torch.compile(backend='torch_ltc') runs %d of a graph's %d ops eagerly "
+        "(%s) and compiles the others: %s.",
+        calls,
+        len(ops),
+        node.target,
+        reason,
+    )
+    run = in_parts(module, node.target, _BySizes)
+    return lambda *args: run(*_unboxed(args))
+
+
+def _compile_sizes(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
+    mark_step()
+    with (
+        torch._guards.tracing(None),
+        torch._subclasses.fake_tensor.unset_fake_temporarily(),
+    ):
+        lazy = [_stand_in(value) for value in example_inputs]
+        tracer = _Tracer(module)
+        try:
+            # The stand-ins have no values, so ops that need values can't be traced.
+            with torch.no_grad(), no_fallback(), no_sync():
+                outputs = list(tracer.run(*lazy))
+        except _NotCompiled as error:
+            assert tracer.node
+            return _around(module, tracer.node, error.reason)
+        except RuntimeError as error:
+            reason = what_was_forbidden(error)
+            if reason and tracer.node and tracer.node.op == "call_function":
+                return _around(module, tracer.node, reason)
+            raise
+        tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
+        lazy_outputs = [t if t.device.type == "lazy" else t.to("lazy") for t in tensors]
+        traced = bindings().pending_program(lazy_outputs)
+        compiled = compile_mlir(Program(traced, "torch").text)
+        places = _places(traced, lazy, tracer)
+        numbers = [value for _, value in traced.scalars()]
+    draws = [draw for draw, _ in tracer.drawn]
+    results = iter(traced.output_of_tensor)
+    plan = [next(results) if isinstance(o, torch.Tensor) else o for o in outputs]
+    is_tensor = [isinstance(o, torch.Tensor) for o in outputs]
+    strides = [o.stride() if isinstance(o, torch.Tensor) else () for o in outputs]
+
+    dumps = bindings().config_get
+
+    def run(*args: Any) -> list[Any]:
+        if dumps("dump"):
+            traced.dump()
+        values = [*_unboxed(args), *(draw() for draw in draws)]
+        inputs = [
+            source if isinstance(source, torch.Tensor) else values[source].detach()
+            for source in places
+        ]
+        made = compiled(*inputs, *numbers)
+        used: set[int] = set()
+        answer = []
+        for item, tensor, stride in zip(plan, is_tensor, strides):
+            if not tensor:
+                answer.append(item)
+                continue
+            result = made[item].clone() if item in used else made[item]
+            used.add(item)
+            if result.stride() != stride:  # programs write in C order
+                result = _restrided(result, stride)
+            answer.append(result)
+        return answer
+
+    return run
+
+
+def _restrided(result: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
+    """Its values with eager's strides; elements that eager repeats are stored once."""
+    once = result
+    for dim, step in enumerate(stride):
+        if step == 0 and result.size(dim) > 1:
+            once = once.narrow(dim, 0, 1)
+    copy = torch.empty_strided(once.shape, stride, dtype=result.dtype)
+    return copy.copy_(once).expand(result.shape)
+
+
+def _stand_in(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    sizes, strides = tuple(map(int, value.shape)), tuple(map(int, value.stride()))
+    return torch.empty_strided(sizes, strides, dtype=value.dtype).to("lazy")
+
+
+def _places(traced: Any, lazy: list[Any], tracer: _Tracer) -> list[Any]:
+    """For each input of the program the source of its value: the number of an argument
+    (drawn numbers follow the graph's), or a constant tensor."""
+    sources = [*lazy, *(stand_in for _, stand_in in tracer.drawn)]
+    number_of = {
+        bindings().data_key(value): number
+        for number, value in enumerate(sources)
+        if isinstance(value, torch.Tensor)
+    }
+    return [
+        number_of[row["data"]]
+        if row["data"] in number_of
+        else traced.input_tensor(position)
+        for position, row in enumerate(traced.inputs())
+    ]
+
+
+def compile_module(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
+    """Entry point `torch_ltc` of group `torch_dynamo_backends`."""
+    if any(
+        isinstance(v, torch.Tensor) and v.device.type == "lazy" for v in example_inputs
+    ):
+        return module  # traced like the function itself
+
+    from functorch.compile import make_boxed_func
+    from torch._dynamo.backends.common import aot_autograd
+
+    def compiler(graph: fx.GraphModule, inputs: list[Any]) -> Callable:
+        return make_boxed_func(_compile_graph(graph, inputs))
+
+    # Decomposes attention: its fused CPU ops have no traceable gradient, and no
+    # dropout.
+    with sdpa_kernel(SDPBackend.MATH):
+        return aot_autograd(fw_compiler=compiler, bw_compiler=compiler)(
+            module, example_inputs
+        )

@@ -1,0 +1,1 @@
+"""Steps that are captured once and replayed without Python (docs/capture.md)."""

@@ -1,0 +1,477 @@
+"""Steps that run without being traced: `torch_ltc.capture`.
+
+The first calls run the function and are recorded. If two consecutive calls produce the
+same program, later calls check what the program depends on - shapes, dtypes, the Python
+objects that the function's code reads, hyperparameters - and run it: neither Python
+code of the model nor autograd nor the tracer runs.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import logging
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torch_ltc import step as _step
+from torch_ltc._backend import bindings
+from torch_ltc._capture.constants import describe_constants
+from torch_ltc._capture.numbers import Numbers
+from torch_ltc._capture.objects import PLAIN, Names, Unknown
+from torch_ltc._capture.state import State
+from torch_ltc._capture.watch import Watch
+from torch_ltc.messages import logger as _log
+from torch_ltc.metrics import metrics as _metrics
+
+# Types of non-tensor arguments that are compared by identity.
+_OBJECTS = (torch.nn.Module, torch.optim.Optimizer, type)
+_TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+# A function whose traces never agree is always traced after this many calls.
+_ATTEMPTS = 8
+_ENTRIES = 64
+
+
+class CaptureMismatch(RuntimeError):
+    """The check mode found a step that differs from the captured program."""
+
+
+def _flatten(value: Any, tensors: list[torch.Tensor]) -> Any:
+    """Appends the tensors; returns the rest in comparable form."""
+    if isinstance(value, torch.Tensor):
+        tensors.append(value)
+        return torch.Tensor if type(value) in _TENSORS else ("=", type(value), value)
+    if isinstance(value, (tuple, list)):
+        return (type(value), *[_flatten(item, tensors) for item in value])
+    if isinstance(value, dict):
+        items = [(key, _flatten(item, tensors)) for key, item in value.items()]
+        return (type(value), *items)
+    if type(value) is float:  # 0.0 and -0.0 are different arguments
+        return ("=", repr(value), value)
+    return ("=", type(value), value)  # so are 1, 1.0 and True
+
+
+def _rebuild(shape: Any, tensors: Any) -> Any:
+    """Reverses `_flatten` with other tensors (an iterator)."""
+    if shape is torch.Tensor:
+        return next(tensors)
+    if shape[0] == "=":
+        return shape[2]
+    kind, *items = shape
+    if issubclass(kind, dict):
+        return kind((key, _rebuild(item, tensors)) for key, item in items)
+    values = [_rebuild(item, tensors) for item in items]
+    return kind(*values) if hasattr(kind, "_fields") else kind(values)
+
+
+def _leaves(shape: Any) -> list[Any]:
+    """Non-tensor arguments. Raises _NotCapturable for containers that `_rebuild` can't
+    create."""
+    if shape is torch.Tensor:
+        return []
+    if shape[0] == "=":
+        return [shape[2]]
+    kind, *items = shape
+    if kind not in (tuple, list, dict, OrderedDict) and not hasattr(kind, "_fields"):
+        raise _NotCapturable(f"a container of class {kind.__name__} can't be repeated")
+    if issubclass(kind, dict):
+        items = [item for _, item in items]
+    return [leaf for item in items for leaf in _leaves(item)]
+
+
+def _check_leaves(shape: Any, what: str, objects: tuple[type, ...] = ()) -> None:
+    """Raises _NotCapturable for leaves that can't be compared or repeated."""
+    for leaf in _leaves(shape):
+        if type(leaf) not in PLAIN and not isinstance(leaf, objects):
+            raise _NotCapturable(
+                f"{what} holds an object of class {type(leaf).__name__}; tensors, "
+                "a captured step only accepts and returns tensors, numbers, strings and containers of them"
+            )
+
+
+class _NotCapturable(Exception):
+    pass
+
+
+def _marks(tensors: list[torch.Tensor]) -> list[Any]:
+    """What a call may change about its tensors besides their values."""
+    return [
+        (
+            t.requires_grad,
+            id(t.grad) if t.is_leaf and t.requires_grad else 0,
+            0 if t.device.type == "lazy" or t.is_inference() else t._version,
+        )
+        for t in tensors
+    ]
+
+
+class _Trace:
+    """One recorded call."""
+
+    def __init__(
+        self, recording: Any, state: State, tensors: list[torch.Tensor], returned: Any
+    ) -> None:
+        self.recording, self.state = recording, state
+        self.tensors = tensors
+        self.returned_tensors: list[torch.Tensor] = []
+        self.returned = _flatten(returned, self.returned_tensors)
+        self.scalars = recording.scalars
+
+
+class _Entry:
+    """State of all calls with equal non-tensor arguments."""
+
+    def __init__(self, shape: Any) -> None:
+        self.roots = [
+            (type(leaf).__name__, leaf)
+            for leaf in _leaves(shape)
+            if isinstance(leaf, _OBJECTS)
+        ]
+        #: Names in the code that recorded calls ran.
+        self.names: Names | None = None
+        self.numbers: Numbers | None = None
+        self.step: Any = None
+        self.state: State | None = None
+        self.returned: Any = None
+        self.attempts = 0
+        self.calls = 0
+
+    def forget(self) -> None:
+        self.step = self.state = None
+
+
+class Captured:
+    """A captured step function; call it like the function.
+
+    `replays` and `traces` count its calls by outcome; `fallbacks` has the reasons why
+    calls were traced after a step had been captured.
+    """
+
+    def __init__(self, function: Callable[..., Any], check_every: int) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._function = function
+        self._lock = threading.RLock()
+        self._check_every = check_every
+        self._entries: dict[Any, _Entry] = {}
+        # The trace of the last call, if it was traced.
+        self._last: _Trace | None = None
+        self.replays = 0
+        self.traces = 0
+        self.fallbacks: Counter[str] = Counter()
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """A captured method: one captured step for each object."""
+        if instance is None:
+            return self
+        key = f"_captured_{id(self)}"
+        try:
+            return instance.__dict__[key]
+        except KeyError:
+            function = self._function.__get__(instance, owner)
+            bound = Captured(function, self._check_every)
+            if isinstance(instance, type):  # below @classmethod
+                setattr(instance, key, bound)
+            else:
+                instance.__dict__[key] = bound
+            return bound
+        except AttributeError:
+            raise TypeError(
+                f"torch_ltc.capture can't store a step for an object of class "
+                f"{type(instance).__name__}, which has no __dict__; capture a "
+                "function instead of the method."
+            ) from None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Captured:
+        return Captured(copy.deepcopy(self._function, memo), self._check_every)
+
+    def __reduce__(self) -> Any:
+        return Captured, (self._function, self._check_every)
+
+    @property
+    def constants(self) -> list[str]:
+        """Constant numbers of the captured programs, and their origins; if one of these
+        changes, the function is recorded again."""
+        lines = []
+        for entry in self._entries.values():
+            if entry.step is not None:
+                lines += describe_constants(entry.numbers, entry.state.objects)
+        return lines
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        with self._lock:
+            return self._call(arguments, named)
+
+    def _call(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        tensors: list[torch.Tensor] = []
+        shape = _flatten((arguments, named) if named else arguments, tensors)
+        try:
+            entry = self._entries.get(shape)
+            if entry is None:
+                entry = self._new_entry(shape)
+        except (TypeError, _NotCapturable) as problem:
+            self._note_fallback(str(problem), logging.WARNING)
+            self.traces += 1
+            return self._function(*arguments, **named)
+        entry.calls += 1
+        backend = bindings()
+        if backend.pending_ops():
+            _step.mark_step()
+        if entry.step is not None:
+            if self._check_every and entry.calls % self._check_every == 0:
+                return self._checked(entry, arguments, named, tensors)
+            problem = entry.state.changed()
+            if not problem:
+                values = entry.numbers.values(entry.state)
+                if values is None:
+                    problem = "a hyperparameter changed for the first time"
+            if not problem:
+                problem, results = entry.step.replay(tensors, values)
+            if not problem:
+                entry.state.after_replay()
+                self.replays += 1
+                _step.run_step_closures()
+                return _rebuild(entry.returned, iter(results))
+            self._note_fallback(problem)
+            entry.forget()
+        return self._traced(entry, arguments, named, tensors)
+
+    def _new_entry(self, shape: Any) -> _Entry:
+        _check_leaves(shape, "an argument", _OBJECTS)
+        if len(self._entries) >= _ENTRIES:
+            raise _NotCapturable(
+                f"the function was called with {_ENTRIES} different "
+                "arguments that aren't tensors"
+            )
+        entry = self._entries[shape] = _Entry(shape)
+        return entry
+
+    def _note_fallback(self, reason: str, level: int = logging.INFO) -> None:
+        if not self.fallbacks[reason]:
+            _log.log(level, "captured step %s is traced: %s", self._name(), reason)
+        self.fallbacks[reason] += 1
+
+    def _name(self) -> str:
+        return getattr(self._function, "__qualname__", repr(self._function))
+
+    def _record(
+        self, entry: _Entry, arguments, named, tensors
+    ) -> tuple[Any, _Trace | None]:
+        """Runs the function as one step; returns None if it can't be captured."""
+        self._last = None
+        self.traces += 1
+        backend = bindings()
+        before = _metrics()["fallback_calls"]
+        given = _marks(tensors)
+        try:
+            if backend.is_under_a_dispatch_mode():
+                raise _NotCapturable("a TorchDispatchMode or a transform is active")
+            state = State([("function", self._function), *entry.roots], entry.names)
+            recording = backend.Recording(tensors)
+        except (_NotCapturable, Unknown) as problem:
+            self._note_fallback(str(problem), logging.WARNING)
+            return self._function(*arguments, **named), None
+        watch = Watch()
+        try:
+            with _step.steps_end_later(), state.watching(), watch:
+                result = self._function(*arguments, **named)
+            _step.mark_step()
+        finally:
+            recording.close()
+        try:
+            self._check_recording(recording, watch, before)
+            self._check_arguments(arguments, named, tensors, given)
+            state.finish(recording.draws > 0, watch.seeds)
+            trace = _Trace(recording, state, tensors, result)
+            _check_leaves(trace.returned, "the result")
+            self._learn_names(entry, watch, state)
+        except (_NotCapturable, Unknown, ValueError) as problem:
+            self._note_fallback(str(problem), logging.WARNING)
+            return result, None
+        return result, trace
+
+    @staticmethod
+    def _check_recording(recording: Any, watch: Watch, fallbacks: int) -> None:
+        if recording.runs != 1:
+            raise _NotCapturable(
+                "the function reads values, so that its step isn't one program"
+                if recording.runs
+                else "the function computes nothing on device lazy"
+            )
+        if _metrics()["fallback_calls"] > fallbacks:
+            raise _NotCapturable("an op ran eagerly: torch_ltc.fallbacks()")
+        if watch.problem:
+            raise _NotCapturable(watch.problem)
+        if recording.reads_cpu_values:
+            raise _NotCapturable(
+                "the function reads the value of a CPU tensor that is an argument "
+                "or was drawn; pass a Python number, or a tensor on device lazy"
+            )
+
+    @staticmethod
+    def _check_arguments(arguments, named, tensors, given) -> None:
+        """Only its tensors on device lazy may be written by the call."""
+        now: list[torch.Tensor] = []
+        _flatten((arguments, named) if named else arguments, now)
+        if len(now) != len(tensors) or any(a is not b for a, b in zip(now, tensors)):
+            raise _NotCapturable("the function changes a container of its arguments")
+        if _marks(tensors) != given:
+            raise _NotCapturable(
+                "the function writes a tensor of its arguments that is on the CPU, or "
+                "changes its gradient or requires_grad, which a replay wouldn't"
+            )
+
+    @staticmethod
+    def _learn_names(entry: _Entry, watch: Watch, state: State) -> None:
+        """The names by which later calls are compared: all code that ran in any of
+        them."""
+        entry.roots = [
+            *entry.roots,
+            *(
+                ("optimizer", optimizer)
+                for optimizer in state.stepped
+                if all(optimizer is not root for _, root in entry.roots)
+            ),
+        ]
+        known = entry.names.codes if entry.names else {}
+        if not watch.codes.keys() <= known.keys():
+            entry.names = Names({**watch.codes, **known})
+            state.objects = None  # of fewer names
+
+    def _traced(self, entry: _Entry, arguments, named, tensors) -> Any:
+        if entry.attempts >= _ATTEMPTS:
+            self.traces += 1
+            self._last = None
+            return self._function(*arguments, **named)
+        previous = self._last
+        result, trace = self._record(entry, arguments, named, tensors)
+        self._last = trace
+        if trace is None:
+            entry.attempts += 1
+            entry.numbers = None
+        elif (
+            previous is not None
+            and trace.state.objects is not None
+            and previous.recording.program == trace.recording.program
+            and previous.returned == trace.returned
+        ):
+            try:
+                self._capture(entry, previous, trace)
+            except (RuntimeError, ValueError) as problem:
+                entry.attempts += 1
+                reason = str(problem).split("\n")[0]
+                self._note_fallback(reason, logging.WARNING)
+        return result
+
+    def _capture(self, entry: _Entry, previous: _Trace, trace: _Trace) -> None:
+        numbers = self._numbers(entry, previous, trace)
+        trace.state.freeze()
+        step = bindings().CapturedStep(
+            previous.recording,
+            trace.recording,
+            trace.tensors,
+            trace.state.known_tensors(),
+            trace.returned_tensors,
+            trace.state.step_counts(),
+        )
+        if trace.state.problem:
+            raise ValueError(trace.state.problem)
+        for scalar, expression in numbers.bindings():
+            step.bind_scalar(scalar, expression)
+        entry.numbers, entry.step = numbers, step
+        entry.state, entry.returned = trace.state, trace.returned
+        entry.attempts = 0
+        self._last = None
+
+    @staticmethod
+    def _numbers(entry: _Entry, previous: _Trace, trace: _Trace) -> Numbers:
+        program = trace.recording.program
+        numbers = entry.numbers
+        if numbers is not None and numbers.fits(program, trace.state):
+            try:
+                numbers.learn(previous.scalars, previous.state)
+                numbers.learn(trace.scalars, trace.state)
+                return numbers
+            except ValueError:  # a constant that a guard saw change
+                pass
+        numbers = Numbers(program, previous.scalars, previous.state)
+        numbers.learn(previous.scalars, previous.state)
+        numbers.learn(trace.scalars, trace.state)
+        return numbers
+
+    def _checked(self, entry: _Entry, arguments, named, tensors) -> Any:
+        """Traces the step and compares it with the replay that it replaces."""
+        program, numbers = entry.step.program, entry.numbers
+        entry.state.changed()
+        predicted = numbers.values(entry.state)
+        # Tensors that the captured step holds couldn't be donated, which would be
+        # another program.
+        entry.forget()
+        result, trace = self._record(entry, arguments, named, tensors)
+        problem = ""
+        if trace is None:
+            problem = "the function can't be captured any more"
+        elif trace.recording.program != program:
+            problem = "the function produced another program"
+        elif predicted is not None:
+            for scalar, expression in numbers.bindings():
+                if trace.scalars[scalar] != predicted[expression]:
+                    problem = f"number {scalar} of the program has another value"
+            for scalar in numbers.constants():
+                if trace.scalars[scalar] != numbers.recorded[scalar]:
+                    problem = f"number {scalar} of the program isn't constant"
+        self._last = trace
+        if problem:
+            entry.numbers = None
+            raise CaptureMismatch(
+                f"Captured step {self._name()}: {problem}, although no checked state has changed. The function depends on something that "
+                "a captured step can't see (docs/capture.md); this call's results "
+                "are those of the function."
+            )
+        return result
+
+
+def capture(function: Callable[..., Any] | None = None, *, check_every: int = 0) -> Any:
+    """Makes a training step replayable; a decorator, or applied to a function.
+
+    The function is a whole step (gradients to None, forward, loss, backward,
+    optimizer); its tensors are arguments or belong to modules and optimizers that it
+    refers to. Its Python code only runs in the first calls, and in calls where a guard
+    fails (`fallbacks` of the result has the reason). `check_every=n` traces every n-th
+    call and raises CaptureMismatch if the captured program would have computed
+    something else.
+    """
+    if function is None:
+        return functools.partial(capture, check_every=check_every)
+    if isinstance(function, Captured):
+        return function
+    if type(check_every) is not int or check_every < 0:
+        raise ValueError(
+            f"check_every must be a number of calls or 0, but got {check_every!r}."
+        )
+    _check_function(function)
+    return Captured(function, check_every)
+
+
+def _check_function(function: Any) -> None:
+    inner = function.func if isinstance(function, functools.partial) else function
+    if not inspect.isroutine(inner) and callable(inner) and not isinstance(inner, type):
+        inner = type(inner).__call__
+    for is_kind, kind in (
+        (inspect.isclass, "a class"),
+        (inspect.iscoroutinefunction, "a coroutine function"),
+        (inspect.isasyncgenfunction, "an asynchronous generator function"),
+        (inspect.isgeneratorfunction, "a generator function"),
+        (lambda f: isinstance(f, classmethod), "a classmethod (write @classmethod "
+         "above @capture)"),
+        (lambda f: not callable(f), f"a {type(function).__name__}"),
+    ):  # fmt: skip
+        if is_kind(inner):
+            raise TypeError(
+                "torch_ltc.capture needs a function whose call is a whole step, but "
+                f"got {kind}."
+            )

@@ -1,0 +1,469 @@
+"""The Python objects that a recorded call depends on, in comparable form: everything
+that its code can reach by the names in it.
+
+Every container or namespace that may change is a node: its owner, and its contents. C++
+compares the nodes before each replay (`bindings().first_changed`); only if it finds a
+difference are objects compared from Python again, to name the difference.
+"""
+
+from __future__ import annotations
+
+import array
+import functools
+import gc
+import sys
+import weakref
+from collections import deque
+from collections.abc import Iterable
+from types import (
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any, NamedTuple
+
+import torch
+
+from torch_ltc._backend import bindings
+from torch_ltc._capture.code import is_standard, is_torch, reads
+from torch_ltc._capture.watch import is_c_function, origin
+
+PLAIN = (
+    type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis),
+    type(NotImplemented), torch.dtype, torch.device, torch.layout,
+    torch.memory_format, torch.Size,
+)  # fmt: skip
+_PLAIN = frozenset(PLAIN)
+_MAX_NODES = 200_000
+_MAX_BYTES = 1 << 16
+# Kinds of nodes, also used in capture_guards.cpp.
+DICT, ITEMS, LIST, CELL, ATTRIBUTE, PROBE, TENSOR, HELD = range(8)
+# Attributes of torch.nn modules that their calls read by name.
+_TABLES = ("_parameters", "_buffers", "_modules")
+_MODULE = frozenset(n for n in vars(torch.nn.Module()) if "state_dict" not in n)
+# Placeholders for values that aren't compared, and for a missing key.
+IGNORED, ABSENT = bindings().capture_marks()
+
+
+class Node(NamedTuple):
+    kind: int
+    owner: Any
+    keys: Any
+    values: tuple[Any, ...]
+    path: str
+    #: A module's parameters, buffers or children.
+    is_table: bool = False
+
+
+class Unknown(Exception):
+    """A sentence about an object that can't be compared."""
+
+
+def same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) is float or type(a) is complex:
+        return repr(a) == repr(b)  # NaN, and signed zeros
+    if type(a) in _PLAIN or type(a) is frozenset:
+        return bool(a == b)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return False
+
+
+class Names:
+    """Everything that the code of a recorded call reads."""
+
+    def __init__(self, codes: dict[CodeType, tuple[dict[str, Any], str]]) -> None:
+        self.codes = codes
+        #: Attributes, and those that are only called: of user code, and of all code.
+        self.own: set[str] = set()
+        self.own_methods: set[str] = set()
+        self.all = set(_MODULE)
+        self.all_methods: set[str] = set()
+        self.by_name = ""
+        for code, (_, line) in codes.items():
+            found = reads(code)
+            self.all |= found.attributes.keys()
+            self.all_methods |= found.methods.keys()
+            if not is_torch(code.co_filename):
+                self.own |= found.attributes.keys()
+                self.own_methods |= found.methods.keys()
+                if found.by_name and not line.startswith("an unknown"):
+                    self.by_name = self.by_name or line
+
+    def wanted(self, owner: Any, name: Any, value: Any) -> bool:
+        """Whether the code reads this entry of an object's namespace."""
+        if type(name) is not str:
+            return True
+        is_library = type(owner).__module__.startswith("torch")
+        if isinstance(owner, torch.nn.Module) or is_library:
+            names, methods = self.all, self.all_methods
+        else:
+            names, methods = self.own, self.own_methods
+        if name in names or (name in methods and callable(value)):
+            return True
+        return bool(self.by_name) and not is_library
+
+    def where(self, name: str) -> str:
+        """The line that reads an attribute or a global, for people."""
+        library = ""
+        for code, (_, line) in self.codes.items():
+            found = reads(code)
+            number = (
+                found.attributes.get(name)
+                or found.variables.get(name)
+                or found.chains.get((name,))
+            )
+            if number is None:
+                continue
+            if not is_torch(code.co_filename) and not is_standard(code.co_filename):
+                return f"{code.co_filename.rpartition('/')[2]}:{number}"
+            library = library or line
+        return library or "an unknown line"
+
+
+class Objects:
+    """Everything that can be reached now. Raises Unknown for objects that can't be
+    compared."""
+
+    def __init__(self, roots: Iterable[tuple[str, Any]], names: Names) -> None:
+        self.names = names
+        self.nodes: list[Node] = []
+        self.tensors: list[tuple[str, torch.Tensor]] = []
+        self.modules: list[tuple[str, torch.nn.Module]] = []
+        self.optimizers: list[tuple[str, torch.optim.Optimizer]] = []
+        self._seen: set[int] = set()
+        self._functions: set[CodeType] = set()
+        self._todo: deque[tuple[str, Any]] = deque(roots)
+        self._visit_globals()
+        self._drain()
+        self._visit_unreached_functions()
+
+    def forget_gradients(self) -> None:
+        """Their identity is that of one call, and nothing must hold them."""
+        self.nodes = [
+            node._replace(values=(*node.values[:2], None, node.values[3]))
+            if node.kind == TENSOR
+            else node
+            for node in self.nodes
+        ]
+
+    def _drain(self) -> None:
+        while self._todo:
+            if len(self.nodes) > _MAX_NODES:
+                raise Unknown(
+                    "it refers to more objects than can be compared"
+                    + (
+                        f" (attributes are read by name at {self.names.by_name})"
+                        if self.names.by_name
+                        else ""
+                    )
+                )
+            path, value = self._todo.popleft()
+            if type(value) in _PLAIN or id(value) in self._seen:
+                continue
+            self._seen.add(id(value))
+            self._visit(path, value)
+
+    def _node(self, kind: int, owner: Any, keys: Any, values: Any, path: str) -> None:
+        self.nodes.append(Node(kind, owner, keys, tuple(values), path))
+
+    def _visit_globals(self) -> None:
+        """Globals that user code reads, and the attributes of modules that it reads
+        through them."""
+        wanted: dict[int, tuple[dict, dict[str, str]]] = {}
+
+        def note(namespace: dict, name: str, path: str) -> Any:
+            wanted.setdefault(id(namespace), (namespace, {}))[1].setdefault(name, path)
+            return namespace.get(name, ABSENT)
+
+        for code, (space, _) in self.names.codes.items():
+            if is_torch(code.co_filename) or is_standard(code.co_filename):
+                continue
+            for chain in reads(code).chains:
+                value: Any = note(space, chain[0], chain[0])
+                for end, name in enumerate(chain[1:], 2):
+                    if not isinstance(value, ModuleType):
+                        break
+                    value = note(vars(value), name, ".".join(chain[:end]))
+        for space, paths in wanted.values():
+            values = [space.get(name, ABSENT) for name in paths]
+            self._node(ITEMS, space, tuple(paths), values, "")
+            for path, value in zip(paths.values(), values):
+                if not isinstance(value, ModuleType) and value is not ABSENT:
+                    self._todo.append((path, value))
+
+    def _visit_unreached_functions(self) -> None:
+        """Code with a closure that ran, although no name led to its function."""
+        codes = [
+            code
+            for code in self.names.codes
+            if code.co_freevars
+            and code not in self._functions
+            and not is_torch(code.co_filename)
+            and not is_standard(code.co_filename)
+        ]
+        if not codes:
+            return
+        for function in gc.get_referrers(*codes):
+            if isinstance(function, FunctionType):
+                self._todo.append((function.__qualname__, function))
+        self._drain()
+
+    # -- by kind ---------------------------------------------------------------
+
+    def _visit(self, path: str, value: Any) -> None:
+        if isinstance(value, torch.Tensor):
+            self._visit_tensor(path, value)
+        elif isinstance(value, type):
+            self._visit_class(path, value)
+        elif isinstance(value, FunctionType):
+            self._visit_function(path, value)
+        elif isinstance(value, MethodType):
+            self._todo.append(("self" if path == "function" else path, value.__self__))
+            self._todo.append((path, value.__func__))
+        elif isinstance(value, functools.partial):
+            self._todo.append((path, value.func))
+            self._todo += [(f"{path}.args[{i}]", v) for i, v in enumerate(value.args)]
+            self._visit_dict(f"{path}.keywords", value.keywords)
+        elif isinstance(value, (list, tuple, set, frozenset, deque)):
+            self._visit_sequence(path, value)
+        elif isinstance(value, dict):
+            self._visit_dict(path, value)
+            self._visit_attributes(path, value)
+        elif isinstance(value, (property, staticmethod, classmethod)):
+            inner = value.fget if isinstance(value, property) else value.__func__
+            self._todo.append((path, inner))
+        elif isinstance(value, weakref.ref):
+            self._todo.append((path, value()))
+        elif isinstance(value, torch.optim.Optimizer):
+            self._visit_optimizer(path, value)
+        elif isinstance(value, ModuleType):
+            space = vars(value)
+            keys = [k for k in space if k in self.names.own]
+            values = [space[key] for key in keys]
+            self._node(ITEMS, space, tuple(keys), values, f"{path}.")
+        else:
+            self._visit_object(path, value)
+
+    def _visit_tensor(self, path: str, tensor: torch.Tensor) -> None:
+        self.tensors.append((path, tensor))
+        self._node(TENSOR, tensor, None, bindings().tensor_marks(tensor), path)
+        for kind in ("_backward_hooks", "_post_accumulate_grad_hooks"):
+            if tensor.is_leaf and getattr(tensor, kind, None):
+                self._todo.append((f"{path}.{kind}", getattr(tensor, kind)))
+        if tensor.__dict__:
+            self._visit_attributes(path, tensor)
+
+    def _visit_class(self, path: str, kind: type) -> None:
+        for base in kind.__mro__:
+            root = base.__module__.partition(".")[0]
+            if root == "builtins" or is_standard(_file_of(base)):
+                continue
+            if root == "torch":
+                keys = [k for k in ("forward", "step", "__call__") if k in vars(base)]
+            else:
+                keys = [k for k, v in vars(base).items() if self._in_class(k, v)]
+                self._todo += [(f"{base.__name__}.{k}", vars(base)[k]) for k in keys]
+            if keys and (id(base) not in self._seen or base is kind):
+                self._seen.add(id(base))
+                self._node(
+                    ITEMS, base, tuple(keys), [vars(base)[k] for k in keys],
+                    f"{base.__name__}.",
+                )  # fmt: skip
+
+    def _in_class(self, name: str, value: Any) -> bool:
+        if isinstance(value, (GetSetDescriptorType, MemberDescriptorType)):
+            return False
+        names = self.names
+        return (
+            name in names.all
+            or name in names.all_methods
+            or (name.startswith("__") and isinstance(value, FunctionType))
+        )
+
+    def _visit_function(self, path: str, function: FunctionType) -> None:
+        if function.__code__ not in self.names.codes:
+            return
+        self._functions.add(function.__code__)
+        names = function.__code__.co_freevars
+        for name, cell in zip(names, function.__closure__ or ()):
+            try:
+                content = cell.cell_contents
+            except ValueError:
+                content = ABSENT
+            self._node(CELL, cell, None, (content,), name)
+            if content is not ABSENT:
+                self._todo.append((name, content))
+        for key in ("__defaults__", "__kwdefaults__"):
+            if (value := getattr(function, key)) is not None:
+                self._node(ATTRIBUTE, function, key, (value,), f"{path}.{key}")
+                self._todo.append((f"{path}.{key}", value))
+
+    def _visit_sequence(self, path: str, value: Any) -> None:
+        if isinstance(value, list):
+            self._node(LIST, value, None, value, path)
+        elif isinstance(value, set):
+            self._node(PROBE, value, frozenset, (frozenset(value),), path)
+        elif isinstance(value, deque):
+            self._node(PROBE, value, tuple, (tuple(value),), path)
+        if isinstance(value, (set, frozenset)):
+            self._todo += [(path, item) for item in value]
+        else:
+            fields = getattr(value, "_fields", None)
+            self._todo += [
+                (f"{path}.{fields[i]}" if fields else f"{path}[{i}]", item)
+                for i, item in enumerate(value)
+            ]
+        if type(value).__module__ not in ("builtins", "collections"):
+            self._visit_attributes(path, value)
+
+    def _visit_dict(self, path: str, value: dict) -> None:
+        self._node(DICT, value, tuple(value), value.values(), path)
+        self._todo += [(_item(path, key), item) for key, item in value.items()]
+
+    def _visit_optimizer(self, path: str, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizers.append((path, optimizer))
+        self._visit_attributes(path, optimizer, hidden=("state", "param_groups"))
+        self._seen.add(id(optimizer.state))
+        for part in (optimizer.state, *optimizer.state.values()):
+            self._node(DICT, part, tuple(part), part.values(), f"{path}.state")
+            self._todo += [
+                (_item(f"{path}.state", key), item)
+                for key, item in part.items()
+                if part is not optimizer.state and not isinstance(item, torch.Tensor)
+            ]
+        groups = optimizer.param_groups
+        self._seen.add(id(groups))
+        self._node(LIST, groups, None, groups, f"{path}.param_groups")
+        for number, group in enumerate(groups):
+            where = f"{path}.param_groups[{number}]"
+            self._seen.add(id(group))
+            values = [IGNORED if _is_number(k, v) else v for k, v in group.items()]
+            self._node(DICT, group, tuple(group), values, where)
+            self._todo += [
+                (_item(where, key), item)
+                for key, item in zip(group, values)
+                if item is not IGNORED
+            ]
+
+    def _visit_object(self, path: str, value: Any) -> None:
+        kind = type(value)
+        if hasattr(kind, "__next__"):
+            raise Unknown(
+                f"it can reach '{path}', an iterator, whose position a replay "
+                "doesn't move: pass its elements as arguments"
+            )
+        if kind.__module__.startswith("numpy.random") or (
+            kind.__module__ == "random" and not isinstance(value, type)
+        ):
+            return self._random_source(path)
+        if is_c_function(value):
+            if origin(value).startswith(("numpy.random", "random", "_random")):
+                return self._random_source(path)
+            self._todo.append((path, getattr(value, "__self__", None)))
+            return None
+        if kind.__module__ == "torch_ltc._capture.capture":
+            self._todo.append((path, value._function))
+            return None
+        if isinstance(value, torch.nn.Module):
+            self.modules.append((path, value))
+        self._visit_attributes(path, value)
+        self._visit_buffer(path, value)
+        return None
+
+    def _random_source(self, path: str) -> None:
+        raise Unknown(
+            f"it can draw random numbers from '{path}', which a replay wouldn't; draw them "
+            "with torch, or pass them as arguments"
+        )
+
+    def _visit_buffer(self, path: str, value: Any) -> None:
+        if isinstance(value, (bytearray, array.array)) or (
+            type(value).__module__ == "numpy" and hasattr(value, "tobytes")
+        ):
+            if memoryview(value).nbytes > _MAX_BYTES:
+                raise Unknown(
+                    f"it refers to '{path}', {memoryview(value).nbytes} bytes that aren't a tensor: make it a tensor, or an argument"
+                )
+            content = bytes(memoryview(value).tobytes())
+            self._node(PROBE, value, _content, (content,), path)
+
+    def _visit_attributes(
+        self, path: str, value: Any, hidden: tuple[str, ...] = ()
+    ) -> None:
+        """An object's namespace and its class."""
+        kind = type(value)
+        space = getattr(value, "__dict__", None)
+        if isinstance(space, dict) and (space or not isinstance(value, dict)):
+            kept = [
+                item if self.names.wanted(value, key, item) else IGNORED
+                for key, item in space.items()
+            ]
+            self._node(DICT, space, tuple(space), kept, f"{path}.")
+            for key, item in zip(space, kept):
+                if item is IGNORED or key in hidden:
+                    continue
+                inside = isinstance(value, torch.nn.Module) and key in _TABLES
+                if inside:
+                    self._visit_table(path, item)
+                else:
+                    self._todo.append((f"{path}.{key}", item))
+        self._todo.append((kind.__name__, kind))
+        if kind.__module__ in ("builtins", "collections") or (
+            kind.__module__.startswith("torch")
+        ):
+            return
+        for base in kind.__mro__:
+            for name, member in vars(base).items():
+                if isinstance(member, (MemberDescriptorType, GetSetDescriptorType)):
+                    self._visit_slot(path, value, name, member)
+
+    def _visit_slot(self, path: str, value: Any, name: str, member: Any) -> None:
+        if name.startswith("__") or not (name in self.names.own or self.names.by_name):
+            return
+        try:
+            content = getattr(value, name)
+        except Exception:  # not set
+            content = ABSENT
+        if isinstance(member, GetSetDescriptorType) and type(content) not in _PLAIN:
+            return  # created at each access
+        self._node(ATTRIBUTE, value, name, (content,), f"{path}.{name}")
+        if content is not ABSENT:
+            self._todo.append((f"{path}.{name}", content))
+
+    def _visit_table(self, path: str, table: dict) -> None:
+        """A module's parameters, buffers or children."""
+        if id(table) not in self._seen:
+            self._seen.add(id(table))
+            values = tuple(table.values())
+            self.nodes.append(
+                Node(DICT, table, tuple(table), values, f"{path}.", is_table=True)
+            )
+            self._todo += [(f"{path}.{key}", item) for key, item in table.items()]
+
+
+def _content(value: Any) -> bytes:
+    return memoryview(value).tobytes()
+
+
+def _is_number(key: str, value: Any) -> bool:
+    """A hyperparameter whose changes capture_numbers tracks."""
+    if key == "betas":
+        return isinstance(value, tuple) and all(type(v) is float for v in value)
+    return isinstance(value, float) or type(value) is int
+
+
+def _item(path: str, key: Any) -> str:
+    return f"{path}[{key!r}]" if type(key) in _PLAIN else path
+
+
+def _file_of(kind: type) -> str:
+    module = sys.modules.get(kind.__module__)
+    return getattr(module, "__file__", None) or ""

@@ -1,0 +1,159 @@
+"""Tracks which Python code a recorded call runs, and which C functions it calls."""
+
+from __future__ import annotations
+
+import sys
+from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
+from typing import Any
+
+import torch
+
+from torch_ltc._capture.code import acts_for_torch, is_torch, user_line
+
+# Modules of C functions whose results depend on their arguments only (or on Python
+# objects, which are compared separately).
+_PURE = frozenset(
+    [
+        "_abc",
+        "_bisect",
+        "_collections",
+        "_collections_abc",
+        "_decimal",
+        "_functools",
+        "_heapq",
+        "_operator",
+        "_sre",
+        "_struct",
+        "_typing",
+        "_warnings",
+        "_weakref",
+        "abc",
+        "bisect",
+        "builtins",
+        "cmath",
+        "collections",
+        "contextlib",
+        "copy",
+        "copyreg",
+        "dataclasses",
+        "decimal",
+        "enum",
+        "fractions",
+        "functools",
+        "heapq",
+        "inspect",
+        "itertools",
+        "keyword",
+        "math",
+        "ml_dtypes",
+        "numbers",
+        "numpy",
+        "operator",
+        "re",
+        "string",
+        "struct",
+        "sys",
+        "torch",
+        "torch_ltc",
+        "types",
+        "typing",
+        "weakref",
+    ]
+)
+_IMPURE_BUILTINS = frozenset(["print", "open", "input", "breakpoint"])
+# Functions that torch may call while it computes, but not for a result.
+_IMPURE_IN_TORCH = frozenset(["io", "random", "_random", "_io", "secrets"])
+_SEEDING = frozenset(
+    ["manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state"]
+)
+_READING = frozenset(["tolist", "numpy", "__array__", "__dlpack__", "data_ptr"])
+
+
+def origin(function: Any) -> str:
+    """The module that defines a C function."""
+    owner = getattr(function, "__self__", None)
+    if owner is None or isinstance(owner, ModuleType):
+        return getattr(function, "__module__", None) or ""
+    kind = owner if isinstance(owner, type) else type(owner)
+    for base in kind.__mro__:
+        if getattr(function, "__name__", "") in vars(base):
+            return base.__module__
+    return kind.__module__
+
+
+def is_pure(function: Any) -> bool:
+    """The module of a C function that user code calls."""
+    module = origin(function)
+    if module.startswith("numpy.random"):
+        return False
+    if module.partition(".")[0] not in _PURE:
+        return False
+    return module != "builtins" or function.__name__ not in _IMPURE_BUILTINS
+
+
+class Watch:
+    """Watches a thread while it is open. `codes`: the code that ran, with its globals
+    and the user's line that led to it first; `problem`: what a replay couldn't repeat.
+    """
+
+    def __init__(self) -> None:
+        self.codes: dict[CodeType, tuple[dict[str, Any], str]] = {}
+        self.problem = ""
+        #: The line that sets a random generator's state, "" if there is none.
+        self.seeds = ""
+
+    def __enter__(self) -> Watch:
+        if sys.getprofile() is not None:
+            self.problem = "a profiler runs (sys.setprofile), which recording needs"
+        else:
+            sys.setprofile(self._event)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if sys.getprofile() == self._event:
+            sys.setprofile(None)
+
+    def _event(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            code = frame.f_code
+            if code not in self.codes:
+                self.codes[code] = frame.f_globals, user_line(frame)
+        elif event == "c_call":
+            self._called(frame, argument)
+
+    def _called(self, frame: FrameType, function: Any) -> None:
+        name = function.__name__
+        owner = getattr(function, "__self__", None)
+        if name in _SEEDING and isinstance(owner, torch._C.Generator):
+            self.seeds = self.seeds or user_line(frame)
+        if is_torch(frame.f_code.co_filename):
+            if origin(function).partition(".")[0] in _IMPURE_IN_TORCH:
+                self._refuse(frame, function)
+        elif name in _READING and isinstance(owner, torch.Tensor):
+            if owner.device.type == "cpu":
+                self._refuse(frame, function, "reads a CPU tensor's values")
+        elif not is_pure(function) and not acts_for_torch(frame):
+            self._refuse(frame, function)
+
+    def _refuse(self, frame: FrameType, function: Any, why: str = "") -> None:
+        if self.problem or getattr(function, "__func__", None) is not None:
+            return
+        module = origin(function)
+        name = (
+            function.__name__
+            if module == "builtins"
+            else (f"{module}.{function.__name__}")
+        )
+        self.problem = (
+            f"it calls {name} at {user_line(frame)}, which "
+            f"{why or 'a replay would neither repeat nor update the results of'}"
+        )
+
+
+def is_c_function(value: Any) -> bool:
+    """C callables, including those that profiling doesn't report."""
+    return isinstance(value, BuiltinFunctionType) or (
+        callable(value)
+        and type(value).__name__
+        in ("cython_function_or_method", "fused_cython_function", "method_descriptor")
+    )

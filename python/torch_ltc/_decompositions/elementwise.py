@@ -1,0 +1,16 @@
+"""Special functions."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def mvlgamma(x: Tensor, p: int) -> Tensor:
+    """Rounded after each step in 16-bit floats, as eager does."""
+    dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
+    halves = torch.arange(-p * 0.5 + 0.5, 0.5, 0.5, dtype=dtype, device=x.device)
+    terms = (halves + x.unsqueeze(-1)).lgamma()
+    return terms.sum(-1) + p * (p - 1) * math.log(math.pi) * 0.25

@@ -1,0 +1,49 @@
+"""Distances and products of more than two operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
+    """Norms of all differences; eager may use a matrix product for p = 2, which is less
+    exact."""
+    del compute_mode
+    return _norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+
+
+def _norm(x: Tensor, p: float) -> Tensor:
+    if x.numel() == 0:  # also for the maximum of an empty tensor
+        return x.sum(-1)
+    if p == 0:  # these ops have a gradient of zeros
+        return x.sign().square().sum(-1)
+    return torch.linalg.vector_norm(x, p, -1)
+
+
+def pdist_forward(x: Tensor, p: float = 2.0) -> Tensor:
+    i, j = torch.triu_indices(x.shape[0], x.shape[0], 1).to(x.device)
+    return _norm(x.index_select(0, i) - x.index_select(0, j), p)
+
+
+def trilinear(
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Tensor:
+    del unroll_dim
+    for dim in expand1:
+        i1 = i1.unsqueeze(dim)
+    for dim in expand2:
+        i2 = i2.unsqueeze(dim)
+    for dim in expand3:
+        i3 = i3.unsqueeze(dim)
+    product = i1 * i2 * i3
+    return product.sum(sumdim) if sumdim else product

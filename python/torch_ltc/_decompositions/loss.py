@@ -1,0 +1,54 @@
+"""Losses of several classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_ltc._decompositions.checks import zero_if
+
+
+def multi_margin_loss(x: Tensor, target: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    from torch._decomp import decomposition_table
+
+    formula = decomposition_table[torch.ops.aten.multi_margin_loss.default]
+    classes = x.shape[-1] if x.dim() else 1
+    zero = zero_if((target >= 0) & (target < classes), "target out of range")
+    return formula(x, target.clamp(0, classes - 1) + zero, *args, **kwargs)
+
+
+def multilabel_margin_loss_forward(
+    x: Tensor, target: Tensor, reduction: int
+) -> tuple[Tensor, Tensor]:
+    """PyTorch's formula (torch 2.13) also counts the positions after the last class."""
+    if x.dim() > 2 or x.shape[-1:] == (0,):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, "
+            f"but got: {list(x.shape)}"
+        )
+    if target.shape != x.shape:
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: "
+            f"{list(x.shape)}"
+        )
+    scores, classes = torch.atleast_2d(x), torch.atleast_2d(target)
+    count = scores.shape[1]
+    places = torch.arange(count, device=x.device)
+    ends = torch.where(classes == -1, places, count).amin(1, keepdim=True)
+    is_given = places < ends
+    of_given = scores.gather(1, torch.where(is_given, classes, 0).clamp(0, count - 1))
+    is_target = (torch.where(is_given, classes, -1).unsqueeze(2) == places).any(1)
+    # [sample, given class, other class]
+    margins = (1 - of_given.unsqueeze(2) + scores.unsqueeze(1)).clamp_min(0) / count
+    counts = is_given.unsqueeze(2) & ~is_target.unsqueeze(1)
+    zero = zero_if(
+        (classes >= -1) & (classes < count), "argument #2 'target' is out of range"
+    )
+    loss = torch.where(counts, margins, 0).sum((1, 2)) + zero.to(x.dtype)
+    if reduction:  # 1 is the mean, 2 the sum
+        loss = loss.mean() if reduction == 1 else loss.sum()
+    elif x.dim() <= 1:
+        loss = loss.reshape(())
+    return loss, is_target.to(x.dtype).reshape(x.shape)

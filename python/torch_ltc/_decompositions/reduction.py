@@ -1,0 +1,42 @@
+"""Order statistics of whole tensors."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def _with_shared_gradient(x: Tensor, chosen: Tensor) -> Tensor:
+    """`chosen`, an element of x; its gradient is distributed equally among all elements
+    that equal it."""
+    if not x.is_floating_point():
+        return chosen
+    chosen = chosen.detach()
+    equal = (x == chosen) & x.isfinite()
+    zero = torch.where(equal, x - x.detach(), 0.0).sum()
+    return chosen + zero / equal.sum().clamp(min=1)
+
+
+def median(x: Tensor) -> Tensor:
+    """The lower of two middle elements; NaN if there is one (NaNs are sorted to the
+    end)."""
+    if not x.numel():  # NaN, which becomes the lowest integer
+        lowest = torch.iinfo(x.dtype).min if not x.is_floating_point() else math.nan
+        return torch.full((), lowest, dtype=x.dtype, device=x.device)
+    ordered = torch.sort(x.flatten())[0]
+    middle = ordered[(x.numel() - 1) // 2].clone()
+    if x.is_floating_point():
+        middle = torch.where(ordered[-1].isnan(), ordered[-1], middle)
+    return _with_shared_gradient(x, middle)
+
+
+def nanmedian(x: Tensor) -> Tensor:
+    """The lower of two middle elements; NaN if there is nothing else."""
+    if not x.numel() or not x.is_floating_point():
+        return median(x)
+    ordered = torch.sort(x.flatten())[0]
+    middle = ((~ordered.isnan()).sum() - 1).clamp(min=0) // 2
+    chosen = ordered.gather(0, middle.reshape(1)).reshape(())
+    return _with_shared_gradient(x, chosen)

@@ -1,0 +1,255 @@
+"""Ops decomposed into traced ones by formulas in Python.
+
+PyTorch has formulas of its ops for its compilers (`torch._decomp`); those in
+`TORCH_DECOMPOSITIONS` replace ops without a lowering, and `PYTHON_DECOMPOSITIONS` has
+our formulas for ops where PyTorch has none, or none that agrees with its kernels. They
+run above autograd, so that the gradient is the formula's too, and also below it, for
+`out=` variants and inference mode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_flatten, tree_map
+
+from torch_ltc._backend import bindings
+
+#: Overloads of `torch.ops.aten` (torch 2.13). Each formula consists of functional ops
+#: and views; the OpInfo sweep compares them with eager.
+TORCH_DECOMPOSITIONS = (
+    # interpolation and sampling
+    "_upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d",
+    "_upsample_nearest_exact3d",
+    "upsample_linear1d",
+    "upsample_nearest1d",
+    "upsample_nearest3d",
+    "upsample_trilinear3d",
+    # windows
+    "col2im",
+    "im2col",
+    # reductions and norms
+    "aminmax",
+    "dist",
+    "nansum",
+    "norm.ScalarOpt_dim_dtype",
+    "norm.ScalarOpt_dtype",
+    # matrices and positions
+    "_weight_norm_interface",
+    "affine_grid_generator",
+    "block_diag",
+    "diag_embed",
+    "isin.Tensor_Tensor",
+    "linalg_cross",
+    "rot90",
+    "take",
+    "trace",
+    # special functions
+    "ldexp.Tensor",
+    "nan_to_num",
+    "special_xlog1py",
+)
+
+#: Modules and functions of this package, imported on first use.
+PYTHON_DECOMPOSITIONS = {
+    "_adaptive_avg_pool3d": "pooling.adaptive_avg_pool3d",
+    "_cdist_forward": "linear.cdist_forward",
+    "_embedding_bag": "embedding.embedding_bag",
+    "_embedding_bag_forward_only": "embedding.embedding_bag_forward_only",
+    "_pack_padded_sequence": "packing.pack_padded_sequence",
+    "_pdist_forward": "linear.pdist_forward",
+    "_trilinear": "linear.trilinear",
+    "adaptive_max_pool3d": "pooling.adaptive_max_pool3d",
+    "avg_pool3d": "pooling.avg_pool3d",
+    "channel_shuffle": "data_movement.channel_shuffle",
+    "grid_sampler_2d": "sampling.grid_sampler_2d",
+    "grid_sampler_3d": "sampling.grid_sampler_3d",
+    "mvlgamma": "elementwise.mvlgamma",
+    "masked_scatter_backward": "indexing.masked_scatter_backward",
+    "max_pool3d_with_indices": "pooling.max_pool3d_with_indices",
+    "max_unpool2d": "pooling.max_unpool2d",
+    "max_unpool3d": "pooling.max_unpool3d",
+    "median": "reduction.median",
+    "multi_margin_loss": "loss.multi_margin_loss",
+    "multilabel_margin_loss_forward": "loss.multilabel_margin_loss_forward",
+    "nanmedian": "reduction.nanmedian",
+    "narrow_copy": "data_movement.narrow_copy",
+    "renorm": "normalization.renorm",
+    "upsample_bicubic2d": "interpolation.upsample_bicubic2d",
+    "upsample_bilinear2d": "interpolation.upsample_bilinear2d",
+}
+
+#: Linear in the first operand; eager saves no values for their gradients.
+LINEAR = (
+    "_upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d",
+    "_upsample_nearest_exact3d",
+    "col2im",
+    "im2col",
+    "upsample_bicubic2d",
+    "upsample_bilinear2d",
+    "upsample_linear1d",
+    "upsample_nearest1d",
+    "upsample_nearest3d",
+    "upsample_trilinear3d",
+)
+
+#: Values and positions, which eager saves.
+MAXIMUM = ("adaptive_max_pool3d", "max_pool3d_with_indices")
+
+#: Only below autograd: PyTorch's gradient isn't that of the formula, or there is none.
+PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD = {
+    "_native_multi_head_attention": "attention.native_multi_head_attention",
+    "_transformer_encoder_layer_fwd": "attention.transformer_encoder_layer",
+    "multinomial": "random.multinomial",
+    "normal.Tensor_Tensor": "random.normal_of_tensors",
+    "normal.Tensor_float": "random.normal_around",
+    "normal.float_Tensor": "random.normal_scaled",
+    "normal.float_float": "random.normal_of_numbers",
+}
+
+_libraries: list[torch.library.Library] = []
+
+
+def overload(name: str) -> Any:
+    packet, _, rest = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), rest or "default")
+
+
+def _torch_decomposition(op: Any) -> Callable:
+    from torch._decomp import decomposition_table
+
+    return decomposition_table[op]
+
+
+def _python_decomposition(path: str) -> Callable:
+    module, _, name = path.partition(".")
+
+    def formula(*args: Any, **kwargs: Any) -> Any:
+        function = getattr(
+            importlib.import_module(f"torch_ltc._decompositions.{module}"), name
+        )
+        return function(*args, **kwargs)
+
+    return formula
+
+
+_UNFIT = "arguments of these sizes or dtypes"
+_MAX_ELEMENTS = 4096
+_taken: dict[tuple, bool] = {}
+
+
+def _stand_in(value: Any) -> Any:
+    """On the CPU, with the same size and dtype; index zero is in range."""
+    if isinstance(value, torch.Tensor) and value.device.type == "lazy":
+        is_index = not value.is_floating_point() and value.dtype != torch.bool
+        make = torch.zeros if is_index else torch.ones
+        return make(value.shape, dtype=value.dtype, device="cpu")
+    return torch.device("cpu") if isinstance(value, torch.device) else value
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return (tuple(value.shape), value.dtype, value.device.type)
+    return (type(value), repr(value))
+
+
+def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether eager's kernel accepts these sizes, dtypes and numbers, which formulas
+    check less strictly: the first small call of each kind is tried."""
+    leaves, spec = tree_flatten((args, kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    if sum(tensor.numel() for tensor in tensors) > _MAX_ELEMENTS:
+        return True
+    key = (op, spec, *map(_kind, leaves))
+    if key not in _taken:
+        if len(_taken) > _MAX_ELEMENTS:
+            _taken.clear()
+        try:
+            # Not the user's call, so it ignores the thread's modes.
+            with _disable_current_modes(), torch._C._AutoDispatchBelowAutograd():
+                stand_ins = tree_map(_stand_in, (args, kwargs))
+                op(*stand_ins[0], **stand_ins[1])
+            _taken[key] = True
+        except Exception:
+            _taken[key] = False
+    return _taken[key]
+
+
+def _as_new(value: Any) -> Any:
+    """A result that is a view of a temporary isn't a view for autograd."""
+    if isinstance(value, torch.Tensor) and value._is_view():
+        return torch.ops.aten._unsafe_view(value, value.shape)
+    return value
+
+
+def _above(op: Any, formula: Callable) -> Callable:
+    """Calls that a formula can't compute are handled like ops without one, by PyTorch's
+    kernels, which the formula precedes and which have eager's results and messages."""
+    keys = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)  # fmt: skip
+    key = next(key for key in keys if op.has_kernel_for_dispatch_key(key))
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        if _is_taken(op, args, kwargs):
+            with contextlib.suppress(Exception):
+                return tree_map(_as_new, formula(*args, **kwargs))
+        return op._op_dk(key, *args, **kwargs)
+
+    return kernel
+
+
+def _with_gradient(name: str, formula: Callable) -> Callable:
+    """`formula`, saving what eager saves for its gradient."""
+    if name not in LINEAR and name not in MAXIMUM:
+        return formula
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        from torch_ltc._decompositions.gradients import linear, maximum
+
+        wrap = linear if name in LINEAR else maximum
+        return wrap(formula)(*args, **kwargs)
+
+    return call
+
+
+def _below(op: Any, formula: Callable, draws: bool = False) -> Callable:
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        if draws or _is_taken(op, args, kwargs):
+            with contextlib.suppress(Exception):
+                return formula(*args, **kwargs)
+        return bindings().call_eagerly(op.name(), _UNFIT, *args, **kwargs)
+
+    return kernel
+
+
+def install() -> None:
+    library = torch.library.Library("aten", "IMPL")
+    formulas = {
+        name: _torch_decomposition(overload(name)) for name in TORCH_DECOMPOSITIONS
+    }
+    formulas |= {
+        name: _python_decomposition(path)
+        for name, path in PYTHON_DECOMPOSITIONS.items()
+    }
+    with warnings.catch_warnings():
+        # The fallback is registered by name for ops that PyTorch decomposes.
+        warnings.filterwarnings("ignore", message="Warning only once for all oper")
+        warnings.filterwarnings("ignore", message=".*previously registered kernel")
+        for name, formula in formulas.items():
+            above = _above(overload(name), _with_gradient(name, formula))
+            library.impl(name, above, "AutogradLazy")
+            library.impl(name, _below(overload(name), formula), "Lazy")
+        for name, path in PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD.items():
+            draws = path.startswith("random.")
+            kernel = _below(overload(name), _python_decomposition(path), draws)
+            library.impl(name, kernel, "Lazy")
+        packing = _python_decomposition("packing.pack_functional")
+        library.impl("_pack_padded_sequence", packing, "Functionalize")
+    _libraries.append(library)

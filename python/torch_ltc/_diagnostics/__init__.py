@@ -1,0 +1,1 @@
+"""Reports and pages that show people what their steps are."""

@@ -1,0 +1,432 @@
+"""`torch_ltc.explain(step)`: whether a loop is healthy, and what to change."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from types import CellType, FunctionType
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from torch_ltc._backend import bindings
+from torch_ltc._diagnostics.report import bytes_text, render, seconds_text, table
+from torch_ltc.config import config
+from torch_ltc.debug import memory
+from torch_ltc.step import mark_step, wait_device_ops
+
+#: The first calls compile, create the optimizer's state, and settle.
+WARMUP = 3
+
+ADVICE = {
+    "device": "move the model, before its optimizer is made, and the inputs with "
+    ".to('lazy')",
+    "recompile": "make the changing value a tensor, or pad it to a few sizes",
+    "sync": "read values after the end of the step, in one place, or in "
+    "torch_ltc.add_step_closure",
+    "fallback": "replace the op, or run it once outside the loop",
+    "donation": "drop the old value before the end of the step: del, .detach().cpu(), "
+    "or keep a number instead of a tensor",
+    "memory": "keep numbers instead of tensors (loss.item() after the step), and "
+    "clear lists of tensors",
+    "slow": "",
+}
+
+
+@dataclass
+class Finding:
+    """One problem. `kind`: device, recompile, sync, fallback, donation, memory, slow."""
+
+    kind: str
+    location: str  # "train.py:31", "" if unknown
+    sentence: str
+    count: int = 1
+    seconds: float = 0.0
+
+    @property
+    def advice(self) -> str:
+        return ADVICE[self.kind]
+
+
+@dataclass
+class Explanation:
+    """The findings of `explain`; `print` it to see the page."""
+
+    steps: int
+    findings: list[Finding]
+    #: Seconds of a call: wall, execute (kernels), compile, schedule, python.
+    seconds: dict[str, float]
+    #: Live bytes by the line that created them, largest first.
+    memory: dict[str, int] = field(default_factory=dict)
+    #: `torch_ltc.debug.memory` of the step that needs most.
+    peak: dict[str, Any] = field(default_factory=dict)
+    #: The largest part of the time: "kernels", "compiling", "ending the step" or
+    #: "Python and tracing".
+    bound_by: str = ""
+
+    @property
+    def healthy(self) -> bool:
+        return not [f for f in self.findings if f.kind != "slow"]
+
+    def data(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return asdict(self) | {"healthy": self.healthy}
+
+    def __str__(self) -> str:
+        troubles = sum(finding.kind != "slow" for finding in self.findings)
+        verdict = f"{troubles} finding{'s'[: troubles != 1]}" if troubles else "healthy"
+        parts: list[Any] = [
+            f"{self.steps} steps after {WARMUP} warm-up steps: {verdict}."
+        ]
+        rows = [
+            [f.kind, f.location, f.sentence + (f" -> {f.advice}" if f.advice else "")]
+            for f in self.findings
+        ]
+        if rows:
+            parts.append(table("Findings", ["what", "line", "reason, remedy"], rows))
+        times = [[name, seconds_text(value)] for name, value in self.seconds.items()]
+        parts.append(table("A step's time (median)", ["where", "time"], times))
+        lines = [[line, bytes_text(size)] for line, size in self.memory.items()]
+        if lines:
+            parts.append(table("Live tensors by line", ["line", "bytes"], lines[:8]))
+        if self.peak:
+            title = (
+                f"At the peak of a step: {bytes_text(self.peak['peak_bytes'])} "
+                f"in addition to {bytes_text(self.peak['input_bytes'])} of inputs"
+            )
+            top = list(self.peak["lines"].items())[:8]
+            rows = [[line, bytes_text(size)] for line, size in top]
+            parts.append(table(title, ["made by line", "bytes"], rows))
+        return render(*parts)
+
+
+def explain(
+    step: Callable[..., Any], *args: Any, steps: int = 5, **kwargs: Any
+) -> Explanation:
+    """Calls `step(*args, **kwargs)` a few times and reports whether it is healthy as
+    the body of a loop: programs that are compiled repeatedly, values read in the
+    middle, ops that run eagerly, memory that isn't reused or grows, and where the time
+    goes. Each call is ended as a step if it doesn't end one itself; its effects
+    (training, for example) persist."""
+    if not callable(step):
+        raise TypeError(
+            f"torch_ltc.explain calls a function, but got a {type(step).__name__}; "
+            "move the body of the loop into a function."
+        )
+    if steps < 1:
+        raise ValueError(f"torch_ltc.explain needs at least one step, not {steps}.")
+    wait_device_ops()
+    watch = _Watch()
+    # Explains the loop in its steady state, without its warm-up.
+    tier = "compile" if config.tier == "auto" else config.tier
+    with config(source_info=True, tier=tier):
+        for _ in range(WARMUP):
+            _call(step, args, kwargs)
+        watch.begin()
+        for _ in range(steps):
+            started = time.perf_counter()
+            _call(step, args, kwargs)
+            watch.note_call(time.perf_counter() - started)
+        page = watch.explanation(steps)
+        # One more call, to find the line of each tensor that Python receives, including
+        # those that nothing computes.
+        with _MakerLines() as makers:
+            _call(step, args, kwargs)
+        page.findings[-1:-1] = watch.undonated(makers)
+        return page
+
+
+def _call(step: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    result = step(*args, **kwargs)  # alive, so that it is computed
+    mark_step()
+    wait_device_ops()
+    del result
+
+
+class _Watch:
+    """Measurements between `begin` and `explanation`."""
+
+    def __init__(self) -> None:
+        self._walls: list[float] = []
+        self._live: list[Counter[str]] = []
+        self._keys: dict[str, int] = {}  # of named tensors, after the last call
+        self._updated: set[str] = set()  # names that the last call wrote
+
+    def begin(self) -> None:
+        backend = bindings()
+        self._step = max((row["step"] for row in backend.step_log()), default=0)
+        self._syncs = _calls(backend.sync_log())
+        self._fallbacks = _calls(backend.fallback_log())
+        self._live = [_live_tensors()]
+        self._keys = _named_data()
+
+    def note_call(self, wall: float) -> None:
+        self._walls.append(wall)
+        self._live.append(_live_tensors())
+        keys = _named_data()
+        self._updated = {n for n, k in keys.items() if self._keys.get(n, k) != k}
+        self._keys = keys
+
+    def explanation(self, steps: int) -> Explanation:
+        seconds = self._seconds(steps)
+        bound_by, slow = _slow(seconds)
+        findings = [
+            *self._elsewhere(),
+            *self._recompiles(),
+            *self._syncs_and_fallbacks(),
+            *self._growth(),
+            slow,
+        ]
+        return Explanation(
+            steps, findings, seconds, _live_bytes(), self._peak(), bound_by
+        )
+
+    def _elsewhere(self) -> list[Finding]:
+        if any(row["step"] > self._step for row in bindings().step_log()):
+            return []
+        return [Finding("device", "", "nothing was computed on device lazy")]
+
+    def _peak(self) -> dict[str, Any]:
+        """Memory of the largest program that ran."""
+        sizes: dict[str, int] = {}
+        for row in bindings().step_log():
+            if row["step"] > self._step:
+                sizes[row["program"]] = row["ops"]
+        for program in sorted(sizes, key=lambda name: -sizes[name]):
+            # No longer stored, or not from our compiler: tries the next one.
+            with contextlib.suppress(RuntimeError):
+                return memory(program)
+        return {}
+
+    def _compiles(self) -> list[dict[str, Any]]:
+        return [e for e in bindings().compile_log() if e["step"] > self._step]
+
+    def _recompiles(self) -> list[Finding]:
+        found: dict[str, Finding] = {}
+        for entry in self._compiles():
+            line = re.search(r"# (\S+:\d+)", entry["reason"])
+            location = line[1] if line else entry["location"]
+            finding = found.setdefault(
+                location,
+                Finding("recompile", location, f"a new program: {entry['reason']}", 0),
+            )
+            finding.count += 1
+            finding.seconds += entry["seconds"]
+        return list(found.values())
+
+    def _syncs_and_fallbacks(self) -> list[Finding]:
+        backend = bindings()
+        found = []
+        logs = [
+            ("fallback", backend.fallback_log(), self._fallbacks),
+            ("sync", backend.sync_log(), self._syncs),
+        ]
+        for kind, rows, earlier in logs:
+            for row in rows:
+                calls = row["calls"] - earlier[_key(row)]
+                if calls <= 0:
+                    continue
+                what = (
+                    f"{row['op']} runs eagerly: {row['reason']}"
+                    if kind == "fallback"
+                    else f"{row['op']} needs a value in the middle of a step"
+                )
+                share = row["seconds"] * calls / row["calls"]
+                sentence = f"{what} ({calls} times, {seconds_text(share)})"
+                found.append(Finding(kind, row["location"], sentence, calls, share))
+        return found
+
+    def undonated(self, makers: _MakerLines) -> list[Finding]:
+        """Named tensors that the last call replaced without reusing their memory,
+        because something else holds the old value."""
+        programs = {row["program"] for row in bindings().step_log()[-2:]}
+        found: dict[str, Finding] = {}  # by tensor: programs may share it
+        for program in programs:
+            with contextlib.suppress(RuntimeError):  # no longer stored
+                for row in bindings().program_tensors(program):
+                    if row["role"] != "input" or row["donated"]:
+                        continue
+                    if row["name"] in self._updated and row["name"] not in found:
+                        line, clause = _holder(row["name"], row["sizes"], makers)
+                        sentence = (
+                            f"'{row['name']}' isn't overwritten in place: something "
+                            f"else holds its old value{clause}"
+                        )
+                        found[row["name"]] = Finding("donation", line, sentence)
+        return list(found.values())
+
+    def _growth(self) -> list[Finding]:
+        """Lines whose live tensors grew with every call."""
+        found = []
+        for line in self._live[-1]:
+            counts = [live[line] for live in self._live]
+            grows = [b - a for a, b in pairwise(counts)]
+            if len(grows) > 1 and min(grows) > 0:
+                sentence = (
+                    f"{grows[-1]} more tensors stay alive after each step "
+                    f"({counts[-1]} by now){_owner(line)}"
+                )
+                found.append(Finding("memory", line, sentence, counts[-1]))
+        return found
+
+    def _seconds(self, steps: int) -> dict[str, float]:
+        rows = [r for r in bindings().step_log() if r["step"] > self._step]
+        execute = sum(max(0.0, r["execute_seconds"]) for r in rows) / steps
+        schedule = sum(r["schedule_seconds"] for r in rows) / steps
+        compile_time = sum(e["seconds"] for e in self._compiles()) / steps
+        wall = sorted(self._walls)[len(self._walls) // 2]
+        return {
+            "step": wall,
+            "kernels": execute,
+            "compiling": compile_time,
+            "ending the step": max(0.0, schedule - compile_time),
+            "Python and tracing": max(0.0, wall - execute - schedule),
+        }
+
+
+def _slow(seconds: dict[str, float]) -> tuple[str, Finding]:
+    """The largest part of the time, and a sentence about it."""
+    parts = {name: value for name, value in seconds.items() if name != "step"}
+    name, value = max(parts.items(), key=lambda item: item[1])
+    share = value / max(sum(parts.values()), 1e-12)
+    means = {
+        "kernels": "kernel-bound: torch_ltc.debug.commands shows the kernels",
+        "compiling": "compile-bound: see the findings about new programs",
+        "ending the step": "bound by the end of the step: many small tensors are alive",
+        "Python and tracing": "tracing-bound: fewer, larger ops or batches help",
+    }
+    sentence = f"{share:.0%} of the time: {means[name]}"
+    return name, Finding("slow", "", sentence, 1, value)
+
+
+def _key(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["op"], row["location"], row.get("reason", "")
+
+
+def _calls(rows: list[dict[str, Any]]) -> Counter[tuple[str, str, str]]:
+    return Counter({_key(row): row["calls"] for row in rows})
+
+
+class _MakerLines(TorchFunctionMode):
+    """Lines of the calls that returned lazy tensors to Python."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines = WeakTensorKeyDictionary()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and result.device.type == "lazy":
+            self._lines[result] = bindings().current_line()
+        return result
+
+    def line_of(self, tensor: torch.Tensor) -> str:
+        return self._lines.get(tensor, "")
+
+
+# -- live tensors of Python ----------------------------------------------------
+
+
+def lazy_tensors() -> list[torch.Tensor]:
+    """All lazy tensors that Python objects refer to."""
+    gc.collect()
+    return [
+        o
+        for o in gc.get_objects()
+        if issubclass(type(o), torch.Tensor) and o.device.type == "lazy"
+    ]
+
+
+def _live_tensors() -> Counter[str]:
+    origin = bindings().tensor_origin
+    return Counter(line for t in lazy_tensors() if (line := origin(t)))
+
+
+def _live_bytes() -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for tensor in lazy_tensors():
+        total[bindings().tensor_origin(tensor) or "unknown"] += tensor.nbytes
+    return dict(total.most_common())
+
+
+def _named_data() -> dict[str, int]:
+    backend = bindings()
+    return {
+        name: backend.data_key(tensor)
+        for tensor in lazy_tensors()
+        if (name := backend.tensor_name(tensor))
+    }
+
+
+def _closure_variable(cell: CellType) -> str:
+    """The name of a cell in the function whose closure contains it, or""."""
+    for closure in gc.get_referrers(cell):
+        for function in gc.get_referrers(closure):
+            if isinstance(function, FunctionType) and function.__closure__ is closure:
+                places = [held is cell for held in closure]
+                return function.__code__.co_freevars[places.index(True)]
+    return ""
+
+
+def _variable(value: Any) -> str:
+    """The name of a variable or attribute that refers to `value`, or ""."""
+    for scope in gc.get_referrers(value):
+        if isinstance(scope, CellType) and (name := _closure_variable(scope)):
+            return name
+        names = scope if isinstance(scope, dict) else getattr(scope, "__dict__", {})
+        for name, held in list(names.items()):
+            if held is value and isinstance(name, str):
+                return name
+    return ""
+
+
+def _container(tensor: torch.Tensor) -> str:
+    """The named list or dict that holds it, as a clause."""
+    for holder in gc.get_referrers(tensor):
+        if isinstance(holder, (list, dict)) and (name := _variable(holder)):
+            kind = type(holder).__name__
+            return f"the {kind} '{name}' of {len(holder)} elements"
+    return ""
+
+
+def _owner(line: str) -> str:
+    """The container that holds the tensors created at `line`, as a clause."""
+    origin = bindings().tensor_origin
+    for tensor in [t for t in lazy_tensors() if origin(t) == line]:
+        if container := _container(tensor):
+            return f", held by {container}"
+    return ""
+
+
+def _holder(name: str, sizes: list[int], makers: _MakerLines) -> tuple[str, str]:
+    """The line that created the object that may hold a parameter's old value, and a
+    clause."""
+    backend = bindings()
+    candidates = [
+        tensor
+        for tensor in lazy_tensors()
+        if list(tensor.shape) == sizes
+        and backend.tensor_name(tensor) != name
+        and not isinstance(tensor, torch.nn.Parameter)
+    ]
+
+    def told(tensor: torch.Tensor, place: str) -> tuple[str, str]:
+        line = makers.line_of(tensor) or backend.tensor_origin(tensor)
+        return line, f"; {place} may hold it"
+
+    for tensor in candidates:
+        variable = _variable(tensor)
+        if variable and variable not in ("grad", "tensor", "_grad"):
+            return told(tensor, f"'{variable}'")
+    for tensor in candidates:
+        if container := _container(tensor):
+            return told(tensor, container)
+    return "", ""

@@ -1,0 +1,203 @@
+"""What changes from one run of an exported step to the next: hyperparameters, step
+counts and random numbers.
+
+A program has number arguments, which are formulas of hyperparameters ("1 - lr *
+weight_decay") listed in the manifest. Step counts are tensors and state, like the rest
+of an optimizer's state. Random numbers are inputs with the distribution to draw them
+from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from torch_ltc._backend import bindings
+from torch_ltc._capture.numbers import FORMULAS, formulas_of, make_formula
+from torch_ltc.messages import logger
+
+Row = dict[str, Any]
+
+
+@contextlib.contextmanager
+def counting_on_the_device(optimizer: torch.optim.Optimizer | None) -> Iterator[None]:
+    """Step counts as tensors of device lazy (PyTorch's option `capturable`), so that
+    the traced step reads and writes them."""
+    changed: list[dict[str, Any]] = []
+    counts: list[tuple[dict[str, Any], torch.Tensor, torch.Tensor, int]] = []
+    for group in optimizer.param_groups if optimizer else ():
+        if _can_count_on_the_device(optimizer, group):
+            group["capturable"] = True
+            changed.append(group)
+            for state in _states(optimizer, group):
+                count = state["step"]
+                state["step"] = count.to("lazy")
+                key = bindings().data_key(state["step"])
+                counts.append((state, count, state["step"], key))
+    try:
+        yield
+    finally:
+        for group in changed:
+            group["capturable"] = False
+        for state, count, traced, key in counts:
+            # Not read from the traced count, which isn't computed yet.
+            count += float(bindings().data_key(traced) != key)
+            state["step"] = count
+
+
+def _can_count_on_the_device(optimizer: Any, group: dict[str, Any]) -> bool:
+    if group.get("capturable") is not False or group.get("fused"):
+        return False
+    on_cpu = {
+        key
+        for state in _states(optimizer, group)
+        for key, value in state.items()
+        if isinstance(value, torch.Tensor) and value.device.type == "cpu"
+    }
+    if on_cpu - {"step"}:
+        logger.warning(
+            "torch_ltc.export_step: %s stores %s on the CPU, so numbers of the program that depend on them are constants of one step (role constant).",
+            type(optimizer).__name__,
+            ", ".join(sorted(on_cpu)),
+        )
+    return on_cpu == {"step"}
+
+
+def _states(optimizer: Any, group: dict[str, Any]) -> list[dict[str, Any]]:
+    states = [optimizer.state.get(p, {}) for p in group["params"]]
+    return [s for s in states if isinstance(s.get("step"), torch.Tensor)]
+
+
+class Hyperparameters:
+    """An optimizer's numbers. While it is open, each is changed by some units in the
+    last place: a number of the program that is a formula of these, and of nothing else,
+    can then be distinguished from a constant of the same value."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer | None) -> None:
+        self._groups = optimizer.param_groups if optimizer else []
+        self._optimizer = optimizer
+        self.is_known = optimizer is not None
+        self._original = [dict(group) for group in self._groups]
+        self._marked: list[dict[str, float]] = []
+        #: The number of the traced step, for each group; 0 if it is a tensor of the
+        #: program.
+        self._steps = [self._step(group) for group in self._groups]
+        #: The numbers that formulas read, by name.
+        self.values: dict[str, float] = {}
+
+    def __enter__(self) -> Hyperparameters:
+        count = 0
+        for group in self._groups:
+            numbers: dict[str, float] = {}
+            for key, value in list(group.items()):
+                if type(value) is float and value:
+                    count += 1
+                    group[key] = numbers[key] = _next(value, count)
+                elif key == "betas" and all(type(beta) is float for beta in value):
+                    marked = []
+                    for place, beta in enumerate(value, 1):
+                        count += 1
+                        marked.append(_next(beta, count))
+                        numbers[f"beta{place}"] = marked[-1]
+                    group[key] = tuple(marked)
+            self._marked.append(numbers)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for group, original in zip(self._groups, self._original):
+            group.update({k: v for k, v in original.items() if k in group})
+
+    def explain(self, value: float) -> str:
+        """The formula of a number of the program, "" for a constant."""
+        for place, marked in enumerate(self._marked):
+            step = self._steps[place]
+            for text, formula in {**formulas_of(marked), **FORMULAS}.items():
+                if step == 0 and "step" in text:
+                    continue
+                with contextlib.suppress(KeyError, ZeroDivisionError, OverflowError):
+                    if value and formula(marked, step) == value:
+                        return self._named(text, place)
+        return ""
+
+    def _step(self, group: dict[str, Any]) -> float:
+        counts = [state["step"] for state in _states(self._optimizer, group)]
+        if not counts or counts[0].device.type != "cpu":
+            return 0.0
+        return counts[0].item() + 1
+
+    def _named(self, text: str, place: int) -> str:
+        suffix = f"_{place}" if place else ""
+
+        def rename(match: re.Match[str]) -> str:
+            name = match[0] if match[0] == "step" else match[0] + suffix
+            self.values[name] = self._value(match[0], place)
+            return name
+
+        return re.sub(r"[A-Za-z_]\w*", rename, text)
+
+    def _value(self, name: str, place: int) -> float:
+        if name == "step":
+            return self._steps[place]
+        if name in ("beta1", "beta2"):
+            return self._original[place]["betas"][int(name[-1]) - 1]
+        return self._original[place][name]
+
+
+def _next(value: float, count: int) -> float:
+    for _ in range(count):
+        value = math.nextafter(value, math.inf)
+    return value
+
+
+def evaluate(rows: list[Row], known: dict[str, float], given: dict[str, float]) -> list:
+    """The number arguments for other values of the hyperparameters."""
+    unknown = sorted(given.keys() - known.keys())
+    if unknown:
+        names = ", ".join(sorted(known)) or "none"
+        raise ValueError(
+            f"The exported program has no hyperparameter '{unknown[0]}'; it has: "
+            f"{names}."
+        )
+    values = {**known, **given}
+    step = values.get("step", 0.0)
+    return [
+        make_formula(row["formula"])(values, step)
+        if row.get("formula")
+        else row["value"]
+        for row in rows
+    ]
+
+
+# -- random numbers ------------------------------------------------------------
+
+_DRAWS = {
+    "bernoulli": lambda t, p=0.5: t.bernoulli_(p),
+    "rand": lambda t: t.uniform_(),
+    "uniform": lambda t, low=0.0, high=1.0: t.uniform_(low, high),
+    "randn": lambda t: t.normal_(),
+    "normal": lambda t, mean=0.0, deviation=1.0: t.normal_(mean, deviation),
+    "randint": lambda t, *limits: t.random_(*(limits if limits[1:] else (0, *limits))),
+    "random": lambda t, *limits: t.random_(*limits),
+    "exponential": lambda t, rate=1.0: t.exponential_(rate),
+}
+
+
+def draw(row: Row) -> torch.Tensor:
+    """New numbers for an input of role random, from PyTorch's generator."""
+    name, _, arguments = row["distribution"].rstrip(")").partition("(")
+    known = _DRAWS.get(name)
+    if known is None:
+        raise ValueError(
+            f"Input '{row['name']}' is drawn by {row['distribution']}, which "
+            "torch_ltc.ExportedProgram.next can't repeat: pass the numbers yourself."
+        )
+    tensor = torch.empty(row["shape"], dtype=getattr(torch, row["dtype"]))
+    numbers = [
+        float(a) if "." in a or "e" in a else int(a) for a in arguments.split(", ") if a
+    ]
+    return known(tensor, *numbers)

@@ -1,0 +1,51 @@
+"""Several processes under Hugging Face's Accelerate, and so under its Trainer.
+
+Accelerate (1.15) joins processes only for the devices that it lists. On device lazy
+each of them would train alone, without an error. They are joined as those of the CPU
+are, through Gloo, and keep their device.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from torch_ltc._torch_patches import import_hooks
+
+_NAME = "lazy"
+
+
+def _is_on_lazy(state: Any) -> bool:
+    device = state.device or torch.accelerator.current_accelerator()
+    return device is not None and device.type == _NAME
+
+
+def _join(module: ModuleType) -> None:
+    state = module.PartialState
+    prepare = state._prepare_backend
+
+    @functools.wraps(prepare)
+    def prepare_backend(
+        self: Any,
+        cpu: bool = False,
+        sagemaker_dp: bool = False,
+        backend: str | None = None,
+    ) -> tuple[str | None, Any]:
+        name, kind = prepare(self, cpu, sagemaker_dp, backend)
+        alone = module.DistributedType.NO
+        if cpu or kind != alone or not _is_on_lazy(self):
+            return name, kind
+        # Accelerate itself knows whether a launcher has started several.
+        name, kind = prepare(self, True, sagemaker_dp, backend)
+        if kind != alone:
+            self.device = torch.device(_NAME)
+        return name, kind
+
+    state._prepare_backend = prepare_backend
+
+
+def install() -> None:
+    import_hooks.install({"accelerate.state": _join})

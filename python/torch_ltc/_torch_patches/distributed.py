@@ -1,0 +1,125 @@
+"""Device "lazy" for torch.distributed: the process groups that serve "cpu" serve it.
+
+Its tensors lie in host memory, and collectives on them are ops of the trace, which
+call a group's CPU backend when the step runs (`ltc_backend/distributed`). So there is
+no backend of ours, and any name for one that works on "cpu" works here:
+`init_process_group()`, `"gloo"`, `"cpu:gloo,lazy:gloo"`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+_DEVICE = "lazy"
+
+
+def install() -> None:
+    if not dist.is_available():
+        return
+    backend = dist.Backend
+    backend.default_device_backend_map.setdefault(_DEVICE, backend.GLOO)
+    for devices in backend.backend_capability.values():
+        if "cpu" in devices and _DEVICE not in devices:
+            devices.append(_DEVICE)
+    begin = _take_device_id(dist.init_process_group)
+    dist.init_process_group = dist.distributed_c10d.init_process_group = begin
+    destroy = _run_collectives_first(dist.destroy_process_group)
+    dist.destroy_process_group = destroy
+    dist.distributed_c10d.destroy_process_group = destroy
+    config = dist.distributed_c10d.BackendConfig
+    config.__init__ = _serve_lazy(config.__init__)
+    dist.GradBucket.gradients = _gradients_of_parameters(dist.GradBucket.gradients)
+    DistributedDataParallel._check_comm_hook = _take_bfloat16(
+        DistributedDataParallel._check_comm_hook
+    )
+    batch_norm: Any = torch.nn.SyncBatchNorm
+    batch_norm.forward = _normalize_lazy(batch_norm.forward)
+
+
+def _take_device_id(original: Callable[..., None]) -> Callable[..., None]:
+    """torch (2.13) takes the accelerator as `device_id`."""
+
+    @functools.wraps(original)
+    def init_process_group(*args: Any, **kwargs: Any) -> None:
+        if getattr(kwargs.get("device_id"), "type", "") == _DEVICE:
+            from torch_ltc._torch_patches import accelerator
+
+            accelerator.note_use()
+        original(*args, **kwargs)
+
+    return init_process_group
+
+
+def _run_collectives_first(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def destroy_process_group(group: dist.ProcessGroup | None = None) -> None:
+        from torch_ltc import _C
+
+        try:
+            if _C.is_initialized():
+                _C.run_traced_collectives("destroy_process_group")
+                _C.wait_device_ops()
+        finally:
+            original(group)
+
+    return destroy_process_group
+
+
+def _normalize_lazy(original: Callable[..., torch.Tensor]) -> Callable:
+    @functools.wraps(original)
+    def forward(self: torch.nn.SyncBatchNorm, input: torch.Tensor) -> torch.Tensor:
+        is_ours = input.device.type == _DEVICE and self.training
+        if not is_ours or not dist.is_initialized():
+            return original(self, input)
+        from torch_ltc._torch_patches import sync_batch_norm
+
+        return sync_batch_norm.forward(self, input)
+
+    return forward
+
+
+def _serve_lazy(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def init(self, backend: str) -> None:
+        original(self, backend)
+        # Without a name the group is for the machine's accelerator, or for "cpu".
+        if backend == dist.Backend.UNDEFINED and "cpu" in self.device_backend_map:
+            self.device_backend_map.setdefault(_DEVICE, self.device_backend_map["cpu"])
+
+    return init
+
+
+def _take_bfloat16(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def _check_comm_hook(self, hook: Callable) -> None:
+        if self.device_type == _DEVICE and callable(hook):
+            # torch (2.13) knows by its name that a hook needs a GPU's backend.
+            unnamed = functools.partial(hook)
+            unnamed.__name__ = "hook"
+            hook = unnamed
+        original(self, hook)
+
+    return _check_comm_hook
+
+
+def _gradients_of_parameters(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def gradients(self) -> list[torch.Tensor]:
+        buffer = self.buffer()
+        if buffer.device.type != _DEVICE:
+            return original(self)
+        # torch (2.13) remembers where the sizes of each parameter's value were.
+        parts, begin = [], 0
+        for parameter in self.parameters():
+            part = buffer.narrow(0, begin, parameter.numel())
+            parts.append(part.view(parameter.shape))
+            begin += parameter.numel()
+        return parts
+
+    return gradients

@@ -1,0 +1,91 @@
+"""Argument checks of torch.distributions without a read in the middle of the step.
+
+`Distribution` checks for each parameter and sample whether all its elements satisfy a
+constraint. The resulting bools are traced with the step and read after it has run: at
+the next check of the thread, at the end of a step, or when the program waits for the
+device. A failed check is then repeated with the computed values, which raises PyTorch's
+error.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.distributions import Distribution
+
+from torch_ltc import step
+from torch_ltc._backend import bindings
+
+Check = Callable[[], Any]
+
+
+class _Deferred(threading.local):
+    def __init__(self) -> None:
+        # A bool that was assumed to be true, and the check that assumed it.
+        self.checks: collections.deque[tuple[Any, Check]] = collections.deque()
+        self.is_checking = False
+
+
+_deferred = _Deferred()
+
+
+def settle() -> None:
+    """Raises the error of the first check that is known to have failed."""
+    checks = _deferred.checks
+    while checks and (holds := checks[0][0].value()) is not None:
+        _, check = checks.popleft()
+        if not holds:
+            checks.clear()  # of values that are usually consequences of wrong ones
+            _raise(check)
+
+
+def _raise(check: Check) -> None:
+    _deferred.is_checking = True
+    try:
+        check()
+    finally:
+        _deferred.is_checking = False
+    raise ValueError(
+        "Arguments of a torch.distributions distribution didn't satisfy their "
+        "constraints in an earlier step, and have been overwritten since; set "
+        "torch_ltc.config.defer_checks = False to raise the error where it happens."
+    )
+
+
+def _defer(check: Check) -> None:
+    if torch.compiler.is_compiling() or _deferred.is_checking:
+        return check()
+    backend = bindings()
+    if not backend.config_get("defer_checks"):
+        return check()
+    settle()
+    backend.begin_assuming()
+    _deferred.is_checking = True
+    try:
+        check()
+    finally:
+        _deferred.is_checking = False
+        assumed = backend.end_assuming()
+    _deferred.checks.extend((truth, check) for truth in assumed)
+    return None
+
+
+def install() -> None:
+    init, validate_sample = Distribution.__init__, Distribution._validate_sample
+
+    @functools.wraps(init)
+    def checked_init(self: Distribution, *args: Any, **kwargs: Any) -> None:
+        _defer(lambda: init(self, *args, **kwargs))
+
+    @functools.wraps(validate_sample)
+    def checked_validate_sample(self: Distribution, value: torch.Tensor) -> None:
+        _defer(lambda: validate_sample(self, value))
+
+    step.after_steps.append(settle)
+    Distribution.__init__ = checked_init
+    Distribution._validate_sample = checked_validate_sample

@@ -1,0 +1,152 @@
+"""`torch._lazy`, PyTorch's own interface to lazy tensors, for this backend.
+
+Ends of steps and settings: PyTorch's functions wait on locks that our step queue doesn't
+use, and set flags that it doesn't read. `torch._lazy.computation`: pending graphs as
+programs that run on other inputs, behind `torch._lazy.extract_compiled_graph`;
+PyTorch's ones use the computations of its TorchScript backend (2.13).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch._lazy
+import torch._lazy.computation as computation
+import torch._lazy.config
+import torch._lazy.ts_backend
+
+from torch_ltc import step
+from torch_ltc._backend import bindings
+from torch_ltc.config import config
+
+if TYPE_CHECKING:
+    from torch_ltc._backends.mlir_module import CompiledModule
+
+#: Graphs that can be run, and tensors whose ids are known: the most recent ones.
+_LIMIT = 1024
+
+
+@dataclass
+class _Graph:
+    traced: Any
+    #: For each tensor of the deduplicated list: its position among the outputs.
+    positions: list[int]
+
+    @cached_property
+    def module(self) -> CompiledModule:
+        from torch_ltc._backends.mlir_module import compile_mlir
+        from torch_ltc.program import Program
+
+        return compile_mlir(Program(self.traced).bytecode)
+
+    def run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        inputs = [value.cpu() for value in inputs]
+        parameters = [row["parameter"] for row in self.traced.outputs()]
+        results: list[torch.Tensor] = []
+        if any(parameter < 0 for parameter in parameters):
+            numbers = [value for _, value in self.traced.scalars()]
+            results = self.module(*inputs, *numbers)
+        return [
+            inputs[parameters[at]] if parameters[at] >= 0 else results[at]
+            for at in self.positions
+        ]
+
+
+_graphs: OrderedDict[bytes, _Graph] = OrderedDict()
+_ids: OrderedDict[int, int] = OrderedDict()  # by the key of a tensor's data
+
+
+def _keep(known: OrderedDict, key: Any, value: Any) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    if len(known) > _LIMIT:
+        known.popitem(last=False)
+
+
+def _trace(tensors: Sequence[torch.Tensor]) -> tuple[bytes, _Graph]:
+    unique = list({id(tensor): tensor for tensor in tensors}.values())
+    traced = bindings().pending_program(unique)
+    positions = list(traced.output_of_tensor)
+    # The program's name doesn't distinguish graphs that differ in numbers only.
+    key = f"{traced.name} {traced.scalars()} {positions}".encode()
+    _keep(_graphs, key, _Graph(traced, positions))
+    return key, _graphs[key]
+
+
+def get_tensor_id(tensor: torch.Tensor) -> int:
+    """An id that is unique among the lazy tensors of the process."""
+    number = torch._C._lazy._get_tensor_id(tensor)
+    if key := bindings().data_key(tensor):
+        _keep(_ids, key, number)
+    return number
+
+
+def get_tensors_ts_device_data_node(
+    tensors: Sequence[torch.Tensor],
+) -> tuple[list[int], list[torch.Tensor]]:
+    """The inputs of the pending graph of the tensors: for each one the id that
+    `torch._lazy.get_tensor_id` returned for its tensor, negative for others, and its
+    value on the CPU."""
+    traced = _trace(tensors)[1].traced
+    rows = list(enumerate(traced.inputs()))
+    ids = [_ids.get(row["data"], -1 - position) for position, row in rows]
+    return ids, [traced.input_tensor(position) for position, _ in rows]
+
+
+def get_graph_hash(tensors: Sequence[torch.Tensor]) -> bytes:
+    """The name of the pending graph of the tensors, for `run_cached_graph`."""
+    return _trace(tensors)[0]
+
+
+def run_cached_graph(
+    graph_hash: bytes, graph_inputs: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """Runs a graph on tensors, in the order of its data nodes; returns a CPU tensor for
+    each of the deduplicated tensors that it was extracted for."""
+    if graph_hash not in _graphs:
+        raise RuntimeError(
+            "torch._lazy.computation.run_cached_graph doesn't know this graph: ask "
+            "for its hash with get_graph_hash before the tensors are synced."
+        )
+    return _graphs[graph_hash].run(graph_inputs)
+
+
+def _keep_this_backend() -> None:
+    """`torch._lazy.ts_backend.init()`: a process has one backend, and its device is
+    already initialized. torch 2.13's own function would overwrite the kernels and
+    throw."""
+
+
+def _get_force_fallback() -> str:
+    return config.force_fallback
+
+
+def _set_force_fallback(configval: str) -> None:
+    config.force_fallback = configval
+
+
+def _set_reuse_ir(val: bool) -> None:
+    config.reuse_traces = val
+
+
+def install() -> None:
+    torch._lazy.mark_step = step.mark_step
+    torch._lazy.wait_device_ops = step.wait_device_ops
+    torch._lazy.sync_multi = step.sync
+    torch._lazy.to_cpu = step.to_cpu
+    torch._lazy.ts_backend.init = _keep_this_backend
+    torch._lazy.config.get_force_fallback = _get_force_fallback
+    torch._lazy.config.set_force_fallback = _set_force_fallback
+    torch._lazy.config.set_reuse_ir = _set_reuse_ir
+    torch._lazy.get_tensor_id = get_tensor_id
+    for function in (
+        get_tensors_ts_device_data_node,
+        get_graph_hash,
+        run_cached_graph,
+    ):
+        setattr(computation, function.__name__, function)

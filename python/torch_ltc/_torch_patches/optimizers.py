@@ -1,0 +1,176 @@
+"""Optimizers on device lazy update all parameters at once.
+
+torch 2.13 has no registration for either of these, so names in its modules are
+replaced. Options that a user sets (`foreach=False`, `capturable=True`, ...) are
+respected as on other devices.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+from torch.overrides import TorchFunctionMode, _pop_mode_temporarily
+from torch.utils import _foreach_utils
+
+from torch_ltc import step as _step
+from torch_ltc._backend import bindings
+
+
+def _list_device() -> None:
+    """Optimizers and gradient clipping use their `foreach` form by default, as on
+    devices other than the CPU: a step is a dozen calls from Python, not a dozen for
+    each parameter. `fused=True` is available as on the CPU."""
+    # torch.optim deletes its own attribute `optimizer`.
+    modules = (_foreach_utils, sys.modules["torch.optim.optimizer"])
+    for kind in ("foreach", "fused"):
+        name = f"_get_{kind}_kernels_supported_devices"
+        listed = getattr(_foreach_utils, name)
+
+        def supported(listed: Callable[[], list[str]] = listed) -> list[str]:
+            return [*listed(), "lazy"]
+
+        for module in modules:
+            setattr(module, name, supported)
+
+
+def _make_state(optimizer: torch.optim.Adam) -> None:
+    """With step counts on the CPU for `fused=True`, too."""
+    with torch.no_grad():
+        for group in optimizer.param_groups:
+            fused, group["fused"] = group.get("fused"), None
+            try:
+                optimizer._init_group(group, [], [], [], [], [], [])
+            finally:
+                group["fused"] = fused
+
+
+def _move_counts(optimizer: torch.optim.Adam, device: str) -> bool:
+    """Moves step counts of `fused=True` to the CPU, which torch creates on the
+    parameters' device; returns whether any was elsewhere."""
+    moved = False
+    for group in optimizer.param_groups:
+        for parameter in group["params"] if group.get("fused") else ():
+            state = optimizer.state.get(parameter, {})
+            count = state.get("step")
+            if parameter.device.type == "lazy" and isinstance(count, torch.Tensor):
+                moved |= count.device.type != device
+                state["step"] = count.to(device)
+    return moved
+
+
+def _allow_counts_on_the_device() -> None:
+    """Option `capturable`: step counts are tensors on the parameters' device."""
+    for name, module in list(sys.modules.items()):
+        listed = getattr(module, "_get_capturable_supported_devices", None)
+        if name.startswith("torch.optim.") and listed is not None:
+            module._get_capturable_supported_devices = _with_lazy(listed)
+
+
+def _with_lazy(listed: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    # Compiled by TorchScript with torch.distributed.optim's functional optimizers.
+    def devices(supports_xla: bool = True) -> list[str]:
+        return listed(supports_xla) + ["lazy"]
+
+    return devices
+
+
+def _is_traced(optimizer: torch.optim.Adam) -> bool:
+    """Whether device lazy has nodes for this step, and it was traced."""
+    # GradScaler sets these for one step.
+    for name in ("grad_scale", "found_inf"):
+        if getattr(optimizer, name, None) is not None:
+            _move_counts(optimizer, "lazy")  # whether they grow isn't known here
+            return False
+    adam_step = bindings().adam_step
+    traced = adam_step(optimizer.param_groups, optimizer.state)
+    if traced is None:
+        _make_state(optimizer)
+        traced = adam_step(optimizer.param_groups, optimizer.state)
+    if traced is False and _move_counts(optimizer, "cpu"):  # of a loaded state
+        traced = adam_step(optimizer.param_groups, optimizer.state)
+    return bool(traced)
+
+
+def _unhooked(optimizer: type[Optimizer]) -> Callable[..., Any]:
+    """Its `step`, without the hooks that torch puts around it for its first instance."""
+    step = optimizer.step
+    return step.__wrapped__ if hasattr(step, "hooked") else step
+
+
+def _replace_step(optimizer: type[Optimizer], step: Callable[..., Any]) -> None:
+    if hasattr(optimizer.step, "hooked"):
+        step = optimizer.profile_hook_step(step)
+        step.hooked = True  # type: ignore[attr-defined]
+    optimizer.step = step  # type: ignore[method-assign]
+
+
+def _trace_adam_as_nodes() -> None:
+    """Traces a default step of Adam and AdamW by one call and one node for each
+    parameter, with the numbers of torch's `foreach` form."""
+    by_torch = _unhooked(torch.optim.Adam)
+
+    @functools.wraps(by_torch)
+    def step(
+        self: torch.optim.Adam, closure: Callable[[], Any] | None = None
+    ) -> torch.Tensor | float | None:
+        if closure is None and not torch.compiler.is_compiling() and _is_traced(self):
+            return None
+        return by_torch(self, closure)
+
+    _replace_step(torch.optim.Adam, step)
+
+
+class _TracedAlphas(TorchFunctionMode):
+    """`q.add_(d, alpha=a)` with a lazy number doesn't read it; PyTorch would read it to
+    pass it as a Python number."""
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: tuple = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        alpha = kwargs.get("alpha") if kwargs else None
+        if (
+            function is torch.Tensor.add_
+            and isinstance(alpha, torch.Tensor)
+            and alpha.device.type == "lazy"
+        ):
+            tensor, other = args
+            return tensor.add_(other * alpha)
+        return function(*args, **(kwargs or {}))
+
+
+def _trace_numbers_of_lbfgs() -> None:
+    """Its two-loop recursion has two such numbers for each stored direction."""
+    by_torch = _unhooked(torch.optim.LBFGS)
+
+    @functools.wraps(by_torch)
+    def step(self: torch.optim.LBFGS, closure: Callable[[], Any]) -> Any:
+        parameters = self.param_groups[0]["params"]
+        if not parameters or parameters[0].device.type != "lazy":
+            return by_torch(self, closure)
+
+        def without_mode() -> Any:
+            with _pop_mode_temporarily():
+                return closure()
+
+        with _TracedAlphas():
+            return by_torch(self, without_mode)
+
+    _replace_step(torch.optim.LBFGS, step)
+
+
+def install() -> None:
+    hooks = sys.modules["torch.optim.optimizer"]
+    hooks.register_optimizer_step_post_hook(_step.end_after_optimizer_step)
+    _list_device()
+    _allow_counts_on_the_device()
+    _trace_adam_as_nodes()
+    _trace_numbers_of_lbfgs()
