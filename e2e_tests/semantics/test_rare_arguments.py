@@ -4,6 +4,7 @@ the range of a dtype; results of `_embedding_bag` that only its gradient reads."
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -97,7 +98,7 @@ NO_VIEWS = {
     "rot90": lambda x: x.rot90(1, (0, 1)),
     "median": lambda x: x.long().median(),
     "max_unpool2d": lambda x: F.max_unpool2d(*F.max_pool2d(x[None], 2, return_indices=True), 2),
-    "affine_grid": lambda x: F.affine_grid(x[:1, :2, :3].cpu().to(x.device), (1, 1, 3, 4)),
+    "affine_grid": lambda x: F.affine_grid(x[:1, :2, :3].clone(), (1, 1, 3, 4), align_corners=False),
 }  # fmt: skip
 
 
@@ -120,3 +121,55 @@ def test_each_call_warns() -> None:
     for _ in range(2):
         with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
             torch.ones(1, device="lazy").var()
+
+
+NEAREST = [
+    (aten.upsample_nearest1d, 1), (aten.upsample_nearest2d, 2), (aten.upsample_nearest3d, 3),
+    (aten._upsample_nearest_exact1d, 1), (aten._upsample_nearest_exact2d, 2),
+    (aten._upsample_nearest_exact3d, 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [1.7, 2.25, 4.0])
+@pytest.mark.parametrize(("op", "rank"), NEAREST, ids=str)
+def test_scales_that_contradict_sizes(op: Any, rank: int, scale: float) -> None:
+    """A position beyond the end is that of the last element."""
+    x = torch.arange(4.0**rank).view(1, 1, *[4] * rank).requires_grad_()
+
+    def upsample(x: torch.Tensor) -> torch.Tensor:
+        result = op(x, [9] * rank, *[scale] * rank)
+        (result * torch.linspace(0, 1, 9).to(x.device)).sum().backward()
+        return result
+
+    compare(upsample, x)
+
+
+DRAWS = {
+    "normal": lambda x, out: torch.normal(x, x, out=out),
+    "normal around": lambda x, out: torch.normal(x, 2.0, out=out),
+    "normal scaled": lambda x, out: torch.normal(1.0, x, out=out),
+    "bernoulli": lambda x, out: torch.bernoulli(x / 4, out=out),
+    "multinomial": lambda x, out: torch.multinomial(x, 2, out=out),
+    "poisson": lambda x, out: aten.poisson.out(x, out=out),
+}
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.int64, torch.complex64]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", DRAWS)
+def test_numbers_drawn_into_another_dtype(name: str, dtype: torch.dtype) -> None:
+    def draw(device: str) -> Any:
+        torch.manual_seed(0)
+        out = torch.zeros(2 if name == "multinomial" else 3, dtype=dtype, device=device)
+        try:
+            DRAWS[name](torch.tensor([1.0, 2.0, 3.0], device=device), out)
+        except (RuntimeError, NotImplementedError) as error:
+            return (type(error), str(error).split(" [")[0]), torch.rand(1).item()
+        return out.cpu(), torch.rand(1).item()
+
+    (result, following), (expected, wanted) = draw("lazy"), draw("cpu")
+    assert following == wanted
+    if isinstance(expected, tuple):
+        assert result == expected
+    else:
+        torch.testing.assert_close(result, expected)

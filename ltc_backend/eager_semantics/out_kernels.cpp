@@ -161,6 +161,33 @@ private:
   c10::SafeKernelFunction previous;
 };
 
+/// An op that draws numbers of the dtype of its first tensor, and writes them
+/// into `out`. Eager draws numbers of the dtype of `out`, or rejects it.
+class DrawingOutKernel final : public c10::OperatorKernel {
+public:
+  explicit DrawingOutKernel(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    const Tensor &out = arguments.back().toTensor();
+    at::ScalarType expected = out.scalar_type();
+    if (op.operator_name().name == "aten::multinomial") // draws positions
+      expected = at::kLong;
+    else if (arguments.front().isTensor())
+      expected = arguments.front().toTensor().scalar_type();
+    else if (arguments.size() > 1 && arguments[1].isTensor())
+      expected = arguments[1].toTensor().scalar_type();
+    if (isLazyWrapper(out) && out.scalar_type() != expected)
+      return runWritingCall(op, *stack, "out= of another dtype");
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
 bool isList(const c10::Argument &argument) {
   return *argument.type() == *c10::ListType::ofTensors();
 }
@@ -218,9 +245,14 @@ void torch_ltc::registerOutKernels(const AtenOps &ops) {
       overloads[op.operator_name().name].push_back(op);
   for (const OperatorHandle &op : ops) {
     size_t numOuts = countOuts(op.schema());
-    if (!numOuts || draws(op) ||
+    if (!numOuts ||
         op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
+    if (draws(op)) {
+      if (numOuts == 1 && !isList(op.schema().arguments().back()))
+        registerAround<DrawingOutKernel>(op, DispatchKey::Functionalize);
+      continue;
+    }
     const OperatorHandle *functional = nullptr;
     for (const OperatorHandle &other : overloads[op.operator_name().name])
       if (isFunctionalOf(other.schema(), op.schema(), numOuts))

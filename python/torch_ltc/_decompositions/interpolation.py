@@ -6,13 +6,34 @@ program calls those kernels themselves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch._decomp import decomposition_table
 
 aten = torch.ops.aten
+
+
+def _nearest(op: Any, shift: float = 0.0) -> Callable[..., Tensor]:
+    """PyTorch's formula, which reads past the end if a scale is too small for the
+    sizes; eager's kernel repeats the last element."""
+
+    def upsample(self: Tensor, size: Sequence[int], *scales: float | None) -> Tensor:
+        for length, end, scale in zip(self.shape[2:], size, scales, strict=False):
+            if scale and (end - 1 + shift) / scale >= length * (1 - 1e-6):
+                raise NotImplementedError
+        return decomposition_table[op](self, size, *scales)
+
+    return upsample
+
+
+upsample_nearest1d = _nearest(aten.upsample_nearest1d.default)
+upsample_nearest3d = _nearest(aten.upsample_nearest3d.default)
+upsample_nearest_exact1d = _nearest(aten._upsample_nearest_exact1d.default, 0.5)
+upsample_nearest_exact2d = _nearest(aten._upsample_nearest_exact2d.default, 0.5)
+upsample_nearest_exact3d = _nearest(aten._upsample_nearest_exact3d.default, 0.5)
 
 
 def _upsample2d(op, self: Tensor, size, align_corners, scales_h, scales_w) -> Tensor:

@@ -66,6 +66,9 @@ def _check_multinomial(x: Tensor, num_samples: int, replacement: bool) -> None:
         ),
     )
     torch._check(
+        x.shape[-1] <= 1 << 24, lambda: "number of categories cannot exceed 2^24"
+    )
+    torch._check(
         num_samples > 0,
         lambda: "cannot sample n_sample <= 0 samples (aten::multinomial)",
     )

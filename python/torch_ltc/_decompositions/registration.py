@@ -25,12 +25,7 @@ from torch_ltc._backend import bindings
 #: and views; the OpInfo sweep compares them with eager.
 TORCH_DECOMPOSITIONS = (
     # interpolation and sampling
-    "_upsample_nearest_exact1d",
-    "_upsample_nearest_exact2d",
-    "_upsample_nearest_exact3d",
     "upsample_linear1d",
-    "upsample_nearest1d",
-    "upsample_nearest3d",
     "upsample_trilinear3d",
     # windows
     "col2im",
@@ -66,6 +61,9 @@ PYTHON_DECOMPOSITIONS = {
     "_pack_padded_sequence": "packing.pack_padded_sequence",
     "_pdist_forward": "linear.pdist_forward",
     "_trilinear": "linear.trilinear",
+    "_upsample_nearest_exact1d": "interpolation.upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d": "interpolation.upsample_nearest_exact2d",
+    "_upsample_nearest_exact3d": "interpolation.upsample_nearest_exact3d",
     "adaptive_max_pool3d": "pooling.adaptive_max_pool3d",
     "avg_pool3d": "pooling.avg_pool3d",
     "channel_shuffle": "data_movement.channel_shuffle",
@@ -84,6 +82,8 @@ PYTHON_DECOMPOSITIONS = {
     "renorm": "normalization.renorm",
     "upsample_bicubic2d": "interpolation.upsample_bicubic2d",
     "upsample_bilinear2d": "interpolation.upsample_bilinear2d",
+    "upsample_nearest1d": "interpolation.upsample_nearest1d",
+    "upsample_nearest3d": "interpolation.upsample_nearest3d",
 }
 
 #: Linear in the first operand; eager saves no values for their gradients.
