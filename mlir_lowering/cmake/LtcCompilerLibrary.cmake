@@ -16,6 +16,11 @@ function(add_ltc_compiler_library name)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # In libstdc++'s stable_sort; with precompiled headers, clang loses the pragma
+    # there that disables the warning.
+    target_compile_options(${name} PRIVATE -Wno-deprecated-declarations)
+  endif()
   if(name STREQUAL "LtcSupport")
     ltc_precompile_headers(${name} mlir_headers.h)
   else()

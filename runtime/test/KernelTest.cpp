@@ -161,7 +161,10 @@ TEST(Kernel, SeveralThreadsLoadPrograms) {
         if (!executable)
           continue;
         void *parameters[] = {in.data()}, *outputs[] = {out.data()};
-        LtcRunArguments arguments = {parameters, nullptr, outputs, 1, nullptr};
+        LtcRunArguments arguments = {};
+        arguments.parameters = parameters;
+        arguments.outputs = outputs;
+        arguments.num_threads = 1;
         wrong += ltcExecutableRun(executable, &arguments) != nullptr;
         wrong += out[99] != 7;
         ltcExecutableDestroy(executable);

@@ -247,7 +247,7 @@ Executable kernelProgram() {
 
 /// Writes all of each output and reads all of each input.
 LtcStatus touchAll(const LtcHostCall *call) {
-  static volatile char seen;
+  [[maybe_unused]] static volatile char seen;
   auto bytesOf = [](const LtcHostTensor &tensor) {
     size_t bytes = tensor.dtype == LTC_DTYPE_INT64 ? 8 : 1;
     for (size_t i = 0; i < tensor.rank; ++i)

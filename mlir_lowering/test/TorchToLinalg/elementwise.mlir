@@ -42,9 +42,9 @@ func.func @scalar_parameter(%a: !torch.vtensor<[4],f32>, %lr: !torch.float) -> !
 func.func @bfloat16(%a: !torch.vtensor<[4],bf16>, %b: !torch.vtensor<[4],bf16>) -> !torch.vtensor<[4],bf16> {
   %two = torch.constant.float 2.0
   // CHECK: linalg.generic
-  // CHECK: arith.extf {{.*}} : bf16 to f32
-  // CHECK: arith.mulf {{.*}} : f32
-  // CHECK: arith.extf {{.*}} : bf16 to f32
+  // CHECK-DAG: arith.extf %in : bf16 to f32
+  // CHECK-DAG: arith.extf %in_0 : bf16 to f32
+  // CHECK-DAG: arith.mulf {{.*}} : f32
   // CHECK: arith.addf {{.*}} : f32
   // CHECK: arith.truncf {{.*}} : f32 to bf16
   // CHECK-NOT: arith.truncf
