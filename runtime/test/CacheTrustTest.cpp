@@ -204,9 +204,10 @@ TEST_F(CacheTrustTest, TemporariesOfKilledProcesses) {
     bool isWritten = flock(file, LOCK_EX) == 0 &&
                      write(file, bytes.data(), bytes.size()) == 3000 &&
                      write(ready[1], "", 1) == 1;
-    for (; isWritten;)
+    if (!isWritten)
+      _exit(1);
+    for (;;)
       pause();
-    _exit(1);
   }
   char byte;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
