@@ -36,34 +36,21 @@ upsample_nearest_exact2d = _nearest(aten._upsample_nearest_exact2d.default, 0.5)
 upsample_nearest_exact3d = _nearest(aten._upsample_nearest_exact3d.default, 0.5)
 
 
-def _upsample2d(op, self: Tensor, size, align_corners, scales_h, scales_w) -> Tensor:
-    if self.dtype != torch.uint8:
-        return decomposition_table[op](self, size, align_corners, scales_h, scales_w)
-    cubic = op is aten.upsample_bicubic2d.default
-    return torch.ops.torch_ltc.upsample_bytes(
-        self, size, align_corners, scales_h, scales_w, cubic
-    )
+def _smooth(op: Any, is_cubic: bool) -> Callable[..., Tensor]:
+    def upsample(
+        self: Tensor,
+        size: Sequence[int],
+        align_corners: bool,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Tensor:
+        arguments = (self, size, align_corners, scales_h, scales_w)
+        if self.dtype == torch.uint8:
+            return torch.ops.torch_ltc.upsample_bytes(*arguments, is_cubic)
+        return decomposition_table[op](*arguments)
+
+    return upsample
 
 
-def upsample_bilinear2d(
-    self: Tensor,
-    output_size: Sequence[int],
-    align_corners: bool,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-) -> Tensor:
-    """Like `aten::upsample_bilinear2d`: [N, C, H, W] to [N, C, *output_size]."""
-    op = aten.upsample_bilinear2d.default
-    return _upsample2d(op, self, output_size, align_corners, scales_h, scales_w)
-
-
-def upsample_bicubic2d(
-    self: Tensor,
-    output_size: Sequence[int],
-    align_corners: bool,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-) -> Tensor:
-    """Like `aten::upsample_bicubic2d`: [N, C, H, W] to [N, C, *output_size]."""
-    op = aten.upsample_bicubic2d.default
-    return _upsample2d(op, self, output_size, align_corners, scales_h, scales_w)
+upsample_bilinear2d = _smooth(aten.upsample_bilinear2d.default, is_cubic=False)
+upsample_bicubic2d = _smooth(aten.upsample_bicubic2d.default, is_cubic=True)
