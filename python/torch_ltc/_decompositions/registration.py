@@ -219,7 +219,10 @@ def _with_gradient(name: str, formula: Callable) -> Callable:
     return call
 
 
-def _below(op: Any, formula: Callable, draws: bool = False) -> Callable:
+def _below(op: Any, formula: Callable) -> Callable:
+    # A trial would draw from eager's generator.
+    draws = torch.Tag.nondeterministic_seeded in op.tags
+
     def kernel(*args: Any, **kwargs: Any) -> Any:
         if draws or _is_taken(op, args, kwargs):
             with contextlib.suppress(Exception):
@@ -247,9 +250,8 @@ def install() -> None:
             library.impl(name, above, "AutogradLazy")
             library.impl(name, _below(overload(name), formula), "Lazy")
         for name, path in PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD.items():
-            draws = path.startswith("random.")
             formula = _python_decomposition(path)
-            library.impl(name, _below(overload(name), formula, draws), "Lazy")
+            library.impl(name, _below(overload(name), formula), "Lazy")
         packing = _python_decomposition("packing.pack_functional")
         library.impl("_pack_padded_sequence", packing, "Functionalize")
     _libraries.append(library)
