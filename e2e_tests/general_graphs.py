@@ -54,23 +54,20 @@ class Outcome:
 
 
 def check(programs: Sequence[Any], stages: bool = True) -> Outcome:
-    """The first two programs of each skeleton give a general form. At each later
-    program it either binds, and is exactly that program there, or it refuses, and is
-    exactly that program after the correction."""
+    """The first programs of each skeleton, two or a few more, give a general form. At
+    each later program it either binds, and is exactly that program there, or it
+    refuses, and is exactly that program after the correction."""
     outcome = Outcome()
     for group in _by_skeleton(programs).values():
-        if len(group) < 2:
-            continue
-        try:
-            form = bindings().GeneralGraph(group[:2])
-        except RuntimeError as error:
-            outcome.refused = str(error).split("\n")[0]
+        form, seen = _general_form(group, outcome)
+        if form is None:
             continue
         outcome.general += 1
+        outcome.refined += seen - 2
         for number, program in enumerate(group):
             values, reason = form.bind(program)
             if values is None:
-                assert number >= 2, reason
+                assert number >= seen, reason
                 outcome.refined += 1
                 try:
                     form = form.refine(program)
@@ -79,10 +76,22 @@ def check(programs: Sequence[Any], stages: bool = True) -> Outcome:
                     break
                 values, reason = form.bind(program)
                 assert values is not None, reason
-            elif number >= 2:
+            elif number >= seen:
                 outcome.bound += 1
             same(form.instantiate(values, program.name), program, stages)
     return outcome
+
+
+def _general_form(group: Sequence[Any], outcome: Outcome) -> tuple[Any, int]:
+    """With the number of programs that it needed."""
+    reason = ""
+    for seen in range(2, min(len(group), 4) + 1):
+        try:
+            return bindings().GeneralGraph(group[:seen]), seen
+        except RuntimeError as error:
+            reason = str(error).split("\n")[0]
+    outcome.refused = outcome.refused or reason
+    return None, 0
 
 
 def _by_skeleton(programs: Sequence[Any]) -> dict[str, list[Any]]:

@@ -59,7 +59,8 @@ std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
   return values;
 }
 
-bool GeneralGraph::findStandIns(std::string &reason) {
+std::string GeneralGraph::findStandIns() {
+  std::string reason;
   standInValues.clear();
   // In the order of their values in the last trace, because a slice's end or an
   // index must stay below the size that bounds it.
@@ -82,12 +83,13 @@ bool GeneralGraph::findStandIns(std::string &reason) {
         instantiate(values, base->name);
       }
       standInValues = std::move(found);
-      return true;
+      return "";
     } catch (const c10::Error &error) {
-      reason = error.msg();
+      if (reason.empty())
+        reason = error.msg();
     }
   }
-  return false;
+  return reason;
 }
 
 std::string GeneralGraph::slotText(const NumberSlot &slot) const {

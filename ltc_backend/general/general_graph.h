@@ -97,7 +97,8 @@ private:
     return slot.kind == NumberSlot::Kind::Integer ? trace.integers[slot.index]
                                                   : trace.sizes[slot.index];
   }
-  bool findStandIns(std::string &reason);
+  /// Why there are none, "" if it has found some.
+  std::string findStandIns();
 
   GraphSnapshotPtr base;
   std::vector<TraceNumbers> traces;

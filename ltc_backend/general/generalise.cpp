@@ -25,8 +25,8 @@ class Generalisation {
 public:
   /// `asMultiples`: a symbol is multiplied by what divides its number in all
   /// traces.
-  Generalisation(GeneralGraph &graph, bool asMultiples)
-      : graph(graph), asMultiples(asMultiples) {}
+  Generalisation(GeneralGraph &graph, Relations relations, bool asMultiples)
+      : graph(graph), relations(relations), asMultiples(asMultiples) {}
 
   void run() {
     findSlots();
@@ -118,7 +118,7 @@ private:
     });
     for (uint32_t i : order) {
       Column column = columnOf(graph.slots[i]);
-      auto value = fitParameterSize(column, symbols);
+      auto value = fitParameterSize(column, symbols, relations);
       graph.slots[i].value = value ? *value : addSymbol(i, column);
     }
   }
@@ -190,6 +190,7 @@ private:
   }
 
   GeneralGraph &graph;
+  Relations relations;
   bool asMultiples;
   std::vector<uint32_t> firstSize; // by node
   std::vector<SizeCandidate> symbols, others;
@@ -208,12 +209,19 @@ GeneralGraphPtr GeneralGraph::generalise(GraphSnapshotPtr base,
     }
   if (traces.size() > maxTraces)
     traces.erase(traces.begin(), traces.end() - maxTraces);
-  for (bool asMultiples : {false, true}) {
-    auto graph = std::shared_ptr<GeneralGraph>(new GeneralGraph(base, traces));
-    Generalisation(*graph, asMultiples).run();
-    if (graph->findStandIns(reason))
-      return graph;
-  }
+  // The more general form first; the reason is its.
+  reason.clear();
+  for (bool asMultiples : {false, true})
+    for (Relations relations : {Relations::Few, Relations::Many}) {
+      auto graph =
+          std::shared_ptr<GeneralGraph>(new GeneralGraph(base, traces));
+      Generalisation(*graph, relations, asMultiples).run();
+      std::string why = graph->findStandIns();
+      if (why.empty())
+        return graph;
+      if (reason.empty())
+        reason = why;
+    }
   return nullptr;
 }
 

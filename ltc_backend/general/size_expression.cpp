@@ -9,6 +9,8 @@ using namespace torch_ltc;
 
 namespace {
 
+constexpr int64_t anyOffset = int64_t(1) << 31;
+
 using Candidates = c10::ArrayRef<SizeCandidate>;
 
 bool isConstant(const Column &values) {
@@ -130,11 +132,11 @@ public:
   }
 
   /// The offset with the least absolute value.
-  void offset(Candidates candidates) {
+  void offset(Candidates candidates, int64_t limit) {
     std::optional<SizeExpression> best;
     for (const SizeCandidate &candidate : candidates) {
       Fit one(numbers);
-      one.affine(candidate, int64_t(1) << 31, /*anyFactor=*/false);
+      one.affine(candidate, limit, /*anyFactor=*/false);
       if (auto guess = one.take())
         if (!best || std::abs(guess->offset) < std::abs(best->offset))
           best = guess;
@@ -264,7 +266,7 @@ torch_ltc::fitArgument(const Column &numbers,
                        Candidates others) {
   if (isConstant(numbers))
     return SizeExpression::constant(numbers[0]);
-  constexpr int64_t smallOffset = 16, anyOffset = int64_t(1) << 31;
+  constexpr int64_t smallOffset = 16;
   Fit fit(numbers);
   auto each = [&](auto form) {
     for (const std::vector<SizeCandidate> &operand : operands)
@@ -292,17 +294,22 @@ torch_ltc::fitArgument(const Column &numbers,
   return fit.take();
 }
 
-std::optional<SizeExpression> torch_ltc::fitParameterSize(const Column &numbers,
-                                                          Candidates symbols) {
+std::optional<SizeExpression>
+torch_ltc::fitParameterSize(const Column &numbers, Candidates symbols,
+                            Relations relations) {
   if (isConstant(numbers))
     return SizeExpression::constant(numbers[0]);
   Fit fit(numbers);
   fit.equal(symbols);
+  if (relations == Relations::Few) {
+    fit.offset(symbols, /*limit=*/2);
+    return fit.take();
+  }
   fit.multiple(symbols, /*divides=*/false);
   if (!fit.isFound())
     fit.productOfTwo(symbols);
   if (!fit.isFound())
     fit.sum(symbols);
-  fit.offset(symbols);
+  fit.offset(symbols, anyOffset);
   return fit.take();
 }

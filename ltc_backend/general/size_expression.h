@@ -74,9 +74,16 @@ fitArgument(const Column &numbers,
             c10::ArrayRef<std::vector<SizeCandidate>> operands,
             c10::ArrayRef<SizeCandidate> others);
 
+/// Which relations between sizes of parameters are looked for.
+enum class Relations : uint8_t {
+  Few, // equal sizes, and small differences
+  Many // multiples, products, sums and any differences too
+};
+
 /// A size of a parameter, which Python computed from others, if at all.
 std::optional<SizeExpression>
-fitParameterSize(const Column &numbers, c10::ArrayRef<SizeCandidate> symbols);
+fitParameterSize(const Column &numbers, c10::ArrayRef<SizeCandidate> symbols,
+                 Relations relations);
 
 } // namespace torch_ltc
 
