@@ -74,6 +74,36 @@ ArgumentKind kindOf(const c10::Argument &argument) {
   }
 }
 
+bool isSymbolicInt(c10::TypePtr type) {
+  if (auto optional = type->cast<c10::OptionalType>())
+    type = optional->getElementType();
+  if (auto list = type->cast<c10::ListType>())
+    type = list->getElementType();
+  return type->kind() == c10::TypeKind::SymIntType;
+}
+
+/// torch's schema says it with the type SymInt, except of geometry that belongs
+/// to a model, and of ops that have no such type for their sizes.
+bool followsSizes(const OpRecord &record, const c10::Argument &argument) {
+  const std::string &name = argument.name();
+  if (record.family == Family::convolution || record.family == Family::pooling)
+    for (const char *fixed : {"stride", "padding", "output_padding", "dilation",
+                              "kernel_size", "groups"})
+      if (name == fixed)
+        return false;
+  switch (record.shapeRule) {
+  case ShapeRule::arangeShape:
+    return name == "start" || name == "end" || name == "step";
+  case ShapeRule::lengthShape:
+    return name == "steps";
+  case ShapeRule::lower_triangle_indicesShape:
+  case ShapeRule::upper_triangle_indicesShape:
+    return name == "row" || name == "col" || name == "offset";
+  default:
+    return isSymbolicInt(argument.real_type());
+  }
+}
+
 /// Creates an `OpRecord` from a table row; returns false with a warning if
 /// torch doesn't have the op. Only the name of the row's schema is used
 /// (parsing a thousand schemas takes milliseconds); tests compare the rest with
@@ -103,6 +133,7 @@ bool resolve(OpRecord &record) {
     spec.isDynamicScalar = contains(numbers, spec.name + "!");
     spec.varies = contains(numbers, spec.name);
     record.hasVaryingNumbers |= spec.varies;
+    spec.followsSizes = followsSizes(record, argument);
     if (argument.default_value())
       spec.defaultValue = *argument.default_value();
     record.hasTensorArgument |= spec.kind == ArgumentKind::Tensor ||

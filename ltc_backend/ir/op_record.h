@@ -66,6 +66,9 @@ struct ArgumentSpec {
   bool isDynamicScalar = false; // enters programs as a parameter
   bool varies = false;          // becomes a parameter once its value has
                                 // differed
+  /// Whether its integers may follow tensors' sizes (`view`'s size, a slice's
+  /// end), and so differ between traces of one Python program.
+  bool followsSizes = false;
   std::optional<c10::IValue> defaultValue;
   std::string name;
 };

@@ -2,6 +2,7 @@
 
 #include "programs/interpreted_program.h"
 
+#include "graph/node_arguments.h"
 #include "programs/worker_state.h"
 
 #include <ATen/Functions.h>
@@ -24,128 +25,6 @@ namespace {
 at::TensorOptions optionsOf(const torch::lazy::Shape &shape) {
   return at::TensorOptions().dtype(shape.scalar_type()).device(c10::kCPU);
 }
-
-/// As eager casts a number beside a tensor: its range isn't checked.
-at::Tensor castNumber(const DynamicScalar &number, at::ScalarType dtype) {
-  at::ScalarType own = number.isFloat ? at::kDouble : at::kLong;
-  if (number.isFloat && dtype == at::kFloat) // the usual case, without a copy
-    return at::scalar_tensor(double(float(number.asFloat)), dtype);
-  at::Tensor tensor = number.isFloat ? at::scalar_tensor(number.asFloat, own)
-                                     : at::scalar_tensor(number.asInt, own);
-  return tensor.to(dtype);
-}
-
-/// The arguments of one op for the dispatcher.
-class ArgumentBuilder {
-public:
-  ArgumentBuilder(const GraphSnapshot &graph, const SnapshotNode &node,
-                  const std::vector<std::vector<at::Tensor>> &values,
-                  c10::ArrayRef<DynamicScalar> scalars)
-      : graph(graph), node(node), values(values), scalars(scalars),
-        operand(node.firstOperand), scalar(node.firstScalar) {}
-
-  IValue build(const Attribute &attribute, const ArgumentSpec &spec) {
-    switch (attribute.tag) {
-    case Tag::none:
-      // The default dtype may have changed since.
-      if (spec.kind == ArgumentKind::DType && !node.record->hasTensorArgument)
-        return int64_t(node.shapes[0].scalar_type());
-      return spec.defaultValue && !spec.defaultValue->isNone()
-                 ? *spec.defaultValue
-                 : IValue();
-    case Tag::operand:
-      return nextOperand();
-    case Tag::operandList:
-      return operandList(attribute);
-    case Tag::optionalOperandList:
-      return optionalOperandList(attribute);
-    case Tag::integer:
-    case Tag::dtype:
-      return attribute.integer();
-    case Tag::floating:
-      return attribute.floating();
-    case Tag::boolean:
-      return attribute.boolean();
-    case Tag::integers:
-      return attribute.integers().vec();
-    case Tag::floatings: {
-      std::vector<double> list;
-      for (size_t i = 0; i < attribute.count; ++i)
-        list.push_back(attribute.floatingAt(i));
-      return list;
-    }
-    case Tag::booleans: {
-      c10::List<bool> list;
-      for (size_t i = 0; i < attribute.count; ++i)
-        list.push_back(attribute.payload[i] != 0);
-      return list;
-    }
-    case Tag::string:
-      return attribute.string();
-    case Tag::dynamicInt:
-      return scalars[scalar++].asInt;
-    case Tag::dynamicFloat:
-      return scalars[scalar++].asFloat;
-    case Tag::dynamicIntegers: {
-      std::vector<int64_t> list;
-      for (size_t i = 0; i < attribute.count; ++i)
-        list.push_back(scalars[scalar++].asInt);
-      return list;
-    }
-    case Tag::numberTensor:
-      return numberTensor(attribute);
-    }
-    return IValue();
-  }
-
-private:
-  at::Tensor nextOperand() {
-    ResultRef ref = graph.operands[operand++];
-    const at::Tensor &value = values[ref.position][ref.index];
-    // Integers become numbers of the dtype that was the default.
-    if ((node.record->dtypeRule == DTypeRule::promote_floatDType ||
-         node.record->dtypeRule == DTypeRule::div_modeDType) &&
-        c10::isFloatingType(node.shapes[0].scalar_type()) &&
-        c10::isIntegralType(value.scalar_type(), /*includeBool=*/true))
-      return value.to(node.shapes[0].scalar_type());
-    return value;
-  }
-
-  IValue operandList(const Attribute &attribute) {
-    c10::List<at::Tensor> list;
-    for (size_t i = 0; i < attribute.count; ++i)
-      list.push_back(nextOperand());
-    return list;
-  }
-
-  IValue optionalOperandList(const Attribute &attribute) {
-    c10::List<std::optional<at::Tensor>> list;
-    for (size_t i = 0; i < attribute.count; ++i)
-      list.push_back(attribute.isPresent(i) ? std::optional(nextOperand())
-                                            : std::nullopt);
-    return list;
-  }
-
-  IValue numberTensor(const Attribute &attribute) {
-    const DynamicScalar &number = scalars[scalar++];
-    // Kernels of 16-bit floats compute with a wrapped number as it is.
-    bool isWrapped = attribute.count & 2;
-    auto dtype = c10::ScalarType(attribute.small);
-    if (!isWrapped || !at::isReducedFloatingType(dtype))
-      return castNumber(number, dtype);
-    at::Scalar value =
-        number.isFloat ? at::Scalar(number.asFloat) : at::Scalar(number.asInt);
-    at::Tensor tensor = at::scalar_tensor(value, at::kDouble);
-    tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-    return tensor;
-  }
-
-  const GraphSnapshot &graph;
-  const SnapshotNode &node;
-  const std::vector<std::vector<at::Tensor>> &values;
-  c10::ArrayRef<DynamicScalar> scalars;
-  uint32_t operand, scalar;
-};
 
 void appendResults(const IValue &value, std::vector<at::Tensor> &results) {
   if (value.isTensorList())
@@ -279,7 +158,7 @@ RunError errorOf(const SnapshotNode &node, LocationId location,
 PreparedCall::PreparedCall(const GraphSnapshot &graph, size_t position)
     : onCpu(cpuCallOf(*graph.nodes[position].record)) {
   const SnapshotNode &node = graph.nodes[position];
-  ArgumentBuilder constants(graph, node, {}, {});
+  NodeArguments constants(graph, node, {}, {});
   AttributeReader reader(node.attributes->words);
   for (const ArgumentSpec &spec : node.record->arguments) {
     Attribute attribute = reader.next();
@@ -376,7 +255,7 @@ torch_ltc::interpretNode(const GraphSnapshot &graph, size_t position,
                          const std::vector<std::vector<at::Tensor>> &values,
                          c10::ArrayRef<DynamicScalar> scalars) {
   const SnapshotNode &node = graph.nodes[position];
-  ArgumentBuilder builder(graph, node, values, scalars);
+  NodeArguments builder(graph, node, values, scalars);
   AttributeReader reader(node.attributes->words);
   torch::jit::Stack stack;
   for (const ArgumentSpec &spec : node.record->arguments)
@@ -417,7 +296,7 @@ torch::jit::Stack InterpretedProgram::argumentsOf(
     const std::vector<std::vector<at::Tensor>> &values,
     c10::ArrayRef<DynamicScalar> scalars) const {
   const SnapshotNode &node = graph->nodes[position];
-  ArgumentBuilder builder(*graph, node, values, scalars);
+  NodeArguments builder(*graph, node, values, scalars);
   torch::jit::Stack stack;
   if (prepared) {
     stack = prepared->arguments;

@@ -43,6 +43,14 @@ void inferResults(const OpCall &call, ResultShapes &results) {
   shapeCache().insert(key, results);
 }
 
+std::vector<Shape> shapesOf(c10::ArrayRef<ResultShape> results) {
+  std::vector<Shape> shapes;
+  shapes.reserve(results.size());
+  for (const ResultShape &result : results)
+    shapes.emplace_back(result.dtype, result.sizes);
+  return shapes;
+}
+
 } // namespace
 
 std::vector<Shape> torch_ltc::inferShapes(const OpCall &call) {
@@ -53,9 +61,11 @@ std::vector<Shape> torch_ltc::inferShapes(const OpCall &call) {
   } catch (const c10::Error &error) {
     rethrowWithOp(error, call.record.name);
   }
-  std::vector<Shape> shapes;
-  shapes.reserve(results.size());
-  for (const ResultShape &result : results)
-    shapes.emplace_back(result.dtype, result.sizes);
-  return shapes;
+  return shapesOf(results);
+}
+
+std::vector<Shape> torch_ltc::inferShapesOnly(const OpCall &call) {
+  c10::SmallVector<ResultShape, 3> results;
+  inferResults(call, results);
+  return shapesOf(results);
 }

@@ -20,6 +20,10 @@ namespace torch_ltc {
 /// undefined. Throws PyTorch's error with the op's name and the user's line.
 std::vector<torch::lazy::Shape> inferShapes(const OpCall &call);
 
+/// The same for a call that a trace already contains, at other sizes: eager
+/// isn't asked whether it is an error.
+std::vector<torch::lazy::Shape> inferShapesOnly(const OpCall &call);
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_SHAPE_INFER_SHAPES_H

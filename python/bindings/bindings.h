@@ -19,6 +19,7 @@ void bindMetrics(pybind11::module_ &module);
 void bindDebug(pybind11::module_ &module);
 void bindModuleScopes(pybind11::module_ &module);
 void bindPrograms(pybind11::module_ &module);
+void bindGeneralGraphs(pybind11::module_ &module);
 void bindBackends(pybind11::module_ &module);
 void bindExecutables(pybind11::module_ &module);
 void bindFallback(pybind11::module_ &module);

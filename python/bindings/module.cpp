@@ -40,6 +40,7 @@ PYBIND11_MODULE(_C, module) {
   torch_ltc::bindDebug(module);
   torch_ltc::bindModuleScopes(module);
   torch_ltc::bindPrograms(module);
+  torch_ltc::bindGeneralGraphs(module);
   torch_ltc::bindBackends(module);
   torch_ltc::bindExecutables(module);
   torch_ltc::bindFallback(module);

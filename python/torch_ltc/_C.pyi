@@ -430,6 +430,23 @@ def pending_program(tensors: Sequence[torch.Tensor]) -> TracedProgram:
 def kept_program(name: str) -> TracedProgram:
     """One of the last `keep_programs`, without values."""
 
+class GeneralGraph:
+    """Programs that only differ in sizes, as one with symbols. Raises RuntimeError if
+    there is no common one."""
+
+    def __init__(self, programs: Sequence[TracedProgram]) -> None: ...
+    def symbols(self) -> list[str]: ...
+    def text(self) -> str: ...
+    def bind(self, program: TracedProgram) -> tuple[list[int] | None, str]:
+        """The symbols' values at which it is `program`, or the reason why it never is."""
+    def instantiate(self, values: Sequence[int], name: str) -> TracedProgram: ...
+    def stand_ins(self) -> list[list[int]]:
+        """Values at which a compiler may look at it."""
+    def refine(self, program: TracedProgram) -> GeneralGraph: ...
+
+def skeleton(program: TracedProgram) -> str:
+    """Equal for programs that only differ in sizes and integers that may follow them."""
+
 def data_key(tensor: torch.Tensor) -> int:
     """Identity of a lazy tensor's value in memory; 0 if it is pending."""
 

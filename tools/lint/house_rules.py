@@ -63,6 +63,7 @@ LAYERS = [
     "ir",
     "shape",
     "graph",
+    "general",
     "programs",
     "compilation",
     "execution",

@@ -1,0 +1,165 @@
+//===- general_graph.cpp - One graph for all sizes ------------------------===//
+
+#include "general/general_graph.h"
+
+#include <algorithm>
+#include <numeric>
+
+using namespace torch_ltc;
+
+namespace {
+
+constexpr size_t numStandIns = 3;
+
+bool isPrime(int64_t number) {
+  for (int64_t i = 2; i * i <= number; ++i)
+    if (number % i == 0)
+      return false;
+  return number > 1;
+}
+
+/// Distinct odd primes from `first` on.
+std::vector<int64_t> primesFrom(int64_t first, size_t count) {
+  std::vector<int64_t> primes;
+  for (int64_t number = first | 1; primes.size() < count; number += 2)
+    if (isPrime(number))
+      primes.push_back(number);
+  return primes;
+}
+
+} // namespace
+
+std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
+                                               std::string *reason) const {
+  if (numbers.skeleton != skeleton()) {
+    if (reason)
+      *reason = "it differs in more than sizes";
+    return std::nullopt;
+  }
+  SymbolValues values;
+  values.reserve(sizeSymbols.size());
+  for (const SizeSymbol &symbol : sizeSymbols) {
+    const NumberSlot &slot = slots[symbol.slot];
+    int64_t number = numberOf(slot, numbers);
+    if (number % symbol.multiple != 0 || number / symbol.multiple < 2) {
+      if (reason)
+        *reason = explain(slot, number);
+      return std::nullopt;
+    }
+    values.push_back(number / symbol.multiple);
+  }
+  for (const NumberSlot &slot : slots) {
+    int64_t number = numberOf(slot, numbers);
+    if (slot.value.evaluate(values, numbers.sizes) == number)
+      continue;
+    if (reason)
+      *reason = explain(slot, number);
+    return std::nullopt;
+  }
+  return values;
+}
+
+std::string GeneralGraph::findStandIns() {
+  std::string reason;
+  standInValues.clear();
+  // In the order of their values in the last trace, because a slice's end or an
+  // index must stay below the size that bounds it.
+  std::vector<size_t> order(sizeSymbols.size());
+  std::iota(order.begin(), order.end(), 0);
+  const TraceNumbers &last = traces.back();
+  std::ranges::stable_sort(order, {}, [&](size_t i) {
+    return numberOf(slots[sizeSymbols[i].slot], last) / sizeSymbols[i].multiple;
+  });
+  // Smaller ones if a constant bounds them.
+  for (int64_t first : {1021, 397, 251, 127, 61, 31, 17, 7, 3}) {
+    std::vector<int64_t> primes =
+        primesFrom(first, numStandIns * sizeSymbols.size());
+    std::vector<SymbolValues> found;
+    try {
+      for (size_t k = 0; k < numStandIns; ++k) {
+        SymbolValues &values = found.emplace_back(sizeSymbols.size());
+        for (size_t i = 0; i < order.size(); ++i)
+          values[order[i]] = primes[numStandIns * i + k];
+        instantiate(values, base->name);
+      }
+      standInValues = std::move(found);
+      return "";
+    } catch (const c10::Error &error) {
+      if (reason.empty())
+        reason = error.msg();
+    }
+  }
+  return reason;
+}
+
+std::string GeneralGraph::slotText(const NumberSlot &slot) const {
+  const SnapshotNode &node = base->nodes[slot.node];
+  if (slot.kind == NumberSlot::Kind::ParameterSize) {
+    const std::string &name = base->parameters[node.parameter].name;
+    return "size " + std::to_string(slot.place) + " of parameter " +
+           std::to_string(node.parameter) +
+           (name.empty() ? "" : " (" + name + ")");
+  }
+  std::string op = node.record->name;
+  if (std::string place = shortText(node.location); !place.empty())
+    op += " at " + place;
+  if (slot.kind == NumberSlot::Kind::ResultSize)
+    return "size " + std::to_string(slot.place) + " of " + op;
+  std::string argument;
+  forEachFollowingWord(*node.record, node.attributes->words,
+                       [&](const ArgumentSpec &spec, size_t position) {
+                         if (position == slot.place)
+                           argument = spec.name;
+                       });
+  return argument + " of " + op;
+}
+
+std::string GeneralGraph::termText(SizeTerm term) const {
+  if (term.isSymbol)
+    return "s" + std::to_string(term.index);
+  auto name = [this](SizeTerm inner) { return termText(inner); };
+  uint32_t next = 0;
+  for (const SnapshotNode &node : base->nodes)
+    for (const torch::lazy::Shape &shape : node.shapes) {
+      if (term.index >= next + uint32_t(shape.dim())) {
+        next += uint32_t(shape.dim());
+        continue;
+      }
+      for (const NumberSlot &slot : slots)
+        if (slot.kind == NumberSlot::Kind::ParameterSize &&
+            slot.index == term.index)
+          return slot.value.text(name);
+      return (node.record ? node.record->name
+                          : "parameter " + std::to_string(node.parameter)) +
+             ".size(" + std::to_string(term.index - next) + ")";
+    }
+  return "?";
+}
+
+std::string GeneralGraph::explain(const NumberSlot &slot,
+                                  int64_t number) const {
+  return slotText(slot) + " is " + std::to_string(number) +
+         ", the program expects " +
+         slot.value.text([this](SizeTerm term) { return termText(term); });
+}
+
+std::string GeneralGraph::symbolText(size_t symbol) const {
+  const SizeSymbol &found = sizeSymbols[symbol];
+  std::string number = slotText(slots[found.slot]);
+  if (found.multiple != 1)
+    number += " / " + std::to_string(found.multiple);
+  return "s" + std::to_string(symbol) + " = " + number + ", " +
+         std::to_string(found.least) + " to " + std::to_string(found.most);
+}
+
+std::string GeneralGraph::text() const {
+  std::string result;
+  for (size_t i = 0; i < sizeSymbols.size(); ++i)
+    result += symbolText(i) + "\n";
+  for (const NumberSlot &slot : slots)
+    if (!slot.value.isConstant())
+      result += slotText(slot) + ": " + slot.value.text([this](SizeTerm t) {
+        return termText(t);
+      }) + "\n";
+  return result;
+}

@@ -1,0 +1,112 @@
+//===- general_graph.h - One graph for all sizes ----------------*- C++ -*-===//
+//
+// Graphs with one skeleton, generalised: the numbers that differ between them
+// are symbols and expressions of symbols.
+//
+//   trace 1: x f32[8, 20], view(x, 160)    generalised: x f32[s1, s0],
+//   trace 2: x f32[4, 30], view(x, 120)                 view(x, s0*s1)
+//
+// `bind` reads the symbols' values from another graph and checks each number of
+// it, so a guess that was wrong is never used: it is corrected with the numbers
+// of the graph that didn't fit. `instantiate` makes the concrete graph at any
+// values; the shapes of results are inferred again, by the same rules as when
+// an op is traced.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_GENERAL_GENERAL_GRAPH_H
+#define TORCH_LTC_GENERAL_GENERAL_GRAPH_H
+
+#include "general/size_expression.h"
+#include "general/trace_numbers.h"
+
+#include <memory>
+
+namespace torch_ltc {
+
+/// A number of the skeleton's graphs.
+struct NumberSlot {
+  enum class Kind : uint8_t {
+    ParameterSize,
+    ResultSize, // that no shape rule can tell
+    Integer     // of an op's arguments
+  };
+  Kind kind;
+  uint32_t node;
+  /// In `TraceNumbers::sizes` or `TraceNumbers::integers`.
+  uint32_t index;
+  /// Result and dimension, or position among the node's words.
+  uint32_t result = 0;
+  uint32_t place;
+  SizeExpression value = {};
+};
+
+/// `multiple * value` is the number of `slot`.
+struct SizeSymbol {
+  uint32_t slot;
+  /// Negative for a negative number; above 1 if the graph only exists at
+  /// multiples of a number.
+  int64_t multiple = 1;
+  int64_t least, most; // in the traces
+};
+
+using SymbolValues = std::vector<int64_t>;
+
+class GeneralGraph;
+using GeneralGraphPtr = std::shared_ptr<const GeneralGraph>;
+
+class GeneralGraph {
+public:
+  /// `traces`: the numbers of two or more graphs, of which `base` is one. Null,
+  /// with the reason, if they don't have one skeleton, or no common graph.
+  static GeneralGraphPtr generalise(GraphSnapshotPtr base,
+                                    std::vector<TraceNumbers> traces,
+                                    std::string &reason);
+  /// The same with one trace more, and without the oldest ones.
+  GeneralGraphPtr refine(TraceNumbers trace, std::string &reason) const;
+
+  const std::vector<SizeSymbol> &symbols() const { return sizeSymbols; }
+  const Hash128 &skeleton() const { return traces.front().skeleton; }
+
+  /// The values at which this is the graph with these numbers; none, with the
+  /// reason, if there are none. All values are at least 2.
+  std::optional<SymbolValues> bind(const TraceNumbers &numbers,
+                                   std::string *reason = nullptr) const;
+  /// The graph at these values, called `name`. Throws c10::Error if there is
+  /// none, because sizes don't match or one becomes 0 or 1.
+  GraphSnapshot instantiate(c10::ArrayRef<int64_t> values,
+                            std::string name) const;
+  /// Vectors of values at which the graph exists, all numbers of which differ:
+  /// what is equal in none of them by accident is equal for all values.
+  const std::vector<SymbolValues> &standIns() const { return standInValues; }
+
+  /// One line for each symbol, and for each number that is an expression.
+  std::string text() const;
+  /// "s0 = size 1 of parameter 0 (ids), 16 to 128".
+  std::string symbolText(size_t symbol) const;
+
+private:
+  friend class Generalisation;
+  GeneralGraph(GraphSnapshotPtr base, std::vector<TraceNumbers> traces)
+      : base(std::move(base)), traces(std::move(traces)) {}
+
+  std::string slotText(const NumberSlot &slot) const;
+  std::string termText(SizeTerm term) const;
+  std::string explain(const NumberSlot &slot, int64_t number) const;
+  int64_t numberOf(const NumberSlot &slot, const TraceNumbers &trace) const {
+    return slot.kind == NumberSlot::Kind::Integer ? trace.integers[slot.index]
+                                                  : trace.sizes[slot.index];
+  }
+  /// Why there are none, "" if it has found some.
+  std::string findStandIns();
+
+  GraphSnapshotPtr base;
+  std::vector<TraceNumbers> traces;
+  std::vector<NumberSlot> slots; // in the order of nodes
+  std::vector<SizeSymbol> sizeSymbols;
+  std::vector<SymbolValues> standInValues;
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_GENERAL_GENERAL_GRAPH_H

@@ -1,0 +1,233 @@
+//===- generalise.cpp - Symbols and expressions from traces ---------------===//
+
+#include "general/general_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+using namespace torch_ltc;
+
+namespace {
+
+/// Traces that are compared; a wrong guess adds one.
+constexpr size_t maxTraces = 6;
+/// Distinct sizes among which the value of an argument is searched for, besides
+/// those of its operands.
+constexpr size_t maxCandidates = 48;
+
+} // namespace
+
+namespace torch_ltc {
+
+/// Fits the slots of a general graph, first those of parameters.
+class Generalisation {
+public:
+  /// `asMultiples`: a symbol is multiplied by what divides its number in all
+  /// traces.
+  Generalisation(GeneralGraph &graph, Relations relations, bool asMultiples)
+      : graph(graph), relations(relations), asMultiples(asMultiples) {}
+
+  void run() {
+    findSlots();
+    fitParameters();
+    fitNodes();
+  }
+
+private:
+  Column columnOf(const NumberSlot &slot) const {
+    Column column;
+    for (const TraceNumbers &trace : graph.traces)
+      column.push_back(graph.numberOf(slot, trace));
+    return column;
+  }
+
+  Column sizeColumn(uint32_t index) const {
+    Column column;
+    for (const TraceNumbers &trace : graph.traces)
+      column.push_back(trace.sizes[index]);
+    return column;
+  }
+
+  void findSlots() {
+    const GraphSnapshot &base = *graph.base;
+    std::vector<bool> isKnown(base.parameters.size(), false);
+    uint32_t nextSize = 0, nextInteger = 0;
+    for (uint32_t i = 0; i < base.nodes.size(); ++i) {
+      const SnapshotNode &node = base.nodes[i];
+      firstSize.push_back(nextSize);
+      bool isParameter = !node.record && !isKnown[node.parameter];
+      if (isParameter)
+        isKnown[node.parameter] = true;
+      if (node.record)
+        forEachFollowingWord(*node.record, node.attributes->words,
+                             [&](const ArgumentSpec &, size_t position) {
+                               graph.slots.push_back(
+                                   {.kind = NumberSlot::Kind::Integer,
+                                    .node = i,
+                                    .index = nextInteger++,
+                                    .place = uint32_t(position)});
+                             });
+      bool isSlot = isParameter || (node.record && hasSizesFromScalars(node));
+      for (uint32_t k = 0; k < node.shapes.size(); ++k)
+        for (uint32_t d = 0; d < node.shapes[k].dim(); ++d, ++nextSize)
+          if (isSlot && node.shapes[k].size(d) > 1)
+            graph.slots.push_back(
+                {.kind = node.record ? NumberSlot::Kind::ResultSize
+                                     : NumberSlot::Kind::ParameterSize,
+                 .node = i,
+                 .index = nextSize,
+                 .result = k,
+                 .place = d});
+    }
+  }
+
+  SizeExpression addSymbol(uint32_t slot, const Column &column) {
+    int64_t multiple = 1;
+    if (asMultiples)
+      multiple =
+          std::accumulate(column.begin(), column.end(), int64_t(0),
+                          [](int64_t a, int64_t b) { return std::gcd(a, b); });
+    // A symbol is at least 2.
+    if (std::ranges::any_of(
+            column, [&](int64_t v) { return std::abs(v) < 2 * multiple; }))
+      multiple = 1;
+    if (column[0] < 0)
+      multiple = -multiple;
+    SizeCandidate symbol{
+        .term = {.isSymbol = true, .index = uint32_t(graph.sizeSymbols.size())},
+        .values = column};
+    for (int64_t &value : symbol.values)
+      value /= multiple;
+    auto [least, most] = std::ranges::minmax(symbol.values);
+    graph.sizeSymbols.push_back(
+        {.slot = slot, .multiple = multiple, .least = least, .most = most});
+    symbols.push_back(symbol);
+    return SizeExpression::of(symbol.term, multiple);
+  }
+
+  /// The smallest first, so that a size that is a multiple of another one
+  /// becomes an expression of it.
+  void fitParameters() {
+    std::vector<uint32_t> order;
+    for (uint32_t i = 0; i < graph.slots.size(); ++i)
+      if (graph.slots[i].kind == NumberSlot::Kind::ParameterSize)
+        order.push_back(i);
+    std::ranges::stable_sort(order, {}, [&](uint32_t i) {
+      return graph.numberOf(graph.slots[i], graph.traces.front());
+    });
+    for (uint32_t i : order) {
+      Column column = columnOf(graph.slots[i]);
+      auto value = fitParameterSize(column, symbols, relations);
+      graph.slots[i].value = value ? *value : addSymbol(i, column);
+    }
+  }
+
+  void fitNodes() {
+    others = symbols;
+    uint32_t slot = 0;
+    for (uint32_t i = 0; i < graph.base->nodes.size(); ++i) {
+      std::optional<std::vector<std::vector<SizeCandidate>>> operands;
+      for (; slot < graph.slots.size() && graph.slots[slot].node == i; ++slot) {
+        NumberSlot &number = graph.slots[slot];
+        if (number.kind == NumberSlot::Kind::ParameterSize)
+          continue;
+        Column column = columnOf(number);
+        if (!operands)
+          operands = sizesOfOperands(graph.base->nodes[i]);
+        auto value = fitArgument(column, *operands, others);
+        if (!value) {
+          value = addSymbol(slot, column);
+          others.insert(others.begin(), symbols.back());
+        }
+        number.value = *value;
+      }
+      addSizes(i);
+    }
+  }
+
+  std::vector<std::vector<SizeCandidate>>
+  sizesOfOperands(const SnapshotNode &node) const {
+    std::vector<std::vector<SizeCandidate>> result;
+    for (uint32_t i = 0; i < node.numOperands; ++i) {
+      ResultRef ref = graph.base->operands[node.firstOperand + i];
+      uint32_t first = firstSize[ref.position];
+      for (uint32_t k = 0; k < ref.index; ++k)
+        first += uint32_t(graph.base->nodes[ref.position].shapes[k].dim());
+      std::vector<SizeCandidate> &sizes = result.emplace_back();
+      for (uint32_t d = 0; d < graph.base->shape(ref).dim(); ++d)
+        if (auto candidate = candidateOf(first + d))
+          sizes.push_back(*candidate);
+    }
+    return result;
+  }
+
+  /// A size that differs between traces.
+  std::optional<SizeCandidate> candidateOf(uint32_t index) const {
+    SizeCandidate candidate{.term = {.isSymbol = false, .index = index},
+                            .values = sizeColumn(index)};
+    bool differs = std::ranges::any_of(candidate.values, [&](int64_t value) {
+      return value != candidate.values[0];
+    });
+    return differs ? std::optional(candidate) : std::nullopt;
+  }
+
+  /// Makes the node's sizes available to later arguments.
+  void addSizes(uint32_t position) {
+    uint32_t end = position + 1 < firstSize.size()
+                       ? firstSize[position + 1]
+                       : uint32_t(graph.traces.front().sizes.size());
+    for (uint32_t i = firstSize[position]; i < end; ++i) {
+      if (others.size() >= maxCandidates)
+        return;
+      auto candidate = candidateOf(i);
+      if (candidate &&
+          std::ranges::none_of(others, [&](const SizeCandidate &other) {
+            return other.values == candidate->values;
+          }))
+        others.push_back(*candidate);
+    }
+  }
+
+  GeneralGraph &graph;
+  Relations relations;
+  bool asMultiples;
+  std::vector<uint32_t> firstSize; // by node
+  std::vector<SizeCandidate> symbols, others;
+};
+
+} // namespace torch_ltc
+
+GeneralGraphPtr GeneralGraph::generalise(GraphSnapshotPtr base,
+                                         std::vector<TraceNumbers> traces,
+                                         std::string &reason) {
+  TORCH_CHECK(traces.size() > 1, "Two traces are needed to generalise one.");
+  for (const TraceNumbers &trace : traces)
+    if (trace.skeleton != traces.front().skeleton) {
+      reason = "the traces differ in more than sizes";
+      return nullptr;
+    }
+  if (traces.size() > maxTraces)
+    traces.erase(traces.begin(), traces.end() - maxTraces);
+  // The more general form first; the reason is its.
+  reason.clear();
+  for (bool asMultiples : {false, true})
+    for (Relations relations : {Relations::Few, Relations::Many}) {
+      auto graph =
+          std::shared_ptr<GeneralGraph>(new GeneralGraph(base, traces));
+      Generalisation(*graph, relations, asMultiples).run();
+      std::string why = graph->findStandIns();
+      if (why.empty())
+        return graph;
+      if (reason.empty())
+        reason = why;
+    }
+  return nullptr;
+}
+
+GeneralGraphPtr GeneralGraph::refine(TraceNumbers trace,
+                                     std::string &reason) const {
+  std::vector<TraceNumbers> all = traces;
+  all.push_back(std::move(trace));
+  return generalise(base, std::move(all), reason);
+}

@@ -1,0 +1,90 @@
+//===- size_expression.h - Numbers computed from sizes ----------*- C++ -*-===//
+//
+// What a number of a trace is, whatever the sizes are:
+//
+//   floor((factor * product + summand) / (divisor * quotient))
+//     + sign * addend + offset
+//
+// `product`, `quotient` and `addend` are symbols, or sizes of values that
+// precede the number in the trace. `view(b, c * h)` after a convolution is the
+// product of two sizes of its operand, however these follow from the symbols.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_GENERAL_SIZE_EXPRESSION_H
+#define TORCH_LTC_GENERAL_SIZE_EXPRESSION_H
+
+#include <c10/util/ArrayRef.h>
+#include <c10/util/SmallVector.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace torch_ltc {
+
+/// A symbol, or a place in `TraceNumbers::sizes`.
+struct SizeTerm {
+  bool isSymbol = true;
+  uint32_t index = 0;
+};
+
+struct SizeExpression {
+  int64_t factor = 1, divisor = 1, summand = 0, offset = 0, sign = 0;
+  c10::SmallVector<SizeTerm, 2> product;
+  std::optional<SizeTerm> quotient, addend;
+
+  static SizeExpression constant(int64_t value) {
+    SizeExpression result;
+    result.factor = 0;
+    result.offset = value;
+    return result;
+  }
+  static SizeExpression of(SizeTerm term, int64_t factor = 1) {
+    SizeExpression result;
+    result.factor = factor;
+    result.product.push_back(term);
+    return result;
+  }
+  bool isConstant() const { return factor == 0; }
+
+  /// None if it overflows or divides by zero.
+  std::optional<int64_t> evaluate(c10::ArrayRef<int64_t> symbols,
+                                  c10::ArrayRef<int64_t> sizes) const;
+  /// "2*s0 + 1".
+  std::string text(const std::function<std::string(SizeTerm)> &name) const;
+};
+
+/// A number in each of some traces.
+using Column = c10::SmallVector<int64_t, 4>;
+
+/// A term with its values in these traces.
+struct SizeCandidate {
+  SizeTerm term;
+  Column values;
+};
+
+/// A number of an op's arguments. `operands`: sizes of each of its operands;
+/// `others`: symbols and sizes of preceding values. The simplest expression
+/// that holds in all traces, none if none of the known forms does.
+std::optional<SizeExpression>
+fitArgument(const Column &numbers,
+            c10::ArrayRef<std::vector<SizeCandidate>> operands,
+            c10::ArrayRef<SizeCandidate> others);
+
+/// Which relations between sizes of parameters are looked for.
+enum class Relations : uint8_t {
+  Few, // equal sizes, and small differences
+  Many // multiples, products, sums and any differences too
+};
+
+/// A size of a parameter, which Python computed from others, if at all.
+std::optional<SizeExpression>
+fitParameterSize(const Column &numbers, c10::ArrayRef<SizeCandidate> symbols,
+                 Relations relations);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_GENERAL_SIZE_EXPRESSION_H

@@ -1,0 +1,110 @@
+//===- trace_numbers.cpp - The numbers of a graph, and the rest -----------===//
+
+#include "general/trace_numbers.h"
+
+#include <algorithm>
+
+using namespace torch_ltc;
+
+namespace {
+
+/// A word that stands for numbers which aren't part of the skeleton.
+uint64_t placeholder(int64_t number) {
+  return number < 0 ? 1u << 30 : 1u << 29;
+}
+
+class Reader {
+public:
+  explicit Reader(const GraphSnapshot &graph) : graph(graph) {
+    numbers.sizes.reserve(4 * graph.nodes.size());
+  }
+
+  TraceNumbers read() {
+    for (const SnapshotNode &node : graph.nodes) {
+      if (node.record)
+        addOp(node);
+      else
+        hash.add(node.parameter);
+      for (const torch::lazy::Shape &shape : node.shapes)
+        addShape(shape);
+    }
+    for (const ResultRef &result : graph.results)
+      addReference(result);
+    for (const SnapshotParameter &parameter : graph.parameters)
+      hash.add(parameter.donatable);
+    for (bool isFloat : graph.scalarIsFloat)
+      hash.add(isFloat);
+    numbers.skeleton = hash.finish();
+    return std::move(numbers);
+  }
+
+private:
+  void addReference(const ResultRef &ref) {
+    hash.add(uint64_t(ref.position) << 32 | ref.index);
+  }
+
+  void addShape(const torch::lazy::Shape &shape) {
+    hash.add(uint64_t(shape.scalar_type()) << 8 | uint64_t(shape.dim()));
+    uint64_t pattern = 1;
+    for (int64_t size : shape.sizes()) {
+      numbers.sizes.push_back(size);
+      pattern = pattern << 2 | uint64_t(std::min<int64_t>(size, 2));
+      if (pattern >> 60) {
+        hash.add(pattern);
+        pattern = 1;
+      }
+    }
+    hash.add(pattern);
+  }
+
+  void addOp(const SnapshotNode &node) {
+    hash.add(node.record->id);
+    c10::ArrayRef<Word> words = node.attributes->words;
+    size_t next = 0;
+    forEachFollowingWord(*node.record, words,
+                         [&](const ArgumentSpec &, size_t position) {
+                           addWords(words.slice(next, position - next));
+                           hash.add(placeholder(words[position]));
+                           numbers.integers.push_back(words[position]);
+                           next = position + 1;
+                         });
+    addWords(words.slice(next));
+    for (uint32_t i = 0; i < node.numOperands; ++i)
+      addReference(graph.operands[node.firstOperand + i]);
+  }
+
+  void addWords(c10::ArrayRef<Word> words) {
+    for (Word word : words)
+      hash.add(uint64_t(word));
+  }
+
+  const GraphSnapshot &graph;
+  HashState hash{10};
+  TraceNumbers numbers;
+};
+
+} // namespace
+
+TraceNumbers torch_ltc::numbersOf(const GraphSnapshot &graph) {
+  return Reader(graph).read();
+}
+
+bool torch_ltc::hasSizesFromScalars(const SnapshotNode &node) {
+  switch (node.record->shapeRule) {
+  case ShapeRule::arangeShape:
+  case ShapeRule::sliceShape:
+  case ShapeRule::diagonalShape:
+  case ShapeRule::constant_padShape:
+    break;
+  default:
+    return false;
+  }
+  AttributeReader reader(node.attributes->words);
+  for (const ArgumentSpec &spec : node.record->arguments) {
+    Tag tag = reader.next().tag;
+    if (spec.varies && (tag == Tag::dynamicInt || tag == Tag::dynamicFloat ||
+                        tag == Tag::dynamicIntegers))
+      return true;
+  }
+  return false;
+}

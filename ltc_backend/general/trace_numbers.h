@@ -1,0 +1,67 @@
+//===- trace_numbers.h - The numbers of a graph, and the rest ---*- C++ -*-===//
+//
+// A graph consists of a skeleton and of numbers that may differ between traces
+// of one Python program:
+//
+//   skeleton   ops, operands, dtypes, ranks, all arguments except integers that
+//              may follow sizes; which sizes are 0 or 1, because these decide
+//              how operands are broadcast; which integers are -1, 0, 1 or a
+//              sentinel like the largest int64, and the signs of others
+//   numbers    sizes of all values, and those integers, in trace order
+//
+// The op table knows which integers may differ (`ArgumentSpec::followsSizes`).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_GENERAL_TRACE_NUMBERS_H
+#define TORCH_LTC_GENERAL_TRACE_NUMBERS_H
+
+#include "graph/graph.h"
+
+namespace torch_ltc {
+
+struct TraceNumbers {
+  Hash128 skeleton;
+  /// Sizes of all nodes' results, concatenated. Two graphs with one skeleton
+  /// have as many of them, at the same places; likewise of `integers`.
+  std::vector<int64_t> sizes;
+  /// Integers of arguments that aren't part of the skeleton.
+  std::vector<int64_t> integers;
+
+  bool operator==(const TraceNumbers &) const = default;
+};
+
+TraceNumbers numbersOf(const GraphSnapshot &graph);
+
+/// Whether this integer of an argument is part of the skeleton.
+inline bool isStructural(int64_t number) {
+  constexpr int64_t largest = int64_t(1) << 31;
+  return (number >= -1 && number <= 1) || number >= largest ||
+         number <= -largest;
+}
+
+/// Calls `visit(spec, position)` for the position of each word of an op's
+/// arguments that isn't part of the skeleton.
+template <typename F>
+void forEachFollowingWord(const OpRecord &record, c10::ArrayRef<Word> words,
+                          F visit) {
+  AttributeReader reader(words);
+  for (const ArgumentSpec &spec : record.arguments) {
+    Attribute attribute = reader.next();
+    if (!spec.followsSizes ||
+        (attribute.tag != Tag::integer && attribute.tag != Tag::integers))
+      continue;
+    size_t count = attribute.tag == Tag::integer ? 1 : attribute.count;
+    for (size_t i = 0; i < count; ++i)
+      if (!isStructural(attribute.payload[i]))
+        visit(spec, size_t(attribute.payload - words.begin()) + i);
+  }
+}
+
+/// Whether the sizes of the op's results depend on numbers that are scalars of
+/// the program, so that no shape rule can tell them.
+bool hasSizesFromScalars(const SnapshotNode &node);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_GENERAL_TRACE_NUMBERS_H
