@@ -35,6 +35,7 @@ namespace torch_ltc {
   F(ltcProgramAppend)                                                          \
   F(ltcProgramSetOutputs)                                                      \
   F(ltcProgramCompile)                                                         \
+  F(ltcProgramsCompileGeneral)                                                 \
   F(ltcProgramStage)                                                           \
   F(ltcModuleCompile)
 

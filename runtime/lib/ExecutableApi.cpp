@@ -26,11 +26,11 @@ LtcStatus ltcExecutableLoad(const char *data, size_t size,
   });
 }
 
-LtcStatus ltcExecutableBind(LtcExecutable general, const int64_t *sizes,
-                            size_t count, LtcExecutable *bound) {
+LtcStatus ltcExecutableBind(LtcExecutable general, const LtcSizes *sizes,
+                            LtcExecutable *bound) {
   *bound = nullptr;
   return guarded([&]() -> llvm::Error {
-    auto loaded = general->loaded->bind({sizes, count});
+    auto loaded = general->loaded->bind(*sizes);
     if (!loaded)
       return loaded.takeError();
     *bound = new LtcExecutableStorage{std::move(*loaded)};

@@ -63,7 +63,7 @@ LoadedExecutable::load(const char *data, size_t size) {
 }
 
 llvm::Expected<std::unique_ptr<LoadedExecutable>>
-LoadedExecutable::bind(llvm::ArrayRef<int64_t> sizes) const {
+LoadedExecutable::bind(const LtcSizes &sizes) const {
   if (!message.has_general())
     return failure("Program '{0}' can't be bound to sizes: it is for the sizes "
                    "that it was compiled for.",

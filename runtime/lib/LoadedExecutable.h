@@ -30,7 +30,7 @@ public:
   /// An executable for these sizes that shares the code and the constants of
   /// this one, which is general.
   llvm::Expected<std::unique_ptr<LoadedExecutable>>
-  bind(llvm::ArrayRef<int64_t> sizes) const;
+  bind(const LtcSizes &sizes) const;
 
   /// Thread-safe; runs of one executable may overlap in time.
   llvm::Error run(const LtcRunArguments &arguments);

@@ -12,7 +12,7 @@ using namespace torch_ltc::runtime;
 llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
   const GeneralForm &form = executable.general();
   for (const auto &[i, number] : llvm::enumerate(form.numbers()))
-    if (!isWellFormed(number, form.symbols()))
+    if (!isWellFormed(number, form.largest_sizes_size()))
       return failure("the code of number {0} isn't well-formed", i);
   int places = 0;
   forEachNumber(executable, [&](int64_t &) { ++places; });
@@ -22,6 +22,10 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
   for (uint32_t place : form.places())
     if (place > uint32_t(form.numbers_size()))
       return failure("a place names number {0} of {1}", place,
+                     form.numbers_size());
+  for (uint32_t number : form.checks())
+    if (number >= uint32_t(form.numbers_size()))
+      return failure("a check names number {0} of {1}", number,
                      form.numbers_size());
   for (const Kernel &kernel : executable.kernels())
     for (uint32_t number : kernel.numbers())
@@ -34,20 +38,21 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
 static llvm::Error checkSizes(const Executable &executable,
                               llvm::ArrayRef<int64_t> sizes) {
   const GeneralForm &form = executable.general();
-  if (sizes.size() != form.symbols())
+  if (sizes.size() != form.largest_sizes_size())
     return failure("Program '{0}' was bound to {1} sizes, it has {2}.",
-                   executable.name(), sizes.size(), form.symbols());
+                   executable.name(), sizes.size(), form.largest_sizes_size());
   for (const auto &[i, size] : llvm::enumerate(sizes))
-    if (size < 2 || size > form.largest_size())
+    if (size < 2 || size > form.largest_sizes(int(i)))
       return failure("Size s{0} of program '{1}' is {2}: its general form is "
                      "for sizes from 2 to {3}.",
-                     i, executable.name(), size, form.largest_size());
+                     i, executable.name(), size, form.largest_sizes(int(i)));
   return llvm::Error::success();
 }
 
 llvm::Expected<KernelTables>
 torch_ltc::runtime::bindSizes(Executable &executable,
-                              llvm::ArrayRef<int64_t> sizes) {
+                              const LtcSizes &given) {
+  llvm::ArrayRef<int64_t> sizes(given.symbols, given.num_symbols);
   if (llvm::Error error = checkSizes(executable, sizes))
     return error;
   const GeneralForm &form = executable.general();
@@ -60,6 +65,14 @@ torch_ltc::runtime::bindSizes(Executable &executable,
                      i, executable.name());
     values.push_back(*value);
   }
+  if (int64_t(given.num_checked) != form.checks_size())
+    return failure("Program '{0}' was bound to {1} checked sizes, it has {2}.",
+                   executable.name(), given.num_checked, form.checks_size());
+  for (const auto &[i, number] : llvm::enumerate(form.checks()))
+    if (values[number] != given.checked[i])
+      return failure("Program '{0}' isn't valid for these sizes: checked size "
+                     "{1} is {2}, it expects {3}.",
+                     executable.name(), i, given.checked[i], values[number]);
   int place = 0;
   forEachNumber(executable, [&](int64_t &number) {
     if (uint32_t index = form.places(place++))

@@ -3,10 +3,13 @@
 #ifndef TORCH_LTC_RUNTIME_SIZEBINDING_H
 #define TORCH_LTC_RUNTIME_SIZEBINDING_H
 
+#include "torch_ltc-c/runtime.h"
+
 #include "executable.pb.h"
 
-#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
+
+#include <vector>
 
 namespace torch_ltc::runtime {
 
@@ -20,7 +23,7 @@ llvm::Error verifyGeneralForm(Executable &executable);
 /// `sizes`, and plans its arena. The result has no general form and isn't
 /// verified yet. Returns the kernels' tables.
 llvm::Expected<KernelTables> bindSizes(Executable &executable,
-                                       llvm::ArrayRef<int64_t> sizes);
+                                       const LtcSizes &sizes);
 
 } // namespace torch_ltc::runtime
 

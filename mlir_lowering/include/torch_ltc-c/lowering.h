@@ -12,6 +12,7 @@
 #ifndef TORCH_LTC_C_LOWERING_H
 #define TORCH_LTC_C_LOWERING_H
 
+#include "torch_ltc-c/size_stand_ins.h"
 #include "torch_ltc-c/status.h"
 
 #ifdef __cplusplus
@@ -171,21 +172,27 @@ LTC_EXPORT LtcStatus ltcProgramCompile(LtcProgram program,
                                        LtcBytes *executable,
                                        LtcCompileStatistics *statistics);
 
-/// Number of programs that `ltcProgramsCompileGeneral` compares.
-enum { LTC_GENERAL_SAMPLES = 3 };
-
-/// The value of size symbol `symbol` in sample `sample`: large, so that no
-/// decision is made for a small size, and without accidental relations. A
-/// general executable is valid for sizes from 2 to the value in sample 0.
-LTC_EXPORT int64_t ltcSizeStandIn(size_t symbol, size_t sample);
+/// Numbers of one program at LTC_GENERAL_SAMPLES vectors of sizes: one array of
+/// values for each sample.
+typedef struct {
+  /// The stand-ins of each symbol (size_stand_ins.h).
+  const int64_t *symbols[LTC_GENERAL_SAMPLES];
+  size_t num_symbols;
+  /// Sizes in the traced program, which a binding compares with the sizes in
+  /// the trace that it is for: a result that is as large as a slice's bound at
+  /// the stand-ins may be smaller at other sizes.
+  const int64_t *checked[LTC_GENERAL_SAMPLES];
+  size_t num_checked;
+} LtcSizeSamples;
 
 /// Lowers one program to one executable for all sizes: `programs` are the
-/// program at the stand-ins of each sample, equal but for numbers. They belong
-/// to one compiler and are consumed. The executable must be bound to sizes
+/// program at each sample's stand-ins, equal but for numbers. They belong to
+/// one compiler and are consumed. The executable is valid for sizes from 2 to
+/// the smallest stand-in of a symbol and must be bound to them
 /// (ltcExecutableBind). Fails if a number of the lowered program isn't a known
-/// function of the `symbols` sizes.
+/// function of the sizes.
 LTC_EXPORT LtcStatus ltcProgramsCompileGeneral(
-    const LtcProgram *programs, size_t symbols,
+    const LtcProgram *programs, const LtcSizeSamples *sizes,
     const LtcCompileOptions *options, LtcBytes *executable,
     LtcCompileStatistics *statistics);
 

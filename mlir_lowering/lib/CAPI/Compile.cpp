@@ -173,13 +173,15 @@ void ProgramCompiler::addStatistics(const LinalgCompileStatistics &rest) {
 
 FailureOr<std::string>
 ProgramCompiler::compileGeneral(ArrayRef<OwningOpRef<ModuleOp>> samples,
-                                unsigned numSymbols, StringRef programName) {
+                                ArrayRef<SizeSamples> standIns,
+                                ArrayRef<SizeSamples> checked,
+                                StringRef programName) {
   SmallVector<ModuleOp> modules;
   for (const OwningOpRef<ModuleOp> &sample : samples)
     modules.push_back(*sample);
   LinalgCompileStatistics rest;
   FailureOr<std::string> executable = compileGeneralModules(
-      modules, numSymbols, codegenOptions(programName), rest);
+      modules, standIns, checked, codegenOptions(programName), rest);
   addStatistics(rest);
   return executable;
 }

@@ -5,11 +5,18 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-int64_t ltcSizeStandIn(size_t symbol, size_t sample) {
-  return getSizeStandIn(symbol, sample);
+/// By number instead of by sample.
+static SmallVector<SizeSamples> transpose(const int64_t *const *samples,
+                                          size_t count) {
+  SmallVector<SizeSamples> result(count);
+  for (size_t sample = 0; sample < kNumSamples; ++sample)
+    for (size_t i = 0; i < count; ++i)
+      result[i][sample] = samples[sample][i];
+  return result;
 }
 
-LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs, size_t symbols,
+LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs,
+                                    const LtcSizeSamples *sizes,
                                     const LtcCompileOptions *options,
                                     LtcBytes *executable,
                                     LtcCompileStatistics *statistics) {
@@ -39,7 +46,9 @@ LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs, size_t symbols,
       return makeStatus(diagnostics.text("the program cannot be lowered"));
   }
   FailureOr<std::string> bytes =
-      compilers[0].compileGeneral(modules, symbols, name);
+      compilers[0].compileGeneral(
+          modules, transpose(sizes->symbols, sizes->num_symbols),
+          transpose(sizes->checked, sizes->num_checked), name);
   if (failed(bytes))
     return makeStatus(diagnostics.text("the program cannot be compiled"));
   *executable = ltcBytesCreate(bytes->data(), bytes->size());

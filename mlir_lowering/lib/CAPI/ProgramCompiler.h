@@ -34,7 +34,8 @@ public:
   /// From the linalg stage of each sample on (compileGeneralModules).
   FailureOr<std::string>
   compileGeneral(ArrayRef<OwningOpRef<ModuleOp>> samples,
-                 unsigned numSymbols, StringRef programName);
+                 ArrayRef<SizeSamples> standIns, ArrayRef<SizeSamples> checked,
+                 StringRef programName);
 
   LtcCompileStatistics statistics = {};
 

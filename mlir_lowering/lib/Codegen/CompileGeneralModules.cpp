@@ -80,7 +80,7 @@ addSizes(const std::array<func::FuncOp, kNumSamples> &functions,
       return failGeneral(functions[0], "it has other ops at other sizes");
   for (size_t i = 0; i < types[0].size(); ++i)
     for (int64_t d = 0; d < types[0][i].getRank(); ++d) {
-      Sample size;
+      SizeSamples size;
       for (unsigned s = 0; s < kNumSamples; ++s) {
         if (types[s][i].getRank() != types[0][i].getRank())
           return failGeneral(functions[0], "it has other ops at other sizes");
@@ -103,7 +103,7 @@ void addBlocks(const std::array<func::FuncOp, kNumSamples> &kernels,
       return;
   }
   auto sizeOf = [&](unsigned axis) {
-    Sample size;
+    SizeSamples size;
     for (unsigned s = 0; s < kNumSamples; ++s)
       size[s] = schedules[s].getAxes()[axis].getSize();
     return size;
@@ -142,8 +142,8 @@ LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter) {
 }
 
 /// The work of each kernel.
-SmallVector<Sample> findWork(const Samples &samples) {
-  SmallVector<Sample> work(samples[0].executable.kernels_size(), Sample());
+SmallVector<SizeSamples> findWork(const Samples &samples) {
+  SmallVector<SizeSamples> work(samples[0].executable.kernels_size(), SizeSamples());
   for (unsigned s = 0; s < kNumSamples; ++s)
     for (auto [call, kernel] : samples[s].kernelOfCall) {
       StringRef callee = cast<ltc::KernelCallOp>(call).getCallee();
@@ -156,18 +156,9 @@ SmallVector<Sample> findWork(const Samples &samples) {
 
 } // namespace
 
-int64_t mlir::torch_ltc::getSizeStandIn(unsigned symbol, unsigned sample) {
-  // The remainders modulo 64 are such that for each of the six lowest bits of a
-  // size, and of a size minus one, the samples differ: a rounded quotient by a
-  // power of two is then determined by its samples, and so is a quotient of it.
-  // Symbols have the same order in each sample.
-  static constexpr int64_t start[] = {257, 302, 353}, step[] = {10, 11, 13},
-                           rest[] = {43, 22, 52};
-  return 64 * (start[sample] + step[sample] * int64_t(symbol)) + rest[sample];
-}
-
 FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
-    ArrayRef<ModuleOp> modules, unsigned numSymbols,
+    ArrayRef<ModuleOp> modules, ArrayRef<SizeSamples> standIns,
+    ArrayRef<SizeSamples> checked,
     const LinalgCompileOptions &options, LinalgCompileStatistics &statistics) {
   using Clock = std::chrono::steady_clock;
   auto secondsSince = [](Clock::time_point start) {
@@ -179,11 +170,9 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
   for (auto [sample, module] : llvm::zip_equal(samples, modules))
     if (failed(lower(sample, module, options, noCache)))
       return failure();
-  SmallVector<Sample> standIns(numSymbols);
-  for (unsigned symbol = 0; symbol < numSymbols; ++symbol)
-    for (unsigned s = 0; s < kNumSamples; ++s)
-      standIns[symbol][s] = getSizeStandIn(symbol, s);
   NumberFitter fitter(standIns);
+  for (const SizeSamples &size : checked)
+    fitter.addSize(size);
   if (failed(addKnownSizes(samples, fitter)))
     return failure();
   statistics.kernelsSeconds = secondsSince(start);
@@ -205,7 +194,7 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
                    .build()))
       return failure();
   }
-  std::string error = generalizeExecutable(executables, numSymbols, tables,
+  std::string error = generalizeExecutable(executables, standIns, checked, tables,
                                            findWork(samples), fitter);
   if (!error.empty())
     return failGeneral(samples[0].program, error);

@@ -82,30 +82,39 @@ class ExecutableGeneralizer {
 public:
   ExecutableGeneralizer(
       const std::array<runtime::Executable *, kNumSamples> &samples,
-      ArrayRef<Sample> work, NumberFitter &fitter)
+      ArrayRef<SizeSamples> work, NumberFitter &fitter)
       : samples(samples), work(work), fitter(fitter),
         general(*samples[0]), form(*general.mutable_general()), table(form) {}
 
-  std::string run(const std::vector<std::vector<NumberCode>> &tables);
+  std::string run(const std::vector<std::vector<NumberCode>> &tables,
+                  ArrayRef<SizeSamples> checked);
+
 
 private:
   /// Number of the code for a number that differs, or of a marked grain.
-  std::optional<unsigned> fit(const Sample &number);
+  std::optional<unsigned> fit(const SizeSamples &number);
   std::optional<NumberCode> fitGrain(unsigned kernel);
 
   const std::array<runtime::Executable *, kNumSamples> &samples;
-  ArrayRef<Sample> work;
+  ArrayRef<SizeSamples> work;
   NumberFitter &fitter;
   runtime::Executable &general;
   runtime::GeneralForm &form;
   NumberTable table;
 };
 
+static std::string unknown(const char *what, const SizeSamples &number) {
+  return (llvm::Twine(what) + " is " + llvm::Twine(number[0]) + ", " +
+          llvm::Twine(number[1]) + " and " + llvm::Twine(number[2]) +
+          " at the stand-ins, which is no known function of them")
+      .str();
+}
+
 std::optional<NumberCode> ExecutableGeneralizer::fitGrain(unsigned kernel) {
-  Sample iterations;
+  SizeSamples iterations;
   for (unsigned s = 0; s < kNumSamples; ++s)
     iterations[s] = samples[s]->kernels(kernel).trip_count();
-  auto codeOf = [&](const Sample &number) -> std::optional<NumberCode> {
+  auto codeOf = [&](const SizeSamples &number) -> std::optional<NumberCode> {
     if (llvm::all_equal(number))
       return NumberCode{runtime::CONSTANT, number[0]};
     return fitter.fitEstimate(number);
@@ -117,7 +126,7 @@ std::optional<NumberCode> ExecutableGeneralizer::fitGrain(unsigned kernel) {
   return grainOf(*workCode, *iterationsCode);
 }
 
-std::optional<unsigned> ExecutableGeneralizer::fit(const Sample &number) {
+std::optional<unsigned> ExecutableGeneralizer::fit(const SizeSamples &number) {
   std::optional<NumberCode> code;
   if (number[0] < kGrainMark + general.kernels_size()) {
     code = fitGrain(number[0] - kGrainMark);
@@ -130,7 +139,8 @@ std::optional<unsigned> ExecutableGeneralizer::fit(const Sample &number) {
 }
 
 std::string ExecutableGeneralizer::run(
-    const std::vector<std::vector<NumberCode>> &tables) {
+    const std::vector<std::vector<NumberCode>> &tables,
+    ArrayRef<SizeSamples> checked) {
   std::array<std::vector<int64_t>, kNumSamples> numbers;
   for (unsigned s = 0; s < kNumSamples; ++s) {
     markGrains(*samples[s]);
@@ -139,7 +149,7 @@ std::string ExecutableGeneralizer::run(
     });
   }
   for (size_t i = 0; i < numbers[0].size(); ++i) {
-    Sample number;
+    SizeSamples number;
     for (unsigned s = 0; s < kNumSamples; ++s)
       number[s] = numbers[s][i];
     bool isMarked = number[0] < kGrainMark + general.kernels_size();
@@ -149,17 +159,30 @@ std::string ExecutableGeneralizer::run(
     }
     std::optional<unsigned> index = fit(number);
     if (!index)
-      return (llvm::Twine("a number of a command is ") +
-              llvm::Twine(number[0]) + ", " + llvm::Twine(number[1]) + " and " +
-              llvm::Twine(number[2]) +
-              " at the stand-ins, which is no known function of them")
-          .str();
+      return unknown("a number of a command", number);
     form.add_places(1 + *index);
   }
   for (auto [kernel, codes] :
        llvm::zip_equal(*general.mutable_kernels(), tables))
     for (const NumberCode &code : codes)
       kernel.add_numbers(table.add(code));
+  for (const SizeSamples &number : checked) {
+    std::optional<unsigned> index =
+        llvm::all_equal(number)
+            ? table.add({runtime::CONSTANT, number[0]})
+            : fit(number);
+    if (!index)
+      return unknown("a size", number);
+    form.add_checks(*index);
+  }
+  // Names with sizes; the runtime derives some from the call.
+  for (int i = 0; i < general.commands_size(); ++i) {
+    runtime::Command &command = *general.mutable_commands(i);
+    if (command.name() != samples[1]->commands(i).name())
+      command.clear_name();
+    if (command.result_types() != samples[1]->commands(i).result_types())
+      command.clear_result_types();
+  }
   // The executable's own numbers are those of the first sample.
   for (runtime::Command &command : *general.mutable_commands())
     if (command.has_kernel())
@@ -171,14 +194,15 @@ std::string ExecutableGeneralizer::run(
 
 std::string mlir::torch_ltc::generalizeExecutable(
     const std::array<runtime::Executable *, kNumSamples> &samples,
-    unsigned numSymbols, const std::vector<std::vector<NumberCode>> &tables,
-    ArrayRef<Sample> work, NumberFitter &fitter) {
+    llvm::ArrayRef<SizeSamples> standIns, llvm::ArrayRef<SizeSamples> checked,
+    const std::vector<std::vector<NumberCode>> &tables,
+    ArrayRef<SizeSamples> work, NumberFitter &fitter) {
   std::string structure = structureOf(*samples[0]);
   for (runtime::Executable *other : llvm::drop_begin(samples))
     if (structureOf(*other) != structure)
       return "it has other commands, buffers or constants at other sizes";
   runtime::GeneralForm &form = *samples[0]->mutable_general();
-  form.set_symbols(numSymbols);
-  form.set_largest_size(getSizeStandIn(0, 0));
-  return ExecutableGeneralizer(samples, work, fitter).run(tables);
+  for (const SizeSamples &sizes : standIns)
+    form.add_largest_sizes(*llvm::min_element(sizes));
+  return ExecutableGeneralizer(samples, work, fitter).run(tables, checked);
 }

@@ -17,8 +17,9 @@ namespace mlir::torch_ltc {
 /// such form, or "".
 std::string generalizeExecutable(
     const std::array<::torch_ltc::runtime::Executable *, kNumSamples> &samples,
-    unsigned numSymbols, const std::vector<std::vector<NumberCode>> &tables,
-    llvm::ArrayRef<Sample> work, NumberFitter &fitter);
+    llvm::ArrayRef<SizeSamples> standIns, llvm::ArrayRef<SizeSamples> checked,
+    const std::vector<std::vector<NumberCode>> &tables,
+    llvm::ArrayRef<SizeSamples> work, NumberFitter &fitter);
 
 } // namespace mlir::torch_ltc
 

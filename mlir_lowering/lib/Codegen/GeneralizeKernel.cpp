@@ -28,7 +28,7 @@ private:
   LogicalResult replaceNumbers(const OpSamples &ops);
   LogicalResult replaceConstant(const OpSamples &ops);
   LogicalResult replaceIndices(const OpSamples &ops);
-  FailureOr<Value> load(Operation *op, const Sample &number, Type type);
+  FailureOr<Value> load(Operation *op, const SizeSamples &number, Type type);
   FailureOr<Value> loadFloat(Operation *op,
                              const std::array<double, kNumSamples> &number,
                              FloatType type);
@@ -123,7 +123,7 @@ Value Generalizer::loadCode(NumberCode code, Type type) {
   return narrow;
 }
 
-FailureOr<Value> Generalizer::load(Operation *op, const Sample &number,
+FailureOr<Value> Generalizer::load(Operation *op, const SizeSamples &number,
                                    Type type) {
   std::optional<NumberCode> code = fitter.fit(number);
   if (!code)
@@ -157,7 +157,7 @@ LogicalResult Generalizer::replaceConstant(const OpSamples &ops) {
   Type type = ops[0]->getResult(0).getType();
   FailureOr<Value> replacement = failure();
   if (llvm::all_of(values, llvm::IsaPred<IntegerAttr>)) {
-    Sample number;
+    SizeSamples number;
     llvm::transform(values, number.begin(), [](Attribute value) {
       return cast<IntegerAttr>(value).getValue().getSExtValue();
     });
@@ -191,7 +191,7 @@ LogicalResult Generalizer::replaceIndices(const OpSamples &ops) {
   bool isChanged = false;
   unsigned dynamic = 0;
   for (size_t i = 0; i < addresses[0].getRawConstantIndices().size(); ++i) {
-    Sample number;
+    SizeSamples number;
     for (unsigned s = 0; s < kNumSamples; ++s)
       number[s] = addresses[s].getRawConstantIndices()[i];
     bool isDynamic = number[0] == LLVM::GEPOp::kDynamicIndex;

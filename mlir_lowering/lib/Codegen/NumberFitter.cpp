@@ -23,12 +23,12 @@ constexpr int64_t kMostOffset = int64_t(1) << 20;
 constexpr int64_t kSteps[] = {2, 3, 4, 5, 6, 7, 8};
 constexpr int64_t kStrides[] = {2, 3, 4, 5, 6, 7, 8};
 
-bool isConstant(const Sample &sample) {
+bool isConstant(const SizeSamples &sample) {
   return llvm::all_equal(sample);
 }
 
-std::optional<Sample> multiply(const Sample &a, const Sample &b) {
-  Sample result;
+std::optional<SizeSamples> multiply(const SizeSamples &a, const SizeSamples &b) {
+  SizeSamples result;
   for (unsigned i = 0; i < kNumSamples; ++i)
     if (llvm::MulOverflow(a[i], b[i], result[i]))
       return std::nullopt;
@@ -55,8 +55,8 @@ NumberCode shifted(NumberCode code, int64_t offset) {
 }
 
 /// `factor` with number = factor * base + offset in all samples.
-std::optional<std::pair<int64_t, int64_t>> solve(const Sample &base,
-                                                 const Sample &number) {
+std::optional<std::pair<int64_t, int64_t>> solve(const SizeSamples &base,
+                                                 const SizeSamples &number) {
   int64_t width = base[1] - base[0];
   if (width == 0 || (number[1] - number[0]) % width != 0)
     return std::nullopt;
@@ -74,26 +74,26 @@ std::optional<std::pair<int64_t, int64_t>> solve(const Sample &base,
 
 } // namespace
 
-NumberFitter::NumberFitter(ArrayRef<Sample> standIns) {
+NumberFitter::NumberFitter(ArrayRef<SizeSamples> standIns) {
   for (auto [i, values] : llvm::enumerate(standIns))
     addBase(values, {runtime::SYMBOL, int64_t(i)});
 }
 
-void NumberFitter::addBase(const Sample &values, NumberCode code) {
+void NumberFitter::addBase(const SizeSamples &values, NumberCode code) {
   unsigned number = bases.size();
   bases.push_back({values, std::move(code)});
   // Products of the new base with itself and with all that are known.
   std::vector<Monomial> added{{values, {number}}};
   for (const Monomial &other : monomials)
     if (other.factors.size() < kMostFactors)
-      if (std::optional<Sample> product = multiply(other.values, values)) {
+      if (std::optional<SizeSamples> product = multiply(other.values, values)) {
         added.push_back({*product, other.factors});
         added.back().factors.push_back(number);
       }
   for (size_t i = 0; i < added.size(); ++i) {
     if (added[i].factors.size() >= kMostFactors)
       continue;
-    if (std::optional<Sample> product = multiply(added[i].values, values)) {
+    if (std::optional<SizeSamples> product = multiply(added[i].values, values)) {
       Monomial power{*product, added[i].factors};
       power.factors.push_back(number);
       added.push_back(std::move(power));
@@ -106,7 +106,7 @@ void NumberFitter::addBase(const Sample &values, NumberCode code) {
   known.clear();
 }
 
-void NumberFitter::addSize(const Sample &size) {
+void NumberFitter::addSize(const SizeSamples &size) {
   // More bases than that make the search long, and accidents likely.
   constexpr size_t mostBases = 16;
   if (isConstant(size) || bases.size() >= mostBases || fitProduct(size))
@@ -120,10 +120,10 @@ void NumberFitter::addSize(const Sample &size) {
     addBase(size, std::move(*code));
 }
 
-void NumberFitter::addBlocks(const Sample &size, int64_t block) {
+void NumberFitter::addBlocks(const SizeSamples &size, int64_t block) {
   if (isConstant(size))
     return;
-  Sample blocks;
+  SizeSamples blocks;
   for (unsigned i = 0; i < kNumSamples; ++i)
     blocks[i] = llvm::divideCeil(size[i], block);
   if (isConstant(blocks) || fitProduct(blocks))
@@ -142,10 +142,10 @@ NumberCode NumberFitter::codeOf(const Monomial &monomial) const {
 
 /// A constant times a product of bases.
 std::optional<NumberCode>
-NumberFitter::fitProduct(const Sample &number) const {
+NumberFitter::fitProduct(const SizeSamples &number) const {
   for (const Monomial &monomial : monomials) {
     int64_t factor = number[0] / monomial.values[0];
-    std::optional<Sample> product =
+    std::optional<SizeSamples> product =
         multiply(monomial.values, {factor, factor, factor});
     if (factor != 0 && product && *product == number)
       return scaled(codeOf(monomial), factor);
@@ -154,7 +154,7 @@ NumberFitter::fitProduct(const Sample &number) const {
 }
 
 /// The same plus a constant.
-std::optional<NumberCode> NumberFitter::fitLinear(const Sample &number) const {
+std::optional<NumberCode> NumberFitter::fitLinear(const SizeSamples &number) const {
   for (const Monomial &monomial : monomials)
     if (auto solution = solve(monomial.values, number))
       return shifted(scaled(codeOf(monomial), solution->first),
@@ -163,13 +163,13 @@ std::optional<NumberCode> NumberFitter::fitLinear(const Sample &number) const {
 }
 
 /// A sum of two products with small factors, plus a small constant.
-std::optional<NumberCode> NumberFitter::fitSum(const Sample &number) const {
+std::optional<NumberCode> NumberFitter::fitSum(const SizeSamples &number) const {
   constexpr int64_t mostFactor = 4096;
   for (const Monomial &a : monomials) {
     if (a.factors.size() > 2)
       break;
     for (int64_t factor : {1, -1, 2, 3, 4}) {
-      Sample rest;
+      SizeSamples rest;
       bool isFine = true;
       for (unsigned i = 0; i < kNumSamples; ++i)
         isFine &= !llvm::SubOverflow(number[i], factor * a.values[i], rest[i]);
@@ -191,7 +191,7 @@ std::optional<NumberCode> NumberFitter::fitSum(const Sample &number) const {
 }
 
 /// The part of a loop that has a whole number of steps.
-static bool isRoundedDown(const Sample &number, const Sample &size,
+static bool isRoundedDown(const SizeSamples &number, const SizeSamples &size,
                           int64_t step) {
   for (unsigned i = 0; i < kNumSamples; ++i)
     if (number[i] != size[i] / step * step)
@@ -201,12 +201,12 @@ static bool isRoundedDown(const Sample &number, const Sample &size,
 
 /// The size of a strided window, or a loop's size rounded down to its step.
 std::optional<NumberCode>
-NumberFitter::fitQuotient(const Sample &number) const {
+NumberFitter::fitQuotient(const SizeSamples &number) const {
   for (const Monomial &monomial : monomials)
     for (int64_t step : kSteps) {
       int64_t factor = number[0] / monomial.values[0];
       for (int64_t scale : {factor, factor + 1}) {
-        std::optional<Sample> size =
+        std::optional<SizeSamples> size =
             multiply(monomial.values, {scale, scale, scale});
         if (!size || scale == 0 || !isRoundedDown(number, *size, step))
           continue;
@@ -225,12 +225,12 @@ NumberFitter::fitQuotient(const Sample &number) const {
 
 /// floor((base + shift) / divisor) + offset, if the samples leave only one
 /// choice.
-std::optional<NumberCode> NumberFitter::fitWindow(const Sample &number,
+std::optional<NumberCode> NumberFitter::fitWindow(const SizeSamples &number,
                                                   const Base &base,
                                                   int64_t divisor) const {
   std::optional<NumberCode> found;
   for (int64_t shift = 0; shift < divisor; ++shift) {
-    Sample offsets;
+    SizeSamples offsets;
     for (unsigned i = 0; i < kNumSamples; ++i)
       offsets[i] = number[i] - (base.values[i] + shift) / divisor;
     if (!isConstant(offsets) || std::abs(offsets[0]) > kMostOffset)
@@ -244,7 +244,7 @@ std::optional<NumberCode> NumberFitter::fitWindow(const Sample &number,
   return found;
 }
 
-std::optional<NumberCode> NumberFitter::fit(const Sample &number) {
+std::optional<NumberCode> NumberFitter::fit(const SizeSamples &number) {
   std::lock_guard lock(mutex);
   auto [entry, isNew] = known.try_emplace(number, std::nullopt);
   if (!isNew)
@@ -263,7 +263,7 @@ std::optional<NumberCode>
 NumberFitter::fitFloat(const std::array<double, kNumSamples> &number,
                        unsigned bits) {
   auto round = [&](double value) { return bits == 32 ? float(value) : value; };
-  Sample integers;
+  SizeSamples integers;
   if (llvm::all_of(number, [](double value) {
         return value == std::trunc(value) && std::abs(value) < 0x1p53;
       })) {
@@ -281,7 +281,7 @@ NumberFitter::fitFloat(const std::array<double, kNumSamples> &number,
     }
   }
   // c / m for a constant c and a product, or a product plus a constant, m.
-  auto quotientOf = [&](const Sample &divisor) -> std::optional<double> {
+  auto quotientOf = [&](const SizeSamples &divisor) -> std::optional<double> {
     for (double constant : {1.0, -1.0, 2.0, -2.0, 0.5,
                             std::round(number[0] * double(divisor[0]))}) {
       bool isFine = constant != 0;
@@ -295,7 +295,7 @@ NumberFitter::fitFloat(const std::array<double, kNumSamples> &number,
   for (const Monomial &monomial : monomials)
     for (int64_t factor : {1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024})
       for (int64_t offset : {0, -1, 1}) {
-        Sample divisor;
+        SizeSamples divisor;
         for (unsigned i = 0; i < kNumSamples; ++i)
           divisor[i] = monomial.values[i] * factor + offset;
         std::optional<double> numerator = quotientOf(divisor);
@@ -310,7 +310,7 @@ NumberFitter::fitFloat(const std::array<double, kNumSamples> &number,
   return std::nullopt;
 }
 
-std::optional<NumberCode> NumberFitter::fitEstimate(const Sample &number) {
+std::optional<NumberCode> NumberFitter::fitEstimate(const SizeSamples &number) {
   if (std::optional<NumberCode> code = fit(number))
     return code;
   // The largest product that grows like the number.

@@ -20,9 +20,6 @@
 
 namespace mlir::torch_ltc {
 
-/// One number, as it is in each lowered program.
-using Sample = std::array<int64_t, kNumSamples>;
-
 /// Postfix code of `Number` in executable.proto.
 using NumberCode = std::vector<int64_t>;
 
@@ -30,47 +27,47 @@ using NumberCode = std::vector<int64_t>;
 class NumberFitter {
 public:
   /// `standIns` has the values of each symbol.
-  explicit NumberFitter(llvm::ArrayRef<Sample> standIns);
+  explicit NumberFitter(llvm::ArrayRef<SizeSamples> standIns);
 
   /// Makes the size of a tensor known, so that products of it are found. Sizes
   /// that are sums or quotients of symbols need that.
-  void addSize(const Sample &size);
+  void addSize(const SizeSamples &size);
   /// Makes known that `size` is processed in blocks of `block`.
-  void addBlocks(const Sample &size, int64_t block);
+  void addBlocks(const SizeSamples &size, int64_t block);
 
   /// Code for a number that differs between the samples, or nothing.
-  std::optional<NumberCode> fit(const Sample &number);
+  std::optional<NumberCode> fit(const SizeSamples &number);
   /// The same for a float, given as doubles: an integer expression or the
   /// quotient of a constant and one, rounded to `bits` (32 or 64) bits.
   std::optional<NumberCode> fitFloat(const std::array<double, kNumSamples> &,
                                      unsigned bits);
   /// Like `fit` for a number that only has to be about right: an estimate.
-  std::optional<NumberCode> fitEstimate(const Sample &number);
+  std::optional<NumberCode> fitEstimate(const SizeSamples &number);
 
 private:
   /// A known size.
   struct Base {
-    Sample values;
+    SizeSamples values;
     NumberCode code;
   };
   /// A product of bases.
   struct Monomial {
-    Sample values;
+    SizeSamples values;
     llvm::SmallVector<unsigned, 4> factors;
   };
 
-  void addBase(const Sample &values, NumberCode code);
-  std::optional<NumberCode> fitProduct(const Sample &number) const;
-  std::optional<NumberCode> fitLinear(const Sample &number) const;
-  std::optional<NumberCode> fitSum(const Sample &number) const;
-  std::optional<NumberCode> fitQuotient(const Sample &number) const;
-  std::optional<NumberCode> fitWindow(const Sample &number, const Base &base,
+  void addBase(const SizeSamples &values, NumberCode code);
+  std::optional<NumberCode> fitProduct(const SizeSamples &number) const;
+  std::optional<NumberCode> fitLinear(const SizeSamples &number) const;
+  std::optional<NumberCode> fitSum(const SizeSamples &number) const;
+  std::optional<NumberCode> fitQuotient(const SizeSamples &number) const;
+  std::optional<NumberCode> fitWindow(const SizeSamples &number, const Base &base,
                                       int64_t divisor) const;
   NumberCode codeOf(const Monomial &monomial) const;
 
   llvm::SmallVector<Base> bases;
   std::vector<Monomial> monomials; ///< by degree
-  std::map<Sample, std::optional<NumberCode>> known;
+  std::map<SizeSamples, std::optional<NumberCode>> known;
   std::mutex mutex; ///< of `known`
 };
 

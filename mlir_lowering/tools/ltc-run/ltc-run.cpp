@@ -272,22 +272,25 @@ void compileGeneral(StringRef text, MLIRContext &context,
                     LoadedProgram &general, LoadedProgram &bound) {
   SmallVector<OwningOpRef<ModuleOp>> owners;
   SmallVector<ModuleOp> samples;
+  SmallVector<torch_ltc::SizeSamples> standIns(boundSizes.size());
   for (unsigned sample = 0; sample < torch_ltc::kNumSamples; ++sample) {
-    SmallVector<int64_t> standIns;
-    for (unsigned symbol = 0; symbol < boundSizes.size(); ++symbol)
-      standIns.push_back(torch_ltc::getSizeStandIn(symbol, sample));
-    owners.push_back(parseAt(text, standIns, context));
+    SmallVector<int64_t> sizes;
+    for (unsigned symbol = 0; symbol < standIns.size(); ++symbol) {
+      sizes.push_back(ltcSizeStandIn(/*scale=*/0, symbol, sample));
+      standIns[symbol][sample] = sizes.back();
+    }
+    owners.push_back(parseAt(text, sizes, context));
     samples.push_back(*owners.back());
   }
   torch_ltc::LinalgCompileStatistics counts;
   FailureOr<std::string> bytes = torch_ltc::compileGeneralModules(
-      samples, boundSizes.size(), compileOptions(/*reference=*/false), counts);
+      samples, standIns, /*checked=*/{}, compileOptions(/*reference=*/false), counts);
   if (failed(bytes))
     fail("the program doesn't compile");
   require(ltcExecutableLoad(bytes->data(), bytes->size(), &general.executable));
   SmallVector<int64_t> sizes(boundSizes.begin(), boundSizes.end());
-  require(ltcExecutableBind(general.executable, sizes.data(), sizes.size(),
-                            &bound.executable));
+  LtcSizes values{sizes.data(), sizes.size(), nullptr, 0};
+  require(ltcExecutableBind(general.executable, &values, &bound.executable));
 }
 
 /// Runs once on copies of the arguments.

@@ -10,8 +10,11 @@
 #include "torch_ltc/Codegen/KernelCompiler.h"
 #include "torch_ltc/Kernels/BufferPlan.h"
 
+#include "torch_ltc-c/size_stand_ins.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
+#include <array>
 #include <functional>
 #include <optional>
 
@@ -72,20 +75,20 @@ FailureOr<std::string> compileLinalgModule(ModuleOp module,
                                            const KernelObjectCache &cache,
                                            LinalgCompileStatistics &statistics);
 
-/// Number of vectors of stand-ins at which a general program is lowered: two
-/// determine a linear function of a size, the third checks it.
-inline constexpr unsigned kNumSamples = 3;
-
-/// The stand-in for a size that varies: large, so that no decision is made for
-/// a small size, and without accidental relations to others.
-int64_t getSizeStandIn(unsigned symbol, unsigned sample);
+/// Number of vectors of stand-ins at which a general program is lowered.
+inline constexpr unsigned kNumSamples = LTC_GENERAL_SAMPLES;
+/// A number, as it is in each lowered program.
+using SizeSamples = std::array<int64_t, kNumSamples>;
 
 /// Compiles one program, given at the linalg stage at the stand-ins of each
-/// sample, to one executable for all sizes from 2 to the stand-in of sample 0
-/// (`GeneralForm` in executable.proto). Emits an error if the program has no
-/// such form.
+/// sample, to one executable for all sizes from 2 to a symbol's smallest
+/// stand-in (`GeneralForm` in executable.proto). `standIns` has the stand-ins
+/// of each symbol, `checked` other numbers, which a binding checks. Emits an
+/// error if the program has no such form.
 FailureOr<std::string>
-compileGeneralModules(ArrayRef<ModuleOp> samples, unsigned numSymbols,
+compileGeneralModules(ArrayRef<ModuleOp> samples,
+                      ArrayRef<SizeSamples> standIns,
+                      ArrayRef<SizeSamples> checked,
                       const LinalgCompileOptions &options,
                       LinalgCompileStatistics &statistics);
 
