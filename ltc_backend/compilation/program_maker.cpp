@@ -19,6 +19,7 @@
 #include "events/guards.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
+#include "general/skeleton_memory.h"
 #include "graph/graph_difference.h"
 #include "programs/interpreted_program.h"
 #include "programs/program_cache.h"
@@ -229,6 +230,18 @@ ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
   });
 }
 
+/// Compares the graph with earlier ones that differ only in sizes.
+void noteSizes(const GraphSnapshotPtr &graph, CompileEvent &event) {
+  if (config().varying_sizes.get() == "off")
+    return;
+  Sighting sighting = SkeletonMemory::get().note(graph);
+  if (!sighting.reason.empty())
+    event.reason += "; " + sighting.reason;
+  if (sighting.general)
+    for (size_t i = 0; i < sighting.general->symbols().size(); ++i)
+      event.sizes.push_back(sighting.general->symbolText(i));
+}
+
 /// For option lockstep: a graph outside of steps.
 ProgramPtr compileApart(const GraphSnapshot &graph) {
   auto compilation = std::make_shared<Compilation>();
@@ -279,6 +292,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   GraphSnapshotPtr nearest = nearestKeptGraph(signatures);
   event.reason = nearest ? firstDifference(*nearest, *graph) : "first program";
   event.varying = takeVaryingNumbers();
+  noteSizes(graph, event);
   event.ops = int64_t(graph->numOps);
   event.parameters = int64_t(graph->parameters.size());
   event.outputs = int64_t(graph->results.size());

@@ -30,6 +30,9 @@ struct CompileEvent {
   /// Numbers that became parameters of it: "start of aten::slice_copy.Tensor at
   /// train.py:31".
   std::vector<std::string> varying;
+  /// Sizes that differ from those of earlier programs of the same ops, with
+  /// option varying_sizes: "s0 = size 1 of parameter 3 (ids), 16 to 128".
+  std::vector<std::string> sizes;
 };
 
 /// One execution.

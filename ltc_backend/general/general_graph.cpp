@@ -59,6 +59,31 @@ std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
   return values;
 }
 
+Hash128 GeneralGraph::hash() const {
+  HashState state(11);
+  state.add(skeleton());
+  state.add(sizeSymbols.size());
+  auto addTerm = [&](const SizeTerm &term) {
+    state.add(uint64_t(term.index) << 1 | uint64_t(term.isSymbol));
+  };
+  for (const NumberSlot &slot : slots) {
+    const SizeExpression &value = slot.value;
+    for (int64_t number :
+         {value.factor, value.divisor, value.summand, value.offset, value.sign})
+      state.add(uint64_t(number));
+    state.add(value.product.size() << 2 |
+              size_t(value.quotient.has_value()) << 1 |
+              size_t(value.addend.has_value()));
+    for (const SizeTerm &term : value.product)
+      addTerm(term);
+    if (value.quotient)
+      addTerm(*value.quotient);
+    if (value.addend)
+      addTerm(*value.addend);
+  }
+  return state.finish();
+}
+
 std::string GeneralGraph::findStandIns() {
   std::string reason;
   standInValues.clear();

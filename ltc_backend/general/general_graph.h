@@ -57,6 +57,9 @@ using GeneralGraphPtr = std::shared_ptr<const GeneralGraph>;
 
 class GeneralGraph {
 public:
+  /// The last traces that are compared; a wrong guess adds one.
+  static constexpr size_t maxTraces = 6;
+
   /// `traces`: the numbers of two or more graphs, of which `base` is one. Null,
   /// with the reason, if they don't have one skeleton, or no common graph.
   static GeneralGraphPtr generalise(GraphSnapshotPtr base,
@@ -65,6 +68,10 @@ public:
   /// The same with one trace more, and without the oldest ones.
   GeneralGraphPtr refine(TraceNumbers trace, std::string &reason) const;
 
+  /// Of the last traces, as many as are compared.
+  const std::vector<TraceNumbers> &numbers() const { return traces; }
+  /// Covers everything that `instantiate` depends on, stable across processes.
+  Hash128 hash() const;
   const std::vector<SizeSymbol> &symbols() const { return sizeSymbols; }
   const Hash128 &skeleton() const { return traces.front().skeleton; }
 

@@ -10,8 +10,6 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Traces that are compared; a wrong guess adds one.
-constexpr size_t maxTraces = 6;
 /// Distinct sizes among which the value of an argument is searched for, besides
 /// those of its operands.
 constexpr size_t maxCandidates = 48;

@@ -294,9 +294,9 @@ torch_ltc::fitArgument(const Column &numbers,
   return fit.take();
 }
 
-std::optional<SizeExpression>
-torch_ltc::fitParameterSize(const Column &numbers, Candidates symbols,
-                            Relations relations) {
+std::optional<SizeExpression> torch_ltc::fitParameterSize(const Column &numbers,
+                                                          Candidates symbols,
+                                                          Relations relations) {
   if (isConstant(numbers))
     return SizeExpression::constant(numbers[0]);
   Fit fit(numbers);

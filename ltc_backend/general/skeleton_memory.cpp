@@ -10,9 +10,9 @@ namespace {
 
 /// Of all graphs together; an op takes about a kilobyte with its numbers.
 constexpr size_t maxOps = 20000;
-/// Graphs of one skeleton from which no general graph follows, and attempts to
-/// find one. Each takes about as long as tracing some steps.
-constexpr size_t maxTraces = 6, maxAttempts = 12;
+/// To find a general graph for a skeleton; each takes about as long as tracing
+/// some steps.
+constexpr size_t maxAttempts = 12;
 
 } // namespace
 
@@ -53,8 +53,8 @@ void SkeletonMemory::store(const Entry &changed) {
     *found->second = changed;
 }
 
-// The lock isn't held while a general graph is made: Meta kernels in Python wait
-// for the interpreter's lock, whose holder may wait here.
+// The lock isn't held while a general graph is made: Meta kernels in Python
+// wait for the interpreter's lock, whose holder may wait here.
 Sighting SkeletonMemory::note(const GraphSnapshotPtr &graph) {
   TraceNumbers numbers = numbersOf(*graph);
   bool isFirst = false;
@@ -77,18 +77,20 @@ Sighting SkeletonMemory::note(const GraphSnapshotPtr &graph) {
     return result;
   ++entry.attempts;
   entry.traces.push_back(numbers);
-  if (entry.traces.size() > maxTraces)
+  if (entry.traces.size() > GeneralGraph::maxTraces)
     entry.traces.erase(entry.traces.begin());
   std::string why;
   entry.general = GeneralGraph::generalise(entry.base, entry.traces, why);
   if (result.reason.empty() || !entry.general)
     result.reason = why;
-  if (entry.general) {
+  std::optional<SymbolValues> values;
+  if (entry.general)
+    values = entry.general->bind(numbers, &result.reason);
+  if (values) {
     result.general = entry.general;
-    result.values = *entry.general->bind(numbers);
+    result.values = std::move(*values);
     result.isNew = true;
     entry.traces.clear();
-    entry.attempts = 0;
   }
   store(entry);
   return result;

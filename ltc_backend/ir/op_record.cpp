@@ -83,9 +83,12 @@ bool isSymbolicInt(c10::TypePtr type) {
 }
 
 /// torch's schema says it with the type SymInt, except of geometry that belongs
-/// to a model, and of ops that have no such type for their sizes.
+/// to a model, and of ops that have no such type for their sizes. Schemas of
+/// this backend call them by name.
 bool followsSizes(const OpRecord &record, const c10::Argument &argument) {
   const std::string &name = argument.name();
+  if (record.name.starts_with("torch_ltc::"))
+    return name == "size" || name == "output_size";
   if (record.family == Family::convolution || record.family == Family::pooling)
     for (const char *fixed : {"stride", "padding", "output_padding", "dilation",
                               "kernel_size", "groups"})

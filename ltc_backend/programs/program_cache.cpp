@@ -3,6 +3,7 @@
 #include "programs/program_cache.h"
 
 #include "config/config.h"
+#include "general/skeleton_memory.h"
 #include "memory/blocking.h"
 
 #include <algorithm>
@@ -123,6 +124,7 @@ std::vector<ProgramPtr> torch_ltc::loadedPrograms() {
 }
 
 void torch_ltc::clearPrograms() {
+  SkeletonMemory::get().clear();
   std::lock_guard<std::mutex> lock(cache().mutex);
   cache().byHash.clear();
   cache().entries.clear();

@@ -104,6 +104,7 @@ py::list compiles() {
       undonated.append(py::make_tuple(name, reason));
     entry["undonated"] = std::move(undonated);
     entry["varying"] = event.varying;
+    entry["sizes"] = event.sizes;
     result.append(std::move(entry));
   }
   return result;

@@ -212,6 +212,7 @@ def config_options() -> list[Option]:
     donation bool True            buffers of dead parameters are reused
     max_trace_ops int             the graph is cut, with a message, beyond it
     varying_numbers str auto      numbers that differ become parameters: auto | off
+    varying_sizes str off         compile log lists sizes that differ: auto | off
     check_collectives bool False  ranks compare each collective before it begins
     source_info bool False        user file, line and module path on every op
     verify bool False             MLIR's verifier between passes
@@ -316,6 +317,9 @@ class CompileEntry(TypedDict):
     dump_directory: str  # "" if not dumped
     undonated: list[tuple[str, str]]  # parameter not overwritten, why
     varying: list[str]  # numbers that became parameters for it
+    sizes: list[
+        str
+    ]  # that vary between programs of the same ops (option varying_sizes)
 
 def compile_log() -> list[CompileEntry]:
     """Oldest first; the last 1024."""

@@ -32,6 +32,7 @@ class Config:
     max_trace_ops: int
     reuse_traces: bool
     varying_numbers: str
+    varying_sizes: str
     check_collectives: bool
     source_info: bool
     verify: bool

@@ -1,0 +1,198 @@
+"""General forms of programs: relations between sizes, explanations, and what the
+compile log says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import general_graphs
+import pytest
+import torch
+import torch_ltc
+from torch_ltc._backend import bindings
+
+
+@pytest.fixture(autouse=True)
+def constants() -> Iterator[None]:
+    """A number that differs is part of the sizes here, not a parameter."""
+    torch_ltc.mark_step()
+    with torch_ltc.config(varying_numbers="off"):
+        yield
+
+
+def ones(*sizes: int) -> torch.Tensor:
+    result = torch.ones(sizes).to("lazy")
+    torch_ltc.mark_step()
+    return result
+
+
+def traced(function: Callable[..., Any], *sizes: tuple[int, ...]) -> Any:
+    inputs = [ones(*size) for size in sizes]
+    program = general_graphs.trace(lambda: function(*inputs))
+    assert program is not None
+    return program
+
+
+def form_of(function: Callable[..., Any], *rows: Any) -> Any:
+    return bindings().GeneralGraph([traced(function, *row) for row in rows])
+
+
+def test_a_product() -> None:
+    form = form_of(lambda x: x.view(-1) * 2, [(8, 20)], [(4, 30)])
+    assert form.symbols() == [
+        "s0 = size 0 of parameter 0, 4 to 8",
+        "s1 = size 1 of parameter 0, 20 to 30",
+    ]
+    flat = form_of(lambda x: x.view(x.numel()) * 2, [(8, 20)], [(4, 30)])
+    assert "size of aten::view_copy: s0*s1" in flat.text()
+
+
+def test_equal_by_accident() -> None:
+    """Batch and length are equal in both traces: one symbol, until they differ."""
+
+    def product(x: torch.Tensor) -> torch.Tensor:
+        return x.view(x.numel()) + 1
+
+    form = form_of(product, [(8, 8)], [(5, 5)])
+    assert len(form.symbols()) == 1
+    other = traced(product, (5, 7))
+    values, reason = form.bind(other)
+    assert values is None
+    assert reason == "size 1 of parameter 0 is 7, the program expects s0"
+    better = form.refine(other)
+    assert len(better.symbols()) == 2
+    values, _ = better.bind(other)
+    general_graphs.same(better.instantiate(values, other.name), other)
+
+
+def test_a_wrong_number_is_named_with_its_line() -> None:
+    def cut(x: torch.Tensor, end: int) -> torch.Tensor:
+        return x[:, :end] * 2
+
+    with torch_ltc.config(source_info=True):
+        programs = [
+            traced(lambda x, end=end: cut(x, end), (3, size))
+            for size, end in ((40, 20), (60, 30), (80, 41))
+        ]
+    form = bindings().GeneralGraph(programs[:2])
+    values, reason = form.bind(programs[2])
+    assert values is None
+    assert reason.startswith("end of aten::slice_copy.Tensor at test_general_graphs.py")
+    assert reason.endswith(" is 41, the program expects floor(s0 / 2)")
+
+
+def test_a_number_of_its_own() -> None:
+    """A start that follows from no size is a symbol."""
+    starts = ((9, 4, 40), (12, 17, 61), (10, 8, 50), (9, 2, 44))
+    programs = [
+        traced(lambda x, start=start: x[start : start + 7].sum(0), (size, width))
+        for width, start, size in starts
+    ]
+    outcome = general_graphs.check(programs)
+    assert not outcome.refused and outcome.general == 1
+
+
+def test_a_growing_cache() -> None:
+    def step(cache: torch.Tensor, new: torch.Tensor, mask: torch.Tensor) -> Any:
+        keys = torch.cat([cache, new], 1)
+        return keys, (keys.sum(2) + mask).softmax(1)
+
+    rows = [[(2, n, 6), (2, 1, 6), (2, n + 1)] for n in range(5, 12)]
+    programs = [traced(step, *row) for row in rows]
+    outcome = general_graphs.check(programs)
+    assert (outcome.general, outcome.refined, outcome.bound) == (1, 0, 5)
+
+
+def test_labels_as_a_flat_parameter() -> None:
+    """Sizes of parameters are products of others, if shapes only match then."""
+
+    def loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return (logits.flatten(0, 1).sum(1) - labels).square().mean()
+
+    rows = [[(b, t, 5), (b * t,)] for b, t in ((3, 7), (4, 9), (2, 6), (6, 6))]
+    programs = [traced(loss, *row) for row in rows]
+    form = bindings().GeneralGraph(programs[:2])
+    assert len(form.symbols()) == 2
+    outcome = general_graphs.check(programs)
+    assert (outcome.refined, outcome.bound) == (0, 2)
+
+
+def test_even_sizes() -> None:
+    """The form of sizes that are always even is one for even sizes."""
+
+    def halves(x: torch.Tensor) -> torch.Tensor:
+        return x.view(x.shape[0] // 2, 2, 3).sum(1) + 1
+
+    programs = [traced(halves, (n, 3)) for n in (8, 12, 20)]
+    form = bindings().GeneralGraph(programs[:2])
+    values, _ = form.bind(programs[2])
+    general_graphs.same(form.instantiate(values, programs[2].name), programs[2])
+
+
+@pytest.mark.parametrize("sizes", [(1, 5), (0, 5), (5, 1)])
+def test_one_and_zero_are_other_skeletons(sizes: tuple[int, int]) -> None:
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return x * x.sum(1, keepdim=True)
+
+    form = form_of(scaled, [(4, 5)], [(6, 5)])
+    other = traced(scaled, sizes)
+    assert form.bind(other) == (None, "it differs in more than sizes")
+
+
+def test_symbols_are_at_least_two() -> None:
+    form = form_of(lambda x: x + 1, [(4,)], [(6,)])
+    with pytest.raises(RuntimeError, match="at least 2"):
+        form.instantiate([1], "one")
+
+
+def test_other_programs_have_no_form() -> None:
+    programs = [
+        traced(lambda x: x + 1, (4,)),
+        traced(lambda x: x * 2, (5,)),
+    ]
+    with pytest.raises(RuntimeError, match="the traces differ in more than sizes"):
+        bindings().GeneralGraph(programs)
+
+
+def test_stand_ins_are_distinct_and_odd() -> None:
+    form = form_of(lambda x, y: x @ y, [(4, 5), (5, 7)], [(6, 9), (9, 8)])
+    rows = form.stand_ins()
+    assert len(rows) == 3 and all(len(row) == 3 for row in rows)
+    numbers = [value for row in rows for value in row]
+    assert len(set(numbers)) == 9 and all(n % 2 for n in numbers)
+
+
+def test_a_bound_keeps_stand_ins_small() -> None:
+    """A position table has 50 rows, so that lengths above 50 don't exist."""
+
+    def embedded(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        return x + table[: x.shape[0]]
+
+    form = form_of(embedded, [(20, 3), (50, 3)], [(30, 3), (50, 3)])
+    assert all(max(row) <= 50 for row in form.stand_ins())
+
+
+def _log_of(sizes: list[int]) -> list[dict]:
+    bindings().clear_program_memory()
+    torch_ltc.reset_metrics()
+    for size in sizes:
+        (ones(size, 3) * 2).sum(0).cpu()
+        torch_ltc.mark_step()
+    return [row for row in torch_ltc.compile_log() if row["ops"] == 2]
+
+
+def test_the_compile_log_lists_symbols() -> None:
+    with torch_ltc.config(varying_sizes="auto", cache=False):
+        log = _log_of([4, 6, 9])
+    assert [row["sizes"] for row in log[-3:]] == [
+        [],
+        ["s0 = size 0 of parameter 0, 4 to 6"],
+        ["s0 = size 0 of parameter 0, 4 to 6"],
+    ]
+
+
+def test_off_by_default() -> None:
+    with torch_ltc.config(cache=False):
+        log = _log_of([5, 7, 8])
+    assert all(row["sizes"] == [] for row in log)
