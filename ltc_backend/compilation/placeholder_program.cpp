@@ -24,6 +24,10 @@ double expectedSeconds(size_t ops) {
 
 } // namespace
 
+bool torch_ltc::isWorthCompiling(double seconds, size_t ops) {
+  return seconds >= kShare * expectedSeconds(ops);
+}
+
 void torch_ltc::noteCompilationSeconds(size_t ops, double seconds) {
   double factor = seconds / (kSecondsToBegin + kSecondsPerOp * double(ops));
   observedFactor = (observedFactor + factor) / 2;
@@ -35,7 +39,7 @@ PlaceholderProgram::PlaceholderProgram(GraphSnapshotPtr graph,
 
 void PlaceholderProgram::noteReuse() {
   if (!isRequested.load(std::memory_order_relaxed) &&
-      seconds() >= kShare * expectedSeconds(numOps))
+      isWorthCompiling(seconds(), numOps))
     requestCompilation();
 }
 

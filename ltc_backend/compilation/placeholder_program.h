@@ -34,6 +34,10 @@ private:
   std::atomic<bool> isRequested{false};
 };
 
+/// Whether programs of `ops` ops that have run op by op for so long should be
+/// compiled.
+bool isWorthCompiling(double seconds, size_t ops);
+
 /// Updates the expectation with the time of a compilation, in seconds.
 void noteCompilationSeconds(size_t ops, double seconds);
 

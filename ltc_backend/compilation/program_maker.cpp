@@ -8,6 +8,7 @@
 #include "compilation/disk_cache.h"
 #include "compilation/dump.h"
 #include "compilation/external_backend.h"
+#include "compilation/general_programs.h"
 #include "compilation/interruptible_work.h"
 #include "compilation/library_pages.h"
 #include "compilation/placeholder_program.h"
@@ -64,6 +65,19 @@ void refuseListedOps(const GraphSnapshot &graph) {
                                messageSuffix(node.location));
 }
 
+LtcCompileOptions compileOptions(bool withTexts, StageTexts &texts) {
+  LtcCompileOptions options{};
+  options.verify = config().verify.get();
+  options.threads = at::get_num_threads();
+  options.print_locations =
+      config().dump_locations.get() && config().source_info.get();
+  if (withTexts) {
+    options.stage_text = collectStage;
+    options.stage_user_data = &texts;
+  }
+  return options;
+}
+
 /// Fills `result` up to the point of failure.
 void compile(const GraphSnapshot &graph, bool withTexts,
              const CompilationPtr &result) {
@@ -73,19 +87,40 @@ void compile(const GraphSnapshot &graph, bool withTexts,
   const CompilerLibrary &library = compilerLibrary();
   auto program = std::make_shared<ProgramHandle>(library, entryName(graph));
   buildProgram(library, program->get(), graph);
-  LtcCompileOptions options{};
-  options.verify = config().verify.get();
-  options.threads = at::get_num_threads();
-  options.print_locations =
-      config().dump_locations.get() && config().source_info.get();
-  if (withTexts) {
-    options.stage_text = collectStage;
-    options.stage_user_data = &result->texts;
-  }
+  LtcCompileOptions options = compileOptions(withTexts, result->texts);
   auto status = std::make_shared<LtcStatus>(nullptr);
   runInterruptibly([&library, program, options, result, status] {
     *status = library.ltcProgramCompile(
         program->get(), &options, &result->executable, &result->statistics);
+  });
+  throwIfFailed(*status);
+}
+
+/// One executable for all sizes.
+void compileGeneral(const GeneralSamples &samples,
+                    const CompilationPtr &result) {
+  const CompilerLibrary &library = compilerLibrary();
+  std::vector<std::shared_ptr<ProgramHandle>> handles;
+  std::vector<LtcProgram> programs;
+  auto sizes = std::make_shared<LtcSizeSamples>();
+  sizes->num_symbols = samples.general->symbols().size();
+  sizes->num_checked = samples.numbers[0].sizes.size();
+  for (size_t i = 0; i < LTC_GENERAL_SAMPLES; ++i) {
+    refuseListedOps(samples.graphs[i]);
+    handles.push_back(std::make_shared<ProgramHandle>(
+        library, entryName(samples.graphs[i])));
+    programs.push_back(handles.back()->get());
+    buildProgram(library, programs.back(), samples.graphs[i]);
+    sizes->symbols[i] = samples.general->standIns()[i].data();
+    sizes->checked[i] = samples.numbers[i].sizes.data();
+  }
+  LtcCompileOptions options = compileOptions(/*withTexts=*/false, result->texts);
+  auto status = std::make_shared<LtcStatus>(nullptr);
+  runInterruptibly([&library, handles, programs, sizes, options, result,
+                    status] {
+    *status = library.ltcProgramsCompileGeneral(
+        programs.data(), sizes.get(), &options, &result->executable,
+        &result->statistics);
   });
   throwIfFailed(*status);
 }
@@ -116,6 +151,20 @@ ProgramPtr loadFromDisk(const GraphSnapshotPtr &graph, const Hash128 &hash,
   }
 }
 
+void noteStatistics(const LtcCompileStatistics &statistics,
+                    CompileEvent &event) {
+  event.origin = "compiled";
+  event.torchSeconds = statistics.torch_seconds;
+  event.linalgSeconds = statistics.linalg_seconds;
+  event.kernelsSeconds = statistics.kernels_seconds;
+  event.llvmSeconds = statistics.llvm_seconds;
+  event.kernels = int64_t(statistics.kernels);
+  event.kernelsCompiled = int64_t(statistics.kernels_compiled);
+  count(Counter::compilations);
+  count(Counter::kernels_compiled, event.kernelsCompiled);
+  count(Counter::kernel_cache_hits, event.kernels - event.kernelsCompiled);
+}
+
 ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
                       const std::string &dumpFolder, CompileEvent &event) {
   Stopwatch stopwatch;
@@ -134,18 +183,8 @@ ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
   if (config().cache.get())
     storeProgram(hash, compilation->executable.data,
                  compilation->executable.size);
-  const LtcCompileStatistics &statistics = compilation->statistics;
-  event.origin = "compiled";
-  event.torchSeconds = statistics.torch_seconds;
-  event.linalgSeconds = statistics.linalg_seconds;
-  event.kernelsSeconds = statistics.kernels_seconds;
-  event.llvmSeconds = statistics.llvm_seconds;
   describe(*program, event);
-  event.kernels = int64_t(statistics.kernels);
-  event.kernelsCompiled = int64_t(statistics.kernels_compiled);
-  count(Counter::compilations);
-  count(Counter::kernels_compiled, event.kernelsCompiled);
-  count(Counter::kernel_cache_hits, event.kernels - event.kernelsCompiled);
+  noteStatistics(compilation->statistics, event);
   event.seconds = stopwatch.seconds();
   recordTime(Timer::compile, event.seconds);
   noteCompilationSeconds(graph->numOps, event.seconds);
@@ -207,8 +246,9 @@ bool mayCompileLater() {
 }
 
 /// An interpreted program, which the compiled one replaces when it is ready.
-ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
-                           LocationId location, const CompileEvent &event) {
+std::shared_ptr<PlaceholderProgram>
+makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
+                LocationId location, const CompileEvent &event) {
   return std::make_shared<PlaceholderProgram>(graph, [=] {
     compileInBackground([=] {
       CompileEvent compiled = event;
@@ -231,15 +271,82 @@ ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
 }
 
 /// Compares the graph with earlier ones that differ only in sizes.
-void noteSizes(const GraphSnapshotPtr &graph, CompileEvent &event) {
-  if (config().varying_sizes.get() == "off")
-    return;
-  Sighting sighting = SkeletonMemory::get().note(graph);
+Sighting noteSizes(const GraphSnapshotPtr &graph, CompileEvent &event) {
+  Sighting sighting;
+  if (config().varying_sizes.get() != "off")
+    sighting = SkeletonMemory::get().note(graph);
   if (!sighting.reason.empty())
     event.reason += "; " + sighting.reason;
   if (sighting.general)
     for (size_t i = 0; i < sighting.general->symbols().size(); ++i)
       event.sizes.push_back(sighting.general->symbolText(i));
+  return sighting;
+}
+
+/// Compiles the general graph; an event tells when it is done, or why there is
+/// no such program.
+void makeGeneral(const std::shared_ptr<GeneralSamples> &samples,
+                 CompileEvent event) {
+  Stopwatch stopwatch;
+  const GeneralGraph &general = *samples->general;
+  event.program = general.hash().text();
+  try {
+    auto compilation = std::make_shared<Compilation>();
+    compileGeneral(*samples, compilation);
+    GeneralPrograms::get().store(general, compilation->executable.data,
+                                 compilation->executable.size);
+    noteStatistics(compilation->statistics, event);
+    event.reason = "one program for all sizes";
+  } catch (const std::exception &error) {
+    GeneralPrograms::get().fail(general);
+    if (areCompilationsCancelled())
+      return;
+    event.origin = "refused";
+    event.reason = std::string("no program for all sizes: ") + error.what();
+    log(LogLevel::Info, event.reason);
+  }
+  event.seconds = stopwatch.seconds();
+  recordTime(Timer::compile, event.seconds);
+  explainCompilation(event);
+  addCompileEvent(event);
+  noteCompilerUse();
+}
+
+/// The program for all sizes, bound to those of the graph; null if there is
+/// none yet.
+ProgramPtr bindGeneral(const GraphSnapshotPtr &graph, const Sighting &sighting,
+                       CompileEvent &event) {
+  if (!sighting.general)
+    return nullptr;
+  GeneralPrograms &programs = GeneralPrograms::get();
+  if (config().tier.get() == "compile" && programs.begin(*sighting.general))
+    makeGeneral(std::make_shared<GeneralSamples>(sighting.general), event);
+  std::string reason;
+  ProgramPtr program =
+      programs.bind(graph, *sighting.general, sighting.values, reason);
+  if (!reason.empty())
+    event.reason += "; " + reason;
+  if (!program)
+    return nullptr;
+  event.origin = "bound";
+  count(Counter::programs_bound);
+  return program;
+}
+
+/// Starts to compile the program for all sizes, once programs of such graphs
+/// have run for long.
+void noteGeneralReuse(const Sighting &sighting,
+                      const std::shared_ptr<InterpretedProgram> &next,
+                      const CompileEvent &event) {
+  if (!sighting.general)
+    return;
+  GeneralPrograms &programs = GeneralPrograms::get();
+  double seconds = programs.noteInterpreted(*sighting.general, next);
+  if (!isWorthCompiling(seconds / LTC_GENERAL_SAMPLES, next->numOps) ||
+      !programs.begin(*sighting.general))
+    return;
+  auto samples = std::make_shared<GeneralSamples>(sighting.general);
+  compileInBackground([samples, event] { makeGeneral(samples, event); });
 }
 
 /// For option lockstep: a graph outside of steps.
@@ -292,7 +399,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   GraphSnapshotPtr nearest = nearestKeptGraph(signatures);
   event.reason = nearest ? firstDifference(*nearest, *graph) : "first program";
   event.varying = takeVaryingNumbers();
-  noteSizes(graph, event);
+  Sighting sighting = noteSizes(graph, event);
   event.ops = int64_t(graph->numOps);
   event.parameters = int64_t(graph->parameters.size());
   event.outputs = int64_t(graph->results.size());
@@ -321,8 +428,12 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
           (dumpFolder.empty() || !event.dumpDirectory.empty()) &&
           (!mayCompileLater() || mayHaveProgram(hash)))
         program = loadFromDisk(graph, hash, event);
+      if (!program && dumpFolder.empty())
+        program = bindGeneral(graph, sighting, event);
       if (!program && mayCompileLater()) {
-        program = makePlaceholder(graph, hash, location, event);
+        auto placeholder = makePlaceholder(graph, hash, location, event);
+        noteGeneralReuse(sighting, placeholder, event);
+        program = placeholder;
         event.origin = "interpreted";
         event.reason += " (until its program is compiled)";
       }

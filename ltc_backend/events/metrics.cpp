@@ -18,6 +18,7 @@ const char *const counterNames[numCounters] = {
     "steps",
     "executions",
     "compilations",
+    "programs_bound",
     "program_memory_hits",
     "program_disk_hits",
     "kernels_compiled",

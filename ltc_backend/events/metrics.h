@@ -19,6 +19,7 @@ enum class Counter {
   steps,
   executions,
   compilations,
+  programs_bound,
   program_memory_hits,
   program_disk_hits,
   kernels_compiled,

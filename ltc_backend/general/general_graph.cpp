@@ -2,32 +2,12 @@
 
 #include "general/general_graph.h"
 
+#include "torch_ltc-c/size_stand_ins.h"
+
 #include <algorithm>
 #include <numeric>
 
 using namespace torch_ltc;
-
-namespace {
-
-constexpr size_t numStandIns = 3;
-
-bool isPrime(int64_t number) {
-  for (int64_t i = 2; i * i <= number; ++i)
-    if (number % i == 0)
-      return false;
-  return number > 1;
-}
-
-/// Distinct odd primes from `first` on.
-std::vector<int64_t> primesFrom(int64_t first, size_t count) {
-  std::vector<int64_t> primes;
-  for (int64_t number = first | 1; primes.size() < count; number += 2)
-    if (isPrime(number))
-      primes.push_back(number);
-  return primes;
-}
-
-} // namespace
 
 std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
                                                std::string *reason) const {
@@ -96,15 +76,13 @@ std::string GeneralGraph::findStandIns() {
     return numberOf(slots[sizeSymbols[i].slot], last) / sizeSymbols[i].multiple;
   });
   // Smaller ones if a constant bounds them.
-  for (int64_t first : {1021, 397, 251, 127, 61, 31, 17, 7, 3}) {
-    std::vector<int64_t> primes =
-        primesFrom(first, numStandIns * sizeSymbols.size());
+  for (size_t scale = 0; scale < LTC_STAND_IN_SCALES; ++scale) {
     std::vector<SymbolValues> found;
     try {
-      for (size_t k = 0; k < numStandIns; ++k) {
+      for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k) {
         SymbolValues &values = found.emplace_back(sizeSymbols.size());
         for (size_t i = 0; i < order.size(); ++i)
-          values[order[i]] = primes[numStandIns * i + k];
+          values[order[i]] = ltcSizeStandIn(scale, i, k);
         instantiate(values, base->name);
       }
       standInValues = std::move(found);

@@ -56,7 +56,6 @@ public:
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
            const RunConditions &conditions) const;
 
-protected:
   /// Total time of all runs so far.
   double seconds() const { return secondsRun.load(); }
 

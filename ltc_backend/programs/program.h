@@ -101,6 +101,8 @@ class CompiledProgram final : public Program {
 public:
   /// Loads `bytes`; throws std::runtime_error if they don't match `graph`.
   CompiledProgram(GraphSnapshotPtr graph, const char *bytes, size_t size);
+  /// Takes over `executable`, which is bound to the graph's sizes.
+  CompiledProgram(GraphSnapshotPtr graph, LtcExecutable executable);
   ~CompiledProgram() override;
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
@@ -114,7 +116,7 @@ public:
 
 private:
   void checkSignature() const;
-  LtcExecutable executable = nullptr;
+  LtcExecutable executable;
   /// From this process's first trace of it: an executable from the disk cache
   /// was compiled by another process, with other Python lines.
   GraphSnapshotPtr graph;

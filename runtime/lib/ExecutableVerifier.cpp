@@ -184,11 +184,10 @@ llvm::Error verifySizes(const Executable &executable, bool hasConstants) {
 llvm::Error verifyTables(Executable &executable) {
   if (llvm::Error error = verifyKernels(executable))
     return error;
-  if (llvm::Error error = verifySizes(executable, /*hasConstants=*/true))
-    return error;
+  // The rest depends on the sizes to which it is bound.
   if (executable.has_general())
     return verifyGeneralForm(executable);
-  return llvm::Error::success();
+  return verifySizes(executable, /*hasConstants=*/true);
 }
 
 } // namespace

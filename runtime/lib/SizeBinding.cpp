@@ -9,7 +9,22 @@
 
 using namespace torch_ltc::runtime;
 
+/// What the plan of a binding assumes.
+static llvm::Error verifyParts(Executable &executable) {
+  for (int i = 0; i < executable.commands_size(); ++i) {
+    bool isRight = true;
+    forEachPart(*executable.mutable_commands(i), [&](const BufferRef &part) {
+      isRight &= part.buffer() < uint32_t(executable.buffers_size());
+    });
+    if (!isRight)
+      return failure("command {0} names a buffer that doesn't exist", i);
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
+  if (llvm::Error error = verifyParts(executable))
+    return error;
   const GeneralForm &form = executable.general();
   for (const auto &[i, number] : llvm::enumerate(form.numbers()))
     if (!isWellFormed(number, form.largest_sizes_size()))

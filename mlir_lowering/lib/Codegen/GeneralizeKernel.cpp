@@ -30,7 +30,7 @@ private:
   LogicalResult replaceIndices(const OpSamples &ops);
   FailureOr<Value> load(Operation *op, const SizeSamples &number, Type type);
   FailureOr<Value> loadFloat(Operation *op,
-                             const std::array<double, kNumSamples> &number,
+                             const FloatSamples &number,
                              FloatType type);
   void addTable();
   Value loadCode(NumberCode code, Type type);
@@ -136,15 +136,18 @@ FailureOr<Value> Generalizer::load(Operation *op, const SizeSamples &number,
 
 FailureOr<Value>
 Generalizer::loadFloat(Operation *op,
-                       const std::array<double, kNumSamples> &number,
+                       const FloatSamples &number,
                        FloatType type) {
   bool isKnown = type.isF32() || type.isF64();
   std::optional<NumberCode> code;
   if (isKnown)
     code = fitter.fitFloat(number, type.getWidth());
   if (!code)
-    return differ(op, "a float differs between the stand-ins and is no known "
-                      "function of them");
+    return differ(op, "a float is " + Twine(std::to_string(number[0])) + ", " +
+                          Twine(std::to_string(number[1])) + " and " +
+                          Twine(std::to_string(number[2])) +
+                          " at the stand-ins, which is no known function of "
+                          "them");
   return loadCode(std::move(*code), type);
 }
 
@@ -163,7 +166,7 @@ LogicalResult Generalizer::replaceConstant(const OpSamples &ops) {
     });
     replacement = load(ops[0], number, type);
   } else if (llvm::all_of(values, llvm::IsaPred<FloatAttr>)) {
-    std::array<double, kNumSamples> number;
+    FloatSamples number;
     llvm::transform(values, number.begin(), [](Attribute value) {
       return cast<FloatAttr>(value).getValueAsDouble();
     });

@@ -35,6 +35,10 @@ std::optional<SizeSamples> multiply(const SizeSamples &a, const SizeSamples &b) 
   return result;
 }
 
+double roundTo(double value, unsigned bits) {
+  return bits == 32 ? double(float(value)) : value;
+}
+
 NumberCode constant(int64_t value) { return {runtime::CONSTANT, value}; }
 
 NumberCode apply(runtime::NumberOp op, NumberCode a, const NumberCode &b) {
@@ -190,11 +194,12 @@ std::optional<NumberCode> NumberFitter::fitSum(const SizeSamples &number) const 
   return std::nullopt;
 }
 
-/// The part of a loop that has a whole number of steps.
+/// Whether the number is the part of a loop with a whole number of steps, as
+/// LoopEmitter::emitLevel splits it.
 static bool isRoundedDown(const SizeSamples &number, const SizeSamples &size,
                           int64_t step) {
   for (unsigned i = 0; i < kNumSamples; ++i)
-    if (number[i] != size[i] / step * step)
+    if (number[i] != (size[i] - 2) / step * step)
       return false;
   return true;
 }
@@ -211,7 +216,7 @@ NumberFitter::fitQuotient(const SizeSamples &number) const {
         if (!size || scale == 0 || !isRoundedDown(number, *size, step))
           continue;
         NumberCode code = apply(runtime::FLOOR_DIVIDE,
-                                scaled(codeOf(monomial), scale),
+                                shifted(scaled(codeOf(monomial), scale), -2),
                                 constant(step));
         return scaled(std::move(code), step);
       }
@@ -259,55 +264,72 @@ std::optional<NumberCode> NumberFitter::fit(const SizeSamples &number) {
   return entry->second = code;
 }
 
+/// A float with the value of an integer, which may be rounded.
 std::optional<NumberCode>
-NumberFitter::fitFloat(const std::array<double, kNumSamples> &number,
-                       unsigned bits) {
-  auto round = [&](double value) { return bits == 32 ? float(value) : value; };
-  SizeSamples integers;
-  if (llvm::all_of(number, [](double value) {
-        return value == std::trunc(value) && std::abs(value) < 0x1p53;
-      })) {
-    llvm::transform(number, integers.begin(),
-                    [](double value) { return int64_t(value); });
-    // A float32 of that size may be rounded.
-    bool isExact = bits == 64 || llvm::all_of(integers, [](int64_t value) {
-                     return std::abs(value) < (int64_t(1) << 24);
-                   });
-    if (std::optional<NumberCode> code =
-            isExact ? fit(integers) : std::nullopt) {
-      code->push_back(bits == 32 ? runtime::FLOAT32_BITS
-                                 : runtime::FLOAT64_BITS);
+NumberFitter::fitRounded(const FloatSamples &number, unsigned bits) const {
+  for (const Monomial &monomial : monomials) {
+    double factor = std::round(number[0] / double(monomial.values[0]));
+    if (factor == 0 || std::abs(factor) > double(kMostOffset))
+      continue;
+    for (double offset : {0.0, -1.0, 1.0}) {
+      bool isFine = true;
+      for (unsigned i = 0; i < kNumSamples; ++i)
+        isFine &= roundTo(factor * double(monomial.values[i]) + offset, bits) ==
+                  number[i];
+      if (!isFine)
+        continue;
+      NumberCode code = shifted(scaled(codeOf(monomial), int64_t(factor)),
+                                int64_t(offset));
+      code.push_back(bits == 32 ? runtime::FLOAT32_BITS
+                                : runtime::FLOAT64_BITS);
       return code;
     }
   }
-  // c / m for a constant c and a product, or a product plus a constant, m.
-  auto quotientOf = [&](const SizeSamples &divisor) -> std::optional<double> {
-    for (double constant : {1.0, -1.0, 2.0, -2.0, 0.5,
-                            std::round(number[0] * double(divisor[0]))}) {
-      bool isFine = constant != 0;
-      for (unsigned i = 0; i < kNumSamples; ++i)
-        isFine &= round(constant / double(divisor[i])) == number[i];
-      if (isFine)
-        return constant;
-    }
-    return std::nullopt;
+  return std::nullopt;
+}
+
+/// c / m for a constant c and a product, or a product plus or minus 1, m; or
+/// m / (m - 1), which makes a variance unbiased.
+std::optional<NumberCode>
+NumberFitter::fitFraction(const FloatSamples &number, unsigned bits) const {
+  runtime::NumberOp quotient = bits == 32 ? runtime::FLOAT32_QUOTIENT_BITS
+                                          : runtime::FLOAT64_QUOTIENT_BITS;
+  auto isQuotient = [&](const FloatSamples &numerator,
+                        const FloatSamples &divisor) {
+    for (unsigned i = 0; i < kNumSamples; ++i)
+      if (roundTo(numerator[i] / divisor[i], bits) != number[i])
+        return false;
+    return true;
   };
   for (const Monomial &monomial : monomials)
-    for (int64_t factor : {1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024})
+    for (int64_t factor : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48,
+                           64, 96, 100, 128, 256, 384, 512, 768, 1024})
       for (int64_t offset : {0, -1, 1}) {
-        SizeSamples divisor;
-        for (unsigned i = 0; i < kNumSamples; ++i)
-          divisor[i] = monomial.values[i] * factor + offset;
-        std::optional<double> numerator = quotientOf(divisor);
-        if (!numerator)
-          continue;
-        NumberCode code = constant(llvm::bit_cast<int64_t>(*numerator));
-        return apply(bits == 32 ? runtime::FLOAT32_QUOTIENT_BITS
-                                : runtime::FLOAT64_QUOTIENT_BITS,
-                     std::move(code),
-                     shifted(scaled(codeOf(monomial), factor), offset));
+        FloatSamples product, divisor;
+        for (unsigned i = 0; i < kNumSamples; ++i) {
+          product[i] = double(monomial.values[i]) * double(factor);
+          divisor[i] = product[i] + double(offset);
+        }
+        NumberCode code = scaled(codeOf(monomial), factor);
+        if (offset == -1 && isQuotient(product, divisor)) {
+          NumberCode numerator = code;
+          numerator.push_back(runtime::FLOAT64_BITS);
+          return apply(quotient, std::move(numerator), shifted(code, offset));
+        }
+        for (double c : {1.0, -1.0, 2.0, -2.0, 0.5,
+                         std::round(number[0] * divisor[0])})
+          if (c != 0 && isQuotient({c, c, c}, divisor))
+            return apply(quotient, constant(llvm::bit_cast<int64_t>(c)),
+                         shifted(code, offset));
       }
   return std::nullopt;
+}
+
+std::optional<NumberCode>
+NumberFitter::fitFloat(const FloatSamples &number, unsigned bits) const {
+  if (std::optional<NumberCode> code = fitRounded(number, bits))
+    return code;
+  return fitFraction(number, bits);
 }
 
 std::optional<NumberCode> NumberFitter::fitEstimate(const SizeSamples &number) {

@@ -20,6 +20,9 @@
 
 namespace mlir::torch_ltc {
 
+/// The same of a floating-point number.
+using FloatSamples = std::array<double, kNumSamples>;
+
 /// Postfix code of `Number` in executable.proto.
 using NumberCode = std::vector<int64_t>;
 
@@ -37,10 +40,10 @@ public:
 
   /// Code for a number that differs between the samples, or nothing.
   std::optional<NumberCode> fit(const SizeSamples &number);
-  /// The same for a float, given as doubles: an integer expression or the
-  /// quotient of a constant and one, rounded to `bits` (32 or 64) bits.
-  std::optional<NumberCode> fitFloat(const std::array<double, kNumSamples> &,
-                                     unsigned bits);
+  /// The same for a float of `bits` (32 or 64) bits: an integer expression or a
+  /// quotient.
+  std::optional<NumberCode> fitFloat(const FloatSamples &number,
+                                     unsigned bits) const;
   /// Like `fit` for a number that only has to be about right: an estimate.
   std::optional<NumberCode> fitEstimate(const SizeSamples &number);
 
@@ -57,6 +60,10 @@ private:
   };
 
   void addBase(const SizeSamples &values, NumberCode code);
+  std::optional<NumberCode> fitRounded(const FloatSamples &number,
+                                       unsigned bits) const;
+  std::optional<NumberCode> fitFraction(const FloatSamples &number,
+                                        unsigned bits) const;
   std::optional<NumberCode> fitProduct(const SizeSamples &number) const;
   std::optional<NumberCode> fitLinear(const SizeSamples &number) const;
   std::optional<NumberCode> fitSum(const SizeSamples &number) const;

@@ -1,0 +1,64 @@
+//===- general_programs.h - One executable for all sizes --------*- C++ -*-===//
+
+#ifndef TORCH_LTC_COMPILATION_GENERAL_PROGRAMS_H
+#define TORCH_LTC_COMPILATION_GENERAL_PROGRAMS_H
+
+#include "general/skeleton_memory.h"
+#include "programs/program.h"
+
+#include <list>
+
+namespace torch_ltc {
+
+class InterpretedProgram;
+
+/// A general graph at each sample's stand-ins: what the compiler gets.
+struct GeneralSamples {
+  GeneralGraphPtr general;
+  std::vector<GraphSnapshot> graphs;
+  std::vector<TraceNumbers> numbers;
+
+  /// Throws c10::Error if the graph doesn't exist at its stand-ins.
+  explicit GeneralSamples(GeneralGraphPtr general);
+};
+
+/// The executables of general graphs. Thread-safe.
+class GeneralPrograms {
+public:
+  static GeneralPrograms &get();
+
+  enum class State {
+    Unknown,  ///< nobody has asked for it
+    Pending,  ///< being compiled
+    Ready,    ///< `bind` may succeed
+    Impossible ///< the compiler finds no form for all sizes
+  };
+  State stateOf(const GeneralGraph &general);
+  /// From Unknown to Pending; false if it was in another state.
+  bool begin(const GeneralGraph &general);
+  /// Stores the compiled executable; throws std::runtime_error if it can't be
+  /// loaded.
+  void store(const GeneralGraph &general, const char *data, size_t size);
+  void fail(const GeneralGraph &general);
+
+  /// The program for a graph with these sizes, or null with the reason.
+  ProgramPtr bind(const GraphSnapshotPtr &graph, const GeneralGraph &general,
+                  const SymbolValues &values, std::string &reason);
+
+  /// Adds the time that programs of this general graph have taken op by op;
+  /// `next` is the one that runs now. Returns the seconds so far.
+  double noteInterpreted(const GeneralGraph &general,
+                         const std::shared_ptr<InterpretedProgram> &next);
+  void clear();
+
+private:
+  struct Entry;
+  std::shared_ptr<Entry> entryOf(const GeneralGraph &general);
+
+  std::mutex mutex;
+  std::list<std::pair<Hash128, std::shared_ptr<Entry>>> entries; // last used
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_COMPILATION_GENERAL_PROGRAMS_H
