@@ -14,6 +14,14 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
   for (const auto &[i, number] : llvm::enumerate(form.numbers()))
     if (!isWellFormed(number, form.symbols()))
       return failure("the code of number {0} isn't well-formed", i);
+  bool hasBuffers = true;
+  for (Command &command : *executable.mutable_commands())
+    forEachPart(command, [&](const BufferRef &part) {
+      hasBuffers &= part.buffer() < uint32_t(executable.buffers_size());
+    });
+  if (!hasBuffers)
+    return failure("a command names a buffer beyond its {0}",
+                   executable.buffers_size());
   int places = 0;
   forEachNumber(executable, [&](int64_t &) { ++places; });
   if (places != form.places_size())
