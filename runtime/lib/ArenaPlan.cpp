@@ -7,11 +7,14 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <tuple>
+
 using namespace torch_ltc::runtime;
 
 namespace {
 
 struct Range {
+  int index;
   Buffer *buffer;
   Lifetime lifetime;
   uint64_t offset = 0;
@@ -57,10 +60,11 @@ void torch_ltc::runtime::planArena(Executable &executable,
   std::vector<Range> ranges;
   for (int i = 0; i < executable.buffers_size(); ++i)
     if (executable.buffers(i).has_arena_offset())
-      ranges.push_back({executable.mutable_buffers(i), lifetimes[i]});
+      ranges.push_back({i, executable.mutable_buffers(i), lifetimes[i]});
   // The largest first: smaller ones fit into the gaps that they leave.
-  llvm::stable_sort(ranges, [](const Range &a, const Range &b) {
-    return a.buffer->bytes() > b.buffer->bytes();
+  llvm::sort(ranges, [](const Range &a, const Range &b) {
+    return std::tuple(b.buffer->bytes(), a.index) <
+           std::tuple(a.buffer->bytes(), b.index);
   });
   std::vector<const Range *> placed; // by offset
   uint64_t bytes = 0;

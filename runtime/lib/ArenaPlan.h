@@ -5,6 +5,7 @@
 
 #include "executable.pb.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace torch_ltc::runtime {

@@ -167,6 +167,7 @@ llvm::Error verifyBuffer(const Executable &executable, int index) {
                  buffer.bytes(), table, entry, expected);
 }
 
+/// Without `hasConstants`, their buffers have been checked before.
 llvm::Error verifySizes(const Executable &executable, bool hasConstants) {
   if (llvm::Error error = verifySignature(executable))
     return error;
@@ -181,12 +182,30 @@ llvm::Error verifySizes(const Executable &executable, bool hasConstants) {
   return verifyCommands(executable);
 }
 
+/// The sizes of a general executable are stand-ins, for which a program may be
+/// too large to run: a binding checks its own.
+llvm::Error verifyGeneral(Executable &executable) {
+  if (llvm::Error error = verifySignature(executable))
+    return error;
+  if (llvm::Error error = verifyOutputs(executable))
+    return error;
+  for (int i = 0; i < executable.buffers_size(); ++i)
+    if (executable.buffers(i).has_constant())
+      if (llvm::Error error = verifyBuffer(executable, i))
+        return error;
+  return verifyGeneralForm(executable);
+}
+
 llvm::Error verifyTables(Executable &executable) {
   if (llvm::Error error = verifyKernels(executable))
     return error;
-  // The rest depends on the sizes to which it is bound.
   if (executable.has_general())
-    return verifyGeneralForm(executable);
+    return verifyGeneral(executable);
+  for (const Kernel &kernel : executable.kernels())
+    if (kernel.numbers_size())
+      return failure(
+          "kernel '{0}' has a table, but the program no general form",
+          kernel.symbol());
   return verifySizes(executable, /*hasConstants=*/true);
 }
 

@@ -19,11 +19,12 @@
 namespace torch_ltc::runtime {
 
 /// Checks every index, offset, size and dtype. The error is a sentence that
-/// names the part ("command 3 'aten.mm'") and the problem.
+/// names the part ("command 3 'aten.mm'") and the problem. Of a general
+/// executable it checks what doesn't depend on sizes.
 llvm::Error verifyExecutable(Executable &executable);
 
-/// The same for a bound executable, whose kernels' code and constants have been
-/// checked and moved elsewhere.
+/// The rest of the checks, for a binding of a verified general executable,
+/// whose kernels' code and constants have been moved elsewhere.
 llvm::Error verifyBinding(const Executable &executable);
 
 /// Bytes of a tensor; the type must be valid.

@@ -9,26 +9,19 @@
 
 using namespace torch_ltc::runtime;
 
-/// What the plan of a binding assumes.
-static llvm::Error verifyParts(Executable &executable) {
-  for (int i = 0; i < executable.commands_size(); ++i) {
-    bool isRight = true;
-    forEachPart(*executable.mutable_commands(i), [&](const BufferRef &part) {
-      isRight &= part.buffer() < uint32_t(executable.buffers_size());
-    });
-    if (!isRight)
-      return failure("command {0} names a buffer that doesn't exist", i);
-  }
-  return llvm::Error::success();
-}
-
 llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
-  if (llvm::Error error = verifyParts(executable))
-    return error;
   const GeneralForm &form = executable.general();
   for (const auto &[i, number] : llvm::enumerate(form.numbers()))
     if (!isWellFormed(number, form.largest_sizes_size()))
       return failure("the code of number {0} isn't well-formed", i);
+  bool hasBuffers = true;
+  for (Command &command : *executable.mutable_commands())
+    forEachPart(command, [&](const BufferRef &part) {
+      hasBuffers &= part.buffer() < uint32_t(executable.buffers_size());
+    });
+  if (!hasBuffers)
+    return failure("a command names a buffer beyond its {0}",
+                   executable.buffers_size());
   int places = 0;
   forEachNumber(executable, [&](int64_t &) { ++places; });
   if (places != form.places_size())

@@ -9,7 +9,8 @@ namespace torch_ltc::runtime {
 
 /// Calls `visitNumber(int64_t &)` with each number of an executable that may
 /// depend on the sizes of tensors, in a fixed order, and stores what it leaves
-/// there; `visitPart(const BufferRef &)` with each operand of a command.
+/// there; `visitPart(const BufferRef &)` with each operand of a command. Absent
+/// operands stay absent.
 template <typename NumberFunction, typename PartFunction>
 class ExecutableVisitor {
 public:
@@ -27,7 +28,8 @@ public:
       number(kernel, &Kernel::trip_count, &Kernel::set_trip_count);
     }
     for (Buffer &buffer : *executable.mutable_buffers())
-      number(buffer, &Buffer::bytes, &Buffer::set_bytes);
+      if (!buffer.has_constant()) // its size is that of its bytes
+        number(buffer, &Buffer::bytes, &Buffer::set_bytes);
     for (Command &command : *executable.mutable_commands())
       visitCommand(command);
   }
@@ -87,9 +89,12 @@ private:
     number(call, &MatmulCall::k, &MatmulCall::set_k);
     number(call, &MatmulCall::batch_stride_a, &MatmulCall::set_batch_stride_a);
     number(call, &MatmulCall::batch_stride_b, &MatmulCall::set_batch_stride_b);
-    part(*call.mutable_a());
-    part(*call.mutable_b());
-    part(*call.mutable_c());
+    if (call.has_a())
+      part(*call.mutable_a());
+    if (call.has_b())
+      part(*call.mutable_b());
+    if (call.has_c())
+      part(*call.mutable_c());
     if (call.has_bias())
       part(*call.mutable_bias());
   }
@@ -98,9 +103,12 @@ private:
     list(*call.mutable_input_sizes());
     list(*call.mutable_weight_sizes());
     list(*call.mutable_output_sizes());
-    part(*call.mutable_input());
-    part(*call.mutable_weight());
-    part(*call.mutable_output());
+    if (call.has_input())
+      part(*call.mutable_input());
+    if (call.has_weight())
+      part(*call.mutable_weight());
+    if (call.has_output())
+      part(*call.mutable_output());
     if (call.has_bias())
       part(*call.mutable_bias());
   }
@@ -111,42 +119,52 @@ private:
     number(call, &AttentionCall::length, &AttentionCall::set_length);
     number(call, &AttentionCall::keys, &AttentionCall::set_keys);
     number(call, &AttentionCall::width, &AttentionCall::set_width);
-    number(call, &AttentionCall::value_width,
-           &AttentionCall::set_value_width);
+    number(call, &AttentionCall::value_width, &AttentionCall::set_value_width);
     number(call, &AttentionCall::mask_batch_stride,
            &AttentionCall::set_mask_batch_stride);
     number(call, &AttentionCall::mask_head_stride,
            &AttentionCall::set_mask_head_stride);
     number(call, &AttentionCall::mask_row_stride,
            &AttentionCall::set_mask_row_stride);
-    part(*call.mutable_query());
-    part(*call.mutable_key());
-    part(*call.mutable_value());
+    if (call.has_query())
+      part(*call.mutable_query());
+    if (call.has_key())
+      part(*call.mutable_key());
+    if (call.has_value())
+      part(*call.mutable_value());
     if (call.has_mask())
       part(*call.mutable_mask());
-    part(*call.mutable_output());
-    part(*call.mutable_log_sum());
-    if (!call.backward())
-      return;
-    part(*call.mutable_grad_output());
-    part(*call.mutable_grad_query());
-    part(*call.mutable_grad_key());
-    part(*call.mutable_grad_value());
+    if (call.has_output())
+      part(*call.mutable_output());
+    if (call.has_log_sum())
+      part(*call.mutable_log_sum());
+    if (call.has_grad_output())
+      part(*call.mutable_grad_output());
+    if (call.has_grad_query())
+      part(*call.mutable_grad_query());
+    if (call.has_grad_key())
+      part(*call.mutable_grad_key());
+    if (call.has_grad_value())
+      part(*call.mutable_grad_value());
   }
 
   void visit(CopyCall &call) {
-    part(*call.mutable_source());
-    part(*call.mutable_destination());
+    if (call.has_source())
+      part(*call.mutable_source());
+    if (call.has_destination())
+      part(*call.mutable_destination());
     number(call, &CopyCall::bytes, &CopyCall::set_bytes);
   }
 
   void visit(FillCall &call) {
-    part(*call.mutable_destination());
+    if (call.has_destination())
+      part(*call.mutable_destination());
     number(call, &FillCall::bytes, &FillCall::set_bytes);
   }
 
   void visit(BoundsCheck &check) {
-    part(*check.mutable_indices());
+    if (check.has_indices())
+      part(*check.mutable_indices());
     number(check, &BoundsCheck::count, &BoundsCheck::set_count);
     number(check, &BoundsCheck::lower, &BoundsCheck::set_lower);
     number(check, &BoundsCheck::upper, &BoundsCheck::set_upper);

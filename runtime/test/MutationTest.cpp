@@ -9,6 +9,7 @@
 
 #include "EveryCommand.h"
 #include "ExecutableBytes.h"
+#include "GeneralProgram.h"
 
 #include <gtest/gtest.h>
 
@@ -279,13 +280,23 @@ void *guardedMemory(size_t bytes) {
   return end - bytes;
 }
 
-/// Runs in a subprocess. Returns whether the program was loaded.
-bool loadAndRun(const std::string &bytes) {
+/// Runs in a subprocess. Returns whether the program was loaded, and bound if
+/// it is general.
+bool loadAndRun(const std::string &bytes, bool isGeneral) {
   LtcExecutable executable = nullptr;
   LtcStatus status = ltcExecutableLoad(bytes.data(), bytes.size(), &executable);
   ltcStatusDestroy(status);
   if (!executable)
     return false;
+  if (isGeneral) {
+    const int64_t sizes[] = {9, 1024};
+    LtcExecutable bound = nullptr;
+    ltcStatusDestroy(ltcExecutableBind(executable, sizes, 2, &bound));
+    ltcExecutableDestroy(executable);
+    if (!bound)
+      return false;
+    executable = bound;
+  }
   std::vector<void *> parameters, outputs;
   for (size_t i = 0; i < ltcExecutableNumParameters(executable); ++i)
     parameters.push_back(
@@ -305,11 +316,11 @@ bool loadAndRun(const std::string &bytes) {
 }
 
 /// 0: rejected, 1: it ran, -1: it crashed or didn't finish.
-int outcomeOf(const std::string &bytes) {
+int outcomeOf(const std::string &bytes, bool isGeneral) {
   pid_t pid = fork();
   if (pid == 0) {
     alarm(60);
-    _exit(loadAndRun(bytes) ? 1 : 0);
+    _exit(loadAndRun(bytes, isGeneral) ? 1 : 0);
   }
   int status = 0;
   EXPECT_EQ(waitpid(pid, &status, 0), pid);
@@ -331,12 +342,12 @@ void expectHarmless(const Executable &program) {
   ltcSetHostFunction(&touchAll);
   Fields fields;
   ASSERT_TRUE(readFields(program.SerializeAsString(), fields, /*isTop=*/true));
-  ASSERT_EQ(outcomeOf(stored(fields)), 1) << "unaltered";
+  ASSERT_EQ(outcomeOf(stored(fields), program.has_general()), 1) << "unaltered";
   int numRun = 0;
   for (uint32_t seed = 0; seed < kMutants; ++seed) {
     Fields altered = fields;
     Mutator(seed).mutate(altered);
-    int outcome = outcomeOf(stored(altered));
+    int outcome = outcomeOf(stored(altered), program.has_general());
     EXPECT_GE(outcome, 0) << "seed " << seed;
     numRun += outcome == 1;
   }
@@ -348,5 +359,7 @@ void expectHarmless(const Executable &program) {
 } // namespace
 
 TEST(Mutation, LibraryCommands) { expectHarmless(goodProgram()); }
+
+TEST(Mutation, GeneralForms) { expectHarmless(generalLibraryProgram()); }
 
 TEST(Mutation, KernelsChecksAndHostCalls) { expectHarmless(kernelProgram()); }
