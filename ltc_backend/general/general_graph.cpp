@@ -2,29 +2,60 @@
 
 #include "general/general_graph.h"
 
-#include <algorithm>
-#include <numeric>
-
 using namespace torch_ltc;
 
 namespace {
 
-constexpr size_t numStandIns = 3;
+/// How large stand-ins are: the value of symbol i in vector k is
+/// `64 * (start[k] + i * step[k]) + remainder[k]`.
+struct StandInScale {
+  int64_t start[GeneralGraph::numStandIns];
+  int64_t step[GeneralGraph::numStandIns];
+};
 
-bool isPrime(int64_t number) {
-  for (int64_t i = 2; i * i <= number; ++i)
-    if (number % i == 0)
-      return false;
-  return number > 1;
+/// The largest first: a compiler treats small sizes in other ways. Smaller ones
+/// exist if a constant bounds the sizes, for example that of a table.
+constexpr StandInScale scales[] = {
+    {{257, 302, 353}, {10, 11, 13}}, {{101, 118, 139}, {10, 11, 13}},
+    {{37, 43, 52}, {4, 5, 7}},       {{16, 19, 23}, {2, 3, 5}},
+    {{6, 7, 9}, {1, 2, 3}},          {{1, 2, 3}, {1, 2, 3}},
+    {{0, 0, 0}, {1, 2, 3}},
+};
+
+/// For each of the six lowest bits of a size, and of a size minus one, the
+/// vectors differ: a rounded quotient by a power of two is then determined by
+/// its values in them.
+constexpr int64_t remainders[GeneralGraph::numStandIns] = {43, 22, 52};
+
+SymbolValues standIn(const StandInScale &scale, size_t vector, size_t count) {
+  SymbolValues values(count);
+  for (size_t i = 0; i < count; ++i)
+    values[i] = 64 * (scale.start[vector] + int64_t(i) * scale.step[vector]) +
+                remainders[vector];
+  return values;
 }
 
-/// Distinct odd primes from `first` on.
-std::vector<int64_t> primesFrom(int64_t first, size_t count) {
-  std::vector<int64_t> primes;
-  for (int64_t number = first | 1; primes.size() < count; number += 2)
-    if (isPrime(number))
-      primes.push_back(number);
-  return primes;
+/// Odd and distinct, for sizes that must be smaller than the smallest scale.
+std::vector<SymbolValues> smallStandIns(int64_t first, size_t count) {
+  std::vector<SymbolValues> vectors(GeneralGraph::numStandIns);
+  for (size_t i = 0; i < count; ++i)
+    for (SymbolValues &values : vectors) {
+      values.push_back(first);
+      first += 2;
+    }
+  return vectors;
+}
+
+std::vector<std::vector<SymbolValues>> possibleStandIns(size_t count) {
+  std::vector<std::vector<SymbolValues>> possible;
+  for (const StandInScale &scale : scales) {
+    std::vector<SymbolValues> &vectors = possible.emplace_back();
+    for (size_t k = 0; k < GeneralGraph::numStandIns; ++k)
+      vectors.push_back(standIn(scale, k, count));
+  }
+  for (int64_t first : {17, 7, 3})
+    possible.push_back(smallStandIns(first, count));
+  return possible;
 }
 
 } // namespace
@@ -86,28 +117,12 @@ Hash128 GeneralGraph::hash() const {
 
 std::string GeneralGraph::findStandIns() {
   std::string reason;
-  standInValues.clear();
-  // In the order of their values in the last trace, because a slice's end or an
-  // index must stay below the size that bounds it.
-  std::vector<size_t> order(sizeSymbols.size());
-  std::iota(order.begin(), order.end(), 0);
-  const TraceNumbers &last = traces.back();
-  std::ranges::stable_sort(order, {}, [&](size_t i) {
-    return numberOf(slots[sizeSymbols[i].slot], last) / sizeSymbols[i].multiple;
-  });
-  // Smaller ones if a constant bounds them.
-  for (int64_t first : {1021, 397, 251, 127, 61, 31, 17, 7, 3}) {
-    std::vector<int64_t> primes =
-        primesFrom(first, numStandIns * sizeSymbols.size());
-    std::vector<SymbolValues> found;
+  for (std::vector<SymbolValues> &vectors :
+       possibleStandIns(sizeSymbols.size())) {
     try {
-      for (size_t k = 0; k < numStandIns; ++k) {
-        SymbolValues &values = found.emplace_back(sizeSymbols.size());
-        for (size_t i = 0; i < order.size(); ++i)
-          values[order[i]] = primes[numStandIns * i + k];
+      for (const SymbolValues &values : vectors)
         instantiate(values, base->name);
-      }
-      standInValues = std::move(found);
+      standInValues = std::move(vectors);
       return "";
     } catch (const c10::Error &error) {
       if (reason.empty())

@@ -59,6 +59,8 @@ class GeneralGraph {
 public:
   /// The last traces that are compared; a wrong guess adds one.
   static constexpr size_t maxTraces = 6;
+  /// Vectors of stand-ins.
+  static constexpr size_t numStandIns = 3;
 
   /// `traces`: the numbers of two or more graphs, of which `base` is one. Null,
   /// with the reason, if they don't have one skeleton, or no common graph.
@@ -83,8 +85,8 @@ public:
   /// none, because sizes don't match or one becomes 0 or 1.
   GraphSnapshot instantiate(c10::ArrayRef<int64_t> values,
                             std::string name) const;
-  /// Vectors of values at which the graph exists, all numbers of which differ:
-  /// what is equal in none of them by accident is equal for all values.
+  /// Vectors of values at which the graph exists, for a compiler that compares
+  /// what it makes of them. They differ in all values and in their remainders.
   const std::vector<SymbolValues> &standIns() const { return standInValues; }
 
   /// One line for each symbol, and for each number that is an expression.
