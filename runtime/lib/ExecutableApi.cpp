@@ -26,6 +26,18 @@ LtcStatus ltcExecutableLoad(const char *data, size_t size,
   });
 }
 
+LtcStatus ltcExecutableBind(LtcExecutable general, const int64_t *sizes,
+                            size_t count, LtcExecutable *bound) {
+  *bound = nullptr;
+  return guarded([&]() -> llvm::Error {
+    auto loaded = general->loaded->bind({sizes, count});
+    if (!loaded)
+      return loaded.takeError();
+    *bound = new LtcExecutableStorage{std::move(*loaded)};
+    return llvm::Error::success();
+  });
+}
+
 void ltcExecutableDestroy(LtcExecutable executable) { delete executable; }
 
 size_t ltcExecutableNumParameters(LtcExecutable executable) {

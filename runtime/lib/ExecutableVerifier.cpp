@@ -5,6 +5,7 @@
 #include "Arena.h"
 #include "DataType.h"
 #include "Diagnostics.h"
+#include "SizeBinding.h"
 
 #include <set>
 #include <string>
@@ -166,19 +167,28 @@ llvm::Error verifyBuffer(const Executable &executable, int index) {
                  buffer.bytes(), table, entry, expected);
 }
 
-llvm::Error verifyTables(const Executable &executable) {
+llvm::Error verifySizes(const Executable &executable, bool hasConstants) {
   if (llvm::Error error = verifySignature(executable))
     return error;
   if (llvm::Error error = verifyOutputs(executable))
     return error;
-  if (llvm::Error error = verifyKernels(executable))
-    return error;
   if (executable.arena_bytes() > kMaxArenaBytes)
     return failure("its temporaries need {0} bytes", executable.arena_bytes());
   for (int i = 0; i < executable.buffers_size(); ++i)
-    if (llvm::Error error = verifyBuffer(executable, i))
-      return error;
+    if (hasConstants || !executable.buffers(i).has_constant())
+      if (llvm::Error error = verifyBuffer(executable, i))
+        return error;
   return verifyCommands(executable);
+}
+
+llvm::Error verifyTables(Executable &executable) {
+  if (llvm::Error error = verifyKernels(executable))
+    return error;
+  if (llvm::Error error = verifySizes(executable, /*hasConstants=*/true))
+    return error;
+  if (executable.has_general())
+    return verifyGeneralForm(executable);
+  return llvm::Error::success();
 }
 
 } // namespace
@@ -187,7 +197,7 @@ uint64_t torch_ltc::runtime::tensorBytes(const TensorType &type) {
   return *checkedProduct(type.sizes(), elementBytes(type.dtype()));
 }
 
-llvm::Error torch_ltc::runtime::verifyExecutable(const Executable &executable) {
+llvm::Error torch_ltc::runtime::verifyExecutable(Executable &executable) {
   if (executable.format_version() != FORMAT_VERSION)
     return failure("The compiled program '{0}' has format version {1}, this "
                    "runtime reads version {2}: delete the program cache and "
@@ -197,6 +207,13 @@ llvm::Error torch_ltc::runtime::verifyExecutable(const Executable &executable) {
   if (llvm::Error error = verifyTables(executable))
     return failure("The compiled program '{0}' is damaged: {1}. Delete the "
                    "program cache and compile it again.",
+                   executable.name(), llvm::toString(std::move(error)));
+  return llvm::Error::success();
+}
+
+llvm::Error torch_ltc::runtime::verifyBinding(const Executable &executable) {
+  if (llvm::Error error = verifySizes(executable, /*hasConstants=*/false))
+    return failure("Program '{0}' can't be bound to these sizes: {1}.",
                    executable.name(), llvm::toString(std::move(error)));
   return llvm::Error::success();
 }

@@ -20,7 +20,11 @@ namespace torch_ltc::runtime {
 
 /// Checks every index, offset, size and dtype. The error is a sentence that
 /// names the part ("command 3 'aten.mm'") and the problem.
-llvm::Error verifyExecutable(const Executable &executable);
+llvm::Error verifyExecutable(Executable &executable);
+
+/// The same for a bound executable, whose kernels' code and constants have been
+/// checked and moved elsewhere.
+llvm::Error verifyBinding(const Executable &executable);
 
 /// Bytes of a tensor; the type must be valid.
 uint64_t tensorBytes(const TensorType &type);

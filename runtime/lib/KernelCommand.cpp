@@ -18,15 +18,20 @@ constexpr int64_t kElementwiseUnit = 64;
 
 class KernelCommand : public PreparedCommand {
 public:
-  KernelCommand(const KernelCall &call, KernelFunction function, int numThreads)
+  /// `table` has the numbers that depend on sizes.
+  KernelCommand(const KernelCall &call, KernelFunction function,
+                llvm::ArrayRef<int64_t> table, int numThreads)
       : call(call), function(function),
         threads(threadsFor(call.trip_count(), call.grain(), numThreads)),
         unit(call.trip_count() / threads >= kElementwisePart ? kElementwiseUnit
                                                              : 1),
-        arguments(call.arguments_size()) {}
+        arguments(call.arguments_size()) {
+    if (!table.empty())
+      arguments.push_back(const_cast<int64_t *>(table.data()));
+  }
 
   llvm::Error run(const RunContext &context) override {
-    for (size_t i = 0; i < arguments.size(); ++i)
+    for (int i = 0; i < call.arguments_size(); ++i)
       arguments[i] = context.resolve(call.arguments(i));
     void *const *pointers = arguments.data();
     KernelFunction kernel = function;
@@ -52,7 +57,11 @@ private:
 } // namespace
 
 PreparedCommandPtr torch_ltc::runtime::prepareKernelCall(
-    const KernelCall &call, const KernelLibrary &kernels, int numThreads) {
+    const KernelCall &call, const KernelLibrary &kernels,
+    const KernelTables &tables, int numThreads) {
+  llvm::ArrayRef<int64_t> table;
+  if (!tables.empty())
+    table = tables[call.kernel()];
   return std::make_unique<KernelCommand>(call, kernels.function(call.kernel()),
-                                         numThreads);
+                                         table, numThreads);
 }

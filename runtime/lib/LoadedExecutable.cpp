@@ -57,17 +57,46 @@ LoadedExecutable::load(const char *data, size_t size) {
     std::string().swap(*kernel.mutable_object());
   if (llvm::Error error = result->copyConstants())
     return error;
-  result->describeSignature();
-  result->findChangedParameters();
-  result->countHarmlessCommands();
+  if (llvm::Error error = result->finish())
+    return error;
+  return result;
+}
 
+llvm::Expected<std::unique_ptr<LoadedExecutable>>
+LoadedExecutable::bind(llvm::ArrayRef<int64_t> sizes) const {
+  if (!message.has_general())
+    return failure("Program '{0}' can't be bound to sizes: it is for the sizes "
+                   "that it was compiled for.",
+                   message.name());
+  std::unique_ptr<LoadedExecutable> result(new LoadedExecutable);
+  result->message = message;
+  auto tables = bindSizes(result->message, sizes);
+  if (!tables)
+    return tables.takeError();
+  if (llvm::Error error = verifyBinding(result->message))
+    return error;
+  result->kernels = kernels;
+  result->tables = std::move(*tables);
+  result->constantMemory = constantMemory;
+  result->constants = constants;
+  if (llvm::Error error = result->finish())
+    return error;
+  return result;
+}
+
+llvm::Error LoadedExecutable::finish() {
+  describeSignature();
+  findChangedParameters();
+  countHarmlessCommands();
+  if (message.has_general())
+    return llvm::Error::success();
   // Creates the primitives for the thread count that the first run most likely
   // uses, so that a call that oneDNN doesn't support fails here.
-  auto state = result->prepare(omp_get_max_threads());
+  auto state = prepare(omp_get_max_threads());
   if (!state)
     return state.takeError();
-  result->release(std::move(*state));
-  return result;
+  release(std::move(*state));
+  return llvm::Error::success();
 }
 
 llvm::Error LoadedExecutable::copyConstants() {
@@ -159,7 +188,7 @@ LoadedExecutable::prepare(int numThreads) const {
   state->buffers.resize(message.buffers_size());
   bool hasShort = false, hasLong = false;
   for (int i = 0; i < message.commands_size(); ++i) {
-    auto command = prepareCommand(message.commands(i), *kernels, numThreads);
+    auto command = prepareCommand(message.commands(i), *kernels, tables, numThreads);
     if (!command)
       return failure("Command {0} ('{1}') of program '{2}' can't be prepared: "
                      "{3}",
@@ -201,6 +230,9 @@ void LoadedExecutable::release(std::unique_ptr<RunState> state) {
 
 llvm::Error
 LoadedExecutable::checkArguments(const LtcRunArguments &arguments) const {
+  if (message.has_general())
+    return failure("Program '{0}' must be bound to sizes before it runs.",
+                   message.name());
   if (arguments.num_threads < 1)
     return failure("A program can't run on {0} threads: at least 1 is needed.",
                    arguments.num_threads);
@@ -279,7 +311,8 @@ PreparedCommand &LoadedExecutable::shortCommand(RunState &state, size_t index,
   if (!prepared) {
     prepared.emplace();
     auto command =
-        prepareCommand(message.commands(int(index)), *kernels, numThreads);
+        prepareCommand(message.commands(int(index)), *kernels, tables,
+                       numThreads);
     if (!command)
       llvm::consumeError(command.takeError());
     else if ((*command)->scratchBytes() <= state.scratchBytes)

@@ -7,6 +7,7 @@
 #include "CallerLoad.h"
 #include "KernelLinker.h"
 #include "PreparedCommand.h"
+#include "SizeBinding.h"
 #include "torch_ltc-c/runtime.h"
 
 #include "executable.pb.h"
@@ -25,6 +26,11 @@ class LoadedExecutable {
 public:
   static llvm::Expected<std::unique_ptr<LoadedExecutable>>
   load(const char *data, size_t size);
+
+  /// An executable for these sizes that shares the code and the constants of
+  /// this one, which is general.
+  llvm::Expected<std::unique_ptr<LoadedExecutable>>
+  bind(llvm::ArrayRef<int64_t> sizes) const;
 
   /// Thread-safe; runs of one executable may overlap in time.
   llvm::Error run(const LtcRunArguments &arguments);
@@ -59,6 +65,8 @@ private:
     size_t scratchBytes;
   };
 
+  /// What a run needs apart from code and constants.
+  llvm::Error finish();
   void describeSignature();
   void findChangedParameters();
   llvm::Error copyConstants();
@@ -80,8 +88,9 @@ private:
 
   /// Without the objects and the bytes of constants.
   Executable message;
-  std::unique_ptr<KernelLibrary> kernels;
-  std::unique_ptr<Arena> constantMemory;
+  std::shared_ptr<KernelLibrary> kernels;
+  KernelTables tables;
+  std::shared_ptr<Arena> constantMemory;
   std::vector<char *> constants;
   std::vector<LtcTensorInfo> parameters;
   std::vector<LtcOutputInfo> outputs;

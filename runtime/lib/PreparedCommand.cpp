@@ -8,10 +8,11 @@
 using namespace torch_ltc::runtime;
 
 llvm::Expected<PreparedCommandPtr> torch_ltc::runtime::prepareCommand(
-    const Command &command, const KernelLibrary &kernels, int numThreads) {
+    const Command &command, const KernelLibrary &kernels,
+    const KernelTables &tables, int numThreads) {
   switch (command.call_case()) {
   case Command::kKernel:
-    return prepareKernelCall(command.kernel(), kernels, numThreads);
+    return prepareKernelCall(command.kernel(), kernels, tables, numThreads);
   case Command::kMatmul:
     return prepareMatmul(command.matmul(), numThreads);
   case Command::kConvolution:

@@ -11,6 +11,7 @@
 #define TORCH_LTC_RUNTIME_PREPAREDCOMMAND_H
 
 #include "Parallel.h"
+#include "SizeBinding.h"
 #include "torch_ltc-c/runtime.h"
 
 #include "executable.pb.h"
@@ -71,15 +72,18 @@ public:
 
 using PreparedCommandPtr = std::unique_ptr<PreparedCommand>;
 
-/// Prepares a verified command. `command` and `kernels` must outlive the
-/// result. The OpenMP thread count must be set to `numThreads`.
+/// Prepares a verified command. `command`, `kernels` and `tables`, which is
+/// empty except for a bound executable, must outlive the result. The OpenMP
+/// thread count must be set to `numThreads`.
 llvm::Expected<PreparedCommandPtr> prepareCommand(const Command &command,
                                                   const KernelLibrary &kernels,
+                                                  const KernelTables &tables,
                                                   int numThreads);
 
 // One function for each kind of call.
 PreparedCommandPtr prepareKernelCall(const KernelCall &call,
                                      const KernelLibrary &kernels,
+                                     const KernelTables &tables,
                                      int numThreads);
 llvm::Expected<PreparedCommandPtr> prepareMatmul(const MatmulCall &call,
                                                  int numThreads);

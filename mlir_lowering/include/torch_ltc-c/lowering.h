@@ -171,6 +171,24 @@ LTC_EXPORT LtcStatus ltcProgramCompile(LtcProgram program,
                                        LtcBytes *executable,
                                        LtcCompileStatistics *statistics);
 
+/// Number of programs that `ltcProgramsCompileGeneral` compares.
+enum { LTC_GENERAL_SAMPLES = 3 };
+
+/// The value of size symbol `symbol` in sample `sample`: large, so that no
+/// decision is made for a small size, and without accidental relations. A
+/// general executable is valid for sizes from 2 to the value in sample 0.
+LTC_EXPORT int64_t ltcSizeStandIn(size_t symbol, size_t sample);
+
+/// Lowers one program to one executable for all sizes: `programs` are the
+/// program at the stand-ins of each sample, equal but for numbers. They belong
+/// to one compiler and are consumed. The executable must be bound to sizes
+/// (ltcExecutableBind). Fails if a number of the lowered program isn't a known
+/// function of the `symbols` sizes.
+LTC_EXPORT LtcStatus ltcProgramsCompileGeneral(
+    const LtcProgram *programs, size_t symbols,
+    const LtcCompileOptions *options, LtcBytes *executable,
+    LtcCompileStatistics *statistics);
+
 typedef struct {
   /// A name of stages.def except "ir". At "tosa" and "stablehlo" scalar
   /// parameters are tensors of rank 0: i64, and f32 (tosa, which has no f64) or

@@ -163,6 +163,27 @@ LogicalResult ProgramCompiler::lowerToKernels(StringRef programName) {
   return torch_ltc::lowerToKernels(module, codegenOptions(programName));
 }
 
+void ProgramCompiler::addStatistics(const LinalgCompileStatistics &rest) {
+  statistics.kernels_seconds = rest.kernelsSeconds;
+  statistics.llvm_seconds = rest.llvmSeconds;
+  statistics.kernels = rest.kernels;
+  statistics.kernels_compiled = rest.kernelsCompiled;
+  statistics.commands = rest.commands;
+}
+
+FailureOr<std::string>
+ProgramCompiler::compileGeneral(ArrayRef<OwningOpRef<ModuleOp>> samples,
+                                unsigned numSymbols, StringRef programName) {
+  SmallVector<ModuleOp> modules;
+  for (const OwningOpRef<ModuleOp> &sample : samples)
+    modules.push_back(*sample);
+  LinalgCompileStatistics rest;
+  FailureOr<std::string> executable = compileGeneralModules(
+      modules, numSymbols, codegenOptions(programName), rest);
+  addStatistics(rest);
+  return executable;
+}
+
 FailureOr<std::string> ProgramCompiler::compileLinalg(StringRef programName) {
   if (failed(verifySignature(module)))
     return failure();
@@ -170,11 +191,7 @@ FailureOr<std::string> ProgramCompiler::compileLinalg(StringRef programName) {
   LinalgCompileStatistics rest;
   FailureOr<std::string> executable = compileLinalgModule(
       module, options, kernelCache(compiler->kernelCache), rest);
-  statistics.kernels_seconds = rest.kernelsSeconds;
-  statistics.llvm_seconds = rest.llvmSeconds;
-  statistics.kernels = rest.kernels;
-  statistics.kernels_compiled = rest.kernelsCompiled;
-  statistics.commands = rest.commands;
+  addStatistics(rest);
   return executable;
 }
 
@@ -194,8 +211,8 @@ void ltcSetCompilationsCancelled(int cancelled) {
   setCompilationsCancelled(cancelled != 0);
 }
 
-static ProgramCompiler::StageText
-stageTextOf(const LtcCompileOptions *options) {
+ProgramCompiler::StageText
+torch_ltc::stageTextOf(const LtcCompileOptions *options) {
   if (!options || !options->stage_text)
     return {};
   return [options](StringRef stage, StringRef text) {

@@ -31,11 +31,18 @@ public:
   /// From the linalg stage on.
   FailureOr<std::string> compileLinalg(StringRef programName);
 
+  /// From the linalg stage of each sample on (compileGeneralModules).
+  FailureOr<std::string>
+  compileGeneral(ArrayRef<OwningOpRef<ModuleOp>> samples,
+                 unsigned numSymbols, StringRef programName);
+
   LtcCompileStatistics statistics = {};
+
 
 private:
   LogicalResult run(void (*build)(OpPassManager &), double &seconds);
   LinalgCompileOptions codegenOptions(StringRef programName) const;
+  void addStatistics(const LinalgCompileStatistics &codegen);
 
   LtcCompiler compiler;
   ModuleOp module;
@@ -44,6 +51,9 @@ private:
   bool verify;
   unsigned threads;
 };
+
+/// Calls the options' callback, if there is one.
+ProgramCompiler::StageText stageTextOf(const LtcCompileOptions *options);
 
 } // namespace mlir::torch_ltc
 

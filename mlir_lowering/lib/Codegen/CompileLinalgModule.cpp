@@ -64,6 +64,17 @@ mlir::torch_ltc::lowerToKernels(ModuleOp module,
   return plan;
 }
 
+void mlir::torch_ltc::describeExecutable(const KernelSet &kernels,
+                                         const LinalgCompileOptions &options,
+                                         runtime::Executable &executable) {
+  executable.set_format_version(runtime::FORMAT_VERSION);
+  executable.set_producer(
+      ("torch_ltc codegen " + kCodegenVersion + ", LLVM " + LLVM_VERSION_STRING)
+          .str());
+  executable.set_cpu(kernels.getCpu().name + " " + kernels.getCpu().features);
+  executable.set_name(options.programName);
+}
+
 FailureOr<std::string> mlir::torch_ltc::compileLinalgModule(
     ModuleOp module, const LinalgCompileOptions &options,
     const KernelObjectCache &cache, LinalgCompileStatistics &statistics) {
@@ -84,12 +95,7 @@ FailureOr<std::string> mlir::torch_ltc::compileLinalgModule(
     return failure();
   statistics.kernels = executable.kernels_size();
   statistics.kernelsCompiled = kernels.numCompiled();
-  executable.set_format_version(runtime::FORMAT_VERSION);
-  executable.set_producer(
-      ("torch_ltc codegen " + kCodegenVersion + ", LLVM " + LLVM_VERSION_STRING)
-          .str());
-  executable.set_cpu(kernels.getCpu().name + " " + kernels.getCpu().features);
-  executable.set_name(options.programName);
+  describeExecutable(kernels, options, executable);
   if (failed(
           ExecutableBuilder(program, *plan, kernelOfCall, executable).build()))
     return failure();

@@ -2,6 +2,7 @@
 
 #include "torch_ltc/Codegen/KernelCompiler.h"
 #include "BfloatSigns.h"
+#include "GeneralizeKernel.h"
 #include "torch_ltc/Codegen/Passes.h"
 #include "torch_ltc/Kernels/KernelSchedule.h"
 
@@ -146,15 +147,9 @@ static bool emit(llvm::Module &module, llvm::TargetMachine &machine,
   return true;
 }
 
-FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
-                                               ArrayRef<int64_t> aliases,
-                                               StringRef symbol,
-                                               KernelTexts *texts) {
-  Location loc = kernel.getLoc();
-  if (!machine)
-    return emitError(loc) << "LLVM has no code generator for this machine ("
-                          << llvm::sys::getProcessTriple() << ")";
-  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+FailureOr<OwningOpRef<ModuleOp>>
+KernelCompiler::lower(func::FuncOp kernel, ArrayRef<int64_t> aliases) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   func::FuncOp body = kernel.clone();
   body.setPublic();
   if (!aliases.empty())
@@ -164,13 +159,23 @@ FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
       isScheduled(body) ? loopsManager : bufferizationManager;
   if (failed(manager.run(*module)))
     return failure();
+  return module;
+}
 
+FailureOr<std::string> KernelCompiler::emitObject(ModuleOp module,
+                                                  StringRef kernel,
+                                                  StringRef symbol,
+                                                  KernelTexts *texts) {
+  Location loc = module.getLoc();
+  if (!machine)
+    return emitError(loc) << "LLVM has no code generator for this machine ("
+                          << llvm::sys::getProcessTriple() << ")";
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::Module> llvmModule =
-      translateModuleToLLVMIR(*module, llvmContext);
+      translateModuleToLLVMIR(module, llvmContext);
   if (!llvmModule)
     return emitError(loc) << "kernel could not be translated to LLVM IR";
-  llvm::Function *function = llvmModule->getFunction(kernel.getName());
+  llvm::Function *function = llvmModule->getFunction(kernel);
   function->setName(symbol + "_body");
   addEntry(function, symbol);
   setTargetAttributes(*llvmModule, *machine);
@@ -189,4 +194,38 @@ FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
   if (!emit(*llvmModule, *machine, llvm::CodeGenFileType::ObjectFile, object))
     return emitError(loc) << "LLVM can't emit objects for this machine";
   return object;
+}
+
+FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
+                                               ArrayRef<int64_t> aliases,
+                                               StringRef symbol,
+                                               KernelTexts *texts) {
+  FailureOr<OwningOpRef<ModuleOp>> module = lower(kernel, aliases);
+  if (failed(module))
+    return failure();
+  return emitObject(**module, kernel.getName(), symbol, texts);
+}
+
+FailureOr<std::string>
+KernelCompiler::compileGeneral(ArrayRef<func::FuncOp> samples,
+                               ArrayRef<int64_t> aliases, StringRef symbol,
+                               NumberFitter &fitter,
+                               std::vector<std::vector<int64_t>> &numbers,
+                               KernelTexts *texts) {
+  SmallVector<OwningOpRef<ModuleOp>> modules;
+  SmallVector<LLVM::LLVMFuncOp> functions;
+  for (func::FuncOp sample : samples) {
+    FailureOr<OwningOpRef<ModuleOp>> module = lower(sample, aliases);
+    if (failed(module))
+      return failure();
+    functions.push_back(
+        (*module)->lookupSymbol<LLVM::LLVMFuncOp>(sample.getName()));
+    modules.push_back(std::move(*module));
+  }
+  FailureOr<std::vector<NumberCode>> codes =
+      generalizeKernel(functions, fitter);
+  if (failed(codes))
+    return failure();
+  numbers = std::move(*codes);
+  return emitObject(*modules[0], functions[0].getName(), symbol, texts);
 }

@@ -53,7 +53,7 @@ unsigned KernelSet::add(ltc::KernelCallOp call) {
     message->set_object(std::move(*object));
   else
     pending.push_back(
-        {kernel, SmallVector<int64_t>(aliases), message, source.size(), {}});
+        {kernel, SmallVector<int64_t>(aliases), message, std::move(source), {}});
   return entry->second;
 }
 
@@ -80,11 +80,12 @@ LogicalResult KernelSet::compileOne(KernelCompiler &with,
   return success();
 }
 
-LogicalResult KernelSet::compile() {
+LogicalResult KernelSet::compileEach(
+    function_ref<LogicalResult(KernelCompiler &, size_t)> compileOne) {
   // The largest first: if a thread started it last, the others would be idle.
   auto order = llvm::to_vector(llvm::seq<size_t>(0, pending.size()));
   llvm::stable_sort(order, [&](size_t a, size_t b) {
-    return pending[a].sourceSize > pending[b].sourceSize;
+    return pending[a].source.size() > pending[b].source.size();
   });
 
   MLIRContext *context = symbols.getOp()->getContext();
@@ -100,7 +101,7 @@ LogicalResult KernelSet::compile() {
           return;
         }
         diagnostics.setOrderIDForThread(order[i]);
-        if (failed(compileOne(with, pending[order[i]])))
+        if (failed(compileOne(with, order[i])))
           isFailed = true;
         diagnostics.eraseOrderIDForThread();
       }
@@ -119,10 +120,51 @@ LogicalResult KernelSet::compile() {
   if (isFailed)
     return failure();
   for (Pending &kernel : pending) {
-    if (cache.store)
-      cache.store(kernel.message->key(), kernel.message->object());
     texts.llvm += kernel.texts.llvm;
     texts.assembly += kernel.texts.assembly;
   }
   return success();
+}
+
+LogicalResult KernelSet::compile() {
+  if (failed(compileEach([&](KernelCompiler &with, size_t i) {
+        return compileOne(with, pending[i]);
+      })))
+    return failure();
+  if (cache.store)
+    for (Pending &kernel : pending)
+      cache.store(kernel.message->key(), kernel.message->object());
+  return success();
+}
+
+LogicalResult KernelSet::compileGeneral(
+    ArrayRef<KernelSet *> others, NumberFitter &fitter,
+    std::vector<std::vector<std::vector<int64_t>>> &numbers) {
+  for (KernelSet *other : others)
+    if (other->pending.size() != pending.size())
+      return symbols.getOp()->emitError(
+          "the program has no form for all sizes: it has other kernels at "
+          "other sizes");
+  numbers.resize(pending.size());
+  return compileEach([&](KernelCompiler &with, size_t i) -> LogicalResult {
+    Pending &own = pending[i];
+    SmallVector<func::FuncOp> samples{own.kernel};
+    std::string sources = own.source;
+    for (KernelSet *other : others) {
+      if (other->pending[i].aliases != own.aliases)
+        return own.kernel.emitError("the program has no form for all sizes: a "
+                                    "kernel overwrites other operands at "
+                                    "other sizes");
+      samples.push_back(other->pending[i].kernel);
+      sources += other->pending[i].source;
+    }
+    own.message->set_key(keyOf(own.message->symbol(), sources));
+    FailureOr<std::string> object = with.compileGeneral(
+        samples, own.aliases, own.message->symbol(), fitter, numbers[i],
+        options.stageText ? &own.texts : nullptr);
+    if (failed(object))
+      return failure();
+    own.message->set_object(std::move(*object));
+    return success();
+  });
 }

@@ -36,6 +36,13 @@ public:
   /// failure.
   LogicalResult compile();
 
+  /// Compiles each kernel of this set for all sizes: `others` has the same
+  /// kernels at the stand-ins of the other samples. `numbers` receives the
+  /// codes of each kernel's table.
+  LogicalResult
+  compileGeneral(ArrayRef<KernelSet *> others, NumberFitter &fitter,
+                 std::vector<std::vector<std::vector<int64_t>>> &numbers);
+
   size_t numCompiled() const { return pending.size(); }
   const TargetCpu &getCpu() const { return compiler.getCpu(); }
   /// Texts of all kernels, in order, if the options request them.
@@ -46,10 +53,12 @@ private:
     func::FuncOp kernel;
     SmallVector<int64_t> aliases;
     ::torch_ltc::runtime::Kernel *message;
-    size_t sourceSize;
+    std::string source;
     KernelTexts texts;
   };
 
+  LogicalResult
+  compileEach(function_ref<LogicalResult(KernelCompiler &, size_t)> compileOne);
   std::string keyOf(StringRef name, StringRef source) const;
   LogicalResult compileOne(KernelCompiler &with, Pending &kernel) const;
 
@@ -62,6 +71,11 @@ private:
   std::vector<Pending> pending;
   KernelTexts texts;
 };
+
+/// Sets the fields of an executable that say who made it for which CPU.
+void describeExecutable(const KernelSet &kernels,
+                        const LinalgCompileOptions &options,
+                        ::torch_ltc::runtime::Executable &executable);
 
 } // namespace mlir::torch_ltc
 

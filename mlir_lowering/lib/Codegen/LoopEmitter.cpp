@@ -202,7 +202,7 @@ std::pair<Value, Value> LoopEmitter::blockBounds(Value block, int64_t blockSize,
   Value step = constantIndex(blockSize);
   Value low = arith::MulIOp::create(builder, loc, block, step);
   Value high = arith::AddIOp::create(builder, loc, low, step);
-  if (size % blockSize != 0)
+  if (!isWhole(size, blockSize))
     high = arith::MinSIOp::create(builder, loc, high, constantIndex(size));
   return {low, high};
 }

@@ -22,6 +22,7 @@ public:
               ArrayRef<int64_t> aliases)
       : kernel(kernel), schedule(schedule), aliases(aliases),
         builder(kernel.getContext()), loc(kernel.getLoc()),
+        isGeneral(kernel->hasAttr(kGeneralAttr)),
         index(schedule.getAxes().size()) {}
 
   /// Replaces the kernel by a function of the same name.
@@ -121,12 +122,18 @@ private:
     return schedule.getDomain().getMembers()[member].op;
   }
   Value constantIndex(int64_t value);
+  /// Whether all of `size` is in whole blocks; unknown in a kernel for all
+  /// sizes, whose size is a stand-in.
+  bool isWhole(int64_t size, int64_t block) const {
+    return !isGeneral && size % block == 0;
+  }
 
   func::FuncOp kernel, lowered;
   const KernelSchedule &schedule;
   ArrayRef<int64_t> aliases;
   OpBuilder builder;
   Location loc;
+  bool isGeneral;
   Value begin, end;
   Value blockLow, blockHigh;          ///< of the split axis
   Value tileLow, tileHigh;            ///< of the tile axis

@@ -176,7 +176,7 @@ void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
                  jamAxis = nest.axes[level];
                  body();
                });
-      if (size % step != 0)
+      if (!isWhole(size, step))
         emitLoop(nest, level, middle, high, 1, /*isPart=*/false, accumulations,
                  body);
     }
@@ -205,7 +205,7 @@ void LoopEmitter::emitBlocks(const Nest &nest, unsigned level, Value low,
     Value first = index[nest.axes[level]];
     Value last =
         arith::AddIOp::create(builder, loc, first, constantIndex(block));
-    if (size % block != 0)
+    if (!isWhole(size, block))
       last = arith::MinSIOp::create(builder, loc, last, high);
     emitBlocks(nest, level, first, last, block, /*isPart=*/true, accumulations);
   });

@@ -51,13 +51,13 @@ void LoopEmitter::fillTiles() {
     unsigned axis = *schedule.getTileAxis(), split = *schedule.getSplitAxis();
     auto type = cast<MemRefType>(tile.source.getType());
     bool isVector = type.getElementTypeBitWidth() == 32;
-    bool isWhole = schedule.getAxes()[axis].size % tileSize == 0 &&
-                   schedule.getAxes()[split].size % tileSize == 0;
+    bool isUniform = isWhole(schedule.getAxes()[axis].size, tileSize) &&
+                     isWhole(schedule.getAxes()[split].size, tileSize);
     if (!isVector) {
       copyTransposed(tile.source, tile.form, tile.memory);
       continue;
     }
-    if (isWhole) {
+    if (isUniform) {
       transposeBlocks(tile.source, tile.form, tile.memory);
       continue;
     }

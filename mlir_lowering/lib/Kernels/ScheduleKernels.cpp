@@ -31,6 +31,7 @@ public:
 
   /// Null if the kernel contains ops that can't be part of a domain.
   ltc::ScheduleAttr run();
+  int64_t getWork() const;
 
 private:
   ltc::ScheduleAttr toAttribute() const;
@@ -61,8 +62,18 @@ class ScheduleKernels
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<func::FuncOp>())
       if (kernel.isPrivate() && !kernel.isDeclaration())
-        if (ltc::ScheduleAttr schedule = Scheduler(kernel).run())
-          kernel->setAttr(kScheduleAttr, schedule);
+        schedule(kernel);
+  }
+
+  void schedule(func::FuncOp kernel) {
+    Scheduler scheduler(kernel);
+    ltc::ScheduleAttr schedule = scheduler.run();
+    if (!schedule)
+      return;
+    kernel->setAttr(kScheduleAttr, schedule);
+    if (getOperation()->hasAttr(kGeneralAttr))
+      kernel->setAttr(kWorkAttr,
+                      Builder(kernel).getI64IntegerAttr(scheduler.getWork()));
   }
 };
 
@@ -278,11 +289,9 @@ void Scheduler::chooseIterations() {
   iterations = outerVolume * getNumBlocks();
 }
 
-/// Waking a thread pays off if it gets about four microseconds of work. In
-/// units of 1/64 nanosecond, measured with AVX-512: the cost of an element is
-/// that of moving it through the second-level cache, plus its arithmetic.
-int64_t Scheduler::getGrain() const {
-  constexpr int64_t costOfMove = 8, workOfThread = 4000 * 64;
+/// Of all iterations, in units of kWorkOfThread.
+int64_t Scheduler::getWork() const {
+  constexpr int64_t costOfMove = 8;
   int64_t work = 0;
   for (unsigned member = 0; member < domain.getMembers().size(); ++member) {
     int64_t volume = 1;
@@ -291,9 +300,14 @@ int64_t Scheduler::getGrain() const {
         volume *= axes[axis].size;
     work += volume * (costOfMove + costOf(member));
   }
-  if (iterations < 2 || work < 2 * workOfThread)
+  return work;
+}
+
+int64_t Scheduler::getGrain() const {
+  int64_t work = getWork();
+  if (iterations < 2 || work < 2 * kWorkOfThread)
     return 0;
-  return std::max<int64_t>(1, workOfThread /
+  return std::max<int64_t>(1, kWorkOfThread /
                                   std::max<int64_t>(1, work / iterations));
 }
 

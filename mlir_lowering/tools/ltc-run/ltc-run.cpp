@@ -4,6 +4,11 @@
 //   ltc-run program.mlir --check      compares them with the same program
 //                                     compiled without fusion or scheduling
 //   ltc-run program.mlir --time-runs=50    prints the fastest of 50 runs
+//   ltc-run program.mlir --sizes=9,64 --check
+//                                     the same for one executable for all
+//                                     sizes, bound to these: `$(4*s0+s1)` in
+//                                     the text is a number that depends on
+//                                     them
 //
 // The value of an argument is its attribute `run.value` (a dense constant, or a
 // number for scalar parameters); without one, seeded random numbers: floats in
@@ -16,6 +21,7 @@
 #include "torch_ltc/Kernels/Program.h"
 
 #include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/CommandLine.h"
@@ -44,6 +50,10 @@ static cl::opt<std::string> showStage("print-stage",
                                       cl::desc("print this stage's text"));
 static cl::opt<bool> statistics("print-statistics",
                                 cl::desc("print compile statistics"));
+
+static cl::list<int64_t> boundSizes(
+    "sizes", cl::CommaSeparated,
+    cl::desc("compile for all sizes, and run with these"));
 
 using Bytes = std::vector<char>;
 
@@ -189,7 +199,7 @@ struct LoadedProgram {
   ~LoadedProgram() { ltcExecutableDestroy(executable); }
 };
 
-void compile(ModuleOp module, bool reference, LoadedProgram &loaded) {
+torch_ltc::LinalgCompileOptions compileOptions(bool reference) {
   torch_ltc::LinalgCompileOptions options;
   options.programName = "ltc-run";
   options.verify = true;
@@ -199,9 +209,13 @@ void compile(ModuleOp module, bool reference, LoadedProgram &loaded) {
       if (stage == showStage)
         llvm::outs() << text << "\n";
     };
+  return options;
+}
+
+void compile(ModuleOp module, bool reference, LoadedProgram &loaded) {
   torch_ltc::LinalgCompileStatistics counts;
-  FailureOr<std::string> bytes =
-      torch_ltc::compileLinalgModule(module, options, {}, counts);
+  FailureOr<std::string> bytes = torch_ltc::compileLinalgModule(
+      module, compileOptions(reference), {}, counts);
   if (failed(bytes))
     fail("the program doesn't compile");
   if (statistics && !reference)
@@ -215,6 +229,65 @@ void compile(ModuleOp module, bool reference, LoadedProgram &loaded) {
   if (statistics && !reference)
     llvm::outs() << "arena " << ltcExecutableArenaBytes(loaded.executable)
                  << " bytes\n";
+}
+
+/// The value of `4*s0+s1` and the like.
+int64_t evaluate(StringRef sum, ArrayRef<int64_t> sizes) {
+  int64_t result = 0;
+  for (StringRef product : llvm::split(sum, '+')) {
+    int64_t value = 1, number;
+    for (StringRef factor : llvm::split(product, '*')) {
+      bool isSize = factor.consume_front("s");
+      if (factor.getAsInteger(10, number) ||
+          (isSize && size_t(number) >= sizes.size()))
+        fail("$(" + sum + ") isn't a sum of products of sizes");
+      value *= isSize ? sizes[number] : number;
+    }
+    result += value;
+  }
+  return result;
+}
+
+/// The program with these sizes.
+OwningOpRef<ModuleOp> parseAt(StringRef text, ArrayRef<int64_t> sizes,
+                              MLIRContext &context) {
+  std::string result;
+  while (true) {
+    auto [before, after] = text.split("$(");
+    result += before;
+    if (after.empty())
+      break;
+    auto [sum, rest] = after.split(')');
+    result += std::to_string(evaluate(sum, sizes));
+    text = rest;
+  }
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(result, &context);
+  if (!module)
+    fail("the program can't be parsed");
+  return module;
+}
+
+/// One executable for all sizes, bound to those of the command line.
+void compileGeneral(StringRef text, MLIRContext &context,
+                    LoadedProgram &general, LoadedProgram &bound) {
+  SmallVector<OwningOpRef<ModuleOp>> owners;
+  SmallVector<ModuleOp> samples;
+  for (unsigned sample = 0; sample < torch_ltc::kNumSamples; ++sample) {
+    SmallVector<int64_t> standIns;
+    for (unsigned symbol = 0; symbol < boundSizes.size(); ++symbol)
+      standIns.push_back(torch_ltc::getSizeStandIn(symbol, sample));
+    owners.push_back(parseAt(text, standIns, context));
+    samples.push_back(*owners.back());
+  }
+  torch_ltc::LinalgCompileStatistics counts;
+  FailureOr<std::string> bytes = torch_ltc::compileGeneralModules(
+      samples, boundSizes.size(), compileOptions(/*reference=*/false), counts);
+  if (failed(bytes))
+    fail("the program doesn't compile");
+  require(ltcExecutableLoad(bytes->data(), bytes->size(), &general.executable));
+  SmallVector<int64_t> sizes(boundSizes.begin(), boundSizes.end());
+  require(ltcExecutableBind(general.executable, sizes.data(), sizes.size(),
+                            &bound.executable));
 }
 
 /// Runs once on copies of the arguments.
@@ -321,16 +394,23 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   torch_ltc::registerCodegenDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(inputFile, &context);
-  if (!module)
-    fail("the program can't be parsed");
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> file =
+      openInputFile(inputFile, &error);
+  if (!file)
+    fail(error);
+  SmallVector<int64_t> sizes(boundSizes.begin(), boundSizes.end());
+  OwningOpRef<ModuleOp> module = parseAt(file->getBuffer(), sizes, context);
   FailureOr<func::FuncOp> program = torch_ltc::findProgram(*module);
   if (failed(program))
     return 1;
   Arguments arguments = makeArguments(*program);
   OwningOpRef<ModuleOp> reference = module->clone();
-  LoadedProgram loaded;
-  compile(*module, /*reference=*/false, loaded);
+  LoadedProgram general, loaded;
+  if (sizes.empty())
+    compile(*module, /*reference=*/false, loaded);
+  else
+    compileGeneral(file->getBuffer(), context, general, loaded);
   std::vector<Output> outputs = run(loaded, arguments);
   if (!check) {
     if (!timeRuns)

@@ -31,6 +31,13 @@ typedef struct LtcExecutableStorage *LtcExecutable;
 /// features that this machine lacks.
 LTC_EXPORT LtcStatus ltcExecutableLoad(const char *data, size_t size,
                                        LtcExecutable *executable);
+/// An executable for `sizes`, one for each symbol of `general`, which has a
+/// general form (`GeneralForm` in executable.proto) and can't run itself. It
+/// shares the kernels of `general`, which may be destroyed before it. Fails
+/// with a one-sentence error if the program isn't valid for the sizes.
+LTC_EXPORT LtcStatus ltcExecutableBind(LtcExecutable general,
+                                       const int64_t *sizes, size_t count,
+                                       LtcExecutable *bound);
 LTC_EXPORT void ltcExecutableDestroy(LtcExecutable executable);
 
 typedef struct {

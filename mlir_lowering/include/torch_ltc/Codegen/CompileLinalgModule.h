@@ -72,6 +72,23 @@ FailureOr<std::string> compileLinalgModule(ModuleOp module,
                                            const KernelObjectCache &cache,
                                            LinalgCompileStatistics &statistics);
 
+/// Number of vectors of stand-ins at which a general program is lowered: two
+/// determine a linear function of a size, the third checks it.
+inline constexpr unsigned kNumSamples = 3;
+
+/// The stand-in for a size that varies: large, so that no decision is made for
+/// a small size, and without accidental relations to others.
+int64_t getSizeStandIn(unsigned symbol, unsigned sample);
+
+/// Compiles one program, given at the linalg stage at the stand-ins of each
+/// sample, to one executable for all sizes from 2 to the stand-in of sample 0
+/// (`GeneralForm` in executable.proto). Emits an error if the program has no
+/// such form.
+FailureOr<std::string>
+compileGeneralModules(ArrayRef<ModuleOp> samples, unsigned numSymbols,
+                      const LinalgCompileOptions &options,
+                      LinalgCompileStatistics &statistics);
+
 } // namespace mlir::torch_ltc
 
 #endif // TORCH_LTC_CODEGEN_COMPILELINALGMODULE_H

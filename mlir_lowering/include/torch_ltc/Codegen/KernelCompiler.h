@@ -15,6 +15,8 @@ class TargetMachine;
 
 namespace mlir::torch_ltc {
 
+class NumberFitter;
+
 /// CPU to compile for.
 struct TargetCpu {
   std::string name;     ///< LLVM's name; "": the host's
@@ -45,7 +47,20 @@ public:
   FailureOr<std::string> compile(func::FuncOp kernel, ArrayRef<int64_t> aliases,
                                  StringRef symbol, KernelTexts *texts);
 
+  /// One object for all sizes of a kernel, from the kernel at each sample's
+  /// stand-ins (kGeneralAttr). `numbers` receives the codes of its table.
+  FailureOr<std::string>
+  compileGeneral(ArrayRef<func::FuncOp> samples, ArrayRef<int64_t> aliases,
+                 StringRef symbol, NumberFitter &fitter,
+                 std::vector<std::vector<int64_t>> &numbers,
+                 KernelTexts *texts);
+
 private:
+  FailureOr<OwningOpRef<ModuleOp>> lower(func::FuncOp kernel,
+                                         ArrayRef<int64_t> aliases);
+  FailureOr<std::string> emitObject(ModuleOp module, StringRef kernel,
+                                    StringRef symbol, KernelTexts *texts);
+
   MLIRContext *context;
   TargetCpu cpu;
   PassManager loopsManager, bufferizationManager;

@@ -44,6 +44,13 @@ inline constexpr llvm::StringLiteral kRecomputedAttr = "torch_ltc.recomputed";
 // Attributes of kernels
 //===----------------------------------------------------------------------===//
 
+/// Unit attribute of a module and of its kernels: the sizes that vary are
+/// stand-ins, and the code must be right for others, too.
+inline constexpr llvm::StringLiteral kGeneralAttr = "torch_ltc.general";
+
+/// On kernels of a general program: the work of all iterations, an i64 in units
+/// of kWorkOfThread, from which a binding derives the schedule's grain.
+inline constexpr llvm::StringLiteral kWorkAttr = "torch_ltc.work";
 /// The schedule of the loops: an `#ltc.schedule`. Kernels without one are
 /// bufferized.
 inline constexpr llvm::StringLiteral kScheduleAttr = "torch_ltc.schedule";

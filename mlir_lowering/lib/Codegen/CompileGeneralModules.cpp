@@ -1,0 +1,221 @@
+//===- CompileGeneralModules.cpp - One executable for all sizes -----------===//
+//
+// The program is lowered at each sample's stand-ins for the sizes that vary, by
+// the same passes as any other. The results must be equal but for numbers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "torch_ltc/Codegen/CompileLinalgModule.h"
+
+#include "ExecutableBuilder.h"
+#include "ExecutableBytes.h"
+#include "GeneralizeExecutable.h"
+#include "KernelSet.h"
+#include "NumberFitter.h"
+
+#include "torch_ltc/Kernels/KernelSchedule.h"
+#include "torch_ltc/Kernels/Program.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+
+namespace {
+
+/// One program at the stand-ins of one sample.
+struct LoweredSample {
+  ModuleOp module;
+  func::FuncOp program;
+  BufferPlan plan;
+  runtime::Executable executable;
+  std::unique_ptr<KernelSet> kernels;
+  DenseMap<Operation *, unsigned> kernelOfCall;
+};
+
+using Samples = std::array<LoweredSample, kNumSamples>;
+
+LogicalResult failGeneral(func::FuncOp program, const Twine &why) {
+  return program.emitError("the program has no form for all sizes: ") << why;
+}
+
+LogicalResult lower(LoweredSample &sample, ModuleOp module,
+                    const LinalgCompileOptions &options,
+                    const KernelObjectCache &noCache) {
+  sample.module = module;
+  module->setAttr(kGeneralAttr, UnitAttr::get(module.getContext()));
+  FailureOr<func::FuncOp> program = findProgram(module);
+  FailureOr<BufferPlan> plan = lowerToKernels(module, options);
+  if (failed(program) || failed(plan))
+    return failure();
+  sample.program = *program;
+  sample.plan = std::move(*plan);
+  for (auto kernel : module.getOps<func::FuncOp>())
+    if (kernel.isPrivate())
+      kernel->setAttr(kGeneralAttr, UnitAttr::get(module.getContext()));
+  sample.kernels = std::make_unique<KernelSet>(module, options, noCache,
+                                               sample.executable);
+  for (auto call : sample.program.getBody().getOps<ltc::KernelCallOp>())
+    sample.kernelOfCall[call] = sample.kernels->add(call);
+  return success();
+}
+
+/// Makes the sizes of all tensors of a function known to the fitter.
+LogicalResult
+addSizes(const std::array<func::FuncOp, kNumSamples> &functions,
+         NumberFitter &fitter) {
+  std::array<SmallVector<RankedTensorType>, kNumSamples> types;
+  for (unsigned s = 0; s < kNumSamples; ++s) {
+    func::FuncOp function = functions[s];
+    auto add = [&](Type type) {
+      if (auto tensor = dyn_cast<RankedTensorType>(type))
+        types[s].push_back(tensor);
+    };
+    llvm::for_each(function.getArgumentTypes(), add);
+    for (Operation &op : function.getBody().front())
+      llvm::for_each(op.getResultTypes(), add);
+  }
+  for (unsigned s = 1; s < kNumSamples; ++s)
+    if (types[s].size() != types[0].size())
+      return failGeneral(functions[0], "it has other ops at other sizes");
+  for (size_t i = 0; i < types[0].size(); ++i)
+    for (int64_t d = 0; d < types[0][i].getRank(); ++d) {
+      Sample size;
+      for (unsigned s = 0; s < kNumSamples; ++s) {
+        if (types[s][i].getRank() != types[0][i].getRank())
+          return failGeneral(functions[0], "it has other ops at other sizes");
+        size[s] = types[s][i].getDimSize(d);
+      }
+      fitter.addSize(size);
+    }
+  return success();
+}
+
+/// Makes the blocks of a kernel's loops known to the fitter.
+void addBlocks(const std::array<func::FuncOp, kNumSamples> &kernels,
+               NumberFitter &fitter) {
+  std::array<ltc::ScheduleAttr, kNumSamples> schedules;
+  for (unsigned s = 0; s < kNumSamples; ++s) {
+    func::FuncOp kernel = kernels[s];
+    schedules[s] = kernel->getAttrOfType<ltc::ScheduleAttr>(kScheduleAttr);
+    if (!schedules[s] ||
+        schedules[s].getAxes().size() != schedules[0].getAxes().size())
+      return;
+  }
+  auto sizeOf = [&](unsigned axis) {
+    Sample size;
+    for (unsigned s = 0; s < kNumSamples; ++s)
+      size[s] = schedules[s].getAxes()[axis].getSize();
+    return size;
+  };
+  if (schedules[0].getTile())
+    fitter.addBlocks(sizeOf(*schedules[0].getTile()),
+                     KernelSchedule::kTileSize);
+  if (schedules[0].getSplit())
+    fitter.addBlocks(sizeOf(*schedules[0].getSplit()),
+                     schedules[0].getBlock());
+}
+
+LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter) {
+  std::array<func::FuncOp, kNumSamples> programs;
+  for (unsigned s = 0; s < kNumSamples; ++s)
+    programs[s] = samples[s].program;
+  if (failed(addSizes(programs, fitter)))
+    return failure();
+  std::array<SmallVector<ltc::KernelCallOp>, kNumSamples> calls;
+  for (unsigned s = 0; s < kNumSamples; ++s)
+    llvm::append_range(calls[s],
+                       programs[s].getBody().getOps<ltc::KernelCallOp>());
+  for (unsigned s = 1; s < kNumSamples; ++s)
+    if (calls[s].size() != calls[0].size())
+      return failGeneral(programs[0], "it has other kernels at other sizes");
+  for (size_t i = 0; i < calls[0].size(); ++i) {
+    std::array<func::FuncOp, kNumSamples> kernels;
+    for (unsigned s = 0; s < kNumSamples; ++s)
+      kernels[s] = samples[s].module.lookupSymbol<func::FuncOp>(
+          calls[s][i].getCallee());
+    if (failed(addSizes(kernels, fitter)))
+      return failure();
+    addBlocks(kernels, fitter);
+  }
+  return success();
+}
+
+/// The work of each kernel.
+SmallVector<Sample> findWork(const Samples &samples) {
+  SmallVector<Sample> work(samples[0].executable.kernels_size(), Sample());
+  for (unsigned s = 0; s < kNumSamples; ++s)
+    for (auto [call, kernel] : samples[s].kernelOfCall) {
+      StringRef callee = cast<ltc::KernelCallOp>(call).getCallee();
+      Operation *function = ModuleOp(samples[s].module).lookupSymbol(callee);
+      if (auto value = function->getAttrOfType<IntegerAttr>(kWorkAttr))
+        work[kernel][s] = value.getInt();
+    }
+  return work;
+}
+
+} // namespace
+
+int64_t mlir::torch_ltc::getSizeStandIn(unsigned symbol, unsigned sample) {
+  // The remainders modulo 64 are such that for each of the six lowest bits of a
+  // size, and of a size minus one, the samples differ: a rounded quotient by a
+  // power of two is then determined by its samples, and so is a quotient of it.
+  // Symbols have the same order in each sample.
+  static constexpr int64_t start[] = {257, 302, 353}, step[] = {10, 11, 13},
+                           rest[] = {43, 22, 52};
+  return 64 * (start[sample] + step[sample] * int64_t(symbol)) + rest[sample];
+}
+
+FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
+    ArrayRef<ModuleOp> modules, unsigned numSymbols,
+    const LinalgCompileOptions &options, LinalgCompileStatistics &statistics) {
+  using Clock = std::chrono::steady_clock;
+  auto secondsSince = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  auto start = Clock::now();
+  KernelObjectCache noCache;
+  Samples samples;
+  for (auto [sample, module] : llvm::zip_equal(samples, modules))
+    if (failed(lower(sample, module, options, noCache)))
+      return failure();
+  SmallVector<Sample> standIns(numSymbols);
+  for (unsigned symbol = 0; symbol < numSymbols; ++symbol)
+    for (unsigned s = 0; s < kNumSamples; ++s)
+      standIns[symbol][s] = getSizeStandIn(symbol, s);
+  NumberFitter fitter(standIns);
+  if (failed(addKnownSizes(samples, fitter)))
+    return failure();
+  statistics.kernelsSeconds = secondsSince(start);
+
+  start = Clock::now();
+  std::vector<std::vector<NumberCode>> tables;
+  SmallVector<KernelSet *> others;
+  for (LoweredSample &sample : MutableArrayRef(samples).drop_front())
+    others.push_back(sample.kernels.get());
+  KernelSet &kernels = *samples[0].kernels;
+  if (failed(kernels.compileGeneral(others, fitter, tables)))
+    return failure();
+  std::array<runtime::Executable *, kNumSamples> executables;
+  for (auto [sample, executable] : llvm::zip_equal(samples, executables)) {
+    executable = &sample.executable;
+    describeExecutable(kernels, options, *executable);
+    if (failed(ExecutableBuilder(sample.program, sample.plan,
+                                 sample.kernelOfCall, *executable)
+                   .build()))
+      return failure();
+  }
+  std::string error = generalizeExecutable(executables, numSymbols, tables,
+                                           findWork(samples), fitter);
+  if (!error.empty())
+    return failGeneral(samples[0].program, error);
+  statistics.llvmSeconds = secondsSince(start);
+  statistics.kernels = samples[0].executable.kernels_size();
+  statistics.kernelsCompiled = kernels.numCompiled();
+  statistics.commands = samples[0].executable.commands_size();
+  if (options.stageText) {
+    options.stageText("llvm", kernels.getTexts().llvm);
+    options.stageText("asm", kernels.getTexts().assembly);
+  }
+  return runtime::serializeExecutable(samples[0].executable);
+}

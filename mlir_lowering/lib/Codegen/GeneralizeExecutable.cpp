@@ -1,0 +1,184 @@
+//===- GeneralizeExecutable.cpp - Numbers of a general form ---------------===//
+
+#include "GeneralizeExecutable.h"
+#include "ExecutableNumbers.h"
+
+#include "torch_ltc/Kernels/KernelSchedule.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+#include <limits>
+
+using namespace mlir::torch_ltc;
+using llvm::ArrayRef;
+namespace runtime = ::torch_ltc::runtime;
+
+namespace {
+
+/// Each code once.
+class NumberTable {
+public:
+  explicit NumberTable(runtime::GeneralForm &form) : form(form) {}
+
+  unsigned add(const NumberCode &code) {
+    auto [entry, isNew] = indices.try_emplace(code, form.numbers_size());
+    if (isNew)
+      form.add_numbers()->mutable_code()->Add(code.begin(), code.end());
+    return entry->second;
+  }
+
+private:
+  runtime::GeneralForm &form;
+  std::map<NumberCode, unsigned> indices;
+};
+
+/// Everything but numbers, names and the kernels' code, as bytes.
+std::string structureOf(runtime::Executable executable) {
+  runtime::forEachNumber(executable, [](int64_t &number) { number = 0; });
+  executable.set_arena_bytes(0);
+  executable.clear_kernels();
+  for (runtime::Buffer &buffer : *executable.mutable_buffers())
+    if (buffer.has_arena_offset())
+      buffer.set_arena_offset(0);
+  for (runtime::Command &command : *executable.mutable_commands()) {
+    command.clear_name();
+    command.clear_result_types();
+  }
+  return executable.SerializeAsString();
+}
+
+/// Marks the grain of a call of kernel 0; that of kernel i is i more.
+constexpr int64_t kGrainMark = std::numeric_limits<int64_t>::min();
+
+void markGrains(runtime::Executable &executable) {
+  for (runtime::Command &command : *executable.mutable_commands())
+    if (command.has_kernel())
+      command.mutable_kernel()->set_grain(kGrainMark +
+                                          command.kernel().kernel());
+}
+
+void append(NumberCode &code, ArrayRef<int64_t> more) {
+  llvm::append_range(code, more);
+}
+
+/// The formula of Scheduler::getGrain.
+NumberCode grainOf(const NumberCode &work, const NumberCode &iterations) {
+  using namespace runtime;
+  NumberCode code = {CONSTANT, kWorkOfThread};
+  llvm::append_range(code, work);
+  llvm::append_range(code, iterations);
+  append(code, {FLOOR_DIVIDE, CONSTANT, 1, MAXIMUM, FLOOR_DIVIDE, CONSTANT, 1,
+                MAXIMUM});
+  llvm::append_range(code, work);
+  append(code, {CONSTANT, 2 * kWorkOfThread, FLOOR_DIVIDE, CONSTANT, 1, MINIMUM,
+                MULTIPLY});
+  llvm::append_range(code, iterations);
+  append(code, {CONSTANT, 2, FLOOR_DIVIDE, CONSTANT, 1, MINIMUM, MULTIPLY});
+  return code;
+}
+
+class ExecutableGeneralizer {
+public:
+  ExecutableGeneralizer(
+      const std::array<runtime::Executable *, kNumSamples> &samples,
+      ArrayRef<Sample> work, NumberFitter &fitter)
+      : samples(samples), work(work), fitter(fitter),
+        general(*samples[0]), form(*general.mutable_general()), table(form) {}
+
+  std::string run(const std::vector<std::vector<NumberCode>> &tables);
+
+private:
+  /// Number of the code for a number that differs, or of a marked grain.
+  std::optional<unsigned> fit(const Sample &number);
+  std::optional<NumberCode> fitGrain(unsigned kernel);
+
+  const std::array<runtime::Executable *, kNumSamples> &samples;
+  ArrayRef<Sample> work;
+  NumberFitter &fitter;
+  runtime::Executable &general;
+  runtime::GeneralForm &form;
+  NumberTable table;
+};
+
+std::optional<NumberCode> ExecutableGeneralizer::fitGrain(unsigned kernel) {
+  Sample iterations;
+  for (unsigned s = 0; s < kNumSamples; ++s)
+    iterations[s] = samples[s]->kernels(kernel).trip_count();
+  auto codeOf = [&](const Sample &number) -> std::optional<NumberCode> {
+    if (llvm::all_equal(number))
+      return NumberCode{runtime::CONSTANT, number[0]};
+    return fitter.fitEstimate(number);
+  };
+  std::optional<NumberCode> workCode = codeOf(work[kernel]),
+                            iterationsCode = codeOf(iterations);
+  if (!workCode || !iterationsCode)
+    return std::nullopt;
+  return grainOf(*workCode, *iterationsCode);
+}
+
+std::optional<unsigned> ExecutableGeneralizer::fit(const Sample &number) {
+  std::optional<NumberCode> code;
+  if (number[0] < kGrainMark + general.kernels_size()) {
+    code = fitGrain(number[0] - kGrainMark);
+    if (!code) // not worth a thread, as far as is known
+      code = NumberCode{runtime::CONSTANT, 0};
+  } else {
+    code = fitter.fit(number);
+  }
+  return code ? std::optional(table.add(*code)) : std::nullopt;
+}
+
+std::string ExecutableGeneralizer::run(
+    const std::vector<std::vector<NumberCode>> &tables) {
+  std::array<std::vector<int64_t>, kNumSamples> numbers;
+  for (unsigned s = 0; s < kNumSamples; ++s) {
+    markGrains(*samples[s]);
+    runtime::forEachNumber(*samples[s], [&](int64_t &number) {
+      numbers[s].push_back(number);
+    });
+  }
+  for (size_t i = 0; i < numbers[0].size(); ++i) {
+    Sample number;
+    for (unsigned s = 0; s < kNumSamples; ++s)
+      number[s] = numbers[s][i];
+    bool isMarked = number[0] < kGrainMark + general.kernels_size();
+    if (llvm::all_equal(number) && !isMarked) {
+      form.add_places(0);
+      continue;
+    }
+    std::optional<unsigned> index = fit(number);
+    if (!index)
+      return (llvm::Twine("a number of a command is ") +
+              llvm::Twine(number[0]) + ", " + llvm::Twine(number[1]) + " and " +
+              llvm::Twine(number[2]) +
+              " at the stand-ins, which is no known function of them")
+          .str();
+    form.add_places(1 + *index);
+  }
+  for (auto [kernel, codes] :
+       llvm::zip_equal(*general.mutable_kernels(), tables))
+    for (const NumberCode &code : codes)
+      kernel.add_numbers(table.add(code));
+  // The executable's own numbers are those of the first sample.
+  for (runtime::Command &command : *general.mutable_commands())
+    if (command.has_kernel())
+      command.mutable_kernel()->set_grain(0);
+  return "";
+}
+
+} // namespace
+
+std::string mlir::torch_ltc::generalizeExecutable(
+    const std::array<runtime::Executable *, kNumSamples> &samples,
+    unsigned numSymbols, const std::vector<std::vector<NumberCode>> &tables,
+    ArrayRef<Sample> work, NumberFitter &fitter) {
+  std::string structure = structureOf(*samples[0]);
+  for (runtime::Executable *other : llvm::drop_begin(samples))
+    if (structureOf(*other) != structure)
+      return "it has other commands, buffers or constants at other sizes";
+  runtime::GeneralForm &form = *samples[0]->mutable_general();
+  form.set_symbols(numSymbols);
+  form.set_largest_size(getSizeStandIn(0, 0));
+  return ExecutableGeneralizer(samples, work, fitter).run(tables);
+}

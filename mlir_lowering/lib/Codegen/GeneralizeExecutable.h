@@ -1,0 +1,25 @@
+//===- GeneralizeExecutable.h - Numbers of a general form -------*- C++ -*-===//
+
+#ifndef TORCH_LTC_LIB_CODEGEN_GENERALIZEEXECUTABLE_H
+#define TORCH_LTC_LIB_CODEGEN_GENERALIZEEXECUTABLE_H
+
+#include "NumberFitter.h"
+
+#include "executable.pb.h"
+
+#include <string>
+
+namespace mlir::torch_ltc {
+
+/// Changes the first of the executables, which are one program at each sample's
+/// stand-ins, to one for all sizes (`GeneralForm`). `tables` has the codes of
+/// each kernel's table, `work` its work (kWorkAttr). Returns why there is no
+/// such form, or "".
+std::string generalizeExecutable(
+    const std::array<::torch_ltc::runtime::Executable *, kNumSamples> &samples,
+    unsigned numSymbols, const std::vector<std::vector<NumberCode>> &tables,
+    llvm::ArrayRef<Sample> work, NumberFitter &fitter);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_LIB_CODEGEN_GENERALIZEEXECUTABLE_H

@@ -1,0 +1,23 @@
+//===- GeneralizeKernel.h - One kernel for all sizes ------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_LIB_CODEGEN_GENERALIZEKERNEL_H
+#define TORCH_LTC_LIB_CODEGEN_GENERALIZEKERNEL_H
+
+#include "NumberFitter.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace mlir::torch_ltc {
+
+/// `samples` are one kernel, lowered to the LLVM dialect at the stand-ins of
+/// each sample. Changes the first to one for all sizes: each number that
+/// differs is loaded from a table, whose address is the last argument before
+/// [begin, end), or is missing if no number differs. Returns the codes of the
+/// table's numbers. Emits an error if the samples differ in more than numbers,
+/// or if a number isn't a known function of the sizes.
+FailureOr<std::vector<NumberCode>>
+generalizeKernel(ArrayRef<LLVM::LLVMFuncOp> samples, NumberFitter &fitter);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_LIB_CODEGEN_GENERALIZEKERNEL_H

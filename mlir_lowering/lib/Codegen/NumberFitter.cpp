@@ -1,0 +1,327 @@
+//===- NumberFitter.cpp - Expressions of numbers over sizes ---------------===//
+
+#include "NumberFitter.h"
+
+#include "executable.pb.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace mlir::torch_ltc;
+using llvm::ArrayRef;
+namespace runtime = ::torch_ltc::runtime;
+
+namespace {
+
+/// Factors of a product: batch, height, width and one more.
+constexpr unsigned kMostFactors = 4;
+/// A larger constant in a sum is more likely an accident than an offset.
+constexpr int64_t kMostOffset = int64_t(1) << 20;
+constexpr int64_t kSteps[] = {2, 3, 4, 5, 6, 7, 8};
+constexpr int64_t kStrides[] = {2, 3, 4, 5, 6, 7, 8};
+
+bool isConstant(const Sample &sample) {
+  return llvm::all_equal(sample);
+}
+
+std::optional<Sample> multiply(const Sample &a, const Sample &b) {
+  Sample result;
+  for (unsigned i = 0; i < kNumSamples; ++i)
+    if (llvm::MulOverflow(a[i], b[i], result[i]))
+      return std::nullopt;
+  return result;
+}
+
+NumberCode constant(int64_t value) { return {runtime::CONSTANT, value}; }
+
+NumberCode apply(runtime::NumberOp op, NumberCode a, const NumberCode &b) {
+  a.insert(a.end(), b.begin(), b.end());
+  a.push_back(op);
+  return a;
+}
+
+NumberCode scaled(NumberCode code, int64_t factor) {
+  return factor == 1 ? code
+                     : apply(runtime::MULTIPLY, std::move(code),
+                             constant(factor));
+}
+
+NumberCode shifted(NumberCode code, int64_t offset) {
+  return offset == 0 ? code
+                     : apply(runtime::ADD, std::move(code), constant(offset));
+}
+
+/// `factor` with number = factor * base + offset in all samples.
+std::optional<std::pair<int64_t, int64_t>> solve(const Sample &base,
+                                                 const Sample &number) {
+  int64_t width = base[1] - base[0];
+  if (width == 0 || (number[1] - number[0]) % width != 0)
+    return std::nullopt;
+  int64_t factor = (number[1] - number[0]) / width;
+  if (factor == 0)
+    return std::nullopt;
+  int64_t offset = number[0] - factor * base[0];
+  if (std::abs(offset) > kMostOffset)
+    return std::nullopt;
+  for (unsigned i = 0; i < kNumSamples; ++i)
+    if (__int128(factor) * base[i] + offset != number[i])
+      return std::nullopt;
+  return std::pair(factor, offset);
+}
+
+} // namespace
+
+NumberFitter::NumberFitter(ArrayRef<Sample> standIns) {
+  for (auto [i, values] : llvm::enumerate(standIns))
+    addBase(values, {runtime::SYMBOL, int64_t(i)});
+}
+
+void NumberFitter::addBase(const Sample &values, NumberCode code) {
+  unsigned number = bases.size();
+  bases.push_back({values, std::move(code)});
+  // Products of the new base with itself and with all that are known.
+  std::vector<Monomial> added{{values, {number}}};
+  for (const Monomial &other : monomials)
+    if (other.factors.size() < kMostFactors)
+      if (std::optional<Sample> product = multiply(other.values, values)) {
+        added.push_back({*product, other.factors});
+        added.back().factors.push_back(number);
+      }
+  for (size_t i = 0; i < added.size(); ++i) {
+    if (added[i].factors.size() >= kMostFactors)
+      continue;
+    if (std::optional<Sample> product = multiply(added[i].values, values)) {
+      Monomial power{*product, added[i].factors};
+      power.factors.push_back(number);
+      added.push_back(std::move(power));
+    }
+  }
+  llvm::append_range(monomials, added);
+  llvm::stable_sort(monomials, [](const Monomial &a, const Monomial &b) {
+    return a.factors.size() < b.factors.size();
+  });
+  known.clear();
+}
+
+void NumberFitter::addSize(const Sample &size) {
+  // More bases than that make the search long, and accidents likely.
+  constexpr size_t mostBases = 16;
+  if (isConstant(size) || bases.size() >= mostBases || fitProduct(size))
+    return;
+  std::optional<NumberCode> code = fitLinear(size);
+  if (!code)
+    code = fitSum(size);
+  if (!code)
+    code = fitQuotient(size);
+  if (code)
+    addBase(size, std::move(*code));
+}
+
+void NumberFitter::addBlocks(const Sample &size, int64_t block) {
+  if (isConstant(size))
+    return;
+  Sample blocks;
+  for (unsigned i = 0; i < kNumSamples; ++i)
+    blocks[i] = llvm::divideCeil(size[i], block);
+  if (isConstant(blocks) || fitProduct(blocks))
+    return;
+  if (std::optional<NumberCode> code = fit(size))
+    addBase(blocks, apply(runtime::CEIL_DIVIDE, std::move(*code),
+                          constant(block)));
+}
+
+NumberCode NumberFitter::codeOf(const Monomial &monomial) const {
+  NumberCode code = bases[monomial.factors[0]].code;
+  for (unsigned factor : ArrayRef(monomial.factors).drop_front())
+    code = apply(runtime::MULTIPLY, std::move(code), bases[factor].code);
+  return code;
+}
+
+/// A constant times a product of bases.
+std::optional<NumberCode>
+NumberFitter::fitProduct(const Sample &number) const {
+  for (const Monomial &monomial : monomials) {
+    int64_t factor = number[0] / monomial.values[0];
+    std::optional<Sample> product =
+        multiply(monomial.values, {factor, factor, factor});
+    if (factor != 0 && product && *product == number)
+      return scaled(codeOf(monomial), factor);
+  }
+  return std::nullopt;
+}
+
+/// The same plus a constant.
+std::optional<NumberCode> NumberFitter::fitLinear(const Sample &number) const {
+  for (const Monomial &monomial : monomials)
+    if (auto solution = solve(monomial.values, number))
+      return shifted(scaled(codeOf(monomial), solution->first),
+                     solution->second);
+  return std::nullopt;
+}
+
+/// A sum of two products with small factors, plus a small constant.
+std::optional<NumberCode> NumberFitter::fitSum(const Sample &number) const {
+  constexpr int64_t mostFactor = 4096;
+  for (const Monomial &a : monomials) {
+    if (a.factors.size() > 2)
+      break;
+    for (int64_t factor : {1, -1, 2, 3, 4}) {
+      Sample rest;
+      bool isFine = true;
+      for (unsigned i = 0; i < kNumSamples; ++i)
+        isFine &= !llvm::SubOverflow(number[i], factor * a.values[i], rest[i]);
+      if (!isFine || isConstant(rest))
+        continue;
+      for (const Monomial &b : monomials) {
+        if (b.factors.size() > 2)
+          break;
+        auto solution = solve(b.values, rest);
+        if (!solution || std::abs(solution->first) > mostFactor)
+          continue;
+        NumberCode sum = apply(runtime::ADD, scaled(codeOf(a), factor),
+                               scaled(codeOf(b), solution->first));
+        return shifted(std::move(sum), solution->second);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// The part of a loop that has a whole number of steps.
+static bool isRoundedDown(const Sample &number, const Sample &size,
+                          int64_t step) {
+  for (unsigned i = 0; i < kNumSamples; ++i)
+    if (number[i] != size[i] / step * step)
+      return false;
+  return true;
+}
+
+/// The size of a strided window, or a loop's size rounded down to its step.
+std::optional<NumberCode>
+NumberFitter::fitQuotient(const Sample &number) const {
+  for (const Monomial &monomial : monomials)
+    for (int64_t step : kSteps) {
+      int64_t factor = number[0] / monomial.values[0];
+      for (int64_t scale : {factor, factor + 1}) {
+        std::optional<Sample> size =
+            multiply(monomial.values, {scale, scale, scale});
+        if (!size || scale == 0 || !isRoundedDown(number, *size, step))
+          continue;
+        NumberCode code = apply(runtime::FLOOR_DIVIDE,
+                                scaled(codeOf(monomial), scale),
+                                constant(step));
+        return scaled(std::move(code), step);
+      }
+    }
+  for (const Base &base : bases)
+    for (int64_t divisor : kStrides)
+      if (std::optional<NumberCode> code = fitWindow(number, base, divisor))
+        return code;
+  return std::nullopt;
+}
+
+/// floor((base + shift) / divisor) + offset, if the samples leave only one
+/// choice.
+std::optional<NumberCode> NumberFitter::fitWindow(const Sample &number,
+                                                  const Base &base,
+                                                  int64_t divisor) const {
+  std::optional<NumberCode> found;
+  for (int64_t shift = 0; shift < divisor; ++shift) {
+    Sample offsets;
+    for (unsigned i = 0; i < kNumSamples; ++i)
+      offsets[i] = number[i] - (base.values[i] + shift) / divisor;
+    if (!isConstant(offsets) || std::abs(offsets[0]) > kMostOffset)
+      continue;
+    if (found)
+      return std::nullopt;
+    found = shifted(apply(runtime::FLOOR_DIVIDE, shifted(base.code, shift),
+                          constant(divisor)),
+                    offsets[0]);
+  }
+  return found;
+}
+
+std::optional<NumberCode> NumberFitter::fit(const Sample &number) {
+  std::lock_guard lock(mutex);
+  auto [entry, isNew] = known.try_emplace(number, std::nullopt);
+  if (!isNew)
+    return entry->second;
+  std::optional<NumberCode> code = fitProduct(number);
+  if (!code)
+    code = fitLinear(number);
+  if (!code)
+    code = fitQuotient(number);
+  if (!code)
+    code = fitSum(number);
+  return entry->second = code;
+}
+
+std::optional<NumberCode>
+NumberFitter::fitFloat(const std::array<double, kNumSamples> &number,
+                       unsigned bits) {
+  auto round = [&](double value) { return bits == 32 ? float(value) : value; };
+  Sample integers;
+  if (llvm::all_of(number, [](double value) {
+        return value == std::trunc(value) && std::abs(value) < 0x1p53;
+      })) {
+    llvm::transform(number, integers.begin(),
+                    [](double value) { return int64_t(value); });
+    // A float32 of that size may be rounded.
+    bool isExact = bits == 64 || llvm::all_of(integers, [](int64_t value) {
+                     return std::abs(value) < (int64_t(1) << 24);
+                   });
+    if (std::optional<NumberCode> code =
+            isExact ? fit(integers) : std::nullopt) {
+      code->push_back(bits == 32 ? runtime::FLOAT32_BITS
+                                 : runtime::FLOAT64_BITS);
+      return code;
+    }
+  }
+  // c / m for a constant c and a product, or a product plus a constant, m.
+  auto quotientOf = [&](const Sample &divisor) -> std::optional<double> {
+    for (double constant : {1.0, -1.0, 2.0, -2.0, 0.5,
+                            std::round(number[0] * double(divisor[0]))}) {
+      bool isFine = constant != 0;
+      for (unsigned i = 0; i < kNumSamples; ++i)
+        isFine &= round(constant / double(divisor[i])) == number[i];
+      if (isFine)
+        return constant;
+    }
+    return std::nullopt;
+  };
+  for (const Monomial &monomial : monomials)
+    for (int64_t factor : {1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024})
+      for (int64_t offset : {0, -1, 1}) {
+        Sample divisor;
+        for (unsigned i = 0; i < kNumSamples; ++i)
+          divisor[i] = monomial.values[i] * factor + offset;
+        std::optional<double> numerator = quotientOf(divisor);
+        if (!numerator)
+          continue;
+        NumberCode code = constant(llvm::bit_cast<int64_t>(*numerator));
+        return apply(bits == 32 ? runtime::FLOAT32_QUOTIENT_BITS
+                                : runtime::FLOAT64_QUOTIENT_BITS,
+                     std::move(code),
+                     shifted(scaled(codeOf(monomial), factor), offset));
+      }
+  return std::nullopt;
+}
+
+std::optional<NumberCode> NumberFitter::fitEstimate(const Sample &number) {
+  if (std::optional<NumberCode> code = fit(number))
+    return code;
+  // The largest product that grows like the number.
+  for (const Monomial &monomial : llvm::reverse(monomials)) {
+    int64_t factor = number[0] / monomial.values[0];
+    auto isNear = [&](unsigned i) {
+      double ratio = double(number[i]) / double(monomial.values[i]);
+      return std::abs(ratio / double(factor) - 1) < 0.1;
+    };
+    if (factor != 0 && isNear(0) && isNear(1) && isNear(2))
+      return scaled(codeOf(monomial), factor);
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,77 @@
+//===- SizeBinding.cpp - Sizes of a general executable --------------------===//
+
+#include "SizeBinding.h"
+
+#include "ArenaPlan.h"
+#include "Diagnostics.h"
+#include "ExecutableNumbers.h"
+#include "NumberCode.h"
+
+using namespace torch_ltc::runtime;
+
+llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
+  const GeneralForm &form = executable.general();
+  for (const auto &[i, number] : llvm::enumerate(form.numbers()))
+    if (!isWellFormed(number, form.symbols()))
+      return failure("the code of number {0} isn't well-formed", i);
+  int places = 0;
+  forEachNumber(executable, [&](int64_t &) { ++places; });
+  if (places != form.places_size())
+    return failure("{0} numbers may vary, its general form has {1} places",
+                   places, form.places_size());
+  for (uint32_t place : form.places())
+    if (place > uint32_t(form.numbers_size()))
+      return failure("a place names number {0} of {1}", place,
+                     form.numbers_size());
+  for (const Kernel &kernel : executable.kernels())
+    for (uint32_t number : kernel.numbers())
+      if (number >= uint32_t(form.numbers_size()))
+        return failure("kernel '{0}' names number {1} of {2}", kernel.symbol(),
+                       number, form.numbers_size());
+  return llvm::Error::success();
+}
+
+static llvm::Error checkSizes(const Executable &executable,
+                              llvm::ArrayRef<int64_t> sizes) {
+  const GeneralForm &form = executable.general();
+  if (sizes.size() != form.symbols())
+    return failure("Program '{0}' was bound to {1} sizes, it has {2}.",
+                   executable.name(), sizes.size(), form.symbols());
+  for (const auto &[i, size] : llvm::enumerate(sizes))
+    if (size < 2 || size > form.largest_size())
+      return failure("Size s{0} of program '{1}' is {2}: its general form is "
+                     "for sizes from 2 to {3}.",
+                     i, executable.name(), size, form.largest_size());
+  return llvm::Error::success();
+}
+
+llvm::Expected<KernelTables>
+torch_ltc::runtime::bindSizes(Executable &executable,
+                              llvm::ArrayRef<int64_t> sizes) {
+  if (llvm::Error error = checkSizes(executable, sizes))
+    return error;
+  const GeneralForm &form = executable.general();
+  std::vector<int64_t> values;
+  for (const auto &[i, number] : llvm::enumerate(form.numbers())) {
+    std::optional<int64_t> value = evaluate(number, sizes);
+    if (!value)
+      return failure("Number {0} of program '{1}' can't be computed for the "
+                     "sizes that it was bound to.",
+                     i, executable.name());
+    values.push_back(*value);
+  }
+  int place = 0;
+  forEachNumber(executable, [&](int64_t &number) {
+    if (uint32_t index = form.places(place++))
+      number = values[index - 1];
+  });
+  KernelTables tables;
+  for (const Kernel &kernel : executable.kernels()) {
+    tables.emplace_back();
+    for (uint32_t number : kernel.numbers())
+      tables.back().push_back(values[number]);
+  }
+  planArena(executable, findLifetimes(executable));
+  executable.clear_general();
+  return tables;
+}

@@ -1,0 +1,27 @@
+//===- SizeBinding.h - Sizes of a general executable ----------------------===//
+
+#ifndef TORCH_LTC_RUNTIME_SIZEBINDING_H
+#define TORCH_LTC_RUNTIME_SIZEBINDING_H
+
+#include "executable.pb.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+namespace torch_ltc::runtime {
+
+/// The table of each kernel, in the order of `Executable.kernels`.
+using KernelTables = std::vector<std::vector<int64_t>>;
+
+/// Checks the codes and indices of a general form.
+llvm::Error verifyGeneralForm(Executable &executable);
+
+/// Replaces the numbers of `executable`, a copy of a general one, by those for
+/// `sizes`, and plans its arena. The result has no general form and isn't
+/// verified yet. Returns the kernels' tables.
+llvm::Expected<KernelTables> bindSizes(Executable &executable,
+                                       llvm::ArrayRef<int64_t> sizes);
+
+} // namespace torch_ltc::runtime
+
+#endif // TORCH_LTC_RUNTIME_SIZEBINDING_H

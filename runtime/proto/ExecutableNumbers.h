@@ -1,0 +1,187 @@
+//===- ExecutableNumbers.h - The numbers that depend on sizes ---*- C++ -*-===//
+
+#ifndef TORCH_LTC_RUNTIME_EXECUTABLENUMBERS_H
+#define TORCH_LTC_RUNTIME_EXECUTABLENUMBERS_H
+
+#include "executable.pb.h"
+
+namespace torch_ltc::runtime {
+
+/// Calls `visitNumber(int64_t &)` with each number of an executable that may
+/// depend on the sizes of tensors, in a fixed order, and stores what it leaves
+/// there; `visitPart(const BufferRef &)` with each operand of a command.
+template <typename NumberFunction, typename PartFunction>
+class ExecutableVisitor {
+public:
+  ExecutableVisitor(NumberFunction &visitNumber, PartFunction &visitPart)
+      : visitNumber(visitNumber), visitPart(visitPart) {}
+
+  void visitAll(Executable &executable) {
+    for (Parameter &parameter : *executable.mutable_parameters())
+      type(*parameter.mutable_type());
+    for (Output &output : *executable.mutable_outputs())
+      type(*output.mutable_type());
+    for (Kernel &kernel : *executable.mutable_kernels()) {
+      for (KernelOperand &operand : *kernel.mutable_operands())
+        number(operand, &KernelOperand::bytes, &KernelOperand::set_bytes);
+      number(kernel, &Kernel::trip_count, &Kernel::set_trip_count);
+    }
+    for (Buffer &buffer : *executable.mutable_buffers())
+      number(buffer, &Buffer::bytes, &Buffer::set_bytes);
+    for (Command &command : *executable.mutable_commands())
+      visitCommand(command);
+  }
+
+  void visitCommand(Command &command) {
+    switch (command.call_case()) {
+    case Command::kKernel:
+      return visit(*command.mutable_kernel());
+    case Command::kMatmul:
+      return visit(*command.mutable_matmul());
+    case Command::kConvolution:
+      return visit(*command.mutable_convolution());
+    case Command::kAttention:
+      return visit(*command.mutable_attention());
+    case Command::kCopy:
+      return visit(*command.mutable_copy());
+    case Command::kFill:
+      return visit(*command.mutable_fill());
+    case Command::kBoundsCheck:
+      return visit(*command.mutable_bounds_check());
+    case Command::kHost:
+      return visit(*command.mutable_host());
+    case Command::CALL_NOT_SET:
+      return;
+    }
+  }
+
+private:
+  template <typename Message, typename Field, typename Argument>
+  void number(Message &message, Field (Message::*get)() const,
+              void (Message::*set)(Argument)) {
+    int64_t value = int64_t((message.*get)());
+    visitNumber(value);
+    (message.*set)(Argument(value));
+  }
+  void list(google::protobuf::RepeatedField<int64_t> &values) {
+    for (int64_t &value : values)
+      visitNumber(value);
+  }
+  void type(TensorType &type) { list(*type.mutable_sizes()); }
+  void part(BufferRef &reference) {
+    visitPart(reference);
+    number(reference, &BufferRef::offset, &BufferRef::set_offset);
+  }
+
+  void visit(KernelCall &call) {
+    for (BufferRef &argument : *call.mutable_arguments())
+      part(argument);
+    number(call, &KernelCall::trip_count, &KernelCall::set_trip_count);
+    number(call, &KernelCall::grain, &KernelCall::set_grain);
+  }
+
+  void visit(MatmulCall &call) {
+    number(call, &MatmulCall::batch, &MatmulCall::set_batch);
+    number(call, &MatmulCall::m, &MatmulCall::set_m);
+    number(call, &MatmulCall::n, &MatmulCall::set_n);
+    number(call, &MatmulCall::k, &MatmulCall::set_k);
+    number(call, &MatmulCall::batch_stride_a, &MatmulCall::set_batch_stride_a);
+    number(call, &MatmulCall::batch_stride_b, &MatmulCall::set_batch_stride_b);
+    part(*call.mutable_a());
+    part(*call.mutable_b());
+    part(*call.mutable_c());
+    if (call.has_bias())
+      part(*call.mutable_bias());
+  }
+
+  void visit(ConvolutionCall &call) {
+    list(*call.mutable_input_sizes());
+    list(*call.mutable_weight_sizes());
+    list(*call.mutable_output_sizes());
+    part(*call.mutable_input());
+    part(*call.mutable_weight());
+    part(*call.mutable_output());
+    if (call.has_bias())
+      part(*call.mutable_bias());
+  }
+
+  void visit(AttentionCall &call) {
+    number(call, &AttentionCall::batch, &AttentionCall::set_batch);
+    number(call, &AttentionCall::heads, &AttentionCall::set_heads);
+    number(call, &AttentionCall::length, &AttentionCall::set_length);
+    number(call, &AttentionCall::keys, &AttentionCall::set_keys);
+    number(call, &AttentionCall::width, &AttentionCall::set_width);
+    number(call, &AttentionCall::value_width,
+           &AttentionCall::set_value_width);
+    number(call, &AttentionCall::mask_batch_stride,
+           &AttentionCall::set_mask_batch_stride);
+    number(call, &AttentionCall::mask_head_stride,
+           &AttentionCall::set_mask_head_stride);
+    number(call, &AttentionCall::mask_row_stride,
+           &AttentionCall::set_mask_row_stride);
+    part(*call.mutable_query());
+    part(*call.mutable_key());
+    part(*call.mutable_value());
+    if (call.has_mask())
+      part(*call.mutable_mask());
+    part(*call.mutable_output());
+    part(*call.mutable_log_sum());
+    if (!call.backward())
+      return;
+    part(*call.mutable_grad_output());
+    part(*call.mutable_grad_query());
+    part(*call.mutable_grad_key());
+    part(*call.mutable_grad_value());
+  }
+
+  void visit(CopyCall &call) {
+    part(*call.mutable_source());
+    part(*call.mutable_destination());
+    number(call, &CopyCall::bytes, &CopyCall::set_bytes);
+  }
+
+  void visit(FillCall &call) {
+    part(*call.mutable_destination());
+    number(call, &FillCall::bytes, &FillCall::set_bytes);
+  }
+
+  void visit(BoundsCheck &check) {
+    part(*check.mutable_indices());
+    number(check, &BoundsCheck::count, &BoundsCheck::set_count);
+    number(check, &BoundsCheck::lower, &BoundsCheck::set_lower);
+    number(check, &BoundsCheck::upper, &BoundsCheck::set_upper);
+  }
+
+  void visit(HostCall &call) {
+    for (TensorType &input : *call.mutable_input_types())
+      type(input);
+    for (BufferRef &input : *call.mutable_inputs())
+      part(input);
+    for (TensorType &output : *call.mutable_output_types())
+      type(output);
+    for (BufferRef &output : *call.mutable_outputs())
+      part(output);
+  }
+
+  NumberFunction &visitNumber;
+  PartFunction &visitPart;
+};
+
+/// The numbers that a binding of a general executable sets. Arena offsets
+/// aren't among them: a binding has its own plan.
+template <typename Function>
+void forEachNumber(Executable &executable, Function visitNumber) {
+  auto ignore = [](const BufferRef &) {};
+  ExecutableVisitor(visitNumber, ignore).visitAll(executable);
+}
+
+/// The parts of buffers that a command uses.
+template <typename Function>
+void forEachPart(Command &command, Function visitPart) {
+  auto ignore = [](int64_t &) {};
+  ExecutableVisitor(ignore, visitPart).visitCommand(command);
+}
+
+} // namespace torch_ltc::runtime
+
+#endif // TORCH_LTC_RUNTIME_EXECUTABLENUMBERS_H
