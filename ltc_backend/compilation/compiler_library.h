@@ -35,6 +35,8 @@ namespace torch_ltc {
   F(ltcProgramAppend)                                                          \
   F(ltcProgramSetOutputs)                                                      \
   F(ltcProgramCompile)                                                         \
+  F(ltcProgramsCompileGeneral)                                                 \
+  F(ltcSizeStandIn)                                                            \
   F(ltcProgramStage)                                                           \
   F(ltcModuleCompile)
 

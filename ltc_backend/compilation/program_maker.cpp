@@ -8,6 +8,7 @@
 #include "compilation/disk_cache.h"
 #include "compilation/dump.h"
 #include "compilation/external_backend.h"
+#include "compilation/general_programs.h"
 #include "compilation/interruptible_work.h"
 #include "compilation/library_pages.h"
 #include "compilation/placeholder_program.h"
@@ -19,7 +20,6 @@
 #include "events/guards.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
-#include "general/skeleton_memory.h"
 #include "graph/graph_difference.h"
 #include "programs/interpreted_program.h"
 #include "programs/program_cache.h"
@@ -230,16 +230,16 @@ ProgramPtr makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
   });
 }
 
-/// Compares the graph with earlier ones that differ only in sizes.
-void noteSizes(const GraphSnapshotPtr &graph, CompileEvent &event) {
-  if (config().varying_sizes.get() == "off")
-    return;
-  Sighting sighting = SkeletonMemory::get().note(graph);
-  if (!sighting.reason.empty())
-    event.reason += "; " + sighting.reason;
-  if (sighting.general)
-    for (size_t i = 0; i < sighting.general->symbols().size(); ++i)
-      event.sizes.push_back(sighting.general->symbolText(i));
+/// A program of the general one, which was compiled for other sizes.
+ProgramPtr fromGeneral(const Sighting &sighting, const GraphSnapshotPtr &graph,
+                       CompileEvent &event) {
+  ProgramPtr program =
+      makeFromGeneral(sighting, graph, /*wait=*/!mayCompileLater(), event);
+  if (!program)
+    return nullptr;
+  event.origin = "compiled";
+  describe(static_cast<const CompiledProgram &>(*program), event);
+  return program;
 }
 
 /// For option lockstep: a graph outside of steps.
@@ -292,7 +292,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   GraphSnapshotPtr nearest = nearestKeptGraph(signatures);
   event.reason = nearest ? firstDifference(*nearest, *graph) : "first program";
   event.varying = takeVaryingNumbers();
-  noteSizes(graph, event);
+  const Sighting sighting = noteSizes(graph, event);
   event.ops = int64_t(graph->numOps);
   event.parameters = int64_t(graph->parameters.size());
   event.outputs = int64_t(graph->results.size());
@@ -321,6 +321,8 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
           (dumpFolder.empty() || !event.dumpDirectory.empty()) &&
           (!mayCompileLater() || mayHaveProgram(hash)))
         program = loadFromDisk(graph, hash, event);
+      if (!program && dumpFolder.empty())
+        program = fromGeneral(sighting, graph, event);
       if (!program && mayCompileLater()) {
         program = makePlaceholder(graph, hash, location, event);
         event.origin = "interpreted";

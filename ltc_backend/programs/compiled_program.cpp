@@ -167,10 +167,19 @@ void raiseAsEager(const GraphSnapshotPtr &graph,
 
 } // namespace
 
+static LtcExecutable load(const char *bytes, size_t size) {
+  LtcExecutable executable = nullptr;
+  throwIfFailed(ltcExecutableLoad(bytes, size, &executable));
+  return executable;
+}
+
 CompiledProgram::CompiledProgram(GraphSnapshotPtr snapshot, const char *bytes,
                                  size_t size)
-    : graph(std::move(snapshot)) {
-  throwIfFailed(ltcExecutableLoad(bytes, size, &executable));
+    : CompiledProgram(std::move(snapshot), load(bytes, size)) {}
+
+CompiledProgram::CompiledProgram(GraphSnapshotPtr snapshot,
+                                 LtcExecutable loaded)
+    : executable(loaded), graph(std::move(snapshot)) {
   try {
     checkSignature();
   } catch (...) {

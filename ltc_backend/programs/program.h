@@ -101,6 +101,8 @@ class CompiledProgram final : public Program {
 public:
   /// Loads `bytes`; throws std::runtime_error if they don't match `graph`.
   CompiledProgram(GraphSnapshotPtr graph, const char *bytes, size_t size);
+  /// The same for a loaded one, which it owns.
+  CompiledProgram(GraphSnapshotPtr graph, LtcExecutable executable);
   ~CompiledProgram() override;
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,

@@ -85,6 +85,10 @@ LtcStatus ltcExecutableLoad(const char *data, size_t size,
   return real(data, size, executable);
 }
 
+LTC_FORWARD(LtcStatus, ltcExecutableBind,
+            (LtcExecutable general, const int64_t *sizes, size_t count,
+             LtcExecutable *bound),
+            (general, sizes, count, bound))
 LTC_FORWARD(void, ltcExecutableDestroy, (LtcExecutable executable),
             (executable))
 LTC_FORWARD(size_t, ltcExecutableNumParameters, (LtcExecutable executable),

@@ -7,9 +7,10 @@
 
 using namespace torch_ltc::runtime;
 
-llvm::Expected<PreparedCommandPtr> torch_ltc::runtime::prepareCommand(
-    const Command &command, const KernelLibrary &kernels,
-    const KernelTables &tables, int numThreads) {
+llvm::Expected<PreparedCommandPtr>
+torch_ltc::runtime::prepareCommand(const Command &command,
+                                   const KernelLibrary &kernels,
+                                   const KernelTables &tables, int numThreads) {
   switch (command.call_case()) {
   case Command::kKernel:
     return prepareKernelCall(command.kernel(), kernels, tables, numThreads);

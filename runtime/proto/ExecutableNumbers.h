@@ -111,8 +111,7 @@ private:
     number(call, &AttentionCall::length, &AttentionCall::set_length);
     number(call, &AttentionCall::keys, &AttentionCall::set_keys);
     number(call, &AttentionCall::width, &AttentionCall::set_width);
-    number(call, &AttentionCall::value_width,
-           &AttentionCall::set_value_width);
+    number(call, &AttentionCall::value_width, &AttentionCall::set_value_width);
     number(call, &AttentionCall::mask_batch_stride,
            &AttentionCall::set_mask_batch_stride);
     number(call, &AttentionCall::mask_head_stride,

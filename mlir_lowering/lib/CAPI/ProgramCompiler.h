@@ -32,12 +32,11 @@ public:
   FailureOr<std::string> compileLinalg(StringRef programName);
 
   /// From the linalg stage of each sample on (compileGeneralModules).
-  FailureOr<std::string>
-  compileGeneral(ArrayRef<OwningOpRef<ModuleOp>> samples,
-                 unsigned numSymbols, StringRef programName);
+  FailureOr<std::string> compileGeneral(ArrayRef<OwningOpRef<ModuleOp>> samples,
+                                        unsigned numSymbols,
+                                        StringRef programName);
 
   LtcCompileStatistics statistics = {};
-
 
 private:
   LogicalResult run(void (*build)(OpPassManager &), double &seconds);

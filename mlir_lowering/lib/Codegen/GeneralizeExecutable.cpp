@@ -83,8 +83,8 @@ public:
   ExecutableGeneralizer(
       const std::array<runtime::Executable *, kNumSamples> &samples,
       ArrayRef<Sample> work, NumberFitter &fitter)
-      : samples(samples), work(work), fitter(fitter),
-        general(*samples[0]), form(*general.mutable_general()), table(form) {}
+      : samples(samples), work(work), fitter(fitter), general(*samples[0]),
+        form(*general.mutable_general()), table(form) {}
 
   std::string run(const std::vector<std::vector<NumberCode>> &tables);
 
@@ -129,14 +129,13 @@ std::optional<unsigned> ExecutableGeneralizer::fit(const Sample &number) {
   return code ? std::optional(table.add(*code)) : std::nullopt;
 }
 
-std::string ExecutableGeneralizer::run(
-    const std::vector<std::vector<NumberCode>> &tables) {
+std::string
+ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables) {
   std::array<std::vector<int64_t>, kNumSamples> numbers;
   for (unsigned s = 0; s < kNumSamples; ++s) {
     markGrains(*samples[s]);
-    runtime::forEachNumber(*samples[s], [&](int64_t &number) {
-      numbers[s].push_back(number);
-    });
+    runtime::forEachNumber(
+        *samples[s], [&](int64_t &number) { numbers[s].push_back(number); });
   }
   for (size_t i = 0; i < numbers[0].size(); ++i) {
     Sample number;

@@ -23,9 +23,7 @@ constexpr int64_t kMostOffset = int64_t(1) << 20;
 constexpr int64_t kSteps[] = {2, 3, 4, 5, 6, 7, 8};
 constexpr int64_t kStrides[] = {2, 3, 4, 5, 6, 7, 8};
 
-bool isConstant(const Sample &sample) {
-  return llvm::all_equal(sample);
-}
+bool isConstant(const Sample &sample) { return llvm::all_equal(sample); }
 
 std::optional<Sample> multiply(const Sample &a, const Sample &b) {
   Sample result;
@@ -44,9 +42,9 @@ NumberCode apply(runtime::NumberOp op, NumberCode a, const NumberCode &b) {
 }
 
 NumberCode scaled(NumberCode code, int64_t factor) {
-  return factor == 1 ? code
-                     : apply(runtime::MULTIPLY, std::move(code),
-                             constant(factor));
+  return factor == 1
+             ? code
+             : apply(runtime::MULTIPLY, std::move(code), constant(factor));
 }
 
 NumberCode shifted(NumberCode code, int64_t offset) {
@@ -129,8 +127,8 @@ void NumberFitter::addBlocks(const Sample &size, int64_t block) {
   if (isConstant(blocks) || fitProduct(blocks))
     return;
   if (std::optional<NumberCode> code = fit(size))
-    addBase(blocks, apply(runtime::CEIL_DIVIDE, std::move(*code),
-                          constant(block)));
+    addBase(blocks,
+            apply(runtime::CEIL_DIVIDE, std::move(*code), constant(block)));
 }
 
 NumberCode NumberFitter::codeOf(const Monomial &monomial) const {
@@ -141,8 +139,7 @@ NumberCode NumberFitter::codeOf(const Monomial &monomial) const {
 }
 
 /// A constant times a product of bases.
-std::optional<NumberCode>
-NumberFitter::fitProduct(const Sample &number) const {
+std::optional<NumberCode> NumberFitter::fitProduct(const Sample &number) const {
   for (const Monomial &monomial : monomials) {
     int64_t factor = number[0] / monomial.values[0];
     std::optional<Sample> product =
@@ -210,9 +207,9 @@ NumberFitter::fitQuotient(const Sample &number) const {
             multiply(monomial.values, {scale, scale, scale});
         if (!size || scale == 0 || !isRoundedDown(number, *size, step))
           continue;
-        NumberCode code = apply(runtime::FLOOR_DIVIDE,
-                                scaled(codeOf(monomial), scale),
-                                constant(step));
+        NumberCode code =
+            apply(runtime::FLOOR_DIVIDE, scaled(codeOf(monomial), scale),
+                  constant(step));
         return scaled(std::move(code), step);
       }
     }
