@@ -10,6 +10,7 @@ import general_graphs
 import pytest
 import torch
 import torch_ltc
+from counting import counting
 from torch_ltc._backend import bindings
 
 
@@ -155,12 +156,17 @@ def test_other_programs_have_no_form() -> None:
         bindings().GeneralGraph(programs)
 
 
-def test_stand_ins_are_distinct_and_odd() -> None:
+def test_stand_ins_are_distinct() -> None:
     form = form_of(lambda x, y: x @ y, [(4, 5), (5, 7)], [(6, 9), (9, 8)])
     rows = form.stand_ins()
     assert len(rows) == 3 and all(len(row) == 3 for row in rows)
     numbers = [value for row in rows for value in row]
-    assert len(set(numbers)) == 9 and all(n % 2 for n in numbers)
+    assert len(set(numbers)) == 9 and min(numbers) > 10000
+    assert all(sorted(row) == row for row in rows)
+    # A quotient by 64 and less is determined, rounded down or up.
+    for bit in range(6):
+        assert len({row[0] >> bit & 1 for row in rows}) == 2
+        assert len({(row[0] - 1) >> bit & 1 for row in rows}) == 2
 
 
 def test_a_bound_keeps_stand_ins_small() -> None:
@@ -190,6 +196,40 @@ def test_the_compile_log_lists_symbols() -> None:
         ["s0 = size 0 of parameter 0, 4 to 6"],
         ["s0 = size 0 of parameter 0, 4 to 6"],
     ]
+
+
+def _net(device: str) -> torch.nn.Module:
+    torch.manual_seed(3)
+    layers = [torch.nn.Linear(6, 12), torch.nn.GELU(), torch.nn.Linear(12, 6)]
+    return torch.nn.Sequential(*layers).to(device)
+
+
+def _losses(device: str, sizes: list[int]) -> list[torch.Tensor]:
+    """Of some training steps, each with another batch size."""
+    model = _net(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for size in sizes:
+        x = torch.linspace(-1, 1, 6 * size).reshape(size, 6).to(device)
+        optimizer.zero_grad()
+        loss = (model(x).softmax(1) * x).mean(0).square().sum()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach().cpu())
+    return losses
+
+
+@pytest.mark.parametrize("tier", ["compile", "auto"])
+def test_one_program_for_all_sizes(tier: str) -> None:
+    sizes = [8, 5, 13, 6, 21, 2, 17, 40, 33, 7, 11, 64]
+    bindings().clear_program_memory()
+    options = torch_ltc.config(varying_sizes="auto", cache=False, tier=tier)
+    with options, counting() as counts:
+        losses = _losses("lazy", sizes)
+        torch_ltc.wait_device_ops()
+    torch.testing.assert_close(losses, _losses("cpu", sizes))
+    # Two for the first sizes, and the general one.
+    assert counts.compilations <= 3
 
 
 def test_off_by_default() -> None:

@@ -2,7 +2,10 @@
 
 #include "compilation/general_programs.h"
 
+#include "config/config.h"
 #include "programs/interpreted_program.h"
+
+#include <algorithm>
 
 using namespace torch_ltc;
 
@@ -33,10 +36,17 @@ GeneralPrograms &GeneralPrograms::get() {
   return *programs;
 }
 
+Hash128 GeneralPrograms::hashOf(const GeneralGraph &general) {
+  HashState state(12);
+  state.add(general.hash());
+  state.add(programOptionsHash());
+  return state.finish();
+}
+
 std::shared_ptr<GeneralPrograms::Entry>
 GeneralPrograms::entryOf(const GeneralGraph &general) {
   constexpr size_t mostEntries = 64;
-  Hash128 hash = general.hash();
+  Hash128 hash = hashOf(general);
   std::lock_guard lock(mutex);
   auto found = std::ranges::find(entries, hash, [](auto &e) { return e.first; });
   if (found == entries.end()) {

@@ -28,14 +28,16 @@ public:
   static GeneralPrograms &get();
 
   enum class State {
-    Unknown,  ///< nobody has asked for it
-    Pending,  ///< being compiled
-    Ready,    ///< `bind` may succeed
+    Unknown,   ///< nobody has asked for it
+    Pending,   ///< being compiled
+    Ready,     ///< `bind` may succeed
     Impossible ///< the compiler finds no form for all sizes
   };
   State stateOf(const GeneralGraph &general);
   /// From Unknown to Pending; false if it was in another state.
   bool begin(const GeneralGraph &general);
+  /// The name of the general graph in the disk cache, for the present options.
+  static Hash128 hashOf(const GeneralGraph &general);
   /// Stores the compiled executable; throws std::runtime_error if it can't be
   /// loaded.
   void store(const GeneralGraph &general, const char *data, size_t size);

@@ -289,14 +289,25 @@ void makeGeneral(const std::shared_ptr<GeneralSamples> &samples,
                  CompileEvent event) {
   Stopwatch stopwatch;
   const GeneralGraph &general = *samples->general;
-  event.program = general.hash().text();
+  Hash128 hash = GeneralPrograms::hashOf(general);
+  event.program = hash.text();
+  event.reason = "one program for all sizes";
   try {
-    auto compilation = std::make_shared<Compilation>();
-    compileGeneral(*samples, compilation);
-    GeneralPrograms::get().store(general, compilation->executable.data,
-                                 compilation->executable.size);
-    noteStatistics(compilation->statistics, event);
-    event.reason = "one program for all sizes";
+    if (std::optional<std::string> bytes =
+            config().cache.get() ? lookupProgram(hash) : std::nullopt) {
+      GeneralPrograms::get().store(general, bytes->data(), bytes->size());
+      count(Counter::program_disk_hits);
+      event.origin = "disk";
+    } else {
+      auto compilation = std::make_shared<Compilation>();
+      compileGeneral(*samples, compilation);
+      GeneralPrograms::get().store(general, compilation->executable.data,
+                                   compilation->executable.size);
+      noteStatistics(compilation->statistics, event);
+      if (config().cache.get())
+        storeProgram(hash, compilation->executable.data,
+                     compilation->executable.size);
+    }
   } catch (const std::exception &error) {
     GeneralPrograms::get().fail(general);
     if (areCompilationsCancelled())

@@ -4,9 +4,6 @@
 
 #include "torch_ltc-c/size_stand_ins.h"
 
-#include <algorithm>
-#include <numeric>
-
 using namespace torch_ltc;
 
 std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
@@ -66,26 +63,16 @@ Hash128 GeneralGraph::hash() const {
 
 std::string GeneralGraph::findStandIns() {
   std::string reason;
-  standInValues.clear();
-  // In the order of their values in the last trace, because a slice's end or an
-  // index must stay below the size that bounds it.
-  std::vector<size_t> order(sizeSymbols.size());
-  std::iota(order.begin(), order.end(), 0);
-  const TraceNumbers &last = traces.back();
-  std::ranges::stable_sort(order, {}, [&](size_t i) {
-    return numberOf(slots[sizeSymbols[i].slot], last) / sizeSymbols[i].multiple;
-  });
   // Smaller ones if a constant bounds them.
   for (size_t scale = 0; scale < LTC_STAND_IN_SCALES; ++scale) {
-    std::vector<SymbolValues> found;
+    std::vector<SymbolValues> vectors(LTC_GENERAL_SAMPLES);
+    for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k)
+      for (size_t i = 0; i < sizeSymbols.size(); ++i)
+        vectors[k].push_back(ltcSizeStandIn(scale, i, k));
     try {
-      for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k) {
-        SymbolValues &values = found.emplace_back(sizeSymbols.size());
-        for (size_t i = 0; i < order.size(); ++i)
-          values[order[i]] = ltcSizeStandIn(scale, i, k);
+      for (const SymbolValues &values : vectors)
         instantiate(values, base->name);
-      }
-      standInValues = std::move(found);
+      standInValues = std::move(vectors);
       return "";
     } catch (const c10::Error &error) {
       if (reason.empty())

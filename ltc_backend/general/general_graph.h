@@ -83,8 +83,8 @@ public:
   /// none, because sizes don't match or one becomes 0 or 1.
   GraphSnapshot instantiate(c10::ArrayRef<int64_t> values,
                             std::string name) const;
-  /// Vectors of values at which the graph exists, all numbers of which differ:
-  /// what is equal in none of them by accident is equal for all values.
+  /// Vectors of values at which the graph exists, for a compiler that compares
+  /// what it makes of them. They differ in all values and in their remainders.
   const std::vector<SymbolValues> &standIns() const { return standInValues; }
 
   /// One line for each symbol, and for each number that is an expression.

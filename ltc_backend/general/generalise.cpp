@@ -30,6 +30,7 @@ public:
     findSlots();
     fitParameters();
     fitNodes();
+    orderSymbols();
   }
 
 private:
@@ -184,6 +185,32 @@ private:
             return other.values == candidate->values;
           }))
         others.push_back(*candidate);
+    }
+  }
+
+  /// By value: stand-ins grow with the symbol's index, and a slice's end or an
+  /// index must stay below the size that bounds it.
+  void orderSymbols() {
+    std::vector<uint32_t> order(symbols.size()), rank(symbols.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(
+        order, {}, [&](uint32_t i) { return symbols[i].values.back(); });
+    std::vector<SizeSymbol> ordered;
+    for (uint32_t i = 0; i < order.size(); ++i) {
+      ordered.push_back(graph.sizeSymbols[order[i]]);
+      rank[order[i]] = i;
+    }
+    graph.sizeSymbols = std::move(ordered);
+    auto rename = [&](SizeTerm &term) {
+      if (term.isSymbol)
+        term.index = rank[term.index];
+    };
+    for (NumberSlot &slot : graph.slots) {
+      std::ranges::for_each(slot.value.product, rename);
+      if (slot.value.quotient)
+        rename(*slot.value.quotient);
+      if (slot.value.addend)
+        rename(*slot.value.addend);
     }
   }
 

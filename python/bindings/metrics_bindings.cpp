@@ -3,6 +3,7 @@
 #include "bindings.h"
 
 #include "compilation/disk_cache.h"
+#include "compilation/general_programs.h"
 #include "config/config.h"
 #include "config/log.h"
 #include "events/call_log.h"
@@ -247,6 +248,7 @@ void torch_ltc::bindMetrics(py::module_ &module) {
   module.def("clear_program_memory", [] {
     py::gil_scoped_release noGil;
     clearPrograms();
+    GeneralPrograms::get().clear();
     releaseCachedMemory();
   });
   module.def("memory_stats", &memoryStats);

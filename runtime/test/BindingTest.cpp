@@ -17,8 +17,8 @@ namespace {
 LtcExecutable bindTo(LtcExecutable general, std::vector<int64_t> sizes,
                      std::string *error) {
   LtcExecutable bound = nullptr;
-  LtcStatus status =
-      ltcExecutableBind(general, sizes.data(), sizes.size(), &bound);
+  LtcSizes values{sizes.data(), sizes.size(), nullptr, 0};
+  LtcStatus status = ltcExecutableBind(general, &values, &bound);
   *error = status ? ltcStatusMessage(status) : "";
   ltcStatusDestroy(status);
   return bound;

@@ -289,9 +289,10 @@ bool loadAndRun(const std::string &bytes, bool isGeneral) {
   if (!executable)
     return false;
   if (isGeneral) {
-    const int64_t sizes[] = {9, 1024};
+    const int64_t symbols[] = {9, 1024};
+    LtcSizes sizes{symbols, 2, nullptr, 0};
     LtcExecutable bound = nullptr;
-    ltcStatusDestroy(ltcExecutableBind(executable, sizes, 2, &bound));
+    ltcStatusDestroy(ltcExecutableBind(executable, &sizes, &bound));
     ltcExecutableDestroy(executable);
     if (!bound)
       return false;

@@ -25,7 +25,8 @@ LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs,
     if (LtcStatus error = checkFinished(program))
       return error;
     if (program->home != samples[0]->home)
-      return makeStatus("the samples of a program belong to different compilers");
+      return makeStatus(
+          "the samples of a program belong to different compilers");
   }
   DiagnosticCollector diagnostics(samples[0]->context());
   std::string name = samples[0]->function.getName().str();
@@ -35,12 +36,11 @@ LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs,
     modules.push_back(std::move(program->module));
     // The stages' texts are those of the first sample.
     bool isFirst = program == samples[0];
-    compilers.emplace_back(program->compiler, *modules.back(),
-                           isFirst ? stageTextOf(options)
-                                   : ProgramCompiler::StageText(),
-                           options && options->print_locations,
-                           options && options->verify,
-                           options ? options->threads : 1);
+    compilers.emplace_back(
+        program->compiler, *modules.back(),
+        isFirst ? stageTextOf(options) : ProgramCompiler::StageText(),
+        options && options->print_locations, options && options->verify,
+        options ? options->threads : 1);
     if (failed(compilers.back().lowerToContract()) ||
         failed(compilers.back().lowerToLinalg()))
       return makeStatus(diagnostics.text("the program cannot be lowered"));

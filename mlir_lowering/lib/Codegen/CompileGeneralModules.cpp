@@ -53,17 +53,16 @@ LogicalResult lower(LoweredSample &sample, ModuleOp module,
   for (auto kernel : module.getOps<func::FuncOp>())
     if (kernel.isPrivate())
       kernel->setAttr(kGeneralAttr, UnitAttr::get(module.getContext()));
-  sample.kernels = std::make_unique<KernelSet>(module, options, noCache,
-                                               sample.executable);
+  sample.kernels =
+      std::make_unique<KernelSet>(module, options, noCache, sample.executable);
   for (auto call : sample.program.getBody().getOps<ltc::KernelCallOp>())
     sample.kernelOfCall[call] = sample.kernels->add(call);
   return success();
 }
 
 /// Makes the sizes of all tensors of a function known to the fitter.
-LogicalResult
-addSizes(const std::array<func::FuncOp, kNumSamples> &functions,
-         NumberFitter &fitter) {
+LogicalResult addSizes(const std::array<func::FuncOp, kNumSamples> &functions,
+                       NumberFitter &fitter) {
   std::array<SmallVector<RankedTensorType>, kNumSamples> types;
   for (unsigned s = 0; s < kNumSamples; ++s) {
     func::FuncOp function = functions[s];
@@ -112,8 +111,7 @@ void addBlocks(const std::array<func::FuncOp, kNumSamples> &kernels,
     fitter.addBlocks(sizeOf(*schedules[0].getTile()),
                      KernelSchedule::kTileSize);
   if (schedules[0].getSplit())
-    fitter.addBlocks(sizeOf(*schedules[0].getSplit()),
-                     schedules[0].getBlock());
+    fitter.addBlocks(sizeOf(*schedules[0].getSplit()), schedules[0].getBlock());
 }
 
 LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter) {
@@ -132,8 +130,8 @@ LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter) {
   for (size_t i = 0; i < calls[0].size(); ++i) {
     std::array<func::FuncOp, kNumSamples> kernels;
     for (unsigned s = 0; s < kNumSamples; ++s)
-      kernels[s] = samples[s].module.lookupSymbol<func::FuncOp>(
-          calls[s][i].getCallee());
+      kernels[s] =
+          samples[s].module.lookupSymbol<func::FuncOp>(calls[s][i].getCallee());
     if (failed(addSizes(kernels, fitter)))
       return failure();
     addBlocks(kernels, fitter);

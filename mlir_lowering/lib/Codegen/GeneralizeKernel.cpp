@@ -185,10 +185,9 @@ LogicalResult Generalizer::replaceIndices(const OpSamples &ops) {
   std::array<LLVM::GEPOp, kNumSamples> addresses;
   for (unsigned s = 0; s < kNumSamples; ++s)
     addresses[s] = cast<LLVM::GEPOp>(ops[s]);
-  if (!llvm::all_equal(
-          llvm::map_range(addresses, [](LLVM::GEPOp op) {
-            return op.getRawConstantIndices().size();
-          })))
+  if (!llvm::all_equal(llvm::map_range(addresses, [](LLVM::GEPOp op) {
+        return op.getRawConstantIndices().size();
+      })))
     return differ(ops[0], "addresses have different indices");
   SmallVector<LLVM::GEPArg> indices;
   bool isChanged = false;
@@ -217,10 +216,9 @@ LogicalResult Generalizer::replaceIndices(const OpSamples &ops) {
     return success();
   LLVM::GEPOp old = addresses[0];
   builder.setInsertionPoint(old);
-  Value address =
-      LLVM::GEPOp::create(builder, old.getLoc(), old.getType(),
-                          old.getElemType(), old.getBase(), indices,
-                          old.getNoWrapFlags());
+  Value address = LLVM::GEPOp::create(builder, old.getLoc(), old.getType(),
+                                      old.getElemType(), old.getBase(), indices,
+                                      old.getNoWrapFlags());
   old.getResult().replaceAllUsesWith(address);
   return success();
 }

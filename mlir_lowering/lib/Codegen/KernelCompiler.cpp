@@ -206,12 +206,10 @@ FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
   return emitObject(**module, kernel.getName(), symbol, texts);
 }
 
-FailureOr<std::string>
-KernelCompiler::compileGeneral(ArrayRef<func::FuncOp> samples,
-                               ArrayRef<int64_t> aliases, StringRef symbol,
-                               NumberFitter &fitter,
-                               std::vector<std::vector<int64_t>> &numbers,
-                               KernelTexts *texts) {
+FailureOr<std::string> KernelCompiler::compileGeneral(
+    ArrayRef<func::FuncOp> samples, ArrayRef<int64_t> aliases, StringRef symbol,
+    NumberFitter &fitter, std::vector<std::vector<int64_t>> &numbers,
+    KernelTexts *texts) {
   SmallVector<OwningOpRef<ModuleOp>> modules;
   SmallVector<LLVM::LLVMFuncOp> functions;
   for (func::FuncOp sample : samples) {

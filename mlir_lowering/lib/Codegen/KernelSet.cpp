@@ -52,8 +52,11 @@ unsigned KernelSet::add(ltc::KernelCallOp call) {
   if (object)
     message->set_object(std::move(*object));
   else
-    pending.push_back(
-        {kernel, SmallVector<int64_t>(aliases), message, std::move(source), {}});
+    pending.push_back({kernel,
+                       SmallVector<int64_t>(aliases),
+                       message,
+                       std::move(source),
+                       {}});
   return entry->second;
 }
 

@@ -51,9 +51,9 @@ static cl::opt<std::string> showStage("print-stage",
 static cl::opt<bool> statistics("print-statistics",
                                 cl::desc("print compile statistics"));
 
-static cl::list<int64_t> boundSizes(
-    "sizes", cl::CommaSeparated,
-    cl::desc("compile for all sizes, and run with these"));
+static cl::list<int64_t>
+    boundSizes("sizes", cl::CommaSeparated,
+               cl::desc("compile for all sizes, and run with these"));
 
 using Bytes = std::vector<char>;
 
@@ -398,8 +398,7 @@ int main(int argc, char **argv) {
   torch_ltc::registerCodegenDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> file =
-      openInputFile(inputFile, &error);
+  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(inputFile, &error);
   if (!file)
     fail(error);
   SmallVector<int64_t> sizes(boundSizes.begin(), boundSizes.end());

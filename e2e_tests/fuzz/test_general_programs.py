@@ -1,0 +1,98 @@
+"""Random programs at random sizes: the general form of two traces is exactly the trace at
+a third size, or refuses it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import Any
+
+import general_graphs
+import pytest
+import torch
+import torch_ltc
+from fuzz.drawing import draw
+from fuzz.program import scope_of
+
+SEEDS, EACH, FULL = 60, 10, 1000
+DRAWS = 6
+FEWEST_LINES = 4
+
+_LEAF = re.compile(r"^(v\d+ = \w+\(\d+, )\[([\d, ]*)\]")
+
+
+def _grown(lines: list[str], seed: int) -> list[str]:
+    """The program with leaves of other sizes."""
+    growth = general_graphs.Growth(seed)
+
+    def other(match: re.Match) -> str:
+        sizes = [growth.size(int(size)) for size in match[2].split(",") if size.strip()]
+        return f"{match[1]}{sizes}"
+
+    return [_LEAF.sub(other, line) for line in lines]
+
+
+def _scope(device: str) -> dict[str, Any]:
+    return scope_of(device, lambda name, tensor: None) | {"mark_step": lambda: None}
+
+
+def _num_accepted(lines: list[str]) -> int:
+    """How many of them eager runs: literals of sizes don't fit others."""
+    scope = _scope("cpu")
+    for number, line in enumerate(lines):
+        try:
+            exec(line, scope)
+        except Exception:
+            return number
+    return len(lines)
+
+
+def _traced(lines: list[str]) -> Any:
+    scope = _scope("lazy")
+
+    def run() -> list[torch.Tensor]:
+        exec("\n".join(lines), scope)
+        return [
+            value.detach()
+            for name, value in scope.items()
+            if isinstance(value, torch.Tensor) and name.startswith("v")
+        ]
+
+    with contextlib.suppress(RuntimeError, IndexError, ValueError):
+        return general_graphs.trace(run)
+    return None
+
+
+def _outcome(seed: int) -> general_graphs.Outcome:
+    lines = [line.text for line in draw(seed, 8, 24).lines]
+    versions = [_grown(lines, 100 * seed + number) for number in range(DRAWS)]
+    length = min(_num_accepted(version) for version in versions)
+    if length < FEWEST_LINES:
+        return general_graphs.Outcome()
+    torch.manual_seed(seed)
+    programs = [_traced(version[:length]) for version in versions]
+    return general_graphs.check([p for p in programs if p is not None])
+
+
+def _check(first: int, count: int) -> int:
+    bound = 0
+    for seed in range(first, first + count):
+        try:
+            bound += _outcome(seed).bound
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+        finally:
+            torch_ltc.mark_step()
+    return bound
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, EACH))
+def test_sample(first: int) -> None:
+    assert _check(first, EACH) > 0
+
+
+@pytest.mark.parametrize("first", range(100, 100 + FULL, 100))
+def test_full(first: int, request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--full"):
+        pytest.skip("with --full")
+    _check(first, 100)
