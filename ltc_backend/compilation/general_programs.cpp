@@ -48,7 +48,8 @@ GeneralPrograms::entryOf(const GeneralGraph &general) {
   constexpr size_t mostEntries = 64;
   Hash128 hash = hashOf(general);
   std::lock_guard lock(mutex);
-  auto found = std::ranges::find(entries, hash, [](auto &e) { return e.first; });
+  auto found =
+      std::ranges::find(entries, hash, [](auto &e) { return e.first; });
   if (found == entries.end()) {
     entries.emplace_front(hash, std::make_shared<Entry>());
     if (entries.size() > mostEntries)

@@ -107,20 +107,21 @@ void compileGeneral(const GeneralSamples &samples,
   sizes->num_checked = samples.numbers[0].sizes.size();
   for (size_t i = 0; i < LTC_GENERAL_SAMPLES; ++i) {
     refuseListedOps(samples.graphs[i]);
-    handles.push_back(std::make_shared<ProgramHandle>(
-        library, entryName(samples.graphs[i])));
+    handles.push_back(
+        std::make_shared<ProgramHandle>(library, entryName(samples.graphs[i])));
     programs.push_back(handles.back()->get());
     buildProgram(library, programs.back(), samples.graphs[i]);
     sizes->symbols[i] = samples.general->standIns()[i].data();
     sizes->checked[i] = samples.numbers[i].sizes.data();
   }
-  LtcCompileOptions options = compileOptions(/*withTexts=*/false, result->texts);
+  LtcCompileOptions options =
+      compileOptions(/*withTexts=*/false, result->texts);
   auto status = std::make_shared<LtcStatus>(nullptr);
   runInterruptibly([&library, handles, programs, sizes, options, result,
                     status] {
-    *status = library.ltcProgramsCompileGeneral(
-        programs.data(), sizes.get(), &options, &result->executable,
-        &result->statistics);
+    *status = library.ltcProgramsCompileGeneral(programs.data(), sizes.get(),
+                                                &options, &result->executable,
+                                                &result->statistics);
   });
   throwIfFailed(*status);
 }

@@ -58,8 +58,7 @@ static llvm::Error checkSizes(const Executable &executable,
 }
 
 llvm::Expected<KernelTables>
-torch_ltc::runtime::bindSizes(Executable &executable,
-                              const LtcSizes &given) {
+torch_ltc::runtime::bindSizes(Executable &executable, const LtcSizes &given) {
   llvm::ArrayRef<int64_t> sizes(given.symbols, given.num_symbols);
   if (llvm::Error error = checkSizes(executable, sizes))
     return error;

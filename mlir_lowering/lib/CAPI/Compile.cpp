@@ -171,11 +171,9 @@ void ProgramCompiler::addStatistics(const LinalgCompileStatistics &rest) {
   statistics.commands = rest.commands;
 }
 
-FailureOr<std::string>
-ProgramCompiler::compileGeneral(ArrayRef<OwningOpRef<ModuleOp>> samples,
-                                ArrayRef<SizeSamples> standIns,
-                                ArrayRef<SizeSamples> checked,
-                                StringRef programName) {
+FailureOr<std::string> ProgramCompiler::compileGeneral(
+    ArrayRef<OwningOpRef<ModuleOp>> samples, ArrayRef<SizeSamples> standIns,
+    ArrayRef<SizeSamples> checked, StringRef programName) {
   SmallVector<ModuleOp> modules;
   for (const OwningOpRef<ModuleOp> &sample : samples)
     modules.push_back(*sample);

@@ -45,10 +45,9 @@ LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs,
         failed(compilers.back().lowerToLinalg()))
       return makeStatus(diagnostics.text("the program cannot be lowered"));
   }
-  FailureOr<std::string> bytes =
-      compilers[0].compileGeneral(
-          modules, transpose(sizes->symbols, sizes->num_symbols),
-          transpose(sizes->checked, sizes->num_checked), name);
+  FailureOr<std::string> bytes = compilers[0].compileGeneral(
+      modules, transpose(sizes->symbols, sizes->num_symbols),
+      transpose(sizes->checked, sizes->num_checked), name);
   if (failed(bytes))
     return makeStatus(diagnostics.text("the program cannot be compiled"));
   *executable = ltcBytesCreate(bytes->data(), bytes->size());

@@ -32,13 +32,12 @@ public:
   FailureOr<std::string> compileLinalg(StringRef programName);
 
   /// From the linalg stage of each sample on (compileGeneralModules).
-  FailureOr<std::string>
-  compileGeneral(ArrayRef<OwningOpRef<ModuleOp>> samples,
-                 ArrayRef<SizeSamples> standIns, ArrayRef<SizeSamples> checked,
-                 StringRef programName);
+  FailureOr<std::string> compileGeneral(ArrayRef<OwningOpRef<ModuleOp>> samples,
+                                        ArrayRef<SizeSamples> standIns,
+                                        ArrayRef<SizeSamples> checked,
+                                        StringRef programName);
 
   LtcCompileStatistics statistics = {};
-
 
 private:
   LogicalResult run(void (*build)(OpPassManager &), double &seconds);

@@ -141,7 +141,8 @@ LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter) {
 
 /// The work of each kernel.
 SmallVector<SizeSamples> findWork(const Samples &samples) {
-  SmallVector<SizeSamples> work(samples[0].executable.kernels_size(), SizeSamples());
+  SmallVector<SizeSamples> work(samples[0].executable.kernels_size(),
+                                SizeSamples());
   for (unsigned s = 0; s < kNumSamples; ++s)
     for (auto [call, kernel] : samples[s].kernelOfCall) {
       StringRef callee = cast<ltc::KernelCallOp>(call).getCallee();
@@ -156,8 +157,8 @@ SmallVector<SizeSamples> findWork(const Samples &samples) {
 
 FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
     ArrayRef<ModuleOp> modules, ArrayRef<SizeSamples> standIns,
-    ArrayRef<SizeSamples> checked,
-    const LinalgCompileOptions &options, LinalgCompileStatistics &statistics) {
+    ArrayRef<SizeSamples> checked, const LinalgCompileOptions &options,
+    LinalgCompileStatistics &statistics) {
   using Clock = std::chrono::steady_clock;
   auto secondsSince = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -192,8 +193,8 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
                    .build()))
       return failure();
   }
-  std::string error = generalizeExecutable(executables, standIns, checked, tables,
-                                           findWork(samples), fitter);
+  std::string error = generalizeExecutable(executables, standIns, checked,
+                                           tables, findWork(samples), fitter);
   if (!error.empty())
     return failGeneral(samples[0].program, error);
   statistics.llvmSeconds = secondsSince(start);

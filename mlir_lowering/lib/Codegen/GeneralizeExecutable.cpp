@@ -83,12 +83,11 @@ public:
   ExecutableGeneralizer(
       const std::array<runtime::Executable *, kNumSamples> &samples,
       ArrayRef<SizeSamples> work, NumberFitter &fitter)
-      : samples(samples), work(work), fitter(fitter),
-        general(*samples[0]), form(*general.mutable_general()), table(form) {}
+      : samples(samples), work(work), fitter(fitter), general(*samples[0]),
+        form(*general.mutable_general()), table(form) {}
 
   std::string run(const std::vector<std::vector<NumberCode>> &tables,
                   ArrayRef<SizeSamples> checked);
-
 
 private:
   /// Number of the code for a number that differs, or of a marked grain.
@@ -138,15 +137,14 @@ std::optional<unsigned> ExecutableGeneralizer::fit(const SizeSamples &number) {
   return code ? std::optional(table.add(*code)) : std::nullopt;
 }
 
-std::string ExecutableGeneralizer::run(
-    const std::vector<std::vector<NumberCode>> &tables,
-    ArrayRef<SizeSamples> checked) {
+std::string
+ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
+                           ArrayRef<SizeSamples> checked) {
   std::array<std::vector<int64_t>, kNumSamples> numbers;
   for (unsigned s = 0; s < kNumSamples; ++s) {
     markGrains(*samples[s]);
-    runtime::forEachNumber(*samples[s], [&](int64_t &number) {
-      numbers[s].push_back(number);
-    });
+    runtime::forEachNumber(
+        *samples[s], [&](int64_t &number) { numbers[s].push_back(number); });
   }
   for (size_t i = 0; i < numbers[0].size(); ++i) {
     SizeSamples number;
@@ -168,9 +166,8 @@ std::string ExecutableGeneralizer::run(
       kernel.add_numbers(table.add(code));
   for (const SizeSamples &number : checked) {
     std::optional<unsigned> index =
-        llvm::all_equal(number)
-            ? table.add({runtime::CONSTANT, number[0]})
-            : fit(number);
+        llvm::all_equal(number) ? table.add({runtime::CONSTANT, number[0]})
+                                : fit(number);
     if (!index)
       return unknown("a size", number);
     form.add_checks(*index);

@@ -29,8 +29,7 @@ private:
   LogicalResult replaceConstant(const OpSamples &ops);
   LogicalResult replaceIndices(const OpSamples &ops);
   FailureOr<Value> load(Operation *op, const SizeSamples &number, Type type);
-  FailureOr<Value> loadFloat(Operation *op,
-                             const FloatSamples &number,
+  FailureOr<Value> loadFloat(Operation *op, const FloatSamples &number,
                              FloatType type);
   void addTable();
   Value loadCode(NumberCode code, Type type);
@@ -134,10 +133,9 @@ FailureOr<Value> Generalizer::load(Operation *op, const SizeSamples &number,
   return loadCode(std::move(*code), type);
 }
 
-FailureOr<Value>
-Generalizer::loadFloat(Operation *op,
-                       const FloatSamples &number,
-                       FloatType type) {
+FailureOr<Value> Generalizer::loadFloat(Operation *op,
+                                        const FloatSamples &number,
+                                        FloatType type) {
   bool isKnown = type.isF32() || type.isF64();
   std::optional<NumberCode> code;
   if (isKnown)

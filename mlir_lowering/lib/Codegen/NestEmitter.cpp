@@ -171,9 +171,8 @@ void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
     } else {
       // For all sizes, the rest has two points at least: loops with none or one
       // would be folded at some stand-ins.
-      Value middle =
-          constantIndex(isGeneral ? (size - 2) / step * step
-                                  : size / step * step);
+      Value middle = constantIndex(isGeneral ? (size - 2) / step * step
+                                             : size / step * step);
       emitLoop(nest, level, low, middle, step, /*isPart=*/false, accumulations,
                [&] {
                  llvm::SaveAndRestore<int64_t> outerJam(jam, step);

@@ -23,11 +23,10 @@ constexpr int64_t kMostOffset = int64_t(1) << 20;
 constexpr int64_t kSteps[] = {2, 3, 4, 5, 6, 7, 8};
 constexpr int64_t kStrides[] = {2, 3, 4, 5, 6, 7, 8};
 
-bool isConstant(const SizeSamples &sample) {
-  return llvm::all_equal(sample);
-}
+bool isConstant(const SizeSamples &sample) { return llvm::all_equal(sample); }
 
-std::optional<SizeSamples> multiply(const SizeSamples &a, const SizeSamples &b) {
+std::optional<SizeSamples> multiply(const SizeSamples &a,
+                                    const SizeSamples &b) {
   SizeSamples result;
   for (unsigned i = 0; i < kNumSamples; ++i)
     if (llvm::MulOverflow(a[i], b[i], result[i]))
@@ -48,9 +47,9 @@ NumberCode apply(runtime::NumberOp op, NumberCode a, const NumberCode &b) {
 }
 
 NumberCode scaled(NumberCode code, int64_t factor) {
-  return factor == 1 ? code
-                     : apply(runtime::MULTIPLY, std::move(code),
-                             constant(factor));
+  return factor == 1
+             ? code
+             : apply(runtime::MULTIPLY, std::move(code), constant(factor));
 }
 
 NumberCode shifted(NumberCode code, int64_t offset) {
@@ -97,7 +96,8 @@ void NumberFitter::addBase(const SizeSamples &values, NumberCode code) {
   for (size_t i = 0; i < added.size(); ++i) {
     if (added[i].factors.size() >= kMostFactors)
       continue;
-    if (std::optional<SizeSamples> product = multiply(added[i].values, values)) {
+    if (std::optional<SizeSamples> product =
+            multiply(added[i].values, values)) {
       Monomial power{*product, added[i].factors};
       power.factors.push_back(number);
       added.push_back(std::move(power));
@@ -133,8 +133,8 @@ void NumberFitter::addBlocks(const SizeSamples &size, int64_t block) {
   if (isConstant(blocks) || fitProduct(blocks))
     return;
   if (std::optional<NumberCode> code = fit(size))
-    addBase(blocks, apply(runtime::CEIL_DIVIDE, std::move(*code),
-                          constant(block)));
+    addBase(blocks,
+            apply(runtime::CEIL_DIVIDE, std::move(*code), constant(block)));
 }
 
 NumberCode NumberFitter::codeOf(const Monomial &monomial) const {
@@ -158,7 +158,8 @@ NumberFitter::fitProduct(const SizeSamples &number) const {
 }
 
 /// The same plus a constant.
-std::optional<NumberCode> NumberFitter::fitLinear(const SizeSamples &number) const {
+std::optional<NumberCode>
+NumberFitter::fitLinear(const SizeSamples &number) const {
   for (const Monomial &monomial : monomials)
     if (auto solution = solve(monomial.values, number))
       return shifted(scaled(codeOf(monomial), solution->first),
@@ -167,7 +168,8 @@ std::optional<NumberCode> NumberFitter::fitLinear(const SizeSamples &number) con
 }
 
 /// A sum of two products with small factors, plus a small constant.
-std::optional<NumberCode> NumberFitter::fitSum(const SizeSamples &number) const {
+std::optional<NumberCode>
+NumberFitter::fitSum(const SizeSamples &number) const {
   constexpr int64_t mostFactor = 4096;
   for (const Monomial &a : monomials) {
     if (a.factors.size() > 2)
@@ -215,9 +217,9 @@ NumberFitter::fitQuotient(const SizeSamples &number) const {
             multiply(monomial.values, {scale, scale, scale});
         if (!size || scale == 0 || !isRoundedDown(number, *size, step))
           continue;
-        NumberCode code = apply(runtime::FLOOR_DIVIDE,
-                                shifted(scaled(codeOf(monomial), scale), -2),
-                                constant(step));
+        NumberCode code =
+            apply(runtime::FLOOR_DIVIDE,
+                  shifted(scaled(codeOf(monomial), scale), -2), constant(step));
         return scaled(std::move(code), step);
       }
     }
@@ -265,8 +267,8 @@ std::optional<NumberCode> NumberFitter::fit(const SizeSamples &number) {
 }
 
 /// A float with the value of an integer, which may be rounded.
-std::optional<NumberCode>
-NumberFitter::fitRounded(const FloatSamples &number, unsigned bits) const {
+std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
+                                                   unsigned bits) const {
   for (const Monomial &monomial : monomials) {
     double factor = std::round(number[0] / double(monomial.values[0]));
     if (factor == 0 || std::abs(factor) > double(kMostOffset))
@@ -278,8 +280,8 @@ NumberFitter::fitRounded(const FloatSamples &number, unsigned bits) const {
                   number[i];
       if (!isFine)
         continue;
-      NumberCode code = shifted(scaled(codeOf(monomial), int64_t(factor)),
-                                int64_t(offset));
+      NumberCode code =
+          shifted(scaled(codeOf(monomial), int64_t(factor)), int64_t(offset));
       code.push_back(bits == 32 ? runtime::FLOAT32_BITS
                                 : runtime::FLOAT64_BITS);
       return code;
@@ -290,8 +292,8 @@ NumberFitter::fitRounded(const FloatSamples &number, unsigned bits) const {
 
 /// c / m for a constant c and a product, or a product plus or minus 1, m; or
 /// m / (m - 1), which makes a variance unbiased.
-std::optional<NumberCode>
-NumberFitter::fitFraction(const FloatSamples &number, unsigned bits) const {
+std::optional<NumberCode> NumberFitter::fitFraction(const FloatSamples &number,
+                                                    unsigned bits) const {
   runtime::NumberOp quotient = bits == 32 ? runtime::FLOAT32_QUOTIENT_BITS
                                           : runtime::FLOAT64_QUOTIENT_BITS;
   auto isQuotient = [&](const FloatSamples &numerator,
@@ -302,8 +304,9 @@ NumberFitter::fitFraction(const FloatSamples &number, unsigned bits) const {
     return true;
   };
   for (const Monomial &monomial : monomials)
-    for (int64_t factor : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48,
-                           64, 96, 100, 128, 256, 384, 512, 768, 1024})
+    for (int64_t factor :
+         {1,  2,  3,  4,  5,  6,   7,   8,   10,  12,  16,  20,
+          24, 32, 48, 64, 96, 100, 128, 256, 384, 512, 768, 1024})
       for (int64_t offset : {0, -1, 1}) {
         FloatSamples product, divisor;
         for (unsigned i = 0; i < kNumSamples; ++i) {
@@ -316,8 +319,8 @@ NumberFitter::fitFraction(const FloatSamples &number, unsigned bits) const {
           numerator.push_back(runtime::FLOAT64_BITS);
           return apply(quotient, std::move(numerator), shifted(code, offset));
         }
-        for (double c : {1.0, -1.0, 2.0, -2.0, 0.5,
-                         std::round(number[0] * divisor[0])})
+        for (double c :
+             {1.0, -1.0, 2.0, -2.0, 0.5, std::round(number[0] * divisor[0])})
           if (c != 0 && isQuotient({c, c, c}, divisor))
             return apply(quotient, constant(llvm::bit_cast<int64_t>(c)),
                          shifted(code, offset));
@@ -325,8 +328,8 @@ NumberFitter::fitFraction(const FloatSamples &number, unsigned bits) const {
   return std::nullopt;
 }
 
-std::optional<NumberCode>
-NumberFitter::fitFloat(const FloatSamples &number, unsigned bits) const {
+std::optional<NumberCode> NumberFitter::fitFloat(const FloatSamples &number,
+                                                 unsigned bits) const {
   if (std::optional<NumberCode> code = fitRounded(number, bits))
     return code;
   return fitFraction(number, bits);

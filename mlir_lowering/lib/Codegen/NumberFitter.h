@@ -68,8 +68,8 @@ private:
   std::optional<NumberCode> fitLinear(const SizeSamples &number) const;
   std::optional<NumberCode> fitSum(const SizeSamples &number) const;
   std::optional<NumberCode> fitQuotient(const SizeSamples &number) const;
-  std::optional<NumberCode> fitWindow(const SizeSamples &number, const Base &base,
-                                      int64_t divisor) const;
+  std::optional<NumberCode> fitWindow(const SizeSamples &number,
+                                      const Base &base, int64_t divisor) const;
   NumberCode codeOf(const Monomial &monomial) const;
 
   llvm::SmallVector<Base> bases;

@@ -85,12 +85,10 @@ using SizeSamples = std::array<int64_t, kNumSamples>;
 /// stand-in (`GeneralForm` in executable.proto). `standIns` has the stand-ins
 /// of each symbol, `checked` other numbers, which a binding checks. Emits an
 /// error if the program has no such form.
-FailureOr<std::string>
-compileGeneralModules(ArrayRef<ModuleOp> samples,
-                      ArrayRef<SizeSamples> standIns,
-                      ArrayRef<SizeSamples> checked,
-                      const LinalgCompileOptions &options,
-                      LinalgCompileStatistics &statistics);
+FailureOr<std::string> compileGeneralModules(
+    ArrayRef<ModuleOp> samples, ArrayRef<SizeSamples> standIns,
+    ArrayRef<SizeSamples> checked, const LinalgCompileOptions &options,
+    LinalgCompileStatistics &statistics);
 
 } // namespace mlir::torch_ltc
 
