@@ -83,6 +83,12 @@ def compare(row: Row, dtype: torch.dtype) -> None:
     else:
         assert counts.fallback_calls == 0, fallback_names()
         assert counts.implicit_syncs == 0, sync_names()
+    check_results(row, lazy, expected)
+
+
+def check_results(
+    row: Row, lazy: list[torch.Tensor], expected: list[torch.Tensor]
+) -> None:
     assert len(lazy) == len(expected)
     for number, (result, wanted) in enumerate(zip(lazy, expected)):
         assert result.device.type == "lazy", f"result {number}"
