@@ -40,8 +40,8 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
 }
 
 static llvm::Error checkSizes(const Executable &executable,
+                              const GeneralForm &form,
                               llvm::ArrayRef<int64_t> sizes) {
-  const GeneralForm &form = executable.general();
   if (sizes.size() != form.symbols())
     return failure("Program '{0}' was bound to {1} sizes, it has {2}.",
                    executable.name(), sizes.size(), form.symbols());
@@ -54,11 +54,10 @@ static llvm::Error checkSizes(const Executable &executable,
 }
 
 llvm::Expected<KernelTables>
-torch_ltc::runtime::bindSizes(Executable &executable,
+torch_ltc::runtime::bindSizes(Executable &executable, const GeneralForm &form,
                               llvm::ArrayRef<int64_t> sizes) {
-  if (llvm::Error error = checkSizes(executable, sizes))
+  if (llvm::Error error = checkSizes(executable, form, sizes))
     return error;
-  const GeneralForm &form = executable.general();
   std::vector<int64_t> values;
   for (const auto &[i, number] : llvm::enumerate(form.numbers())) {
     std::optional<int64_t> value = evaluate(number, sizes);
@@ -73,6 +72,9 @@ torch_ltc::runtime::bindSizes(Executable &executable,
     if (uint32_t index = form.places(place++))
       number = values[index - 1];
   });
+  // These texts name the sizes of the stand-ins.
+  for (Command &command : *executable.mutable_commands())
+    command.clear_result_types();
   KernelTables tables;
   for (const Kernel &kernel : executable.kernels()) {
     tables.emplace_back();
@@ -80,6 +82,5 @@ torch_ltc::runtime::bindSizes(Executable &executable,
       tables.back().push_back(values[number]);
   }
   planArena(executable, findLifetimes(executable));
-  executable.clear_general();
   return tables;
 }
