@@ -55,6 +55,8 @@ LoadedExecutable::load(const char *data, size_t size) {
   // Swapped instead of cleared: clearing doesn't free the memory.
   for (Kernel &kernel : *message.mutable_kernels())
     std::string().swap(*kernel.mutable_object());
+  if (message.has_general())
+    result->form.reset(message.release_general());
   if (llvm::Error error = result->copyConstants())
     return error;
   if (llvm::Error error = result->finish())
@@ -64,13 +66,13 @@ LoadedExecutable::load(const char *data, size_t size) {
 
 llvm::Expected<std::unique_ptr<LoadedExecutable>>
 LoadedExecutable::bind(const LtcSizes &sizes) const {
-  if (!message.has_general())
+  if (!form)
     return failure("Program '{0}' can't be bound to sizes: it is for the sizes "
                    "that it was compiled for.",
                    message.name());
   std::unique_ptr<LoadedExecutable> result(new LoadedExecutable);
   result->message = message;
-  auto tables = bindSizes(result->message, sizes);
+  auto tables = bindSizes(result->message, *form, sizes);
   if (!tables)
     return tables.takeError();
   if (llvm::Error error = verifyBinding(result->message))
@@ -88,7 +90,7 @@ llvm::Error LoadedExecutable::finish() {
   describeSignature();
   findChangedParameters();
   countHarmlessCommands();
-  if (message.has_general())
+  if (form)
     return llvm::Error::success();
   // Creates the primitives for the thread count that the first run most likely
   // uses, so that a call that oneDNN doesn't support fails here.
@@ -231,7 +233,7 @@ void LoadedExecutable::release(std::unique_ptr<RunState> state) {
 
 llvm::Error
 LoadedExecutable::checkArguments(const LtcRunArguments &arguments) const {
-  if (message.has_general())
+  if (form)
     return failure("Program '{0}' must be bound to sizes before it runs.",
                    message.name());
   if (arguments.num_threads < 1)

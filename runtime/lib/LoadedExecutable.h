@@ -86,8 +86,10 @@ private:
                           const LtcRunArguments &arguments);
   void countHarmlessCommands();
 
-  /// Without the objects and the bytes of constants.
+  /// Without the objects, the bytes of constants and the general form.
   Executable message;
+  /// Null if the executable can run: it is for the sizes that it states.
+  std::unique_ptr<const GeneralForm> form;
   std::shared_ptr<KernelLibrary> kernels;
   KernelTables tables;
   std::shared_ptr<Arena> constantMemory;

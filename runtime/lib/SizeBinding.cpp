@@ -44,9 +44,9 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
 }
 
 static llvm::Error checkSizes(const Executable &executable,
+                              const GeneralForm &form,
                               llvm::ArrayRef<int64_t> sizes) {
-  const GeneralForm &form = executable.general();
-  if (sizes.size() != form.largest_sizes_size())
+  if (int64_t(sizes.size()) != form.largest_sizes_size())
     return failure("Program '{0}' was bound to {1} sizes, it has {2}.",
                    executable.name(), sizes.size(), form.largest_sizes_size());
   for (const auto &[i, size] : llvm::enumerate(sizes))
@@ -58,11 +58,11 @@ static llvm::Error checkSizes(const Executable &executable,
 }
 
 llvm::Expected<KernelTables>
-torch_ltc::runtime::bindSizes(Executable &executable, const LtcSizes &given) {
+torch_ltc::runtime::bindSizes(Executable &executable, const GeneralForm &form,
+                              const LtcSizes &given) {
   llvm::ArrayRef<int64_t> sizes(given.symbols, given.num_symbols);
-  if (llvm::Error error = checkSizes(executable, sizes))
+  if (llvm::Error error = checkSizes(executable, form, sizes))
     return error;
-  const GeneralForm &form = executable.general();
   std::vector<int64_t> values;
   for (const auto &[i, number] : llvm::enumerate(form.numbers())) {
     std::optional<int64_t> value = evaluate(number, sizes);
@@ -85,6 +85,9 @@ torch_ltc::runtime::bindSizes(Executable &executable, const LtcSizes &given) {
     if (uint32_t index = form.places(place++))
       number = values[index - 1];
   });
+  // These texts name the sizes of the stand-ins.
+  for (Command &command : *executable.mutable_commands())
+    command.clear_result_types();
   KernelTables tables;
   for (const Kernel &kernel : executable.kernels()) {
     tables.emplace_back();
@@ -92,6 +95,5 @@ torch_ltc::runtime::bindSizes(Executable &executable, const LtcSizes &given) {
       tables.back().push_back(values[number]);
   }
   planArena(executable, findLifetimes(executable));
-  executable.clear_general();
   return tables;
 }

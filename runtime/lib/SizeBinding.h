@@ -19,10 +19,11 @@ using KernelTables = std::vector<std::vector<int64_t>>;
 /// Checks the codes and indices of a general form.
 llvm::Error verifyGeneralForm(Executable &executable);
 
-/// Replaces the numbers of `executable`, a copy of a general one, by those for
-/// `sizes`, and plans its arena. The result has no general form and isn't
-/// verified yet. Returns the kernels' tables.
+/// Replaces the numbers of `executable`, a copy of the one that `form` belongs
+/// to, by those for `sizes`, and plans its arena. The result isn't verified
+/// yet. Returns the kernels' tables.
 llvm::Expected<KernelTables> bindSizes(Executable &executable,
+                                       const GeneralForm &form,
                                        const LtcSizes &sizes);
 
 } // namespace torch_ltc::runtime

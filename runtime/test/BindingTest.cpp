@@ -80,7 +80,9 @@ std::string runBound(LtcExecutable bound, int64_t rows, int64_t columns,
 
 TEST(Binding, ComputesForAllSizes) {
   std::string error;
-  LtcExecutable general = loadProgram(generalProgram(), &error);
+  Executable message = generalProgram();
+  message.mutable_commands(2)->set_result_types("f32[101,103]");
+  LtcExecutable general = loadProgram(message, &error);
   ASSERT_EQ(error, "");
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{2, 2},
                                {3, 5},
@@ -95,6 +97,7 @@ TEST(Binding, ComputesForAllSizes) {
     EXPECT_EQ(parameter.sizes[0], rows);
     EXPECT_EQ(parameter.bytes, size_t(rows * 16));
     EXPECT_EQ(ltcExecutableOutput(bound, 0).type.sizes[1], columns);
+    EXPECT_STREQ(ltcExecutableCommand(bound, 2).result_types, "");
     EXPECT_GE(ltcExecutableArenaBytes(bound), size_t(2 * rows * columns * 4));
     for (int threads : {1, 2}) {
       poisonArenas();
