@@ -49,7 +49,7 @@ LtcTensorInfo ltcExecutableParameter(LtcExecutable executable, size_t index) {
 }
 
 size_t ltcExecutableNumScalars(LtcExecutable executable) {
-  return executable->loaded->description().scalars_size();
+  return executable->loaded->numScalars();
 }
 
 size_t ltcExecutableNumOutputs(LtcExecutable executable) {

@@ -72,13 +72,13 @@ LoadedExecutable::bind(const LtcSizes &sizes) const {
                    message.name());
   std::unique_ptr<LoadedExecutable> result(new LoadedExecutable);
   result->message = message;
-  auto tables = bindSizes(result->message, *form, sizes);
-  if (!tables)
-    return tables.takeError();
+  auto numbers = bindSizes(result->message, *form, sizes);
+  if (!numbers)
+    return numbers.takeError();
   if (llvm::Error error = verifyBinding(result->message))
     return error;
   result->kernels = kernels;
-  result->tables = std::move(*tables);
+  result->numbers = std::move(*numbers);
   result->constantMemory = constantMemory;
   result->constants = constants;
   if (llvm::Error error = result->finish())
@@ -191,7 +191,7 @@ LoadedExecutable::prepare(int numThreads) const {
   bool hasShort = false, hasLong = false;
   for (int i = 0; i < message.commands_size(); ++i) {
     auto command =
-        prepareCommand(message.commands(i), *kernels, tables, numThreads);
+        prepareCommand(message.commands(i), *kernels, numbers.tables, numThreads);
     if (!command)
       return failure("Command {0} ('{1}') of program '{2}' can't be prepared: "
                      "{3}",
@@ -240,11 +240,11 @@ LoadedExecutable::checkArguments(const LtcRunArguments &arguments) const {
     return failure("A program can't run on {0} threads: at least 1 is needed.",
                    arguments.num_threads);
   if ((!parameters.empty() && !arguments.parameters) ||
-      (message.scalars_size() && !arguments.scalars) ||
+      (numScalars() && !arguments.scalars) ||
       (!outputs.empty() && !arguments.outputs))
     return failure("Program '{0}' was called without its {1} parameters, {2} "
                    "scalars and {3} outputs.",
-                   message.name(), parameters.size(), message.scalars_size(),
+                   message.name(), parameters.size(), numScalars(),
                    outputs.size());
   for (size_t i = 0; i < parameters.size(); ++i)
     if (parameters[i].bytes && !arguments.parameters[i])
@@ -269,7 +269,9 @@ void LoadedExecutable::bindBuffers(RunState &state,
       pointer = arguments.parameters[buffer.parameter()];
       break;
     case Buffer::kScalar:
-      pointer = &arguments.scalars[buffer.scalar()];
+      pointer = buffer.scalar() < numScalars()
+                    ? &arguments.scalars[buffer.scalar()]
+                    : &numbers.scalars[buffer.scalar() - numScalars()];
       break;
     case Buffer::kOutput: {
       const LtcOutputInfo &output = outputs[buffer.output()];
@@ -313,8 +315,7 @@ PreparedCommand &LoadedExecutable::shortCommand(RunState &state, size_t index,
   std::optional<PreparedCommandPtr> &prepared = state.shortCommands[index];
   if (!prepared) {
     prepared.emplace();
-    auto command = prepareCommand(message.commands(int(index)), *kernels,
-                                  tables, numThreads);
+    auto command = prepareCommand(message.commands(int(index)), *kernels, numbers.tables, numThreads);
     if (!command)
       llvm::consumeError(command.takeError());
     else if ((*command)->scratchBytes() <= state.scratchBytes)

@@ -36,6 +36,10 @@ public:
   llvm::Error run(const LtcRunArguments &arguments);
 
   const Executable &description() const { return message; }
+  /// That the caller supplies.
+  size_t numScalars() const {
+    return message.scalars_size() - numbers.scalars.size();
+  }
   const LtcTensorInfo &parameter(size_t index) const {
     return parameters[index];
   }
@@ -91,7 +95,7 @@ private:
   /// Null if the executable can run: it is for the sizes that it states.
   std::unique_ptr<const GeneralForm> form;
   std::shared_ptr<KernelLibrary> kernels;
-  KernelTables tables;
+  BoundNumbers numbers;
   std::shared_ptr<Arena> constantMemory;
   std::vector<char *> constants;
   std::vector<LtcTensorInfo> parameters;

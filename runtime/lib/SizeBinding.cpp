@@ -35,6 +35,13 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
     if (number >= uint32_t(form.numbers_size()))
       return failure("a check names number {0} of {1}", number,
                      form.numbers_size());
+  if (form.scalars_size() > executable.scalars_size())
+    return failure("its general form has {0} scalars, the program {1}",
+                   form.scalars_size(), executable.scalars_size());
+  for (uint32_t number : form.scalars())
+    if (number >= uint32_t(form.numbers_size()))
+      return failure("a scalar names number {0} of {1}", number,
+                     form.numbers_size());
   for (const Kernel &kernel : executable.kernels())
     for (uint32_t number : kernel.numbers())
       if (number >= uint32_t(form.numbers_size()))
@@ -57,7 +64,7 @@ static llvm::Error checkSizes(const Executable &executable,
   return llvm::Error::success();
 }
 
-llvm::Expected<KernelTables>
+llvm::Expected<BoundNumbers>
 torch_ltc::runtime::bindSizes(Executable &executable, const GeneralForm &form,
                               const LtcSizes &given) {
   llvm::ArrayRef<int64_t> sizes(given.symbols, given.num_symbols);
@@ -85,15 +92,14 @@ torch_ltc::runtime::bindSizes(Executable &executable, const GeneralForm &form,
     if (uint32_t index = form.places(place++))
       number = values[index - 1];
   });
-  // These texts name the sizes of the stand-ins.
-  for (Command &command : *executable.mutable_commands())
-    command.clear_result_types();
-  KernelTables tables;
+  BoundNumbers result;
   for (const Kernel &kernel : executable.kernels()) {
-    tables.emplace_back();
+    result.tables.emplace_back();
     for (uint32_t number : kernel.numbers())
-      tables.back().push_back(values[number]);
+      result.tables.back().push_back(values[number]);
   }
+  for (uint32_t number : form.scalars())
+    result.scalars.push_back({.as_int = values[number]});
   planArena(executable, findLifetimes(executable));
-  return tables;
+  return result;
 }

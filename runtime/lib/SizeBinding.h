@@ -16,13 +16,20 @@ namespace torch_ltc::runtime {
 /// The table of each kernel, in the order of `Executable.kernels`.
 using KernelTables = std::vector<std::vector<int64_t>>;
 
+/// Numbers of a binding that aren't in its commands.
+struct BoundNumbers {
+  KernelTables tables;
+  /// The last scalar parameters.
+  std::vector<LtcScalar> scalars;
+};
+
 /// Checks the codes and indices of a general form.
 llvm::Error verifyGeneralForm(Executable &executable);
 
 /// Replaces the numbers of `executable`, a copy of the one that `form` belongs
 /// to, by those for `sizes`, and plans its arena. The result isn't verified
-/// yet. Returns the kernels' tables.
-llvm::Expected<KernelTables> bindSizes(Executable &executable,
+/// yet.
+llvm::Expected<BoundNumbers> bindSizes(Executable &executable,
                                        const GeneralForm &form,
                                        const LtcSizes &sizes);
 

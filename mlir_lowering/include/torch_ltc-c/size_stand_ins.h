@@ -20,12 +20,14 @@ enum { LTC_STAND_IN_SCALES = 5 };
 ///
 /// For each of the six lowest bits of a size, and of a size minus one, the
 /// samples differ: a rounded quotient by a power of two is then determined by
-/// its samples, and so is a quotient of it.
+/// its samples, and so is a quotient of it. The last sample is more than twice
+/// as large as the first: what takes a step for each doubling of a size (a
+/// search, a sort) differs between the samples, and so has no general form.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t start[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
-      {257, 302, 353}, {57, 67, 79}, {12, 15, 19}, {5, 6, 7}, {1, 2, 3}};
+      {257, 409, 703}, {57, 91, 157}, {12, 19, 33}, {5, 8, 14}, {1, 2, 4}};
   static const int64_t step[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
-      {10, 11, 13}, {4, 5, 6}, {2, 2, 3}, {1, 1, 1}, {1, 1, 1}};
+      {10, 16, 27}, {4, 6, 11}, {2, 3, 5}, {1, 2, 3}, {1, 1, 2}};
   static const int64_t rest[LTC_GENERAL_SAMPLES] = {43, 22, 52};
   return 64 * (start[scale][sample] + step[scale][sample] * (int64_t)rank) +
          rest[sample];

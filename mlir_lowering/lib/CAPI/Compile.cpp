@@ -172,14 +172,14 @@ void ProgramCompiler::addStatistics(const LinalgCompileStatistics &rest) {
 }
 
 FailureOr<std::string> ProgramCompiler::compileGeneral(
-    ArrayRef<OwningOpRef<ModuleOp>> samples, ArrayRef<SizeSamples> standIns,
-    ArrayRef<SizeSamples> checked, StringRef programName) {
+    ArrayRef<OwningOpRef<ModuleOp>> samples, const GeneralNumbers &numbers,
+                                StringRef programName) {
   SmallVector<ModuleOp> modules;
   for (const OwningOpRef<ModuleOp> &sample : samples)
     modules.push_back(*sample);
   LinalgCompileStatistics rest;
   FailureOr<std::string> executable = compileGeneralModules(
-      modules, standIns, checked, codegenOptions(programName), rest);
+      modules, numbers, codegenOptions(programName), rest);
   addStatistics(rest);
   return executable;
 }

@@ -1,6 +1,8 @@
 //===- CompileGeneral.cpp - Programs for all sizes ------------------------===//
 
 #include "ProgramCompiler.h"
+#include "torch_ltc/Dialect/Ltc/Attributes.h"
+#include "torch_ltc/Dialect/Torch/TorchDialect.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -13,6 +15,57 @@ static SmallVector<SizeSamples> transpose(const int64_t *const *samples,
     for (size_t i = 0; i < count; ++i)
       result[i][sample] = samples[sample][i];
   return result;
+}
+
+/// The ops of a sample's function, in order.
+static SmallVector<Operation *> opsOf(ModuleOp module) {
+  SmallVector<Operation *> ops;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isPrivate())
+      for (Operation &op : function.getBody().front())
+        ops.push_back(&op);
+  return ops;
+}
+
+/// Floats that differ between the samples (the reciprocal of a count) become
+/// scalar parameters, which a binding computes: as constants they are rounded
+/// to the dtype of the tensors, and at large stand-ins 1/n, 1/(n-1) and
+/// n/(n-1) aren't distinguishable any more.
+static LogicalResult
+liftFloats(const std::vector<OwningOpRef<ModuleOp>> &samples,
+           SmallVectorImpl<FloatSamples> &lifted) {
+  std::array<SmallVector<Operation *>, kNumSamples> ops;
+  for (unsigned s = 0; s < kNumSamples; ++s) {
+    ops[s] = opsOf(*samples[s]);
+    if (ops[s].size() != ops[0].size())
+      return ModuleOp(*samples[0]).emitError("the program has no form for all sizes: it "
+                                   "has other ops at other sizes");
+  }
+  for (size_t i = 0; i < ops[0].size(); ++i) {
+    FloatSamples number;
+    bool isFloat = true;
+    for (unsigned s = 0; s < kNumSamples; ++s) {
+      auto constant = dyn_cast<torch::ConstantFloatOp>(ops[s][i]);
+      isFloat &= bool(constant);
+      if (constant)
+        number[s] = constant.getValue().convertToDouble();
+    }
+    if (!isFloat || llvm::all_equal(number))
+      continue;
+    lifted.push_back(number);
+    for (unsigned s = 0; s < kNumSamples; ++s) {
+      Operation *op = ops[s][i];
+      auto function = op->getParentOfType<func::FuncOp>();
+      unsigned position = function.getNumArguments();
+      if (failed(function.insertArgument(position,
+                                         op->getResult(0).getType(), {},
+                                         op->getLoc())))
+        return failure();
+      op->getResult(0).replaceAllUsesWith(function.getArgument(position));
+      op->erase();
+    }
+  }
+  return success();
 }
 
 LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs,
@@ -41,13 +94,21 @@ LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs,
         isFirst ? stageTextOf(options) : ProgramCompiler::StageText(),
         options && options->print_locations, options && options->verify,
         options ? options->threads : 1);
-    if (failed(compilers.back().lowerToContract()) ||
-        failed(compilers.back().lowerToLinalg()))
+    if (failed(compilers.back().lowerToContract()))
       return makeStatus(diagnostics.text("the program cannot be lowered"));
   }
-  FailureOr<std::string> bytes = compilers[0].compileGeneral(
-      modules, transpose(sizes->symbols, sizes->num_symbols),
-      transpose(sizes->checked, sizes->num_checked), name);
+  SmallVector<FloatSamples> floats;
+  if (failed(liftFloats(modules, floats)))
+    return makeStatus(diagnostics.text("the program cannot be lowered"));
+  for (auto [compiler, module] : llvm::zip_equal(compilers, modules)) {
+    (*module)->setAttr(kGeneralAttr, UnitAttr::get(module->getContext()));
+    if (failed(compiler.lowerToLinalg()))
+      return makeStatus(diagnostics.text("the program cannot be lowered"));
+  }
+  GeneralNumbers numbers{transpose(sizes->symbols, sizes->num_symbols),
+                         transpose(sizes->checked, sizes->num_checked),
+                         std::move(floats)};
+  FailureOr<std::string> bytes = compilers[0].compileGeneral(modules, numbers, name);
   if (failed(bytes))
     return makeStatus(diagnostics.text("the program cannot be compiled"));
   *executable = ltcBytesCreate(bytes->data(), bytes->size());

@@ -33,8 +33,7 @@ public:
 
   /// From the linalg stage of each sample on (compileGeneralModules).
   FailureOr<std::string> compileGeneral(ArrayRef<OwningOpRef<ModuleOp>> samples,
-                                        ArrayRef<SizeSamples> standIns,
-                                        ArrayRef<SizeSamples> checked,
+                                        const GeneralNumbers &numbers,
                                         StringRef programName);
 
   LtcCompileStatistics statistics = {};

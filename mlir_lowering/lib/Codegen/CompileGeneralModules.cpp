@@ -156,8 +156,7 @@ SmallVector<SizeSamples> findWork(const Samples &samples) {
 } // namespace
 
 FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
-    ArrayRef<ModuleOp> modules, ArrayRef<SizeSamples> standIns,
-    ArrayRef<SizeSamples> checked, const LinalgCompileOptions &options,
+    ArrayRef<ModuleOp> modules, const GeneralNumbers &numbers, const LinalgCompileOptions &options,
     LinalgCompileStatistics &statistics) {
   using Clock = std::chrono::steady_clock;
   auto secondsSince = [](Clock::time_point start) {
@@ -169,8 +168,8 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
   for (auto [sample, module] : llvm::zip_equal(samples, modules))
     if (failed(lower(sample, module, options, noCache)))
       return failure();
-  NumberFitter fitter(standIns);
-  for (const SizeSamples &size : checked)
+  NumberFitter fitter(numbers.standIns);
+  for (const SizeSamples &size : numbers.checked)
     fitter.addSize(size);
   if (failed(addKnownSizes(samples, fitter)))
     return failure();
@@ -193,7 +192,7 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
                    .build()))
       return failure();
   }
-  std::string error = generalizeExecutable(executables, standIns, checked,
+  std::string error = generalizeExecutable(executables, numbers,
                                            tables, findWork(samples), fitter);
   if (!error.empty())
     return failGeneral(samples[0].program, error);

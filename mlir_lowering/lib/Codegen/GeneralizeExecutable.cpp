@@ -87,7 +87,7 @@ public:
         form(*general.mutable_general()), table(form) {}
 
   std::string run(const std::vector<std::vector<NumberCode>> &tables,
-                  ArrayRef<SizeSamples> checked);
+                  const GeneralNumbers &given);
 
 private:
   /// Number of the code for a number that differs, or of a marked grain.
@@ -139,7 +139,7 @@ std::optional<unsigned> ExecutableGeneralizer::fit(const SizeSamples &number) {
 
 std::string
 ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
-                           ArrayRef<SizeSamples> checked) {
+                           const GeneralNumbers &given) {
   std::array<std::vector<int64_t>, kNumSamples> numbers;
   for (unsigned s = 0; s < kNumSamples; ++s) {
     markGrains(*samples[s]);
@@ -164,13 +164,21 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
        llvm::zip_equal(*general.mutable_kernels(), tables))
     for (const NumberCode &code : codes)
       kernel.add_numbers(table.add(code));
-  for (const SizeSamples &number : checked) {
+  for (const SizeSamples &number : given.checked) {
     std::optional<unsigned> index =
         llvm::all_equal(number) ? table.add({runtime::CONSTANT, number[0]})
                                 : fit(number);
     if (!index)
       return unknown("a size", number);
     form.add_checks(*index);
+  }
+  for (const FloatSamples &number : given.scalars) {
+    std::optional<NumberCode> code = fitter.fitFloat(number, 64);
+    if (!code)
+      return ("a float is " + std::to_string(number[0]) + ", " +
+              std::to_string(number[1]) + " and " + std::to_string(number[2]) +
+              " at the stand-ins, which is no known function of them");
+    form.add_scalars(table.add(*code));
   }
   // Names with sizes; the runtime derives some from the call.
   for (int i = 0; i < general.commands_size(); ++i) {
@@ -191,7 +199,7 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
 
 std::string mlir::torch_ltc::generalizeExecutable(
     const std::array<runtime::Executable *, kNumSamples> &samples,
-    llvm::ArrayRef<SizeSamples> standIns, llvm::ArrayRef<SizeSamples> checked,
+    const GeneralNumbers &given,
     const std::vector<std::vector<NumberCode>> &tables,
     ArrayRef<SizeSamples> work, NumberFitter &fitter) {
   std::string structure = structureOf(*samples[0]);
@@ -199,7 +207,7 @@ std::string mlir::torch_ltc::generalizeExecutable(
     if (structureOf(*other) != structure)
       return "it has other commands, buffers or constants at other sizes";
   runtime::GeneralForm &form = *samples[0]->mutable_general();
-  for (const SizeSamples &sizes : standIns)
+  for (const SizeSamples &sizes : given.standIns)
     form.add_largest_sizes(*llvm::min_element(sizes));
-  return ExecutableGeneralizer(samples, work, fitter).run(tables, checked);
+  return ExecutableGeneralizer(samples, work, fitter).run(tables, given);
 }

@@ -17,7 +17,7 @@ namespace mlir::torch_ltc {
 /// such form, or "".
 std::string generalizeExecutable(
     const std::array<::torch_ltc::runtime::Executable *, kNumSamples> &samples,
-    llvm::ArrayRef<SizeSamples> standIns, llvm::ArrayRef<SizeSamples> checked,
+    const GeneralNumbers &given,
     const std::vector<std::vector<NumberCode>> &tables,
     llvm::ArrayRef<SizeSamples> work, NumberFitter &fitter);
 

@@ -82,9 +82,10 @@ NumberFitter::NumberFitter(ArrayRef<SizeSamples> standIns) {
     addBase(values, {runtime::SYMBOL, int64_t(i)});
 }
 
-void NumberFitter::addBase(const SizeSamples &values, NumberCode code) {
+void NumberFitter::addBase(const SizeSamples &values, NumberCode code,
+                           bool isBlocks) {
   unsigned number = bases.size();
-  bases.push_back({values, std::move(code)});
+  bases.push_back({values, std::move(code), isBlocks});
   // Products of the new base with itself and with all that are known.
   std::vector<Monomial> added{{values, {number}}};
   for (const Monomial &other : monomials)
@@ -134,7 +135,8 @@ void NumberFitter::addBlocks(const SizeSamples &size, int64_t block) {
     return;
   if (std::optional<NumberCode> code = fit(size))
     addBase(blocks,
-            apply(runtime::CEIL_DIVIDE, std::move(*code), constant(block)));
+            apply(runtime::CEIL_DIVIDE, std::move(*code), constant(block)),
+            /*isBlocks=*/true);
 }
 
 NumberCode NumberFitter::codeOf(const Monomial &monomial) const {
@@ -266,22 +268,33 @@ std::optional<NumberCode> NumberFitter::fit(const SizeSamples &number) {
   return entry->second = code;
 }
 
-/// A float with the value of an integer, which may be rounded.
+/// The number of blocks of a size, times their length, is nearly the size: a
+/// rounded float doesn't tell them apart.
+bool NumberFitter::hasBlocks(const Monomial &monomial) const {
+  return llvm::any_of(monomial.factors,
+                      [&](unsigned factor) { return bases[factor].isBlocks; });
+}
+
+/// A float with the value of an integer. One that was rounded could be that of
+/// another integer as well.
 std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
                                                    unsigned bits) const {
+  double mostExact = bits == 32 ? 0x1p24 : 0x1p53;
+  if (llvm::any_of(number,
+                   [&](double value) { return std::abs(value) >= mostExact; }))
+    return std::nullopt;
   for (const Monomial &monomial : monomials) {
     double factor = std::round(number[0] / double(monomial.values[0]));
-    if (factor == 0 || std::abs(factor) > double(kMostOffset))
+    if (factor == 0 || hasBlocks(monomial))
       continue;
     for (double offset : {0.0, -1.0, 1.0}) {
       bool isFine = true;
       for (unsigned i = 0; i < kNumSamples; ++i)
-        isFine &= roundTo(factor * double(monomial.values[i]) + offset, bits) ==
-                  number[i];
+        isFine &= factor * double(monomial.values[i]) + offset == number[i];
       if (!isFine)
         continue;
-      NumberCode code =
-          shifted(scaled(codeOf(monomial), int64_t(factor)), int64_t(offset));
+      NumberCode code = shifted(scaled(codeOf(monomial), int64_t(factor)),
+                                int64_t(offset));
       code.push_back(bits == 32 ? runtime::FLOAT32_BITS
                                 : runtime::FLOAT64_BITS);
       return code;
@@ -303,7 +316,11 @@ std::optional<NumberCode> NumberFitter::fitFraction(const FloatSamples &number,
         return false;
     return true;
   };
-  for (const Monomial &monomial : monomials)
+  for (const Monomial &monomial : monomials) {
+    // As above: c / m and c / (m + 1) must differ.
+    double exact = bits == 32 ? 0x1p22 : 0x1p51;
+    if (hasBlocks(monomial) || double(monomial.values[0]) >= exact)
+      continue;
     for (int64_t factor :
          {1,  2,  3,  4,  5,  6,   7,   8,   10,  12,  16,  20,
           24, 32, 48, 64, 96, 100, 128, 256, 384, 512, 768, 1024})
@@ -325,6 +342,7 @@ std::optional<NumberCode> NumberFitter::fitFraction(const FloatSamples &number,
             return apply(quotient, constant(llvm::bit_cast<int64_t>(c)),
                          shifted(code, offset));
       }
+  }
   return std::nullopt;
 }
 

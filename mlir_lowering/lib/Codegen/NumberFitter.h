@@ -20,9 +20,6 @@
 
 namespace mlir::torch_ltc {
 
-/// The same of a floating-point number.
-using FloatSamples = std::array<double, kNumSamples>;
-
 /// Postfix code of `Number` in executable.proto.
 using NumberCode = std::vector<int64_t>;
 
@@ -52,6 +49,7 @@ private:
   struct Base {
     SizeSamples values;
     NumberCode code;
+    bool isBlocks = false; ///< a number of blocks
   };
   /// A product of bases.
   struct Monomial {
@@ -59,7 +57,9 @@ private:
     llvm::SmallVector<unsigned, 4> factors;
   };
 
-  void addBase(const SizeSamples &values, NumberCode code);
+  void addBase(const SizeSamples &values, NumberCode code,
+               bool isBlocks = false);
+  bool hasBlocks(const Monomial &monomial) const;
   std::optional<NumberCode> fitRounded(const FloatSamples &number,
                                        unsigned bits) const;
   std::optional<NumberCode> fitFraction(const FloatSamples &number,

@@ -80,15 +80,25 @@ inline constexpr unsigned kNumSamples = LTC_GENERAL_SAMPLES;
 /// A number, as it is in each lowered program.
 using SizeSamples = std::array<int64_t, kNumSamples>;
 
+/// The same of a floating-point number.
+using FloatSamples = std::array<double, kNumSamples>;
+
+/// What is known about the numbers of a general program.
+struct GeneralNumbers {
+  SmallVector<SizeSamples> standIns; ///< of each symbol
+  SmallVector<SizeSamples> checked;  ///< sizes that a binding checks
+  /// Values of the program's last scalar parameters, which a binding computes.
+  SmallVector<FloatSamples> scalars;
+};
+
 /// Compiles one program, given at the linalg stage at the stand-ins of each
 /// sample, to one executable for all sizes from 2 to a symbol's smallest
-/// stand-in (`GeneralForm` in executable.proto). `standIns` has the stand-ins
-/// of each symbol, `checked` other numbers, which a binding checks. Emits an
-/// error if the program has no such form.
-FailureOr<std::string> compileGeneralModules(
-    ArrayRef<ModuleOp> samples, ArrayRef<SizeSamples> standIns,
-    ArrayRef<SizeSamples> checked, const LinalgCompileOptions &options,
-    LinalgCompileStatistics &statistics);
+/// stand-in (`GeneralForm` in executable.proto). Emits an error if the program
+/// has no such form.
+FailureOr<std::string>
+compileGeneralModules(ArrayRef<ModuleOp> samples, const GeneralNumbers &numbers,
+                      const LinalgCompileOptions &options,
+                      LinalgCompileStatistics &statistics);
 
 } // namespace mlir::torch_ltc
 
