@@ -220,3 +220,17 @@ def test_numbers_are_rounded_where_eager_does(dtype: torch.dtype, tier: str) -> 
             equal_nan=True,
             msg=lambda text, name=name: f"{name}: {text}",
         )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_cross_rounds_each_product(dtype: torch.dtype) -> None:
+    def results(device: str) -> list[Tensor]:
+        torch.manual_seed(2)
+        x, y = torch.randn(2, 200, 3).to(dtype).to(device)
+        out = torch.empty_like(x)
+        return [torch.linalg.cross(x, y), torch.cross(x, y, dim=1, out=out)]
+
+    for tier in "compile", "interpret":
+        with torch_ltc.config(tier=tier):
+            for lazy, eager in zip(results("lazy"), results("cpu"), strict=True):
+                assert torch.equal(lazy.cpu(), eager)

@@ -113,7 +113,11 @@ def test_storages_are_read_like_the_cpus() -> None:
     ours, eagers = x.to("lazy").untyped_storage(), x.untyped_storage()
     assert ours.tolist() == eagers.tolist() == list(ours)
     assert bytes(ours) == bytes(eagers) and ours[2] == eagers[2]
-    assert ours.cpu().device.type == ours.clone().device.type == "cpu"
+    assert ours.cpu().device.type == "cpu"
+    copy = ours.clone()
+    assert copy.device.type == "lazy" and copy.tolist() == ours.tolist()
+    copy[0] = 1
+    assert ours.tolist() == eagers.tolist() != copy.tolist()
     assert len(ours) == len(eagers) and ours.device.type == "lazy"
 
 

@@ -58,7 +58,19 @@ SHARED: dict[str, Program] = {
     "put_": lambda x: x[1:].put_(rows(x), x[1, :4]),
 }
 
+DEPRECATED: dict[str, Program] = {
+    "index_put_": lambda x: x[:1].expand(4, 5).index_put_((rows(x),), x[1, 1]),
+    "setitem": lambda x: x[:1].expand(4, 5).__setitem__(rows(x), 2.0),
+    "index_fill_": lambda x: x[:1].expand(4, 5).index_fill_(0, rows(x), 2.0),
+    "masked_fill_": lambda x: x[:1].expand(5, 5).masked_fill_(x[0] > 2, 2.0),
+    "masked_fill_ with a tensor": lambda x: (
+        x[:1].expand(5, 5).masked_fill_(x[0] > 2, x[1, 1])
+    ),
+}
+
 REPEATED: dict[str, Program] = {
+    "rrelu_": lambda x: torch.rrelu_(x[:1].expand(5, 5)),
+    "rrelu_ in training": lambda x: torch.rrelu_(x[:1].expand(5, 5), training=True),
     "add_": lambda x: x[:1].expand(5, 5).add_(1),
     "relu_": lambda x: x[:1].expand(5, 5).relu_(),
     "copy_": lambda x: x[:1].expand(5, 5).copy_(x * 2),
@@ -120,6 +132,20 @@ def refused(program: Program, text: str) -> None:
         with pytest.raises(RuntimeError, match=f"unsupported operation: {text}"):
             program(x)
     assert torch.equal(lazy.cpu(), source()), "nothing was written"
+
+
+@pytest.mark.parametrize("name", DEPRECATED)
+def test_deprecated_writes_warn(name: str) -> None:
+    """At each call, since eager does."""
+    torch.set_warn_always(True)
+    try:
+        for x in source(), to_lazy(source()), to_lazy(source()):
+            with pytest.warns(
+                UserWarning, match=r"_ on expanded tensors .* e\.g\. tens"
+            ):
+                DEPRECATED[name](x)
+    finally:
+        torch.set_warn_always(False)
 
 
 @pytest.mark.parametrize("name", ALLOWED)

@@ -30,6 +30,33 @@ def _filled(name: str, dtype: torch.dtype, *numbers: float) -> Callable:
     return lambda d: getattr(torch.zeros(3, dtype=dtype).to(d), name)(*numbers)
 
 
+def _made(name: str, number: complex, dtype: torch.dtype) -> Callable:
+    """A tensor that holds `number`, after one that holds 1."""
+
+    def call(device: str) -> torch.Tensor:
+        x = torch.zeros(3, dtype=dtype, device=device)
+        rows = torch.zeros(2, dtype=torch.int64, device=device)
+        functions: dict[str, Callable[[complex], torch.Tensor]] = {
+            "full": lambda n: torch.full((2,), n, dtype=dtype, device=device),
+            "large full": lambda n: torch.full((90, 90), n, dtype=dtype, device=device),
+            "scalar_tensor": lambda n: torch.scalar_tensor(n, dtype=dtype, device=device),
+            "full_like": lambda n: torch.full_like(x, n),
+            "new_full": lambda n: x.new_full((2,), n),
+            "fill_": lambda n: x.fill_(n),
+            "setitem": lambda n: x.__setitem__(0, n),
+            "masked_fill": lambda n: x.masked_fill(x == 0, n),
+            "index_fill": lambda n: x.index_fill(0, rows, n),
+            "scatter": lambda n: x.scatter(0, rows, n),
+            "pad": lambda n: F.pad(x, (1, 1), value=n),
+        }  # fmt: skip
+        functions[name](1)
+        return functions[name](number)
+
+    return call
+
+
+_NAN, _INF = float("nan"), float("inf")
+
 CASES: dict[str, Callable] = {
     "batch_norm of one value": _batch_norm(rows=1),
     "batch_norm running_mean": _batch_norm(mean=2),
@@ -52,6 +79,31 @@ CASES: dict[str, Callable] = {
     "uniform_ of integers": _filled("uniform_", torch.int64),
     "bernoulli of integers": lambda d: torch.ones(3, dtype=torch.int64).to(d).bernoulli(),
     "dropout of integers": lambda d: F.dropout(torch.ones(3, dtype=torch.int64).to(d)),
+    "full of nan": _made("full", _NAN, torch.int64),
+    "large full of nan": _made("large full", _NAN, torch.int64),
+    "full of inf": _made("full", _INF, torch.int32),
+    "full above uint8": _made("full", 300, torch.uint8),
+    "full below uint8": _made("full", -300, torch.uint8),
+    "full above int32": _made("full", 2**40, torch.int32),
+    "full above float16": _made("full", 1e10, torch.float16),
+    "full above float32": _made("full", 1e39, torch.float32),
+    "full of a complex number": _made("full", 1 + 2j, torch.float32),
+    "scalar_tensor of nan": _made("scalar_tensor", _NAN, torch.int64),
+    "scalar_tensor above int8": _made("scalar_tensor", 300, torch.int8),
+    "full_like above uint8": _made("full_like", 256, torch.uint8),
+    "new_full of inf": _made("new_full", -_INF, torch.int64),
+    "fill_ above int8": _made("fill_", 200, torch.int8),
+    "setitem of nan": _made("setitem", _NAN, torch.int64),
+    "masked_fill above int8": _made("masked_fill", 200, torch.int8),
+    "index_fill above int8": _made("index_fill", 200, torch.int8),
+    "scatter above int8": _made("scatter", 200, torch.int8),
+    "pad above int8": _made("pad", 200, torch.int8),
+    "arange of bools": lambda d: torch.arange(5, dtype=torch.bool, device=d),
+    "empty of another rank": lambda d: torch.empty(
+        2, 2, device=d, memory_format=torch.channels_last
+    ),
+    "empty in pinned memory": lambda d: torch.empty(3, device=d, pin_memory=True),
+    "zeros in pinned memory": lambda d: torch.zeros(3, device=d, pin_memory=True),
     "dropout of bools": lambda d: F.dropout(torch.ones(3, dtype=torch.bool).to(d)),
 }  # fmt: skip
 

@@ -54,6 +54,14 @@ VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "empty": lambda x: x[2:2],
 }
 
+#: Of complex numbers; the memory holds other numbers than are read.
+OF_BITS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "as_strided of conj": lambda x: x.conj().as_strided((2, 3), (3, 1), 1),
+    "as_strided of a part of conj": lambda x: x.conj()[1:].as_strided((3,), (2,)),
+    "as_strided of a negative": lambda x: torch._neg_view(x).as_strided((2,), (2,)),
+    "as_strided_copy of conj": lambda x: torch.as_strided_copy(x.conj(), (3,), (2,)),
+}
+
 WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "add_": lambda v: v.add_(10),
     "mul_ by itself": lambda v: v.mul_(v.clone()),
@@ -230,6 +238,18 @@ def test_a_view_outlives_its_base() -> None:
         return view
 
     compare(program, source())
+
+
+@pytest.mark.parametrize("name", OF_BITS)
+def test_views_with_bits(name: str) -> None:
+    def program(x: torch.Tensor) -> list:
+        view = OF_BITS[name](x)
+        bits = view.is_conj(), view.is_neg()
+        before = view.clone()
+        view.add_(3)
+        return [view, before, bits]
+
+    compare(program, torch.complex(torch.arange(12.0), torch.arange(1.0, 13.0)))
 
 
 @pytest.mark.parametrize(

@@ -196,11 +196,15 @@ public:
                   torch::jit::Stack *stack) {
     IValue &self = torch::jit::peek(*stack, 0, kNumArguments);
     const at::Tensor view = self.toTensor();
-    if (isViewOfSameDType(view)) {
-      fillOffset(view, *stack);
-      self = wholeMemory(view);
-    }
+    if (!isViewOfSameDType(view))
+      return previous.callBoxed(op, keys, stack);
+    fillOffset(view, *stack);
+    self = wholeMemory(view);
     previous.callBoxed(op, keys, stack);
+    if (view.is_conj()) // which the memory isn't
+      stack->back() = at::_conj(stack->back().toTensor());
+    if (view.is_neg())
+      stack->back() = at::_neg_view(stack->back().toTensor());
   }
 
 protected:

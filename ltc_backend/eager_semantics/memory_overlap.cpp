@@ -60,16 +60,21 @@ void torch_ltc::checkWrittenDevice(const at::Tensor &written,
                 opSuffix(opName));
 }
 
-void torch_ltc::checkWrittenOnce(const at::Tensor &written,
-                                 const std::string &opName) {
+bool torch_ltc::isWrittenTwice(const at::Tensor &written) {
   at::IntArrayRef sizes = written.sizes(), strides = written.strides();
   for (size_t i = 0; i < sizes.size(); ++i)
     if (strides[i] == 0 && sizes[i] > 1)
-      TORCH_CHECK(!written.numel(),
-                  "unsupported operation: more than one element of the "
-                  "written-to tensor refers to a single memory location. "
-                  "Please clone() the tensor before performing the operation.",
-                  opSuffix(opName));
+      return written.numel() != 0;
+  return false;
+}
+
+void torch_ltc::checkWrittenOnce(const at::Tensor &written,
+                                 const std::string &opName) {
+  TORCH_CHECK(!isWrittenTwice(written),
+              "unsupported operation: more than one element of the "
+              "written-to tensor refers to a single memory location. "
+              "Please clone() the tensor before performing the operation.",
+              opSuffix(opName));
 }
 
 void torch_ltc::checkSharedStorage(const at::Tensor &written,

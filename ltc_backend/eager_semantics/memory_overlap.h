@@ -31,8 +31,10 @@ void checkWrittenDevice(const at::Tensor &written,
                         c10::ArrayRef<c10::IValue> arguments,
                         const std::string &opName);
 
-/// Throws eager's error if several elements of `written` share one position in
-/// memory.
+/// Whether several elements of `written` share one position in memory.
+bool isWrittenTwice(const at::Tensor &written);
+
+/// Throws eager's error if `isWrittenTwice`.
 void checkWrittenOnce(const at::Tensor &written, const std::string &opName);
 
 /// Whether both have the same storage, which is cheap to check.

@@ -21,8 +21,8 @@ namespace {
 
 struct Row {
   const char *op;
-  Overlap reads; // overlap of reads with the written tensor
-  bool once = true;
+  Overlap reads;             // overlap of reads with the written tensor
+  bool once = true;          // otherwise eager warns
   bool selfIsCopied = false; // copied to the written tensor, unless it is the
                              // same
 };
@@ -41,11 +41,14 @@ const Row inPlaceOps[] = {
     {"aten::_index_put_impl_", Overlap::Whole, /*once=*/false},
     {"aten::index_put_", Overlap::Whole, /*once=*/false},
     {"aten::ldexp_", Overlap::None},
+    {"aten::masked_fill_.Scalar", Overlap::None, /*once=*/false},
+    {"aten::masked_fill_.Tensor", Overlap::None, /*once=*/false},
     {"aten::masked_scatter_", Overlap::None},
     {"aten::mvlgamma_", Overlap::Part},
     {"aten::nan_to_num_", Overlap::Part},
     {"aten::put_", Overlap::Whole},
     {"aten::renorm_", Overlap::Part},
+    {"aten::rrelu_with_noise_", Overlap::None},
     {"aten::scatter_.reduce", Overlap::Whole},
     {"aten::scatter_.src", Overlap::Whole},
     {"aten::scatter_.value", Overlap::Whole},
@@ -148,10 +151,26 @@ private:
     // Eager adds to an element once for each of its positions.
     if (row.once || (accumulate && arguments[*accumulate].toBool()))
       checkWrittenOnce(output, row.op);
+    else if (!row.once && isWrittenTwice(output))
+      warn();
     if (row.reads != Overlap::None)
       for (size_t i : read)
         checkValue(output, arguments[i],
                    row.selfIsCopied && i == 0 ? Overlap::Part : row.reads);
+  }
+
+  void warn() const {
+    std::string name(row.op);
+    name = name.substr(6, name.find('.') - 6); // without "aten::"
+    if (name == "_index_put_impl_")
+      name = "index_put_";
+    TORCH_WARN(
+        "Use of ", name,
+        " on expanded tensors is deprecated. Please clone() the tensor before "
+        "performing this operation. This also applies to advanced indexing "
+        "e.g. ",
+        name == "index_put_" ? "tensor[indices] = tensor"
+                             : "tensor[mask] = scalar");
   }
 
   void checkValue(const at::Tensor &output, const IValue &value,

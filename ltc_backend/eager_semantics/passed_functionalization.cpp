@@ -69,6 +69,7 @@ void registerOnce() {
   SilentRegistration silence;
   for (const OperatorHandle &op : atenOps())
     registerAround<Pass>(op, DispatchKey::Functionalize);
+  registerMemorylessViews();
 }
 
 } // namespace

@@ -48,6 +48,8 @@ void registerSharedFactories();
 /// For tensors that functionalization doesn't model, when the first one is
 /// created; see passed_functionalization.cpp.
 void registerPassedFunctionalization();
+/// At the same time: views of wrapper subclasses; see memoryless_views.cpp.
+void registerMemorylessViews();
 /// For an op that may return a first tensor of the device; see
 /// dispatch_modes.cpp.
 void registerUnderModes(const c10::OperatorName &op);

@@ -107,6 +107,21 @@ bool followsSizes(const OpRecord &record, const c10::Argument &argument) {
   }
 }
 
+/// Whether the op writes this number into its result, unchanged.
+bool isElement(const OpRecord &record, const ArgumentSpec &spec) {
+  if (spec.kind != ArgumentKind::Scalar)
+    return false;
+  if (spec.name == "fill_value")
+    return true;
+  for (const char *name :
+       {"aten::scalar_tensor", "aten::fill.Scalar", "aten::masked_fill.Scalar",
+        "aten::index_fill.int_Scalar", "aten::scatter.value",
+        "aten::constant_pad_nd"})
+    if (record.name == name)
+      return spec.name == "value" || spec.name == "s";
+  return false;
+}
+
 /// Creates an `OpRecord` from a table row; returns false with a warning if
 /// torch doesn't have the op. Only the name of the row's schema is used
 /// (parsing a thousand schemas takes milliseconds); tests compare the rest with
@@ -141,6 +156,8 @@ bool resolve(OpRecord &record) {
       spec.defaultValue = *argument.default_value();
     record.hasTensorArgument |= spec.kind == ArgumentKind::Tensor ||
                                 spec.kind == ArgumentKind::TensorList;
+    if (isElement(record, spec))
+      record.elementNumber = record.arguments.size();
     record.arguments.push_back(std::move(spec));
   }
   for (std::string_view word : split(record.updatedOperands))

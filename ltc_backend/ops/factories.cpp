@@ -71,10 +71,22 @@ at::Tensor emptyStridedTensor(at::IntArrayRef sizes, at::IntArrayRef strides,
   return result;
 }
 
+/// Eager's errors for arguments that a trace doesn't contain.
+void checkIgnored(size_t rank, std::optional<bool> isPinned,
+                  std::optional<at::MemoryFormat> format) {
+  bool hasFormat = format && *format != at::MemoryFormat::Contiguous;
+  if (isPinned.value_or(false) || hasFormat)
+    at::empty(std::vector<int64_t>(rank, 1),
+              at::TensorOptions().device(at::kCPU).pinned_memory(isPinned),
+              format);
+}
+
 at::Tensor empty(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
                  std::optional<at::Layout>, std::optional<at::Device> device,
-                 std::optional<bool>, std::optional<at::MemoryFormat> format) {
+                 std::optional<bool> isPinned,
+                 std::optional<at::MemoryFormat> format) {
   checkLazyDevice(device.value_or(at::kLazy));
+  checkIgnored(size.size(), isPinned, format);
   auto sizes = C10_AS_INTARRAYREF_SLOW(size);
   at::Tensor result = emptyTensor(sizes, at::dtype_or_default(dtype));
   if (format && *format != at::MemoryFormat::Contiguous)

@@ -3,12 +3,15 @@
 #include "shape/eager_check.h"
 
 #include <ATen/Functions.h>
+#include <ATen/ScalarOps.h>
 #include <ATen/core/stack.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
 #include <mutex>
 #include <unordered_map>
 
@@ -30,14 +33,26 @@ bool readsValues(const std::string &opName) {
   return false;
 }
 
-/// Numbers aren't part of a program, but eager may reject a negative one.
+/// The number of dtypes whose values don't include one of that magnitude.
+uint64_t numTooSmall(double magnitude) {
+  constexpr double bounds[] = {
+      127,        128,    255,        32767,      32768,  65504,   65535,
+      0x1p31 - 1, 0x1p31, 0x1p32 - 1, 0x1p63 - 1, 0x1p64, FLT_MAX, DBL_MAX};
+  return uint64_t(
+      std::lower_bound(std::begin(bounds), std::end(bounds), magnitude) -
+      std::begin(bounds));
+}
+
+/// Numbers aren't part of a program, but eager may reject a negative one, and
+/// one that a dtype can't represent.
 uint64_t kindOf(const IValue &value) {
-  if (value.isInt())
-    return value.toInt() < 0 ? 1 : value.toInt() == 0 ? 2 : 3;
-  if (!value.isDouble())
+  if (value.isBool())
+    return value.toBool() ? 5 : 6;
+  if (!value.isInt() && !value.isDouble())
     return 0;
-  double number = value.toDouble();
-  return number < 0 ? 1 : number == 0 ? 2 : number > 0 ? 3 : 4;
+  double number = value.toScalar().toDouble();
+  uint64_t sign = number < 0 ? 1 : number == 0 ? 2 : number > 0 ? 3 : 4;
+  return numTooSmall(std::abs(number)) << 8 | sign;
 }
 
 /// Whether eager only compares sizes with each other and with 0 and 1: no
@@ -232,8 +247,8 @@ bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results) {
 void torch_ltc::checkAgainstEager(const OpCall &call,
                                   c10::ArrayRef<ResultShape> results) {
   const OpRecord &record = call.record;
-  if (!record.hasTensorArgument || !isSmall(call, results) ||
-      !record.name.starts_with("aten::") || readsValues(record.name) ||
+  if (!isSmall(call, results) || !record.name.starts_with("aten::") ||
+      readsValues(record.name) ||
       !record.handle->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU))
     return;
   Hash128 key = keyOf(call, results);
@@ -247,4 +262,20 @@ void torch_ltc::checkAgainstEager(const OpCall &call,
       knownCalls().insert(key, *known);
   }
   TORCH_CHECK(*known, "eager PyTorch rejects these arguments of ", record.name);
+}
+
+void torch_ltc::checkElementNumber(const OpRecord &record,
+                                   c10::ArrayRef<IValue> arguments,
+                                   c10::ScalarType dtype) {
+  if (!record.elementNumber)
+    return;
+  const IValue &number = arguments[*record.elementNumber];
+  bool isAny = dtype == at::kBool || dtype == at::kComplexDouble ||
+               (dtype == at::kLong && number.isInt()) ||
+               (dtype == at::kDouble && !number.isComplexDouble());
+  bool isSmall = (number.isInt() || number.isDouble()) &&
+                 std::abs(number.toScalar().toDouble()) <= 127;
+  if (isAny || isSmall || !number.isScalar())
+    return;
+  at::detail::scalar_tensor_static(number.toScalar(), dtype, at::kCPU);
 }

@@ -22,6 +22,12 @@ namespace torch_ltc {
 /// stand-ins: the caller then runs the op eagerly, which decides.
 void checkAgainstEager(const OpCall &call, c10::ArrayRef<ResultShape> results);
 
+/// Throws eager's error if a number that the op writes isn't a value of
+/// `dtype`.
+void checkElementNumber(const OpRecord &record,
+                        c10::ArrayRef<c10::IValue> arguments,
+                        c10::ScalarType dtype);
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_SHAPE_EAGER_CHECK_H

@@ -12,6 +12,7 @@
 #include "graph/live_tensors.h"
 #include "graph/repeated_trace.h"
 #include "ir/op_counters.h"
+#include "shape/eager_check.h"
 #include "shape/infer_shapes.h"
 #include "shape/strides.h"
 #include "tracing/argument_walk.h"
@@ -185,11 +186,13 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
     if (isIntegerConvolutionForBackend(record, shapes[0].scalar_type()))
       return runEagerly(record, arguments, "a convolution of integers");
     checkDivisor(record, arguments, shapes[0]);
+    checkElementNumber(record, arguments, shapes[0].scalar_type());
     for (const torch::lazy::Shape &shape : shapes)
       checkResult(record, shape);
     node = trace.append(call, std::move(attributes), std::move(shapes));
   } else if (!call.scalars.empty()) {
     checkDivisor(record, arguments, node->shape(0));
+    checkElementNumber(record, arguments, node->shape(0).scalar_type());
   }
 
   size_t numResults = node->num_outputs();

@@ -23,6 +23,15 @@ def _norm(x: Tensor, p: float) -> Tensor:
     return torch.linalg.vector_norm(x, p, -1)
 
 
+def cross(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
+    """Eager rounds each product, which matters in 16 bits."""
+    if x.dim() != other.dim() or x.size(dim) != 3 or other.size(dim) != 3:
+        raise ValueError("no vectors in space")
+    x, other = torch.broadcast_tensors(x, other)
+    forth = x.roll(-1, dim) * other.roll(-2, dim)
+    return forth - x.roll(-2, dim) * other.roll(-1, dim)
+
+
 def pdist_forward(x: Tensor, p: float = 2.0) -> Tensor:
     i, j = torch.triu_indices(x.shape[0], x.shape[0], 1).to(x.device)
     return _norm(x.index_select(0, i) - x.index_select(0, j), p)

@@ -189,7 +189,7 @@ def install() -> None:
     storage: Any = torch.UntypedStorage
     storage.data_ptr = _wrap_storage_address(storage.data_ptr)
     storage.is_shared = _wrap_is_shared(storage.is_shared)
-    for name in ("__getitem__", "clone", "cpu", "tolist"):
+    for name in ("__getitem__", "cpu", "tolist"):
         setattr(storage, name, _wrap_reading(getattr(storage, name)))
     storage.fill_ = _wrap_fill(storage.fill_)
     storage.copy_ = _wrap_copy(storage.copy_)
