@@ -98,6 +98,7 @@ private:
   int64_t chooseJam(const Nest &nest, unsigned level,
                     ArrayRef<Accumulation> accumulations);
   std::pair<Value, Value> boundsOf(unsigned axis);
+  Value roundDown(int64_t size, int64_t step);
 
   // Values at the current point.
   Value valueOf(unsigned member, OpOperand &operand);

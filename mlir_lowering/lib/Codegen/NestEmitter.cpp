@@ -134,6 +134,20 @@ int64_t LoopEmitter::chooseJam(const Nest &nest, unsigned level,
   return std::min(copies, schedule.getAxes()[nest.axes[level]].size);
 }
 
+/// The part of a loop that has a whole number of steps. For all sizes, it is
+/// computed by the kernel: rounded stand-ins don't tell how others are rounded.
+Value LoopEmitter::roundDown(int64_t size, int64_t step) {
+  if (!isGeneral)
+    return constantIndex(size / step * step);
+  // 0, which no pass knows: the iterations' numbers aren't negative.
+  Value zero = arith::MinSIOp::create(builder, loc, begin, constantIndex(0));
+  Value value =
+      arith::AddIOp::create(builder, loc, constantIndex(size), zero);
+  Value rest =
+      arith::RemUIOp::create(builder, loc, value, constantIndex(step));
+  return arith::SubIOp::create(builder, loc, value, rest);
+}
+
 void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
                             SmallVectorImpl<Accumulation> &accumulations) {
   for (Accumulation &accumulation : accumulations) {
@@ -169,10 +183,7 @@ void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
     if (step == 1) {
       emitBlocks(nest, level, low, high, size, /*isPart=*/false, accumulations);
     } else {
-      // For all sizes, the rest has two points at least: loops with none or one
-      // would be folded at some stand-ins.
-      Value middle = constantIndex(isGeneral ? (size - 2) / step * step
-                                             : size / step * step);
+      Value middle = roundDown(size, step);
       emitLoop(nest, level, low, middle, step, /*isPart=*/false, accumulations,
                [&] {
                  llvm::SaveAndRestore<int64_t> outerJam(jam, step);

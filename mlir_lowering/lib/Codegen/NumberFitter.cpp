@@ -18,9 +18,10 @@ namespace {
 
 /// Factors of a product: batch, height, width and one more.
 constexpr unsigned kMostFactors = 4;
-/// A larger constant in a sum is more likely an accident than an offset.
+/// A larger constant is more likely an accident than an offset: in a multiple of
+/// one size, and in other sums.
 constexpr int64_t kMostOffset = int64_t(1) << 20;
-constexpr int64_t kSteps[] = {2, 3, 4, 5, 6, 7, 8};
+constexpr int64_t kMostSmallOffset = 4096;
 constexpr int64_t kStrides[] = {2, 3, 4, 5, 6, 7, 8};
 
 bool isConstant(const SizeSamples &sample) { return llvm::all_equal(sample); }
@@ -164,8 +165,10 @@ std::optional<NumberCode>
 NumberFitter::fitLinear(const SizeSamples &number) const {
   for (const Monomial &monomial : monomials)
     if (auto solution = solve(monomial.values, number))
-      return shifted(scaled(codeOf(monomial), solution->first),
-                     solution->second);
+      if (monomial.factors.size() == 1 ||
+          std::abs(solution->second) <= kMostSmallOffset)
+        return shifted(scaled(codeOf(monomial), solution->first),
+                       solution->second);
   return std::nullopt;
 }
 
@@ -187,7 +190,8 @@ NumberFitter::fitSum(const SizeSamples &number) const {
         if (b.factors.size() > 2)
           break;
         auto solution = solve(b.values, rest);
-        if (!solution || std::abs(solution->first) > mostFactor)
+        if (!solution || std::abs(solution->first) > mostFactor ||
+            std::abs(solution->second) > kMostSmallOffset)
           continue;
         NumberCode sum = apply(runtime::ADD, scaled(codeOf(a), factor),
                                scaled(codeOf(b), solution->first));
@@ -198,33 +202,9 @@ NumberFitter::fitSum(const SizeSamples &number) const {
   return std::nullopt;
 }
 
-/// Whether the number is the part of a loop with a whole number of steps, as
-/// LoopEmitter::emitLevel splits it.
-static bool isRoundedDown(const SizeSamples &number, const SizeSamples &size,
-                          int64_t step) {
-  for (unsigned i = 0; i < kNumSamples; ++i)
-    if (number[i] != (size[i] - 2) / step * step)
-      return false;
-  return true;
-}
-
-/// The size of a strided window, or a loop's size rounded down to its step.
+/// The size of a strided window.
 std::optional<NumberCode>
 NumberFitter::fitQuotient(const SizeSamples &number) const {
-  for (const Monomial &monomial : monomials)
-    for (int64_t step : kSteps) {
-      int64_t factor = number[0] / monomial.values[0];
-      for (int64_t scale : {factor, factor + 1}) {
-        std::optional<SizeSamples> size =
-            multiply(monomial.values, {scale, scale, scale});
-        if (!size || scale == 0 || !isRoundedDown(number, *size, step))
-          continue;
-        NumberCode code =
-            apply(runtime::FLOOR_DIVIDE,
-                  shifted(scaled(codeOf(monomial), scale), -2), constant(step));
-        return scaled(std::move(code), step);
-      }
-    }
   for (const Base &base : bases)
     for (int64_t divisor : kStrides)
       if (std::optional<NumberCode> code = fitWindow(number, base, divisor))

@@ -284,7 +284,7 @@ void compileGeneral(StringRef text, MLIRContext &context,
   }
   torch_ltc::LinalgCompileStatistics counts;
   FailureOr<std::string> bytes = torch_ltc::compileGeneralModules(
-      samples, standIns, /*checked=*/{}, compileOptions(/*reference=*/false),
+      samples, {standIns, {}, {}}, compileOptions(/*reference=*/false),
       counts);
   if (failed(bytes))
     fail("the program doesn't compile");
