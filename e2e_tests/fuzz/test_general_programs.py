@@ -1,5 +1,5 @@
 """Random programs at random sizes: the general form of two traces is exactly the trace at
-a third size, or refuses it."""
+a third size, or refuses it; and one executable for all sizes computes eager's values."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import general_graphs
 import pytest
 import torch
 import torch_ltc
+from fuzz.comparison import difference
 from fuzz.drawing import draw
-from fuzz.program import scope_of
+from fuzz.program import Line, Program, scope_of
+from torch_ltc._backend import bindings
 
 SEEDS, EACH, FULL = 60, 10, 1000
 DRAWS = 6
@@ -63,14 +65,19 @@ def _traced(lines: list[str]) -> Any:
     return None
 
 
-def _outcome(seed: int) -> general_graphs.Outcome:
+def _versions(seed: int) -> list[list[str]]:
+    """A program at some sizes, up to the first line that one of them rejects."""
     lines = [line.text for line in draw(seed, 8, 24).lines]
     versions = [_grown(lines, 100 * seed + number) for number in range(DRAWS)]
     length = min(_num_accepted(version) for version in versions)
     if length < FEWEST_LINES:
-        return general_graphs.Outcome()
+        return []
+    return [version[:length] for version in versions]
+
+
+def _outcome(seed: int) -> general_graphs.Outcome:
     torch.manual_seed(seed)
-    programs = [_traced(version[:length]) for version in versions]
+    programs = [_traced(version) for version in _versions(seed)]
     return general_graphs.check([p for p in programs if p is not None])
 
 
@@ -89,6 +96,33 @@ def _check(first: int, count: int) -> int:
 @pytest.mark.parametrize("first", range(0, SEEDS, EACH))
 def test_sample(first: int) -> None:
     assert _check(first, EACH) > 0
+
+
+def _check_values(first: int, count: int) -> int:
+    """Returns how many programs were general ones."""
+    general = 0
+    for seed in range(first, first + count):
+        bindings().clear_program_memory()
+        torch_ltc.reset_metrics()
+        for version in _versions(seed):
+            program = Program(seed, [Line(line) for line in version], tier="compile")
+            with torch_ltc.config(varying_sizes="auto", cache=False):
+                found = difference(program)
+            assert not found, f"seed {seed}: {found}\n{program.text()}"
+        general += torch_ltc.metrics()["programs_bound"]
+    return general
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, EACH))
+def test_values(first: int) -> None:
+    assert _check_values(first, EACH) > 0
+
+
+@pytest.mark.parametrize("first", range(100, 100 + FULL, 100))
+def test_full_values(first: int, request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--full"):
+        pytest.skip("with --full")
+    _check_values(first, 100)
 
 
 @pytest.mark.parametrize("first", range(100, 100 + FULL, 100))

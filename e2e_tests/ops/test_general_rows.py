@@ -3,6 +3,8 @@ one, compared with eager."""
 
 from __future__ import annotations
 
+import dataclasses
+
 import general_graphs
 import pytest
 import torch
@@ -12,6 +14,8 @@ from ops.test_general_graphs import _first_dtypes
 from ops.test_ops import check_results, run
 
 DRAWS = 6
+#: Larger tensors than the row's; a wrong program differs by much more.
+TOLERANCE = 1e-4
 
 
 class _Grown:
@@ -35,4 +39,6 @@ def test_row(row: Row, dtype: torch.dtype) -> None:
                 expected = run(grown, dtype, "cpu")
             except (RuntimeError, IndexError, ValueError):
                 continue  # constants of the row's function don't fit these sizes
-            check_results(row, run(grown, dtype, "lazy"), expected)
+            tolerance = max(row.tolerance or 0, TOLERANCE)
+            wanted = dataclasses.replace(row, tolerance=tolerance)
+            check_results(wanted, run(grown, dtype, "lazy"), expected)

@@ -171,8 +171,9 @@ void ProgramCompiler::addStatistics(const LinalgCompileStatistics &rest) {
   statistics.commands = rest.commands;
 }
 
-FailureOr<std::string> ProgramCompiler::compileGeneral(
-    ArrayRef<OwningOpRef<ModuleOp>> samples, const GeneralNumbers &numbers,
+FailureOr<std::string>
+ProgramCompiler::compileGeneral(ArrayRef<OwningOpRef<ModuleOp>> samples,
+                                const GeneralNumbers &numbers,
                                 StringRef programName) {
   SmallVector<ModuleOp> modules;
   for (const OwningOpRef<ModuleOp> &sample : samples)

@@ -38,8 +38,9 @@ liftFloats(const std::vector<OwningOpRef<ModuleOp>> &samples,
   for (unsigned s = 0; s < kNumSamples; ++s) {
     ops[s] = opsOf(*samples[s]);
     if (ops[s].size() != ops[0].size())
-      return ModuleOp(*samples[0]).emitError("the program has no form for all sizes: it "
-                                   "has other ops at other sizes");
+      return ModuleOp(*samples[0])
+          .emitError("the program has no form for all sizes: it "
+                     "has other ops at other sizes");
   }
   for (size_t i = 0; i < ops[0].size(); ++i) {
     FloatSamples number;
@@ -57,9 +58,8 @@ liftFloats(const std::vector<OwningOpRef<ModuleOp>> &samples,
       Operation *op = ops[s][i];
       auto function = op->getParentOfType<func::FuncOp>();
       unsigned position = function.getNumArguments();
-      if (failed(function.insertArgument(position,
-                                         op->getResult(0).getType(), {},
-                                         op->getLoc())))
+      if (failed(function.insertArgument(position, op->getResult(0).getType(),
+                                         {}, op->getLoc())))
         return failure();
       op->getResult(0).replaceAllUsesWith(function.getArgument(position));
       op->erase();
@@ -108,7 +108,8 @@ LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs,
   GeneralNumbers numbers{transpose(sizes->symbols, sizes->num_symbols),
                          transpose(sizes->checked, sizes->num_checked),
                          std::move(floats)};
-  FailureOr<std::string> bytes = compilers[0].compileGeneral(modules, numbers, name);
+  FailureOr<std::string> bytes =
+      compilers[0].compileGeneral(modules, numbers, name);
   if (failed(bytes))
     return makeStatus(diagnostics.text("the program cannot be compiled"));
   *executable = ltcBytesCreate(bytes->data(), bytes->size());

@@ -156,8 +156,8 @@ SmallVector<SizeSamples> findWork(const Samples &samples) {
 } // namespace
 
 FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
-    ArrayRef<ModuleOp> modules, const GeneralNumbers &numbers, const LinalgCompileOptions &options,
-    LinalgCompileStatistics &statistics) {
+    ArrayRef<ModuleOp> modules, const GeneralNumbers &numbers,
+    const LinalgCompileOptions &options, LinalgCompileStatistics &statistics) {
   using Clock = std::chrono::steady_clock;
   auto secondsSince = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -192,8 +192,8 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
                    .build()))
       return failure();
   }
-  std::string error = generalizeExecutable(executables, numbers,
-                                           tables, findWork(samples), fitter);
+  std::string error = generalizeExecutable(executables, numbers, tables,
+                                           findWork(samples), fitter);
   if (!error.empty())
     return failGeneral(samples[0].program, error);
   statistics.llvmSeconds = secondsSince(start);

@@ -68,8 +68,8 @@ NumberCode grainOf(const NumberCode &work, const NumberCode &iterations) {
   NumberCode code = {CONSTANT, kWorkOfThread};
   llvm::append_range(code, work);
   llvm::append_range(code, iterations);
-  append(code, {CONSTANT, 1, MAXIMUM, FLOOR_DIVIDE, CONSTANT, 1, MAXIMUM, FLOOR_DIVIDE, CONSTANT, 1,
-                MAXIMUM});
+  append(code, {CONSTANT, 1, MAXIMUM, FLOOR_DIVIDE, CONSTANT, 1, MAXIMUM,
+                FLOOR_DIVIDE, CONSTANT, 1, MAXIMUM});
   llvm::append_range(code, work);
   append(code, {CONSTANT, 2 * kWorkOfThread, FLOOR_DIVIDE, CONSTANT, 1, MINIMUM,
                 MULTIPLY});

@@ -141,10 +141,8 @@ Value LoopEmitter::roundDown(int64_t size, int64_t step) {
     return constantIndex(size / step * step);
   // 0, which no pass knows: the iterations' numbers aren't negative.
   Value zero = arith::MinSIOp::create(builder, loc, begin, constantIndex(0));
-  Value value =
-      arith::AddIOp::create(builder, loc, constantIndex(size), zero);
-  Value rest =
-      arith::RemUIOp::create(builder, loc, value, constantIndex(step));
+  Value value = arith::AddIOp::create(builder, loc, constantIndex(size), zero);
+  Value rest = arith::RemUIOp::create(builder, loc, value, constantIndex(step));
   return arith::SubIOp::create(builder, loc, value, rest);
 }
 

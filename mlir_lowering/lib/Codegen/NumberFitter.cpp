@@ -18,8 +18,8 @@ namespace {
 
 /// Factors of a product: batch, height, width and one more.
 constexpr unsigned kMostFactors = 4;
-/// A larger constant is more likely an accident than an offset: in a multiple of
-/// one size, and in other sums.
+/// A larger constant is more likely an accident than an offset: in a multiple
+/// of one size, and in other sums.
 constexpr int64_t kMostOffset = int64_t(1) << 20;
 constexpr int64_t kMostSmallOffset = 4096;
 constexpr int64_t kStrides[] = {2, 3, 4, 5, 6, 7, 8};
@@ -273,8 +273,8 @@ std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
         isFine &= factor * double(monomial.values[i]) + offset == number[i];
       if (!isFine)
         continue;
-      NumberCode code = shifted(scaled(codeOf(monomial), int64_t(factor)),
-                                int64_t(offset));
+      NumberCode code =
+          shifted(scaled(codeOf(monomial), int64_t(factor)), int64_t(offset));
       code.push_back(bits == 32 ? runtime::FLOAT32_BITS
                                 : runtime::FLOAT64_BITS);
       return code;

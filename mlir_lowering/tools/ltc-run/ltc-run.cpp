@@ -284,8 +284,7 @@ void compileGeneral(StringRef text, MLIRContext &context,
   }
   torch_ltc::LinalgCompileStatistics counts;
   FailureOr<std::string> bytes = torch_ltc::compileGeneralModules(
-      samples, {standIns, {}, {}}, compileOptions(/*reference=*/false),
-      counts);
+      samples, {standIns, {}, {}}, compileOptions(/*reference=*/false), counts);
   if (failed(bytes))
     fail("the program doesn't compile");
   require(ltcExecutableLoad(bytes->data(), bytes->size(), &general.executable));
