@@ -340,6 +340,7 @@ ProgramPtr bindGeneral(const GraphSnapshotPtr &graph, const Sighting &sighting,
     event.reason += "; " + reason;
   if (!program)
     return nullptr;
+  program->isBound = true;
   event.origin = "bound";
   count(Counter::programs_bound);
   return program;

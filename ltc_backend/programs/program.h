@@ -79,6 +79,8 @@ public:
   std::atomic<double> lastSeconds{-1};
   /// Whether its first run will presumably be short.
   bool isSmall = false;
+  /// Whether it is a program for all sizes, bound to some.
+  bool isBound = false;
 
   /// Whether it runs in place of a program that isn't compiled yet.
   virtual bool isPlaceholder() const { return false; }

@@ -18,6 +18,10 @@ namespace {
 /// Total of all programs that aren't compiled yet; an op takes half a kilobyte.
 constexpr size_t maxPlaceholderOps = 50000;
 
+/// Total of all programs that are bound to sizes, which takes less than a
+/// millisecond to repeat; an op takes up to two kilobytes.
+constexpr size_t maxBoundOps = 15000;
+
 struct Entry {
   Hash128 hash;
   ProgramPtr program;
@@ -48,7 +52,9 @@ struct Cache {
     size_t limit = size_t(std::max<int64_t>(1, config().program_memory.get()));
     while (entries.size() > limit)
       drop(std::prev(entries.end()));
-    dropPlaceholders();
+    dropOps(maxPlaceholderOps,
+            [](const Program &program) { return program.isPlaceholder(); });
+    dropOps(maxBoundOps, [](const Program &program) { return program.isBound; });
   }
 
   void drop(std::list<Entry>::iterator entry) {
@@ -56,14 +62,15 @@ struct Cache {
     entries.erase(entry);
   }
 
-  /// The least recently used ones, if a loop's sizes change in each step.
-  void dropPlaceholders() {
+  /// Drops the least recently used programs of a kind that exceed `most` ops,
+  /// if a loop's sizes change in each step.
+  void dropOps(size_t most, bool (*isOfKind)(const Program &)) {
     size_t numOps = 0;
     for (auto entry = entries.begin(); entry != entries.end();) {
       auto next = std::next(entry);
-      if (entry->program->isPlaceholder()) {
+      if (isOfKind(*entry->program)) {
         numOps += entry->program->numOps;
-        if (numOps > maxPlaceholderOps && entry != entries.begin())
+        if (numOps > most && entry != entries.begin())
           drop(entry);
       }
       entry = next;

@@ -212,7 +212,7 @@ def config_options() -> list[Option]:
     donation bool True            buffers of dead parameters are reused
     max_trace_ops int             the graph is cut, with a message, beyond it
     varying_numbers str auto      numbers that differ become parameters: auto | off
-    varying_sizes str off         one program for sizes that differ: auto | off
+    varying_sizes str auto        one program for sizes that differ: auto | off
     check_collectives bool False  ranks compare each collective before it begins
     source_info bool False        user file, line and module path on every op
     verify bool False             MLIR's verifier between passes
@@ -249,6 +249,7 @@ def counters() -> dict[str, int]:
     steps               ends of a step (explicit, automatic)
     executions          runs of a program, also those of implicit syncs
     compilations        programs that were lowered and compiled
+    programs_bound      programs for all sizes, bound to those of a trace
     program_memory_hits, program_disk_hits
     kernels_compiled, kernel_cache_hits
     fallback_calls      ops run eagerly, `_local_scalar_dense` not included
@@ -301,7 +302,7 @@ def sync_log() -> list[SyncEntry]: ...
 class CompileEntry(TypedDict):
     program: str  # hash, hexadecimal: the program's name everywhere
     step: int  # number of the step that needed it, from 1
-    origin: str  # "compiled" | "disk" | "interpreted"
+    origin: str  # "compiled" | "disk" | "bound" | "interpreted" | "refused"
     reason: str  # "first program", what differs from the nearest program, or
     # why it can't be compiled
     location: str  # of the call that ended the step
@@ -327,7 +328,7 @@ def compile_log() -> list[CompileEntry]:
 class StepEntry(TypedDict):
     step: int
     program: str
-    origin: str  # "memory" | "disk" | "compiled" | "interpreted"
+    origin: str  # "memory" | "disk" | "compiled" | "bound" | "interpreted"
     trigger: str  # "mark_step" | "sync" | "cut"
     ops: int
     schedule_seconds: float

@@ -13,7 +13,7 @@ enum { LTC_GENERAL_SAMPLES = 3 };
 /// Scales of stand-ins: the first is so large that no decision is made for a
 /// small size; the others are for graphs that a constant bounds (a table of 512
 /// positions).
-enum { LTC_STAND_IN_SCALES = 5 };
+enum { LTC_STAND_IN_SCALES = 6 };
 
 /// The value in `sample` of the symbol that is number `rank` in the order of
 /// their sizes, which is the order of their stand-ins in each sample.
@@ -25,9 +25,10 @@ enum { LTC_STAND_IN_SCALES = 5 };
 /// search, a sort) differs between the samples, and so has no general form.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t start[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
-      {257, 409, 703}, {57, 91, 157}, {12, 19, 33}, {5, 8, 14}, {1, 2, 4}};
+      {257, 409, 703}, {57, 91, 157}, {12, 19, 33},
+      {5, 8, 14},      {2, 3, 6},     {1, 2, 4}};
   static const int64_t step[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
-      {10, 16, 27}, {4, 6, 11}, {2, 3, 5}, {1, 2, 3}, {1, 1, 2}};
+      {10, 16, 27}, {4, 6, 11}, {2, 3, 5}, {1, 2, 3}, {1, 2, 3}, {1, 1, 2}};
   static const int64_t rest[LTC_GENERAL_SAMPLES] = {43, 22, 52};
   return 64 * (start[scale][sample] + step[scale][sample] * (int64_t)rank) +
          rest[sample];
