@@ -54,7 +54,8 @@ struct Cache {
       drop(std::prev(entries.end()));
     dropOps(maxPlaceholderOps,
             [](const Program &program) { return program.isPlaceholder(); });
-    dropOps(maxBoundOps, [](const Program &program) { return program.isBound; });
+    dropOps(maxBoundOps,
+            [](const Program &program) { return program.isBound; });
   }
 
   void drop(std::list<Entry>::iterator entry) {

@@ -212,7 +212,7 @@ def config_options() -> list[Option]:
     donation bool True            buffers of dead parameters are reused
     max_trace_ops int             the graph is cut, with a message, beyond it
     varying_numbers str auto      numbers that differ become parameters: auto | off
-    varying_sizes str auto        one program for sizes that differ: auto | off
+    varying_sizes str off         one program for sizes that differ: auto | off
     check_collectives bool False  ranks compare each collective before it begins
     source_info bool False        user file, line and module path on every op
     verify bool False             MLIR's verifier between passes

@@ -191,6 +191,8 @@ TEST(Binding, RefusesSizes) {
                        INT64_MAX, (int64_t(1) << 40) + 1})
     EXPECT_CONTAINS(bindingError(message, {size, 3}), "Size s0 of program");
   // 2^40 * 2^40 elements.
+  for (int symbol = 0; symbol < 2; ++symbol)
+    message.mutable_general()->set_largest_sizes(symbol, int64_t(1) << 40);
   EXPECT_CONTAINS(bindingError(message, {int64_t(1) << 40, int64_t(1) << 40}),
                   "can't be computed");
   EXPECT_CONTAINS(bindingError(message, {int64_t(1) << 30, int64_t(1) << 29}),

@@ -34,7 +34,7 @@ inline uint32_t addNumber(Executable &executable, const Code &code) {
 /// Makes each number with a stand-in as a factor depend on the sizes.
 inline void generalize(Executable &executable) {
   for (int symbol = 0; symbol < 2; ++symbol)
-    executable.mutable_general()->add_largest_sizes(int64_t(1) << 40);
+    executable.mutable_general()->add_largest_sizes(int64_t(1) << 30);
   std::map<int64_t, uint32_t> known;
   forEachNumber(executable, [&](int64_t &number) {
     int64_t factor = number;

@@ -185,8 +185,6 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
     runtime::Command &command = *general.mutable_commands(i);
     if (command.name() != samples[1]->commands(i).name())
       command.clear_name();
-    if (command.result_types() != samples[1]->commands(i).result_types())
-      command.clear_result_types();
   }
   // The executable's own numbers are those of the first sample.
   for (runtime::Command &command : *general.mutable_commands())
