@@ -26,7 +26,7 @@ FAMILIES = [
 ]
 
 
-def _cases():
+def all_cases():
     cases = []
     for family in FAMILIES:
         for row in importlib.import_module(f"ops.{family}").ROWS:
@@ -59,12 +59,12 @@ def run(row: Row, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
     return [result.detach() for result in results]
 
 
-@pytest.mark.parametrize(("row", "dtype"), _cases())
+@pytest.mark.parametrize(("row", "dtype"), all_cases())
 def test_op(row: Row, dtype: torch.dtype) -> None:
     compare(row, dtype)
 
 
-@pytest.mark.parametrize(("row", "dtype"), _cases())
+@pytest.mark.parametrize(("row", "dtype"), all_cases())
 def test_op_by_op(row: Row, dtype: torch.dtype) -> None:
     """The tier that runs new programs."""
     with torch_ltc.config(tier="interpret"):

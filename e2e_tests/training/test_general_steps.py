@@ -22,6 +22,7 @@ from models import data
 from models.convolutional import LeNet, ResNet
 from models.perceptron import Perceptron
 from models.recurrent import RowReader
+from models.tasks import classify, guess_masked, guess_next
 from models.transformers import Decoder, Encoder
 
 Batch = tuple[torch.Tensor, ...]
@@ -44,22 +45,6 @@ def _next(draw: random.Random) -> Batch:
     return (
         data.text_batch(draw.randrange(9), draw.randint(2, 9), draw.randint(6, 24)),
     )
-
-
-def _classify(model: nn.Module, batch: Batch) -> torch.Tensor:
-    return F.cross_entropy(model(batch[0]), batch[1])
-
-
-def _guess_masked(model: nn.Module, batch: Batch) -> torch.Tensor:
-    inputs, padding, targets = batch
-    logits = model(inputs, padding)
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-100)
-
-
-def _guess_next(model: nn.Module, batch: Batch) -> torch.Tensor:
-    (characters,) = batch
-    logits = model(characters[:, :-1])
-    return F.cross_entropy(logits.flatten(0, 1), characters[:, 1:].flatten())
 
 
 class GraphNet(nn.Module):
@@ -116,16 +101,16 @@ def _rows(draw: random.Random) -> Batch:
 
 Loss = Callable[[nn.Module, Batch], torch.Tensor]
 STEPS_OF = {
-    "perceptron": (Perceptron, _images, _classify),
-    "lenet": (LeNet, _images, _classify),
-    "resnet": (ResNet, _images, _classify),
-    "images of any size": (Pyramid, _sized_images, _classify),
-    "encoder": (lambda: Encoder(fused=False), _text, _guess_masked),
-    "encoder, fused": (lambda: Encoder(fused=True), _text, _guess_masked),
-    "decoder": (lambda: Decoder(fused=False), _next, _guess_next),
-    "decoder, fused": (lambda: Decoder(fused=True), _next, _guess_next),
-    "lstm": (lambda: RowReader(nn.LSTM), _images, _classify),
-    "lstm of any length": (lambda: RowReader(nn.LSTM), _rows, _classify),
+    "perceptron": (Perceptron, _images, classify),
+    "lenet": (LeNet, _images, classify),
+    "resnet": (ResNet, _images, classify),
+    "images of any size": (Pyramid, _sized_images, classify),
+    "encoder": (lambda: Encoder(fused=False), _text, guess_masked),
+    "encoder, fused": (lambda: Encoder(fused=True), _text, guess_masked),
+    "decoder": (lambda: Decoder(fused=False), _next, guess_next),
+    "decoder, fused": (lambda: Decoder(fused=True), _next, guess_next),
+    "lstm": (lambda: RowReader(nn.LSTM), _images, classify),
+    "lstm of any length": (lambda: RowReader(nn.LSTM), _rows, classify),
     "graph network": (GraphNet, _graph, _squares),
 }
 

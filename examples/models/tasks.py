@@ -43,25 +43,25 @@ class Task:
             torch.set_rng_state(state)
 
 
-def _classify(model: nn.Module, batch: Batch) -> torch.Tensor:
+def classify(model: nn.Module, batch: Batch) -> torch.Tensor:
     images, classes = batch
     return F.cross_entropy(model(images), classes)
 
 
-def _guess_masked(model: nn.Module, batch: Batch) -> torch.Tensor:
+def guess_masked(model: nn.Module, batch: Batch) -> torch.Tensor:
     inputs, padding, targets = batch
     logits = model(inputs, padding)
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-100)
 
 
-def _guess_next(model: nn.Module, batch: Batch) -> torch.Tensor:
+def guess_next(model: nn.Module, batch: Batch) -> torch.Tensor:
     (characters,) = batch
     logits = model(characters[:, :-1])
     return F.cross_entropy(logits.flatten(0, 1), characters[:, 1:].flatten())
 
 
 def _images(name: str, build: Callable[[], nn.Module], size: int, side: int) -> Task:
-    return Task(name, build, lambda step: data.digit_batch(step, size, side), _classify)
+    return Task(name, build, lambda step: data.digit_batch(step, size, side), classify)
 
 
 def _encoder(name: str, size: int, length: int, **options: Any) -> Task:
@@ -69,7 +69,7 @@ def _encoder(name: str, size: int, length: int, **options: Any) -> Task:
         name,
         lambda: Encoder(length=length, **options),
         lambda step: data.masked_text_batch(step, size, length),
-        _guess_masked,
+        guess_masked,
     )
 
 
@@ -78,7 +78,7 @@ def _decoder(name: str, size: int, length: int, **options: Any) -> Task:
         name,
         lambda: Decoder(length=length, **options),
         lambda step: (data.text_batch(step, size, length + 1),),
-        _guess_next,
+        guess_next,
     )
 
 

@@ -60,12 +60,6 @@ GeneralPrograms::entryOf(const GeneralGraph &general) {
   return entries.front().second;
 }
 
-GeneralPrograms::State GeneralPrograms::stateOf(const GeneralGraph &general) {
-  auto entry = entryOf(general);
-  std::lock_guard lock(entry->mutex);
-  return entry->state;
-}
-
 bool GeneralPrograms::begin(const GeneralGraph &general) {
   auto entry = entryOf(general);
   std::lock_guard lock(entry->mutex);
@@ -94,16 +88,15 @@ void GeneralPrograms::fail(const GeneralGraph &general) {
 }
 
 ProgramPtr GeneralPrograms::bind(const GraphSnapshotPtr &graph,
-                                 const GeneralGraph &general,
-                                 const SymbolValues &values,
+                                 const Sighting &sighting,
                                  std::string &reason) {
-  auto entry = entryOf(general);
+  auto entry = entryOf(*sighting.general);
   std::lock_guard lock(entry->mutex);
   if (entry->state != State::Ready)
     return nullptr;
-  TraceNumbers numbers = numbersOf(*graph);
-  LtcSizes sizes{values.data(), values.size(), numbers.sizes.data(),
-                 numbers.sizes.size()};
+  const std::vector<int64_t> &checked = sighting.numbers.sizes;
+  LtcSizes sizes{sighting.values.data(), sighting.values.size(), checked.data(),
+                 checked.size()};
   LtcExecutable bound = nullptr;
   try {
     throwIfFailed(ltcExecutableBind(entry->executable, &sizes, &bound));

@@ -33,7 +33,6 @@ public:
     Ready,     ///< `bind` may succeed
     Impossible ///< the compiler finds no form for all sizes
   };
-  State stateOf(const GeneralGraph &general);
   /// From Unknown to Pending; false if it was in another state.
   bool begin(const GeneralGraph &general);
   /// The name of the general graph in the disk cache, for the present options.
@@ -43,9 +42,9 @@ public:
   void store(const GeneralGraph &general, const char *data, size_t size);
   void fail(const GeneralGraph &general);
 
-  /// The program for a graph with these sizes, or null with the reason.
-  ProgramPtr bind(const GraphSnapshotPtr &graph, const GeneralGraph &general,
-                  const SymbolValues &values, std::string &reason);
+  /// The program for the graph that was seen, or null with the reason.
+  ProgramPtr bind(const GraphSnapshotPtr &graph, const Sighting &sighting,
+                  std::string &reason);
 
   /// Adds the time that programs of this general graph have taken op by op;
   /// `next` is the one that runs now. Returns the seconds so far.

@@ -97,28 +97,30 @@ void compile(const GraphSnapshot &graph, bool withTexts,
 }
 
 /// One executable for all sizes.
-void compileGeneral(const GeneralSamples &samples,
+void compileGeneral(const std::shared_ptr<const GeneralSamples> &samples,
                     const CompilationPtr &result) {
   const CompilerLibrary &library = compilerLibrary();
   std::vector<std::shared_ptr<ProgramHandle>> handles;
   std::vector<LtcProgram> programs;
   auto sizes = std::make_shared<LtcSizeSamples>();
-  sizes->num_symbols = samples.general->symbols().size();
-  sizes->num_checked = samples.numbers[0].sizes.size();
+  sizes->num_symbols = samples->general->symbols().size();
+  sizes->num_checked = samples->numbers[0].sizes.size();
   for (size_t i = 0; i < LTC_GENERAL_SAMPLES; ++i) {
-    refuseListedOps(samples.graphs[i]);
+    const GraphSnapshot &graph = samples->graphs[i];
+    refuseListedOps(graph);
     handles.push_back(
-        std::make_shared<ProgramHandle>(library, entryName(samples.graphs[i])));
+        std::make_shared<ProgramHandle>(library, entryName(graph)));
     programs.push_back(handles.back()->get());
-    buildProgram(library, programs.back(), samples.graphs[i]);
-    sizes->symbols[i] = samples.general->standIns()[i].data();
-    sizes->checked[i] = samples.numbers[i].sizes.data();
+    buildProgram(library, programs.back(), graph);
+    sizes->symbols[i] = samples->general->standIns()[i].data();
+    sizes->checked[i] = samples->numbers[i].sizes.data();
   }
   LtcCompileOptions options =
       compileOptions(/*withTexts=*/false, result->texts);
   auto status = std::make_shared<LtcStatus>(nullptr);
-  runInterruptibly([&library, handles, programs, sizes, options, result,
-                    status] {
+  // An interrupted compilation goes on: it keeps all that it reads.
+  runInterruptibly([&library, samples, handles, programs, sizes, options,
+                    result, status] {
     *status = library.ltcProgramsCompileGeneral(programs.data(), sizes.get(),
                                                 &options, &result->executable,
                                                 &result->statistics);
@@ -286,7 +288,7 @@ Sighting noteSizes(const GraphSnapshotPtr &graph, CompileEvent &event) {
 
 /// Compiles the general graph; an event tells when it is done, or why there is
 /// no such program.
-void makeGeneral(const std::shared_ptr<GeneralSamples> &samples,
+void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
                  CompileEvent event) {
   Stopwatch stopwatch;
   const GeneralGraph &general = *samples->general;
@@ -301,7 +303,7 @@ void makeGeneral(const std::shared_ptr<GeneralSamples> &samples,
       event.origin = "disk";
     } else {
       auto compilation = std::make_shared<Compilation>();
-      compileGeneral(*samples, compilation);
+      compileGeneral(samples, compilation);
       GeneralPrograms::get().store(general, compilation->executable.data,
                                    compilation->executable.size);
       noteStatistics(compilation->statistics, event);
@@ -334,8 +336,7 @@ ProgramPtr bindGeneral(const GraphSnapshotPtr &graph, const Sighting &sighting,
   if (config().tier.get() == "compile" && programs.begin(*sighting.general))
     makeGeneral(std::make_shared<GeneralSamples>(sighting.general), event);
   std::string reason;
-  ProgramPtr program =
-      programs.bind(graph, *sighting.general, sighting.values, reason);
+  ProgramPtr program = programs.bind(graph, sighting, reason);
   if (!reason.empty())
     event.reason += "; " + reason;
   if (!program)

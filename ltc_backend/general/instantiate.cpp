@@ -3,9 +3,9 @@
 #include "general/general_graph.h"
 #include "graph/node_arguments.h"
 #include "shape/infer_shapes.h"
+#include "shape/shape_inference.h"
 
 #include <ATen/EmptyTensor.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 using namespace torch_ltc;
 using torch::lazy::Shape;
@@ -26,13 +26,7 @@ public:
   }
 
   GraphSnapshot run() {
-    // The user's modes (fake tensors, tracing, autocast) have no effect.
-    c10::impl::ExcludeDispatchKeyGuard guard(
-        c10::autograd_dispatch_keyset |
-        c10::DispatchKeySet({c10::DispatchKey::Python,
-                             c10::DispatchKey::PythonTLSSnapshot,
-                             c10::DispatchKey::Functionalize,
-                             c10::DispatchKey::ADInplaceOrView}));
+    IgnoredUserModes ignored;
     // Parameters are expressions of symbols, but ops also of parameters' sizes.
     for (size_t i = 0; i < slots.size(); ++i)
       if (slots[i].kind == NumberSlot::Kind::ParameterSize)

@@ -56,10 +56,11 @@ void SkeletonMemory::store(const Entry &changed) {
 // The lock isn't held while a general graph is made: Meta kernels in Python
 // wait for the interpreter's lock, whose holder may wait here.
 Sighting SkeletonMemory::note(const GraphSnapshotPtr &graph) {
-  TraceNumbers numbers = numbersOf(*graph);
+  Sighting result;
+  result.numbers = numbersOf(*graph);
+  const TraceNumbers &numbers = result.numbers;
   bool isFirst = false;
   Entry entry = lookUp(graph, numbers, isFirst);
-  Sighting result;
   if (isFirst)
     return result;
   if (entry.general) {
@@ -89,7 +90,6 @@ Sighting SkeletonMemory::note(const GraphSnapshotPtr &graph) {
   if (values) {
     result.general = entry.general;
     result.values = std::move(*values);
-    result.isNew = true;
     entry.traces.clear();
   }
   store(entry);
@@ -101,9 +101,4 @@ void SkeletonMemory::clear() {
   entries.clear();
   bySkeleton.clear();
   numOps = 0;
-}
-
-size_t SkeletonMemory::size() const {
-  std::lock_guard<std::mutex> lock(mutex);
-  return entries.size();
 }

@@ -23,8 +23,7 @@ struct Sighting {
   /// graphs that were seen have no general form.
   GeneralGraphPtr general;
   SymbolValues values;
-  /// Whether the general graph was made or corrected for this graph.
-  bool isNew = false;
+  TraceNumbers numbers; ///< of the graph
   /// Why it was corrected, or why there is none; "" at the first sight.
   std::string reason;
 };
@@ -36,7 +35,6 @@ public:
 
   Sighting note(const GraphSnapshotPtr &graph);
   void clear();
-  size_t size() const;
 
 private:
   struct Entry {
@@ -52,7 +50,7 @@ private:
                bool &isFirst);
   void store(const Entry &changed);
 
-  mutable std::mutex mutex;
+  std::mutex mutex;
   std::list<Entry> entries; // most recently used first
   std::unordered_map<Hash128, std::list<Entry>::iterator, Hash128Hasher>
       bySkeleton;

@@ -67,14 +67,7 @@ void addResult(const at::Tensor &tensor, ResultShapes &results) {
 }
 
 void callMetaKernel(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
-  // Ignores the modes of the user's thread (fake tensors, tracing, autocast),
-  // because this call isn't the user's.
-  c10::impl::ExcludeDispatchKeyGuard guard(
-      c10::autograd_dispatch_keyset |
-      c10::DispatchKeySet({c10::DispatchKey::Python,
-                           c10::DispatchKey::PythonTLSSnapshot,
-                           c10::DispatchKey::Functionalize,
-                           c10::DispatchKey::ADInplaceOrView}));
+  IgnoredUserModes ignored; // this call isn't the user's
   op.callBoxed(stack);
 }
 

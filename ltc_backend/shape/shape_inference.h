@@ -18,6 +18,7 @@
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 #include <c10/core/ScalarType.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <c10/util/ArrayRef.h>
 #include <c10/util/SmallVector.h>
@@ -81,6 +82,17 @@ bool inferClosedForm(ShapeRule shapeRule, DTypeRule dtypeRule,
 void inferWithMetaKernel(const c10::OperatorHandle &op,
                          c10::ArrayRef<c10::IValue> arguments,
                          ResultShapes &results);
+
+/// While it exists, the modes of the user's thread (fake tensors, tracing,
+/// autocast, autograd) have no effect on calls of kernels.
+class IgnoredUserModes {
+  c10::impl::ExcludeDispatchKeyGuard guard{
+      c10::autograd_dispatch_keyset |
+      c10::DispatchKeySet({c10::DispatchKey::Python,
+                           c10::DispatchKey::PythonTLSSnapshot,
+                           c10::DispatchKey::Functionalize,
+                           c10::DispatchKey::ADInplaceOrView})};
+};
 
 /// Bounded map from a node's hash to the Meta kernel's results; evicts the
 /// least recently used entry. Thread-safe.

@@ -1,7 +1,6 @@
 //===- CompileGeneral.cpp - Programs for all sizes ------------------------===//
 
 #include "ProgramCompiler.h"
-#include "torch_ltc/Dialect/Ltc/Attributes.h"
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 
 using namespace mlir;
@@ -100,11 +99,9 @@ LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs,
   SmallVector<FloatSamples> floats;
   if (failed(liftFloats(modules, floats)))
     return makeStatus(diagnostics.text("the program cannot be lowered"));
-  for (auto [compiler, module] : llvm::zip_equal(compilers, modules)) {
-    (*module)->setAttr(kGeneralAttr, UnitAttr::get(module->getContext()));
+  for (ProgramCompiler &compiler : compilers)
     if (failed(compiler.lowerToLinalg()))
       return makeStatus(diagnostics.text("the program cannot be lowered"));
-  }
   GeneralNumbers numbers{transpose(sizes->symbols, sizes->num_symbols),
                          transpose(sizes->checked, sizes->num_checked),
                          std::move(floats)};

@@ -102,7 +102,7 @@ private:
   NumberTable table;
 };
 
-static std::string unknown(const char *what, const SizeSamples &number) {
+std::string unknown(const char *what, const SizeSamples &number) {
   return (llvm::Twine(what) + " is " + llvm::Twine(number[0]) + ", " +
           llvm::Twine(number[1]) + " and " + llvm::Twine(number[2]) +
           " at the stand-ins, which is no known function of them")
