@@ -4,6 +4,8 @@
 
 #include "torch_ltc-c/size_stand_ins.h"
 
+#include <algorithm>
+
 using namespace torch_ltc;
 
 std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
@@ -69,15 +71,23 @@ std::string GeneralGraph::findStandIns() {
     for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k)
       for (size_t i = 0; i < sizeSymbols.size(); ++i)
         vectors[k].push_back(ltcSizeStandIn(scale, i, k));
+    std::string why;
     try {
-      for (const SymbolValues &values : vectors)
-        instantiate(values, base->name);
-      standInValues = std::move(vectors);
-      return "";
+      // A number with another sign may be lowered differently: padding and
+      // cropping are one op.
+      if (std::ranges::all_of(vectors, [&](const SymbolValues &values) {
+            return numbersOf(instantiate(values, base->name)).skeleton ==
+                   skeleton();
+          })) {
+        standInValues = std::move(vectors);
+        return "";
+      }
+      why = "at large sizes, a number changes its sign";
     } catch (const c10::Error &error) {
-      if (reason.empty())
-        reason = error.msg();
+      why = error.msg();
     }
+    if (reason.empty())
+      reason = why;
   }
   return reason;
 }

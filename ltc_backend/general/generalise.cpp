@@ -188,13 +188,16 @@ private:
     }
   }
 
-  /// By value: stand-ins grow with the symbol's index, and a slice's end or an
-  /// index must stay below the size that bounds it.
+  /// Stand-ins grow with the symbol's index, and a slice's end, an index or a
+  /// diagonal's length must stay below the size that bounds it: what is below
+  /// another symbol in all traces has the lower sum.
   void orderSymbols() {
     std::vector<uint32_t> order(symbols.size()), rank(symbols.size());
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(
-        order, {}, [&](uint32_t i) { return symbols[i].values.back(); });
+    std::ranges::stable_sort(order, {}, [&](uint32_t i) {
+      const Column &values = symbols[i].values;
+      return std::accumulate(values.begin(), values.end(), int64_t(0));
+    });
     std::vector<SizeSymbol> ordered;
     for (uint32_t i = 0; i < order.size(); ++i) {
       ordered.push_back(graph.sizeSymbols[order[i]]);

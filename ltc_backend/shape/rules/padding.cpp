@@ -20,12 +20,17 @@ bool shape_rules::constant_pad(const Arguments &arguments, ScalarType dtype,
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     int64_t dim = int64_t(sizes.size() - 1 - i);
     int64_t &size = sizes[dim];
-    int64_t padded = size + pad[2 * i] + pad[2 * i + 1];
+    int64_t front = pad[2 * i], back = pad[2 * i + 1];
+    int64_t padded = size + front + back;
     TORCH_CHECK(padded >= 0, "The input size ", size,
-                ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
+                ", plus negative padding ", front, " and ", back,
                 ", resulted in a negative output size, which is invalid. Check "
                 "dimension ",
                 dim, " of your input.");
+    // Eager crops each end before it pads the other one.
+    int64_t cropped = size + std::min<int64_t>(front, 0);
+    TORCH_CHECK(cropped >= 0 && cropped + std::min<int64_t>(back, 0) >= 0,
+                "narrow(): length must be non-negative.");
     size = padded;
   }
   addResult(results, dtype, sizes);

@@ -23,15 +23,26 @@ enum { LTC_STAND_IN_SCALES = 6 };
 /// its samples, and so is a quotient of it. The last sample is more than twice
 /// as large as the first: what takes a step for each doubling of a size (a
 /// search, a sort) differs between the samples, and so has no general form.
+///
+/// Symbols are in general position: stand-ins in an arithmetic progression
+/// would make a sum of some of them equal to another one in all samples. No sum
+/// of up to four of eight consecutive ranks with small factors is the same in
+/// all samples, because that of their rests is not.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t start[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
       {257, 409, 703}, {57, 91, 157}, {12, 19, 33},
       {5, 8, 14},      {2, 3, 6},     {1, 2, 4}};
   static const int64_t step[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
       {10, 16, 27}, {4, 6, 11}, {2, 3, 5}, {1, 2, 3}, {1, 2, 3}, {1, 1, 2}};
-  static const int64_t rest[LTC_GENERAL_SAMPLES] = {43, 22, 52};
-  return 64 * (start[scale][sample] + step[scale][sample] * (int64_t)rank) +
-         rest[sample];
+  static const int64_t rests[8][LTC_GENERAL_SAMPLES] = {
+      {43, 22, 52}, {28, 13, 34}, {39, 24, 57}, {58, 1, 55},
+      {3, 62, 32},  {17, 54, 47}, {12, 55, 42}, {51, 21, 44}};
+  const int64_t number = (int64_t)rank;
+  const int64_t steps = step[scale][sample];
+  const int64_t jitter = (7 * number * number + 3 * number) % steps;
+  return 64 * (start[scale][sample] + steps * number + jitter +
+               number * number / 16) +
+         rests[rank % 8][sample];
 }
 
 #endif // TORCH_LTC_C_SIZE_STAND_INS_H

@@ -218,6 +218,9 @@ FailureOr<std::string> KernelCompiler::compileGeneral(
       return failure();
     functions.push_back(
         (*module)->lookupSymbol<LLVM::LLVMFuncOp>(sample.getName()));
+    if (!functions.back())
+      return sample.emitError("the program has no form for all sizes: a kernel "
+                              "is empty at some sizes");
     modules.push_back(std::move(*module));
   }
   FailureOr<std::vector<NumberCode>> codes =

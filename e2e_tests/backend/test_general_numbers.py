@@ -1,0 +1,120 @@
+"""Programs for all sizes with numbers that vary independently of the sizes: pads that
+become crops, slices and diagonals of any length, and sizes in any order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch_ltc
+from torch_ltc._backend import bindings
+
+SEEDS = 2
+ROUNDS = 12
+
+Make = Callable[..., torch.Tensor]
+
+
+def _diagonal_scatter(make: Make, n: int, m: int, k: int) -> torch.Tensor:
+    x = make(n, m)
+    return x.diagonal_scatter(torch.zeros_like(x.diagonal(k - 20)), k - 20)
+
+
+def _written_slices(make: Make, n: int, m: int, k: int) -> torch.Tensor:
+    x = make(n, 3) + 1
+    x[1:m].fill_(7.0)
+    x[k:].mul_(2.0)
+    return x
+
+
+def _written_part(make: Make, n: int, m: int, k: int) -> torch.Tensor:
+    memory = make(n + k, m + k)
+    torch.mul(make(n, m), 2, out=memory[k:, k:])
+    return memory
+
+
+#: Of three numbers from 2 to 90, drawn anew for each program.
+FUNCTIONS: dict[str, Callable[[Make, int, int, int], torch.Tensor]] = {
+    "pad to a constant": lambda make, n, m, k: F.pad(make(m, n), (0, 20 - n)) * 2,
+    "pad on the left": lambda make, n, m, k: F.pad(make(n, 3), (0, 0, 20 - n, k)) * 2,
+    "pad to another size": lambda make, n, m, k: F.pad(make(3, n), (0, m - n)) * make(m),
+    "pad by a number": lambda make, n, m, k: F.pad(make(m, n), (k - 2, 20 - k)) + 1,
+    "diagonal": lambda make, n, m, k: make(n, m).diagonal(k - 20) * 2,
+    "scattered diagonal": _diagonal_scatter,
+    "main diagonal": lambda make, n, m, k: make(n, m).diagonal() * make(min(n, m)),
+    "triangles": lambda make, n, m, k: make(n, m).triu(k - 20) + make(n, m).tril(20 - k),
+    "start": lambda make, n, m, k: make(n)[:m] * 2 + make(min(n, m)),
+    "last": lambda make, n, m, k: make(n)[-m:] * 2,
+    "narrow": lambda make, n, m, k: make(n + m).narrow(0, m, n) * make(n),
+    "step": lambda make, n, m, k: make(n + m)[m::k] + 1,
+    "roll": lambda make, n, m, k: make(n, 3).roll(k - 20, 0) * make(n, 1),
+    "windows": lambda make, n, m, k: make(n + m, 2).unfold(0, m, k) * 2,
+    "view by strides": lambda make, n, m, k: make(n * m + k).as_strided((n, m), (m, 1), k) * 2,
+    "columns by strides": lambda make, n, m, k: make(n * m + k).as_strided((m, n), (1, m), k) * 2,
+    "scattered by strides": lambda make, n, m, k: make(n * m + k).as_strided_scatter(
+        make(n, m) + 1, (n, m), (m, 1), k
+    ),
+    "parts joined": lambda make, n, m, k: torch.cat([make(n, 2)[:m], make(n, 2)[m:] * 3]) + 1,
+    "chunks": lambda make, n, m, k: torch.cat([c * 2 for c in make(n, 2).chunk(3)]),
+    "selected": lambda make, n, m, k: make(n, m)[n // 2, m - 1] + make(n, m)[-1],
+    "largest": lambda make, n, m, k: make(n + m).topk(m).values + 1,
+    "range": lambda make, n, m, k: make(n + m)[torch.arange(m, n + m)] + 1,
+    "outer": lambda make, n, m, k: make(n, 1) * make(m) + make(n, m).flip(0, 1),
+    "repeated": lambda make, n, m, k: make(n).repeat(2, k) + make(k * n),
+    "pooled": lambda make, n, m, k: F.max_pool1d(make(1, 2, n + 3), 3, 2, padding=1) * 2,
+    "written slices": _written_slices,
+    "written part": _written_part,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def options() -> Iterator[None]:
+    torch_ltc.mark_step()
+    bindings().clear_program_memory()
+    with torch_ltc.config(varying_sizes="auto", tier="compile", cache=False):
+        yield
+
+
+def _make(device: str) -> Make:
+    def make(*sizes: int) -> torch.Tensor:
+        count = torch.Size(sizes).numel()
+        result = torch.arange(float(count)).reshape(sizes).to(device)
+        if device == "lazy":
+            torch_ltc.mark_step()
+        return result
+
+    return make
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("varying_numbers", ["auto", "off"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_numbers(name: str, varying_numbers: str, seed: int) -> None:
+    draw = random.Random(f"{name}{seed}")
+    with torch_ltc.config(varying_numbers=varying_numbers):
+        for _ in range(ROUNDS):
+            most = draw.choice([6, 40, 90])
+            numbers = [draw.randint(2, most) for _ in range(3)]
+            try:
+                expected = FUNCTIONS[name](_make("cpu"), *numbers)
+            except (RuntimeError, IndexError):
+                continue
+            result = FUNCTIONS[name](_make("lazy"), *numbers).cpu()
+            try:
+                torch.testing.assert_close(result, expected)
+            except AssertionError as error:
+                raise AssertionError(f"{numbers}: {error}") from error
+    torch_ltc.mark_step()
+
+
+def test_numbers_are_bound() -> None:
+    """The functions above do run as programs for all sizes."""
+    bound = 0
+    for name in ("pad by a number", "start", "roll", "view by strides", "outer"):
+        torch_ltc.reset_metrics()
+        test_numbers(name, "off", 0)
+        bound += torch_ltc.metrics()["programs_bound"] > 0
+    assert bound > 2
