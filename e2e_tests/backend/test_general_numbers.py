@@ -30,6 +30,13 @@ def _written_slices(make: Make, n: int, m: int, k: int) -> torch.Tensor:
     return x
 
 
+def _written_ends(make: Make, n: int, m: int, k: int) -> torch.Tensor:
+    x = make(n, 3) + 1
+    x[:m].fill_(7.0)
+    x[-k:].mul_(2.0)
+    return x
+
+
 def _written_part(make: Make, n: int, m: int, k: int) -> torch.Tensor:
     memory = make(n + k, m + k)
     torch.mul(make(n, m), 2, out=memory[k:, k:])
@@ -66,6 +73,7 @@ FUNCTIONS: dict[str, Callable[[Make, int, int, int], torch.Tensor]] = {
     "repeated": lambda make, n, m, k: make(n).repeat(2, k) + make(k * n),
     "pooled": lambda make, n, m, k: F.max_pool1d(make(1, 2, n + 3), 3, 2, padding=1) * 2,
     "written slices": _written_slices,
+    "written ends": _written_ends,
     "written part": _written_part,
 }  # fmt: skip
 
