@@ -8,27 +8,6 @@
 
 using namespace torch_ltc;
 
-namespace {
-
-bool isPosition(const ArgumentSpec &spec) {
-  for (const char *name : {"start", "end", "index", "offset", "storage_offset"})
-    if (spec.name == name)
-      return true;
-  return false;
-}
-
-/// Whether the op writes a part of a tensor.
-bool writesPart(const OpRecord &record) {
-  for (const char *name : {"aten::slice_", "aten::select_", "aten::diagonal_",
-                           "aten::as_strided_"})
-    if (record.name.starts_with(name))
-      return record.name.find("scatter") != std::string::npos ||
-             record.name.find("backward") != std::string::npos;
-  return false;
-}
-
-} // namespace
-
 std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
                                                std::string *reason) const {
   if (numbers.skeleton != skeleton()) {
@@ -56,36 +35,7 @@ std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
       *reason = explain(slot, number);
     return std::nullopt;
   }
-  for (size_t i = 1; i < positions.size(); ++i) {
-    const NumberSlot &before = slots[positions[i - 1]];
-    const NumberSlot &slot = slots[positions[i]];
-    if (numberOf(before, numbers) <= numberOf(slot, numbers))
-      continue;
-    if (reason)
-      *reason = slotText(slot) + " is below the " + slotText(before);
-    return std::nullopt;
-  }
   return values;
-}
-
-void GeneralGraph::orderPositions(const TraceNumbers &standIns) {
-  positions.clear();
-  if (std::ranges::none_of(base->nodes, [](const SnapshotNode &node) {
-        return node.record && writesPart(*node.record);
-      }))
-    return;
-  for (uint32_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].kind != NumberSlot::Kind::Integer)
-      continue;
-    const SnapshotNode &node = base->nodes[slots[i].node];
-    forEachFollowingWord(*node.record, node.attributes->words,
-                         [&](const ArgumentSpec &spec, size_t place) {
-                           if (place == slots[i].place && isPosition(spec))
-                             positions.push_back(i);
-                         });
-  }
-  std::ranges::stable_sort(
-      positions, {}, [&](uint32_t i) { return numberOf(slots[i], standIns); });
 }
 
 Hash128 GeneralGraph::hash() const {
@@ -129,7 +79,6 @@ std::string GeneralGraph::findStandIns() {
             return numbersOf(instantiate(values, base->name)).skeleton ==
                    skeleton();
           })) {
-        orderPositions(numbersOf(instantiate(vectors[0], base->name)));
         standInValues = std::move(vectors);
         return "";
       }

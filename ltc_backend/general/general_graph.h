@@ -106,16 +106,12 @@ private:
   }
   /// Why there are none, "" if it has found some.
   std::string findStandIns();
-  void orderPositions(const TraceNumbers &standIns);
 
   GraphSnapshotPtr base;
   std::vector<TraceNumbers> traces;
   std::vector<NumberSlot> slots; // in the order of nodes
   std::vector<SizeSymbol> sizeSymbols;
   std::vector<SymbolValues> standInValues;
-  /// Slots of positions in tensors that are written in parts, in the order that
-  /// their numbers have at the stand-ins: it decides which parts overlap.
-  std::vector<uint32_t> positions;
 };
 
 } // namespace torch_ltc

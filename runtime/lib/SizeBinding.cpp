@@ -42,6 +42,13 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
     if (number >= uint32_t(form.numbers_size()))
       return failure("a scalar names number {0} of {1}", number,
                      form.numbers_size());
+  if (form.orders_size() % 2)
+    return failure("its general form has {0} compared numbers",
+                   form.orders_size());
+  for (uint32_t number : form.orders())
+    if (number >= uint32_t(form.numbers_size()))
+      return failure("an order names number {0} of {1}", number,
+                     form.numbers_size());
   for (const Kernel &kernel : executable.kernels())
     for (uint32_t number : kernel.numbers())
       if (number >= uint32_t(form.numbers_size()))
@@ -87,6 +94,12 @@ torch_ltc::runtime::bindSizes(Executable &executable, const GeneralForm &form,
       return failure("Program '{0}' isn't valid for these sizes: checked size "
                      "{1} is {2}, it expects {3}.",
                      executable.name(), i, given.checked[i], values[number]);
+  for (int i = 0; i < form.orders_size(); i += 2)
+    if (values[form.orders(i)] >= values[form.orders(i + 1)])
+      return failure("Program '{0}' isn't valid for these sizes: it expects "
+                     "that {1} is less than {2}.",
+                     executable.name(), values[form.orders(i)],
+                     values[form.orders(i + 1)]);
   int place = 0;
   forEachNumber(executable, [&](int64_t &number) {
     if (uint32_t index = form.places(place++))

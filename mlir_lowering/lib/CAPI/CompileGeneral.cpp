@@ -1,6 +1,8 @@
 //===- CompileGeneral.cpp - Programs for all sizes ------------------------===//
 
 #include "ProgramCompiler.h"
+
+#include "torch_ltc/Dialect/Ltc/Attributes.h"
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 
 using namespace mlir;
@@ -86,6 +88,8 @@ LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs,
   std::vector<ProgramCompiler> compilers;
   for (LtcProgram program : samples) {
     modules.push_back(std::move(program->module));
+    ModuleOp(*modules.back())
+        ->setAttr(kGeneralAttr, UnitAttr::get(program->context()));
     // The stages' texts are those of the first sample.
     bool isFirst = program == samples[0];
     compilers.emplace_back(

@@ -13,6 +13,7 @@
 #include "KernelSet.h"
 #include "NumberFitter.h"
 
+#include "torch_ltc/Dialect/Ltc/SizeOrder.h"
 #include "torch_ltc/Kernels/KernelSchedule.h"
 #include "torch_ltc/Kernels/Program.h"
 
@@ -43,7 +44,6 @@ LogicalResult lower(LoweredSample &sample, ModuleOp module,
                     const LinalgCompileOptions &options,
                     const KernelObjectCache &noCache) {
   sample.module = module;
-  module->setAttr(kGeneralAttr, UnitAttr::get(module.getContext()));
   FailureOr<func::FuncOp> program = findProgram(module);
   FailureOr<BufferPlan> plan = lowerToKernels(module, options);
   if (failed(program) || failed(plan))
@@ -139,6 +139,21 @@ LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter) {
   return success();
 }
 
+/// The orders that the samples' code relies on.
+LogicalResult findOrders(const Samples &samples,
+                         SmallVectorImpl<SizeSamples> &orders) {
+  for (unsigned s = 0; s < kNumSamples; ++s) {
+    ArrayRef<int64_t> numbers = assumedOrders(samples[s].program);
+    if (s && numbers.size() != orders.size())
+      return failGeneral(samples[0].program,
+                         "its parts have another order at other sizes");
+    orders.resize(numbers.size());
+    for (size_t i = 0; i < numbers.size(); ++i)
+      orders[i][s] = numbers[i];
+  }
+  return success();
+}
+
 /// The work of each kernel.
 SmallVector<SizeSamples> findWork(const Samples &samples) {
   SmallVector<SizeSamples> work(samples[0].executable.kernels_size(),
@@ -192,8 +207,11 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
                    .build()))
       return failure();
   }
-  std::string error = generalizeExecutable(executables, numbers, tables,
-                                           findWork(samples), fitter);
+  SmallVector<SizeSamples> orders;
+  if (failed(findOrders(samples, orders)))
+    return failure();
+  std::string error = generalizeExecutable(
+      executables, numbers, tables, findWork(samples), orders, fitter);
   if (!error.empty())
     return failGeneral(samples[0].program, error);
   statistics.llvmSeconds = secondsSince(start);

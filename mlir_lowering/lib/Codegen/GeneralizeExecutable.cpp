@@ -9,6 +9,7 @@
 #include "llvm/ADT/Twine.h"
 
 #include <limits>
+#include <set>
 
 using namespace mlir::torch_ltc;
 using llvm::ArrayRef;
@@ -88,6 +89,7 @@ public:
 
   std::string run(const std::vector<std::vector<NumberCode>> &tables,
                   const GeneralNumbers &given);
+  std::string addOrders(ArrayRef<SizeSamples> orders);
 
 private:
   /// Number of the code for a number that differs, or of a marked grain.
@@ -127,6 +129,8 @@ std::optional<NumberCode> ExecutableGeneralizer::fitGrain(unsigned kernel) {
 
 std::optional<unsigned> ExecutableGeneralizer::fit(const SizeSamples &number) {
   std::optional<NumberCode> code;
+  if (llvm::all_equal(number) && number[0] >= kGrainMark + general.kernels_size())
+    return table.add({runtime::CONSTANT, number[0]});
   if (number[0] < kGrainMark + general.kernels_size()) {
     code = fitGrain(number[0] - kGrainMark);
     if (!code) // not worth a thread, as far as is known
@@ -165,9 +169,7 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
     for (const NumberCode &code : codes)
       kernel.add_numbers(table.add(code));
   for (const SizeSamples &number : given.checked) {
-    std::optional<unsigned> index =
-        llvm::all_equal(number) ? table.add({runtime::CONSTANT, number[0]})
-                                : fit(number);
+    std::optional<unsigned> index = fit(number);
     if (!index)
       return unknown("a size", number);
     form.add_checks(*index);
@@ -193,13 +195,35 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
   return "";
 }
 
+std::string ExecutableGeneralizer::addOrders(ArrayRef<SizeSamples> orders) {
+  std::set<std::pair<unsigned, unsigned>> known;
+  for (size_t i = 0; i < orders.size(); i += 2) {
+    const SizeSamples &lesser = orders[i], &greater = orders[i + 1];
+    if (llvm::all_equal(lesser) && llvm::all_equal(greater))
+      continue;
+    std::array<unsigned, 2> indices;
+    for (unsigned k = 0; k < 2; ++k) {
+      std::optional<unsigned> index = fit(orders[i + k]);
+      if (!index)
+        return unknown("a compared number", orders[i + k]);
+      indices[k] = *index;
+    }
+    if (!known.emplace(indices[0], indices[1]).second)
+      continue;
+    form.add_orders(indices[0]);
+    form.add_orders(indices[1]);
+  }
+  return "";
+}
+
 } // namespace
 
 std::string mlir::torch_ltc::generalizeExecutable(
     const std::array<runtime::Executable *, kNumSamples> &samples,
     const GeneralNumbers &given,
     const std::vector<std::vector<NumberCode>> &tables,
-    ArrayRef<SizeSamples> work, NumberFitter &fitter) {
+    ArrayRef<SizeSamples> work, ArrayRef<SizeSamples> orders,
+    NumberFitter &fitter) {
   std::string structure = structureOf(*samples[0]);
   for (runtime::Executable *other : llvm::drop_begin(samples))
     if (structureOf(*other) != structure)
@@ -207,5 +231,7 @@ std::string mlir::torch_ltc::generalizeExecutable(
   runtime::GeneralForm &form = *samples[0]->mutable_general();
   for (const SizeSamples &sizes : given.standIns)
     form.add_largest_sizes(*llvm::min_element(sizes));
-  return ExecutableGeneralizer(samples, work, fitter).run(tables, given);
+  ExecutableGeneralizer generalizer(samples, work, fitter);
+  std::string error = generalizer.run(tables, given);
+  return error.empty() ? generalizer.addOrders(orders) : error;
 }

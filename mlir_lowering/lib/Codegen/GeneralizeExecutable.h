@@ -13,13 +13,14 @@ namespace mlir::torch_ltc {
 
 /// Changes the first of the executables, which are one program at each sample's
 /// stand-ins, to one for all sizes (`GeneralForm`). `tables` has the codes of
-/// each kernel's table, `work` its work (kWorkAttr). Returns why there is no
-/// such form, or "".
+/// each kernel's table, `work` its work (kWorkAttr), `orders` the numbers of
+/// assumedOrders. Returns why there is no such form, or "".
 std::string generalizeExecutable(
     const std::array<::torch_ltc::runtime::Executable *, kNumSamples> &samples,
     const GeneralNumbers &given,
     const std::vector<std::vector<NumberCode>> &tables,
-    llvm::ArrayRef<SizeSamples> work, NumberFitter &fitter);
+    llvm::ArrayRef<SizeSamples> work, llvm::ArrayRef<SizeSamples> orders,
+    NumberFitter &fitter);
 
 } // namespace mlir::torch_ltc
 

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+#include "torch_ltc/Dialect/Ltc/SizeOrder.h"
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
 
@@ -43,6 +44,7 @@ public:
   void add(Piece piece) {
     if (piece.begin == piece.end)
       return;
+    ends.append({piece.begin, piece.end});
     auto it = pieces.lower_bound(piece.begin);
     if (it != pieces.begin()) {
       Piece &before = std::prev(it)->second;
@@ -64,6 +66,9 @@ public:
 
   const std::map<int64_t, Piece> &get() const { return pieces; }
 
+  /// Of all pieces: their order decides which parts of which remain.
+  const SmallVector<int64_t> &getEnds() const { return ends; }
+
 private:
   std::map<int64_t, Piece>::iterator addTail(Piece piece, int64_t begin) {
     piece.first += begin - piece.begin;
@@ -72,6 +77,7 @@ private:
   }
 
   std::map<int64_t, Piece> pieces; ///< by begin
+  SmallVector<int64_t> ends;
 };
 
 int64_t elementsOf(Value tensor) {
@@ -124,8 +130,8 @@ public:
   /// `chain`: the first insertion first.
   Joiner(ArrayRef<tensor::InsertSliceOp> chain, tensor::InsertSliceOp first,
          tensor::InsertSliceOp last)
-      : chain(chain), builder(last), loc(last.getLoc()), type(last.getType()),
-        base(first.getDest()) {}
+      : chain(chain), last(last), builder(last), loc(last.getLoc()),
+        type(last.getType()), base(first.getDest()) {}
 
   /// The chain's result, or null.
   Value run() {
@@ -242,6 +248,7 @@ private:
 
   /// One piece after the other; an index of it has `unit` elements.
   Value join(const Cover &cover, int64_t count, int64_t unit) {
+    assumeOrder(last, cover.getEnds());
     SmallVector<Value> parts;
     for (auto &[begin, piece] : cover.get())
       parts.push_back(range(piece, unit));
@@ -329,30 +336,39 @@ private:
   }
 
   ArrayRef<tensor::InsertSliceOp> chain;
+  tensor::InsertSliceOp last;
   OpBuilder builder;
   Location loc;
   RankedTensorType type;
   Value base;
 };
 
+/// Whether the slice doesn't overlap the insertion in some dimension.
+bool areDisjoint(tensor::ExtractSliceOp slice, tensor::InsertSliceOp insert) {
+  for (unsigned dim = 0; dim < slice.getSourceType().getRank(); ++dim) {
+    auto lastOf = [dim](auto op) {
+      return op.getStaticOffsets()[dim] +
+             (op.getStaticSizes()[dim] - 1) * op.getStaticStrides()[dim];
+    };
+    auto isBefore = [&](auto a, auto b) {
+      int64_t last = lastOf(a), first = b.getStaticOffsets()[dim];
+      if (last >= first)
+        return false;
+      assumeOrder(slice, last, first);
+      return true;
+    };
+    if (isBefore(slice, insert) || isBefore(insert, slice))
+      return true;
+  }
+  return false;
+}
+
 /// A slice of a tensor that doesn't overlap an insertion into it reads the
 /// tensor below.
 void bypassInsertions(tensor::ExtractSliceOp slice) {
   while (auto insert =
              slice.getSource().getDefiningOp<tensor::InsertSliceOp>()) {
-    bool isDisjoint = false;
-    auto end = [](int64_t first, int64_t size, int64_t stride) {
-      return first + (size - 1) * stride + 1;
-    };
-    for (unsigned dim = 0; dim < slice.getSourceType().getRank(); ++dim) {
-      int64_t a = slice.getStaticOffsets()[dim],
-              b = insert.getStaticOffsets()[dim];
-      isDisjoint |= end(a, slice.getStaticSizes()[dim],
-                        slice.getStaticStrides()[dim]) <= b ||
-                    end(b, insert.getStaticSizes()[dim],
-                        insert.getStaticStrides()[dim]) <= a;
-    }
-    if (!isDisjoint)
+    if (!areDisjoint(slice, insert))
       return;
     slice.getSourceMutable().assign(insert.getDest());
   }

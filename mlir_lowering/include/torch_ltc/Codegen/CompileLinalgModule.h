@@ -92,7 +92,7 @@ struct GeneralNumbers {
 };
 
 /// Compiles one program, given at the linalg stage at the stand-ins of each
-/// sample, to one executable for all sizes from 2 to a symbol's smallest
+/// sample (modules with kGeneralAttr from their first pass on), to one executable for all sizes from 2 to a symbol's smallest
 /// stand-in (`GeneralForm` in executable.proto). Emits an error if the program
 /// has no such form.
 FailureOr<std::string>

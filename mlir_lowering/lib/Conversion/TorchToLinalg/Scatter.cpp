@@ -8,6 +8,8 @@
 #include "AdvancedIndex.h"
 #include "HostCall.h"
 
+#include "torch_ltc/Dialect/Ltc/SizeOrder.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -375,8 +377,11 @@ static Value scatterMasked(TensorBuilder &tensors, OpBuilder &builder,
 
 /// PyTorch's kernel rejects a source that may be too short.
 static LogicalResult lowerMaskedScatter(OpLowering &op) {
-  if (op.tensorType(2).getNumElements() < op.resultType().getNumElements())
+  int64_t available = op.tensorType(2).getNumElements();
+  int64_t positions = op.resultType().getNumElements();
+  if (available < positions)
     return lowerHostCall(op);
+  assumeOrder(op.op, positions - 1, available);
   return op.replaceWith(scatterMasked(op.tensors, op.builder, op.loc,
                                       op.tensor(0), op.tensor(1), op.tensor(2),
                                       op.resultSizes()));

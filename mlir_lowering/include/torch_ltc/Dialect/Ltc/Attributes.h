@@ -41,12 +41,19 @@ inline constexpr llvm::StringLiteral kGroupOrderAttr = "torch_ltc.group_order";
 inline constexpr llvm::StringLiteral kRecomputedAttr = "torch_ltc.recomputed";
 
 //===----------------------------------------------------------------------===//
-// Attributes of kernels
+// Attributes of general programs
 //===----------------------------------------------------------------------===//
 
 /// Unit attribute of a module and of its kernels: the sizes that vary are
 /// stand-ins, and the code must be right for others, too.
 inline constexpr llvm::StringLiteral kGeneralAttr = "torch_ltc.general";
+/// On functions: the orders of numbers that the code relies on (array<i64>, see
+/// SizeOrder.h).
+inline constexpr llvm::StringLiteral kOrdersAttr = "torch_ltc.orders";
+
+//===----------------------------------------------------------------------===//
+// Attributes of kernels
+//===----------------------------------------------------------------------===//
 
 /// On kernels of a general program: the work of all iterations, an i64 in units
 /// of kWorkOfThread, from which a binding derives the schedule's grain.
