@@ -21,8 +21,6 @@ struct GeneralPrograms::Entry {
   std::mutex mutex;
   State state = State::Unknown;
   LtcExecutable executable = nullptr;
-  double interpretedSeconds = 0;
-  std::weak_ptr<InterpretedProgram> interpreted;
 
   ~Entry() {
     if (executable)
@@ -43,21 +41,26 @@ Hash128 GeneralPrograms::hashOf(const GeneralGraph &general) {
   return state.finish();
 }
 
+/// The value for `hash`, which becomes the first; a new one replaces the last.
+template <typename List, typename Make>
+static auto &lookUp(List &recent, const Hash128 &hash, size_t most,
+                    Make make) {
+  auto found = std::ranges::find(recent, hash, [](auto &e) { return e.first; });
+  if (found == recent.end()) {
+    recent.emplace_front(hash, make());
+    if (recent.size() > most)
+      recent.pop_back();
+  } else {
+    recent.splice(recent.begin(), recent, found);
+  }
+  return recent.front().second;
+}
+
 std::shared_ptr<GeneralPrograms::Entry>
 GeneralPrograms::entryOf(const GeneralGraph &general) {
-  constexpr size_t mostEntries = 64;
-  Hash128 hash = hashOf(general);
   std::lock_guard lock(mutex);
-  auto found =
-      std::ranges::find(entries, hash, [](auto &e) { return e.first; });
-  if (found == entries.end()) {
-    entries.emplace_front(hash, std::make_shared<Entry>());
-    if (entries.size() > mostEntries)
-      entries.pop_back();
-  } else {
-    entries.splice(entries.begin(), entries, found);
-  }
-  return entries.front().second;
+  return lookUp(entries, hashOf(general), /*most=*/64,
+                [] { return std::make_shared<Entry>(); });
 }
 
 bool GeneralPrograms::begin(const GeneralGraph &general) {
@@ -66,6 +69,10 @@ bool GeneralPrograms::begin(const GeneralGraph &general) {
   if (entry->state != State::Unknown)
     return false;
   entry->state = State::Pending;
+  std::lock_guard usesLock(mutex);
+  for (auto &[skeleton, use] : uses)
+    if (skeleton == general.skeleton())
+      use.seconds = 0;
   return true;
 }
 
@@ -85,6 +92,12 @@ void GeneralPrograms::fail(const GeneralGraph &general) {
   auto entry = entryOf(general);
   std::lock_guard lock(entry->mutex);
   entry->state = State::Impossible;
+}
+
+void GeneralPrograms::abandon(const GeneralGraph &general) {
+  auto entry = entryOf(general);
+  std::lock_guard lock(entry->mutex);
+  entry->state = State::Unknown;
 }
 
 ProgramPtr GeneralPrograms::bind(const GraphSnapshotPtr &graph,
@@ -108,17 +121,17 @@ ProgramPtr GeneralPrograms::bind(const GraphSnapshotPtr &graph,
 }
 
 double GeneralPrograms::noteInterpreted(
-    const GeneralGraph &general,
-    const std::shared_ptr<InterpretedProgram> &next) {
-  auto entry = entryOf(general);
-  std::lock_guard lock(entry->mutex);
-  if (auto last = entry->interpreted.lock())
-    entry->interpretedSeconds += last->seconds();
-  entry->interpreted = next;
-  return entry->interpretedSeconds;
+    const Hash128 &skeleton, const std::shared_ptr<InterpretedProgram> &next) {
+  std::lock_guard lock(mutex);
+  Use &use = lookUp(uses, skeleton, /*most=*/256, [] { return Use(); });
+  if (auto last = use.last.lock())
+    use.seconds += last->seconds();
+  use.last = next;
+  return use.seconds;
 }
 
 void GeneralPrograms::clear() {
   std::lock_guard lock(mutex);
   entries.clear();
+  uses.clear();
 }

@@ -41,23 +41,34 @@ public:
   /// loaded.
   void store(const GeneralGraph &general, const char *data, size_t size);
   void fail(const GeneralGraph &general);
+  /// Back to Unknown: it may be asked for again.
+  void abandon(const GeneralGraph &general);
 
   /// The program for the graph that was seen, or null with the reason.
   ProgramPtr bind(const GraphSnapshotPtr &graph, const Sighting &sighting,
                   std::string &reason);
 
-  /// Adds the time that programs of this general graph have taken op by op;
-  /// `next` is the one that runs now. Returns the seconds so far.
-  double noteInterpreted(const GeneralGraph &general,
+  /// Adds the time that programs of this skeleton have taken op by op; `next` is
+  /// the one that runs now. Returns the seconds since the last `begin`.
+  double noteInterpreted(const Hash128 &skeleton,
                          const std::shared_ptr<InterpretedProgram> &next);
   void clear();
 
 private:
+  /// Of a skeleton.
+  struct Use {
+    double seconds = 0;
+    std::weak_ptr<InterpretedProgram> last;
+  };
   struct Entry;
+  /// The last used first.
+  template <typename T> using Recent = std::list<std::pair<Hash128, T>>;
+
   std::shared_ptr<Entry> entryOf(const GeneralGraph &general);
 
   std::mutex mutex;
-  std::list<std::pair<Hash128, std::shared_ptr<Entry>>> entries; // last used
+  Recent<std::shared_ptr<Entry>> entries;
+  Recent<Use> uses;
 };
 
 } // namespace torch_ltc

@@ -194,10 +194,14 @@ private:
 } // namespace
 
 ProgramHandle::ProgramHandle(const CompilerLibrary &library,
-                             const std::string &name)
+                             const std::string &name,
+                             const ProgramHandle *other)
     : library(library) {
   throwIfFailed(
-      library.ltcProgramCreate(library.compiler, name.c_str(), &program));
+      other ? library.ltcProgramCreateBeside(other->get(), name.c_str(),
+                                             &program)
+            : library.ltcProgramCreate(library.compiler, name.c_str(),
+                                       &program));
 }
 
 ProgramHandle::~ProgramHandle() { library.ltcProgramDestroy(program); }

@@ -13,7 +13,9 @@ namespace torch_ltc {
 /// Owns a program under construction.
 class ProgramHandle {
 public:
-  ProgramHandle(const CompilerLibrary &library, const std::string &name);
+  /// `other`: a program with which it is to be compiled, or null.
+  ProgramHandle(const CompilerLibrary &library, const std::string &name,
+                const ProgramHandle *other = nullptr);
   ~ProgramHandle();
   ProgramHandle(const ProgramHandle &) = delete;
   ProgramHandle &operator=(const ProgramHandle &) = delete;

@@ -3,13 +3,13 @@
 #include "compilation/program_maker.h"
 
 #include "compilation/background_compiler.h"
+#include "compilation/compilation.h"
 #include "compilation/compilation_lock.h"
 #include "compilation/compiler_library.h"
 #include "compilation/disk_cache.h"
 #include "compilation/dump.h"
 #include "compilation/external_backend.h"
-#include "compilation/general_programs.h"
-#include "compilation/interruptible_work.h"
+#include "compilation/general_maker.h"
 #include "compilation/library_pages.h"
 #include "compilation/placeholder_program.h"
 #include "compilation/program_builder.h"
@@ -20,12 +20,10 @@
 #include "events/guards.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
-#include "general/skeleton_memory.h"
 #include "graph/graph_difference.h"
 #include "programs/interpreted_program.h"
 #include "programs/program_cache.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 
 #include <stdexcept>
@@ -33,100 +31,6 @@
 using namespace torch_ltc;
 
 namespace {
-
-struct Compilation {
-  LtcBytes executable{};
-  LtcCompileStatistics statistics{};
-  StageTexts texts;
-  Compilation() = default;
-  Compilation(const Compilation &) = delete;
-  ~Compilation() { ltcBytesDestroy(executable); }
-};
-using CompilationPtr = std::shared_ptr<Compilation>;
-
-/// A stage may have several parts (one for each kernel).
-void collectStage(const char *stage, const char *text, size_t size,
-                  void *userData) {
-  auto &texts = *static_cast<StageTexts *>(userData);
-  if (texts.empty() || texts.back().first != stage)
-    texts.emplace_back(stage, "");
-  texts.back().second.append(text, size);
-}
-
-/// Option force_compile_failure.
-void refuseListedOps(const GraphSnapshot &graph) {
-  std::string list = config().force_compile_failure.get();
-  if (list.empty())
-    return;
-  for (const SnapshotNode &node : graph.nodes)
-    if (node.record && isOpListed(list, node.record->name))
-      throw std::runtime_error(node.record->name +
-                               " is rejected by option force_compile_failure" +
-                               messageSuffix(node.location));
-}
-
-LtcCompileOptions compileOptions(bool withTexts, StageTexts &texts) {
-  LtcCompileOptions options{};
-  options.verify = config().verify.get();
-  options.threads = at::get_num_threads();
-  options.print_locations =
-      config().dump_locations.get() && config().source_info.get();
-  if (withTexts) {
-    options.stage_text = collectStage;
-    options.stage_user_data = &texts;
-  }
-  return options;
-}
-
-/// Fills `result` up to the point of failure.
-void compile(const GraphSnapshot &graph, bool withTexts,
-             const CompilationPtr &result) {
-  refuseListedOps(graph);
-  if (withTexts)
-    result->texts.emplace_back("torch-raw", stageText(graph, "torch-raw"));
-  const CompilerLibrary &library = compilerLibrary();
-  auto program = std::make_shared<ProgramHandle>(library, entryName(graph));
-  buildProgram(library, program->get(), graph);
-  LtcCompileOptions options = compileOptions(withTexts, result->texts);
-  auto status = std::make_shared<LtcStatus>(nullptr);
-  runInterruptibly([&library, program, options, result, status] {
-    *status = library.ltcProgramCompile(
-        program->get(), &options, &result->executable, &result->statistics);
-  });
-  throwIfFailed(*status);
-}
-
-/// One executable for all sizes.
-void compileGeneral(const std::shared_ptr<const GeneralSamples> &samples,
-                    const CompilationPtr &result) {
-  const CompilerLibrary &library = compilerLibrary();
-  std::vector<std::shared_ptr<ProgramHandle>> handles;
-  std::vector<LtcProgram> programs;
-  auto sizes = std::make_shared<LtcSizeSamples>();
-  sizes->num_symbols = samples->general->symbols().size();
-  sizes->num_checked = samples->numbers[0].sizes.size();
-  for (size_t i = 0; i < LTC_GENERAL_SAMPLES; ++i) {
-    const GraphSnapshot &graph = samples->graphs[i];
-    refuseListedOps(graph);
-    handles.push_back(
-        std::make_shared<ProgramHandle>(library, entryName(graph)));
-    programs.push_back(handles.back()->get());
-    buildProgram(library, programs.back(), graph);
-    sizes->symbols[i] = samples->general->standIns()[i].data();
-    sizes->checked[i] = samples->numbers[i].sizes.data();
-  }
-  LtcCompileOptions options =
-      compileOptions(/*withTexts=*/false, result->texts);
-  auto status = std::make_shared<LtcStatus>(nullptr);
-  // An interrupted compilation goes on: it keeps all that it reads.
-  runInterruptibly([&library, samples, handles, programs, sizes, options,
-                    result, status] {
-    *status = library.ltcProgramsCompileGeneral(programs.data(), sizes.get(),
-                                                &options, &result->executable,
-                                                &result->statistics);
-  });
-  throwIfFailed(*status);
-}
 
 void describe(const CompiledProgram &program, CompileEvent &event) {
   event.kernels = int64_t(program.numKernels());
@@ -152,20 +56,6 @@ ProgramPtr loadFromDisk(const GraphSnapshotPtr &graph, const Hash128 &hash,
         "A cached program is compiled again: " + std::string(error.what()));
     return nullptr;
   }
-}
-
-void noteStatistics(const LtcCompileStatistics &statistics,
-                    CompileEvent &event) {
-  event.origin = "compiled";
-  event.torchSeconds = statistics.torch_seconds;
-  event.linalgSeconds = statistics.linalg_seconds;
-  event.kernelsSeconds = statistics.kernels_seconds;
-  event.llvmSeconds = statistics.llvm_seconds;
-  event.kernels = int64_t(statistics.kernels);
-  event.kernelsCompiled = int64_t(statistics.kernels_compiled);
-  count(Counter::compilations);
-  count(Counter::kernels_compiled, event.kernelsCompiled);
-  count(Counter::kernel_cache_hits, event.kernels - event.kernelsCompiled);
 }
 
 ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
@@ -273,96 +163,6 @@ makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
   });
 }
 
-/// Compares the graph with earlier ones that differ only in sizes.
-Sighting noteSizes(const GraphSnapshotPtr &graph, CompileEvent &event) {
-  Sighting sighting;
-  if (config().varying_sizes.get() != "off")
-    sighting = SkeletonMemory::get().note(graph);
-  if (!sighting.reason.empty())
-    event.reason += "; " + sighting.reason;
-  if (sighting.general)
-    for (size_t i = 0; i < sighting.general->symbols().size(); ++i)
-      event.sizes.push_back(sighting.general->symbolText(i));
-  return sighting;
-}
-
-/// Compiles the general graph; an event tells when it is done, or why there is
-/// no such program.
-void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
-                 CompileEvent event) {
-  Stopwatch stopwatch;
-  const GeneralGraph &general = *samples->general;
-  Hash128 hash = GeneralPrograms::hashOf(general);
-  event.program = hash.text();
-  event.reason = "one program for all sizes";
-  try {
-    if (std::optional<std::string> bytes =
-            config().cache.get() ? lookupProgram(hash) : std::nullopt) {
-      GeneralPrograms::get().store(general, bytes->data(), bytes->size());
-      count(Counter::program_disk_hits);
-      event.origin = "disk";
-    } else {
-      auto compilation = std::make_shared<Compilation>();
-      compileGeneral(samples, compilation);
-      GeneralPrograms::get().store(general, compilation->executable.data,
-                                   compilation->executable.size);
-      noteStatistics(compilation->statistics, event);
-      if (config().cache.get())
-        storeProgram(hash, compilation->executable.data,
-                     compilation->executable.size);
-    }
-  } catch (const std::exception &error) {
-    GeneralPrograms::get().fail(general);
-    if (areCompilationsCancelled())
-      return;
-    event.origin = "refused";
-    event.reason = std::string("no program for all sizes: ") + error.what();
-    log(LogLevel::Info, event.reason);
-  }
-  event.seconds = stopwatch.seconds();
-  recordTime(Timer::compile, event.seconds);
-  explainCompilation(event);
-  addCompileEvent(event);
-  noteCompilerUse();
-}
-
-/// The program for all sizes, bound to those of the graph; null if there is
-/// none yet.
-ProgramPtr bindGeneral(const GraphSnapshotPtr &graph, const Sighting &sighting,
-                       CompileEvent &event) {
-  if (!sighting.general)
-    return nullptr;
-  GeneralPrograms &programs = GeneralPrograms::get();
-  if (config().tier.get() == "compile" && programs.begin(*sighting.general))
-    makeGeneral(std::make_shared<GeneralSamples>(sighting.general), event);
-  std::string reason;
-  ProgramPtr program = programs.bind(graph, sighting, reason);
-  if (!reason.empty())
-    event.reason += "; " + reason;
-  if (!program)
-    return nullptr;
-  program->isBound = true;
-  event.origin = "bound";
-  count(Counter::programs_bound);
-  return program;
-}
-
-/// Starts to compile the program for all sizes, once programs of such graphs
-/// have run for long.
-void noteGeneralReuse(const Sighting &sighting,
-                      const std::shared_ptr<InterpretedProgram> &next,
-                      const CompileEvent &event) {
-  if (!sighting.general)
-    return;
-  GeneralPrograms &programs = GeneralPrograms::get();
-  double seconds = programs.noteInterpreted(*sighting.general, next);
-  if (!isWorthCompiling(seconds / LTC_GENERAL_SAMPLES, next->numOps) ||
-      !programs.begin(*sighting.general))
-    return;
-  auto samples = std::make_shared<GeneralSamples>(sighting.general);
-  compileInBackground([samples, event] { makeGeneral(samples, event); });
-}
-
 /// For option lockstep: a graph outside of steps.
 ProgramPtr compileApart(const GraphSnapshot &graph) {
   auto compilation = std::make_shared<Compilation>();
@@ -413,22 +213,32 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   GraphSnapshotPtr nearest = nearestKeptGraph(signatures);
   event.reason = nearest ? firstDifference(*nearest, *graph) : "first program";
   event.varying = takeVaryingNumbers();
-  Sighting sighting = noteSizes(graph, event);
   event.ops = int64_t(graph->numOps);
   event.parameters = int64_t(graph->parameters.size());
   event.outputs = int64_t(graph->results.size());
 
-  checkAllowed(Forbidden::recompile,
-               "A new program would be compiled: " +
-                   (nearest ? event.reason : "it is the process's first one"));
+  Sighting sighting;
+  ProgramPtr program;
+  ExternalBackendPtr backend = selectedBackend();
+  std::string dumpFolder = config().dump.get();
+  bool mayBeBound = !backend && dumpFolder.empty() &&
+                    config().tier.get() != "interpret";
+  if (mayBeBound) {
+    sighting = noteSizes(graph);
+    program = bindGeneral(graph, sighting, event);
+  }
+  if (!program)
+    checkAllowed(Forbidden::recompile,
+                 "A new program would be compiled: " +
+                     (nearest ? event.reason
+                              : "it is the process's first one"));
   at::RecordFunction span(at::RecordScope::FUNCTION);
   if (span.isActive())
     span.before("torch_ltc::compile");
-  ProgramPtr program;
-  ExternalBackendPtr backend = selectedBackend();
   try {
-    std::string dumpFolder = config().dump.get();
-    if (backend) {
+    if (program) {
+      // It is bound.
+    } else if (backend) {
       program = makeExternal(*backend, graph, location, event);
     } else if (config().tier.get() == "interpret") {
       event.origin = "interpreted";
@@ -442,8 +252,8 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
           (dumpFolder.empty() || !event.dumpDirectory.empty()) &&
           (!mayCompileLater() || mayHaveProgram(hash)))
         program = loadFromDisk(graph, hash, event);
-      if (!program && dumpFolder.empty())
-        program = bindGeneral(graph, sighting, event);
+      if (!program && mayBeBound && config().tier.get() == "compile")
+        program = makeAndBindGeneral(graph, sighting, event);
       if (!program && mayCompileLater()) {
         auto placeholder = makePlaceholder(graph, hash, location, event);
         noteGeneralReuse(sighting, placeholder, event);

@@ -85,6 +85,11 @@ void torch_ltc::explainUndonated(
 }
 
 void torch_ltc::explainCompilation(const CompileEvent &event) {
+  if (event.origin == "bound")
+    return log(LogLevel::Info,
+               "Step " + std::to_string(event.step) + atLine(event.location) +
+                   " bound the program for all sizes to new ones (" +
+                   milliseconds(event.seconds) + "): " + event.reason + ".");
   static std::mutex mutex;
   static auto *programsOfLine = new std::map<std::string, int64_t>;
   int64_t programs;

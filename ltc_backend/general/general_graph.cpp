@@ -70,7 +70,10 @@ std::string GeneralGraph::findStandIns() {
     std::vector<SymbolValues> vectors(LTC_GENERAL_SAMPLES);
     for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k)
       for (size_t i = 0; i < sizeSymbols.size(); ++i)
-        vectors[k].push_back(ltcSizeStandIn(scale, i, k));
+        vectors[k].push_back(ltcSizeStandIn(scale, i, k) +
+                             (scale == 0 && sizeSymbols[i].isBound()
+                                  ? LTC_BOUND_STAND_INS[k]
+                                  : 0));
     std::string why;
     try {
       // A number with another sign may be lowered differently: padding and

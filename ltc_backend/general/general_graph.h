@@ -48,6 +48,9 @@ struct SizeSymbol {
   /// multiples of a number.
   int64_t multiple = 1;
   int64_t least, most; // in the traces
+
+  /// A constant size that bounds slices of varying lengths.
+  bool isBound() const { return least == most; }
 };
 
 using SymbolValues = std::vector<int64_t>;

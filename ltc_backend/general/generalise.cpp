@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 using namespace torch_ltc;
 
@@ -22,15 +23,22 @@ namespace torch_ltc {
 class Generalisation {
 public:
   /// `asMultiples`: a symbol is multiplied by what divides its number in all
-  /// traces.
-  Generalisation(GeneralGraph &graph, Relations relations, bool asMultiples)
-      : graph(graph), relations(relations), asMultiples(asMultiples) {}
+  /// traces. `boundsVary`: a constant size of a parameter becomes a symbol where
+  /// it bounds slices of varying lengths, so that their stand-ins may be large.
+  Generalisation(GeneralGraph &graph, Relations relations, bool asMultiples,
+                 bool boundsVary)
+      : graph(graph), relations(relations), asMultiples(asMultiples),
+        boundsVary(boundsVary) {}
 
-  void run() {
+  /// Whether there are such bounds.
+  bool run() {
     findSlots();
+    if (boundsVary)
+      findBounds();
     fitParameters();
     fitNodes();
     orderSymbols();
+    return !bounds.empty();
   }
 
 private:
@@ -81,6 +89,43 @@ private:
     }
   }
 
+  /// The parameters' sizes, as indices in `TraceNumbers::sizes`, of which a
+  /// slice takes a part whose length differs between traces.
+  void findBounds() {
+    const GraphSnapshot &base = *graph.base;
+    for (uint32_t i = 0; i < base.nodes.size(); ++i) {
+      const SnapshotNode &node = base.nodes[i];
+      if (!node.record || node.record->shapeRule != ShapeRule::sliceShape)
+        continue;
+      for (uint32_t d = 0; d < node.shapes[0].dim(); ++d)
+        if (candidateOf(firstSize[i] + d))
+          if (auto bound = boundOf(base.operands[node.firstOperand], d))
+            bounds.insert(*bound);
+    }
+  }
+
+  /// The size of a parameter that is this size of a value.
+  std::optional<uint32_t> boundOf(ResultRef ref, uint32_t dim) const {
+    const GraphSnapshot &base = *graph.base;
+    while (ref.index == 0) {
+      const SnapshotNode &node = base.nodes[ref.position];
+      uint32_t size = firstSize[ref.position] + dim;
+      if (candidateOf(size))
+        return std::nullopt; // it varies already
+      if (!node.record)
+        return size;
+      if (!node.numOperands)
+        return std::nullopt;
+      ResultRef operand = base.operands[node.firstOperand];
+      const torch::lazy::Shape &from = base.shape(operand);
+      if (from.dim() != node.shapes[0].dim() ||
+          from.size(dim) != node.shapes[0].size(dim))
+        return std::nullopt;
+      ref = operand;
+    }
+    return std::nullopt;
+  }
+
   SizeExpression addSymbol(uint32_t slot, const Column &column) {
     int64_t multiple = 1;
     if (asMultiples)
@@ -117,9 +162,19 @@ private:
     });
     for (uint32_t i : order) {
       Column column = columnOf(graph.slots[i]);
-      auto value = fitParameterSize(column, symbols, relations);
+      auto value = bounds.contains(graph.slots[i].index)
+                       ? fitBound(column)
+                       : fitParameterSize(column, symbols, relations);
       graph.slots[i].value = value ? *value : addSymbol(i, column);
     }
+  }
+
+  /// Parameters that are indexed together have one bound.
+  std::optional<SizeExpression> fitBound(const Column &column) const {
+    for (const SizeCandidate &symbol : symbols)
+      if (symbol.values == column)
+        return SizeExpression::of(symbol.term);
+    return std::nullopt;
   }
 
   void fitNodes() {
@@ -219,8 +274,9 @@ private:
 
   GeneralGraph &graph;
   Relations relations;
-  bool asMultiples;
+  bool asMultiples, boundsVary;
   std::vector<uint32_t> firstSize; // by node
+  std::set<uint32_t> bounds;
   std::vector<SizeCandidate> symbols, others;
 };
 
@@ -239,17 +295,23 @@ GeneralGraphPtr GeneralGraph::generalise(GraphSnapshotPtr base,
     traces.erase(traces.begin(), traces.end() - maxTraces);
   // The more general form first; the reason is its.
   reason.clear();
-  for (bool asMultiples : {false, true})
-    for (Relations relations : {Relations::Few, Relations::Many}) {
-      auto graph =
-          std::shared_ptr<GeneralGraph>(new GeneralGraph(base, traces));
-      Generalisation(*graph, relations, asMultiples).run();
-      std::string why = graph->findStandIns();
-      if (why.empty())
-        return graph;
-      if (reason.empty())
-        reason = why;
-    }
+  for (bool boundsVary : {true, false}) {
+    bool hasBounds = false;
+    for (bool asMultiples : {false, true})
+      for (Relations relations : {Relations::Few, Relations::Many}) {
+        auto graph =
+            std::shared_ptr<GeneralGraph>(new GeneralGraph(base, traces));
+        hasBounds |=
+            Generalisation(*graph, relations, asMultiples, boundsVary).run();
+        std::string why = graph->findStandIns();
+        if (why.empty())
+          return graph;
+        if (reason.empty())
+          reason = why;
+      }
+    if (!hasBounds)
+      break;
+  }
   return nullptr;
 }
 

@@ -22,19 +22,16 @@ SkeletonMemory &SkeletonMemory::get() {
 }
 
 SkeletonMemory::Entry SkeletonMemory::lookUp(const GraphSnapshotPtr &graph,
-                                             const TraceNumbers &numbers,
-                                             bool &isFirst) {
+                                             const TraceNumbers &numbers) {
   std::lock_guard<std::mutex> lock(mutex);
   auto found = bySkeleton.find(numbers.skeleton);
-  isFirst = found == bySkeleton.end();
-  if (!isFirst) {
+  if (found != bySkeleton.end()) {
     entries.splice(entries.begin(), entries, found->second);
     return entries.front();
   }
   Entry entry;
   entry.skeleton = numbers.skeleton;
   entry.base = graph;
-  entry.traces.push_back(numbers);
   entries.push_front(std::move(entry));
   bySkeleton[numbers.skeleton] = entries.begin();
   numOps += graph->numOps;
@@ -46,6 +43,15 @@ SkeletonMemory::Entry SkeletonMemory::lookUp(const GraphSnapshotPtr &graph,
   return entries.front();
 }
 
+std::optional<SkeletonMemory::Entry>
+SkeletonMemory::find(const Hash128 &skeleton) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = bySkeleton.find(skeleton);
+  if (found == bySkeleton.end())
+    return std::nullopt;
+  return *found->second;
+}
+
 void SkeletonMemory::store(const Entry &changed) {
   std::lock_guard<std::mutex> lock(mutex);
   auto found = bySkeleton.find(changed.skeleton);
@@ -53,47 +59,54 @@ void SkeletonMemory::store(const Entry &changed) {
     *found->second = changed;
 }
 
-// The lock isn't held while a general graph is made: Meta kernels in Python
-// wait for the interpreter's lock, whose holder may wait here.
 Sighting SkeletonMemory::note(const GraphSnapshotPtr &graph) {
   Sighting result;
   result.numbers = numbersOf(*graph);
   const TraceNumbers &numbers = result.numbers;
-  bool isFirst = false;
-  Entry entry = lookUp(graph, numbers, isFirst);
-  if (isFirst)
-    return result;
+  Entry entry = lookUp(graph, numbers);
   if (entry.general) {
     if (auto values = entry.general->bind(numbers, &result.reason)) {
       result.general = entry.general;
       result.values = std::move(*values);
       return result;
     }
-    entry.traces = entry.general->numbers();
-    entry.general = nullptr;
+    if (entry.traces.empty())
+      entry.traces = entry.general->numbers();
   }
   // The same graph again: its program was dropped, or options changed.
-  bool isKnown = std::ranges::find(entry.traces, numbers) != entry.traces.end();
-  if (isKnown || entry.attempts == maxAttempts)
+  if (std::ranges::find(entry.traces, numbers) != entry.traces.end())
     return result;
-  ++entry.attempts;
   entry.traces.push_back(numbers);
   if (entry.traces.size() > GeneralGraph::maxTraces)
     entry.traces.erase(entry.traces.begin());
-  std::string why;
-  entry.general = GeneralGraph::generalise(entry.base, entry.traces, why);
-  if (result.reason.empty() || !entry.general)
-    result.reason = why;
-  std::optional<SymbolValues> values;
-  if (entry.general)
-    values = entry.general->bind(numbers, &result.reason);
-  if (values) {
-    result.general = entry.general;
-    result.values = std::move(*values);
-    entry.traces.clear();
-  }
+  entry.isChanged = true;
   store(entry);
   return result;
+}
+
+// The lock isn't held while a general graph is made: Meta kernels in Python
+// wait for the interpreter's lock, whose holder may wait here.
+void SkeletonMemory::generalise(Sighting &sighting) {
+  std::optional<Entry> entry = find(sighting.numbers.skeleton);
+  if (!entry || !entry->isChanged || entry->traces.size() < 2 ||
+      entry->attempts == maxAttempts)
+    return;
+  ++entry->attempts;
+  entry->isChanged = false;
+  std::string why;
+  GeneralGraphPtr general =
+      GeneralGraph::generalise(entry->base, entry->traces, why);
+  if (sighting.reason.empty() || !general)
+    sighting.reason = why;
+  if (general) {
+    if (auto values = general->bind(sighting.numbers, &sighting.reason)) {
+      sighting.general = general;
+      sighting.values = std::move(*values);
+    }
+    entry->general = general;
+    entry->traces.clear();
+  }
+  store(*entry);
 }
 
 void SkeletonMemory::clear() {

@@ -1,8 +1,8 @@
 //===- skeleton_memory.h - Skeletons that were seen -------------*- C++ -*-===//
 //
-// A graph without a program is either of a skeleton that is new, or the second
-// of one, from which a general graph follows, or a later one, which the general
-// graph fits or which corrects it.
+// A graph without a program is either of a skeleton that is new, or a further
+// one of it. Their numbers are remembered. From two or more follows a general
+// graph, which a later graph fits or corrects.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,12 +19,12 @@ namespace torch_ltc {
 
 /// What is known about a graph's skeleton.
 struct Sighting {
-  /// The graph is this one at `values`. Null at the first sight, and if the
-  /// graphs that were seen have no general form.
+  /// The graph is this one at `values`. Null if there is none yet, or if it
+  /// doesn't fit.
   GeneralGraphPtr general;
   SymbolValues values;
   TraceNumbers numbers; ///< of the graph
-  /// Why it was corrected, or why there is none; "" at the first sight.
+  /// Why the graph doesn't fit, or why there is no general one.
   std::string reason;
 };
 
@@ -34,20 +34,26 @@ public:
   static SkeletonMemory &get();
 
   Sighting note(const GraphSnapshotPtr &graph);
+  /// Makes a general graph that also fits the graphs that were noted since the
+  /// last attempt, and fits `sighting` to it. Takes as long as inferring the
+  /// graph's shapes three times.
+  void generalise(Sighting &sighting);
   void clear();
 
 private:
   struct Entry {
     Hash128 skeleton;
     GraphSnapshotPtr base;
-    std::vector<TraceNumbers> traces; // while there is no general graph
     GeneralGraphPtr general;
-    size_t attempts = 0; // to find one
+    /// Of graphs that it doesn't fit, and those that it was made of.
+    std::vector<TraceNumbers> traces;
+    bool isChanged = false; // traces, since the last attempt to find one
+    size_t attempts = 0;
   };
 
-  /// Those of the entry, which is made for a new skeleton.
-  Entry lookUp(const GraphSnapshotPtr &graph, const TraceNumbers &numbers,
-               bool &isFirst);
+  /// A copy; `graph` is the base of a new one.
+  Entry lookUp(const GraphSnapshotPtr &graph, const TraceNumbers &numbers);
+  std::optional<Entry> find(const Hash128 &skeleton);
   void store(const Entry &changed);
 
   std::mutex mutex;

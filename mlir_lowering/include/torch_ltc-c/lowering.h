@@ -76,6 +76,10 @@ typedef struct {
 
 LTC_EXPORT LtcStatus ltcProgramCreate(LtcCompiler compiler, const char *name,
                                       LtcProgram *program);
+/// In the memory of `other`'s compiler that `other` uses: one compilation may
+/// take both (ltcProgramsCompileGeneral).
+LTC_EXPORT LtcStatus ltcProgramCreateBeside(LtcProgram other, const char *name,
+                                            LtcProgram *program);
 LTC_EXPORT void ltcProgramDestroy(LtcProgram program);
 
 /// Parameters become function arguments in the order of these calls; tensor and
@@ -186,8 +190,8 @@ typedef struct {
 } LtcSizeSamples;
 
 /// Lowers one program to one executable for all sizes: `programs` are the
-/// program at each sample's stand-ins, equal but for numbers. They belong to
-/// one compiler and are consumed. The executable is valid for sizes from 2 to
+/// program at each sample's stand-ins, equal but for numbers. All but one
+/// were created beside it (ltcProgramCreateBeside), and all are consumed. The executable is valid for sizes from 2 to
 /// the smallest stand-in of a symbol and must be bound to them
 /// (ltcExecutableBind). Fails if a number of the lowered program isn't a known
 /// function of the sizes.

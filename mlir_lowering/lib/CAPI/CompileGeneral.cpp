@@ -79,8 +79,8 @@ LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs,
     if (LtcStatus error = checkFinished(program))
       return error;
     if (program->home != samples[0]->home)
-      return makeStatus(
-          "the samples of a program belong to different compilers");
+      return makeStatus("the samples of a program weren't created beside each "
+                        "other");
   }
   DiagnosticCollector diagnostics(samples[0]->context());
   std::string name = samples[0]->function.getName().str();

@@ -11,8 +11,10 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-LtcProgramStorage::LtcProgramStorage(LtcCompiler compiler, StringRef name)
-    : compiler(compiler), home(compiler->get()), builder(context()) {
+LtcProgramStorage::LtcProgramStorage(LtcCompiler compiler,
+                                     std::shared_ptr<LtcCompilerContext> home,
+                                     StringRef name)
+    : compiler(compiler), home(std::move(home)), builder(context()) {
   Location loc = builder.getUnknownLoc();
   module = ModuleOp::create(loc);
   function = func::FuncOp::create(loc, name, builder.getFunctionType({}, {}));
@@ -93,7 +95,13 @@ static Location location(LtcProgram program, StringRef opName,
 
 LtcStatus ltcProgramCreate(LtcCompiler compiler, const char *name,
                            LtcProgram *program) {
-  *program = new LtcProgramStorage(compiler, name);
+  *program = new LtcProgramStorage(compiler, compiler->get(), name);
+  return nullptr;
+}
+
+LtcStatus ltcProgramCreateBeside(LtcProgram other, const char *name,
+                                 LtcProgram *program) {
+  *program = new LtcProgramStorage(other->compiler, other->home, name);
   return nullptr;
 }
 

@@ -40,7 +40,9 @@ private:
 };
 
 struct LtcProgramStorage {
-  LtcProgramStorage(LtcCompiler compiler, llvm::StringRef name);
+  LtcProgramStorage(LtcCompiler compiler,
+                    std::shared_ptr<LtcCompilerContext> home,
+                    llvm::StringRef name);
 
   mlir::MLIRContext *context() const { return &home->context; }
 

@@ -1,0 +1,41 @@
+//===- compilation.h - One run of the compiler ------------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_COMPILATION_COMPILATION_H
+#define TORCH_LTC_COMPILATION_COMPILATION_H
+
+#include "compilation/compiler_library.h"
+#include "compilation/dump.h"
+#include "events/step_log.h"
+
+namespace torch_ltc {
+
+struct GeneralSamples;
+
+/// What the compiler returns.
+struct Compilation {
+  LtcBytes executable{};
+  LtcCompileStatistics statistics{};
+  StageTexts texts;
+  Compilation() = default;
+  Compilation(const Compilation &) = delete;
+  ~Compilation() { ltcBytesDestroy(executable); }
+};
+using CompilationPtr = std::shared_ptr<Compilation>;
+
+// On the main thread both throw what a signal handler raises; the compiler then
+// goes on in the background. Otherwise they throw std::runtime_error.
+
+/// Fills `result` up to the point of failure.
+void compile(const GraphSnapshot &graph, bool withTexts,
+             const CompilationPtr &result);
+/// One executable for all sizes.
+void compileGeneral(const std::shared_ptr<const GeneralSamples> &samples,
+                    const CompilationPtr &result);
+
+/// Counts a compilation, and adds it to `event`.
+void noteStatistics(const LtcCompileStatistics &statistics,
+                    CompileEvent &event);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_COMPILATION_COMPILATION_H

@@ -1,0 +1,137 @@
+//===- general_maker.cpp - Programs for all sizes -------------------------===//
+
+#include "compilation/general_maker.h"
+
+#include "compilation/background_compiler.h"
+#include "compilation/compilation.h"
+#include "compilation/disk_cache.h"
+#include "compilation/general_programs.h"
+#include "compilation/library_pages.h"
+#include "compilation/placeholder_program.h"
+#include "config/config.h"
+#include "config/log.h"
+#include "events/explanations.h"
+#include "events/metrics.h"
+
+#include <stdexcept>
+
+using namespace torch_ltc;
+
+namespace {
+
+/// Compiles the general graph; an event tells when it is done, or why there is
+/// no such program.
+void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
+                 CompileEvent event) {
+  Stopwatch stopwatch;
+  const GeneralGraph &general = *samples->general;
+  Hash128 hash = GeneralPrograms::hashOf(general);
+  event.program = hash.text();
+  event.reason = "one program for all sizes";
+  auto refuse = [&](const std::string &error) {
+    GeneralPrograms::get().fail(general);
+    event.origin = "refused";
+    event.reason = "no program for all sizes: " + error;
+  };
+  try {
+    if (std::optional<std::string> bytes =
+            config().cache.get() ? lookupProgram(hash) : std::nullopt) {
+      GeneralPrograms::get().store(general, bytes->data(), bytes->size());
+      count(Counter::program_disk_hits);
+      event.origin = "disk";
+    } else {
+      auto compilation = std::make_shared<Compilation>();
+      compileGeneral(samples, compilation);
+      GeneralPrograms::get().store(general, compilation->executable.data,
+                                   compilation->executable.size);
+      noteStatistics(compilation->statistics, event);
+      if (config().cache.get())
+        storeProgram(hash, compilation->executable.data,
+                     compilation->executable.size);
+    }
+  } catch (const std::runtime_error &error) {
+    refuse(error.what());
+  } catch (const c10::Error &error) {
+    refuse(error.what_without_backtrace());
+  } catch (...) { // a signal handler
+    GeneralPrograms::get().abandon(general);
+    throw;
+  }
+  if (areCompilationsCancelled())
+    return;
+  if (event.origin == "refused")
+    log(LogLevel::Info, event.reason);
+  event.seconds = stopwatch.seconds();
+  recordTime(Timer::compile, event.seconds);
+  explainCompilation(event);
+  addCompileEvent(event);
+  noteCompilerUse();
+}
+
+/// What a compile event tells about the sizes.
+void describe(const Sighting &sighting, CompileEvent &event) {
+  if (!sighting.reason.empty())
+    event.reason += "; " + sighting.reason;
+  event.sizes.clear();
+  if (sighting.general)
+    for (size_t i = 0; i < sighting.general->symbols().size(); ++i)
+      event.sizes.push_back(sighting.general->symbolText(i));
+}
+
+} // namespace
+
+Sighting torch_ltc::noteSizes(const GraphSnapshotPtr &graph) {
+  if (config().varying_sizes.get() == "off")
+    return {};
+  return SkeletonMemory::get().note(graph);
+}
+
+ProgramPtr torch_ltc::bindGeneral(const GraphSnapshotPtr &graph,
+                                  const Sighting &sighting,
+                                  CompileEvent &event) {
+  if (!sighting.general)
+    return nullptr;
+  std::string reason;
+  ProgramPtr program = GeneralPrograms::get().bind(graph, sighting, reason);
+  if (!reason.empty())
+    event.reason += "; " + reason;
+  if (!program)
+    return nullptr;
+  describe(sighting, event);
+  program->isBound = true;
+  event.origin = "bound";
+  count(Counter::programs_bound);
+  return program;
+}
+
+ProgramPtr torch_ltc::makeAndBindGeneral(const GraphSnapshotPtr &graph,
+                                         Sighting &sighting,
+                                         CompileEvent &event) {
+  if (config().varying_sizes.get() == "off")
+    return nullptr;
+  if (!sighting.general)
+    SkeletonMemory::get().generalise(sighting);
+  describe(sighting, event);
+  if (!sighting.general || !GeneralPrograms::get().begin(*sighting.general))
+    return nullptr;
+  makeGeneral(std::make_shared<GeneralSamples>(sighting.general), event);
+  return bindGeneral(graph, sighting, event);
+}
+
+void torch_ltc::noteGeneralReuse(
+    Sighting &sighting, const std::shared_ptr<InterpretedProgram> &next,
+    CompileEvent &event) {
+  if (config().varying_sizes.get() == "off")
+    return;
+  GeneralPrograms &programs = GeneralPrograms::get();
+  double seconds = programs.noteInterpreted(sighting.numbers.skeleton, next);
+  if (!isWorthCompiling(seconds / LTC_GENERAL_SAMPLES, next->numOps))
+    return;
+  if (!sighting.general)
+    SkeletonMemory::get().generalise(sighting);
+  describe(sighting, event);
+  if (!sighting.general || !programs.begin(*sighting.general))
+    return;
+  auto samples = std::make_shared<GeneralSamples>(sighting.general);
+  compileInBackground([samples, event] { makeGeneral(samples, event); });
+}

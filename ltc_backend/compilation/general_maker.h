@@ -1,0 +1,40 @@
+//===- general_maker.h - Programs for all sizes -----------------*- C++ -*-===//
+//
+// When programs for all sizes are made, and from which graphs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_COMPILATION_GENERAL_MAKER_H
+#define TORCH_LTC_COMPILATION_GENERAL_MAKER_H
+
+#include "events/step_log.h"
+#include "general/skeleton_memory.h"
+#include "programs/program.h"
+
+namespace torch_ltc {
+
+class InterpretedProgram;
+
+/// Compares the graph with earlier ones that differ only in sizes, unless
+/// option varying_sizes is off.
+Sighting noteSizes(const GraphSnapshotPtr &graph);
+
+/// The program for all sizes, bound to those of the graph; null if there is
+/// none. Adds what is known about the sizes to `event`.
+ProgramPtr bindGeneral(const GraphSnapshotPtr &graph, const Sighting &sighting,
+                       CompileEvent &event);
+
+/// Tier compile: makes the program for all sizes, if the graph is the second of
+/// its skeleton, and binds it.
+ProgramPtr makeAndBindGeneral(const GraphSnapshotPtr &graph,
+                              Sighting &sighting, CompileEvent &event);
+
+/// Tier auto: starts to compile the program for all sizes once programs of such
+/// graphs, of which `next` is one that runs now, have run for long.
+void noteGeneralReuse(Sighting &sighting,
+                      const std::shared_ptr<InterpretedProgram> &next,
+                      CompileEvent &event);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_COMPILATION_GENERAL_MAKER_H
