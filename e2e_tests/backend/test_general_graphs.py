@@ -172,11 +172,32 @@ def test_stand_ins_are_distinct() -> None:
 def test_a_bound_keeps_stand_ins_small() -> None:
     """A position table has 500 rows, so that lengths above 500 don't exist."""
 
-    def embedded(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    def embedded(x: torch.Tensor) -> torch.Tensor:
+        table = torch.arange(500.0, device=x.device).view(500, 1)
         return x + table[: x.shape[0]]
 
-    form = form_of(embedded, [(20, 3), (500, 3)], [(30, 3), (500, 3)])
+    form = form_of(embedded, [(20, 3)], [(30, 3)])
     assert all(max(row) <= 500 for row in form.stand_ins())
+
+
+def test_a_parameter_that_bounds_a_slice_varies() -> None:
+    """Two parameters of as many rows: other lengths of slices, and other bounds."""
+
+    def loss(data: torch.Tensor, targets: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        n = like.shape[0]
+        return (data[:n].relu().sum(1) - targets[:n]).square().mean() + like.sum()
+
+    rows = [[(500, 3), (500,), (n,)] for n in (20, 30)]
+    form = form_of(loss, *rows)
+    assert [line.split(",")[0] for line in form.symbols()] == [
+        "s0 = size 0 of parameter 2",
+        "s1 = size 0 of parameter 0",
+    ]
+    assert all(row[0] > 10000 and row[1] > 10**7 for row in form.stand_ins())
+    other = traced(loss, (70000, 3), (70000,), (64,))
+    values, _ = form.bind(other)
+    assert values == [64, 70000]
+    general_graphs.same(form.instantiate(values, other.name), other)
 
 
 def _log_of(sizes: list[int]) -> list[dict]:

@@ -37,6 +37,21 @@ def _written_ends(make: Make, n: int, m: int, k: int) -> torch.Tensor:
     return x
 
 
+def _long_chain(make: Make, n: int, m: int, k: int) -> torch.Tensor:
+    """Rows that are written twice: which writes remain depends on the order."""
+    x = make(n + m + 12, 3) + 1
+    for i in range(10):
+        x[i + k % n] = float(i)
+    x[m : m + 4] = 9.0
+    return x
+
+
+def _masked_scatter(make: Make, n: int, m: int, k: int) -> torch.Tensor:
+    x = make(n)
+    source = make(m)
+    return x.masked_scatter(torch.arange(n, device=x.device) < min(n, m) // 2, source)
+
+
 def _written_part(make: Make, n: int, m: int, k: int) -> torch.Tensor:
     memory = make(n + k, m + k)
     torch.mul(make(n, m), 2, out=memory[k:, k:])
@@ -51,6 +66,8 @@ FUNCTIONS: dict[str, Callable[[Make, int, int, int], torch.Tensor]] = {
     "pad by a number": lambda make, n, m, k: F.pad(make(m, n), (k - 2, 20 - k)) + 1,
     "diagonal": lambda make, n, m, k: make(n, m).diagonal(k - 20) * 2,
     "scattered diagonal": _diagonal_scatter,
+    "long chain": _long_chain,
+    "masked scatter": _masked_scatter,
     "main diagonal": lambda make, n, m, k: make(n, m).diagonal() * make(min(n, m)),
     "triangles": lambda make, n, m, k: make(n, m).triu(k - 20) + make(n, m).tril(20 - k),
     "start": lambda make, n, m, k: make(n)[:m] * 2 + make(min(n, m)),

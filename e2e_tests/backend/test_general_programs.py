@@ -143,6 +143,48 @@ def test_option_off_compiles_each_size() -> None:
     assert torch_ltc.metrics()["compilations"] >= STEPS - 1
 
 
+def test_a_bound_program_is_no_recompilation() -> None:
+    def step(n: int) -> torch.Tensor:
+        return (torch.ones(n, 3, device="lazy") * 2).sum(0).cpu()
+
+    for n in (4, 6, 9):
+        step(n)
+    with torch_ltc.debug.no_recompile():
+        assert step(17).tolist() == [34.0] * 3
+
+
+def test_rows_of_a_data_set_on_the_device() -> None:
+    """The rows are a constant size of a parameter, and a batch's length varies."""
+    data, targets = torch.randn(3000, 6), torch.randn(3000)
+    model = nn.Linear(6, 1)
+
+    def losses(device: str) -> list[float]:
+        x, y = data.to(device), targets.to(device)
+        copy = nn.Linear(6, 1).to(device)
+        copy.load_state_dict(model.state_dict())
+        optimizer = torch.optim.SGD(copy.parameters(), lr=0.1)
+        result = []
+        for i in range(STEPS):
+            begin, end = 97 * i, 97 * i + 11 + (31 * i) % 50
+            optimizer.zero_grad()
+            loss = F.mse_loss(copy(x[begin:end])[:, 0], y[begin:end])
+            loss.backward()
+            optimizer.step()
+            result.append(loss.item())
+        return result
+
+    torch.testing.assert_close(losses("lazy"), losses("cpu"), rtol=1e-4, atol=1e-5)
+    assert torch_ltc.metrics()["compilations"] <= MOST_COMPILATIONS
+
+
+def test_tier_auto_generalises_only_what_is_worth_it() -> None:
+    """In a short loop no general graph is made, so that no sizes are named."""
+    with torch_ltc.config(tier="auto"):
+        _train(perceptron, "lazy")
+    assert not any(row["sizes"] for row in torch_ltc.compile_log())
+    assert torch_ltc.metrics()["compilations"] == 0
+
+
 def _agree(function: Callable[..., torch.Tensor], *shapes: tuple[int, ...]) -> None:
     for shape in shapes:
         x = torch.randn(shape)

@@ -228,6 +228,17 @@ TEST(Binding, RefusesUndefinedNumbers) {
   }
 }
 
+TEST(Binding, RefusesOtherOrders) {
+  Executable message = generalProgram();
+  uint32_t rows = addNumber(message, {SYMBOL, 0}),
+           columns = addNumber(message, {SYMBOL, 1});
+  message.mutable_general()->add_orders(rows);
+  message.mutable_general()->add_orders(columns);
+  EXPECT_EQ(bindingError(message, {5, 6}), "");
+  for (int64_t size : {6, 7})
+    EXPECT_CONTAINS(bindingError(message, {size, 6}), "is less than 6");
+}
+
 TEST(Binding, RefusesDamagedForms) {
   auto damaged = [](const std::function<void(Executable &)> &damage) {
     Executable message = generalProgram();
@@ -244,6 +255,14 @@ TEST(Binding, RefusesDamagedForms) {
   EXPECT_CONTAINS(
       damaged([](Executable &e) { e.mutable_general()->set_places(0, 1000); }),
       "names number 1000");
+  EXPECT_CONTAINS(
+      damaged([](Executable &e) { e.mutable_general()->add_orders(0); }),
+      "compared numbers");
+  EXPECT_CONTAINS(damaged([](Executable &e) {
+                    e.mutable_general()->add_orders(0);
+                    e.mutable_general()->add_orders(1000);
+                  }),
+                  "an order names number 1000");
   EXPECT_CONTAINS(
       damaged([](Executable &e) { e.mutable_kernels(0)->add_numbers(1000); }),
       "names number 1000");

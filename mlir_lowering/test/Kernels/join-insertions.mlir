@@ -55,3 +55,16 @@ func.func @beside(%x: tensor<4xf32>, %a: tensor<2xf32>) -> (tensor<4xf32>, tenso
   %1 = tensor.extract_slice %0[2] [1] [1] : tensor<4xf32> to tensor<1xf32>
   return %0, %1 : tensor<4xf32>, tensor<1xf32>
 }
+
+// -----
+
+// In a general program, the order of the parts is one that a binding checks.
+module attributes {torch_ltc.general} {
+// CHECK-LABEL: func.func @general
+// CHECK-SAME: torch_ltc.orders = array<i64: 1, 2>
+func.func @general(%x: tensor<4xf32>, %a: tensor<2xf32>) -> (tensor<4xf32>, tensor<1xf32>) {
+  %0 = tensor.insert_slice %a into %x[0] [2] [1] : tensor<2xf32> into tensor<4xf32>
+  %1 = tensor.extract_slice %0[2] [1] [1] : tensor<4xf32> to tensor<1xf32>
+  return %0, %1 : tensor<4xf32>, tensor<1xf32>
+}
+}
