@@ -4,11 +4,14 @@
 #include "eager_semantics/registration.h"
 #include "shape/strides.h"
 #include "tracing/boxed_kernels.h"
+#include "tracing/wrapped_value.h"
 
 #include <ATen/Context.h>
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
 #include <ATen/ops/_native_batch_norm_legit.h>
+#include <ATen/ops/batch_norm_native.h>
+#include <ATen/ops/group_norm_native.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
@@ -35,7 +38,10 @@ at::Tensor batchNorm(const at::Tensor &input,
                      const std::optional<at::Tensor> &bias,
                      const std::optional<at::Tensor> &runningMean,
                      const std::optional<at::Tensor> &runningVar, bool training,
-                     double momentum, double eps, bool) {
+                     double momentum, double eps, bool cudnn) {
+  if (hasSymbolicSizes(input))
+    return at::native::batch_norm(input, weight, bias, runningMean, runningVar,
+                                  training, momentum, eps, cudnn);
   bool hasStatistics = runningMean && runningMean->defined() && runningVar &&
                        runningVar->defined();
   if (input.numel() == 0) { // of any rank, and without statistics
@@ -113,7 +119,10 @@ at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
 /// torch's composite preserves the memory format of CPU tensors only.
 at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
                      const std::optional<at::Tensor> &weight,
-                     const std::optional<at::Tensor> &bias, double eps, bool) {
+                     const std::optional<at::Tensor> &bias, double eps,
+                     bool cudnn) {
+  if (hasSymbolicSizes(input))
+    return at::native::group_norm(input, groups, weight, bias, eps, cudnn);
   TORCH_CHECK(input.dim() >= 2,
               "Expected at least 2 dimensions for input "
               "tensor but received ",

@@ -67,6 +67,8 @@ private:
       if (isParameter)
         isKnown[node.parameter] = true;
       if (node.record)
+        addLengths(i, nextSize);
+      if (node.record)
         forEachFollowingWord(*node.record, node.attributes->words,
                              [&](const ArgumentSpec &, size_t position) {
                                graph.slots.push_back(
@@ -87,6 +89,23 @@ private:
                  .result = k,
                  .place = d});
     }
+  }
+
+  /// The length of a slice that has another one in each trace. It comes before
+  /// the slice's start and end: if these follow from no other sizes, start and
+  /// length are symbols, because a difference of symbols is small at their
+  /// stand-ins.
+  void addLengths(uint32_t position, uint32_t size) {
+    const SnapshotNode &node = graph.base->nodes[position];
+    if (node.record->shapeRule != ShapeRule::sliceShape ||
+        hasSizesFromScalars(node))
+      return;
+    for (uint32_t d = 0; d < node.shapes[0].dim(); ++d)
+      if (candidateOf(size + d))
+        graph.slots.push_back({.kind = NumberSlot::Kind::ResultSize,
+                               .node = position,
+                               .index = size + d,
+                               .place = d});
   }
 
   /// The parameters' sizes, as indices in `TraceNumbers::sizes`, of which a

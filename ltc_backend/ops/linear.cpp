@@ -102,8 +102,8 @@ bool isPlainLayer(const Tensor &input, const Tensor &weight,
                   const OptionalTensor &bias) {
   at::ScalarType dtype = input.scalar_type();
   return at::isFloatingType(dtype) && input.dim() >= 1 && weight.dim() == 2 &&
-         input.size(-1) == weight.size(1) && isPlain(input, dtype) &&
-         isPlain(weight, dtype) &&
+         isPlain(input, dtype) && isPlain(weight, dtype) &&
+         input.size(-1) == weight.size(1) &&
          (!exists(bias) || (isPlain(*bias, dtype) && bias->dim() == 1 &&
                             bias->size(0) == weight.size(0))) &&
          isOneOp();

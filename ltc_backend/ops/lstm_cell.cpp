@@ -128,11 +128,11 @@ std::tuple<Tensor, Tensor> lstmCell(const Tensor &input, at::TensorList hx,
   // With 16-bit floats each of torch's ops rounds.
   bool plain =
       (dtype == at::ScalarType::Float || dtype == at::ScalarType::Double) &&
-      hx.size() == 2 && input.dim() == 2 && hx[0].dim() == 2 &&
+      isPlainOperand(input, dtype) && hx.size() == 2 && input.dim() == 2 && hx[0].dim() == 2 &&
       hx[0].sizes() == hx[1].sizes() && hx[0].size(0) == input.size(0) &&
       weightIh.dim() == 2 && weightIh.size(0) == 4 * hx[0].size(1) &&
       weightIh.size(1) == input.size(1);
-  for (const Tensor &tensor : {input, weightIh, weightHh})
+  for (const Tensor &tensor : {weightIh, weightHh})
     plain = plain && isPlainOperand(tensor, dtype);
   for (const Tensor &state : hx)
     plain = plain && isPlainOperand(state, dtype);

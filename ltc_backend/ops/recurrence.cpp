@@ -215,7 +215,7 @@ bool isPlain(const Network &network, const Tensor &input, int64_t batch,
              at::TensorList states, int64_t numGates) {
   at::ScalarType dtype = input.scalar_type();
   if ((dtype != at::ScalarType::Float && dtype != at::ScalarType::Double) ||
-      !input.numel() || !isPlainOperand(input, dtype) || states[0].dim() != 3 ||
+      !isPlainOperand(input, dtype) || !input.numel() || states[0].dim() != 3 ||
       network.numLayers < 1 ||
       network.parameters.size() !=
           network.numStates() * network.weightsEach() ||
@@ -242,7 +242,7 @@ bool isPlain(const Network &network, const Tensor &input, int64_t batch,
 
 bool isPlainPadded(const Network &network, const Tensor &input,
                    at::TensorList states, int64_t numGates) {
-  return input.dim() == 3 &&
+  return input.dim() == 3 && !hasSymbolicSizes(input) &&
          isPlain(network, input, input.size(network.batchFirst ? 0 : 1), states,
                  numGates);
 }

@@ -25,6 +25,13 @@ namespace torch_ltc {
 /// as a TorchDispatchMode) needs to see the ops themselves.
 bool isPlainWrapper(const at::Tensor &tensor);
 
+/// Whether TorchDynamo captures ops of it with sizes that are symbols: who reads
+/// such a size as a number makes it a constant of the capture.
+inline bool hasSymbolicSizes(const at::Tensor &tensor) {
+  return tensor.defined() &&
+         tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
 /// Whether an op of `tensor` and others of that type is traced directly:
 /// transforms of torch.func and forward-mode gradients use torch's
 /// implementation.

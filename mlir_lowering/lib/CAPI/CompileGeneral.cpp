@@ -4,6 +4,7 @@
 
 #include "torch_ltc/Dialect/Ltc/Attributes.h"
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
+#include "torch_ltc/Support/UserLocation.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -28,6 +29,18 @@ static SmallVector<Operation *> opsOf(ModuleOp module) {
   return ops;
 }
 
+/// The first op of `ops` that isn't one of the same name in `others`, or the
+/// last if there are more of those; null if there is none.
+static Operation *firstDifference(ArrayRef<Operation *> ops,
+                                  ArrayRef<Operation *> others) {
+  for (auto [op, other] : llvm::zip(ops, others))
+    if (op->getName() != other->getName())
+      return op;
+  if (ops.size() == others.size())
+    return nullptr;
+  return ops[std::min(others.size(), ops.size() - 1)];
+}
+
 /// Floats that differ between the samples (the reciprocal of a count) become
 /// scalar parameters, which a binding computes: as constants they are rounded
 /// to the dtype of the tensors, and at large stand-ins 1/n, 1/(n-1) and
@@ -38,10 +51,11 @@ liftFloats(const std::vector<OwningOpRef<ModuleOp>> &samples,
   std::array<SmallVector<Operation *>, kNumSamples> ops;
   for (unsigned s = 0; s < kNumSamples; ++s) {
     ops[s] = opsOf(*samples[s]);
-    if (ops[s].size() != ops[0].size())
-      return ModuleOp(*samples[0])
-          .emitError("the program has no form for all sizes: it "
-                     "has other ops at other sizes");
+    if (Operation *other = firstDifference(ops[0], ops[s]))
+      return other->emitError("the program has no form for all sizes: it has "
+                              "other ops at other sizes, from ")
+             << other->getName() << userLocationSuffix(other->getLoc())
+             << " on";
   }
   for (size_t i = 0; i < ops[0].size(); ++i) {
     FloatSamples number;

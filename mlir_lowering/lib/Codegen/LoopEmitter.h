@@ -55,6 +55,9 @@ private:
   };
   /// Maximum number of terms added one after the other.
   static constexpr int64_t kSumBlock = 4096;
+  /// In a kernel for all sizes, longer sums have exactly two levels: the number
+  /// must not depend on the stand-ins.
+  static constexpr int64_t kGeneralSum = 512;
 
   void createFunction();
   void cloneScalarCode();

@@ -203,15 +203,16 @@ void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
 void LoopEmitter::emitBlocks(const Nest &nest, unsigned level, Value low,
                              Value high, int64_t size, bool isPart,
                              SmallVectorImpl<Accumulation> &accumulations) {
+  int64_t most = isGeneral && !isPart ? kGeneralSum : kSumBlock;
   bool isLongSum =
-      size > kSumBlock && llvm::any_of(accumulations, [&](auto &accumulation) {
+      size > most && llvm::any_of(accumulations, [&](auto &accumulation) {
         return accumulation.isSum && accumulation.level <= level;
       });
   if (!isLongSum)
     return emitLoop(nest, level, low, high, 1, isPart, accumulations,
                     [&] { emitLevel(nest, level + 1, accumulations); });
   int64_t block = kSumBlock;
-  while (size / block > kSumBlock)
+  while (!isGeneral && size / block > kSumBlock)
     block *= kSumBlock;
   emitLoop(nest, level, low, high, block, isPart, accumulations, [&] {
     Value first = index[nest.axes[level]];

@@ -310,8 +310,13 @@ void combineRows(Products &products) {
 /// Whether one of many such products leaves threads waiting for each other.
 bool isSmall(Product product) {
   constexpr int64_t mostWork = 1 << 25, fewestColumns = 8;
-  return product.columns() >= fewestColumns &&
-         product.rows() * product.columns() * product.depth() <= mostWork;
+  // In a program for all sizes, the rows are stand-ins, of about as many.
+  constexpr int64_t mostWorkOfRow = 1 << 16;
+  if (product.columns() < fewestColumns)
+    return false;
+  if (product.call->getParentOfType<ModuleOp>()->hasAttr(kGeneralAttr))
+    return product.columns() * product.depth() <= mostWorkOfRow;
+  return product.rows() * product.columns() * product.depth() <= mostWork;
 }
 
 LogicalResult combineProductsWithOneMatrix(Block &block) {

@@ -23,6 +23,9 @@ namespace {
 
 /// Smaller values stay in the cache: storing them costs little.
 constexpr int64_t smallBytes = 256 << 10;
+/// In a program for all sizes, what varies is larger at all stand-ins, whatever
+/// it is in a run.
+constexpr int64_t smallBytesOfGeneral = 4096;
 /// Limits the size of kernels, as in GroupOps.
 constexpr size_t mostOps = 24;
 /// Time to read or write a byte of a tensor that doesn't fit in the cache, in
@@ -72,7 +75,10 @@ struct Recipe {
 class Recomputer {
 public:
   explicit Recomputer(func::FuncOp program)
-      : program(program), block(program.getBody().front()) {
+      : program(program), block(program.getBody().front()),
+        leastBytes(program->getParentOp()->hasAttr(kGeneralAttr)
+                       ? smallBytesOfGeneral
+                       : smallBytes) {
     for (Operation &op : block)
       if (auto group = op.getAttrOfType<IntegerAttr>(kGroupAttr))
         groups[group.getInt()].push_back(&op);
@@ -110,7 +116,7 @@ private:
       }
     SetVector<Value> candidates;
     for (Value input : inputs)
-      if (getTensorBytes(input.getType()) >= smallBytes &&
+      if (getTensorBytes(input.getType()) >= leastBytes &&
           groupOf(input.getDefiningOp()) &&
           isRecomputable(input.getDefiningOp()))
         candidates.insert(input);
@@ -142,7 +148,7 @@ private:
       Value next = open.pop_back_val();
       Operation *def = next.getDefiningOp();
       bool isLarge = isa<RankedTensorType>(next.getType()) &&
-                     getTensorBytes(next.getType()) >= smallBytes;
+                     getTensorBytes(next.getType()) >= leastBytes;
       bool isView =
           isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(def);
       bool isInput = inputs.contains(next) && !chosen.contains(next);
@@ -245,6 +251,7 @@ private:
 
   func::FuncOp program;
   Block &block;
+  int64_t leastBytes; ///< of large values
   std::map<int64_t, SmallVector<Operation *>> groups;
 };
 

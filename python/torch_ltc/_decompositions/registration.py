@@ -166,6 +166,8 @@ def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
     check less strictly: the first small call of each kind is tried."""
     leaves, spec = tree_flatten((args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    if any(tensor._has_symbolic_sizes_strides for tensor in tensors):
+        return False  # a formula would make sizes constants of a capture
     if sum(tensor.numel() for tensor in tensors) > _MAX_ELEMENTS:
         return True
     key = (op, spec, *map(_kind, leaves))
