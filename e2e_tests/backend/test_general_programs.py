@@ -221,3 +221,21 @@ def test_compile_log_names_sizes() -> None:
     assert origins.count("bound") >= 1
     sizes = torch_ltc.compile_log()[-1]["sizes"]
     assert sizes and sizes[0].startswith("s0 = size 0 of parameter")
+
+
+@pytest.mark.parametrize("dynamic", [True, None])
+def test_torch_compile_of_any_size(dynamic: bool | None) -> None:
+    """A static program and one for all sizes, forward and backward each."""
+    model = nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, 2))
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="torch_ltc", dynamic=dynamic)
+    for count in (5, 9, 13, 40, 3, 77):
+        x = torch.randn(count, 6)
+        gradients = []
+        for function in (compiled, model):
+            function(x).square().mean().backward()
+            gradients.append([p.grad for p in model.parameters()])
+            model.zero_grad()
+        torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
+    metrics = torch_ltc.metrics()
+    assert metrics["compilations"] <= 2 and metrics["programs_bound"] >= 8

@@ -118,6 +118,29 @@ ProgramPtr torch_ltc::makeAndBindGeneral(const GraphSnapshotPtr &graph,
   return bindGeneral(graph, sighting, event);
 }
 
+LtcExecutable torch_ltc::bindApart(const GraphSnapshotPtr &graph) {
+  Sighting sighting = noteSizes(graph);
+  if (sighting.numbers.sizes.empty())
+    return nullptr;
+  if (!sighting.general)
+    SkeletonMemory::get().generalise(sighting);
+  if (!sighting.general)
+    return nullptr;
+  if (GeneralPrograms::get().begin(*sighting.general)) {
+    CompileEvent event;
+    event.ops = int64_t(graph->numOps);
+    event.parameters = int64_t(graph->parameters.size());
+    event.outputs = int64_t(graph->results.size());
+    describe(sighting, event);
+    makeGeneral(std::make_shared<GeneralSamples>(sighting.general), event);
+  }
+  std::string reason;
+  LtcExecutable bound = GeneralPrograms::get().bind(sighting, reason);
+  if (bound)
+    count(Counter::programs_bound);
+  return bound;
+}
+
 void torch_ltc::noteGeneralReuse(
     Sighting &sighting, const std::shared_ptr<InterpretedProgram> &next,
     CompileEvent &event) {

@@ -29,6 +29,10 @@ ProgramPtr bindGeneral(const GraphSnapshotPtr &graph, const Sighting &sighting,
 ProgramPtr makeAndBindGeneral(const GraphSnapshotPtr &graph,
                               Sighting &sighting, CompileEvent &event);
 
+/// For a graph that runs outside of steps: the same in any tier, as an
+/// executable that the caller owns.
+LtcExecutable bindApart(const GraphSnapshotPtr &graph);
+
 /// Tier auto: starts to compile the program for all sizes once programs of such
 /// graphs, of which `next` is one that runs now, have run for long.
 void noteGeneralReuse(Sighting &sighting,

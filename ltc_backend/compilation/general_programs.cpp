@@ -103,6 +103,12 @@ void GeneralPrograms::abandon(const GeneralGraph &general) {
 ProgramPtr GeneralPrograms::bind(const GraphSnapshotPtr &graph,
                                  const Sighting &sighting,
                                  std::string &reason) {
+  LtcExecutable bound = bind(sighting, reason);
+  return bound ? std::make_shared<CompiledProgram>(graph, bound) : nullptr;
+}
+
+LtcExecutable GeneralPrograms::bind(const Sighting &sighting,
+                                    std::string &reason) {
   auto entry = entryOf(*sighting.general);
   std::lock_guard lock(entry->mutex);
   if (entry->state != State::Ready)
@@ -113,7 +119,7 @@ ProgramPtr GeneralPrograms::bind(const GraphSnapshotPtr &graph,
   LtcExecutable bound = nullptr;
   try {
     throwIfFailed(ltcExecutableBind(entry->executable, &sizes, &bound));
-    return std::make_shared<CompiledProgram>(graph, bound);
+    return bound;
   } catch (const std::runtime_error &error) {
     reason = error.what();
     return nullptr;

@@ -47,6 +47,8 @@ public:
   /// The program for the graph that was seen, or null with the reason.
   ProgramPtr bind(const GraphSnapshotPtr &graph, const Sighting &sighting,
                   std::string &reason);
+  /// The same as an executable, which the caller owns.
+  LtcExecutable bind(const Sighting &sighting, std::string &reason);
 
   /// Adds the time that programs of this skeleton have taken op by op; `next` is
   /// the one that runs now. Returns the seconds since the last `begin`.

@@ -9,6 +9,7 @@
 #include "traced_program.h"
 
 #include "compilation/compiler_library.h"
+#include "compilation/general_maker.h"
 #include "programs/program.h"
 
 #include <ATen/Parallel.h>
@@ -36,6 +37,8 @@ public:
   explicit Executable(const LtcBytes &bytes) {
     check(ltcExecutableLoad(bytes.data, bytes.size, &handle));
   }
+  /// Takes it over.
+  explicit Executable(LtcExecutable handle) : handle(handle) {}
   ~Executable() { ltcExecutableDestroy(handle); }
   Executable(const Executable &) = delete;
 
@@ -153,6 +156,16 @@ std::unique_ptr<Executable> compileModule(const py::bytes &module) {
   return std::make_unique<Executable>(bytes);
 }
 
+std::unique_ptr<Executable> bindExecutable(const TracedProgram &program) {
+  LtcExecutable bound = nullptr;
+  try {
+    bound = bindApart(program.graph);
+  } catch (const std::runtime_error &error) {
+    TORCH_CHECK(false, error.what());
+  }
+  return bound ? std::make_unique<Executable>(bound) : nullptr;
+}
+
 } // namespace
 
 void torch_ltc::bindExecutables(py::module_ &module) {
@@ -168,4 +181,6 @@ void torch_ltc::bindExecutables(py::module_ &module) {
              e.run(arguments, values, results);
            });
   module.def("compile_module", &compileModule);
+  module.def("bind_executable", &bindExecutable,
+             py::call_guard<py::gil_scoped_release>());
 }

@@ -2,8 +2,8 @@
 device, for forward and backward.
 
 TorchDynamo captures, and AOTAutograd splits forward and backward; each graph is traced
-once on device lazy (once for each set of sizes, if they vary), compiled, and then runs
-on the CPU tensors. An op that can't be compiled runs eagerly between programs.
+once on device lazy (once for each set of sizes, if they vary), compiled (at most twice,
+if only sizes vary), and then runs on the CPU tensors. An op that can't be compiled runs eagerly between programs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_map
 
 from torch_ltc._backend import bindings
 from torch_ltc._backends.dynamo_parts import in_parts
-from torch_ltc._backends.mlir_module import compile_mlir
+from torch_ltc._backends.mlir_module import bind_program, compile_mlir
 from torch_ltc._diagnostics.messages import logger, what_was_forbidden
 from torch_ltc._torch_patches.higher_order import UNROLLED, plain_kernel
 from torch_ltc.debug import no_fallback, no_sync
@@ -147,8 +147,8 @@ def _unboxed(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _BySizes:
-    """A graph that TorchDynamo captured for any sizes (usually of batches): programs
-    have fixed sizes, so one is compiled for each set of sizes that occurs."""
+    """A graph that TorchDynamo captured for any sizes (usually of batches): the second
+    set of sizes compiles the program for all sizes, which later ones are bound to."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         self._module = module
@@ -162,7 +162,7 @@ class _BySizes:
         )
         program = self._programs.get(key)
         if program is None:
-            program = _compile_sizes(self._module, list(args))
+            program = _compile_sizes(self._module, list(args), varies=True)
             self._programs[key] = program
         return program(*args)
 
@@ -183,7 +183,10 @@ def _around(module: fx.GraphModule, node: fx.Node, reason: str) -> Callable:
     return lambda *args: run(*_unboxed(args))
 
 
-def _compile_sizes(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
+def _compile_sizes(
+    module: fx.GraphModule, example_inputs: list[Any], varies: bool = False
+) -> Callable:
+    """`varies`: other sizes may follow, with which it can share a program."""
     mark_step()
     with (
         torch._guards.tracing(None),
@@ -206,7 +209,8 @@ def _compile_sizes(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
         tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
         lazy_outputs = [t if t.device.type == "lazy" else t.to("lazy") for t in tensors]
         traced = bindings().pending_program(lazy_outputs)
-        compiled = compile_mlir(Program(traced, "torch").text)
+        compiled = bind_program(traced) if varies else None
+        compiled = compiled or compile_mlir(Program(traced, "torch").text)
         places = _places(traced, lazy, tracer)
         numbers = [value for _, value in traced.scalars()]
     draws = [draw for draw, _ in tracer.drawn]

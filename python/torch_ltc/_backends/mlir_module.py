@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from torch_ltc._backend import bindings
@@ -15,9 +17,8 @@ class CompiledModule:
     or writes them to `out`. Inputs that the program marks `torch_ltc.donatable`
     may be overwritten."""
 
-    def __init__(self, module: str | bytes) -> None:
-        data = module.encode() if isinstance(module, str) else bytes(module)
-        self._executable = bindings().compile_module(data)
+    def __init__(self, executable: Any) -> None:
+        self._executable = executable
         self.inputs = [TensorSpec.from_row(row) for row in self._executable.inputs()]
         self.outputs = [TensorSpec.from_row(row) for row in self._executable.outputs()]
         self.num_scalars: int = self._executable.num_scalars
@@ -49,4 +50,12 @@ def compile_mlir(module: str | bytes) -> CompiledModule:
     """Compiles a module, given as MLIR text or bytecode, with one function in the torch
     dialect, in TOSA or at the linalg stage. Raises RuntimeError with the op if it can't
     be parsed or lowered."""
-    return CompiledModule(module)
+    data = module.encode() if isinstance(module, str) else bytes(module)
+    return CompiledModule(bindings().compile_module(data))
+
+
+def bind_program(traced: Any) -> CompiledModule | None:
+    """The program for all sizes of a traced program and of earlier ones that differ only
+    in sizes, bound to its sizes; None at the first sight, and if there is none."""
+    executable = bindings().bind_executable(traced)
+    return executable and CompiledModule(executable)
