@@ -79,7 +79,9 @@ def test_a_wrong_number_is_named_with_its_line() -> None:
     form = bindings().GeneralGraph(programs[:2])
     values, reason = form.bind(programs[2])
     assert values is None
-    assert reason.startswith("size 1 of aten::slice_copy.Tensor at test_general_graphs.py")
+    assert reason.startswith(
+        "size 1 of aten::slice_copy.Tensor at test_general_graphs.py"
+    )
     assert reason.endswith(" is 41, the program expects floor(s0 / 2)")
 
 
@@ -183,7 +185,9 @@ def test_a_bound_keeps_stand_ins_small() -> None:
 def test_a_parameter_that_bounds_a_slice_varies() -> None:
     """Two parameters of as many rows: other lengths of slices, and other bounds."""
 
-    def loss(data: torch.Tensor, targets: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    def loss(
+        data: torch.Tensor, targets: torch.Tensor, like: torch.Tensor
+    ) -> torch.Tensor:
         n = like.shape[0]
         return (data[:n].relu().sum(1) - targets[:n]).square().mean() + like.sum()
 

@@ -84,7 +84,10 @@ def difference(op: OpInfo) -> str:
                 actual = capture(op, sample, "lazy")
                 if actual.error:
                     return f"sample {number}: {actual.error}"
-                if actual.constants > expected.constants or actual.replaced > expected.replaced:
+                if (
+                    actual.constants > expected.constants
+                    or actual.replaced > expected.replaced
+                ):
                     return f"sample {number}: sizes became constants"
     finally:
         logging.disable(logging.NOTSET)

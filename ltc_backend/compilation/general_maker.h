@@ -26,8 +26,8 @@ ProgramPtr bindGeneral(const GraphSnapshotPtr &graph, const Sighting &sighting,
 
 /// Tier compile: makes the program for all sizes, if the graph is the second of
 /// its skeleton, and binds it.
-ProgramPtr makeAndBindGeneral(const GraphSnapshotPtr &graph,
-                              Sighting &sighting, CompileEvent &event);
+ProgramPtr makeAndBindGeneral(const GraphSnapshotPtr &graph, Sighting &sighting,
+                              CompileEvent &event);
 
 /// For a graph that runs outside of steps: the same in any tier, as an
 /// executable that the caller owns.

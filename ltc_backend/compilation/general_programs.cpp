@@ -43,8 +43,7 @@ Hash128 GeneralPrograms::hashOf(const GeneralGraph &general) {
 
 /// The value for `hash`, which becomes the first; a new one replaces the last.
 template <typename List, typename Make>
-static auto &lookUp(List &recent, const Hash128 &hash, size_t most,
-                    Make make) {
+static auto &lookUp(List &recent, const Hash128 &hash, size_t most, Make make) {
   auto found = std::ranges::find(recent, hash, [](auto &e) { return e.first; });
   if (found == recent.end()) {
     recent.emplace_front(hash, make());

@@ -50,8 +50,8 @@ public:
   /// The same as an executable, which the caller owns.
   LtcExecutable bind(const Sighting &sighting, std::string &reason);
 
-  /// Adds the time that programs of this skeleton have taken op by op; `next` is
-  /// the one that runs now. Returns the seconds since the last `begin`.
+  /// Adds the time that programs of this skeleton have taken op by op; `next`
+  /// is the one that runs now. Returns the seconds since the last `begin`.
   double noteInterpreted(const Hash128 &skeleton,
                          const std::shared_ptr<InterpretedProgram> &next);
   void clear();

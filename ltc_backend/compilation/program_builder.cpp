@@ -198,10 +198,9 @@ ProgramHandle::ProgramHandle(const CompilerLibrary &library,
                              const ProgramHandle *other)
     : library(library) {
   throwIfFailed(
-      other ? library.ltcProgramCreateBeside(other->get(), name.c_str(),
-                                             &program)
-            : library.ltcProgramCreate(library.compiler, name.c_str(),
-                                       &program));
+      other
+          ? library.ltcProgramCreateBeside(other->get(), name.c_str(), &program)
+          : library.ltcProgramCreate(library.compiler, name.c_str(), &program));
 }
 
 ProgramHandle::~ProgramHandle() { library.ltcProgramDestroy(program); }

@@ -221,17 +221,17 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   ProgramPtr program;
   ExternalBackendPtr backend = selectedBackend();
   std::string dumpFolder = config().dump.get();
-  bool mayBeBound = !backend && dumpFolder.empty() &&
-                    config().tier.get() != "interpret";
+  bool mayBeBound =
+      !backend && dumpFolder.empty() && config().tier.get() != "interpret";
   if (mayBeBound) {
     sighting = noteSizes(graph);
     program = bindGeneral(graph, sighting, event);
   }
   if (!program)
-    checkAllowed(Forbidden::recompile,
-                 "A new program would be compiled: " +
-                     (nearest ? event.reason
-                              : "it is the process's first one"));
+    checkAllowed(
+        Forbidden::recompile,
+        "A new program would be compiled: " +
+            (nearest ? event.reason : "it is the process's first one"));
   at::RecordFunction span(at::RecordScope::FUNCTION);
   if (span.isActive())
     span.before("torch_ltc::compile");

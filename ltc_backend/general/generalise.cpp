@@ -23,8 +23,9 @@ namespace torch_ltc {
 class Generalisation {
 public:
   /// `asMultiples`: a symbol is multiplied by what divides its number in all
-  /// traces. `boundsVary`: a constant size of a parameter becomes a symbol where
-  /// it bounds slices of varying lengths, so that their stand-ins may be large.
+  /// traces. `boundsVary`: a constant size of a parameter becomes a symbol
+  /// where it bounds slices of varying lengths, so that their stand-ins may be
+  /// large.
   Generalisation(GeneralGraph &graph, Relations relations, bool asMultiples,
                  bool boundsVary)
       : graph(graph), relations(relations), asMultiples(asMultiples),

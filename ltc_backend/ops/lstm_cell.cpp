@@ -128,9 +128,10 @@ std::tuple<Tensor, Tensor> lstmCell(const Tensor &input, at::TensorList hx,
   // With 16-bit floats each of torch's ops rounds.
   bool plain =
       (dtype == at::ScalarType::Float || dtype == at::ScalarType::Double) &&
-      isPlainOperand(input, dtype) && hx.size() == 2 && input.dim() == 2 && hx[0].dim() == 2 &&
-      hx[0].sizes() == hx[1].sizes() && hx[0].size(0) == input.size(0) &&
-      weightIh.dim() == 2 && weightIh.size(0) == 4 * hx[0].size(1) &&
+      isPlainOperand(input, dtype) && hx.size() == 2 && input.dim() == 2 &&
+      hx[0].dim() == 2 && hx[0].sizes() == hx[1].sizes() &&
+      hx[0].size(0) == input.size(0) && weightIh.dim() == 2 &&
+      weightIh.size(0) == 4 * hx[0].size(1) &&
       weightIh.size(1) == input.size(1);
   for (const Tensor &tensor : {weightIh, weightHh})
     plain = plain && isPlainOperand(tensor, dtype);

@@ -191,10 +191,10 @@ typedef struct {
 
 /// Lowers one program to one executable for all sizes: `programs` are the
 /// program at each sample's stand-ins, equal but for numbers. All but one
-/// were created beside it (ltcProgramCreateBeside), and all are consumed. The executable is valid for sizes from 2 to
-/// the smallest stand-in of a symbol and must be bound to them
-/// (ltcExecutableBind). Fails if a number of the lowered program isn't a known
-/// function of the sizes.
+/// were created beside it (ltcProgramCreateBeside), and all are consumed. The
+/// executable is valid for sizes from 2 to the smallest stand-in of a symbol
+/// and must be bound to them (ltcExecutableBind). Fails if a number of the
+/// lowered program isn't a known function of the sizes.
 LTC_EXPORT LtcStatus ltcProgramsCompileGeneral(
     const LtcProgram *programs, const LtcSizeSamples *sizes,
     const LtcCompileOptions *options, LtcBytes *executable,

@@ -45,8 +45,9 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
          rests[rank % 8][sample];
 }
 
-/// Added, at the first scale, for a symbol that bounds slices of varying lengths
-/// (the rows of a data set): much larger sizes must not be beyond its stand-in.
+/// Added, at the first scale, for a symbol that bounds slices of varying
+/// lengths (the rows of a data set): much larger sizes must not be beyond its
+/// stand-in.
 static const int64_t LTC_BOUND_STAND_INS[LTC_GENERAL_SAMPLES] = {
     64 * (INT64_C(1) << 20), 64 * INT64_C(1677721), 64 * INT64_C(2411725)};
 

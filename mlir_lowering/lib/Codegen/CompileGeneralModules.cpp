@@ -210,8 +210,8 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
   SmallVector<SizeSamples> orders;
   if (failed(findOrders(samples, orders)))
     return failure();
-  std::string error = generalizeExecutable(
-      executables, numbers, tables, findWork(samples), orders, fitter);
+  std::string error = generalizeExecutable(executables, numbers, tables,
+                                           findWork(samples), orders, fitter);
   if (!error.empty())
     return failGeneral(samples[0].program, error);
   statistics.llvmSeconds = secondsSince(start);

@@ -129,7 +129,8 @@ std::optional<NumberCode> ExecutableGeneralizer::fitGrain(unsigned kernel) {
 
 std::optional<unsigned> ExecutableGeneralizer::fit(const SizeSamples &number) {
   std::optional<NumberCode> code;
-  if (llvm::all_equal(number) && number[0] >= kGrainMark + general.kernels_size())
+  if (llvm::all_equal(number) &&
+      number[0] >= kGrainMark + general.kernels_size())
     return table.add({runtime::CONSTANT, number[0]});
   if (number[0] < kGrainMark + general.kernels_size()) {
     code = fitGrain(number[0] - kGrainMark);

@@ -92,9 +92,10 @@ struct GeneralNumbers {
 };
 
 /// Compiles one program, given at the linalg stage at the stand-ins of each
-/// sample (modules with kGeneralAttr from their first pass on), to one executable for all sizes from 2 to a symbol's smallest
-/// stand-in (`GeneralForm` in executable.proto). Emits an error if the program
-/// has no such form.
+/// sample (modules with kGeneralAttr from their first pass on), to one
+/// executable for all sizes from 2 to a symbol's smallest stand-in
+/// (`GeneralForm` in executable.proto). Emits an error if the program has no
+/// such form.
 FailureOr<std::string>
 compileGeneralModules(ArrayRef<ModuleOp> samples, const GeneralNumbers &numbers,
                       const LinalgCompileOptions &options,
