@@ -19,8 +19,8 @@ namespace {
 constexpr size_t maxPlaceholderOps = 50000;
 
 /// Total of all programs that are bound to sizes, which takes less than a
-/// millisecond to repeat; an op takes up to two kilobytes.
-constexpr size_t maxBoundOps = 15000;
+/// millisecond to repeat; an op takes up to four kilobytes.
+constexpr size_t maxBoundOps = 9000;
 
 struct Entry {
   Hash128 hash;

@@ -92,7 +92,7 @@ TEST(Verifier, FlippedBytesAreRefused) {
 }
 
 TEST(Verifier, Header) {
-  DAMAGE("next format version", e.set_format_version(FORMAT_VERSION + 1));
+  DAMAGE("format version 99", e.set_format_version(99));
   DAMAGE("format version 0", e.clear_format_version());
   DAMAGE("this machine's", e.set_cpu("x86-64 +sse2,+amx-tf32,+nothing"));
   Executable message = goodProgram();
