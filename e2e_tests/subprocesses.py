@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -14,15 +15,17 @@ def run_python(
     timeout: float = 300,
     check: bool = True,
     file: Path | None = None,
+    before: Sequence[str] = (),
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program's text. An empty value of a variable is set, not removed. `file`:
-    where the text is written first, for programs whose subprocesses import it."""
+    where the text is written first, for programs whose subprocesses import it.
+    `before`: a command, such as an emulator's, whose arguments are Python's command."""
     text = textwrap.dedent(program)
     if file:
         file.write_text(text)
     result = subprocess.run(
-        [sys.executable, str(file)] if file else [sys.executable, "-c", text],
+        [*before, sys.executable, *([str(file)] if file else ["-c", text])],
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -1,57 +1,10 @@
-"""Generates C++ text from the op table."""
+"""Generates lists of ops, as C++ macros, from the op table."""
 
 import op_schema
-
-INCLUDE = "torch_ltc/Dialect/Torch"
 
 
 def camel(name):
     return "".join(word.capitalize() for word in name.split("_"))
-
-
-def family_header(family, chunk_names):
-    # Each .h.inc undefines the macro at its end.
-    includes = "\n".join(
-        f'#define GET_OP_CLASSES\n#include "{INCLUDE}/TorchOps_{name}.h.inc"'
-        for name in chunk_names
-    )
-    guard = f"TORCH_LTC_DIALECT_TORCH_TORCHOPS_{family.upper()}_H"
-    return f"""// Generated from the op table: the ops of the family {family}.
-#ifndef {guard}
-#define {guard}
-
-#include "{INCLUDE}/TorchOps.h"
-
-{includes}
-
-#endif // {guard}
-"""
-
-
-def chunk_source(chunk):
-    return f"""// Generated from the op table.
-#include "{INCLUDE}/TorchDialect.h"
-#include "{INCLUDE}/TorchOps.h"
-
-#define GET_OP_CLASSES
-#include "{INCLUDE}/TorchOps_{chunk.name}.h.inc"
-#define GET_OP_CLASSES
-#include "{INCLUDE}/TorchOps_{chunk.name}.cpp.inc"
-
-namespace mlir::torch_ltc::torch {{
-void registerTorchOps{camel(chunk.name)}(TorchDialect &dialect) {{
-  dialect.addOps<
-#define GET_OP_LIST
-#include "{INCLUDE}/TorchOps_{chunk.name}.cpp.inc"
-      >();
-}}
-}} // namespace mlir::torch_ltc::torch
-"""
-
-
-def chunk_list(chunks):
-    lines = [f"OP_CHUNK({camel(chunk.name)})" for chunk in chunks]
-    return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
 
 
 def missing_ops(rows):

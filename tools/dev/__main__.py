@@ -42,14 +42,16 @@ Usage: ./dev COMMAND [ARGUMENTS]
   check-torch VERSION
                      what another version of torch changes for this package
   doctor             checks what is installed and whether it is compatible
-  setup              only system packages and virtual environment
+  tools              ltc-opt, ltc-run, ltc-reduce, ltc-lsp-server: build/bin
+  setup              only system packages and virtual environment, with the
+                     packages of tests and benchmarks
   peers              environments of other projects that tests use where they
                      are installed: {peers}
   completion         a script for bash: source <(./dev completion)
   help               this text
 
-Each command first does what is missing of: setup, build, install. What is done
-is not repeated. Logs: .dev/logs. Start afresh: rm -r .dev .venv build
+Each command first does what it needs of: setup, build, install. What is done is
+not repeated. Logs: .dev/logs. Start afresh: rm -r .dev .venv build
 """
 
 
@@ -58,8 +60,8 @@ def _become(*command: str) -> int:
     os.execve(command[0], list(command), {**os.environ, **environment.environment()})
 
 
-def _python(arguments: Sequence[str]) -> int:
-    build.build()
+def _python(arguments: Sequence[str], tests: bool = False) -> int:
+    build.build(tests)
     return _become(str(PYTHON), *arguments)
 
 
@@ -72,7 +74,7 @@ def _test(arguments: Sequence[str]) -> int:
 
 
 def _lint(arguments: Sequence[str]) -> int:
-    build.prepare_environment()
+    build.prepare_environment(tests=True)
     return _become(str(PYTHON), str(ROOT / "tools" / "lint"), *arguments)
 
 
@@ -82,8 +84,14 @@ def _build(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _tools(arguments: Sequence[str]) -> int:
+    build.build(tests=True)
+    say("built: build/bin")
+    return 0
+
+
 def _setup(arguments: Sequence[str]) -> int:
-    build.prepare_environment()
+    build.prepare_environment(tests=True)
     return 0
 
 
@@ -125,7 +133,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     ),
     "test": _test,
     "bench": lambda arguments: _python(
-        [str(ROOT / "benchmarks" / "bench.py"), *arguments]
+        [str(ROOT / "benchmarks" / "bench.py"), *arguments], tests=True
     ),
     "python": _python,
     "lint": _lint,
@@ -135,6 +143,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "check-torch": check_torch.check_torch,
     "docs": docs_site.docs,
     "doctor": lambda arguments: _python(["-m", "torch_ltc.doctor", *arguments]),
+    "tools": _tools,
     "setup": _setup,
     "peers": _peers,
     "completion": _completion,

@@ -117,18 +117,20 @@ def _compile_python() -> None:
     run_logged("compileall", command, "a module has a syntax error", NO_AUTOLOAD)
 
 
-def prepare_environment() -> None:
+def prepare_environment(tests: bool = False) -> None:
     with exclusive("setup"):
-        environment.system_packages()
-        environment.virtual_environment()
+        environment.prepare()
+        if tests:
+            environment.test_packages()
 
 
-def build() -> None:
-    """Builds everything; finished steps are not repeated."""
-    prepare_environment()
+def build(tests: bool = False) -> None:
+    """Builds the package, with `tests` also its tests and the compiler's programs;
+    finished steps are not repeated."""
+    prepare_environment(tests)
     with exclusive("build"):
         configure()
-        ninja()
+        ninja("all" if tests else "package")
         _install()
         _compile_python()
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,6 +78,11 @@ PACKAGES = [
 
 TORCH = "torch==2.13.0"
 
+PIP_ADVICE = (
+    "is the package index reachable and the disk not full? Then call again; "
+    "'rm -r .venv' starts afresh"
+)
+
 
 def _installed(package: str) -> bool:
     query = ["dpkg-query", "-W", "-f=${db:Status-Status}", package]
@@ -85,6 +91,8 @@ def _installed(package: str) -> bool:
 
 
 def _missing_packages() -> list[str]:
+    if not shutil.which("dpkg-query"):
+        return []
     missing = [package for package in PACKAGES if not _installed(package)]
     # Only a Python installed by Debian gets its modules from Debian.
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
@@ -137,8 +145,17 @@ def make_venv(folder: Path, name: str) -> None:
     run_logged(name, command, advice)
 
 
+def _requirements(name: str, file: str) -> None:
+    """Installs a file of pinned packages; torch stays as it is."""
+    command = [
+        str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check",
+        "-r", str(ROOT / file), "-c", str(ROOT / "constraints.txt"),
+    ]  # fmt: skip
+    once(name, [ROOT / file], lambda: run_logged(name, command, PIP_ADVICE))
+
+
 def virtual_environment() -> None:
-    """Creates `.venv` and installs the pinned requirements: torch first and separately,
+    """Creates `.venv` and installs what the build needs: torch first and separately,
     then the rest with torch pinned."""
     if not PYTHON.exists():
         forget("virtual-environment")
@@ -146,30 +163,31 @@ def virtual_environment() -> None:
 
     def create() -> None:
         make_venv(VENV, "virtual-environment")
-        forget("torch")
-        forget("requirements")
+        for packages in ("torch", "requirements", "requirements-test"):
+            forget(packages)
 
     once("virtual-environment", identity, create)
     pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
-    advice = (
-        "is the package index reachable and the disk not full? Then call again; "
-        "'rm -r .venv' starts afresh"
-    )
-    once(
-        "torch",
-        [TORCH],
-        lambda: run_logged("torch", [*pip, TORCH], advice),
-    )
-    requirements = ROOT / "requirements.txt"
-    once(
-        "requirements",
-        [requirements],
-        lambda: run_logged(
-            "requirements",
-            [*pip, "-r", str(requirements), "-c", str(ROOT / "constraints.txt")],
-            advice,
-        ),
-    )
+    once("torch", [TORCH], lambda: run_logged("torch", [*pip, TORCH], PIP_ADVICE))
+    _requirements("requirements", "requirements.txt")
+
+
+def test_packages() -> None:
+    """Installs what tests, checks and benchmarks need besides."""
+    _requirements("requirements-test", "requirements-test.txt")
+
+
+def prepare() -> None:
+    """System packages and `.venv`: at the same time, because each uses one processor,
+    unless Python's own modules are among what is missing."""
+    if "python3-venv" in _missing_packages():
+        system_packages()
+        virtual_environment()
+        return
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        packages = beside.submit(system_packages)
+        virtual_environment()
+        packages.result()
 
 
 def peer_environment(peer: Peer) -> None:

@@ -246,11 +246,12 @@ Value FormulaBuilder::cast(Value tensor, Type to) {
     return tensor;
   auto type = ValueTensorType::get(op->getContext(), sizes(tensor), to);
   Value noValue = none();
-  return Aten_ToCopyOp::create(rewriter, op->getLoc(), type, tensor,
-                               scalarType(to), /*layout=*/noValue,
-                               /*device=*/noValue, /*pin_memory=*/noValue,
-                               /*non_blocking=*/constant(false),
-                               /*memory_format=*/noValue);
+  return Aten_ToCopyOp::create(
+             rewriter, op->getLoc(), type,
+             {tensor, scalarType(to), /*layout=*/noValue, /*device=*/noValue,
+              /*pin_memory=*/noValue, /*non_blocking=*/constant(false),
+              /*memory_format=*/noValue})
+      .getResult();
 }
 
 Type FormulaBuilder::computeDtype(Type dtype) {
@@ -267,10 +268,11 @@ Value FormulaBuilder::compute(Value tensor) {
 Value FormulaBuilder::full(ArrayRef<int64_t> sizes, Number value, Type dtype) {
   auto type = ValueTensorType::get(op->getContext(), sizes, dtype);
   Value noValue = none();
-  return AtenFullOp::create(rewriter, op->getLoc(), type, list(sizes),
-                            asScalar(value), scalarType(dtype),
-                            /*layout=*/noValue, /*device=*/noValue,
-                            /*pin_memory=*/noValue);
+  return AtenFullOp::create(rewriter, op->getLoc(), type,
+                            {list(sizes), asScalar(value), scalarType(dtype),
+                             /*layout=*/noValue, /*device=*/noValue,
+                             /*pin_memory=*/noValue})
+      .getResult();
 }
 
 Value FormulaBuilder::arange(int64_t end) {
@@ -278,9 +280,11 @@ Value FormulaBuilder::arange(int64_t end) {
       mlir::IntegerType::get(op->getContext(), 64, mlir::IntegerType::Signed);
   auto type = ValueTensorType::get(op->getContext(), {end}, dtype);
   Value noValue = none();
-  return AtenArangeOp::create(rewriter, op->getLoc(), type, constant(end),
-                              scalarType(dtype), /*layout=*/noValue,
-                              /*device=*/noValue, /*pin_memory=*/noValue);
+  return AtenArangeOp::create(rewriter, op->getLoc(), type,
+                              {constant(end), scalarType(dtype),
+                               /*layout=*/noValue, /*device=*/noValue,
+                               /*pin_memory=*/noValue})
+      .getResult();
 }
 
 Value FormulaBuilder::asScalar(Number number) {

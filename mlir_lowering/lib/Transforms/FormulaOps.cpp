@@ -318,9 +318,9 @@ Value FormulaBuilder::convolutionWeightGradient(Value gradOutput, Value x,
   Type bias =
       ValueTensorType::get(context, sizes(weight).take_front(), dtype(weight));
   return AtenConvolutionBackwardOp::create(
-             rewriter, op->getLoc(), x.getType(), weight.getType(), bias,
-             gradOutput, x, weight, /*bias_sizes=*/none(), stride, padding,
-             dilation, /*transposed=*/constant(false), noOutputPadding, groups,
-             wanted)
+             rewriter, op->getLoc(), {x.getType(), weight.getType(), bias},
+             {gradOutput, x, weight, /*bias_sizes=*/none(), stride, padding,
+              dilation, /*transposed=*/constant(false), noOutputPadding, groups,
+              wanted})
       ->getResult(1);
 }

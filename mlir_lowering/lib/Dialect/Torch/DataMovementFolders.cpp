@@ -23,33 +23,31 @@ static OpFoldResult foldSameType(Value self, Value result) {
   return isStatic(self) && self.getType() == result.getType() ? self : Value();
 }
 
-OpFoldResult AtenViewOp::fold(FoldAdaptor) {
+OpFoldResult AtenViewOp::fold() { return foldSameType(getSelf(), getResult()); }
+OpFoldResult Aten_UnsafeViewOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-OpFoldResult Aten_UnsafeViewOp::fold(FoldAdaptor) {
+OpFoldResult AtenExpandOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-OpFoldResult AtenExpandOp::fold(FoldAdaptor) {
+OpFoldResult AtenSqueezeOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-OpFoldResult AtenSqueezeOp::fold(FoldAdaptor) {
+OpFoldResult AtenSqueezeDimOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-OpFoldResult AtenSqueezeDimOp::fold(FoldAdaptor) {
+OpFoldResult AtenSqueezeDimsOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-OpFoldResult AtenSqueezeDimsOp::fold(FoldAdaptor) {
-  return foldSameType(getSelf(), getResult());
-}
-OpFoldResult AtenRepeatOp::fold(FoldAdaptor) {
+OpFoldResult AtenRepeatOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
 // A step is positive, so a slice of the same size is the whole tensor.
-OpFoldResult AtenSliceTensorOp::fold(FoldAdaptor) {
+OpFoldResult AtenSliceTensorOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
 // Padding on one side can be cancelled by negative padding on the other.
-OpFoldResult AtenConstantPadNdOp::fold(FoldAdaptor) {
+OpFoldResult AtenConstantPadNdOp::fold() {
   auto pads = getPad().getDefiningOp<PrimListConstructOp>();
   bool isZero = pads && llvm::all_of(pads.getElements(), [](Value pad) {
                   return matchPattern(pad, m_Zero());
@@ -120,11 +118,9 @@ static OpFoldResult foldPermutation(Operation *op) {
   return isIdentity(*outer) ? producer->getOperand(0) : Value();
 }
 
-OpFoldResult AtenPermuteOp::fold(FoldAdaptor) { return foldPermutation(*this); }
-OpFoldResult AtenTransposeIntOp::fold(FoldAdaptor) {
-  return foldPermutation(*this);
-}
-OpFoldResult AtenTOp::fold(FoldAdaptor) { return foldPermutation(*this); }
+OpFoldResult AtenPermuteOp::fold() { return foldPermutation(*this); }
+OpFoldResult AtenTransposeIntOp::fold() { return foldPermutation(*this); }
+OpFoldResult AtenTOp::fold() { return foldPermutation(*this); }
 
 namespace {
 /// A permutation of a permutation is one permutation.
@@ -146,8 +142,8 @@ template <typename Op> struct ComposePermutations : OpRewritePattern<Op> {
                                 rewriter.getI64IntegerAttr((*inner)[dim])));
     Value list = PrimListConstructOp::create(
         rewriter, op.getLoc(), ListType::get(context, intType), dims);
-    rewriter.replaceOpWithNewOp<AtenPermuteOp>(op, op.getType(),
-                                               producer->getOperand(0), list);
+    rewriter.replaceOpWithNewOp<AtenPermuteOp>(
+        op, op.getType(), ValueRange{producer->getOperand(0), list});
     return success();
   }
 };
@@ -193,7 +189,7 @@ template <typename Op> struct ViewOfView : OpRewritePattern<Op> {
     if (!isa_and_present<AtenViewOp, Aten_UnsafeViewOp>(producer))
       return failure();
     rewriter.modifyOpInPlace(
-        op, [&] { op.getSelfMutable().assign(producer->getOperand(0)); });
+        op, [&] { op->setOperand(0, producer->getOperand(0)); });
     return success();
   }
 };

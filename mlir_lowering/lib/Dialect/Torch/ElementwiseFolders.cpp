@@ -16,18 +16,18 @@ static OpFoldResult foldSameType(Value self, Value result) {
   return isSame ? self : Value();
 }
 
-OpFoldResult AtenCloneOp::fold(FoldAdaptor) {
+OpFoldResult AtenCloneOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-OpFoldResult AtenAliasOp::fold(FoldAdaptor) {
+OpFoldResult AtenAliasOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-OpFoldResult AtenDetachOp::fold(FoldAdaptor) {
+OpFoldResult AtenDetachOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-OpFoldResult AtenLiftFreshCopyOp::fold(FoldAdaptor) {
+OpFoldResult AtenLiftFreshCopyOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-OpFoldResult Aten_ToCopyOp::fold(FoldAdaptor) {
+OpFoldResult Aten_ToCopyOp::fold() {
   return foldSameType(getSelf(), getResult());
 }

@@ -9,22 +9,13 @@ using namespace mlir::torch_ltc::torch;
 
 #include "torch_ltc/Dialect/Torch/TorchDialect.cpp.inc"
 
-namespace mlir::torch_ltc::torch {
-// Defined in the generated sources, once for each chunk of the op table.
-#define OP_CHUNK(name) void registerTorchOps##name(TorchDialect &dialect);
-#include "torch_ltc/Dialect/Torch/TorchOpChunks.inc"
-#undef OP_CHUNK
-} // namespace mlir::torch_ltc::torch
-
 void TorchDialect::initialize() {
   registerTypes();
   addOperations<
 #define GET_OP_LIST
 #include "torch_ltc/Dialect/Torch/TorchOps.cpp.inc"
       >();
-#define OP_CHUNK(name) registerTorchOps##name(*this);
-#include "torch_ltc/Dialect/Torch/TorchOpChunks.inc"
-#undef OP_CHUNK
+  registerAtenOps();
 }
 
 Operation *TorchDialect::materializeConstant(OpBuilder &builder,

@@ -1,0 +1,72 @@
+"""Processors with fewer instructions than this one, emulated by qemu: the numbers are
+eager's, and nothing executes an instruction that the processor doesn't have."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+
+import pytest
+from subprocesses import run_python
+
+TRAINING = """
+import copy
+import torch
+import torch_ltc
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(
+    nn.Conv2d(2, 4, 3), nn.GELU(), nn.Flatten(), nn.LayerNorm(144), nn.Linear(144, 5)
+)
+images, classes = torch.randn(3, 2, 8, 8), torch.tensor([0, 3, 4])
+
+def losses(model, images, classes):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images), classes)
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
+
+lazy = [copy.deepcopy(model).to("lazy"), images.to("lazy"), classes.to("lazy")]
+expected, actual = list(losses(model, images, classes)), list(losses(*lazy))
+torch.testing.assert_close(torch.tensor(actual), torch.tensor(expected))
+
+def elementwise(x):
+    return (x * 3 + 1).exp(), x.sigmoid().cumsum(0), x.sort().values, x.argmax()
+
+for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+    x = torch.linspace(-2, 2, 77).to(dtype)
+    for lazy, eager in zip(elementwise(x.to("lazy")), elementwise(x)):
+        torch.testing.assert_close(lazy.cpu(), eager)
+counts = torch.arange(-20, 57, dtype=torch.int16)
+assert (counts.to("lazy") // 7).cpu().equal(counts // 7)
+
+metrics = torch_ltc.metrics()
+assert metrics["compilations"] >= 4 and not metrics["compile_failures"], metrics
+print(torch_ltc._backend.bindings().build_info()["cpu_name"])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64's processors")
+@pytest.mark.parametrize(
+    "processor", ["Haswell", "Nehalem"], ids=["AVX2", "without AVX"]
+)
+def test_training_on(processor: str, request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--full"):
+        pytest.skip("emulation takes a minute; with --full")
+    emulator = shutil.which("qemu-x86_64")
+    if emulator is None:
+        pytest.skip("needs qemu-x86_64 (apt-get install qemu-user)")
+    result = run_python(
+        TRAINING,
+        timeout=1700,
+        before=[emulator, "-cpu", processor],
+        TORCH_LTC_CACHE="0",
+        TORCH_LTC_TIER="compile",
+    )
+    assert result.stdout.strip() == processor.lower()

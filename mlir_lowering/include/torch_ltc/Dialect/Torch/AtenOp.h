@@ -1,0 +1,74 @@
+//===- AtenOp.h - What the ops of the op table share -----------*- C++ -*-===//
+//
+// The ops of the table are alike: pure, with one operand for each argument of
+// the schema, without attributes and regions. So their classes, generated into
+// TorchOps_<family>.h, only have names for operands and results, and one model
+// implements all of them in MLIR's registry. ODS would generate, and the
+// compiler translate, a copy of all functions for each of the 400 ops, which
+// took a seventh of the project's build time.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_DIALECT_TORCH_ATENOP_H
+#define TORCH_LTC_DIALECT_TORCH_ATENOP_H
+
+#include "torch_ltc/Dialect/Torch/TorchTypes.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace mlir::torch_ltc::torch {
+
+/// The base of the ops' classes.
+template <typename ConcreteOp> class AtenOp : public OpState {
+public:
+  explicit AtenOp(Operation *op = nullptr) : OpState(op) {}
+  AtenOp(std::nullptr_t) : OpState(nullptr) {}
+
+  static bool classof(Operation *op) {
+    return op->getName().getTypeID() == TypeID::get<ConcreteOp>();
+  }
+  static ConcreteOp create(OpBuilder &builder, Location location,
+                           TypeRange results, ValueRange operands) {
+    OperationState state(location, ConcreteOp::getOperationName(), operands,
+                         results);
+    return ConcreteOp(builder.create(state));
+  }
+};
+
+/// A constraint of an operand or result, in the words of an error.
+struct AtenValueKind {
+  bool (*accepts)(Type);
+  StringLiteral summary;
+  bool isOptional = false;
+};
+
+/// What an op defines besides (`hooks` in the op table); null if it doesn't.
+struct AtenOpHooks {
+  OpFoldResult (*fold)(Operation *) = nullptr;
+  void (*canonicalize)(RewritePatternSet &, MLIRContext *) = nullptr;
+  LogicalResult (*verify)(Operation *) = nullptr;
+};
+
+template <typename ConcreteOp> AtenOpHooks hooksOf() {
+  AtenOpHooks hooks;
+  if constexpr (requires(ConcreteOp op) { op.fold(); })
+    hooks.fold = [](Operation *op) { return ConcreteOp(op).fold(); };
+  if constexpr (requires(ConcreteOp op) { op.verify(); })
+    hooks.verify = [](Operation *op) { return ConcreteOp(op).verify(); };
+  // OpState has one that adds nothing.
+  hooks.canonicalize = ConcreteOp::getCanonicalizationPatterns;
+  return hooks;
+}
+
+using AtenValueKinds = std::initializer_list<const AtenValueKind *>;
+
+/// Registers an op of the table.
+void registerAtenOp(Dialect &dialect, StringRef name, TypeID id,
+                    AtenValueKinds operands, AtenValueKinds results,
+                    AtenOpHooks hooks = {});
+
+} // namespace mlir::torch_ltc::torch
+
+#endif // TORCH_LTC_DIALECT_TORCH_ATENOP_H

@@ -1,0 +1,136 @@
+"""Generates the C++ classes of the dialect's ops and their registration."""
+
+INCLUDE = "torch_ltc/Dialect/Torch"
+
+#: Kinds of values: namespace `kind` in lib/Dialect/Torch/AtenOps.cpp.
+KINDS = {
+    "Tensor": "tensor",
+    "Tensor?": "optionalTensor",
+    "Tensor[]": "tensors",
+    "Tensor?[]": "optionalTensors",
+    "Scalar": "scalar",
+    "Scalar?": "optionalScalar",
+    "int": "integer",
+    "int?": "optionalInteger",
+    "int[]": "integers",
+    "int[]?": "optionalIntegers",
+    "float": "floating",
+    "float?": "optionalFloat",
+    "float[]?": "optionalFloats",
+    "bool": "boolean",
+    "bool?": "optionalBoolean",
+    "bool[]": "booleans",
+    "str": "string",
+    "str?": "optionalString",
+    "Device?": "optionalDevice",
+    "Generator?": "optionalGenerator",
+}
+# Enumerations are represented by their integer values.
+INTEGER_TYPES = ("SymInt", "ScalarType", "Layout", "MemoryFormat")
+#: Declarations for the hooks of a row.
+HOOKS = {
+    "fold": "mlir::OpFoldResult fold();",
+    "canonicalize": "static void getCanonicalizationPatterns("
+    "mlir::RewritePatternSet &patterns, mlir::MLIRContext *context);",
+    "verify": "llvm::LogicalResult verify();",
+}
+
+
+def kind(argument_type):
+    for name in INTEGER_TYPES:
+        argument_type = argument_type.replace(name, "int")
+    return KINDS[argument_type]
+
+
+def kinds(types):
+    return "{" + ", ".join(f"&kind::{kind(name)}" for name in types) + "}"
+
+
+def getter(name):
+    """grad_output -> getGradOutput."""
+    return "get" + "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+
+
+def op_class(row):
+    name = row.class_name
+    lines = [
+        f"/// `{row.schema}`",
+        f"class {name} : public AtenOp<{name}> {{",
+        "public:",
+        "  using AtenOp::AtenOp;",
+        "  static constexpr llvm::StringLiteral getOperationName() {",
+        f'    return "torch.{row.emit}";',
+        "  }",
+    ]
+    for index, argument in enumerate(row.arguments):
+        body = f"return getOperation()->getOperand({index});"
+        lines.append(f"  mlir::Value {getter(argument.name)}() {{ {body} }}")
+    single = len(row.result_types) == 1
+    for index in range(len(row.result_types)):
+        body = f"return getOperation()->getResult({index});"
+        suffix = "" if single else index
+        lines.append(f"  mlir::Value getResult{suffix}() {{ {body} }}")
+    if single:
+        lines.append("  mlir::Type getType() { return getResult().getType(); }")
+    lines += [f"  {HOOKS[hook]}" for hook in row.hooks]
+    return "\n".join(lines + ["};"])
+
+
+def family_header(family, rows):
+    guard = f"TORCH_LTC_DIALECT_TORCH_TORCHOPS_{family.upper()}_H"
+    classes = "\n".join(op_class(row) for row in rows)
+    ids = "\n".join(
+        f"MLIR_DECLARE_EXPLICIT_TYPE_ID(mlir::torch_ltc::torch::{row.class_name})"
+        for row in rows
+    )
+    return f"""// Generated from the op table: the ops of the family {family}.
+#ifndef {guard}
+#define {guard}
+
+#include "{INCLUDE}/AtenOp.h"
+#include "{INCLUDE}/TorchOps.h"
+
+namespace mlir::torch_ltc::torch {{
+{classes}
+}} // namespace mlir::torch_ltc::torch
+
+{ids}
+
+#endif // {guard}
+"""
+
+
+def registration(row):
+    name = row.class_name
+    parts = [
+        "*this",
+        f"{name}::getOperationName()",
+        f"TypeID::get<{name}>()",
+        kinds(argument.type for argument in row.arguments),
+        kinds(row.result_types),
+    ]
+    if row.hooks:
+        parts.append(f"hooksOf<{name}>()")
+    return f"registerAtenOp({', '.join(parts)});"
+
+
+def op_list(rows_of_family):
+    """AtenOps.inc: the families' headers, the classes, the registration."""
+    parts = {
+        "ATEN_FAMILIES": [
+            f'#include "{INCLUDE}/TorchOps_{family}.h"' for family in rows_of_family
+        ],
+        "ATEN_OP": [
+            f"ATEN_OP({row.class_name})"
+            for rows in rows_of_family.values()
+            for row in rows
+        ],
+        "ATEN_REGISTRATION": [
+            registration(row) for rows in rows_of_family.values() for row in rows
+        ],
+    }
+    text = "// Generated from the op table. Define the macro of the part you need.\n"
+    for macro, lines in parts.items():
+        body = "\n".join(lines)
+        text += f"#ifdef {macro}\n{body}\n#undef {macro}\n#endif\n"
+    return text
