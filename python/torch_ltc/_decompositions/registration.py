@@ -108,11 +108,6 @@ MAXIMUM = ("adaptive_max_pool3d", "max_pool3d_with_indices")
 PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD = {
     "_native_multi_head_attention": "attention.native_multi_head_attention",
     "_transformer_encoder_layer_fwd": "attention.transformer_encoder_layer",
-    "multinomial": "random.multinomial",
-    "normal.Tensor_Tensor": "random.normal_of_tensors",
-    "normal.Tensor_float": "random.normal_around",
-    "normal.float_Tensor": "random.normal_scaled",
-    "normal.float_float": "random.normal_of_numbers",
 }
 
 _libraries: list[torch.library.Library] = []
