@@ -237,6 +237,7 @@ ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
                ? "."
                : "; TORCH_LTC_SOURCE_INFO=1 adds the op's Python line."));
   event.origin = "interpreted";
+  event.difference = nullptr;
   event.reason = "can't be compiled: " + error;
   return std::make_shared<InterpretedProgram>(graph);
 }
@@ -273,6 +274,29 @@ makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
   });
 }
 
+/// Sets the reason for a new program. The event doesn't keep the graphs that
+/// are compared: they belong to programs.
+void noteDifference(const GraphSnapshotPtr &graph, CompileEvent &event) {
+  std::vector<GraphSnapshotPtr> known = keptGraphs();
+  if (known.empty()) {
+    event.reason = "first program";
+    return;
+  }
+  using WeakGraph = std::weak_ptr<const GraphSnapshot>;
+  std::vector<WeakGraph> others(known.begin(), known.end());
+  event.difference = [next = WeakGraph(graph),
+                      others = std::move(others)]() -> std::string {
+    std::vector<GraphSnapshotPtr> earlier;
+    for (const WeakGraph &other : others)
+      if (GraphSnapshotPtr alive = other.lock())
+        earlier.push_back(std::move(alive));
+    GraphSnapshotPtr now = next.lock();
+    if (!now || earlier.empty())
+      return "it differs from programs that are no longer in memory";
+    return firstDifference(*nearestGraph(*now, earlier), *now);
+  };
+}
+
 /// Compares the graph with earlier ones that differ only in sizes.
 Sighting noteSizes(const GraphSnapshotPtr &graph, CompileEvent &event) {
   Sighting sighting;
@@ -294,6 +318,7 @@ void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
   const GeneralGraph &general = *samples->general;
   Hash128 hash = GeneralPrograms::hashOf(general);
   event.program = hash.text();
+  event.difference = nullptr;
   event.reason = "one program for all sizes";
   try {
     if (std::optional<std::string> bytes =
@@ -409,18 +434,18 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   event.program = graph->name;
   event.step = step;
   event.location = shortText(location);
-  NodeSignatures signatures = signaturesOf(*graph);
-  GraphSnapshotPtr nearest = nearestKeptGraph(signatures);
-  event.reason = nearest ? firstDifference(*nearest, *graph) : "first program";
+  noteDifference(graph, event);
   event.varying = takeVaryingNumbers();
   Sighting sighting = noteSizes(graph, event);
   event.ops = int64_t(graph->numOps);
   event.parameters = int64_t(graph->parameters.size());
   event.outputs = int64_t(graph->results.size());
 
-  checkAllowed(Forbidden::recompile,
-               "A new program would be compiled: " +
-                   (nearest ? event.reason : "it is the process's first one"));
+  if (isForbidden(Forbidden::recompile))
+    checkAllowed(Forbidden::recompile,
+                 "A new program would be compiled: " +
+                     (event.difference ? reasonOf(event)
+                                       : "it is the process's first one"));
   at::RecordFunction span(at::RecordScope::FUNCTION);
   if (span.isActive())
     span.before("torch_ltc::compile");
@@ -475,7 +500,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   if (!program->isPlaceholder())
     explainCompilation(event);
   addCompileEvent(event);
-  keepProgram({graph, program, std::move(signatures)});
+  keepProgram({graph, program});
   noteCompilerUse();
   return program;
 }

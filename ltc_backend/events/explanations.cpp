@@ -98,10 +98,10 @@ void torch_ltc::explainCompilation(const CompileEvent &event) {
                          ", " + milliseconds(event.seconds) + "): ";
   if (isPowerOfTen(programs) && programs > 1)
     log(LogLevel::Warning,
-        sentence + event.reason + ". It is program " +
+        sentence + reasonOf(event) + ". It is program " +
             std::to_string(programs) +
             " of this line; make values that change from step to step tensors, "
             "or pad them to a few sizes.");
   else
-    log(LogLevel::Info, sentence + event.reason + ".");
+    log(LogLevel::Info, sentence + reasonOf(event) + ".");
 }

@@ -57,10 +57,9 @@ std::string describeOps(const GraphSnapshot &previous,
   return "";
 }
 
-} // namespace
-
-NodeSignatures torch_ltc::signaturesOf(const GraphSnapshot &graph) {
-  NodeSignatures result;
+/// Of all nodes, sorted.
+std::vector<uint64_t> signaturesOf(const GraphSnapshot &graph) {
+  std::vector<uint64_t> result;
   result.reserve(graph.nodes.size());
   for (const SnapshotNode &node : graph.nodes)
     result.push_back(signature(node).low);
@@ -68,7 +67,10 @@ NodeSignatures torch_ltc::signaturesOf(const GraphSnapshot &graph) {
   return result;
 }
 
-size_t torch_ltc::numShared(const NodeSignatures &a, const NodeSignatures &b) {
+/// Number of nodes of one graph that have a counterpart anywhere in the other
+/// one.
+size_t numShared(const std::vector<uint64_t> &a,
+                 const std::vector<uint64_t> &b) {
   size_t shared = 0;
   for (auto left = a.begin(), right = b.begin();
        left != a.end() && right != b.end();) {
@@ -78,6 +80,24 @@ size_t torch_ltc::numShared(const NodeSignatures &a, const NodeSignatures &b) {
     right += !isLess;
   }
   return shared;
+}
+
+} // namespace
+
+GraphSnapshotPtr
+torch_ltc::nearestGraph(const GraphSnapshot &graph,
+                        const std::vector<GraphSnapshotPtr> &others) {
+  const std::vector<uint64_t> signatures = signaturesOf(graph);
+  GraphSnapshotPtr nearest;
+  size_t best = 0;
+  for (const GraphSnapshotPtr &other : others) {
+    size_t shared = numShared(signaturesOf(*other), signatures);
+    if (shared >= best) {
+      best = shared;
+      nearest = other;
+    }
+  }
+  return nearest;
 }
 
 std::string torch_ltc::firstDifference(const GraphSnapshot &previous,

@@ -88,7 +88,7 @@ py::list compiles() {
     entry["program"] = event.program;
     entry["step"] = event.step;
     entry["origin"] = event.origin;
-    entry["reason"] = event.reason;
+    entry["reason"] = reasonOf(event);
     entry["location"] = event.location;
     entry["seconds"] = event.seconds;
     entry["stage_seconds"] = std::move(stages);
