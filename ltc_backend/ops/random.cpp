@@ -26,6 +26,7 @@ using torch::jit::Stack;
 at::Tensor torch_ltc::drawn(Draw draw,
                             c10::function_ref<std::string()> distribution) {
   at::Tensor numbers = draw();
+  HostData::noteRead(); // a formula that draws isn't remembered
   std::optional<Strides> strides;
   if (!hasPackedStrides(numbers))
     strides = Strides(numbers.strides());

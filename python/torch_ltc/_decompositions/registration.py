@@ -247,6 +247,8 @@ def install() -> None:
         for name, path in PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD.items():
             formula = _python_decomposition(path)
             library.impl(name, _below(overload(name), formula), "Lazy")
+        remembered = [*formulas, *PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD]
+        bindings().remember_formulas([overload(name).name() for name in remembered])
         packing = _python_decomposition("packing.pack_functional")
         library.impl("_pack_padded_sequence", packing, "Functionalize")
     _libraries.append(library)
