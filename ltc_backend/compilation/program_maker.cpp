@@ -4,6 +4,7 @@
 
 #include "compilation/background_compiler.h"
 #include "compilation/compilation_lock.h"
+#include "compilation/compile_cost.h"
 #include "compilation/compiler_library.h"
 #include "compilation/disk_cache.h"
 #include "compilation/dump.h"
@@ -170,6 +171,7 @@ void noteStatistics(const LtcCompileStatistics &statistics,
 
 ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
                       const std::string &dumpFolder, CompileEvent &event) {
+  event.expectedSeconds = expectedCompileSeconds(*graph);
   Stopwatch stopwatch;
   auto compilation = std::make_shared<Compilation>();
   {
@@ -190,7 +192,7 @@ ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
   noteStatistics(compilation->statistics, event);
   event.seconds = stopwatch.seconds();
   recordTime(Timer::compile, event.seconds);
-  noteCompilationSeconds(graph->numOps, event.seconds);
+  noteCompilation(*graph, event.seconds);
   if (!dumpFolder.empty())
     event.dumpDirectory =
         dumpProgram(dumpFolder, *graph, *program, compilation->texts, event);
@@ -374,14 +376,14 @@ ProgramPtr bindGeneral(const GraphSnapshotPtr &graph, const Sighting &sighting,
 
 /// Starts to compile the program for all sizes, once programs of such graphs
 /// have run for long.
-void noteGeneralReuse(const Sighting &sighting,
+void noteGeneralReuse(const GraphSnapshotPtr &graph, const Sighting &sighting,
                       const std::shared_ptr<InterpretedProgram> &next,
                       const CompileEvent &event) {
   if (!sighting.general)
     return;
   GeneralPrograms &programs = GeneralPrograms::get();
   double seconds = programs.noteInterpreted(*sighting.general, next);
-  if (!isWorthCompiling(seconds / LTC_GENERAL_SAMPLES, next->numOps) ||
+  if (!isWorthCompiling(seconds / LTC_GENERAL_SAMPLES, *graph) ||
       !programs.begin(*sighting.general))
     return;
   auto samples = std::make_shared<GeneralSamples>(sighting.general);
@@ -471,7 +473,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
         program = bindGeneral(graph, sighting, event);
       if (!program && mayCompileLater()) {
         auto placeholder = makePlaceholder(graph, hash, location, event);
-        noteGeneralReuse(sighting, placeholder, event);
+        noteGeneralReuse(graph, sighting, placeholder, event);
         program = placeholder;
         event.origin = "interpreted";
         event.reason += " (until its program is compiled)";

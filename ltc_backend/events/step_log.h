@@ -24,6 +24,7 @@ struct CompileEvent {
   std::function<std::string()> difference;
   std::string location;
   double seconds = 0;
+  double expectedSeconds = 0; // of the compilation, before it began
   double torchSeconds = 0, linalgSeconds = 0, kernelsSeconds = 0,
          llvmSeconds = 0;
   int64_t ops = 0, kernels = 0, kernelsCompiled = 0, commands = 0;

@@ -57,16 +57,6 @@ std::string describeOps(const GraphSnapshot &previous,
   return "";
 }
 
-/// Of all nodes, sorted.
-std::vector<uint64_t> signaturesOf(const GraphSnapshot &graph) {
-  std::vector<uint64_t> result;
-  result.reserve(graph.nodes.size());
-  for (const SnapshotNode &node : graph.nodes)
-    result.push_back(signature(node).low);
-  std::ranges::sort(result);
-  return result;
-}
-
 /// Number of nodes of one graph that have a counterpart anywhere in the other
 /// one.
 size_t numShared(const std::vector<uint64_t> &a,
@@ -84,14 +74,23 @@ size_t numShared(const std::vector<uint64_t> &a,
 
 } // namespace
 
+std::vector<uint64_t> torch_ltc::nodeSignatures(const GraphSnapshot &graph) {
+  std::vector<uint64_t> result;
+  result.reserve(graph.nodes.size());
+  for (const SnapshotNode &node : graph.nodes)
+    result.push_back(signature(node).low);
+  std::ranges::sort(result);
+  return result;
+}
+
 GraphSnapshotPtr
 torch_ltc::nearestGraph(const GraphSnapshot &graph,
                         const std::vector<GraphSnapshotPtr> &others) {
-  const std::vector<uint64_t> signatures = signaturesOf(graph);
+  const std::vector<uint64_t> signatures = nodeSignatures(graph);
   GraphSnapshotPtr nearest;
   size_t best = 0;
   for (const GraphSnapshotPtr &other : others) {
-    size_t shared = numShared(signaturesOf(*other), signatures);
+    size_t shared = numShared(nodeSignatures(*other), signatures);
     if (shared >= best) {
       best = shared;
       nearest = other;

@@ -7,6 +7,10 @@
 
 namespace torch_ltc {
 
+/// A number for each node that covers its op, arguments, sizes and dtypes;
+/// sorted.
+std::vector<uint64_t> nodeSignatures(const GraphSnapshot &graph);
+
 /// The graph that shares the most nodes with `graph`, the last of equal ones;
 /// null without `others`.
 GraphSnapshotPtr nearestGraph(const GraphSnapshot &graph,

@@ -91,6 +91,7 @@ py::list compiles() {
     entry["reason"] = reasonOf(event);
     entry["location"] = event.location;
     entry["seconds"] = event.seconds;
+    entry["expected_seconds"] = event.expectedSeconds;
     entry["stage_seconds"] = std::move(stages);
     entry["ops"] = event.ops;
     entry["kernels"] = event.kernels;

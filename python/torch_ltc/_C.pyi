@@ -312,6 +312,7 @@ class CompileEntry(TypedDict):
     # why it can't be compiled
     location: str  # of the call that ended the step
     seconds: float  # total, without the run
+    expected_seconds: float  # of a compilation, before it began
     stage_seconds: dict[str, float]  # by stage: torch linalg kernels llvm
     ops: int
     kernels: int
