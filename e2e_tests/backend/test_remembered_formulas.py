@@ -162,3 +162,16 @@ def test_options_and_modes() -> None:
                 torch.set_default_dtype(torch.float32)
             assert result.dtype == dtype
     assert torch_ltc.metrics()["compile_failures"] == 0
+
+
+def test_a_recording_holds_no_tensors() -> None:
+    """Lists of operands too: what they hold would be computed and kept."""
+    torch_ltc.mark_step()
+    torch_ltc.wait_device_ops()
+    with torch.no_grad():
+        x = torch.rand(1, 2, 6, 7, device="lazy")
+        before = torch.lazy.memory_stats()["live_tensors"]
+        for _ in range(2):
+            y = F.interpolate(x, (9, 11), mode="bilinear")
+            del y
+        assert torch.lazy.memory_stats()["live_tensors"] == before

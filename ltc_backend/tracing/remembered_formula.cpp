@@ -54,10 +54,39 @@ struct Place {
   Source source;
 };
 
+IValue copyOfList(const IValue &list) {
+  if (list.isTensorList())
+    return list.toTensorList().copy();
+  return list.toOptionalTensorList().copy();
+}
+
+void setElement(IValue &list, int32_t element, at::Tensor tensor) {
+  if (list.isTensorList())
+    list.toTensorList().set(size_t(element), std::move(tensor));
+  else
+    list.toOptionalTensorList().set(size_t(element), std::move(tensor));
+}
+
 struct RecordedCall {
   const OpRecord *record;
   std::vector<IValue> arguments; // with undefined tensors at `places`
   std::vector<Place> places;
+
+  /// Sets the tensors at `places`. Lists are copied, because others have them
+  /// too.
+  template <typename Function> void set(Function tensorAt) {
+    int64_t copied = -1;
+    for (const Place &place : places) {
+      IValue &argument = arguments[place.argument];
+      if (place.element == kNoElement) {
+        argument = tensorAt(place);
+        continue;
+      }
+      if (std::exchange(copied, place.argument) != place.argument)
+        argument = copyOfList(argument);
+      setElement(argument, place.element, tensorAt(place));
+    }
+  }
 };
 
 struct Formula {
@@ -207,9 +236,8 @@ public:
       else
         isWhole = false;
     });
-    for (const Place &place : call.places)
-      if (place.element == kNoElement)
-        call.arguments[place.argument] = at::Tensor();
+    // A recording must not hold tensors: they would be computed and kept.
+    call.set([](const Place &) { return at::Tensor(); });
     for (size_t i = 0; i < results.size(); ++i)
       if (results[i].defined())
         add(results[i], {int32_t(formula->calls.size()), uint32_t(i)});
@@ -362,19 +390,6 @@ private:
   std::unordered_map<Hash128, FormulaPtr, Hash128Hasher> formulas;
 };
 
-IValue copyOfList(const IValue &list) {
-  if (list.isTensorList())
-    return list.toTensorList().copy();
-  return list.toOptionalTensorList().copy();
-}
-
-void setElement(IValue &list, int32_t element, const at::Tensor &tensor) {
-  if (list.isTensorList())
-    list.toTensorList().set(size_t(element), tensor);
-  else
-    list.toOptionalTensorList().set(size_t(element), tensor);
-}
-
 /// Replaces the operands in `stack` by the results.
 void repeat(const Formula &formula, Stack &stack, size_t numArguments) {
   std::vector<at::Tensor> operands;
@@ -396,19 +411,9 @@ void repeat(const Formula &formula, Stack &stack, size_t numArguments) {
     return copy;
   };
   for (const RecordedCall &call : formula.calls) {
-    std::vector<IValue> arguments = call.arguments;
-    int64_t copied = -1; // lists are shared with the recording
-    for (const Place &place : call.places) {
-      IValue &argument = arguments[place.argument];
-      if (place.element == kNoElement) {
-        argument = valueOf(place.source);
-        continue;
-      }
-      if (std::exchange(copied, place.argument) != place.argument)
-        argument = copyOfList(argument);
-      setElement(argument, place.element, valueOf(place.source));
-    }
-    values.push_back(traceOp(*call.record, arguments));
+    RecordedCall now = call;
+    now.set([&](const Place &place) { return valueOf(place.source); });
+    values.push_back(traceOp(*call.record, now.arguments));
   }
   torch::jit::drop(stack, numArguments);
   for (const Source &source : formula.results)
