@@ -1,5 +1,5 @@
-"""Long scaled_dot_product_attention: one op whose scores are never stored, and one in
-its gradient."""
+"""scaled_dot_product_attention as one op: long, without stored scores, and one op in its
+gradient; short, without a gradient."""
 
 from __future__ import annotations
 
@@ -157,3 +157,65 @@ def test_other_compilers_get_the_parts() -> None:
         assert "attention" not in text
     kernels = torch_ltc.debug.dump(output, "kernels")
     assert "ltc.attention " in kernels
+
+
+SHORT_MASKS = {
+    "none": lambda: None,
+    "keys": lambda: torch.arange(7)[None, None, None] % 7 != 3,
+    "no key": lambda: torch.arange(5)[:, None] + torch.zeros(1, 7) > 0,
+    "added": lambda: torch.randn(2, 1, 5, 7),
+    "one dimension fewer": lambda: torch.randn(3, 5, 7),
+}
+
+
+def short_operands(device: str, layout: str, dtype: torch.dtype) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    tensors = [torch.randn(2, 3, n, 8, dtype=dtype) for n in (5, 7, 7)]
+    if layout == "heads inside":
+        tensors = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in tensors]
+    if layout == "columns":
+        tensors = [x.mT.contiguous().mT for x in tensors]
+    if layout == "other values":
+        tensors[2] = torch.randn(2, 3, 7, 4, dtype=dtype)
+    return [x.to(device) for x in tensors]
+
+
+@pytest.mark.parametrize("tier", ["interpret", "compile"])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("layout", ["rows", "heads inside", "columns", "other values"])
+@pytest.mark.parametrize("mask", [*SHORT_MASKS, "causal", "scale"])
+def test_short_without_gradient(mask, layout, dtype, mode, tier) -> None:
+    options: dict = {"is_causal": mask == "causal"}
+    if mask == "scale":
+        options["scale"] = 0.3
+    allowed = SHORT_MASKS.get(mask, SHORT_MASKS["none"])()
+    if allowed is not None and allowed.is_floating_point():
+        allowed = allowed.to(dtype)
+
+    def attend(device: str) -> torch.Tensor:
+        with mode():
+            here = None if allowed is None else allowed.to(device)
+            inputs = short_operands(device, layout, dtype)
+            return F.scaled_dot_product_attention(*inputs, attn_mask=here, **options)
+
+    with torch_ltc.config(tier=tier), counting() as counts:
+        mine = attend("lazy")
+        value = mine.cpu()
+    eager = attend("cpu")
+    assert counts.fallback_calls == 0
+    assert mine.stride() == eager.stride()
+    assert mine.is_inference() == eager.is_inference()
+    torch.testing.assert_close(value, eager, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_short_without_gradient_is_one_op(mode) -> None:
+    """In torch's decomposition it is 27."""
+    inputs = short_operands("lazy", "rows", torch.float32)
+    torch_ltc.mark_step()
+    before = torch_ltc.metrics()["traced_ops"]
+    with mode():
+        output = F.scaled_dot_product_attention(*inputs, is_causal=True)
+    assert torch_ltc.metrics()["traced_ops"] == before + 1
+    output.cpu()

@@ -290,3 +290,31 @@ def test_programs_of_changing_sizes_take_bounded_memory() -> None:
     result = run_python(program, TORCH_LTC_TIER="auto", OMP_NUM_THREADS="1")
     # 300 programs of a thousand ops each.
     assert float(result.stdout) < 40
+
+
+def test_the_expected_time_of_a_compilation() -> None:
+    """It follows from what is new to the process, not from the number of ops."""
+
+    def expected(compute) -> float:
+        x = torch.rand(13, device="lazy")
+        torch_ltc.mark_step()
+        result = compute(x)
+        torch_ltc.mark_step()
+        del result
+        return torch_ltc.compile_log()[-1]["expected_seconds"]
+
+    def repeated(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(300):
+            x = x * 1.5 + 1.0
+        return x
+
+    def distinct(x: torch.Tensor) -> torch.Tensor:
+        parts = [x[:n].cumsum(0).sin().sum() for n in range(1, 13)]
+        return torch.stack(parts)
+
+    with torch_ltc.config(tier="compile"):
+        expected(torch.tanh)  # with the time to load the compiler
+        of_repeated, of_distinct = expected(repeated), expected(distinct)
+        of_known = expected(lambda x: distinct(x) * 2.5)
+    assert 0 < of_repeated < of_distinct
+    assert 0 < of_known < of_distinct / 2

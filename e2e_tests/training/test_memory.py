@@ -133,3 +133,14 @@ def test_a_steady_loop_holds_no_pages_of_the_compiler() -> None:
     assert after_compiling > 60  # megabytes: otherwise the test detects nothing
     assert steady < after_compiling / 2
     assert result == 6
+
+
+def test_busy_memory_is_kept() -> None:
+    """A loop that needs a new program every few steps isn't idle in between: releasing
+    caches and libraries each time takes longer than the steps."""
+    with torch_ltc.config(tier="interpret"):
+        before = torch_ltc.metrics()["idle_releases"]
+        for size in range(2, 42):
+            for _ in range(3):
+                torch.ones(size, device="lazy").exp().sum().item()
+        assert torch_ltc.metrics()["idle_releases"] <= before + 3

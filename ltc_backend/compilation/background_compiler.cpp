@@ -4,6 +4,7 @@
 
 #include "memory/blocking.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -35,6 +36,11 @@ public:
     BlockingScope blocking; // jobs may log, which takes Python's lock
     std::unique_lock<std::mutex> lock(mutex);
     waitOrInterrupt(changed, lock, [&] { return jobs.empty() && !isBusy; });
+  }
+
+  bool isActive() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return isBusy || !jobs.empty();
   }
 
   void shutDown() {
@@ -79,7 +85,7 @@ private:
 
 /// Never destroyed, because other threads may use it until the process ends. A
 /// forked process doesn't have the thread, and creates its own compiler.
-BackgroundCompiler *instance = nullptr;
+std::atomic<BackgroundCompiler *> instance{nullptr};
 
 BackgroundCompiler &backgroundCompiler() {
   static bool created = [] {
@@ -95,6 +101,11 @@ BackgroundCompiler &backgroundCompiler() {
 
 void torch_ltc::compileInBackground(std::function<void()> job) {
   backgroundCompiler().push(std::move(job));
+}
+
+bool torch_ltc::isCompilingInBackground() {
+  BackgroundCompiler *compiler = instance;
+  return compiler && compiler->isActive();
 }
 
 void torch_ltc::waitForBackgroundCompilations() {

@@ -15,6 +15,8 @@ namespace torch_ltc {
 /// Runs `job`, which must not throw, after earlier jobs.
 void compileInBackground(std::function<void()> job);
 
+bool isCompilingInBackground();
+
 /// Waits until all jobs are done.
 void waitForBackgroundCompilations();
 

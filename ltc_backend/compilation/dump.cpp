@@ -53,7 +53,7 @@ std::string summary(const CompileEvent &event) {
   stream << "program          " << event.program << "\n"
          << "step             " << event.step << "\n"
          << "line             " << event.location << "\n"
-         << "compiled because " << event.reason << "\n"
+         << "compiled because " << reasonOf(event) << "\n"
          << "numbers that vary " << c10::Join(", ", event.varying) << "\n"
          << "ops              " << event.ops << "\n"
          << "kernels          " << event.kernels << " ("

@@ -27,6 +27,7 @@ void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
   const GeneralGraph &general = *samples->general;
   Hash128 hash = GeneralPrograms::hashOf(general);
   event.program = hash.text();
+  event.difference = nullptr;
   event.reason = "one program for all sizes";
   auto refuse = [&](const std::string &error) {
     GeneralPrograms::get().fail(general);
@@ -142,13 +143,13 @@ LtcExecutable torch_ltc::bindApart(const GraphSnapshotPtr &graph) {
 }
 
 void torch_ltc::noteGeneralReuse(
-    Sighting &sighting, const std::shared_ptr<InterpretedProgram> &next,
+    const GraphSnapshotPtr &graph, Sighting &sighting, const std::shared_ptr<InterpretedProgram> &next,
     CompileEvent &event) {
   if (config().varying_sizes.get() == "off")
     return;
   GeneralPrograms &programs = GeneralPrograms::get();
   double seconds = programs.noteInterpreted(sighting.numbers.skeleton, next);
-  if (!isWorthCompiling(seconds / LTC_GENERAL_SAMPLES, next->numOps))
+  if (!isWorthCompiling(seconds / LTC_GENERAL_SAMPLES, *graph))
     return;
   if (!sighting.general)
     SkeletonMemory::get().generalise(sighting);

@@ -35,7 +35,7 @@ LtcExecutable bindApart(const GraphSnapshotPtr &graph);
 
 /// Tier auto: starts to compile the program for all sizes once programs of such
 /// graphs, of which `next` is one that runs now, have run for long.
-void noteGeneralReuse(Sighting &sighting,
+void noteGeneralReuse(const GraphSnapshotPtr &graph, Sighting &sighting,
                       const std::shared_ptr<InterpretedProgram> &next,
                       CompileEvent &event);
 

@@ -2,7 +2,9 @@
 
 #include "compilation/library_pages.h"
 
+#include "compilation/background_compiler.h"
 #include "compilation/compiler_library.h"
+#include "events/metrics.h"
 #include "memory/buffer.h"
 #include "programs/shared_library.h"
 
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 namespace {
@@ -21,6 +24,16 @@ namespace {
 constexpr int kStepsUntilIdle = 2;
 
 std::atomic<int> stepsLeft{0};
+
+using Clock = std::chrono::steady_clock;
+
+/// A loop with a new program every few steps is never idle for long: at most a
+/// hundredth of the time is spent here, and on reading the pages again.
+constexpr int kTimesCost = 100;
+constexpr std::chrono::milliseconds kCostOfReading{15};
+
+/// When the next release may be.
+std::atomic<Clock::rep> nextTime{0};
 
 /// oneDNN is then idle too: its kernels are generated at their first use. Only
 /// read-only segments: the pages of others may differ from the file
@@ -50,8 +63,15 @@ void torch_ltc::noteCompilerUse() { stepsLeft = kStepsUntilIdle; }
 void torch_ltc::giveBackIdleLibraries() {
   if (stepsLeft.load(std::memory_order_relaxed) <= 0)
     return;
+  if (isCompilingInBackground())
+    return;
   if (stepsLeft.fetch_sub(1) != 1)
     return;
+  const Clock::time_point begin = Clock::now();
+  if (begin.time_since_epoch().count() < nextTime.load()) {
+    stepsLeft = 1; // asks again after the next step
+    return;
+  }
   if (isCompilerLoaded()) {
     const CompilerLibrary &library = compilerLibrary();
     library.ltcCompilerReleaseMemory(library.compiler);
@@ -62,4 +82,9 @@ void torch_ltc::giveBackIdleLibraries() {
   releaseCachedMemory();
   // Memory that the compiler has freed between live allocations.
   malloc_trim(0);
+  count(Counter::idle_releases);
+  const Clock::time_point end = Clock::now();
+  const Clock::duration cost =
+      end - begin + (isCompilerLoaded() ? kCostOfReading : Clock::duration());
+  nextTime = (end + kTimesCost * cost).time_since_epoch().count();
 }

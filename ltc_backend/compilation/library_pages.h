@@ -15,9 +15,10 @@ namespace torch_ltc {
 void noteCompilerUse();
 
 /// To be called after each step, by the thread that ran it. After some steps
-/// without a new program, releases the pages of the compiler's and the
-/// runtime's libraries and of their dependencies (read-only mappings of files),
-/// and cached buffers: once, in a few milliseconds.
+/// without a new program or a compilation, releases the pages of the compiler's
+/// and the runtime's libraries and of their dependencies (read-only mappings of
+/// files), and cached buffers, in a few milliseconds; not again until that is a
+/// small part of the time.
 void giveBackIdleLibraries();
 
 } // namespace torch_ltc

@@ -2,35 +2,17 @@
 
 #include "compilation/placeholder_program.h"
 
+#include "compilation/compile_cost.h"
+
 using namespace torch_ltc;
 
-namespace {
+static constexpr double kGrowth = 1.1;
 
-/// Share of the expected compile time that may be spent on running op by op
-/// before the compilation starts. Compilation has its own thread, so a longer
-/// wait mostly costs steps.
-constexpr double kShare = 0.25;
-
-/// Seconds to load the compiler, and for each op of a new program.
-constexpr double kSecondsToBegin = 0.05;
-constexpr double kSecondsPerOp = 1.5e-3;
-
-/// Measured compile times, relative to the constants above.
-std::atomic<double> observedFactor{1};
-
-double expectedSeconds(size_t ops) {
-  return (kSecondsToBegin + kSecondsPerOp * double(ops)) * observedFactor;
-}
-
-} // namespace
-
-bool torch_ltc::isWorthCompiling(double seconds, size_t ops) {
-  return seconds >= kShare * expectedSeconds(ops);
-}
-
-void torch_ltc::noteCompilationSeconds(size_t ops, double seconds) {
-  double factor = seconds / (kSecondsToBegin + kSecondsPerOp * double(ops));
-  observedFactor = (observedFactor + factor) / 2;
+bool torch_ltc::isWorthCompiling(double seconds, const GraphSnapshot &graph) {
+  // Whatever follows, this takes at most twice the time of the better choice:
+  // most scripts end, or have other programs, before they make up for it.
+  return seconds >= leastCompileSeconds(graph.numOps) &&
+         seconds >= expectedCompileSeconds(graph);
 }
 
 PlaceholderProgram::PlaceholderProgram(GraphSnapshotPtr graph,
@@ -38,9 +20,12 @@ PlaceholderProgram::PlaceholderProgram(GraphSnapshotPtr graph,
     : InterpretedProgram(std::move(graph)), compile(std::move(compile)) {}
 
 void PlaceholderProgram::noteReuse() {
-  if (!isRequested.load(std::memory_order_relaxed) &&
-      isWorthCompiling(seconds(), numOps))
-    requestCompilation();
+  if (isRequested.load(std::memory_order_relaxed) || seconds() < nextCheck)
+    return;
+  if (isWorthCompiling(seconds(), *graph))
+    return requestCompilation();
+  // The graph isn't walked in each step.
+  nextCheck = kGrowth * seconds();
 }
 
 void PlaceholderProgram::requestCompilation() {

@@ -32,14 +32,12 @@ public:
 private:
   std::function<void()> compile;
   std::atomic<bool> isRequested{false};
+  /// Seconds of runs before which it needn't be asked again.
+  std::atomic<double> nextCheck{0};
 };
 
-/// Whether programs of `ops` ops that have run op by op for so long should be
-/// compiled.
-bool isWorthCompiling(double seconds, size_t ops);
-
-/// Updates the expectation with the time of a compilation, in seconds.
-void noteCompilationSeconds(size_t ops, double seconds);
+/// Whether a program that has run op by op for so long should be compiled.
+bool isWorthCompiling(double seconds, const GraphSnapshot &graph);
 
 } // namespace torch_ltc
 

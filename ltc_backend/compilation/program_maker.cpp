@@ -5,6 +5,7 @@
 #include "compilation/background_compiler.h"
 #include "compilation/compilation.h"
 #include "compilation/compilation_lock.h"
+#include "compilation/compile_cost.h"
 #include "compilation/compiler_library.h"
 #include "compilation/disk_cache.h"
 #include "compilation/dump.h"
@@ -60,6 +61,7 @@ ProgramPtr loadFromDisk(const GraphSnapshotPtr &graph, const Hash128 &hash,
 
 ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
                       const std::string &dumpFolder, CompileEvent &event) {
+  event.expectedSeconds = expectedCompileSeconds(*graph);
   Stopwatch stopwatch;
   auto compilation = std::make_shared<Compilation>();
   {
@@ -80,7 +82,7 @@ ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
   noteStatistics(compilation->statistics, event);
   event.seconds = stopwatch.seconds();
   recordTime(Timer::compile, event.seconds);
-  noteCompilationSeconds(graph->numOps, event.seconds);
+  noteCompilation(*graph, event.seconds);
   if (!dumpFolder.empty())
     event.dumpDirectory =
         dumpProgram(dumpFolder, *graph, *program, compilation->texts, event);
@@ -127,6 +129,7 @@ ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
                ? "."
                : "; TORCH_LTC_SOURCE_INFO=1 adds the op's Python line."));
   event.origin = "interpreted";
+  event.difference = nullptr;
   event.reason = "can't be compiled: " + error;
   return std::make_shared<InterpretedProgram>(graph);
 }
@@ -161,6 +164,29 @@ makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
       noteCompilerUse();
     });
   });
+}
+
+/// Sets the reason for a new program. The event doesn't keep the graphs that
+/// are compared: they belong to programs.
+void noteDifference(const GraphSnapshotPtr &graph, CompileEvent &event) {
+  std::vector<GraphSnapshotPtr> known = keptGraphs();
+  if (known.empty()) {
+    event.reason = "first program";
+    return;
+  }
+  using WeakGraph = std::weak_ptr<const GraphSnapshot>;
+  std::vector<WeakGraph> others(known.begin(), known.end());
+  event.difference = [next = WeakGraph(graph),
+                      others = std::move(others)]() -> std::string {
+    std::vector<GraphSnapshotPtr> earlier;
+    for (const WeakGraph &other : others)
+      if (GraphSnapshotPtr alive = other.lock())
+        earlier.push_back(std::move(alive));
+    GraphSnapshotPtr now = next.lock();
+    if (!now || earlier.empty())
+      return "it differs from programs that are no longer in memory";
+    return firstDifference(*nearestGraph(*now, earlier), *now);
+  };
 }
 
 /// For option lockstep: a graph outside of steps.
@@ -209,9 +235,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   event.program = graph->name;
   event.step = step;
   event.location = shortText(location);
-  NodeSignatures signatures = signaturesOf(*graph);
-  GraphSnapshotPtr nearest = nearestKeptGraph(signatures);
-  event.reason = nearest ? firstDifference(*nearest, *graph) : "first program";
+  noteDifference(graph, event);
   event.varying = takeVaryingNumbers();
   event.ops = int64_t(graph->numOps);
   event.parameters = int64_t(graph->parameters.size());
@@ -227,11 +251,11 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
     sighting = noteSizes(graph);
     program = bindGeneral(graph, sighting, event);
   }
-  if (!program)
-    checkAllowed(
-        Forbidden::recompile,
-        "A new program would be compiled: " +
-            (nearest ? event.reason : "it is the process's first one"));
+  if (!program && isForbidden(Forbidden::recompile))
+    checkAllowed(Forbidden::recompile,
+                 "A new program would be compiled: " +
+                     (event.difference ? reasonOf(event)
+                                       : "it is the process's first one"));
   at::RecordFunction span(at::RecordScope::FUNCTION);
   if (span.isActive())
     span.before("torch_ltc::compile");
@@ -256,7 +280,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
         program = makeAndBindGeneral(graph, sighting, event);
       if (!program && mayCompileLater()) {
         auto placeholder = makePlaceholder(graph, hash, location, event);
-        noteGeneralReuse(sighting, placeholder, event);
+        noteGeneralReuse(graph, sighting, placeholder, event);
         program = placeholder;
         event.origin = "interpreted";
         event.reason += " (until its program is compiled)";
@@ -282,10 +306,10 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
         });
   origin = event.origin;
   event.seconds = stopwatch.seconds();
-  if (!program->isPlaceholder())
+  if (!program->isPlaceholder() && !program->isBound) // only counted
     explainCompilation(event);
   addCompileEvent(event);
-  keepProgram({graph, program, std::move(signatures)});
+  keepProgram({graph, program});
   noteCompilerUse();
   return program;
 }

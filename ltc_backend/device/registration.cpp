@@ -321,6 +321,7 @@ void registerRemaining() {
   registerCtcLossAutograd(*autograd);
   registerViewCopies(ops);
   registerInferenceComposites(ops);
+  registerAttentionInInference();
   registerForeachKernels(ops);
   registerFusedOptimizers();
   registerAutocastKernels(ops);

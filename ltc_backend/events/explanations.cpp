@@ -85,11 +85,6 @@ void torch_ltc::explainUndonated(
 }
 
 void torch_ltc::explainCompilation(const CompileEvent &event) {
-  if (event.origin == "bound")
-    return log(LogLevel::Info,
-               "Step " + std::to_string(event.step) + atLine(event.location) +
-                   " bound the program for all sizes to new ones (" +
-                   milliseconds(event.seconds) + "): " + event.reason + ".");
   static std::mutex mutex;
   static auto *programsOfLine = new std::map<std::string, int64_t>;
   int64_t programs;
@@ -103,10 +98,10 @@ void torch_ltc::explainCompilation(const CompileEvent &event) {
                          ", " + milliseconds(event.seconds) + "): ";
   if (isPowerOfTen(programs) && programs > 1)
     log(LogLevel::Warning,
-        sentence + event.reason + ". It is program " +
+        sentence + reasonOf(event) + ". It is program " +
             std::to_string(programs) +
             " of this line; make values that change from step to step tensors, "
             "or pad them to a few sizes.");
   else
-    log(LogLevel::Info, sentence + event.reason + ".");
+    log(LogLevel::Info, sentence + reasonOf(event) + ".");
 }

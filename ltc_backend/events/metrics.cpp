@@ -32,6 +32,7 @@ const char *const counterNames[numCounters] = {
     "compile_failures",
     "replayed_steps",
     "replayed_ops",
+    "idle_releases",
 };
 
 const char *const timerNames[numTimers] = {"trace_to_schedule", "compile",

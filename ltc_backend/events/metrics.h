@@ -33,6 +33,7 @@ enum class Counter {
   compile_failures,
   replayed_steps,
   replayed_ops,
+  idle_releases,
   numCounters
 };
 

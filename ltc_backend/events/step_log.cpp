@@ -60,6 +60,10 @@ std::vector<std::string> torch_ltc::takeVaryingNumbers() {
   return std::exchange(varyingNumbers, {});
 }
 
+std::string torch_ltc::reasonOf(const CompileEvent &event) {
+  return event.difference ? event.difference() + event.reason : event.reason;
+}
+
 void torch_ltc::addCompileEvent(CompileEvent event) {
   std::lock_guard<std::mutex> lock(logs().mutex);
   logs().compiles.push_back(std::move(event));

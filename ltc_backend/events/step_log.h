@@ -4,6 +4,7 @@
 #define TORCH_LTC_EVENTS_STEP_LOG_H
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,8 +17,14 @@ struct CompileEvent {
   int64_t step = 0;    // number of the step that needed it, from 1
   std::string origin;  // "compiled" | "disk" | "interpreted"
   std::string reason;  // for an interpreted program: why it isn't compiled
+  /// Makes the beginning of the reason, unless empty: what distinguishes the
+  /// program from the nearest one. Comparing programs takes longer than the
+  /// rest of a new program's step, so it is done when somebody reads the
+  /// reason.
+  std::function<std::string()> difference;
   std::string location;
   double seconds = 0;
+  double expectedSeconds = 0; // of the compilation, before it began
   double torchSeconds = 0, linalgSeconds = 0, kernelsSeconds = 0,
          llvmSeconds = 0;
   int64_t ops = 0, kernels = 0, kernelsCompiled = 0, commands = 0;
@@ -34,6 +41,9 @@ struct CompileEvent {
   /// option varying_sizes: "s0 = size 1 of parameter 3 (ids), 16 to 128".
   std::vector<std::string> sizes;
 };
+
+/// The whole reason.
+std::string reasonOf(const CompileEvent &event);
 
 /// One execution.
 struct StepEvent {

@@ -57,18 +57,10 @@ std::string describeOps(const GraphSnapshot &previous,
   return "";
 }
 
-} // namespace
-
-NodeSignatures torch_ltc::signaturesOf(const GraphSnapshot &graph) {
-  NodeSignatures result;
-  result.reserve(graph.nodes.size());
-  for (const SnapshotNode &node : graph.nodes)
-    result.push_back(signature(node).low);
-  std::ranges::sort(result);
-  return result;
-}
-
-size_t torch_ltc::numShared(const NodeSignatures &a, const NodeSignatures &b) {
+/// Number of nodes of one graph that have a counterpart anywhere in the other
+/// one.
+size_t numShared(const std::vector<uint64_t> &a,
+                 const std::vector<uint64_t> &b) {
   size_t shared = 0;
   for (auto left = a.begin(), right = b.begin();
        left != a.end() && right != b.end();) {
@@ -78,6 +70,33 @@ size_t torch_ltc::numShared(const NodeSignatures &a, const NodeSignatures &b) {
     right += !isLess;
   }
   return shared;
+}
+
+} // namespace
+
+std::vector<uint64_t> torch_ltc::nodeSignatures(const GraphSnapshot &graph) {
+  std::vector<uint64_t> result;
+  result.reserve(graph.nodes.size());
+  for (const SnapshotNode &node : graph.nodes)
+    result.push_back(signature(node).low);
+  std::ranges::sort(result);
+  return result;
+}
+
+GraphSnapshotPtr
+torch_ltc::nearestGraph(const GraphSnapshot &graph,
+                        const std::vector<GraphSnapshotPtr> &others) {
+  const std::vector<uint64_t> signatures = nodeSignatures(graph);
+  GraphSnapshotPtr nearest;
+  size_t best = 0;
+  for (const GraphSnapshotPtr &other : others) {
+    size_t shared = numShared(nodeSignatures(*other), signatures);
+    if (shared >= best) {
+      best = shared;
+      nearest = other;
+    }
+  }
+  return nearest;
 }
 
 std::string torch_ltc::firstDifference(const GraphSnapshot &previous,

@@ -9,12 +9,12 @@ namespace torch_ltc {
 
 /// A number for each node that covers its op, arguments, sizes and dtypes;
 /// sorted.
-using NodeSignatures = std::vector<uint64_t>;
-NodeSignatures signaturesOf(const GraphSnapshot &graph);
+std::vector<uint64_t> nodeSignatures(const GraphSnapshot &graph);
 
-/// Number of nodes of one graph that have a counterpart anywhere in the other
-/// one.
-size_t numShared(const NodeSignatures &a, const NodeSignatures &b);
+/// The graph that shares the most nodes with `graph`, the last of equal ones;
+/// null without `others`.
+GraphSnapshotPtr nearestGraph(const GraphSnapshot &graph,
+                              const std::vector<GraphSnapshotPtr> &others);
 
 /// One sentence: the first op of `next` that `previous` doesn't contain, with
 /// the op of the same name that `next` no longer contains; otherwise the

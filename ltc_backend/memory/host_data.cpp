@@ -74,7 +74,13 @@ HostDataPtr HostData::ofScalar(const at::Scalar &value) {
                 nullptr);
 }
 
+static thread_local uint64_t waits = 0;
+
+uint64_t HostData::numWaits() { return waits; }
+void HostData::noteRead() { ++waits; }
+
 void HostData::wait() const {
+  ++waits;
   if (!producerPtr)
     return;
   if (!producerPtr->isDone())

@@ -1,4 +1,4 @@
-//===- attention.cpp - Long attention as one op ---------------------------===//
+//===- attention.cpp - Attention as one op --------------------------------===//
 //
 // torch computes scaled_dot_product_attention as two products and a softmax,
 // which the gradient saves: memory for each pair of a query and a key. If there
@@ -8,17 +8,28 @@
 //   scores = (scale * query) @ key.T + mask
 //   log_sum = log(sum(exp(scores))),  output = exp(scores - log_sum) @ value
 //
+// Without a gradient, short attention is one op too, short_attention, which the
+// compiler decomposes: eager has one kernel for it, and torch's decomposition
+// has 27 ops, which a program that runs op by op can't make up for.
+//
 //===----------------------------------------------------------------------===//
 
+#include "compilation/external_backend.h"
+#include "fallback/eager_fallback.h"
+#include "graph/live_tensors.h"
 #include "ops/optional_tensor.h"
 #include "ops/registration.h"
+#include "tracing/trace.h"
 #include "tracing/typed_op.h"
 #include "tracing/wrapped_value.h"
+#include "tracing/writing_call.h"
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/library.h>
@@ -28,6 +39,7 @@
 
 using namespace torch_ltc;
 using at::Tensor;
+using c10::IValue;
 using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
@@ -109,13 +121,25 @@ differentiableBackward(const Tensor &gradOutput, const Tensor &query,
   return operandGradients(gradOutput, query, key, weights, gradWeights, delta);
 }
 
+/// Eager's kernel.
+Tensor shortAttention(const Tensor &query, const Tensor &key,
+                      const Tensor &value, const OptionalTensor &mask,
+                      bool isCausal, double scale) {
+  return at::scaled_dot_product_attention(query, key, value, mask,
+                                          /*dropout_p=*/0, isCausal, scale);
+}
+
 TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
   library.def("attention(Tensor query, Tensor key, Tensor value, Tensor? mask, "
               "bool is_causal) -> (Tensor, Tensor)");
   library.def("attention_backward(Tensor grad_output, Tensor query, Tensor "
               "key, Tensor value, Tensor output, Tensor log_sum, Tensor? mask, "
               "bool is_causal) -> (Tensor, Tensor, Tensor)");
+  library.def("short_attention(Tensor query, Tensor key, Tensor value, Tensor? "
+              "mask, bool is_causal, float scale) -> Tensor");
   auto eager = c10::DispatchKey::CompositeExplicitAutograd;
+  library.impl("short_attention",
+               torch::dispatch(eager, TORCH_FN(shortAttention)));
   library.impl("attention", torch::dispatch(eager, TORCH_FN(attention)));
   library.impl("attention_backward",
                torch::dispatch(eager, TORCH_FN(attentionBackward)));
@@ -200,6 +224,59 @@ Tensor asAddend(Tensor mask) {
   return mask;
 }
 
+double factorOf(std::optional<double> scale, const Tensor &query) {
+  return scale ? *scale : 1 / std::sqrt(double(query.size(3)));
+}
+
+/// Whether eager has one kernel for it, with the result's strides those of the
+/// query (torch 2.13). Other calls are decomposed.
+bool isShort(const Tensor &query, const Tensor &key, const Tensor &value,
+             const OptionalTensor &mask, bool isCausal) {
+  at::ScalarType dtype = query.scalar_type();
+  if (dtype != at::kFloat && dtype != at::kDouble)
+    return false;
+  for (const Tensor &tensor : {query, key, value})
+    if (!tensor.device().is_lazy() || tensor.dim() != 4 ||
+        tensor.scalar_type() != dtype || tensor.numel() == 0 ||
+        tensor.stride(3) != 1 || tensor.size(3) != query.size(3) ||
+        tensor.sizes().slice(0, 2) != query.sizes().slice(0, 2))
+      return false;
+  if (key.size(2) != value.size(2) ||
+      !at::globalContext().userEnabledFlashSDP())
+    return false;
+  if (!exists(mask))
+    return true;
+  int64_t sizes[] = {query.size(0), query.size(1), query.size(2), key.size(2)};
+  int64_t rank = mask->dim();
+  return !isCausal && mask->device().is_lazy() && (rank == 2 || rank == 4) &&
+         (mask->scalar_type() == at::kBool || mask->scalar_type() == dtype) &&
+         broadcastsTo(mask->sizes(), at::IntArrayRef(sizes).slice(4 - rank));
+}
+
+/// Of values without wrappers; undefined if it isn't one op.
+Tensor tracedShortAttention(const Tensor &query, const Tensor &key,
+                            const Tensor &value, const OptionalTensor &mask,
+                            bool isCausal, std::optional<double> scale) {
+  static const OpRecord &record = getOpRecord("torch_ltc::short_attention");
+  if (!isShort(query, key, value, mask, isCausal) || isAnyFallbackForced() ||
+      isRefusedByBackend(record.emitName))
+    return Tensor();
+  return traceOp(record,
+                 {query, key, value, exists(mask) ? IValue(*mask) : IValue(),
+                  isCausal, factorOf(scale, query)})[0];
+}
+
+/// Whether the op is traced below autograd and functionalization.
+bool isPlainWithoutGradient(const Tensor &query, const Tensor &key,
+                            const Tensor &value, const OptionalTensor &mask) {
+  for (const Tensor &tensor : {query, key, value})
+    if (!isPlainOperand(tensor, tensor.scalar_type()))
+      return false;
+  return (!exists(mask) || isPlainOperand(*mask, mask->scalar_type())) &&
+         !torch::autograd::compute_requires_grad(query, key, value, mask);
+}
+
+/// At AutogradLazy.
 Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
                                  const Tensor &value,
                                  const OptionalTensor &mask, double dropout,
@@ -207,17 +284,82 @@ Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
                                  bool enableGqa) {
   bool plain = dropout == 0 && isLong(query, key, value, isCausal) &&
                (!exists(mask) || (!isCausal && isPlainMask(*mask, query, key)));
-  if (!plain)
-    return at::native::scaled_dot_product_attention(
-        query, key, value, mask, dropout, isCausal, scale, enableGqa);
-  double factor = scale ? *scale : 1 / std::sqrt(double(query.size(3)));
-  OptionalTensor addend;
-  if (exists(mask))
-    addend = asAddend(*mask);
-  return Attention::apply(query * factor, key, value, addend, isCausal)[0];
+  if (plain) {
+    OptionalTensor addend;
+    if (exists(mask))
+      addend = asAddend(*mask);
+    return Attention::apply(query * factorOf(scale, query), key, value, addend,
+                            isCausal)[0];
+  }
+  if (dropout == 0 && !enableGqa &&
+      isPlainWithoutGradient(query, key, value, mask)) {
+    Tensor result;
+    {
+      BelowFunctionalization below;
+      result = tracedShortAttention(
+          valueOf(query), valueOf(key), valueOf(value),
+          exists(mask) ? OptionalTensor(valueOf(*mask)) : OptionalTensor(),
+          isCausal, scale);
+    }
+    if (result.defined())
+      return wrapIfOutside(std::move(result));
+  }
+  return at::native::scaled_dot_product_attention(
+      query, key, value, mask, dropout, isCausal, scale, enableGqa);
 }
 
+/// At Functionalize: in inference mode there are no autograd keys.
+class AttentionInInference final : public c10::OperatorKernel {
+public:
+  explicit AttentionInInference(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    Tensor result = traced(torch::jit::last(*stack, kNumArguments));
+    if (!result.defined())
+      return previous.callBoxed(op, keys, stack);
+    torch::jit::drop(*stack, kNumArguments);
+    stack->emplace_back(std::move(result));
+  }
+
+private:
+  static constexpr size_t kNumArguments = 8;
+
+  static Tensor traced(c10::ArrayRef<IValue> arguments) {
+    if (!c10::InferenceMode::is_enabled() ||
+        c10::impl::dispatch_mode_enabled() || arguments[4].toDouble() != 0 ||
+        arguments[7].toBool())
+      return Tensor();
+    Tensor values[4];
+    for (size_t i = 0; i < 4; ++i) {
+      if (arguments[i].isNone())
+        continue;
+      const Tensor &tensor = arguments[i].toTensor();
+      if (!isLazyWrapper(tensor))
+        return Tensor();
+      values[i] = valueOf(tensor);
+    }
+    Tensor result;
+    {
+      c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKey::Functionalize);
+      result = tracedShortAttention(values[0], values[1], values[2], values[3],
+                                    arguments[5].toBool(),
+                                    arguments[6].toOptional<double>());
+    }
+    return wrapIfOutside(std::move(result));
+  }
+
+  c10::SafeKernelFunction previous;
+};
+
 } // namespace
+
+void torch_ltc::registerAttentionInInference() {
+  registerAround<AttentionInInference>(
+      findOp({"aten::scaled_dot_product_attention", ""}),
+      c10::DispatchKey::Functionalize);
+}
 
 void torch_ltc::registerAttention(torch::Library &library) {
   library.impl("scaled_dot_product_attention",

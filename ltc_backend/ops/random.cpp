@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "execution/recording.h"
 #include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
+#include "ops/draws.h"
 #include "ops/registration.h"
 #include "shape/strides.h"
 #include "tracing/trace.h"
@@ -23,14 +23,10 @@ using c10::IValue;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-namespace {
-
-/// Draws numbers into a tensor of device lazy with the same strides. An open
-/// recording stores `draw`, which returns a new CPU tensor at each call, and
-/// the result of `distribution`, such as "bernoulli(0.5)".
-template <typename Describe>
-at::Tensor drawn(Draw draw, const Describe &distribution) {
+at::Tensor torch_ltc::drawn(Draw draw,
+                            c10::function_ref<std::string()> distribution) {
   at::Tensor numbers = draw();
+  HostData::noteRead(); // a formula that draws isn't remembered
   std::optional<Strides> strides;
   if (!hasPackedStrides(numbers))
     strides = Strides(numbers.strides());
@@ -42,6 +38,25 @@ at::Tensor drawn(Draw draw, const Describe &distribution) {
     setGeometry(result, *strides);
   return result;
 }
+
+at::Tensor torch_ltc::checked(const at::Tensor &value,
+                              const at::Tensor &isValid, const char *message) {
+  at::Tensor areAllValid =
+      isValid.dim() ? traceOp("aten::all", {isValid}) : isValid;
+  bool isInteger = value.scalar_type() == at::kLong;
+  // A program that has overwritten a parameter can't run again with PyTorch's
+  // kernels, which have the words of the error: the check must come before the
+  // numbers, whose memory a result may take.
+  at::Tensor token = isInteger
+                         ? value
+                         : traceOp("aten::zeros", {IValue(at::IntArrayRef()),
+                                                   IValue(int64_t(at::kLong))});
+  token = traceOp("aten::_functional_assert_async.msg",
+                  {areAllValid, IValue(message), token});
+  return isInteger ? token : traceOp("aten::add.Tensor", {value, token});
+}
+
+namespace {
 
 std::string bernoulliText(double p) {
   std::ostringstream text;
@@ -140,16 +155,6 @@ nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
   return {output, mask};
 }
 
-/// `value` plus 0. Unless all of `isValid` is true, the step fails with the
-/// error that eager raises at the call.
-at::Tensor checked(const at::Tensor &value, const at::Tensor &isValid,
-                   const char *message) {
-  at::Tensor zero = traceOp("aten::_functional_assert_async.msg",
-                            {traceOp("aten::all", {isValid}), IValue(message),
-                             at::zeros({}, value.options())});
-  return traceOp("aten::add.Tensor", {value, zero});
-}
-
 at::Tensor isProbability(const at::Tensor &x) {
   return traceOp("aten::logical_and",
                  {traceOp("aten::ge.Scalar", {x, IValue(0)}),
@@ -204,6 +209,7 @@ void torch_ltc::registerRandomKernels(torch::Library &library) {
   library.impl("native_dropout", TORCH_FN(nativeDropout));
   library.impl("bernoulli", TORCH_FN(bernoulli));
   library.impl("bernoulli.p", TORCH_FN(bernoulliOfNumber));
+  registerDrawsOfTensors(library);
   for (const OpRecord &record : opRecords()) {
     if (record.traceKind != TraceKind::randomTrace ||
         record.handle->hasKernelForDispatchKey(c10::DispatchKey::Lazy) ||

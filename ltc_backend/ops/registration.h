@@ -23,7 +23,7 @@ void registerHistogramKernels(torch::Library &library);
 void registerCtcLoss(torch::Library &library);
 
 // At AutogradLazy.
-/// Long attention as one op; see attention.cpp.
+/// Attention as one op; see attention.cpp.
 void registerAttention(torch::Library &library);
 /// A linear layer as one op; see linear.cpp.
 void registerLinear(torch::Library &library);
@@ -34,6 +34,8 @@ void registerRecurrence(torch::Library &library);
 void registerCtcLossAutograd(torch::Library &library);
 void registerForeachKernels(const AtenOps &ops);
 
+/// Attention in inference mode, at Functionalize; see attention.cpp.
+void registerAttentionInInference();
 /// At the autocast key of lazy tensors; see autocast.cpp.
 void registerAutocastKernels(const AtenOps &ops);
 /// `resize_` to a memory format; see copies.cpp.

@@ -12,8 +12,10 @@ using namespace torch_ltc;
 namespace {
 
 at::Scalar localScalarDense(const at::Tensor &self) {
-  if (assumeTrue(self))
+  if (assumeTrue(self)) {
+    HostData::noteRead();
     return true;
+  }
   StepExecutor::get().materialise(self, "aten::_local_scalar_dense");
   return tensorDataOf(self)->data()->sharedTensor().item();
 }

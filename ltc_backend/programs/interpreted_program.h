@@ -59,6 +59,9 @@ public:
   /// Total time of all runs so far.
   double seconds() const { return secondsRun.load(); }
 
+protected:
+  GraphSnapshotPtr graph;
+
 private:
   /// `prepared`: null in the first run.
   torch::jit::Stack
@@ -78,7 +81,6 @@ private:
   /// Nodes whose values aren't read after this one.
   c10::ArrayRef<uint32_t> lastUses(size_t position) const;
 
-  GraphSnapshotPtr graph;
   /// By node: the graph's results that are its results; none if one of its
   /// results isn't an output.
   std::unordered_map<size_t, std::vector<size_t>> outputsOfNodes;

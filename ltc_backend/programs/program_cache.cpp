@@ -157,16 +157,10 @@ KeptProgram torch_ltc::keptProgram(const std::string &name) {
               "are kept.");
 }
 
-GraphSnapshotPtr torch_ltc::nearestKeptGraph(const NodeSignatures &signatures) {
-  GraphSnapshotPtr nearest;
-  size_t best = 0;
+std::vector<GraphSnapshotPtr> torch_ltc::keptGraphs() {
+  std::vector<GraphSnapshotPtr> graphs;
   std::lock_guard<std::mutex> lock(cache().mutex);
-  for (const KeptProgram &program : cache().kept) {
-    size_t shared = numShared(program.signatures, signatures);
-    if (shared >= best) { // the newest of equal ones
-      best = shared;
-      nearest = program.graph;
-    }
-  }
-  return nearest;
+  for (const KeptProgram &program : cache().kept)
+    graphs.push_back(program.graph);
+  return graphs;
 }

@@ -33,14 +33,12 @@ void clearPrograms();
 struct KeptProgram {
   GraphSnapshotPtr graph;
   ProgramPtr program;
-  NodeSignatures signatures; // of the graph
 };
 void keepProgram(KeptProgram program);
 /// Throws with a one-sentence message if the program isn't stored.
 KeptProgram keptProgram(const std::string &name);
-/// The stored graph that shares the most nodes with a graph, null if there is
-/// none.
-GraphSnapshotPtr nearestKeptGraph(const NodeSignatures &signatures);
+/// Their graphs, oldest first.
+std::vector<GraphSnapshotPtr> keptGraphs();
 
 } // namespace torch_ltc
 

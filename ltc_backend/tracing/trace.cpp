@@ -17,6 +17,7 @@
 #include "shape/strides.h"
 #include "tracing/argument_walk.h"
 #include "tracing/custom_ops.h"
+#include "tracing/remembered_formula.h"
 #include "tracing/varying_numbers.h"
 
 using namespace torch_ltc;
@@ -125,9 +126,8 @@ bool isUncheckedByEager(const OpRecord &record,
 
 } // namespace
 
-std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
-                                           c10::ArrayRef<IValue> arguments) {
-  noteNewCustomOps();
+static std::vector<at::Tensor> traceCall(const OpRecord &record,
+                                         c10::ArrayRef<IValue> arguments) {
   ArgumentWalk walk(record, arguments);
   StrideRule rule = record.strideRule;
   ModeOfResults mode(record.name, rule == StrideRule::View, arguments);
@@ -208,6 +208,14 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
   count(Counter::traced_ops);
   countTracedOp(record, isReused);
   StepExecutor::get().noteTracedOp();
+  return results;
+}
+
+std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
+                                           c10::ArrayRef<IValue> arguments) {
+  noteNewCustomOps();
+  std::vector<at::Tensor> results = traceCall(record, arguments);
+  noteTracedCall(record, arguments, results);
   return results;
 }
 

@@ -3,6 +3,7 @@
 #include "bindings.h"
 
 #include "fallback/eager_fallback.h"
+#include "tracing/remembered_formula.h"
 
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
@@ -30,4 +31,5 @@ py::object callEagerly(const std::string &name, const std::string &reason,
 
 void torch_ltc::bindFallback(py::module_ &module) {
   module.def("call_eagerly", &callEagerly);
+  module.def("remember_formulas", &rememberFormulas);
 }

@@ -88,9 +88,10 @@ py::list compiles() {
     entry["program"] = event.program;
     entry["step"] = event.step;
     entry["origin"] = event.origin;
-    entry["reason"] = event.reason;
+    entry["reason"] = reasonOf(event);
     entry["location"] = event.location;
     entry["seconds"] = event.seconds;
+    entry["expected_seconds"] = event.expectedSeconds;
     entry["stage_seconds"] = std::move(stages);
     entry["ops"] = event.ops;
     entry["kernels"] = event.kernels;

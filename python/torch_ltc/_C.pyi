@@ -123,6 +123,9 @@ def call_eagerly(name: str, reason: str, *args: Any, **kwargs: Any) -> Any:
     """Runs an op ("aten::add.Tensor") as a fallback, below autograd and
     functionalization: its lazy tensors have no functional wrappers."""
 
+def remember_formulas(ops: list[str]) -> None:
+    """Runs the formulas in Python of these ops once for each kind of operands."""
+
 # -- captured steps ----------------------------------------------------------
 
 class Recording:
@@ -263,6 +266,8 @@ def counters() -> dict[str, int]:
     compile_failures    programs that the compiler refused
     replayed_steps      steps of torch_ltc.capture that ran without a trace
     replayed_ops        traced ops that repeated the trace of an earlier step
+    idle_releases       releases of the compiler's memory and of libraries' pages
+                        while no new program was needed
     """
 
 class Timer(TypedDict):
@@ -307,6 +312,7 @@ class CompileEntry(TypedDict):
     # why it can't be compiled
     location: str  # of the call that ended the step
     seconds: float  # total, without the run
+    expected_seconds: float  # of a compilation, before it began
     stage_seconds: dict[str, float]  # by stage: torch linalg kernels llvm
     ops: int
     kernels: int

@@ -42,7 +42,7 @@ def syncs() -> list[dict[str, Any]]:
 def compile_log() -> list[dict[str, Any]]:
     """Misses of the in-memory program cache, oldest first: program (hash), step, origin
     ("compiled", "disk", "bound" to sizes, "interpreted", or "refused": no program for all
-    sizes), reason, location, seconds, stage_seconds,
+    sizes), reason, location, seconds, expected_seconds, stage_seconds,
     ops, kernels, ..., dump_directory."""
     return bindings().compile_log()
 

@@ -29,12 +29,15 @@ static Value multiply(FormulaBuilder &b, Value left, Value right,
   return b.view(b.bmm(asMatrices(b, left), factor), sizes);
 }
 
-// query * key^T + mask, with later keys masked out if `isCausal`.
+// query * key^T + mask (or without what a mask of bools excludes), with later
+// keys masked out if `isCausal`.
 static Value scoresOf(FormulaBuilder &b, Value query, Value key, Value mask,
                       bool isCausal) {
   Value scores = multiply(b, query, key, /*transposed=*/true);
   if (!b.isNone(mask))
-    scores = b.add(scores, mask);
+    scores = FormulaBuilder::dtype(mask).isInteger(1)
+                 ? b.maskedFill(scores, b.logicalNot(mask), -infinity)
+                 : b.add(scores, mask);
   if (!isCausal)
     return scores;
   int64_t length = b.sizes(query)[2], keys = b.sizes(key)[2];
@@ -43,25 +46,47 @@ static Value scoresOf(FormulaBuilder &b, Value query, Value key, Value mask,
   return b.maskedFill(scores, b.gt(lead, 0), -infinity);
 }
 
+namespace {
+struct Softmax {
+  Value max, sum, seesNone, weights;
+};
+} // namespace
+
+// A query that sees no key has weights of 0.
+static Softmax softmaxOf(FormulaBuilder &b, Value scores) {
+  Softmax result;
+  Value max = b.amax(scores, {3}, /*keepDim=*/true);
+  result.seesNone = b.eq(max, -infinity);
+  result.max = b.maskedFill(max, result.seesNone, 0.0);
+  Value powers = b.exp(b.sub(scores, result.max));
+  result.sum = b.sum(powers, {3}, /*keepDim=*/true);
+  result.weights =
+      b.maskedFill(b.div(powers, result.sum), result.seesNone, 0.0);
+  return result;
+}
+
 static LogicalResult decomposeAttention(TorchLtcAttentionOp op,
                                         FormulaBuilder &b) {
-  Value scores = scoresOf(b, op.getQuery(), op.getKey(), op.getMask(),
-                          b.boolean(op.getIsCausal()));
-  // A query that sees no key has the result 0 and an infinite sum: its weights
-  // are 0 in the gradient too.
-  Value max = b.amax(scores, {3}, /*keepDim=*/true);
-  Value seesNone = b.eq(max, -infinity);
-  max = b.maskedFill(max, seesNone, 0.0);
-  Value powers = b.exp(b.sub(scores, max));
-  Value sum = b.sum(powers, {3}, /*keepDim=*/true);
-  Value weights = b.maskedFill(b.div(powers, sum), seesNone, 0.0);
+  Softmax s = softmaxOf(b, scoresOf(b, op.getQuery(), op.getKey(), op.getMask(),
+                                    b.boolean(op.getIsCausal())));
   Value output, logSum;
   if (b.isUsed(0))
-    output = multiply(b, weights, op.getValue());
+    output = multiply(b, s.weights, op.getValue());
+  // Infinite for a query that sees no key: its weights are 0 in the gradient
+  // too.
   if (b.isUsed(1))
-    logSum = b.view(b.maskedFill(b.add(b.log(sum), max), seesNone, infinity),
-                    b.resultSizes(1));
+    logSum =
+        b.view(b.maskedFill(b.add(b.log(s.sum), s.max), s.seesNone, infinity),
+               b.resultSizes(1));
   return b.replaceWith({output, logSum});
+}
+
+static LogicalResult decomposeShortAttention(TorchLtcShortAttentionOp op,
+                                             FormulaBuilder &b) {
+  Value query = b.mul(op.getQuery(), b.number(op.getScale()));
+  Softmax s = softmaxOf(b, scoresOf(b, query, op.getKey(), op.getMask(),
+                                    b.boolean(op.getIsCausal())));
+  return b.replaceWith({multiply(b, s.weights, op.getValue())});
 }
 
 static LogicalResult decomposeAttentionBackward(TorchLtcAttentionBackwardOp op,
@@ -84,4 +109,5 @@ void mlir::torch_ltc::populateAttentionDecompositionPatterns(
   DecompositionAdder adder(patterns, options);
   adder.add(decomposeAttention);
   adder.add(decomposeAttentionBackward);
+  adder.add(decomposeShortAttention);
 }

@@ -28,3 +28,18 @@ func.func @backward(%g: !torch.vtensor<[2,4,3,6],f32>, %q: !torch.vtensor<[2,4,3
   %0:3 = torch.torch_ltc.attention_backward %g, %q, %k, %v, %g, %s, %m, %false : !torch.vtensor<[2,4,3,6],f32>, !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,6],f32>, !torch.vtensor<[2,4,3,6],f32>, !torch.vtensor<[2,4,3],f32>, !torch.vtensor<[2,1,1,5],f32>, !torch.bool -> !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,6],f32>
   return %0#0, %0#1, %0#2 : !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,6],f32>
 }
+
+// A mask of bools excludes keys.
+// CHECK-LABEL: func.func @short
+// CHECK-NOT: torch_ltc.short_attention
+// CHECK: torch.aten.mul
+// CHECK: torch.aten.bmm
+// CHECK: torch.aten.logical_not
+// CHECK: torch.aten.masked_fill
+// CHECK: torch.aten.bmm
+func.func @short(%q: !torch.vtensor<[2,4,3,8],f32>, %k: !torch.vtensor<[2,4,5,8],f32>, %v: !torch.vtensor<[2,4,5,8],f32>, %m: !torch.vtensor<[3,5],i1>) -> !torch.vtensor<[2,4,3,8],f32> {
+  %false = torch.constant.bool false
+  %scale = torch.constant.float 5.000000e-01
+  %0 = torch.torch_ltc.short_attention %q, %k, %v, %m, %false, %scale : !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[3,5],i1>, !torch.bool, !torch.float -> !torch.vtensor<[2,4,3,8],f32>
+  return %0 : !torch.vtensor<[2,4,3,8],f32>
+}

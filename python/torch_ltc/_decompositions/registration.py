@@ -108,11 +108,6 @@ MAXIMUM = ("adaptive_max_pool3d", "max_pool3d_with_indices")
 PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD = {
     "_native_multi_head_attention": "attention.native_multi_head_attention",
     "_transformer_encoder_layer_fwd": "attention.transformer_encoder_layer",
-    "multinomial": "random.multinomial",
-    "normal.Tensor_Tensor": "random.normal_of_tensors",
-    "normal.Tensor_float": "random.normal_around",
-    "normal.float_Tensor": "random.normal_scaled",
-    "normal.float_float": "random.normal_of_numbers",
 }
 
 _libraries: list[torch.library.Library] = []
@@ -254,6 +249,8 @@ def install() -> None:
         for name, path in PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD.items():
             formula = _python_decomposition(path)
             library.impl(name, _below(overload(name), formula), "Lazy")
+        remembered = [*formulas, *PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD]
+        bindings().remember_formulas([overload(name).name() for name in remembered])
         packing = _python_decomposition("packing.pack_functional")
         library.impl("_pack_padded_sequence", packing, "Functionalize")
     _libraries.append(library)

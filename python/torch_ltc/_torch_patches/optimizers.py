@@ -65,9 +65,11 @@ def _move_counts(optimizer: torch.optim.Adam, device: str) -> bool:
 
 def _allow_counts_on_the_device() -> None:
     """Option `capturable`: step counts are tensors on the parameters' device."""
-    for name, module in list(sys.modules.items()):
+    # Other modules may import more when they are asked for a name.
+    names = [name for name in sys.modules if name.startswith("torch.optim.")]
+    for module in map(sys.modules.get, names):
         listed = getattr(module, "_get_capturable_supported_devices", None)
-        if name.startswith("torch.optim.") and listed is not None:
+        if listed is not None:
             module._get_capturable_supported_devices = _with_lazy(listed)
 
 

@@ -1,0 +1,31 @@
+//===- draws.h - Random numbers in a trace ----------------------*- C++ -*-===//
+
+#ifndef TORCH_LTC_OPS_DRAWS_H
+#define TORCH_LTC_OPS_DRAWS_H
+
+#include "execution/recording.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/FunctionRef.h>
+#include <torch/library.h>
+
+#include <string>
+
+namespace torch_ltc {
+
+/// Draws numbers into a tensor of device lazy with the same strides. An open
+/// recording stores `draw`, which returns a new CPU tensor at each call, and
+/// the result of `distribution`, such as "bernoulli(0.5)".
+at::Tensor drawn(Draw draw, c10::function_ref<std::string()> distribution);
+
+/// `value`, of floats or int64. Unless all of `isValid` is true, the step fails
+/// with the error that eager raises at the call.
+at::Tensor checked(const at::Tensor &value, const at::Tensor &isValid,
+                   const char *message);
+
+/// Ops whose distribution is given by tensors; see draws_of_tensors.cpp.
+void registerDrawsOfTensors(torch::Library &library);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_OPS_DRAWS_H

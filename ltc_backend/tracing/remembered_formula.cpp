@@ -1,0 +1,495 @@
+//===- remembered_formula.cpp - Formulas in Python, run once --------------===//
+
+#include "tracing/remembered_formula.h"
+
+#include "config/config.h"
+#include "events/metrics.h"
+#include "graph/live_tensors.h"
+#include "graph/torch_dispatch.h"
+#include "ir/hash.h"
+#include "ir/trace_environment.h"
+#include "shape/strides.h"
+#include "tracing/argument_walk.h"
+#include "tracing/boxed_kernels.h"
+#include "tracing/trace.h"
+#include "tracing/wrapped_value.h"
+#include "tracing/writing_call.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+
+#include <bit>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+using namespace torch_ltc;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+thread_local FormulaRecording *torch_ltc::openRecording = nullptr;
+
+namespace {
+
+/// Result `result` of call `call`; or the operand, or constant, of the formula
+/// with this number.
+struct Source {
+  int32_t call = 0;
+  uint32_t result = 0;
+  /// Of a copy with the same value.
+  std::optional<Geometry> geometry = std::nullopt;
+};
+
+constexpr int32_t kOperand = -1, kConstant = -2;
+
+constexpr int32_t kNoElement = -1;
+
+/// A tensor in a call's arguments.
+struct Place {
+  uint32_t argument;
+  int32_t element; // of a list
+  Source source;
+};
+
+IValue copyOfList(const IValue &list) {
+  if (list.isTensorList())
+    return list.toTensorList().copy();
+  return list.toOptionalTensorList().copy();
+}
+
+void setElement(IValue &list, int32_t element, at::Tensor tensor) {
+  if (list.isTensorList())
+    list.toTensorList().set(size_t(element), std::move(tensor));
+  else
+    list.toOptionalTensorList().set(size_t(element), std::move(tensor));
+}
+
+struct RecordedCall {
+  const OpRecord *record;
+  std::vector<IValue> arguments; // with undefined tensors at `places`
+  std::vector<Place> places;
+
+  /// Sets the tensors at `places`. Lists are copied, because others have them
+  /// too.
+  template <typename Function> void set(Function tensorAt) {
+    int64_t copied = -1;
+    for (const Place &place : places) {
+      IValue &argument = arguments[place.argument];
+      if (place.element == kNoElement) {
+        argument = tensorAt(place);
+        continue;
+      }
+      if (std::exchange(copied, place.argument) != place.argument)
+        argument = copyOfList(argument);
+      setElement(argument, place.element, tensorAt(place));
+    }
+  }
+};
+
+struct Formula {
+  std::vector<RecordedCall> calls;
+  /// What the formula makes on the CPU, from sizes and numbers alone.
+  std::vector<at::Tensor> constants;
+  std::vector<Source> results; // of tensors
+};
+/// Null for a kind that isn't remembered.
+using FormulaPtr = std::shared_ptr<const Formula>;
+
+/// The part of an argument that a formula sees: false if it may see more.
+class KindHash {
+public:
+  bool addAll(c10::ArrayRef<IValue> values) {
+    for (const IValue &value : values)
+      if (!add(value))
+        return false;
+    return true;
+  }
+  Hash128 finish(const OperatorHandle &op) {
+    state.add(uint64_t(reinterpret_cast<uintptr_t>(&op.schema())));
+    state.add(TraceEnvironment::current().hash());
+    state.add(configVersion());
+    return state.finish();
+  }
+
+private:
+  enum Kind : uint64_t {
+    None = 1,
+    Missing,
+    OfTensor,
+    Bool,
+    Int,
+    Double,
+    Text,
+    List,
+    OfDevice
+  };
+
+  bool add(const IValue &value) {
+    if (value.isNone())
+      state.add(None);
+    else if (value.isTensor())
+      return add(value.toTensor());
+    else if (value.isBool())
+      addPair(Bool, value.toBool());
+    else if (value.isInt())
+      addPair(Int, uint64_t(value.toInt()));
+    else if (value.isDouble())
+      addPair(Double, std::bit_cast<uint64_t>(value.toDouble()));
+    else if (value.isDevice())
+      addPair(OfDevice, uint64_t(value.toDevice().type()));
+    else if (value.isString())
+      addText(value.toStringRef());
+    else if (value.isList())
+      return addList(value.toListRef());
+    else
+      return false; // a generator, a complex or a symbolic number
+    return true;
+  }
+
+  bool add(const at::Tensor &tensor) {
+    if (!tensor.defined()) {
+      state.add(Missing);
+      return true;
+    }
+    if (!tensor.device().is_lazy() || tensor.layout() != c10::kStrided ||
+        !isSupportedDType(tensor.scalar_type()))
+      return false;
+    addPair(OfTensor, uint64_t(tensor.scalar_type()));
+    state.add(uint64_t(tensor.dim()));
+    for (int64_t size : tensor.sizes())
+      state.add(uint64_t(size));
+    for (int64_t stride : tensor.strides())
+      state.add(uint64_t(stride));
+    state.add(uint64_t(tensor.storage_offset()));
+    state.add(tensor.is_inference() |
+              tensor.unsafeGetTensorImpl()->is_wrapped_number() << 1);
+    // A recording identifies operands by their data.
+    const TensorData *data = tensorDataOf(tensor).get();
+    size_t first = std::ranges::find(seen, data) - seen.begin();
+    state.add(first);
+    seen.push_back(data);
+    return true;
+  }
+
+  bool addList(c10::ArrayRef<IValue> elements) {
+    addPair(List, elements.size());
+    return addAll(elements);
+  }
+
+  void addText(const std::string &text) {
+    state.add(Text);
+    state.add(hashBytes(text.data(), text.size(), /*seed=*/1));
+  }
+
+  void addPair(Kind kind, uint64_t word) {
+    state.add(kind);
+    state.add(word);
+  }
+
+  HashState state{3};
+  c10::SmallVector<const TensorData *, 4> seen;
+};
+
+/// Calls `function(tensor, argument, element)` for each tensor.
+template <typename Function>
+void forEachTensor(c10::ArrayRef<IValue> values, Function function) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].isTensor())
+      function(values[i].toTensor(), uint32_t(i), kNoElement);
+    if (!values[i].isTensorList() && !values[i].isOptionalTensorList())
+      continue;
+    auto elements = values[i].toListRef();
+    for (size_t k = 0; k < elements.size(); ++k)
+      if (elements[k].isTensor())
+        function(elements[k].toTensor(), uint32_t(i), int32_t(k));
+  }
+}
+
+} // namespace
+
+class torch_ltc::FormulaRecording {
+public:
+  explicit FormulaRecording(c10::ArrayRef<IValue> operands)
+      : readsBefore(HostData::numWaits()),
+        fallbacksBefore(counterValue(Counter::fallback_calls)),
+        outer(std::exchange(openRecording, this)) {
+    forEachTensor(operands, [&](const at::Tensor &tensor, uint32_t, int32_t) {
+      add(tensor, {kOperand, numOperands++});
+    });
+  }
+  ~FormulaRecording() { openRecording = outer; }
+
+  void note(const OpRecord &record, c10::ArrayRef<IValue> arguments,
+            const std::vector<at::Tensor> &results) {
+    RecordedCall call;
+    call.record = &record;
+    call.arguments.assign(arguments.begin(), arguments.end());
+    forEachTensor(arguments, [&](const at::Tensor &tensor, uint32_t argument,
+                                 int32_t element) {
+      if (!tensor.defined() || isConstant(tensor))
+        return;
+      if (std::optional<Source> source = find(tensor))
+        call.places.push_back({argument, element, *source});
+      else
+        isWhole = false;
+    });
+    // A recording must not hold tensors: they would be computed and kept.
+    call.set([](const Place &) { return at::Tensor(); });
+    for (size_t i = 0; i < results.size(); ++i)
+      if (results[i].defined())
+        add(results[i], {int32_t(formula->calls.size()), uint32_t(i)});
+    formula->calls.push_back(std::move(call));
+  }
+
+  /// Null if the formula did something else than tracing these calls.
+  FormulaPtr finish(c10::ArrayRef<IValue> results) {
+    forEachTensor(results,
+                  [&](const at::Tensor &tensor, uint32_t, int32_t element) {
+                    std::optional<Source> source =
+                        tensor.defined() ? find(tensor) : std::nullopt;
+                    if (!source || element != kNoElement)
+                      isWhole = false;
+                    else
+                      formula->results.push_back(*source);
+                  });
+    for (const IValue &result : results)
+      isWhole = isWhole && result.isTensor();
+    for (const Known &known : tensors)
+      isWhole = isWhole && isUnchanged(known);
+    isWhole = isWhole && HostData::numWaits() == readsBefore &&
+              counterValue(Counter::fallback_calls) == fallbacksBefore;
+    return isWhole ? formula : nullptr;
+  }
+
+private:
+  struct Known {
+    at::Tensor tensor;
+    const TensorData *data;
+    torch::lazy::Value value;
+    HostDataPtr host; // null of a pending value
+    Strides strides;
+    int64_t offset;
+    Source source;
+  };
+
+  /// Of a number.
+  static bool isConstant(const at::Tensor &tensor) {
+    return tensor.device().is_cpu() && tensor.dim() == 0;
+  }
+
+  void add(const at::Tensor &tensor, Source source) {
+    TensorDataPtr data = tensorDataOf(tensor);
+    if (!data) {
+      isWhole = false;
+      return;
+    }
+    tensors.push_back({tensor, data.get(), data->value(), data->data(),
+                       Strides(tensor.strides()), tensor.storage_offset(),
+                       source});
+  }
+
+  static bool isUnchanged(const Known &known) {
+    return hasGeometry(known.tensor, known) &&
+           isSame(tensorDataOf(known.tensor)->value(), known.value);
+  }
+  static bool isSame(const torch::lazy::Value &a, const torch::lazy::Value &b) {
+    return a.node == b.node && a.index == b.index;
+  }
+  static bool hasGeometry(const at::Tensor &tensor, const Known &known) {
+    return tensor.strides() == at::IntArrayRef(known.strides) &&
+           tensor.storage_offset() == known.offset &&
+           tensor.sizes() == known.tensor.sizes();
+  }
+
+  std::optional<Source> find(const at::Tensor &tensor) {
+    if (!tensor.device().is_lazy())
+      return std::nullopt;
+    TensorDataPtr data = tensorDataOf(tensor);
+    for (const Known &known : tensors)
+      if (known.data == data.get() && hasGeometry(tensor, known))
+        return known.source;
+    for (const Known &known : tensors) {
+      if (!hasSameValue(*data, known))
+        continue;
+      if (tensor.sizes() != known.tensor.sizes() ||
+          tensor.scalar_type() != known.tensor.scalar_type())
+        return std::nullopt;
+      Source source = known.source;
+      source.geometry =
+          Geometry{Strides(tensor.strides()), tensor.storage_offset()};
+      return source;
+    }
+    return addConstant(tensor, *data);
+  }
+
+  /// Each tensor has its own node for the same memory.
+  static bool hasSameValue(TensorData &data, const Known &known) {
+    if (HostDataPtr host = data.data())
+      return known.host && known.host->buffer() == host->buffer();
+    return isSame(data.value(), known.value);
+  }
+
+  std::optional<Source> addConstant(const at::Tensor &tensor,
+                                    TensorData &data) {
+    if (data.isPending() || tensor.numel() > kMostConstantElements)
+      return std::nullopt;
+    Source source{kConstant, uint32_t(formula->constants.size())};
+    formula->constants.push_back(tensor);
+    add(tensor, source);
+    return source;
+  }
+
+  static constexpr int64_t kMostConstantElements = 4096;
+
+  const uint64_t readsBefore;
+  const int64_t fallbacksBefore;
+  FormulaRecording *outer;
+  uint32_t numOperands = 0;
+  bool isWhole = true;
+  std::vector<Known> tensors;
+  std::shared_ptr<Formula> formula = std::make_shared<Formula>();
+};
+
+void torch_ltc::recordCall(const OpRecord &record,
+                           c10::ArrayRef<IValue> arguments,
+                           const std::vector<at::Tensor> &results) {
+  openRecording->note(record, arguments, results);
+}
+
+namespace {
+
+class FormulaMemory {
+public:
+  /// None for an unknown kind.
+  std::optional<FormulaPtr> find(const Hash128 &kind) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = formulas.find(kind);
+    if (found == formulas.end())
+      return std::nullopt;
+    return found->second;
+  }
+
+  void store(const Hash128 &kind, FormulaPtr formula) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (formulas.size() >= kMaxKinds)
+      formulas.clear();
+    formulas[kind] = std::move(formula);
+  }
+
+  static FormulaMemory &get() {
+    static auto *memory = new FormulaMemory;
+    return *memory;
+  }
+
+private:
+  static constexpr size_t kMaxKinds = 1024;
+  std::mutex mutex;
+  std::unordered_map<Hash128, FormulaPtr, Hash128Hasher> formulas;
+};
+
+/// Replaces the operands in `stack` by the results.
+void repeat(const Formula &formula, Stack &stack, size_t numArguments) {
+  std::vector<at::Tensor> operands;
+  forEachTensor(torch::jit::last(stack, numArguments),
+                [&](const at::Tensor &tensor, uint32_t, int32_t) {
+                  operands.push_back(tensor);
+                });
+  std::vector<std::vector<at::Tensor>> values;
+  values.reserve(formula.calls.size());
+  auto valueOf = [&](const Source &source) {
+    const at::Tensor &tensor = source.call == kOperand ? operands[source.result]
+                               : source.call == kConstant
+                                   ? formula.constants[source.result]
+                                   : values[size_t(source.call)][source.result];
+    if (!source.geometry)
+      return tensor;
+    at::Tensor copy = makeTensor(tensorDataOf(tensor)->value());
+    setGeometry(copy, source.geometry->strides, source.geometry->offset);
+    return copy;
+  };
+  for (const RecordedCall &call : formula.calls) {
+    RecordedCall now = call;
+    now.set([&](const Place &place) { return valueOf(place.source); });
+    values.push_back(traceOp(*call.record, now.arguments));
+  }
+  torch::jit::drop(stack, numArguments);
+  for (const Source &source : formula.results)
+    stack.emplace_back(valueOf(source));
+}
+
+/// At Lazy, around the kernel in Python.
+class RememberedFormula final : public c10::OperatorKernel {
+public:
+  explicit RememberedFormula(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    size_t numArguments = op.schema().arguments().size();
+    KindHash hash;
+    if (isInsideTorchDispatch() || c10::impl::dispatch_mode_enabled() ||
+        !hash.addAll(torch::jit::last(*stack, numArguments)))
+      return previous.callBoxed(op, keys, stack);
+    const Hash128 kind = hash.finish(op);
+    std::optional<FormulaPtr> known = FormulaMemory::get().find(kind);
+    if (known && *known)
+      return repeat(**known, *stack, numArguments);
+    if (known)
+      return previous.callBoxed(op, keys, stack);
+    FormulaRecording recording(torch::jit::last(*stack, numArguments));
+    previous.callBoxed(op, keys, stack);
+    FormulaMemory::get().store(
+        kind, recording.finish(
+                  torch::jit::last(*stack, op.schema().returns().size())));
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+/// At AutogradLazy: without a gradient, the kernel at Lazy does the same.
+class WithoutGradient final : public c10::OperatorKernel {
+public:
+  explicit WithoutGradient(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    if (isDifferentiated(
+            torch::jit::last(*stack, op.schema().arguments().size())))
+      return previous.callBoxed(op, keys, stack);
+    at::AutoDispatchBelowADInplaceOrView below;
+    op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
+  }
+
+private:
+  /// Or seen by a mode or a transform.
+  static bool isDifferentiated(c10::ArrayRef<IValue> values) {
+    if (c10::impl::dispatch_mode_enabled() ||
+        c10::impl::tls_is_dispatch_key_included(
+            c10::DispatchKey::FuncTorchDynamicLayerFrontMode))
+      return true;
+    const bool isEnabled = c10::GradMode::is_enabled();
+    return anyTensor(values, [isEnabled](const at::Tensor &tensor) {
+      return !isLazyWrapper(tensor) || (isEnabled && tensor.requires_grad()) ||
+             tensor._fw_grad(/*level=*/0).defined();
+    });
+  }
+
+  c10::SafeKernelFunction previous;
+};
+
+} // namespace
+
+void torch_ltc::rememberFormulas(const std::vector<std::string> &ops) {
+  SilentRegistration silent;
+  for (const std::string &name : ops) {
+    OperatorHandle op = findOp(torch::jit::parseName(name));
+    registerAround<RememberedFormula>(op, c10::DispatchKey::Lazy);
+    if (op.hasKernelForDispatchKey(c10::DispatchKey::AutogradLazy))
+      registerAround<WithoutGradient>(op, c10::DispatchKey::AutogradLazy);
+  }
+}

@@ -1,0 +1,51 @@
+//===- remembered_formula.h - Formulas in Python, run once ------*- C++ -*-===//
+//
+// Some ops are rewritten into traced ops by formulas in Python, which takes 30
+// to 800 us for each call: far more than eager's whole op. A formula sees
+// sizes, dtypes and numbers, but no values, so that equal arguments in this
+// sense give equal calls: the first call of a kind runs the formula and records
+// the calls that it traces, and later ones repeat them without Python.
+//
+// What a recording doesn't describe (draws, values that are read, tensors from
+// elsewhere, writes in place, eager fallbacks) makes the kind one that always
+// runs the formula.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_TRACING_REMEMBERED_FORMULA_H
+#define TORCH_LTC_TRACING_REMEMBERED_FORMULA_H
+
+#include "ir/op_record.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <string>
+#include <vector>
+
+namespace torch_ltc {
+
+class FormulaRecording;
+
+/// The calling thread's open recording, or null.
+extern thread_local FormulaRecording *openRecording;
+
+void recordCall(const OpRecord &record, c10::ArrayRef<c10::IValue> arguments,
+                const std::vector<at::Tensor> &results);
+
+/// To be called by `traceOp` after each call.
+inline void noteTracedCall(const OpRecord &record,
+                           c10::ArrayRef<c10::IValue> arguments,
+                           const std::vector<at::Tensor> &results) {
+  if (openRecording) [[unlikely]]
+    recordCall(record, arguments, results);
+}
+
+/// Remembers the formulas of these ops ("aten::trace"), whose kernels at Lazy
+/// and AutogradLazy are formulas in Python. Without a gradient, the formula at
+/// Lazy is used for both.
+void rememberFormulas(const std::vector<std::string> &ops);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_TRACING_REMEMBERED_FORMULA_H
