@@ -43,7 +43,6 @@ TORCH_DECOMPOSITIONS = (
     "diag_embed",
     "isin.Tensor_Tensor",
     "rot90",
-    "take",
     "trace",
     # special functions
     "ldexp.Tensor",
