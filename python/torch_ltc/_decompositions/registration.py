@@ -58,7 +58,6 @@ PYTHON_DECOMPOSITIONS = {
     "_embedding_bag_forward_only": "embedding.embedding_bag_forward_only",
     "_pack_padded_sequence": "packing.pack_padded_sequence",
     "_pdist_forward": "linear.pdist_forward",
-    "_trilinear": "linear.trilinear",
     "_upsample_nearest_exact1d": "interpolation.upsample_nearest_exact1d",
     "_upsample_nearest_exact2d": "interpolation.upsample_nearest_exact2d",
     "_upsample_nearest_exact3d": "interpolation.upsample_nearest_exact3d",
@@ -107,6 +106,7 @@ MAXIMUM = ("adaptive_max_pool3d", "max_pool3d_with_indices")
 PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD = {
     "_native_multi_head_attention": "attention.native_multi_head_attention",
     "_transformer_encoder_layer_fwd": "attention.transformer_encoder_layer",
+    "_trilinear": "linear.trilinear",
     "multinomial": "random.multinomial",
     "normal.Tensor_Tensor": "random.normal_of_tensors",
     "normal.Tensor_float": "random.normal_around",
