@@ -314,7 +314,8 @@ void registerRemaining() {
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
   registerAutogradKernels(*autograd);
   registerAsStridedAutograd(*autograd);
-  registerAttention(*autograd);
+  registerAttention();
+  registerOneHot();
   registerLinear(*autograd);
   registerLstmCell(*autograd);
   registerRecurrence(*autograd);

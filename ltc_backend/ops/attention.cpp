@@ -10,14 +10,20 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "graph/live_tensors.h"
 #include "ops/optional_tensor.h"
 #include "ops/registration.h"
+#include "shape/strides.h"
+#include "tracing/boxed_kernels.h"
 #include "tracing/typed_op.h"
 #include "tracing/wrapped_value.h"
+#include "tracing/writing_call.h"
 
+#include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/_fused_sdp_choice_ops.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -200,11 +206,9 @@ Tensor asAddend(Tensor mask) {
   return mask;
 }
 
-Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
-                                 const Tensor &value,
-                                 const OptionalTensor &mask, double dropout,
-                                 bool isCausal, std::optional<double> scale,
-                                 bool enableGqa) {
+Tensor attend(const Tensor &query, const Tensor &key, const Tensor &value,
+              const OptionalTensor &mask, double dropout, bool isCausal,
+              std::optional<double> scale, bool enableGqa) {
   bool plain = dropout == 0 && isLong(query, key, value, isCausal) &&
                (!exists(mask) || (!isCausal && isPlainMask(*mask, query, key)));
   if (!plain)
@@ -214,12 +218,42 @@ Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
   OptionalTensor addend;
   if (exists(mask))
     addend = asAddend(*mask);
+  if (c10::InferenceMode::is_enabled())
+    return std::get<0>(typedOp<&attention>("torch_ltc::attention")
+                           .call(query * factor, key, value, addend, isCausal));
   return Attention::apply(query * factor, key, value, addend, isCausal)[0];
+}
+
+/// Eager's fused kernel gives the result the order of the query's dims; its
+/// decomposition is row-major.
+Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
+                                 const Tensor &value,
+                                 const OptionalTensor &mask, double dropout,
+                                 bool isCausal, std::optional<double> scale,
+                                 bool enableGqa) {
+  Tensor result =
+      attend(query, key, value, mask, dropout, isCausal, scale, enableGqa);
+  if (!isLazyWrapper(query) || !isLazyWrapper(result) ||
+      result.sizes() != query.sizes())
+    return result;
+  Strides strides = copyStrides(query, at::MemoryFormat::Preserve);
+  if (result.strides() == strides)
+    return result;
+  // Only looks at sizes, strides and dtypes.
+  constexpr int64_t kFused = 1; // SDPBackend::flash_attention
+  if (at::_ops::_fused_sdp_choice::redispatch(
+          c10::DispatchKeySet(c10::DispatchKey::CPU), query, key, value, mask,
+          dropout, isCausal, scale, enableGqa) != kFused)
+    return result;
+  result = result.clone(); // may be a view of a product
+  setGeometry(at::functionalization::impl::from_functional_tensor(result),
+              strides);
+  result.unsafeGetTensorImpl()->set_sizes_and_strides(result.sizes(), strides);
+  return result;
 }
 
 } // namespace
 
-void torch_ltc::registerAttention(torch::Library &library) {
-  library.impl("scaled_dot_product_attention",
-               TORCH_FN(scaledDotProductAttention));
+void torch_ltc::registerAttention() {
+  registerComposite<scaledDotProductAttention>("scaled_dot_product_attention");
 }

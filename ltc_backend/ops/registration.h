@@ -23,8 +23,9 @@ void registerHistogramKernels(torch::Library &library);
 void registerCtcLoss(torch::Library &library);
 
 // At AutogradLazy.
+void registerOneHot();
 /// Long attention as one op; see attention.cpp.
-void registerAttention(torch::Library &library);
+void registerAttention();
 /// A linear layer as one op; see linear.cpp.
 void registerLinear(torch::Library &library);
 /// An LSTM cell's gates as one op; see lstm_cell.cpp.
