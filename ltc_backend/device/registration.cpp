@@ -336,7 +336,9 @@ void registerRemaining() {
   registerAsStridedOfMemory();
   registerViewInverses();
   registerMathBits();
-  registerResizeToFormat();
+  registerResizeInMemory();
+  registerStorageChanges();
+  registerOwnSizes(ops);
   registerCollectives();
   watchCustomOps();
 }

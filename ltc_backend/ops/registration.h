@@ -37,8 +37,8 @@ void registerForeachKernels(const AtenOps &ops);
 
 /// At the autocast key of lazy tensors; see autocast.cpp.
 void registerAutocastKernels(const AtenOps &ops);
-/// `resize_` to a memory format; see copies.cpp.
-void registerResizeToFormat();
+/// `resize_` and `resize_as_`; see copies.cpp.
+void registerResizeInMemory();
 
 } // namespace torch_ltc
 
