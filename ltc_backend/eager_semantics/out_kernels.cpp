@@ -19,6 +19,7 @@
 #include "tracing/wrapped_value.h"
 #include "tracing/writing_call.h"
 
+#include <ATen/ExpandUtils.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -40,6 +41,8 @@ public:
             c10::SafeKernelFunction previous)
       : functional(functional ? std::optional(*functional) : std::nullopt),
         numOuts(numOuts),
+        isList(functional && *functional->schema().returns()[0].type() ==
+                                 *c10::ListType::ofTensors()),
         record(functional ? findOpRecord(textOf(functional->operator_name()))
                           : nullptr),
         previous(std::move(previous)) {}
@@ -137,7 +140,7 @@ private:
       // row-major strides, and some write into any tensor with as many
       // elements.
       if (out.sizes() != result.sizes() &&
-          (out.numel() || !hasPackedStrides(result)))
+          (isList || out.numel() || !hasPackedStrides(result)))
         return "out= of another size";
     }
     return "";
@@ -157,6 +160,7 @@ private:
 
   std::optional<OperatorHandle> functional;
   size_t numOuts;
+  bool isList;            // of tensors, which some ops don't resize
   const OpRecord *record; // of the functional op, if it has one
   c10::SafeKernelFunction previous;
 };
@@ -181,10 +185,30 @@ public:
       expected = arguments[1].toTensor().scalar_type();
     if (isLazyWrapper(out) && out.scalar_type() != expected)
       return runWritingCall(op, *stack, "out= of another dtype");
+    if (isLazyWrapper(out) && op.operator_name().name == "aten::normal" &&
+        !fits(out, arguments))
+      return runWritingCall(op, *stack, "out= of another size or layout");
     previous.callBoxed(op, keys, stack);
   }
 
 private:
+  /// The numbers for `normal`'s mean and deviation: it depends on which of them
+  /// is a tensor whether eager resizes, broadcasts or raises.
+  static bool fits(const Tensor &out, c10::ArrayRef<IValue> arguments) {
+    std::vector<int64_t> sizes;
+    bool isSized = false;
+    for (const IValue &argument : arguments.slice(0, 2)) {
+      if (!argument.isTensor())
+        continue;
+      at::IntArrayRef other = argument.toTensor().sizes();
+      if (isSized && !at::are_expandable(sizes, other))
+        return false;
+      sizes = isSized ? at::infer_size(sizes, other) : other.vec();
+      isSized = true;
+    }
+    return !isSized || (out.sizes() == sizes && hasPackedStrides(out));
+  }
+
   c10::SafeKernelFunction previous;
 };
 
