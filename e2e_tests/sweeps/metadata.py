@@ -51,11 +51,16 @@ def channels_last(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone(memory_format=formats[tensor.dim()])
 
 
+def empty(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor[:0].clone() if tensor.dim() else tensor.clone()
+
+
 LAYOUTS: dict[str, Layout] = {
     "plain": as_they_are,
     "transposed": transposed,
     "spread": spread,
     "channels_last": channels_last,
+    "empty": empty,
 }
 
 
@@ -201,8 +206,13 @@ def _told(
             return f"{type(error).__name__}: {str(error).splitlines()[:1]}"
     given = list(operands.made.values())
     results = tensors(answer)
+    drawn = hash(torch.get_rng_state().numpy().tobytes())
     told = [
-        {**described(one, given), "shares": shares(one, given + results)}
+        {
+            **described(one, given),
+            "shares": shares(one, given + results),
+            "generator": drawn,
+        }
         for one in results
     ]
     return told + [described(one, given) for one in given]

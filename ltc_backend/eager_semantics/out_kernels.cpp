@@ -75,8 +75,12 @@ public:
       results.clear(); // not to be computed
       return runWritingCall(op, *stack, reason);
     }
-    for (size_t i = 0; i < outs.size(); ++i)
+    for (size_t i = 0; i < outs.size(); ++i) {
       writeResult(outs[i], std::move(results[i]));
+      // torch's kernels of ADInplaceOrView don't count writes to lists (2.13).
+      if (isList && !outs[i].is_inference())
+        outs[i].unsafeGetTensorImpl()->bump_version();
+    }
     torch::jit::drop(*stack, numArguments);
     if (!op.schema().returns().empty())
       stack->insert(stack->end(), written.begin(), written.end());
@@ -206,7 +210,9 @@ private:
       sizes = isSized ? at::infer_size(sizes, other) : other.vec();
       isSized = true;
     }
-    return !isSized || (out.sizes() == sizes && hasPackedStrides(out));
+    if (!isSized) // resized, but keeps strides for its own sizes
+      return hasPackedStrides(out) || out.sizes() != arguments[2].toDimVector();
+    return out.sizes() == sizes && hasPackedStrides(out);
   }
 
   c10::SafeKernelFunction previous;
