@@ -219,3 +219,40 @@ def test_short_without_gradient_is_one_op(mode) -> None:
         output = F.scaled_dot_product_attention(*inputs, is_causal=True)
     assert torch_ltc.metrics()["traced_ops"] == before + 1
     output.cpu()
+
+
+#: How q, k and v lie in memory, from sizes (2, 4, length, 8).
+LAYOUTS = {
+    "of heads": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2),
+    "row-major": lambda x: x,
+    "of features": lambda x: x.permute(3, 0, 1, 2).contiguous().permute(1, 2, 3, 0),
+}
+
+
+@pytest.mark.parametrize("inference", [False, True])
+@pytest.mark.parametrize("case", ["plain", "causal", "masked", "float64", "grouped"])
+@pytest.mark.parametrize("length", [5, 160])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_strides(layout: str, length: int, case: str, inference: bool) -> None:
+    def run(device: str) -> torch.Tensor:
+        torch.manual_seed(0)
+        dtype = torch.float64 if case == "float64" else torch.float32
+        shared = 2 if case == "grouped" else 4
+        q, k, v = (
+            LAYOUTS[layout](torch.randn(2, heads, length, 8, dtype=dtype).to(device))
+            for heads in (4, shared, shared)
+        )
+        mask = torch.ones(length, length, device=device).tril().bool()
+        with torch.inference_mode(inference):
+            result = F.scaled_dot_product_attention(
+                q, k, v, attn_mask=mask if case == "masked" else None,
+                is_causal=case == "causal", enable_gqa=case == "grouped",
+            )  # fmt: skip
+            result.select(0, 0).mul_(2)
+            result.add_(1)
+        return result
+
+    eager, lazy = run("cpu"), run("lazy")
+    assert lazy.stride() == eager.stride()
+    assert lazy.is_inference() == eager.is_inference()
+    torch.testing.assert_close(lazy.cpu(), eager.clone(), rtol=1e-4, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Stacks, lists of slices, pixel shuffles."""
+"""Stacks, lists of slices, pixel shuffles, reads at positions."""
 
 import torch
 from decompositions.comparison import compare
@@ -30,3 +30,11 @@ def test_pixel_shuffle():
     compare("aten.pixel_shuffle", x, 2)
     compare("aten.pixel_shuffle", x[0], 2)
     compare("aten.pixel_unshuffle", torch.randn(2, 3, 6, 4), 2)
+
+
+def test_take():
+    x = torch.randn(3, 4)
+    compare("aten.take", x, torch.tensor([[0, 11], [-12, -1]]))
+    compare("aten.take", x, torch.tensor(5))
+    compare("aten.take", torch.randn(()), torch.tensor([0, -1]))
+    compare("aten.take", x, torch.empty(0, dtype=torch.int64))

@@ -82,6 +82,114 @@ class Mean(nn.Module):
         return x.mean(1)
 
 
+class Heads(nn.Module):
+    """Self-attention by torch's module; one of its results."""
+
+    def __init__(self, attention: nn.Module, part: int = 0) -> None:
+        super().__init__()
+        self.attention, self.part = attention, part
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        results = self.attention(x, x, x)
+        seen = results[0]
+        return seen if self.part == 0 else seen * results[1].mean()
+
+
+class Cells(nn.Module):
+    """A recurrent cell, step by step, from its own first state."""
+
+    def __init__(self, cell: nn.Module) -> None:
+        super().__init__()
+        self.cell = cell
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state, results = None, []
+        for step in x.unbind(1):
+            state = self.cell(step, state)
+            results.append(state[0] if isinstance(state, tuple) else state)
+        return torch.stack(results, 1)
+
+
+class OverTime(nn.Module):
+    """A layer whose channels are the features of a sequence."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x.transpose(1, 2)).transpose(1, 2)
+
+
+class Softmax(nn.Module):
+    """Over time, with the future masked in place."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = x @ x.transpose(1, 2)
+        later = torch.ones_like(scores[0]).triu(1).bool()
+        scores.masked_fill_(later, -torch.inf)
+        return scores.softmax(-1) @ x
+
+
+class Spectrum(nn.Module):
+    """A filter that writes a part of the spectrum in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        spectrum = torch.fft.rfft(x, dim=1)
+        spectrum[:, 1:].mul_(self.weight.mean())
+        spectrum.real[:, 0] *= 0.5
+        return torch.fft.irfft(spectrum, n=x.shape[1], dim=1)
+
+
+class Twice(nn.Module):
+    """A layer of two operands, which are the same here."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x, x.detach() * 0.5)
+
+
+class Taken(nn.Module):
+    """Features in another order, and one of them scaled."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.register_buffer("order", torch.arange(features).flip(0))
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first = x.take(self.order[-1])
+        y = x.index_select(1, self.order).clone()
+        y[:, 0] *= self.scale
+        return y + 0.1 * first
+
+
+def replace_data(parameter: torch.Tensor, factor: float) -> None:
+    """A new tensor in the place of the old one, as checkpoints are loaded by hand."""
+    parameter.data = parameter.detach().clone() * factor
+
+
+def through_vector(model: nn.Module, factor: float) -> None:
+    """All parameters as one vector and back."""
+    vector = nn.utils.parameters_to_vector(model.parameters()).detach() * factor
+    nn.utils.vector_to_parameters(vector, model.parameters())
+
+
+def drawn_again(work: Callable[[], Any]) -> Any:
+    """The draws of `work` leave the generator's state as it was."""
+    state = torch.get_rng_state()
+    result = work()
+    torch.set_rng_state(state)
+    return result
+
+
 def through_file(value: Any) -> Any:
     file = io.BytesIO()
     torch.save(value, file)
@@ -132,6 +240,9 @@ def scaled_call(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
 
 def penalise(model: nn.Module, x: torch.Tensor) -> None:
     """Adds gradients of the gradients' norm, where there are second derivatives."""
+    # Eager's second derivatives of weight_norm aren't those of its first (torch 2.13).
+    if any("WeightNorm" in type(module).__name__ for module in model.modules()):
+        return
     weights = [p for p in model.parameters() if p.requires_grad]
     result = model(x).square().mean()
     if not result.requires_grad:
@@ -194,7 +305,8 @@ def loop_scope(seen: list[tuple[str, torch.Tensor]]) -> dict[str, Any]:
 
     own = (
         First, Attend, Counting, Residual, Mean, through_file, in_thread, follow, scaled_call, penalise,
-        checkpointed, with_packed_saves, second_derivative, forward_derivative,
+        checkpointed, with_packed_saves, second_derivative, forward_derivative, Heads, Cells, OverTime,
+        Softmax, Spectrum, Twice, Taken, replace_data, through_vector, drawn_again,
     )  # fmt: skip
     return {
         "nn": nn, "F": F, "copy": copy, "optim": torch.optim, "report": report,

@@ -9,25 +9,10 @@ import random
 from dataclasses import dataclass, field
 
 from fuzz.loop_events import another_event
+from fuzz.loop_parts import ACTIVATIONS, LOSSES, OPTIMIZERS, SCHEDULERS
 from fuzz.program import Line, Program
 
 TIERS = ("compile", "compile", "interpret", "auto")
-ACTIVATIONS = (
-    "nn.ReLU()", "nn.GELU()", "nn.SiLU()", "nn.Tanh()", "nn.Mish()", "nn.ELU()",
-    "nn.LeakyReLU(0.1)", "nn.PReLU()", "nn.Softplus()", "nn.Hardswish()", "nn.ReLU(inplace=True)",
-)  # fmt: skip
-OPTIMIZERS = (
-    "SGD({p}, lr=0.05)", "SGD({p}, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01)",
-    "SGD({p}, lr=0.05, momentum=0.5, dampening=0.1, foreach=False)", "Adam({p}, lr=0.01)",
-    "Adam({p}, lr=0.01, amsgrad=True, foreach=True)", "Adam({p}, lr=0.01, fused=True)",
-    "AdamW({p}, lr=0.01, foreach=False)", "AdamW({p}, lr=0.01)", "RMSprop({p}, lr=0.01, centered=True)",
-    "Adagrad({p}, lr=0.05)", "Adadelta({p})", "Adamax({p}, lr=0.01)", "NAdam({p}, lr=0.01)",
-    "RAdam({p}, lr=0.01)", "ASGD({p}, lr=0.01, foreach=False)",
-)  # fmt: skip
-SCHEDULERS = (
-    "StepLR(optimizer, 2, 0.5)", "ExponentialLR(optimizer, 0.9)", "CosineAnnealingLR(optimizer, 5)",
-    "OneCycleLR(optimizer, 0.1, total_steps=40)", "LambdaLR(optimizer, lambda step: 1 / (1 + step))",
-)  # fmt: skip
 
 
 def draw_loop(seed: int) -> Program:
@@ -97,7 +82,12 @@ class _Loop:
             layers.append(self._one_of(*ACTIVATIONS))
             layers += self._maybe(
                 self._one_of("nn.MaxPool2d(2)", "nn.AvgPool2d(2, ceil_mode=True)", "nn.Dropout2d(0.2)",
-                             "nn.Upsample(scale_factor=2)", "Residual(nn.Conv2d(4, 4, 3, padding=1), nn.Tanh())", "Counting()"),
+                             "nn.Upsample(scale_factor=2)", "Residual(nn.Conv2d(4, 4, 3, padding=1), nn.Tanh())", "Counting()",
+                             "nn.ConvTranspose2d(4, 4, 3, padding=1)", "nn.Conv2d(4, 4, 3, padding=2, dilation=2, groups=4)",
+                             "nn.Upsample(scale_factor=1.5, mode='bilinear')", "nn.ReflectionPad2d(1)", "nn.LPPool2d(2, 2, 1)",
+                             "nn.Sequential(nn.PixelUnshuffle(1), nn.ChannelShuffle(2))", "nn.Softmax2d()", "nn.ZeroPad2d((1, 0, 0, 1))",
+                             "nn.MaxPool2d(3, 1, padding=1, dilation=1)", "nn.Sequential(nn.Conv2d(4, 8, 1), nn.GLU(1))",
+                             "nn.Sequential(nn.Conv2d(4, 16, 1), nn.PixelShuffle(2))"),
             )  # fmt: skip
             if "MaxPool" in layers[-1] or "AvgPool" in layers[-1]:
                 size //= 2
@@ -115,6 +105,9 @@ class _Loop:
             "nn.TransformerEncoderLayer(4, 2, 8, dropout=0.1, batch_first=True)",
             "nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True, norm_first=True)",
             "nn.RMSNorm(4)", "nn.LayerNorm(4)", "nn.Dropout(0.3)", "Counting()",
+            "Heads(nn.MultiheadAttention(4, 2, batch_first=True, dropout=0.1))", "First(nn.LSTM(4, 6, proj_size=4, batch_first=True))",
+            "Heads(nn.MultiheadAttention(4, 2, batch_first=True, add_bias_kv=True), 1)", "Cells(nn.GRUCell(4, 4))", "Cells(nn.LSTMCell(4, 4))",
+            "OverTime(nn.Conv1d(4, 4, 3, padding=1))", "OverTime(nn.BatchNorm1d(4))", "Spectrum()", "Residual(Softmax(), nn.Linear(4, 4))",
         )  # fmt: skip
         layers = self.random.sample(choices, self.random.randint(1, 3))
         return [*layers, self._one_of(*ACTIVATIONS[:-1])]
@@ -140,7 +133,8 @@ class _Loop:
                 self._one_of(
                     "nn.BatchNorm1d(6)", "nn.LayerNorm(6)", "nn.Dropout(0.4)", "nn.AlphaDropout(0.2)",
                     "Residual(nn.Linear(6, 6), nn.Tanh())", "nn.Sequential(nn.Linear(6, 12), nn.GLU())",
-                    "nn.utils.parametrizations.weight_norm(nn.Linear(6, 6))", "Counting()",
+                    "nn.utils.parametrizations.weight_norm(nn.Linear(6, 6))", "Counting()", "Twice(nn.Bilinear(6, 6, 6))",
+                    "nn.utils.parametrizations.spectral_norm(nn.Linear(6, 6))", "Taken(6)", "nn.Unflatten(1, (2, 3)), nn.Flatten()",
                 )
             )  # fmt: skip
             layers.append(self._one_of(*ACTIVATIONS[:-1]))
@@ -168,7 +162,7 @@ class _Loop:
         self._add("history = torch.zeros(6, dtype=torch.float64, device=device)")
         self._add("recent = history[1:5].view(2, 2)")
         self.batch = self.random.randint(2, 4)
-        self.loss = self._one_of("class", "class", "smooth", "regression", "binary")
+        self.loss = self.random.choice(LOSSES)
         self.clip = self._maybe(
             self._one_of(
                 "nn.utils.clip_grad_norm_(model.parameters(), 0.5)",
@@ -206,14 +200,14 @@ class _Loop:
 
     def _loss_of(self, at: str) -> str:
         seed, shape = self.random.randrange(99), [self.batch, self.classes]
-        classes = f"below({self.classes}, {seed}, [{self.batch}])"
-        result = f"model(x{at})"
-        return {
-            "class": f"F.cross_entropy({result}, {classes})",
-            "smooth": f"F.cross_entropy({result}, {classes}, label_smoothing=0.1, ignore_index=0)",
-            "regression": f"F.smooth_l1_loss({result}, noise({seed}, {shape}, torch.float64))",
-            "binary": f"F.binary_cross_entropy_with_logits({result}, below(2, {seed}, {shape}).double())",
-        }[self.loss]  # fmt: skip
+        return self.loss.format(
+            result=f"model(x{at})",
+            classes=f"below({self.classes}, {seed}, [{self.batch}])",
+            values=f"noise({seed}, {shape}, torch.float64)",
+            bits=f"below(2, {seed}, {shape}).double()",
+            signs=f"(below(2, {seed}, {shape}).double() * 2 - 1)",
+            count=self.classes,
+        )
 
     # -- between steps ---------------------------------------------------------
 

@@ -53,6 +53,8 @@ ROWS = [
     Row("scatter-reduce-multiply", lambda a, i, s: a.scatter(1, i, s, reduce="multiply"), (m, index(6, 5, 3), any_of(5, 3)), WIDE, grad=False),
     Row("put", lambda a, s: a.put(_rows(a), s), (m, any_of(2)), NUMBERS),
     Row("take", lambda a: a.take(_rows(a)), (m,), NUMBERS),
+    Row("take-one", lambda a: a.take(_rows(a)[0]), (m,), NUMBERS),
+    Row("take-from-the-end", lambda a: a.take(-1 - _rows(a)), (m,), NUMBERS),
     Row("searchsorted", lambda a, b: torch.searchsorted(b.sort().values, a, right=True), (m, any_of(5, 7)), NUMBERS, grad=False),
     Row("searchsorted-sorter", lambda a, b: torch.searchsorted(b, a, sorter=b.argsort()), (m, distinct(5, 7)), FLOATS, grad=False),
     Row("isin", lambda a: torch.isin(a, _rows(a)), (m,), INTS, grad=False),

@@ -234,3 +234,25 @@ def test_cross_rounds_each_product(dtype: torch.dtype) -> None:
         with torch_ltc.config(tier=tier):
             for lazy, eager in zip(results("lazy"), results("cpu"), strict=True):
                 assert torch.equal(lazy.cpu(), eager)
+
+
+def _bilinear(a: Tensor, b: Tensor, w: Tensor) -> Tensor:
+    return F.bilinear(a[:, :9], b[:, :7], w.reshape(-1)[: 5 * 9 * 7].reshape(5, 9, 7))
+
+
+def _bag(a: Tensor, b: Tensor, w: Tensor) -> Tensor:
+    rows = torch.arange(40, device=a.device) % len(w)
+    starts = torch.tensor([0, 3, 20], device=a.device)
+    scale = a.reshape(-1)[:40]
+    return F.embedding_bag(rows, w, starts, mode="sum", per_sample_weights=scale)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("function", [_bilinear, _bag])
+def test_sums_of_products(function: Callable, dtype: torch.dtype) -> None:
+    """Eager rounds sums, not the products in them."""
+    torch.manual_seed(0)
+    operands = [torch.randn(8, 60).to(dtype) for _ in range(3)]
+    lazy = function(*(operand.to("lazy") for operand in operands)).cpu()
+    step = 2 * torch.finfo(dtype).eps
+    torch.testing.assert_close(lazy, function(*operands), rtol=step, atol=step)

@@ -78,6 +78,15 @@ PROGRAMS = {
         _nested(d, layout).layout, _nested(d, layout).device.type == d,
     ),
     "attention": _attention,
+    "transposed and moved": lambda d, layout: (
+        _nested("cpu", layout).transpose(1, 2).to(d)
+    ),
+    "transposed and moved back": lambda d, layout: (
+        _nested(d, layout).transpose(1, 2).cpu() * 2
+    ),
+    "strides of parts": lambda d, layout: [
+        part.stride() for part in _nested("cpu", layout).transpose(1, 2).to(d).unbind()
+    ],
 }  # fmt: skip
 
 

@@ -83,6 +83,7 @@ REPEATED: dict[str, Program] = {
     "foreach copy": lambda x: torch._foreach_copy_([x[:1].expand(5, 5)], [x * 2]),
     "ldexp_": lambda x: x[:1].expand(4, 5).ldexp_(places(x)),
     "mvlgamma_": lambda x: (x[:1] + 4).expand(5, 5).mvlgamma_(2),
+    "conj_physical_": lambda x: torch.complex(x, x)[:1].expand(5, 5).conj_physical_(),
     "add out": lambda x: torch.add(x, 1, out=x[:1].clone().expand(5, 5)),
     "mm out": lambda x: torch.mm(x, x, out=x[:1].clone().expand(5, 5)),
     "stack out": lambda x: torch.stack([x[1], x[2]], out=x[0].clone().expand(2, 5)),
@@ -107,6 +108,7 @@ ALLOWED: dict[str, Program] = {
     "repeated zero_": lambda x: x[1:2].expand(5, 5).zero_(),
     "repeated masked_fill_": lambda x: x[:1].expand(5, 5).masked_fill_(x[0] > 2, -3.0),
     "repeated index_fill_": lambda x: x[:1].expand(4, 5).index_fill_(0, rows(x), 4.0),
+    "conj_physical_ of real numbers": lambda x: x[:1].expand(5, 5).conj_physical_(),
     "filled with its own": lambda x: x[:2].fill_(x[1, 1]),
     "a number of its own": lambda x: x.mul_(x[1, 1].clone()),
 }

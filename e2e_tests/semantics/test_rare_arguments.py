@@ -173,3 +173,25 @@ def test_numbers_drawn_into_another_dtype(name: str, dtype: torch.dtype) -> None
         assert result == expected
     else:
         torch.testing.assert_close(result, expected)
+
+
+EMPTY = {
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(x[:0], 2),
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x[:0], 2),
+    "max_unpool2d": lambda x: F.max_unpool2d(x[:0], x[:0].long(), 2) * 2,
+    "max_unpool3d": lambda x: F.max_unpool3d(x[:0], x[:0].long(), 2) * 2,
+    "take": lambda x: x.take(x[:0].long()),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_nothing(name: str) -> None:
+    """Its sizes, and whether it requires gradients."""
+    compare(EMPTY[name], torch.randn(2, 4, 6, 6).requires_grad_())
+
+
+def test_ctc_loss_of_nothing() -> None:
+    for device in ("cpu", "lazy"):
+        one = torch.ones(0, dtype=torch.int64)
+        with pytest.raises(RuntimeError, match="log_probs tensor must not be empty"):
+            F.ctc_loss(torch.zeros(3, 0, 4, device=device), torch.ones(0, 2, device=device), one, one)  # fmt: skip

@@ -57,6 +57,13 @@ CASES: dict[str, tuple[Callable, torch.Tensor, torch.Tensor]] = {
     "embedding": (lambda i: F.embedding(i, _rows(i)), T([0, 1]), T([0, 9])),
     "index_select": (lambda i: _rows(i).index_select(0, i), T([0, 1]), T([0, 77])),
     "gather": (lambda i: _rows(i).gather(1, i), T([[0], [1]]), T([[0], [77]])),
+    "take": (lambda i: _rows(i).take(i), T([0, -20]), T([0, 20])),
+    "take from the end": (lambda i: _rows(i).take(i), T([0, -20]), T([0, -21])),
+    "take one": (lambda i: _rows(i).take(i[0]), T([0, 0]), T([20, 0])),
+    "one_hot": (lambda i: F.one_hot(i, 4), T([[0], [3]]), T([[0], [4]])),
+    "one_hot negative": (lambda i: F.one_hot(i, 4), T([0, 3]), T([0, -1])),
+    "one_hot negative and too large": (lambda i: F.one_hot(i, 4), T([0, 3]), T([9, -1])),
+    "one_hot of any number": (lambda i: F.one_hot(i), T([0, 3]), T([3, -1])),
     "scatter_add": (lambda i: _rows(i).scatter_add(1, i, _rows(i)), T([[0], [1]]), T([[0], [77]])),
 }  # fmt: skip
 

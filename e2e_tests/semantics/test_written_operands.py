@@ -265,6 +265,63 @@ def test_errors_of_linear_algebra() -> None:
             function(torch.zeros(2, 2, device="lazy")).cpu()
 
 
+LISTS: dict[str, Callable[[torch.Tensor, list[torch.Tensor]], object]] = {
+    "split_copy": lambda x, out: torch.split_copy(x, 2, out=out),
+    "unbind_copy": lambda x, out: torch.unbind_copy(x.view(3, 2, 2), out=out),
+    "split_with_sizes_copy": lambda x, out: torch.split_with_sizes_copy(
+        x, [2, 2, 2], out=out
+    ),
+}
+LIST_DESTINATIONS: dict[str, Callable[[str], torch.Tensor]] = {
+    "of its size": lambda d: torch.zeros(2, 2, device=d),
+    "empty": lambda d: torch.empty(0, device=d),
+    "larger": lambda d: torch.zeros(3, 2, device=d),
+    "transposed": lambda d: torch.zeros(2, 2, device=d).t(),
+    "a part": lambda d: torch.zeros(2, 3, device=d)[:, 1:],
+    "of integers": lambda d: torch.zeros(2, 2, dtype=torch.int64, device=d),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("kind", LIST_DESTINATIONS)
+def test_lists_as_out(kind: str, name: str) -> None:
+    """Also their versions: autograd has to see the write."""
+
+    def program(device: str) -> object:
+        x = torch.arange(12.0, device=device).view(6, 2)
+        out = [LIST_DESTINATIONS[kind](device) for _ in range(3)]
+        result = LISTS[name](x, out)
+        versions = [] if kind == "empty" else [t._version > 0 for t in out]
+        return [*out, result is None, *versions]
+
+    both(program)
+
+
+NORMAL: dict[str, Callable[..., torch.Tensor]] = {
+    "of tensors": lambda d, out: torch.normal(torch.zeros(3, device=d), torch.ones(3, device=d), out=out),
+    "of means": lambda d, out: torch.normal(torch.zeros(3, device=d), 2.0, out=out),
+    "of deviations": lambda d, out: torch.normal(1.0, torch.ones(3, device=d), out=out),
+    "of numbers": lambda d, out: torch.normal(1.0, 2.0, (3,), out=out),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", [(3,), (0,), (7,), (2, 3), (1,)])
+@pytest.mark.parametrize("name", NORMAL)
+def test_normal_into_other_sizes(name: str, sizes: tuple) -> None:
+    """Also the state of the generator afterwards."""
+
+    def program(device: str) -> object:
+        torch.manual_seed(0)
+        whole = torch.zeros(*sizes, 2, device=device)
+        dense, spread = whole[..., 0].clone(), whole[..., 1]
+        results = [NORMAL[name](device, dense)]
+        if sizes == (3,):
+            results.append(NORMAL[name](device, spread))
+        return [*results, whole, torch.rand(1)]
+
+    both(program)
+
+
 def test_resize_to_a_memory_format() -> None:
     def program(device: str) -> object:
         results = []

@@ -1,6 +1,6 @@
 """Metadata of tensors agrees with eager in all variants of each op.
 
-Each run takes the first sample of each entry, row-major and transposed; `--full` takes
+Each run takes the first and the smallest sample of each entry, row-major and transposed; `--full` takes
 three samples in all layouts.
 """
 

@@ -314,14 +314,14 @@ void registerRemaining() {
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
   registerAutogradKernels(*autograd);
   registerAsStridedAutograd(*autograd);
-  registerAttention(*autograd);
+  registerAttention();
+  registerOneHot();
   registerLinear(*autograd);
   registerLstmCell(*autograd);
   registerRecurrence(*autograd);
   registerCtcLossAutograd(*autograd);
   registerViewCopies(ops);
   registerInferenceComposites(ops);
-  registerAttentionInInference();
   registerForeachKernels(ops);
   registerFusedOptimizers();
   registerAutocastKernels(ops);
@@ -336,7 +336,9 @@ void registerRemaining() {
   registerAsStridedOfMemory();
   registerViewInverses();
   registerMathBits();
-  registerResizeToFormat();
+  registerResizeInMemory();
+  registerStorageChanges();
+  registerOwnSizes(ops);
   registerCollectives();
   watchCustomOps();
 }

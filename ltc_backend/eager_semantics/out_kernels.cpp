@@ -19,6 +19,7 @@
 #include "tracing/wrapped_value.h"
 #include "tracing/writing_call.h"
 
+#include <ATen/ExpandUtils.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -40,6 +41,8 @@ public:
             c10::SafeKernelFunction previous)
       : functional(functional ? std::optional(*functional) : std::nullopt),
         numOuts(numOuts),
+        isList(functional && *functional->schema().returns()[0].type() ==
+                                 *c10::ListType::ofTensors()),
         record(functional ? findOpRecord(textOf(functional->operator_name()))
                           : nullptr),
         previous(std::move(previous)) {}
@@ -72,8 +75,12 @@ public:
       results.clear(); // not to be computed
       return runWritingCall(op, *stack, reason);
     }
-    for (size_t i = 0; i < outs.size(); ++i)
+    for (size_t i = 0; i < outs.size(); ++i) {
       writeResult(outs[i], std::move(results[i]));
+      // torch's kernels of ADInplaceOrView don't count writes to lists (2.13).
+      if (isList && !outs[i].is_inference())
+        outs[i].unsafeGetTensorImpl()->bump_version();
+    }
     torch::jit::drop(*stack, numArguments);
     if (!op.schema().returns().empty())
       stack->insert(stack->end(), written.begin(), written.end());
@@ -137,7 +144,7 @@ private:
       // row-major strides, and some write into any tensor with as many
       // elements.
       if (out.sizes() != result.sizes() &&
-          (out.numel() || !hasPackedStrides(result)))
+          (isList || out.numel() || !hasPackedStrides(result)))
         return "out= of another size";
     }
     return "";
@@ -157,6 +164,7 @@ private:
 
   std::optional<OperatorHandle> functional;
   size_t numOuts;
+  bool isList;            // of tensors, which some ops don't resize
   const OpRecord *record; // of the functional op, if it has one
   c10::SafeKernelFunction previous;
 };
@@ -181,10 +189,32 @@ public:
       expected = arguments[1].toTensor().scalar_type();
     if (isLazyWrapper(out) && out.scalar_type() != expected)
       return runWritingCall(op, *stack, "out= of another dtype");
+    if (isLazyWrapper(out) && op.operator_name().name == "aten::normal" &&
+        !fits(out, arguments))
+      return runWritingCall(op, *stack, "out= of another size or layout");
     previous.callBoxed(op, keys, stack);
   }
 
 private:
+  /// The numbers for `normal`'s mean and deviation: it depends on which of them
+  /// is a tensor whether eager resizes, broadcasts or raises.
+  static bool fits(const Tensor &out, c10::ArrayRef<IValue> arguments) {
+    std::vector<int64_t> sizes;
+    bool isSized = false;
+    for (const IValue &argument : arguments.slice(0, 2)) {
+      if (!argument.isTensor())
+        continue;
+      at::IntArrayRef other = argument.toTensor().sizes();
+      if (isSized && !at::are_expandable(sizes, other))
+        return false;
+      sizes = isSized ? at::infer_size(sizes, other) : other.vec();
+      isSized = true;
+    }
+    if (!isSized) // resized, but keeps strides for its own sizes
+      return hasPackedStrides(out) || out.sizes() != arguments[2].toDimVector();
+    return out.sizes() == sizes && hasPackedStrides(out);
+  }
+
   c10::SafeKernelFunction previous;
 };
 

@@ -31,6 +31,7 @@ const Row inPlaceOps[] = {
     {"aten::addbmm_", Overlap::None},
     {"aten::addmm_", Overlap::None},
     {"aten::addr_", Overlap::Part},
+    {"aten::conj_physical_", Overlap::None},
     {"aten::copy_", Overlap::Part},
     {"aten::cumprod_", Overlap::Part},
     {"aten::cumsum_", Overlap::Part},
@@ -116,7 +117,9 @@ class CheckedWrite final : public c10::OperatorKernel {
 public:
   CheckedWrite(const OperatorHandle &op, const Row &row,
                c10::SafeKernelFunction previous)
-      : row(row), previous(std::move(previous)) {
+      : row(row),
+        isConjugation(op.operator_name().name == "aten::conj_physical_"),
+        previous(std::move(previous)) {
     const auto &arguments = op.schema().arguments();
     for (size_t i = 0; i < arguments.size(); ++i) {
       bool isWritten =
@@ -142,6 +145,8 @@ public:
 
 private:
   void check(const at::Tensor &output, c10::ArrayRef<IValue> arguments) const {
+    if (isConjugation && !output.is_complex())
+      return; // writes nothing
     // PyTorch recognizes this message and appends advice to it.
     for (size_t i : read)
       TORCH_CHECK_NOT_IMPLEMENTED(!arguments[i].isTensor() ||
@@ -183,6 +188,7 @@ private:
   }
 
   Row row;
+  bool isConjugation;
   c10::SmallVector<size_t, 4> written, read;
   std::optional<size_t> accumulate; // the argument that determines it
   c10::SafeKernelFunction previous;

@@ -14,6 +14,10 @@ void registerLockKey();
 
 void registerAsStridedKernels(torch::Library &library);
 void registerStorageViews(torch::Library &library);
+/// `set_` at Functionalize; see storage_views.cpp.
+void registerStorageChanges();
+/// Wraps views at Functionalize; see own_sizes.cpp.
+void registerOwnSizes(const AtenOps &ops);
 /// At AutogradLazy.
 void registerAutogradKernels(torch::Library &library);
 void registerAsStridedAutograd(torch::Library &library);

@@ -31,7 +31,6 @@ public:
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
-    constexpr size_t kNumArguments = 7, kDevice = 3;
     IValue &self = torch::jit::peek(*stack, 0, kNumArguments);
     IValue &device = torch::jit::peek(*stack, kDevice, kNumArguments);
     bool isLazy = self.toTensor().device().is_lazy();
@@ -42,13 +41,28 @@ public:
       self = sharedOnCpu(self.toTensor());
     if (toLazy)
       device = c10::Device(c10::kCPU);
-    op.callBoxed(stack);
+    const at::Tensor &source = self.toTensor();
+    if (source.is_nested() && isSameDType(source, *stack)) {
+      // `_to_copy` refuses nested tensors with transposed parts.
+      at::Tensor copy = source.clone();
+      torch::jit::drop(*stack, kNumArguments);
+      stack->emplace_back(std::move(copy));
+    } else {
+      op.callBoxed(stack);
+    }
     if (!toLazy)
       return;
     stack->back() = sharedOnLazy(stack->back().toTensor());
   }
 
 private:
+  static constexpr size_t kNumArguments = 7, kDType = 1, kDevice = 3;
+
+  static bool isSameDType(const at::Tensor &self, const Stack &stack) {
+    const IValue &dtype = torch::jit::peek(stack, kDType, kNumArguments);
+    return dtype.isNone() || dtype.toScalarType() == self.scalar_type();
+  }
+
   c10::SafeKernelFunction previous;
 };
 

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "tracing/boxed_kernels.h"
+#include "tracing/writing_call.h"
 
 #include <ATen/FunctionalStorageImpl.h>
 #include <ATen/FunctionalTensorWrapper.h>
@@ -63,7 +65,45 @@ at::Tensor &setToStoragePart(at::Tensor &self, at::Storage storage,
                    std::move(offset), size, stride);
 }
 
+/// Wraps `set_` at Functionalize, which forbids writes to the memory that the
+/// tensor leaves (torch 2.13), even by the tensors that stay there. So the
+/// tensor leaves some memory of its own instead.
+class SetElsewhere final : public c10::OperatorKernel {
+public:
+  explicit SetElsewhere(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    size_t numArguments = op.schema().arguments().size();
+    const at::Tensor self =
+        torch::jit::peek(*stack, 0, numArguments).toTensor();
+    if (isLazyWrapper(self)) {
+      if (numArguments == 1) { // becomes empty
+        at::Tensor empty = at::empty({0}, self.options());
+        torch::jit::drop(*stack, 1);
+        stack->emplace_back(self.set_(empty));
+        return;
+      }
+      if (torch::jit::peek(*stack, 1, numArguments).toTensor().is_same(self))
+        return torch::jit::drop(*stack, 1);
+      functional::impl::unsafe_reset_storage(self);
+    }
+    previous.callBoxed(op, keys, stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
 } // namespace
+
+void torch_ltc::registerStorageChanges() {
+  SilentRegistration silence;
+  for (const char *overload : {"", "source_Tensor"})
+    registerAround<SetElsewhere>(findOp({"aten::set_", overload}),
+                                 c10::DispatchKey::Functionalize);
+}
 
 void torch_ltc::registerStorageViews(torch::Library &library) {
   library.impl("set_.source_Tensor_storage_offset", TORCH_FN(setToPart));

@@ -342,8 +342,11 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   const c10::FunctionSchema &schema = op.schema();
   size_t numArguments = schema.arguments().size();
   size_t begin = stack.size() - numArguments;
-  ModeOfResults mode(row.op, isCopyOfView(schema.name()),
-                     torch::jit::last(stack, numArguments));
+  bool isView = isCopyOfView(schema.name());
+  ModeOfResults mode(row.op, isView, torch::jit::last(stack, numArguments));
+  std::optional<NewMemory> newMemory;
+  if (!isView && !isInverseOfView(schema.name()))
+    newMemory.emplace();
   std::vector<at::Tensor> lazyTensors;
   for (size_t i = 0; i < numArguments; ++i)
     collectLazy(stack[begin + i], lazyTensors);

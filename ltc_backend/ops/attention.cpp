@@ -19,15 +19,19 @@
 #include "graph/live_tensors.h"
 #include "ops/optional_tensor.h"
 #include "ops/registration.h"
+#include "shape/strides.h"
+#include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
 #include "tracing/typed_op.h"
 #include "tracing/wrapped_value.h"
 #include "tracing/writing_call.h"
 
 #include <ATen/Context.h>
+#include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/_fused_sdp_choice_ops.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -276,92 +280,85 @@ bool isPlainWithoutGradient(const Tensor &query, const Tensor &key,
          !torch::autograd::compute_requires_grad(query, key, value, mask);
 }
 
-/// At AutogradLazy.
+/// One op, or undefined if it isn't one.
+Tensor shortAttention(const Tensor &query, const Tensor &key,
+                      const Tensor &value, const OptionalTensor &mask,
+                      bool isCausal, std::optional<double> scale) {
+  if (c10::InferenceMode::is_enabled()) {
+    bool plain = !c10::impl::dispatch_mode_enabled() &&
+                 (!exists(mask) || isLazyWrapper(*mask));
+    for (const Tensor &tensor : {query, key, value})
+      plain = plain && isLazyWrapper(tensor);
+    if (!plain)
+      return Tensor();
+  } else if (!isPlainWithoutGradient(query, key, value, mask)) {
+    return Tensor();
+  }
+  Tensor result;
+  {
+    BelowFunctionalization below;
+    result = tracedShortAttention(
+        valueOf(query), valueOf(key), valueOf(value),
+        exists(mask) ? OptionalTensor(valueOf(*mask)) : OptionalTensor(),
+        isCausal, scale);
+  }
+  return result.defined() ? wrapIfOutside(std::move(result)) : result;
+}
+
+Tensor attend(const Tensor &query, const Tensor &key, const Tensor &value,
+              const OptionalTensor &mask, double dropout, bool isCausal,
+              std::optional<double> scale, bool enableGqa) {
+  bool plain = dropout == 0 && isLong(query, key, value, isCausal) &&
+               (!exists(mask) || (!isCausal && isPlainMask(*mask, query, key)));
+  if (!plain) {
+    Tensor result;
+    if (dropout == 0 && !enableGqa)
+      result = shortAttention(query, key, value, mask, isCausal, scale);
+    if (result.defined())
+      return result;
+    return at::native::scaled_dot_product_attention(
+        query, key, value, mask, dropout, isCausal, scale, enableGqa);
+  }
+  double factor = factorOf(scale, query);
+  OptionalTensor addend;
+  if (exists(mask))
+    addend = asAddend(*mask);
+  if (c10::InferenceMode::is_enabled())
+    return std::get<0>(typedOp<&attention>("torch_ltc::attention")
+                           .call(query * factor, key, value, addend, isCausal));
+  return Attention::apply(query * factor, key, value, addend, isCausal)[0];
+}
+
+/// Eager's fused kernel gives the result the order of the query's dims; its
+/// decomposition is row-major.
 Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
                                  const Tensor &value,
                                  const OptionalTensor &mask, double dropout,
                                  bool isCausal, std::optional<double> scale,
                                  bool enableGqa) {
-  bool plain = dropout == 0 && isLong(query, key, value, isCausal) &&
-               (!exists(mask) || (!isCausal && isPlainMask(*mask, query, key)));
-  if (plain) {
-    OptionalTensor addend;
-    if (exists(mask))
-      addend = asAddend(*mask);
-    return Attention::apply(query * factorOf(scale, query), key, value, addend,
-                            isCausal)[0];
-  }
-  if (dropout == 0 && !enableGqa &&
-      isPlainWithoutGradient(query, key, value, mask)) {
-    Tensor result;
-    {
-      BelowFunctionalization below;
-      result = tracedShortAttention(
-          valueOf(query), valueOf(key), valueOf(value),
-          exists(mask) ? OptionalTensor(valueOf(*mask)) : OptionalTensor(),
-          isCausal, scale);
-    }
-    if (result.defined())
-      return wrapIfOutside(std::move(result));
-  }
-  return at::native::scaled_dot_product_attention(
-      query, key, value, mask, dropout, isCausal, scale, enableGqa);
+  Tensor result =
+      attend(query, key, value, mask, dropout, isCausal, scale, enableGqa);
+  if (!isLazyWrapper(query) || !isLazyWrapper(result) ||
+      result.sizes() != query.sizes())
+    return result;
+  Strides strides = copyStrides(query, at::MemoryFormat::Preserve);
+  if (result.strides() == strides)
+    return result;
+  // Only looks at sizes, strides and dtypes.
+  constexpr int64_t kFused = 1; // SDPBackend::flash_attention
+  if (at::_ops::_fused_sdp_choice::redispatch(
+          c10::DispatchKeySet(c10::DispatchKey::CPU), query, key, value, mask,
+          dropout, isCausal, scale, enableGqa) != kFused)
+    return result;
+  result = result.clone(); // may be a view of a product
+  setGeometry(at::functionalization::impl::from_functional_tensor(result),
+              strides);
+  result.unsafeGetTensorImpl()->set_sizes_and_strides(result.sizes(), strides);
+  return result;
 }
-
-/// At Functionalize: in inference mode there are no autograd keys.
-class AttentionInInference final : public c10::OperatorKernel {
-public:
-  explicit AttentionInInference(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
-
-  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
-                  torch::jit::Stack *stack) {
-    Tensor result = traced(torch::jit::last(*stack, kNumArguments));
-    if (!result.defined())
-      return previous.callBoxed(op, keys, stack);
-    torch::jit::drop(*stack, kNumArguments);
-    stack->emplace_back(std::move(result));
-  }
-
-private:
-  static constexpr size_t kNumArguments = 8;
-
-  static Tensor traced(c10::ArrayRef<IValue> arguments) {
-    if (!c10::InferenceMode::is_enabled() ||
-        c10::impl::dispatch_mode_enabled() || arguments[4].toDouble() != 0 ||
-        arguments[7].toBool())
-      return Tensor();
-    Tensor values[4];
-    for (size_t i = 0; i < 4; ++i) {
-      if (arguments[i].isNone())
-        continue;
-      const Tensor &tensor = arguments[i].toTensor();
-      if (!isLazyWrapper(tensor))
-        return Tensor();
-      values[i] = valueOf(tensor);
-    }
-    Tensor result;
-    {
-      c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKey::Functionalize);
-      result = tracedShortAttention(values[0], values[1], values[2], values[3],
-                                    arguments[5].toBool(),
-                                    arguments[6].toOptional<double>());
-    }
-    return wrapIfOutside(std::move(result));
-  }
-
-  c10::SafeKernelFunction previous;
-};
 
 } // namespace
 
-void torch_ltc::registerAttentionInInference() {
-  registerAround<AttentionInInference>(
-      findOp({"aten::scaled_dot_product_attention", ""}),
-      c10::DispatchKey::Functionalize);
-}
-
-void torch_ltc::registerAttention(torch::Library &library) {
-  library.impl("scaled_dot_product_attention",
-               TORCH_FN(scaledDotProductAttention));
+void torch_ltc::registerAttention() {
+  registerComposite<scaledDotProductAttention>("scaled_dot_product_attention");
 }

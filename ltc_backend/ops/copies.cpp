@@ -14,9 +14,14 @@
 #include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
 #include "tracing/wrapped_value.h"
+#include "tracing/writing_call.h"
 
+#include <ATen/FunctionalStorageImpl.h>
+#include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
 #include <ATen/ops/detach_ops.h>
+
+#include <algorithm>
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -191,32 +196,93 @@ at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
   return at::as_strided_copy(flat, sizes, packedStrides(sizes, order));
 }
 
-/// Wraps `resize_` at the Functionalize key, which ignores the memory format
-/// and, for a tensor that already has the sizes, makes a view with other
-/// strides (torch 2.13).
-class ResizeToFormat final : public c10::OperatorKernel {
+/// Wraps `resize_` at the Functionalize key. torch's kernel (2.13) ignores the
+/// memory format and the tensor's offset, knows the tensor's elements but not
+/// the rest of its memory, which a later `resize_` shows again, and makes a
+/// view of a tensor that already has the sizes.
+class ResizeInMemory final : public c10::OperatorKernel {
 public:
-  explicit ResizeToFormat(c10::SafeKernelFunction previous)
+  explicit ResizeInMemory(c10::SafeKernelFunction previous)
       : previous(std::move(previous)) {}
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
-    std::optional<at::MemoryFormat> format =
-        stack->back().toOptional<at::MemoryFormat>();
-    at::Tensor given = torch::jit::peek(*stack, 0, 3).toTensor();
-    if (!format && given.device().is_lazy() &&
-        given.sizes() == torch::jit::peek(*stack, 1, 3).toDimVector()) {
-      torch::jit::drop(*stack, 2);
-      return;
+    auto format = stack->back().toOptional<at::MemoryFormat>();
+    Strides sizes = torch::jit::peek(*stack, 1, 3).toDimVector();
+    at::Tensor self = torch::jit::peek(*stack, 0, 3).toTensor();
+    if (!isLazyWrapper(self) || isRefused(self, sizes, format))
+      return previous.callBoxed(op, keys, stack);
+    if (!format && self.sizes() == sizes)
+      return torch::jit::drop(*stack, 2);
+    Strides strides = format && sizes.size() >= 4
+                          ? packedStrides(sizes, *format)
+                          : packedStrides(sizes);
+    int64_t offset = self.sym_storage_offset().expect_int();
+    int64_t count = c10::multiply_integers(sizes);
+    int64_t end = count ? offset + count : 0;
+    leavePythonStorage(self);
+    if (end > memorySize(self)) {
+      // Other tensors that share the memory would have to see it grow.
+      if (self.storage().use_count() > 1)
+        return previous.callBoxed(op, keys, stack);
+      grow(self, end);
     }
-    leavePythonStorage(given);
-    previous.callBoxed(op, keys, stack);
-    const at::Tensor &self = stack->back().toTensor();
-    if (!format || !self.device().is_lazy() || self.dim() < 4)
-      return;
-    Strides strides = packedStrides(self.sizes(), *format);
-    if (self.strides() != strides)
-      self.as_strided_(self.sizes(), strides);
+    self.as_strided_(sizes, strides, offset);
+    torch::jit::drop(*stack, 2);
+  }
+
+private:
+  /// Left to torch, which raises an error; or memory of another dtype.
+  static bool isRefused(const at::Tensor &self, at::IntArrayRef sizes,
+                        std::optional<at::MemoryFormat> format) {
+    bool isNegative = std::any_of(sizes.begin(), sizes.end(),
+                                  [](int64_t size) { return size < 0; });
+    return isNegative || (format && *format == at::MemoryFormat::Preserve) ||
+           memoryOf(self)->base().scalar_type() != self.scalar_type();
+  }
+
+  static at::functionalization::FunctionalStorageImpl *
+  memoryOf(const at::Tensor &self) {
+    return static_cast<at::functionalization::FunctionalStorageImpl *>(
+        self.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+  }
+
+  static int64_t memorySize(const at::Tensor &self) {
+    return memoryOf(self)->base().numel();
+  }
+
+  /// Replaces the memory by `size` elements that begin with the present ones.
+  static void grow(const at::Tensor &self, int64_t size) {
+    int64_t have = memorySize(self);
+    at::Tensor old = self.as_strided({have}, {1}, 0);
+    at::Tensor added = at::empty({size - have}, self.options());
+    at::Tensor value = valueOf(at::cat({old, added}));
+    old.reset();
+    replaceViewRecords(self, {});
+    at::functionalization::impl::unsafeGetFunctionalWrapper(self)
+        ->maybe_replace_storage(value);
+  }
+
+  c10::SafeKernelFunction previous;
+};
+
+/// Wraps `resize_as_` at Functionalize, as torch composes it.
+class ResizeAs final : public c10::OperatorKernel {
+public:
+  explicit ResizeAs(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    const at::Tensor self = torch::jit::peek(*stack, 0, 3).toTensor();
+    const at::Tensor like = torch::jit::peek(*stack, 1, 3).toTensor();
+    auto format = stack->back().toOptional<at::MemoryFormat>();
+    if (!isLazyWrapper(self) || like.layout() != c10::kStrided)
+      return previous.callBoxed(op, keys, stack);
+    if (format == at::MemoryFormat::Preserve)
+      format = like.suggest_memory_format();
+    self.resize_(like.sizes(), format);
+    torch::jit::drop(*stack, 2);
   }
 
 private:
@@ -245,8 +311,9 @@ void torch_ltc::registerCopyKernels(torch::Library &library) {
   library.impl("resize", TORCH_FN(resize));
 }
 
-void torch_ltc::registerResizeToFormat() {
+void torch_ltc::registerResizeInMemory() {
   SilentRegistration silence;
-  registerAround<ResizeToFormat>(findOp({"aten::resize_", ""}),
-                                 c10::DispatchKey::Functionalize);
+  constexpr auto key = c10::DispatchKey::Functionalize;
+  registerAround<ResizeInMemory>(findOp({"aten::resize_", ""}), key);
+  registerAround<ResizeAs>(findOp({"aten::resize_as_", ""}), key);
 }

@@ -131,6 +131,8 @@ Tensor ctcLossOfTensors(const Tensor &logProbs, const Tensor &targets,
                         const Tensor &inputLengths, const Tensor &targetLengths,
                         int64_t blank, int64_t reduction, bool zeroInfinity) {
   c10::Device device = logProbs.device();
+  TORCH_CHECK(!device.is_lazy() || logProbs.numel() > 0,
+              "log_probs tensor must not be empty");
   Tensor rows = targets.to(device);
   bool inOneRow = targets.dim() == 1 && logProbs.dim() == 3 &&
                   targetLengths.dim() == 1 &&

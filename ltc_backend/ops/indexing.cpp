@@ -1,8 +1,13 @@
-//===- indexing.cpp - Writing through masks -------------------------------===//
+//===- indexing.cpp - Writing through masks, rows of ones -----------------===//
 //
 // `x[mask] = value` arrives as index_put with a boolean index. If all masked
 // elements get the same value, or each gets the one at its position, the
 // result's size doesn't depend on the mask, and the op is a `where`.
+//
+//
+// `one_hot` checks its classes, for which torch's composite reads them on the
+// CPU only. Here the program checks them; they are read if their number is
+// unknown.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +15,12 @@
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
 #include "ops/registration.h"
+#include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
+#include "tracing/writing_call.h"
+
+#include <ATen/Functions.h>
+#include <ATen/ops/one_hot_native.h>
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -63,7 +73,38 @@ void indexPut(const OperatorHandle &op, Stack *stack) {
   stack->emplace_back(std::move(result));
 }
 
+const char *const kNegative = "Class values must be non-negative.";
+const char *const kTooLarge = "Class values must be smaller than num_classes.";
+
+/// 0, if all of the condition is true.
+at::Tensor checkedZero(const at::Tensor &condition, const char *message) {
+  return at::_functional_assert_async(
+      condition.all(), message,
+      at::zeros({}, condition.options().dtype(at::kLong)));
+}
+
+at::Tensor oneHot(const at::Tensor &self, int64_t numClasses) {
+  if (!isLazyWrapper(self) || self.scalar_type() != at::kLong ||
+      self.numel() == 0)
+    return at::native::one_hot(self, numClasses);
+  at::Tensor classes = self;
+  if (numClasses == -1) {
+    at::Tensor ends = at::stack({self.min(), self.max()}).cpu();
+    TORCH_CHECK(ends[0].item<int64_t>() >= 0, kNegative);
+    numClasses = ends[1].item<int64_t>() + 1;
+  } else {
+    TORCH_CHECK(numClasses > 0, kTooLarge);
+    classes = classes + checkedZero(self.ge(0), kNegative);
+    classes = classes + checkedZero(self.lt(numClasses), kTooLarge);
+  }
+  std::vector<int64_t> sizes = self.sizes().vec();
+  sizes.push_back(numClasses);
+  return at::zeros(sizes, self.options()).scatter(-1, classes.unsqueeze(-1), 1);
+}
+
 } // namespace
+
+void torch_ltc::registerOneHot() { registerComposite<oneHot>("one_hot"); }
 
 void torch_ltc::registerIndexingKernels(torch::Library &library) {
   library.impl("index_put",

@@ -109,6 +109,45 @@ bool isPlainLayer(const Tensor &input, const Tensor &weight,
          isOneOp();
 }
 
+/// A saved weight. torch saves its transpose, a view: it shows the memory that
+/// the weight had, also if `weight.data` has become another tensor meanwhile.
+class SavedWeight {
+public:
+  void save(const Tensor &weight) {
+    saved = SavedVariable(weight, /*is_output=*/false);
+    memory = weight.storage();
+    rows = weight.size(0);
+    columns = weight.size(1);
+    offset = weight.sym_storage_offset().expect_int();
+  }
+
+  void reset() {
+    saved.reset_data();
+    memory = c10::Storage();
+  }
+
+  Tensor unpack() {
+    Tensor weight = saved.unpack();
+    if (!weight.defined() || !weight.has_storage() ||
+        weight.storage().is_alias_of(memory))
+      return weight;
+    Tensor before = at::empty({0}, weight.options());
+    {
+      at::NoGradGuard quiet;
+      before.set_(memory, offset, {rows, columns}, {columns, 1});
+    }
+    using namespace torch::autograd::impl;
+    if (weight.requires_grad())
+      set_gradient_edge(before, gradient_edge(weight));
+    return before;
+  }
+
+private:
+  SavedVariable saved;
+  c10::Storage memory;
+  int64_t rows = 0, columns = 0, offset = 0;
+};
+
 class LinearBackward final : public torch::autograd::Node {
 public:
   std::string name() const override { return "LinearBackward0"; }
@@ -117,7 +156,7 @@ public:
   /// later writes.
   void save(const Tensor &input, const Tensor &weight) {
     if (should_compute_output(0))
-      this->weight = SavedVariable(weight, /*is_output=*/false);
+      this->weight.save(weight);
     if (should_compute_output(1))
       this->input = SavedVariable(input, /*is_output=*/false);
   }
@@ -125,7 +164,7 @@ public:
   void release_variables() override {
     std::lock_guard<std::mutex> lock(mutex_);
     input.reset_data();
-    weight.reset_data();
+    weight.reset();
   }
 
   variable_list apply(variable_list &&grads) override {
@@ -150,7 +189,8 @@ public:
   }
 
 private:
-  SavedVariable input, weight;
+  SavedVariable input;
+  SavedWeight weight;
 };
 
 Tensor linear(const Tensor &input, const Tensor &weight,

@@ -23,8 +23,9 @@ void registerHistogramKernels(torch::Library &library);
 void registerCtcLoss(torch::Library &library);
 
 // At AutogradLazy.
+void registerOneHot();
 /// Attention as one op; see attention.cpp.
-void registerAttention(torch::Library &library);
+void registerAttention();
 /// A linear layer as one op; see linear.cpp.
 void registerLinear(torch::Library &library);
 /// An LSTM cell's gates as one op; see lstm_cell.cpp.
@@ -34,12 +35,10 @@ void registerRecurrence(torch::Library &library);
 void registerCtcLossAutograd(torch::Library &library);
 void registerForeachKernels(const AtenOps &ops);
 
-/// Attention in inference mode, at Functionalize; see attention.cpp.
-void registerAttentionInInference();
 /// At the autocast key of lazy tensors; see autocast.cpp.
 void registerAutocastKernels(const AtenOps &ops);
-/// `resize_` to a memory format; see copies.cpp.
-void registerResizeToFormat();
+/// `resize_` and `resize_as_`; see copies.cpp.
+void registerResizeInMemory();
 
 } // namespace torch_ltc
 

@@ -48,6 +48,17 @@ void registerAround(const c10::OperatorHandle &op, c10::DispatchKey key,
                                    op.getComputedKernelForDispatchKey(key))));
 }
 
+/// Registers `function` for a composite op: above autograd and, because those
+/// keys are off in inference mode, at Functionalize. There it also gets tensors
+/// of other devices, for which it has to do what torch's composite does.
+template <auto &function> void registerComposite(const char *name) {
+  for (c10::DispatchKey key :
+       {c10::DispatchKey::AutogradLazy, c10::DispatchKey::Functionalize})
+    registerBoxedKernel(
+        {std::string("aten::") + name, ""}, key,
+        c10::KernelFunction::makeFromUnboxedFunction(TORCH_FN(function)));
+}
+
 /// While it exists, torch doesn't warn about replaced kernels, as it does for
 /// each (2.13).
 class SilentRegistration {

@@ -78,7 +78,7 @@ private:
     size_t visit;
     Tensor wrapper;
     const Memory *memory;
-    bool isWritten;
+    bool isWritten, isInList;
     Tensor onCpu;
   };
 
@@ -116,8 +116,10 @@ private:
             const Memory *memory = memoryOf(tensor);
             if (!memory)
               return valueOf(tensor);
-            places.push_back(
-                {here, tensor, memory, isWritten(arguments[i]), Tensor()});
+            bool isInList =
+                arguments[i].is_out() && stack[begin + i].isTensorList();
+            places.push_back({here, tensor, memory, isWritten(arguments[i]),
+                              isInList, Tensor()});
             return memory->value;
           });
   }
@@ -194,8 +196,10 @@ private:
       setGeometry(value, place.onCpu.strides());
       writeResult(place.wrapper, std::move(value));
     }
-    if (!op.hasKernelForDispatchKey(DispatchKey::ADInplaceOrView) &&
-        !place.wrapper.is_inference())
+    // torch's kernels there don't count writes to lists of `out=` (2.13).
+    bool isCounted = !place.isInList &&
+                     op.hasKernelForDispatchKey(DispatchKey::ADInplaceOrView);
+    if (!isCounted && !place.wrapper.is_inference())
       place.wrapper.unsafeGetTensorImpl()->bump_version();
   }
 

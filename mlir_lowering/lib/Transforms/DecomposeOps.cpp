@@ -95,6 +95,7 @@ void mlir::torch_ltc::populateDecompositionPatterns(
   populateAttentionDecompositionPatterns(patterns, options);
   populateBatchNormDecompositionPatterns(patterns, options);
   populateCheckDecompositionPatterns(patterns, options);
+  populateIndexingDecompositionPatterns(patterns, options);
   populateConvolutionDecompositionPatterns(patterns, options);
   populateDataMovementDecompositionPatterns(patterns, options);
   populateElementwiseDecompositionPatterns(patterns, options);

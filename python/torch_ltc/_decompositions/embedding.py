@@ -33,6 +33,11 @@ def _bag_maximum(
     return torch.where(found, rows.gather(0, chosen), 0.0), chosen
 
 
+def _widened(tensor: Tensor) -> Tensor:
+    is_short = tensor.dtype in (torch.float16, torch.bfloat16)
+    return tensor.float() if is_short else tensor
+
+
 def _checked_offsets(offsets: Tensor, length: int) -> Tensor:
     if not offsets.numel():
         return torch.zeros((), dtype=torch.int64, device=offsets.device)
@@ -74,8 +79,11 @@ def embedding_bag(
     place = torch.arange(indices.numel(), dtype=offsets.dtype, device=weight.device)
     bag = torch.searchsorted(offsets[:bags].contiguous(), place, right=True) - 1
     rows = torch.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
+    dtype = rows.dtype
     if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(-1)
+        # Eager rounds the sum of products, not each of them.
+        rows, scale = _widened(rows), _widened(per_sample_weights)
+        rows = rows * scale.unsqueeze(-1)
     ones = torch.ones_like(indices)
     if padding_idx >= 0:
         counted = indices != padding_idx
@@ -88,7 +96,7 @@ def embedding_bag(
         result, chosen = _bag_maximum(rows, kept, bag, place, bags)
         return result, bag, counts, indices[chosen]
     total = torch.zeros(bags, weight.shape[1], dtype=rows.dtype, device=weight.device)
-    total = total.index_add(0, bag, rows)
+    total = total.index_add(0, bag, rows).to(dtype)
     if mode == 1:
         total = total / counts.clamp(min=1).unsqueeze(-1).to(total.dtype)
         return total, bag, counts, counts.clone()

@@ -47,6 +47,9 @@ def trilinear(
     sumdim: Sequence[int],
     unroll_dim: int = 1,
 ) -> Tensor:
+    """Sums of products of three tensors of size 1 in the dims where they are expanded.
+    As eager, first sums the products of two over the dims that the third hasn't, and
+    rounds them."""
     del unroll_dim
     for dim in expand1:
         i1 = i1.unsqueeze(dim)
@@ -54,5 +57,10 @@ def trilinear(
         i2 = i2.unsqueeze(dim)
     for dim in expand3:
         i3 = i3.unsqueeze(dim)
-    product = i1 * i2 * i3
-    return product.sum(sumdim) if sumdim else product
+    # Sums of 16-bit numbers are rounded once.
+    wide = torch.float32 if i1.dtype in (torch.float16, torch.bfloat16) else i1.dtype
+    first = [dim for dim in sumdim if dim in expand3]
+    both = i1.to(wide) * i2.to(wide)
+    both = both.sum(first, keepdim=True) if first else both
+    product = both.to(i1.dtype).to(wide) * i3.to(wide)
+    return (product.sum(sumdim) if sumdim else product).to(i1.dtype)

@@ -241,6 +241,8 @@ def _max_unpool(
     its plane refers to the next one."""
     from torch._decomp import decomposition_table
 
+    if not x.numel():  # the formula's result wouldn't depend on it
+        raise NotImplementedError
     volume = "x".join(map(str, size))
     zero = zero_if(
         (indices >= 0) & (indices < prod(size)),

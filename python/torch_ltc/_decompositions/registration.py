@@ -43,7 +43,6 @@ TORCH_DECOMPOSITIONS = (
     "diag_embed",
     "isin.Tensor_Tensor",
     "rot90",
-    "take",
     "trace",
     # special functions
     "ldexp.Tensor",
@@ -59,7 +58,6 @@ PYTHON_DECOMPOSITIONS = {
     "_embedding_bag_forward_only": "embedding.embedding_bag_forward_only",
     "_pack_padded_sequence": "packing.pack_padded_sequence",
     "_pdist_forward": "linear.pdist_forward",
-    "_trilinear": "linear.trilinear",
     "_upsample_nearest_exact1d": "interpolation.upsample_nearest_exact1d",
     "_upsample_nearest_exact2d": "interpolation.upsample_nearest_exact2d",
     "_upsample_nearest_exact3d": "interpolation.upsample_nearest_exact3d",
@@ -108,6 +106,7 @@ MAXIMUM = ("adaptive_max_pool3d", "max_pool3d_with_indices")
 PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD = {
     "_native_multi_head_attention": "attention.native_multi_head_attention",
     "_transformer_encoder_layer_fwd": "attention.transformer_encoder_layer",
+    "_trilinear": "linear.trilinear",
 }
 
 _libraries: list[torch.library.Library] = []
@@ -181,9 +180,10 @@ def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
 
 
 def _as_new(value: Any) -> Any:
-    """A result that is a view of a temporary isn't a view for autograd."""
+    """A result is neither a view nor does it share memory with an operand. (For
+    functionalization `_unsafe_view` does.)"""
     if isinstance(value, torch.Tensor) and value._is_view():
-        return torch.ops.aten._unsafe_view(value, value.shape)
+        return value.clone()
     return value
 
 
@@ -216,13 +216,25 @@ def _with_gradient(name: str, formula: Callable) -> Callable:
     return call
 
 
+def _new_memory() -> contextlib.AbstractContextManager:
+    """What a formula makes in inference mode are inference tensors, whatever called it:
+    views of normal tensors, and only they, are made with this key excluded."""
+    if not torch.is_inference_mode_enabled():
+        return contextlib.nullcontext()
+    excluded = torch._C._dispatch_tls_local_exclude_set()
+    return torch._C._ForceDispatchKeyGuard(
+        torch._C._dispatch_tls_local_include_set(),
+        excluded.remove(torch._C.DispatchKey.ADInplaceOrView),
+    )
+
+
 def _below(op: Any, formula: Callable) -> Callable:
     # A trial would draw from eager's generator.
     draws = torch.Tag.nondeterministic_seeded in op.tags
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         if draws or _is_taken(op, args, kwargs):
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception), _new_memory():
                 return formula(*args, **kwargs)
         return bindings().call_eagerly(op.name(), _UNFIT, *args, **kwargs)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -19,12 +21,22 @@ def grid_sampler_2d(
     padding_mode: int,
     align_corners: bool,
 ) -> Tensor:
+    """PyTorch's formula, except for the nearest element, which depends on how positions
+    are rounded."""
     from torch._decomp import decomposition_table
 
+    if interpolation_mode == 1:
+        sizes = list(x.shape[2:])
+        points = [
+            _source(grid[..., 1 - i], size, padding_mode, align_corners, _reflect_twice)
+            for i, size in enumerate(sizes)
+        ]
+        flat = x.reshape(*x.shape[:2], -1)
+        nearest = _voxels(flat, [p.round() for p in points], sizes)
+        return _with_grid_gradient(nearest.contiguous(), grid)
     formula = decomposition_table[torch.ops.aten.grid_sampler_2d.default]
     result = formula(x, grid, interpolation_mode, padding_mode, align_corners)
-    result = result.contiguous()
-    return _with_grid_gradient(result, grid) if interpolation_mode == 1 else result
+    return result.contiguous()
 
 
 def grid_sampler_3d(
@@ -39,7 +51,7 @@ def grid_sampler_3d(
     reflection."""
     batch, channels, *sizes = x.shape
     points = [
-        _source(grid[..., 2 - i], size, padding_mode, align_corners)
+        _source(grid[..., 2 - i], size, padding_mode, align_corners, _reflect)
         for i, size in enumerate(sizes)
     ]
     flat = x.reshape(batch, channels, -1)
@@ -61,13 +73,19 @@ def grid_sampler_3d(
     return total.contiguous()
 
 
-def _source(points: Tensor, size: int, padding_mode: int, align: bool) -> Tensor:
+def _source(
+    points: Tensor,
+    size: int,
+    padding_mode: int,
+    align: bool,
+    reflect: Callable[[Tensor, float, float], Tensor],
+) -> Tensor:
     """From [-1, 1] to voxel positions."""
     unit = (points + 1) / 2
     place = unit * (size - 1) if align else unit * size - 0.5
     if padding_mode == 2:
         low, high = (0, size - 1) if align else (-0.5, size - 0.5)
-        place = _reflect(place, low, high)
+        place = reflect(place, low, high)
     return place if padding_mode == 0 else place.clamp(0, size - 1)
 
 
@@ -79,6 +97,16 @@ def _reflect(place: Tensor, low: float, high: float) -> Tensor:
     extra = torch.fmod(distance, span)
     flips = (distance / span).floor()
     return torch.where(torch.fmod(flips, 2) == 0, extra + low, high - extra)
+
+
+def _reflect_twice(place: Tensor, low: float, high: float) -> Tensor:
+    """The same with the roundings of eager's kernel for images."""
+    twice = 2 * (high - low)
+    if twice <= 0:
+        return torch.zeros_like(place)
+    distance = (place - low).abs()
+    extra = distance - (distance / twice).trunc() * twice
+    return torch.minimum(extra, twice - extra) + low
 
 
 def _voxels(flat: Tensor, places: list[Tensor], sizes: list[int]) -> Tensor:

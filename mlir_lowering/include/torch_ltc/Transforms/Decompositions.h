@@ -42,6 +42,8 @@ void populateDataMovementDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
 void populateElementwiseDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
+void populateIndexingDecompositionPatterns(RewritePatternSet &patterns,
+                                           const DecompositionOptions &options);
 void populateLinearDecompositionPatterns(RewritePatternSet &patterns,
                                          const DecompositionOptions &options);
 void populateLossDecompositionPatterns(RewritePatternSet &patterns,

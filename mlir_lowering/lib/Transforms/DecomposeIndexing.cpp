@@ -1,0 +1,28 @@
+//===- DecomposeIndexing.cpp - Reads at positions of the memory -----------===//
+
+#include "FormulaBuilder.h"
+
+#include "torch_ltc/Dialect/Torch/TorchOps_indexing.h"
+
+using namespace mlir;
+using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch;
+
+// A row of the flattened tensor. A position out of bounds fails there, and the
+// op itself, run again with eager's kernel, says so.
+static LogicalResult decomposeTake(AtenTakeOp op, FormulaBuilder &b) {
+  Value x = op.getSelf(), index = op.getIndex();
+  int64_t length = b.numElements(x);
+  if (length == 0)
+    return b.fail("it takes from an empty tensor");
+  Value flat = b.view(x, {length});
+  index = b.view(index, {b.numElements(index)});
+  Value fromStart = b.where(b.lt(index, 0.0), b.add(index, length), index);
+  return b.replaceWith({b.indexSelect(flat, 0, fromStart)});
+}
+
+void mlir::torch_ltc::populateIndexingDecompositionPatterns(
+    RewritePatternSet &patterns, const DecompositionOptions &options) {
+  DecompositionAdder adder(patterns, options);
+  adder.add(decomposeTake);
+}
