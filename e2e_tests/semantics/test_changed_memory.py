@@ -136,6 +136,22 @@ def test_data_between_forward_and_backward(layer: Callable, twice: bool) -> None
     compare(program, x, torch.randn(2, 3).requires_grad_())
 
 
+@pytest.mark.parametrize("make", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+def test_data_of_recurrent_layers(make: Callable) -> None:
+    gradients = []
+    for device in ("cpu", "lazy"):
+        torch.manual_seed(0)
+        layer = make(4, 3, 2, bidirectional=True).double().to(device)
+        x = torch.randn(5, 2, 4).double().to(device).requires_grad_()
+        loss = layer(x)[0].square().sum()
+        for parameter in layer.parameters():
+            parameter.data = torch.full_like(parameter, 0.3)
+        loss.backward()
+        gradients.append([x.grad, *[p.grad for p in layer.parameters()]])
+    for lazy, eager in zip(*reversed(gradients), strict=True):
+        torch.testing.assert_close(lazy.cpu(), eager, rtol=1e-4, atol=1e-5)
+
+
 def test_data_written_between_forward_and_backward() -> None:
     def program(x: Tensor, w: Tensor) -> list[Tensor]:
         loss = F.linear(x, w).square().sum()

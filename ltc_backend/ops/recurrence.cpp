@@ -94,6 +94,14 @@ OptionalTensor optional(const Tensor &tensor) {
   return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
 }
 
+/// A weight as the gradient saves it. torch's steps save its transpose, a view:
+/// it shows the memory that the weight had, also if `weight.data` has become
+/// another tensor meanwhile.
+Tensor savedWeight(const Tensor &weight) {
+  bool isSaved = at::GradMode::is_enabled() && weight.requires_grad();
+  return isSaved ? at::alias(weight) : weight;
+}
+
 class Lstm : public torch::autograd::Function<Lstm> {
 public:
   static variable_list forward(AutogradContext *context,
@@ -287,6 +295,8 @@ std::tuple<Tensor, Tensor, Tensor> runLstm(const Network &network,
                                            at::TensorList hx,
                                            const Packing *packing) {
   std::vector<Tensor> hy, cy;
+  // oneDNN's layers, which torch uses for these, save the weight itself.
+  bool isFloat = input.scalar_type() == at::kFloat;
   auto direction = [&](const Tensor &layerInput, size_t state, bool reverse) {
     Weights weights = network.weights(state);
     OptionalTensor bias;
@@ -295,9 +305,11 @@ std::tuple<Tensor, Tensor, Tensor> runLstm(const Network &network,
     Tensor projections = at::linear(layerInput, weights.ofInput, bias);
     if (packing)
       projections = packing->pad(projections, fillerOfLstm(hx[0]), reverse);
-    variable_list results = Lstm::apply(
-        projections, hx[0].select(0, int64_t(state)),
-        hx[1].select(0, int64_t(state)), weights.ofHidden, reverse && !packing);
+    variable_list results =
+        Lstm::apply(projections, hx[0].select(0, int64_t(state)),
+                    hx[1].select(0, int64_t(state)),
+                    isFloat ? weights.ofHidden : savedWeight(weights.ofHidden),
+                    reverse && !packing);
     hy.push_back(packing ? packing->last(results[0]) : results[1]);
     cy.push_back(results[2]);
     return packing ? packing->pack(results[0], reverse) : results[0];
@@ -316,8 +328,9 @@ std::tuple<Tensor, Tensor> runGru(const Network &network, const Tensor &input,
     if (packing)
       projections = packing->pad(projections, fillerOfGru(hx), reverse);
     variable_list results =
-        Gru::apply(projections, hx.select(0, int64_t(state)), weights.ofHidden,
-                   optional(weights.hiddenBias), reverse && !packing);
+        Gru::apply(projections, hx.select(0, int64_t(state)),
+                   savedWeight(weights.ofHidden), optional(weights.hiddenBias),
+                   reverse && !packing);
     hy.push_back(packing ? packing->last(results[0]) : results[1]);
     return packing ? packing->pack(results[0], reverse) : results[0];
   };
