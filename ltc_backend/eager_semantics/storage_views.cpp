@@ -16,8 +16,6 @@
 
 using namespace torch_ltc;
 
-namespace functional = at::functionalization;
-
 namespace {
 
 /// torch's composite uses the source's storage, which has no memory here.
@@ -40,12 +38,13 @@ at::Tensor &setToPart(at::Tensor &self, const at::Tensor &source,
 
 /// All elements of a storage, in memory order.
 at::Tensor elementsOf(const at::Storage &storage, at::ScalarType dtype) {
-  auto *memory = dynamic_cast<functional::FunctionalStorageImpl *>(
+  auto *memory = dynamic_cast<at::functionalization::FunctionalStorageImpl *>(
       storage.unsafeGetStorageImpl());
   TORCH_CHECK(memory, "A storage of device '", storage.device(),
               "' can't become a part of a tensor on device 'lazy'.");
   memory->apply_updates();
-  at::Tensor whole = functional::impl::to_functional_tensor(memory->base());
+  at::Tensor whole =
+      at::functionalization::impl::to_functional_tensor(memory->base());
   whole.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
   int64_t bytes = int64_t(memory->base().nbytes());
   whole = whole.as_strided({bytes / int64_t(whole.element_size())}, {1}, 0);

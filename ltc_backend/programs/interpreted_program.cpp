@@ -22,10 +22,6 @@ using c10::IValue;
 
 namespace {
 
-at::TensorOptions optionsOf(const torch::lazy::Shape &shape) {
-  return at::TensorOptions().dtype(shape.scalar_type()).device(c10::kCPU);
-}
-
 void appendResults(const IValue &value, std::vector<at::Tensor> &results) {
   if (value.isTensorList())
     for (const at::Tensor &tensor : value.toTensorVector())
@@ -231,7 +227,7 @@ InterpretedProgram::outputsOf(size_t position,
   for (size_t i = 0; i < found->second.size(); ++i) {
     const torch::lazy::Shape &shape = graph->nodes[position].shapes[i];
     tensors.push_back(at::from_blob(outputs[found->second[i]], shape.sizes(),
-                                    optionsOf(shape)));
+                                    hostOptions(shape)));
   }
   return tensors;
 }
@@ -284,7 +280,7 @@ std::vector<std::vector<at::Tensor>> torch_ltc::interpretGraph(
     else
       values[i].push_back(at::from_blob(parameters[node.parameter],
                                         node.shapes[0].sizes(),
-                                        optionsOf(node.shapes[0])));
+                                        hostOptions(node.shapes[0])));
     if (visit && !visit(i, values[i]))
       break;
   }
@@ -366,7 +362,7 @@ std::vector<std::vector<at::Tensor>> InterpretedProgram::evaluate(
     else
       values[i].push_back(at::from_blob(parameters[node.parameter],
                                         node.shapes[0].sizes(),
-                                        optionsOf(node.shapes[0])));
+                                        hostOptions(node.shapes[0])));
   }
   return values;
 }
@@ -389,7 +385,7 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
     if (isInPlace && value.is_contiguous())
       continue; // its kernel wrote there
     at::Tensor output =
-        at::from_blob(outputPointers[i], shape.sizes(), optionsOf(shape));
+        at::from_blob(outputPointers[i], shape.sizes(), hostOptions(shape));
     // Statistics that an op's CPU kernel leaves empty although its Meta kernel
     // gives them a size (batch norm in evaluation mode).
     if (value.numel() == 0)

@@ -22,12 +22,8 @@ using namespace torch_ltc;
 
 namespace {
 
-at::TensorOptions optionsOf(const torch::lazy::Shape &shape) {
-  return at::TensorOptions().dtype(shape.scalar_type()).device(c10::kCPU);
-}
-
 at::Tensor onMemory(void *memory, const torch::lazy::Shape &shape) {
-  return at::from_blob(memory, shape.sizes(), optionsOf(shape));
+  return at::from_blob(memory, shape.sizes(), hostOptions(shape));
 }
 
 bool isDefined(const torch::lazy::Shape &shape) {
@@ -135,7 +131,7 @@ std::string LockstepProgram::findOp(c10::ArrayRef<void *> parameters,
     else
       for (const torch::lazy::Shape &shape : node.shapes)
         values[i].push_back(isDefined(shape)
-                                ? at::empty(shape.sizes(), optionsOf(shape))
+                                ? at::empty(shape.sizes(), hostOptions(shape))
                                 : at::Tensor());
   }
   for (const ResultRef &ref : all.results)

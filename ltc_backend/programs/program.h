@@ -22,6 +22,11 @@
 
 namespace torch_ltc {
 
+/// Of a value's memory while a program runs.
+inline at::TensorOptions hostOptions(const torch::lazy::Shape &shape) {
+  return at::TensorOptions().dtype(shape.scalar_type()).device(c10::kCPU);
+}
+
 enum class OutputPlace { Fresh, Donated, Forwarded };
 
 /// Source of a result's memory.

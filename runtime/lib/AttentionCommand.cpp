@@ -7,8 +7,6 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// Minimum number of multiply-adds for which waking a thread pays off.
-constexpr int64_t kGrain = 1 << 18;
 /// Queries in one work item: enough for the keys and values of a head to be
 /// read from a near cache.
 constexpr int64_t kQueries = 8 * kMostQueriesOfPanel;
@@ -22,9 +20,9 @@ public:
         heads(call.batch() * call.heads()),
         partsOfHead(
             call.backward() ? 1 : (call.length() + kQueries - 1) / kQueries),
-        threads(
-            int(std::min(heads * partsOfHead,
-                         int64_t(threadsFor(work(), kGrain, numThreads))))) {
+        threads(int(std::min(
+            heads * partsOfHead,
+            int64_t(threadsFor(work(), kMultiplyAddsForThread, numThreads))))) {
     AttentionArguments sizes = argumentsOf({}, -1);
     int64_t floats = call.backward() ? attentionBackwardScratchFloats(sizes)
                                      : attentionScratchFloats(sizes);
@@ -44,7 +42,9 @@ public:
     return llvm::Error::success();
   }
 
-  Team team() const override { return teamFor(threads, work(), kGrain); }
+  Team team() const override {
+    return teamFor(threads, work(), kMultiplyAddsForThread);
+  }
 
   size_t scratchBytes() const override { return threads * scratchOfThread; }
 

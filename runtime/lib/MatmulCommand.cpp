@@ -78,10 +78,6 @@ private:
   OneDnnCall primitive;
 };
 
-/// Minimum number of multiply-adds for which waking a thread pays off: about 5
-/// us.
-constexpr int64_t kGrain = 1 << 18;
-
 /// The sums of the older implementation (3.2, without AVX-512) depend on the
 /// number of threads, because threads may share the depth of one element.
 bool sumsInOneOrder(const dnnl::matmul::primitive_desc &description) {
@@ -89,7 +85,7 @@ bool sumsInOneOrder(const dnnl::matmul::primitive_desc &description) {
 }
 
 Team OneDnnMatmul::team() const {
-  Team team = teamFor(threads, work, kGrain);
+  Team team = teamFor(threads, work, kMultiplyAddsForThread);
   return team == Team::Short && !isFixedOrder ? Team::Long : team;
 }
 
@@ -117,7 +113,7 @@ PreparedCommandPtr OneDnnMatmul::create(const MatmulCall &call,
   if (__builtin_mul_overflow(p.batch * p.m, p.n, &work) ||
       __builtin_mul_overflow(work, p.k, &work))
     work = INT64_MAX;
-  int threads = threadsFor(work, kGrain, numThreads);
+  int threads = threadsFor(work, kMultiplyAddsForThread, numThreads);
   ThreadCountScope scope(threads);
 
   dnnl::primitive_attr attributes = oneDnnAttributes();

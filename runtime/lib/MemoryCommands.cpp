@@ -11,13 +11,14 @@ namespace {
 
 /// Minimum number of bytes for which waking a second thread pays off (some
 /// microseconds at 10 GB/s and more).
-constexpr int64_t kGrain = 256 << 10;
+constexpr int64_t kBytesForThread = 256 << 10;
 constexpr int64_t kCacheLine = 64;
 
 class CopyCommand : public PreparedCommand {
 public:
   CopyCommand(const CopyCall &call, int numThreads)
-      : call(call), threads(threadsFor(call.bytes(), kGrain, numThreads)) {}
+      : call(call),
+        threads(threadsFor(call.bytes(), kBytesForThread, numThreads)) {}
 
   llvm::Error run(const RunContext &context) override {
     if (!call.bytes())
@@ -31,7 +32,9 @@ public:
     return llvm::Error::success();
   }
 
-  Team team() const override { return teamFor(threads, call.bytes(), kGrain); }
+  Team team() const override {
+    return teamFor(threads, call.bytes(), kBytesForThread);
+  }
 
 private:
   const CopyCall &call;
@@ -41,7 +44,8 @@ private:
 class FillCommand : public PreparedCommand {
 public:
   FillCommand(const FillCall &call, int numThreads)
-      : call(call), threads(threadsFor(call.bytes(), kGrain, numThreads)) {}
+      : call(call),
+        threads(threadsFor(call.bytes(), kBytesForThread, numThreads)) {}
 
   llvm::Error run(const RunContext &context) override {
     if (!call.bytes())
@@ -54,7 +58,9 @@ public:
     return llvm::Error::success();
   }
 
-  Team team() const override { return teamFor(threads, call.bytes(), kGrain); }
+  Team team() const override {
+    return teamFor(threads, call.bytes(), kBytesForThread);
+  }
 
 private:
   const FillCall &call;

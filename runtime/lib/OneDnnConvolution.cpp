@@ -289,10 +289,6 @@ llvm::Error OneDnnConvolution::run(const RunContext &context) {
   return llvm::Error::success();
 }
 
-/// Minimum number of multiply-adds for which waking a thread pays off: about 5
-/// us.
-constexpr int64_t kGrain = 1 << 18;
-
 } // namespace
 
 PreparedCommandPtr torch_ltc::runtime::prepareOneDnnConvolution(
@@ -306,7 +302,7 @@ PreparedCommandPtr torch_ltc::runtime::prepareOneDnnConvolution(
           geometry.weightElements() / geometry.outputChannels, &work))
     work = INT64_MAX;
   auto command = std::make_unique<OneDnnConvolution>(
-      call, threadsFor(work, kGrain, numThreads));
+      call, threadsFor(work, kMultiplyAddsForThread, numThreads));
   if (!command->create(Problem(geometry, call.dtype())))
     return nullptr;
   return command;

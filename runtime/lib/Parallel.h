@@ -33,6 +33,10 @@ private:
   int saved;
 };
 
+/// Minimum number of multiply-adds for which waking a thread pays off: about 5
+/// us.
+inline constexpr int64_t kMultiplyAddsForThread = 1 << 18;
+
 /// Number of threads for `count` iterations, where `grain` iterations make
 /// waking a thread pay off; with a grain of 0, one thread.
 inline int threadsFor(int64_t count, int64_t grain, int numThreads) {

@@ -176,6 +176,12 @@ LogicalResult AtenOpModel::verifyInvariants(Operation *op) {
   return hooks.verify ? hooks.verify(op) : success();
 }
 
+OpFoldResult torch_ltc::torch::foldSameType(Value self, Value result) {
+  bool isSame = cast<ValueTensorType>(self.getType()).isStatic() &&
+                self.getType() == result.getType();
+  return isSame ? self : Value();
+}
+
 void torch_ltc::torch::registerAtenOp(Dialect &dialect, StringRef name,
                                       TypeID id, AtenValueKinds operands,
                                       AtenValueKinds results,

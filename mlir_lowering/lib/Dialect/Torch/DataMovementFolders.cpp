@@ -16,13 +16,6 @@ static ValueTensorType tensorType(Value value) {
   return cast<ValueTensorType>(value.getType());
 }
 
-static bool isStatic(Value value) { return tensorType(value).isStatic(); }
-
-/// The operand if the op keeps all its elements in order.
-static OpFoldResult foldSameType(Value self, Value result) {
-  return isStatic(self) && self.getType() == result.getType() ? self : Value();
-}
-
 OpFoldResult AtenViewOp::fold() { return foldSameType(getSelf(), getResult()); }
 OpFoldResult Aten_UnsafeViewOp::fold() {
   return foldSameType(getSelf(), getResult());
@@ -69,7 +62,7 @@ static std::optional<int64_t> constantInt(Value value) {
 /// isn't a constant permutation.
 static std::optional<SmallVector<int64_t>> permutationOf(Operation *op) {
   if (!op || !isa<AtenPermuteOp, AtenTransposeIntOp, AtenTOp>(op) ||
-      !isStatic(op->getOperand(0)))
+      !tensorType(op->getOperand(0)).isStatic())
     return std::nullopt;
   int64_t rank = tensorType(op->getOperand(0)).getRank();
   auto wrap = [&](int64_t dim) { return dim < 0 ? dim + rank : dim; };

@@ -10,12 +10,6 @@
 using namespace mlir;
 using namespace mlir::torch_ltc::torch;
 
-static OpFoldResult foldSameType(Value self, Value result) {
-  bool isSame = cast<ValueTensorType>(self.getType()).isStatic() &&
-                self.getType() == result.getType();
-  return isSame ? self : Value();
-}
-
 OpFoldResult AtenCloneOp::fold() {
   return foldSameType(getSelf(), getResult());
 }

@@ -62,6 +62,10 @@ template <typename ConcreteOp> AtenOpHooks hooksOf() {
   return hooks;
 }
 
+/// Folds an op that keeps all elements in order: to its operand if the types
+/// are static and the same.
+OpFoldResult foldSameType(Value self, Value result);
+
 using AtenValueKinds = std::initializer_list<const AtenValueKind *>;
 
 /// Registers an op of the table.
