@@ -86,7 +86,7 @@ public:
       }
       if (torch::jit::peek(*stack, 1, numArguments).toTensor().is_same(self))
         return torch::jit::drop(*stack, 1);
-      functional::impl::unsafe_reset_storage(self);
+      at::functionalization::impl::unsafe_reset_storage(self);
     }
     previous.callBoxed(op, keys, stack);
   }
