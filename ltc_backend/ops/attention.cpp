@@ -284,6 +284,13 @@ bool isPlainWithoutGradient(const Tensor &query, const Tensor &key,
 Tensor shortAttention(const Tensor &query, const Tensor &key,
                       const Tensor &value, const OptionalTensor &mask,
                       bool isCausal, std::optional<double> scale) {
+  auto traced = [&] {
+    return tracedShortAttention(
+        valueOf(query), valueOf(key), valueOf(value),
+        exists(mask) ? OptionalTensor(valueOf(*mask)) : OptionalTensor(),
+        isCausal, scale);
+  };
+  Tensor result;
   if (c10::InferenceMode::is_enabled()) {
     bool plain = !c10::impl::dispatch_mode_enabled() &&
                  (!exists(mask) || isLazyWrapper(*mask));
@@ -291,16 +298,13 @@ Tensor shortAttention(const Tensor &query, const Tensor &key,
       plain = plain && isLazyWrapper(tensor);
     if (!plain)
       return Tensor();
-  } else if (!isPlainWithoutGradient(query, key, value, mask)) {
-    return Tensor();
-  }
-  Tensor result;
-  {
+    c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKey::Functionalize);
+    result = traced();
+  } else {
+    if (!isPlainWithoutGradient(query, key, value, mask))
+      return Tensor();
     BelowFunctionalization below;
-    result = tracedShortAttention(
-        valueOf(query), valueOf(key), valueOf(value),
-        exists(mask) ? OptionalTensor(valueOf(*mask)) : OptionalTensor(),
-        isCausal, scale);
+    result = traced();
   }
   return result.defined() ? wrapIfOutside(std::move(result)) : result;
 }
