@@ -251,7 +251,7 @@ bool torch_ltc::isOpListed(const std::string &list, const std::string &opName) {
 const char *torch_ltc::familyName(Family family) {
   static const char *const names[] = {
 #define OP_FAMILY(Name) #Name,
-#include "OpRecords.inc"
+#include "OpRules.inc"
   };
   return names[size_t(family)];
 }

@@ -21,29 +21,29 @@ namespace torch_ltc {
 
 enum class Family : uint8_t {
 #define OP_FAMILY(Name) Name,
-#include "OpRecords.inc"
+#include "OpRules.inc"
 };
 
 // The suffix distinguishes table words such as "bool" from C++ keywords.
 enum class ShapeRule : uint8_t {
 #define OP_SHAPE_RULE(Name) Name##Shape,
-#include "OpRecords.inc"
+#include "OpRules.inc"
 };
 
 enum class DTypeRule : uint8_t {
 #define OP_DTYPE_RULE(Name) Name##DType,
-#include "OpRecords.inc"
+#include "OpRules.inc"
 };
 
 /// How the strides of an op's results follow from those of its operands.
 enum class StrideRule : uint8_t {
 #define OP_STRIDE_RULE(Name) Name,
-#include "OpRecords.inc"
+#include "OpRules.inc"
 };
 
 enum class TraceKind : uint8_t {
 #define OP_TRACE_KIND(Name) Name##Trace,
-#include "OpRecords.inc"
+#include "OpRules.inc"
 };
 
 /// How the tracer treats an argument of a schema.

@@ -16,12 +16,12 @@ using DTypeFunction = at::ScalarType (*)(const Arguments &);
 // In the order of the enumerators, which come from the same list.
 constexpr ShapeFunction shapeFunctions[] = {
 #define OP_SHAPE_RULE(Name) &shape_rules::Name,
-#include "OpRecords.inc"
+#include "OpRules.inc"
 };
 
 constexpr DTypeFunction dtypeFunctions[] = {
 #define OP_DTYPE_RULE(Name) &dtype_rules::Name,
-#include "OpRecords.inc"
+#include "OpRules.inc"
 };
 
 } // namespace

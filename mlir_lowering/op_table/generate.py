@@ -5,7 +5,7 @@
 
 These are TorchOps_<family>.h (classes), AtenOps.inc (registration),
 TorchMlirMissingOps.inc, ListResultOps.inc, LoweredOps.inc, HostOps.inc,
-VaryingLists.inc, ElementwiseOps.inc, OpRecords.inc.
+VaryingLists.inc, ElementwiseOps.inc, OpRules.inc, OpRecords.inc.
 """
 
 import argparse
@@ -68,6 +68,7 @@ def output_texts(rows):
     texts["VaryingLists.inc"] = write_cpp.varying_lists(rows)
     texts["ListResultOps.inc"] = write_cpp.list_result_ops(rows)
     texts["ElementwiseOps.inc"] = write_cpp.elementwise_table(rows)
+    texts["OpRules.inc"] = write_cpp.op_rules(rows)
     texts["OpRecords.inc"] = write_cpp.op_records(rows)
     return texts
 

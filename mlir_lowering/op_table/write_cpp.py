@@ -66,10 +66,15 @@ def updated_operands(row):
     return ",".join(map(str, row.updates))
 
 
-def op_records(rows):
-    traced = [row for row in rows if row.trace != "dialect"]
+def traced_rows(rows):
+    return [row for row in rows if row.trace != "dialect"]
+
+
+def op_rules(rows):
+    """The words of the table's columns. They change less often than its rows, and
+    most of the backend depends on them."""
     parts = [
-        ("OP_FAMILY", sorted({row.family for row in traced})),
+        ("OP_FAMILY", sorted({row.family for row in traced_rows(rows)})),
         ("OP_SHAPE_RULE", op_schema.SHAPE_RULES),
         (
             "OP_DTYPE_RULE",
@@ -82,8 +87,12 @@ def op_records(rows):
     for macro, names in parts:
         lines = "\n".join(f"{macro}({name})" for name in names)
         text += f"#ifdef {macro}\n{lines}\n#undef {macro}\n#endif\n"
+    return text
+
+
+def op_records(rows):
     lines = []
-    for row in traced:
+    for row in traced_rows(rows):
         dtype = "boolean" if row.dtype == "bool" else row.dtype
         schema = row.schema.replace('"', '\\"')
         lines.append(
@@ -93,4 +102,4 @@ def op_records(rows):
             f"{str(row.divides).lower()})"
         )
     body = "\n".join(lines)
-    return text + f"#ifdef OP_RECORD\n{body}\n#undef OP_RECORD\n#endif\n"
+    return f"// Generated from the op table.\n{body}\n#undef OP_RECORD\n"

@@ -19,13 +19,13 @@ namespace shape_rules {
 #define OP_SHAPE_RULE(Name)                                                    \
   bool Name(const Arguments &arguments, at::ScalarType dtype,                  \
             ResultShapes &results);
-#include "OpRecords.inc"
+#include "OpRules.inc"
 } // namespace shape_rules
 
 /// The dtype of the first result; Undefined if only the Meta kernel knows it.
 namespace dtype_rules {
 #define OP_DTYPE_RULE(Name) at::ScalarType Name(const Arguments &arguments);
-#include "OpRecords.inc"
+#include "OpRules.inc"
 } // namespace dtype_rules
 
 } // namespace torch_ltc
