@@ -219,6 +219,11 @@ public:
     forEachTensor(operands, [&](const at::Tensor &tensor, uint32_t, int32_t) {
       add(tensor, {kOperand, numOperands++});
     });
+    // What the formula copies could be either operand's.
+    for (const Known &a : tensors)
+      for (const Known &b : tensors)
+        if (a.data != b.data && hasSameValue(a, b))
+          isWhole = false;
   }
   ~FormulaRecording() { openRecording = outer; }
 
@@ -325,6 +330,10 @@ private:
     return addConstant(tensor, *data);
   }
 
+  static bool hasSameValue(const Known &a, const Known &b) {
+    return a.host ? b.host && a.host->buffer() == b.host->buffer()
+                  : isSame(a.value, b.value);
+  }
   /// Each tensor has its own node for the same memory.
   static bool hasSameValue(TensorData &data, const Known &known) {
     if (HostDataPtr host = data.data())
