@@ -93,14 +93,17 @@ def kernels(name, key):
     return [line for line in dump if line.startswith((key + ":", key + "["))]
 
 above = (*ours.TORCH_DECOMPOSITIONS, *ours.PYTHON_DECOMPOSITIONS)
+# Kernels in C++ are around them, which remember what they trace, and at Lazy for tensor
+# subclasses.
 for name in above:
-    lines = kernels(name, "AutogradLazy")
-    assert len(lines) == 1 and "_decompositions/registration.py" in lines[0], (name, lines)
-# At Lazy each has a kernel around it, for tensor subclasses.
+    assert len(kernels(name, "AutogradLazy")) == 1, name
 for name in (*above, *ours.PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD):
     assert len(kernels(name, "Lazy")) == 1, name
-x = torch.ones(1, 2, 5, device="lazy")
-torch.ops.aten._upsample_nearest_exact1d(x, [7], None).cpu()
+x = torch.ones(1, 2, 5, device="lazy", requires_grad=True)
+with torch.no_grad():
+    torch.ops.aten._upsample_nearest_exact1d(x, [7], None).cpu()
+torch.ops.aten._upsample_nearest_exact1d(x, [7], None).sum().backward()
+x.grad.cpu()
 assert torch_ltc.metrics()["fallback_calls"] == 0, torch_ltc.fallbacks()
 """
 

@@ -143,8 +143,8 @@ LtcExecutable torch_ltc::bindApart(const GraphSnapshotPtr &graph) {
 }
 
 void torch_ltc::noteGeneralReuse(
-    const GraphSnapshotPtr &graph, Sighting &sighting, const std::shared_ptr<InterpretedProgram> &next,
-    CompileEvent &event) {
+    const GraphSnapshotPtr &graph, Sighting &sighting,
+    const std::shared_ptr<InterpretedProgram> &next, CompileEvent &event) {
   if (config().varying_sizes.get() == "off")
     return;
   GeneralPrograms &programs = GeneralPrograms::get();

@@ -285,10 +285,10 @@ Tensor shortAttention(const Tensor &query, const Tensor &key,
                       const Tensor &value, const OptionalTensor &mask,
                       bool isCausal, std::optional<double> scale) {
   auto traced = [&] {
-    return tracedShortAttention(
-        valueOf(query), valueOf(key), valueOf(value),
-        exists(mask) ? OptionalTensor(valueOf(*mask)) : OptionalTensor(),
-        isCausal, scale);
+    return tracedShortAttention(valueOf(query), valueOf(key), valueOf(value),
+                                exists(mask) ? OptionalTensor(valueOf(*mask))
+                                             : OptionalTensor(),
+                                isCausal, scale);
   };
   Tensor result;
   if (c10::InferenceMode::is_enabled()) {

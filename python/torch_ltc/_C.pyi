@@ -501,6 +501,10 @@ class Executable:
 def compile_module(module: bytes) -> Executable:
     """MLIR text or bytecode with one function, torch dialect or linalg."""
 
+def bind_executable(program: TracedProgram) -> Executable | None:
+    """The program for all sizes of earlier ones that differ from it only in sizes,
+    bound to its sizes; None if there is none."""
+
 # -- caches, memory --------------------------------------------------------
 
 class CacheInfo(TypedDict):
