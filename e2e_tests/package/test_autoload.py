@@ -167,3 +167,29 @@ def test_the_torchscript_backend_does_not_take_over() -> None:
         print(torch.ones(2, device="lazy").sum().item(), torch_ltc.metrics()["executions"])
     """
     assert run_python(program).stdout.split() == ["2.0", "1"]
+
+
+def test_first_calls_import_no_compiler_of_torch() -> None:
+    """Meta kernels in Python import torch._dynamo when they are first called (torch
+    2.13), which takes a second: scripts without an optimizer never need it."""
+    program = """
+        import sys, torch
+        from torch import nn
+        x = torch.randn(50, 8).to("lazy")
+        torch.cdist(x, x[:10])
+        torch.cdist(x.expand(2, 50, 8), x[:30].expand(2, 30, 8))
+        for draw in ("cauchy_", "exponential_", "log_normal_", "normal_", "uniform_"):
+            getattr(torch.empty(4, device="lazy"), draw)()
+        nn.init.normal_(nn.Linear(8, 8).to("lazy").weight)
+        torch.empty(4, device="lazy").geometric_(0.5)
+        torch.nextafter(x, x + 1)
+        loss = nn.functional.soft_margin_loss(x.requires_grad_(), x.detach().sign())
+        loss.backward()
+        torch.multinomial(x.detach().softmax(1), 1)
+        nn.functional.gumbel_softmax(x.detach())
+        nn.functional.interpolate(x.detach()[None, None], scale_factor=2.0)
+        x.median(0), torch.nanmedian(x), torch.topk(x, 3), x.quantile(0.5)
+        print(x.grad.sum().item())
+        assert "torch._dynamo" not in sys.modules
+    """
+    run_python(program)

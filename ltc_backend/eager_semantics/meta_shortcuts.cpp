@@ -15,6 +15,8 @@
 #include "tracing/trace.h"
 
 #include <ATen/core/Tensor.h>
+#include <limits>
+#include <utility>
 
 using namespace torch_ltc;
 using c10::DispatchKey;
@@ -50,24 +52,39 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// In-place draws from a generator, which torch's Python rejects for Meta
-/// tensors (2.13). Errors in the arguments are found when the numbers are
-/// drawn.
+/// In-place draws. torch's Meta kernels (2.13) are in Python: they reject
+/// generators, and their first call imports torch._dynamo, which takes a
+/// second. With a generator, errors in the arguments are found when the numbers
+/// are drawn; without one, this may also be a Meta tensor of the user's, so
+/// that arguments which may be errors go to the previous kernel.
 class DrawMeta final : public c10::OperatorKernel {
 public:
-  explicit DrawMeta(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  /// Accepts scales (the last number: a rate, a standard deviation, a
+  /// probability) from 0 to `maxScale`, both exclusive.
+  DrawMeta(double maxScale, c10::SafeKernelFunction previous)
+      : maxScale(maxScale), previous(std::move(previous)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
     size_t numArguments = op.schema().arguments().size();
-    const c10::IValue &self = torch::jit::peek(*stack, 0, numArguments);
-    if (stack->back().isNone() || !isPlainMeta(self.toTensor()))
+    const at::Tensor &self =
+        torch::jit::peek(*stack, 0, numArguments).toTensor();
+    bool mayFail =
+        stack->back().isNone() &&
+        !(c10::isFloatingType(self.scalar_type()) &&
+          isScale(torch::jit::peek(*stack, numArguments - 2, numArguments)));
+    if (mayFail || !isPlainMeta(self))
       return previous.callBoxed(op, keys, stack);
     torch::jit::drop(*stack, numArguments - 1); // self is the result
   }
 
 private:
+  bool isScale(const c10::IValue &value) const {
+    return value.isDouble() && value.toDouble() > 0 &&
+           value.toDouble() < maxScale;
+  }
+
+  double maxScale;
   c10::SafeKernelFunction previous;
 };
 
@@ -80,7 +97,12 @@ void torch_ltc::registerMetaShortcuts() {
       continue;
     registerAround<InPlaceMeta>(*op, DispatchKey::Meta, record);
   }
-  for (const char *name : {"aten::exponential_", "aten::cauchy_",
-                           "aten::log_normal_", "aten::geometric_"})
-    registerAround<DrawMeta>(findOp({name, ""}), DispatchKey::Meta);
+  constexpr double unbounded = std::numeric_limits<double>::infinity();
+  const std::pair<const char *, double> draws[] = {
+      {"aten::cauchy_", unbounded}, {"aten::exponential_", unbounded},
+      {"aten::geometric_", 1},      {"aten::log_normal_", unbounded},
+      {"aten::normal_", unbounded},
+  };
+  for (auto [name, maxScale] : draws)
+    registerAround<DrawMeta>(findOp({name, ""}), DispatchKey::Meta, maxScale);
 }

@@ -89,6 +89,7 @@ SHAPE_RULES = (
     # linear
     "mm",
     "bmm",
+    "euclidean_dist",
     "addmm",
     "baddbmm",
     "addbmm",

@@ -57,6 +57,22 @@ bool shape_rules::bmm(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
+// at::cdist has broadcast the batches.
+bool shape_rules::euclidean_dist(const Arguments &arguments, ScalarType dtype,
+                                 ResultShapes &results) {
+  int64_t rank = arguments.rank(0);
+  if (rank < 2 || arguments.rank(1) != rank)
+    return false;
+  SizesRef left = arguments.sizes(0), right = arguments.sizes(1);
+  if (left.slice(0, rank - 2) != right.slice(0, rank - 2) ||
+      left.back() != right.back())
+    return false;
+  Sizes sizes(left.begin(), left.end());
+  sizes.back() = right[rank - 2];
+  addResult(results, dtype, sizes);
+  return true;
+}
+
 bool shape_rules::addmm(const Arguments &arguments, ScalarType dtype,
                         ResultShapes &results) {
   return addSum(arguments, dtype, productSizes(arguments, 1, 2), results);
