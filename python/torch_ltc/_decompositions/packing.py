@@ -1,7 +1,8 @@
 """Packed sequences: `torch.nn.utils.rnn.pack_padded_sequence` and its relatives.
 
-The batch sizes are numbers on the CPU, as recurrent networks require; the packed
-elements are one gather of the padded ones.
+The batch sizes are numbers on the CPU, as recurrent networks require. Packing is one
+gather of the padded elements, unpacking one of the packed ones, so that the ops don't
+depend on the lengths.
 """
 
 from __future__ import annotations
@@ -53,6 +54,33 @@ def pack_padded_sequence(
     chosen = positions[is_inside].to(sequences.device)
     data = sequences.flatten(0, 1).index_select(0, chosen)
     return data, is_inside.sum(1)
+
+
+def pad_packed_sequence(
+    data: Tensor,
+    batch_sizes: Tensor,
+    batch_first: bool,
+    padding_value: complex,
+    total_length: int,
+) -> tuple[Tensor, Tensor]:
+    """Raises for arguments that only PyTorch's kernel knows how to handle or reject."""
+    sizes = batch_sizes.tolist()
+    elements = data.shape[0]
+    is_packed = sizes == sorted(sizes, reverse=True) and sizes[-1] > 0
+    if not is_packed or sum(sizes) != elements or 0 < total_length < len(sizes):
+        raise ValueError("not the sizes of packed sequences")
+    batch, steps = sizes[0], max(len(sizes), total_length)
+    is_inside = torch.zeros(steps, batch, dtype=torch.bool)
+    is_inside[: len(sizes)] = torch.arange(batch) < batch_sizes.unsqueeze(1)
+    # The filler comes after all elements.
+    positions = torch.full((steps, batch), elements)
+    positions[is_inside] = torch.arange(elements)
+    filler = data.new_full((1, *data.shape[1:]), padding_value)
+    chosen = positions.flatten().to(data.device)
+    padded = torch.cat([data, filler]).index_select(0, chosen)
+    padded = padded.unflatten(0, (steps, batch))
+    lengths = is_inside.sum(0)
+    return (padded.transpose(0, 1) if batch_first else padded), lengths
 
 
 def pack_functional(

@@ -57,6 +57,7 @@ PYTHON_DECOMPOSITIONS = {
     "_embedding_bag": "embedding.embedding_bag",
     "_embedding_bag_forward_only": "embedding.embedding_bag_forward_only",
     "_pack_padded_sequence": "packing.pack_padded_sequence",
+    "_pad_packed_sequence": "packing.pad_packed_sequence",
     "_pdist_forward": "linear.pdist_forward",
     "_upsample_nearest_exact1d": "interpolation.upsample_nearest_exact1d",
     "_upsample_nearest_exact2d": "interpolation.upsample_nearest_exact2d",
