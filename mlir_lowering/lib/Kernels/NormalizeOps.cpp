@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 namespace mlir::torch_ltc {
 #define GEN_PASS_DEF_NORMALIZEOPS
@@ -17,31 +18,51 @@ Value createEmpty(OpBuilder &builder, Location loc, RankedTensorType type) {
                                  type.getElementType());
 }
 
-/// A strided slice becomes a generic that reads the source's elements in
-/// row-major order at offset + sum of stride * index. It can't read the source
-/// with its own shape: if a loop is a whole index, linalg requires it to have
-/// the size of the dimension that it reads, and the loops of x[:, :3] don't.
+/// `source` in one dimension, from its element `offset` on.
+Value flatRange(RewriterBase &rewriter, Location loc, Value source,
+                int64_t offset, int64_t numElements) {
+  auto type = cast<RankedTensorType>(source.getType());
+  if (type.getRank() > 1) {
+    ReassociationIndices all(
+        llvm::to_vector<2>(llvm::seq<int64_t>(0, type.getRank())));
+    source = tensor::CollapseShapeOp::create(
+        rewriter, loc, source, SmallVector<ReassociationIndices>{all});
+  }
+  if (numElements == type.getNumElements())
+    return source;
+  auto index = [&](int64_t value) -> OpFoldResult {
+    return rewriter.getIndexAttr(value);
+  };
+  return tensor::ExtractSliceOp::create(rewriter, loc, source, index(offset),
+                                        index(numElements), index(1));
+}
+
+/// A strided slice becomes a generic that reads a range of the source's
+/// elements in row-major order at sum of stride * index. It can't read the
+/// source with its own shape: if a loop is a whole index, linalg requires it to
+/// have the size of the dimension that it reads, and the loops of x[:, :3]
+/// don't. The range, a view, begins at the slice's first element and ends with
+/// its last one, so that all columns of a matrix have the same kernel.
 Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
   RankedTensorType type = slice.getResultType();
   RankedTensorType sourceType = slice.getSourceType();
   llvm::SmallBitVector dropped = slice.getDroppedDims();
+  SmallVector<int64_t> factors = computeStrides(sourceType.getShape());
   AffineExpr position = rewriter.getAffineConstantExpr(0);
+  int64_t first = 0, last = 0;
   unsigned loop = 0;
-  for (auto [dim, offset, stride] :
-       llvm::enumerate(slice.getStaticOffsets(), slice.getStaticStrides())) {
-    AffineExpr index = rewriter.getAffineConstantExpr(offset);
-    if (!dropped.test(dim))
-      index = rewriter.getAffineDimExpr(loop++) * stride + offset;
-    position = position * sourceType.getDimSize(dim) + index;
+  for (auto [dim, factor] : llvm::enumerate(factors)) {
+    first += slice.getStaticOffset(dim) * factor;
+    if (dropped.test(dim))
+      continue;
+    int64_t step = slice.getStaticStride(dim) * factor;
+    position = position + rewriter.getAffineDimExpr(loop++) * step;
+    last += step * (slice.getStaticSize(dim) - 1);
   }
-  Value source = slice.getSource();
-  if (sourceType.getRank() > 1) {
-    ReassociationIndices all(
-        llvm::to_vector<2>(llvm::seq<int64_t>(0, sourceType.getRank())));
-    source =
-        tensor::CollapseShapeOp::create(rewriter, slice.getLoc(), source,
-                                        SmallVector<ReassociationIndices>{all});
-  }
+  bool isEmpty = type.getNumElements() == 0;
+  Value source =
+      flatRange(rewriter, slice.getLoc(), slice.getSource(),
+                isEmpty ? 0 : first, isEmpty ? 0 : last + 1);
   AffineMap in = AffineMap::get(type.getRank(), 0, position);
   AffineMap out = rewriter.getMultiDimIdentityMap(type.getRank());
   SmallVector<utils::IteratorType> loops(type.getRank(),

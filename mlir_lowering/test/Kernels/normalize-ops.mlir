@@ -1,13 +1,23 @@
 // RUN: ltc-opt %s -ltc-mlir-normalize-ops -split-input-file | FileCheck %s
 
-// CHECK-DAG: #[[IN:.+]] = affine_map<(d0, d1) -> (d0 * 8 + d1 * 2 + 1)>
+// The range from the first to the last element that is read, as a view.
+// CHECK-DAG: #[[IN:.+]] = affine_map<(d0, d1) -> (d0 * 8 + d1 * 2)>
 // CHECK-LABEL: func.func @slice
-// CHECK: tensor.collapse_shape %{{.*}} : tensor<4x8xf32> into tensor<32xf32>
-// CHECK: linalg.generic {{.*}}#[[IN]]
-// CHECK-NOT: extract_slice
+// CHECK: %[[FLAT:.+]] = tensor.collapse_shape %{{.*}} : tensor<4x8xf32> into tensor<32xf32>
+// CHECK: %[[RANGE:.+]] = tensor.extract_slice %[[FLAT]][1] [29] [1]
+// CHECK: linalg.generic {{.*}}#[[IN]]{{.*}} ins(%[[RANGE]] : tensor<29xf32>)
 func.func @slice(%x: tensor<4x8xf32>) -> tensor<4x3xf32> {
   %s = tensor.extract_slice %x[0, 1] [4, 3] [1, 2] : tensor<4x8xf32> to tensor<4x3xf32>
   return %s : tensor<4x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @empty_slice
+// CHECK: tensor.extract_slice %{{.+}}[0] [0] [1]
+func.func @empty_slice(%x: tensor<4x8xf32>) -> tensor<4x0xf32> {
+  %s = tensor.extract_slice %x[0, 2] [4, 0] [1, 1] : tensor<4x8xf32> to tensor<4x0xf32>
+  return %s : tensor<4x0xf32>
 }
 
 // -----

@@ -1,0 +1,15 @@
+// RUN: ltc-opt %s --pass-pipeline='builtin.module(ltc-mlir-normalize-ops,ltc-mlir-group-ops,ltc-mlir-outline-kernels,cse,ltc-mlir-deduplicate-kernels)' | FileCheck %s
+
+// The columns of a matrix are views of one length, so that they share a kernel.
+// CHECK-LABEL: func.func @step
+// CHECK: %[[A:.+]] = tensor.extract_slice %{{.+}}[2] [29] [1]
+// CHECK: ltc.kernel_call @[[K:k_[0-9a-f]+]](%[[A]])
+// CHECK: %[[B:.+]] = tensor.extract_slice %{{.+}}[5] [29] [1]
+// CHECK: ltc.kernel_call @[[K]](%[[B]])
+// CHECK: func.func private @[[K]]
+// CHECK-NOT: func.func
+func.func @step(%x: tensor<4x9xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>) {
+  %0 = tensor.extract_slice %x[0, 2] [4, 2] [1, 1] : tensor<4x9xf32> to tensor<4x2xf32>
+  %1 = tensor.extract_slice %x[0, 5] [4, 2] [1, 1] : tensor<4x9xf32> to tensor<4x2xf32>
+  return %0, %1 : tensor<4x2xf32>, tensor<4x2xf32>
+}
