@@ -52,10 +52,11 @@ private:
       inputs.insert(value);
       return;
     }
-    if (!clones.insert(def))
+    if (!visited.insert(def).second)
       return;
     for (Value operand : valuesRead(def))
       addInput(operand);
+    clones.push_back(def);
   }
 
   void buildFunction() {
@@ -84,13 +85,10 @@ private:
     func::ReturnOp::create(builder, location, results);
   }
 
-  /// Clones on-demand ops and members in the program's order.
+  /// Clones on-demand ops in the order in which members use them, which doesn't
+  /// depend on the rest of the program, and members in the program's order.
   void cloneOps(OpBuilder &builder, IRMapping &mapping) {
-    SmallVector<Operation *> ordered(clones.begin(), clones.end());
-    llvm::sort(ordered, [](Operation *a, Operation *b) {
-      return a->isBeforeInBlock(b);
-    });
-    for (Operation *op : ordered)
+    for (Operation *op : clones)
       builder.clone(*op, mapping);
     for (Operation *member : members) {
       Operation *clone = builder.clone(*member, mapping);
@@ -115,7 +113,8 @@ private:
   SetVector<Operation *> members;
   StringRef name;
   SetVector<Value> inputs;
-  SetVector<Operation *> clones;
+  DenseSet<Operation *> visited;
+  SmallVector<Operation *> clones; ///< operands before users
   SmallVector<Value> outputs;
   LocationAttr location;
   func::FuncOp kernel;
