@@ -60,9 +60,8 @@ Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
     last += step * (slice.getStaticSize(dim) - 1);
   }
   bool isEmpty = type.getNumElements() == 0;
-  Value source =
-      flatRange(rewriter, slice.getLoc(), slice.getSource(),
-                isEmpty ? 0 : first, isEmpty ? 0 : last + 1);
+  Value source = flatRange(rewriter, slice.getLoc(), slice.getSource(),
+                           isEmpty ? 0 : first, isEmpty ? 0 : last + 1);
   AffineMap in = AffineMap::get(type.getRank(), 0, position);
   AffineMap out = rewriter.getMultiDimIdentityMap(type.getRank());
   SmallVector<utils::IteratorType> loops(type.getRank(),
