@@ -71,7 +71,7 @@ public:
   }
 
 private:
-  /// A loop that reads nothing would go on after the error of a collective.
+  /// A loop that reads nothing would continue after the error of a collective.
   void raiseFailure() const {
     if (!tensor.defined() || !hasFailed())
       return;
