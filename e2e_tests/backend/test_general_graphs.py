@@ -233,7 +233,7 @@ def _net(device: str) -> torch.nn.Module:
 
 
 def _losses(device: str, sizes: list[int]) -> list[torch.Tensor]:
-    """Of some training steps, each with another batch size."""
+    """Losses of some training steps, each with another batch size."""
     model = _net(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []

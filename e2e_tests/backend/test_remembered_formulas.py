@@ -88,7 +88,7 @@ def test_later_calls_run_no_formula(name: str, mode) -> None:
 
 
 def test_other_kinds() -> None:
-    """Equal operands, other strides, numbers and dtypes are kinds of their own."""
+    """Equal operands, other strides, numbers and dtypes are separate kinds."""
     torch.manual_seed(1)
     a, b = torch.rand(4, 4), torch.rand(4, 4)
     calls: list[tuple[Callable, tuple]] = [

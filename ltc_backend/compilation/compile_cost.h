@@ -17,7 +17,7 @@ namespace torch_ltc {
 
 double expectedCompileSeconds(const GraphSnapshot &graph);
 
-/// A lower bound of that time, which takes no time to compute.
+/// A lower bound of that time that is cheap to compute.
 double leastCompileSeconds(size_t ops);
 
 /// Records that the graph was compiled.

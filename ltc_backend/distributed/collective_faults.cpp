@@ -29,7 +29,7 @@ constexpr milliseconds kForOthersToTell{2000};
 constexpr size_t kMostPlaces = 4096;
 /// Maximum length of the text (signature and Python line) that ranks exchange.
 constexpr int64_t kTextBytes = 512;
-/// Of ranks in an error's text.
+/// Maximum number of ranks that an error names.
 constexpr size_t kMostRanksNamed = 16;
 
 std::array<std::atomic<LocationId>, kMostPlaces> &places() {
@@ -94,7 +94,7 @@ std::string signatureAndPlace(const CollectiveName &name) {
 /// Whether this rank has written to the store.
 std::atomic<bool> wasTold{false};
 
-/// Tells other ranks through the job's store. Whatever goes wrong with the
+/// Informs other ranks through the job's store. Whatever goes wrong with the
 /// store must not hide the error that is to be reported.
 class Arrivals {
 public:
@@ -249,7 +249,8 @@ void runNamed(const CollectiveName &name, const std::function<void()> &action) {
   }
 }
 
-/// Waits; tells the others after a second. The backend's own timeout ends it.
+/// Waits; after a second, records in the store that this rank waits. The
+/// backend's own timeout ends it.
 void waitAndTell(const CollectiveName &name, c10d::Work &work) {
   if (wasTold) // by one that failed
     Arrivals(name).untell();

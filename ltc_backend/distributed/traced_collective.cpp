@@ -40,7 +40,7 @@ public:
     return tensor;
   }
 
-  /// Of the last `count`.
+  /// Python lines of the last `count` collectives.
   std::vector<LocationId> places(size_t count) const {
     std::vector<LocationId> places;
     for (size_t i = count; i-- > 0;)

@@ -60,7 +60,7 @@ void forEachFollowingWord(const OpRecord &record, c10::ArrayRef<Word> words,
 }
 
 /// Whether the sizes of the op's results depend on numbers that are scalars of
-/// the program, so that no shape rule can tell them.
+/// the program, so that no shape rule can derive them.
 bool hasSizesFromScalars(const SnapshotNode &node);
 
 } // namespace torch_ltc

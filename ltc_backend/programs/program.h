@@ -22,7 +22,7 @@
 
 namespace torch_ltc {
 
-/// Of a value's memory while a program runs.
+/// Tensor options of a value's memory while a program runs.
 inline at::TensorOptions hostOptions(const torch::lazy::Shape &shape) {
   return at::TensorOptions().dtype(shape.scalar_type()).device(c10::kCPU);
 }
