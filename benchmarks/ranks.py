@@ -1,9 +1,9 @@
-"""Training steps of DistributedDataParallel on device "lazy" beside eager's.
+"""Training steps of DistributedDataParallel on device "lazy" compared with eager's.
 
     ./dev bench --set distributed
     ./dev bench --set distributed --network   # as root: 2 ms delay, 1 Gbit/s
 
-Each device has processes of its own, which form a group; their rounds take turns.
+Each device has separate processes, which form a group; their rounds alternate.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def serve(
     rank: int, ranks: int, device: str, model: str, threads: int, store: str,
     channel: Connection,
 ) -> None:  # fmt: skip
-    """A process of a group: makes as many steps as it is told to."""
+    """A process of a group: runs the requested number of steps."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch
     import torch.distributed as dist
@@ -123,7 +123,7 @@ class Group:
             self.processes.append(process)
 
     def run(self, steps: int) -> tuple[float, float, int]:
-        """Seconds a step, the last loss of rank 0, the most memory of a rank."""
+        """Seconds per step, the last loss of rank 0, the maximum memory of a rank."""
         for channel in self.channels:
             channel.send(steps)
         replies = [channel.recv() for channel in self.channels]
@@ -190,7 +190,7 @@ def main(arguments: list[str]) -> int:
     for model in options.model:
         results = figures[model] = compare(options, model)
         eager, lazy = (results[device] for device in DEVICES)
-        # The least: other processes only add to a round.
+        # The minimum: other processes only add to a round.
         times = [min(result["rounds"]) * 1e3 for result in (eager, lazy)]
         difference = abs(lazy["loss"] - eager["loss"]) / abs(eager["loss"])
         if difference > 1e-3:

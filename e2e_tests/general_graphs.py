@@ -34,7 +34,9 @@ def trace(function: Callable[[], Any]) -> Any:
 
 
 def same(ours: Any, program: Any, stages: bool = True) -> None:
-    """All of a graph: ops, arguments, operands, shapes; and what the compiler gets."""
+    """A graph's complete contents (ops, arguments, operands, shapes), and the
+    compiler's input.
+    """
     assert ours.ir() == program.ir()
     rows = zip(ours.inputs(), program.inputs())
     assert all((a["dtype"], a["sizes"]) == (b["dtype"], b["sizes"]) for a, b in rows)
@@ -45,7 +47,7 @@ def same(ours: Any, program: Any, stages: bool = True) -> None:
 
 @dataclass
 class Outcome:
-    """What became of some programs of one skeleton."""
+    """The outcome for some programs of one skeleton."""
 
     general: int = 0  # general forms
     bound: int = 0  # programs that the form of others fits
@@ -54,9 +56,10 @@ class Outcome:
 
 
 def check(programs: Sequence[Any], stages: bool = True) -> Outcome:
-    """The first programs of each skeleton, two or a few more, give a general form. At
-    each later program it either binds, and is exactly that program there, or it
-    refuses, and is exactly that program after the correction."""
+    """The first programs of each skeleton, two or a few more, give a general form. For
+    each later program, the general form either binds and is exactly that program, or it
+    rejects the sizes, and is exactly that program after the correction.
+    """
     outcome = Outcome()
     for group in _by_skeleton(programs).values():
         form, seen = _general_form(group, outcome)
@@ -83,7 +86,7 @@ def check(programs: Sequence[Any], stages: bool = True) -> Outcome:
 
 
 def _general_form(group: Sequence[Any], outcome: Outcome) -> tuple[Any, int]:
-    """With the number of programs that it needed."""
+    """Also returns the number of programs that it needed."""
     reason = ""
     for seen in range(2, min(len(group), 4) + 1):
         try:

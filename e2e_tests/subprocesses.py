@@ -19,7 +19,8 @@ def run_python(
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program's text. An empty value of a variable is set, not removed. `file`:
-    where the text is written first, for programs whose subprocesses import it.
+    the path to which the text is written first, for programs whose subprocesses import
+    it.
     `before`: a command, such as an emulator's, whose arguments are Python's command."""
     text = textwrap.dedent(program)
     if file:

@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 --max-restarts 3 \\
         examples/train_distributed.py
 
-Each epoch ends with a checkpoint. If a process dies, torchrun starts all of them
-again, and they go on from the last checkpoint: the loss at the end is the same.
+Each epoch ends with a checkpoint. If a process dies, torchrun restarts all of them, and
+they resume from the last checkpoint: the loss at the end is the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parse() -> argparse.Namespace:
 
 
 def save(path: Path, state: dict) -> None:
-    """The file is there as a whole or not at all, whenever the process ends."""
+    """The file is written atomically, so it is complete whenever the process ends."""
     temporary = path.with_suffix(f".{os.getpid()}")
     with open(temporary, "wb") as file:
         torch.save(state, file)
@@ -73,7 +73,7 @@ def main() -> None:
         print(f"rank {rank} goes on with epoch {begin + 1}", flush=True)
 
     for epoch in range(begin, options.epochs):
-        # What an epoch draws depends on its number only, not on those before.
+        # An epoch's random numbers depend only on its index, not on earlier epochs.
         torch.manual_seed(options.seed + 1000 * epoch + rank)
         sampler.set_epoch(epoch)
         losses = []

@@ -1,4 +1,4 @@
-"""Ways of learning: two networks, pairs, teachers, inner loops, ensembles, averages."""
+"""Training setups: two networks, pairs, teachers, inner loops, ensembles, averages."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def packed_sequences(device: str) -> Iterator[float]:
 
 
 def evaluated_epochs(device: str) -> Iterator[float]:
-    """Evaluation at a batch size of its own after every fourth step."""
+    """Evaluation at a different batch size after every fourth step."""
     model = nn.Sequential(nn.Linear(32, 128), nn.GELU(), nn.Linear(128, 10)).to(device)
     x, y = torch.randn(200, 32).to(device), torch.randint(10, (200,)).to(device)
 

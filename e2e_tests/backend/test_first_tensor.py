@@ -93,8 +93,8 @@ def kernels(name, key):
     return [line for line in dump if line.startswith((key + ":", key + "["))]
 
 above = (*ours.TORCH_DECOMPOSITIONS, *ours.PYTHON_DECOMPOSITIONS)
-# Kernels in C++ are around them, which remember what they trace, and at Lazy for tensor
-# subclasses.
+# Kernels in C++ wrap them: to remember the calls that they trace, and at Lazy for
+# tensor subclasses.
 for name in above:
     assert len(kernels(name, "AutogradLazy")) == 1, name
 for name in (*above, *ours.PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD):

@@ -122,7 +122,7 @@ def test_labels_as_a_flat_parameter() -> None:
 
 
 def test_even_sizes() -> None:
-    """The form of sizes that are always even is one for even sizes."""
+    """If all sizes in the traces are even, the general form only fits even sizes."""
 
     def halves(x: torch.Tensor) -> torch.Tensor:
         return x.view(x.shape[0] // 2, 2, 3).sum(1) + 1
@@ -183,7 +183,9 @@ def test_a_bound_keeps_stand_ins_small() -> None:
 
 
 def test_a_parameter_that_bounds_a_slice_varies() -> None:
-    """Two parameters of as many rows: other lengths of slices, and other bounds."""
+    """Two parameters with the same number of rows in each trace, sliced to different
+    lengths.
+    """
 
     def loss(
         data: torch.Tensor, targets: torch.Tensor, like: torch.Tensor
@@ -231,7 +233,7 @@ def _net(device: str) -> torch.nn.Module:
 
 
 def _losses(device: str, sizes: list[int]) -> list[torch.Tensor]:
-    """Of some training steps, each with another batch size."""
+    """Losses of some training steps, each with another batch size."""
     model = _net(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []

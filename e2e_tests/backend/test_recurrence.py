@@ -232,7 +232,9 @@ def test_gradients_of_packed_gradients(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_costs_of_packed_sequences(kind: str) -> None:
-    """They don't depend on the lengths; programs only on the number of elements."""
+    """The ops don't depend on the lengths; programs depend only on the number of
+    elements.
+    """
     counted = []
     for lengths in ([4, 3, 2], [30, 25, 20], [28, 27, 20]):
         with counting() as counts:
@@ -244,7 +246,7 @@ def test_costs_of_packed_sequences(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_packed_sequences_with_detect_nan(kind: str) -> None:
-    """What fills up shorter sequences isn't infinite."""
+    """The elements that fill up shorter sequences are finite."""
     with torch_ltc.config(detect_nan=True):
         ours = train_packed("lazy", kind, [5, 2, 1])
     torch.testing.assert_close(ours, train_packed("cpu", kind, [5, 2, 1]))

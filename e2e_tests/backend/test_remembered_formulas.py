@@ -88,7 +88,7 @@ def test_later_calls_run_no_formula(name: str, mode) -> None:
 
 
 def test_other_kinds() -> None:
-    """Equal operands, other strides, numbers and dtypes are kinds of their own."""
+    """Equal operands, other strides, numbers and dtypes are separate kinds."""
     torch.manual_seed(1)
     a, b = torch.rand(4, 4), torch.rand(4, 4)
     calls: list[tuple[Callable, tuple]] = [
@@ -116,7 +116,9 @@ def test_other_kinds() -> None:
 
 
 def test_results_are_new() -> None:
-    """A write to a result of a remembered call leaves operands and other results."""
+    """A write to a result of a remembered call doesn't change operands or other
+    results.
+    """
     x = torch.rand(4, 4, device="lazy")
     with torch.no_grad():
         for call in (torch.nan_to_num, torch.rot90, lambda a: a.renorm(2, 0, 9.0)):
@@ -165,7 +167,9 @@ def test_options_and_modes() -> None:
 
 
 def test_a_recording_holds_no_tensors() -> None:
-    """Lists of operands too: what they hold would be computed and kept."""
+    """Neither do lists of operands: tensors that they hold would be computed and kept
+    alive.
+    """
     torch_ltc.mark_step()
     torch_ltc.wait_device_ops()
     with torch.no_grad():

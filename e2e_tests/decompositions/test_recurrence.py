@@ -12,7 +12,7 @@ def states(count):
 
 
 def gradients(given, count):
-    """Of the output, and of the last states."""
+    """Gradients of the output and of the last states."""
     grads = [torch.randn(STEPS, BATCH, SIZE), *states(count)]
     return [grad if is_given else None for grad, is_given in zip(grads, given)]
 

@@ -24,7 +24,7 @@ def _line_of(text: str) -> str:
 
 
 def compare_programs(rank: int) -> None:
-    """All ranks hear what each of them was about to do."""
+    """The error on each rank names what every rank was about to do."""
     import torch_ltc
 
     torch_ltc.config.check_collectives = True

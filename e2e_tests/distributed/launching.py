@@ -27,7 +27,9 @@ def run_ranks(worker: Callable[..., None], ranks: int, *arguments, **options) ->
 
 
 def exit_codes(worker: Callable[..., None], ranks: int, *arguments, **options):
-    """As `run_ranks`, of each rank: none is ended because another one is."""
+    """Like `run_ranks`, but no rank is ended because another one has ended; returns a
+    result for each rank.
+    """
     with tempfile.TemporaryDirectory() as folder:
         started = mp.start_processes(
             _join,

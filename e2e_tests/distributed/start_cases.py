@@ -34,7 +34,8 @@ def count_compilations(rank: int, tier: str, folder: str) -> None:
     torch_ltc.wait_for_compilations()
     counts = torch_ltc.metrics()
     report = {name: counts[name] for name in ("compilations", "program_disk_hits")}
-    # Those that PyTorch's kernels run stay uncounted: each rank has the same programs.
+    # Programs that PyTorch's kernels run aren't counted: they are the same on each
+    # rank.
     report["programs"] = counts["compilations"] + counts["program_disk_hits"]
     (Path(folder) / f"rank{rank}.json").write_text(json.dumps(report))
 
@@ -75,7 +76,7 @@ def compare_replays(rank: int, tier: str) -> None:
     for ours, eager in zip(values, expected, strict=True):
         torch.testing.assert_close(ours, eager, rtol=1e-5, atol=1e-6)
     assert function.replays >= 6, (function.traces, dict(function.fallbacks))
-    # The chain of collectives goes on behind replays.
+    # The chain of collectives continues after replays.
     x = torch.ones(2, device="lazy")
     dist.all_reduce(x)
     assert x.tolist() == [dist.get_world_size()] * 2

@@ -1,4 +1,6 @@
-"""Ranks that differ, are late or end: the others say so instead of waiting on."""
+"""Ranks that differ, are late or end: the other ranks raise an error instead of
+waiting.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job under torchrun whose processes are killed goes on from its checkpoint."""
+"""A job under torchrun whose processes are killed resumes from its checkpoint."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ class Drawing:
         if target is None:
             return
         if op.view and target.grad_fn is not None and not target._is_view():
-            raise Rejected("refused where views, or the backward pass, share it")
+            raise Rejected("rejected where views, or the backward pass, share it")
         if self._behind_as_strided(drawn.names[0]):
             raise Rejected("functionalization (torch 2.13) rejects it")
         if exactness.overlaps_itself(target):

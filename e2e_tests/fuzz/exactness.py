@@ -1,4 +1,4 @@
-"""Tracks which numbers are the same whichever way they are computed.
+"""Tracks which numbers don't depend on the order of computation.
 
 A compiler may round differently from eager, and then a comparison, a floor or an argmax
 of a rounded number may have another result. Such ops are drawn only if their operands

@@ -1,5 +1,6 @@
-"""What scripts do between steps with transforms, nested gradients, hooks, writes at moving
-places, complex and empty tensors: lines of training loops."""
+"""Lines of training loops that scripts have between steps: transforms, nested
+gradients, hooks, writes at changing positions, complex and empty tensors.
+"""
 
 from __future__ import annotations
 

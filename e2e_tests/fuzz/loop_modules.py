@@ -264,7 +264,7 @@ def checkpointed(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
 
 
 def with_packed_saves(model: nn.Module, x: torch.Tensor) -> None:
-    """What autograd saves is replaced: by copies, some of them on the CPU."""
+    """Replaces the tensors that autograd saves by copies, some of them on the CPU."""
     hooks = torch.autograd.graph.saved_tensors_hooks
     with hooks(lambda t: (t.device, t.cpu()), lambda kept: kept[1].to(kept[0])):
         result = model(x).square().mean()

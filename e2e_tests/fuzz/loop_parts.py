@@ -1,4 +1,4 @@
-"""What training loops are made of: activations, losses, optimizers, schedules."""
+"""Parts of training loops: activations, losses, optimizers, schedules."""
 
 from __future__ import annotations
 

@@ -208,8 +208,9 @@ _AT = struct.Struct("qq")
 
 
 def _worker(options: argparse.Namespace) -> None:
-    """A line of JSON after each call. The calls are recorded once; a process of its own
-    makes them until it crashes."""
+    """A line of JSON after each call. The calls are recorded once; a separate process
+    makes them until it crashes.
+    """
     torch.set_num_threads(1)
     todo = [(n, k) for n in names(options.ops) for k in range(options.each)]
     random.Random(options.seed).shuffle(todo)
@@ -232,7 +233,9 @@ def _worker(options: argparse.Namespace) -> None:
 
 
 def _make(calls: list[Call], start: int, by_eager: bool, at: mmap.mmap) -> None:
-    """The calls from `start` on, the first of which crashes eager unless `by_eager`."""
+    """Makes the calls from `start` on, the first of which crashes eager unless
+    `by_eager`.
+    """
     import torch_ltc
 
     for place in range(start, len(calls)):

@@ -1,5 +1,6 @@
 """Calls of each op of the op table at random sizes: the general form of two traces is
-exactly the trace at a third size, or refuses it."""
+exactly the trace at a third size, or rejects it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Random programs at random sizes: the general form of two traces is exactly the trace at
-a third size, or refuses it; and one executable for all sizes computes eager's values."""
+"""Random programs at random sizes: the general form of two traces is exactly the trace
+at a third size, or rejects it; and one executable for all sizes computes eager's
+values.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def _scope(device: str) -> dict[str, Any]:
 
 
 def _num_accepted(lines: list[str]) -> int:
-    """How many of them eager runs: literals of sizes don't fit others."""
+    """The number of them that eager runs: literals for one set of sizes may not fit
+    others.
+    """
     scope = _scope("cpu")
     for number, line in enumerate(lines):
         try:

@@ -98,7 +98,8 @@ class Row:
 
     `grad`: the gradients of all floating-point inputs are compared as well. `reason`:
     why the op needs a fallback or a sync (an op that isn't in the op table). Without a
-    reason either is a failure; with a reason their absence is. `tolerance`: relative,
+    `reason`, a fallback or sync fails the test; with one, their absence does.
+    `tolerance`: relative,
     replaces the dtype's.
     """
 

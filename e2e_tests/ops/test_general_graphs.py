@@ -1,5 +1,6 @@
 """Each row of the op tables at random sizes: the general form of two traces is exactly
-the trace at a third size, or refuses it."""
+the trace at a third size, or rejects it.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ REQUEST = {
 
 @pytest.fixture(scope="module")
 def facts() -> dict[str, Any]:
-    """Of the installed torch."""
+    """Facts of the installed torch."""
     answer = subprocess.run(
         [sys.executable, str(TOOLS / "torch_facts.py")],
         input=json.dumps(REQUEST),

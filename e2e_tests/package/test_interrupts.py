@@ -20,7 +20,7 @@ def handler(number, frame):
     raise Alarm("from the handler")
 
 signal.signal(signal.SIGUSR1, handler)
-# What a shell runs in the background ignores Ctrl-C, and so do its children.
+# A program that a shell runs in the background ignores Ctrl-C, and so do its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 logging.getLogger("torch_ltc").setLevel(logging.DEBUG)
 logging.getLogger("torch_ltc").addHandler(logging.NullHandler())

@@ -15,7 +15,7 @@ LENGTHS = torch.tensor([6, 3, 5])
 
 
 def _masks(device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of padded positions, and causal."""
+    """Masks: padded positions, and a causal one."""
     padded = torch.arange(6) >= LENGTHS[:, None]
     causal = nn.Transformer.generate_square_subsequent_mask(6)
     return padded.to(device), causal.to(device)

@@ -85,7 +85,7 @@ def _outcome(
 
 
 def _words(error: Exception) -> str:
-    """Up to the numbers, which some of our checks don't report."""
+    """Compared without the numbers, which some of our checks don't report."""
     return str(error).split("\n")[0].split(" However, got")[0].split(" but got offs")[0]
 
 

@@ -3,7 +3,7 @@
     python -m sweeps results.json [--dtype float32] [--limit 1] [--only regex]
 
 A subprocess sweeps the entries, so that a crash is the result of one entry and the
-sweep goes on. Run it in `e2e_tests/`.
+sweep continues. Run it in `e2e_tests/`.
 """
 
 from __future__ import annotations

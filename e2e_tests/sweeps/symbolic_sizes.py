@@ -72,7 +72,9 @@ def capture(op: OpInfo, sample: SampleInput, device: str) -> Capture:
 
 
 def difference(op: OpInfo) -> str:
-    """What a capture of lazy tensors loses against one of CPU tensors; "" if nothing."""
+    """The difference between a capture of lazy tensors and one of CPU tensors; "" if
+    there is none.
+    """
     logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings():

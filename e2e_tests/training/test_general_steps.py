@@ -142,7 +142,7 @@ def test_training(name: str, seed: int) -> None:
             if number >= 2:  # the first ones also initialise
                 programs.append(program)
     torch_ltc.mark_step()
-    if "of any length" not in name:  # a program for each, as its loop is unrolled
+    if "of any length" not in name:  # one program per length: its loop is unrolled
         skeletons = {bindings().skeleton(program) for program in programs}
         assert len(skeletons) == 1
     outcome = general_graphs.check(programs)

@@ -133,7 +133,7 @@ private:
   std::vector<float> expectedCounts; // their values after the last step
   uint64_t backend;
   TraceEnvironment environment;
-  // Of one replay, held for their memory.
+  // Values of one replay, held for their memory.
   std::vector<HostDataPtr> inputs;
 };
 

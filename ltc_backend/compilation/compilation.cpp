@@ -91,7 +91,7 @@ void torch_ltc::compileGeneral(
   LtcCompileOptions options =
       compileOptions(/*withTexts=*/false, result->texts);
   auto status = std::make_shared<LtcStatus>(nullptr);
-  // An interrupted compilation goes on: it keeps all that it reads.
+  // An interrupted compilation continues, so it owns everything that it reads.
   runInterruptibly([&library, samples, handles, programs, sizes, options,
                     result, status] {
     *status = library.ltcProgramsCompileGeneral(programs.data(), sizes.get(),

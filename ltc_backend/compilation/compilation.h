@@ -22,8 +22,9 @@ struct Compilation {
 };
 using CompilationPtr = std::shared_ptr<Compilation>;
 
-// On the main thread both throw what a signal handler raises; the compiler then
-// goes on in the background. Otherwise they throw std::runtime_error.
+// On the main thread both throw the exception that a signal handler raises; the
+// compiler then continues in the background. Otherwise they throw
+// std::runtime_error.
 
 /// Fills `result` up to the point of failure.
 void compile(const GraphSnapshot &graph, bool withTexts,

@@ -27,8 +27,8 @@ CompilationLock::CompilationLock(const std::string &name) {
   CacheDescription cache = describeCache(/*open=*/true);
   if (cache.directory.empty() || !cache.problem.empty())
     return;
-  // The cache removes files called so that nobody has locked: those of killed
-  // processes.
+  // The cache removes files with this name that no process has locked: those of
+  // killed processes.
   path = cache.directory + "/tmp-compiling-" + name;
   descriptor =
       open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -52,7 +52,7 @@ CompilationLock::~CompilationLock() {
   if (descriptor < 0)
     return;
   unlink(path.c_str());
-  // Not by closing alone: forked processes have the same open file.
+  // Closing the file isn't sufficient: forked processes share the open file.
   flock(descriptor, LOCK_UN);
   close(descriptor);
 }

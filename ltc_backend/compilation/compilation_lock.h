@@ -12,13 +12,13 @@
 
 namespace torch_ltc {
 
-/// A lock between the processes that share the disk cache. Who can't take it
-/// goes on without it after some minutes, or at once if the cache can't be
-/// written: it costs a second compilation.
+/// A lock between the processes that share the disk cache. A process that can't
+/// take it continues without it after some minutes, or at once if the cache
+/// can't be written; the cost is a second compilation.
 class CompilationLock {
 public:
   /// Waits for the process that compiles the program `name`. On the main thread
-  /// it throws what a signal's handler raises meanwhile.
+  /// it throws the exception that a signal handler raises meanwhile.
   explicit CompilationLock(const std::string &name);
   ~CompilationLock();
   CompilationLock(const CompilationLock &) = delete;

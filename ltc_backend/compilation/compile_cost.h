@@ -1,9 +1,10 @@
 //===- compile_cost.h - Expected time of a compilation ----------*- C++ -*-===//
 //
 // Compilation takes time for each kernel that is new to the process, and little
-// for whatever repeats: a program of 2,306 ops with 16 kernels takes 0.3 s, one
-// of 76 ops with as many 0.5 s. So what counts is how many distinct nodes a
-// graph has that no compiled graph had. The measured times correct the rest.
+// for repeated parts: a program of 2,306 ops with 16 kernels takes 0.3 s, one
+// of 76 ops with 16 other kernels 0.5 s. So the cost follows from the number of
+// distinct nodes that no compiled graph has had. The measured times correct the
+// rest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +17,7 @@ namespace torch_ltc {
 
 double expectedCompileSeconds(const GraphSnapshot &graph);
 
-/// A lower bound of it that costs nothing.
+/// A lower bound of that time that is cheap to compute.
 double leastCompileSeconds(size_t ops);
 
 /// Records that the graph was compiled.

@@ -101,7 +101,7 @@ void countRejected() {
 using EntryNames = std::unordered_set<std::string>;
 
 const std::string programPrefix = "program-";
-/// Of the key, in the name of its file (runtime.h, ltcCacheLookup).
+/// Number of digits of the key in its file's name (runtime.h, ltcCacheLookup).
 constexpr size_t numNamedDigits = 16;
 
 EntryNames entryNames(const std::string &directory) {

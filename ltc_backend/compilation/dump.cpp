@@ -74,7 +74,7 @@ bool isComplete(const fs::path &path) {
 
 struct KnownDumps {
   std::mutex mutex;
-  // By folder and program.
+  // Path of each dump by folder and program.
   std::unordered_map<std::string, std::string> pathOf;
   std::unordered_set<std::string> failed;
 };

@@ -19,8 +19,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Compiles the general graph; an event tells when it is done, or why there is
-/// no such program.
+/// Compiles the general graph; a compile event records when it is done, or why
+/// there is no such program.
 void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
                  CompileEvent event) {
   Stopwatch stopwatch;
@@ -69,7 +69,7 @@ void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
   noteCompilerUse();
 }
 
-/// What a compile event tells about the sizes.
+/// Adds the sizes' description to a compile event.
 void describe(const Sighting &sighting, CompileEvent &event) {
   if (!sighting.reason.empty())
     event.reason += "; " + sighting.reason;

@@ -33,8 +33,8 @@ ProgramPtr makeAndBindGeneral(const GraphSnapshotPtr &graph, Sighting &sighting,
 /// executable that the caller owns.
 LtcExecutable bindApart(const GraphSnapshotPtr &graph);
 
-/// Tier auto: starts to compile the program for all sizes once programs of such
-/// graphs, of which `next` is one that runs now, have run for long.
+/// Tier auto: starts to compile the program for all sizes once the programs of
+/// such graphs have run for long enough; `next` is the one that runs now.
 void noteGeneralReuse(const GraphSnapshotPtr &graph, Sighting &sighting,
                       const std::shared_ptr<InterpretedProgram> &next,
                       CompileEvent &event);

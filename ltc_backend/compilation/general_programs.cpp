@@ -41,7 +41,8 @@ Hash128 GeneralPrograms::hashOf(const GeneralGraph &general) {
   return state.finish();
 }
 
-/// The value for `hash`, which becomes the first; a new one replaces the last.
+/// The value for `hash`, which becomes the most recently used one; a new value
+/// replaces the least recently used one.
 template <typename List, typename Make>
 static auto &lookUp(List &recent, const Hash128 &hash, size_t most, Make make) {
   auto found = std::ranges::find(recent, hash, [](auto &e) { return e.first; });

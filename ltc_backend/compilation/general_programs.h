@@ -12,7 +12,7 @@ namespace torch_ltc {
 
 class InterpretedProgram;
 
-/// A general graph at each sample's stand-ins: what the compiler gets.
+/// A general graph at each sample's stand-ins: the compiler's input.
 struct GeneralSamples {
   GeneralGraphPtr general;
   std::vector<GraphSnapshot> graphs;
@@ -41,10 +41,10 @@ public:
   /// loaded.
   void store(const GeneralGraph &general, const char *data, size_t size);
   void fail(const GeneralGraph &general);
-  /// Back to Unknown: it may be asked for again.
+  /// Back to Unknown: the program may be requested again.
   void abandon(const GeneralGraph &general);
 
-  /// The program for the graph that was seen, or null with the reason.
+  /// The program for the traced graph, or null with the reason.
   ProgramPtr bind(const GraphSnapshotPtr &graph, const Sighting &sighting,
                   std::string &reason);
   /// The same as an executable, which the caller owns.

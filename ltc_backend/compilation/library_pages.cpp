@@ -36,8 +36,8 @@ constexpr std::chrono::milliseconds kCostOfReading{15};
 std::atomic<Clock::rep> nextTime{0};
 
 /// oneDNN is then idle too: its kernels are generated at their first use. Only
-/// read-only segments: the pages of others may differ from the file
-/// (relocations, among others) and would be lost.
+/// read-only segments: pages of other segments may differ from the file
+/// (because of relocations, for example) and would be lost.
 int giveBack(dl_phdr_info *library, size_t, void *) {
   if (!torch_ltc::isBroughtByOurs(library->dlpi_addr))
     return 0;

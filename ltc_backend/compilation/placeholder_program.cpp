@@ -9,8 +9,9 @@ using namespace torch_ltc;
 static constexpr double kGrowth = 1.1;
 
 bool torch_ltc::isWorthCompiling(double seconds, const GraphSnapshot &graph) {
-  // Whatever follows, this takes at most twice the time of the better choice:
-  // most scripts end, or have other programs, before they make up for it.
+  // Whatever follows, this takes at most twice the time of the better choice. A
+  // smaller share pays off less often: most scripts end, or run other programs,
+  // before a compilation has paid off.
   return seconds >= leastCompileSeconds(graph.numOps) &&
          seconds >= expectedCompileSeconds(graph);
 }

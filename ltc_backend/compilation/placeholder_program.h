@@ -32,7 +32,7 @@ public:
 private:
   std::function<void()> compile;
   std::atomic<bool> isRequested{false};
-  /// Seconds of runs before which it needn't be asked again.
+  /// Seconds of runs before `isWorthCompiling` needs to be called again.
   std::atomic<double> nextCheck{0};
 };
 

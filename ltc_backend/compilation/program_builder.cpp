@@ -185,7 +185,7 @@ private:
   const GraphSnapshot &graph;
   std::vector<std::vector<LtcValue>> values; // by node and result
   std::vector<LtcValue> parameters, scalars;
-  // Of the op that is being appended.
+  // State of the op that is being appended.
   uint32_t operand = 0, scalar = 0;
   std::string file, modulePath;
   LtcLocation location{};

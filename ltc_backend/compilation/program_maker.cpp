@@ -89,7 +89,7 @@ ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
   return program;
 }
 
-/// Unless another process does, or has.
+/// Unless another process compiles or has compiled it.
 ProgramPtr compileOnce(const GraphSnapshotPtr &graph, const Hash128 &hash,
                        CompileEvent &event) {
   if (!config().cache.get())

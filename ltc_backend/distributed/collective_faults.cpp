@@ -27,9 +27,9 @@ constexpr milliseconds kUntilArrivalIsTold{1000};
 /// Ranks notice the end of another one, or a timeout, at about the same time.
 constexpr milliseconds kForOthersToTell{2000};
 constexpr size_t kMostPlaces = 4096;
-/// What of a signature and a Python line the ranks exchange.
+/// Maximum length of the text (signature and Python line) that ranks exchange.
 constexpr int64_t kTextBytes = 512;
-/// Of ranks in an error's text.
+/// Maximum number of ranks that an error names.
 constexpr size_t kMostRanksNamed = 16;
 
 std::array<std::atomic<LocationId>, kMostPlaces> &places() {
@@ -66,7 +66,7 @@ std::string signatureOf(const BackendCall &call, const Tensor &input,
     text += c10::str("(root ", number(1), ")");
   else if (kind == "send" || kind == "receive")
     text += c10::str(kind == "send" ? " to rank " : " from rank ", number(1));
-  // Each rank has sizes of its own in an all_to_all.
+  // Sizes differ between ranks in an all_to_all.
   int64_t elements = kind == "scatter" || kind.starts_with("receive")
                          ? output.numel()
                          : input.numel();
@@ -91,10 +91,10 @@ std::string signatureAndPlace(const CollectiveName &name) {
 // What ranks tell each other when they wait
 //===----------------------------------------------------------------------===//
 
-/// Whether this rank's word is in the store.
+/// Whether this rank has written to the store.
 std::atomic<bool> wasTold{false};
 
-/// Tells other ranks through the job's store. Whatever goes wrong with the
+/// Informs other ranks through the job's store. Whatever goes wrong with the
 /// store must not hide the error that is to be reported.
 class Arrivals {
 public:
@@ -163,7 +163,8 @@ private:
                     signatureAndPlace(name));
   }
 
-  /// What is known of each rank that isn't in the collective, nor behind it.
+  /// What is known of each rank that has neither begun nor passed the
+  /// collective.
   std::map<int, std::string> lateRanks() const {
     std::map<int, std::string> late;
     for (int rank = 0; rank < name.group->getSize(); ++rank) {
@@ -209,8 +210,8 @@ private:
   std::vector<uint64_t> globalRanks;
 };
 
-/// "[file.cc:81] Timed out ...": the place in the backend tells users nothing,
-/// nor does its advice, which this sentence has in more detail.
+/// "[file.cc:81] Timed out ...": users can't use the position in the backend's
+/// source, and this sentence gives its advice in more detail.
 std::string firstSentence(std::string text) {
   size_t end = text.find("] ");
   if (text.starts_with("[") && end != std::string::npos)
@@ -248,7 +249,8 @@ void runNamed(const CollectiveName &name, const std::function<void()> &action) {
   }
 }
 
-/// Waits; tells the others after a second. The backend's own timeout ends it.
+/// Waits; after a second, records in the store that this rank waits. The
+/// backend's own timeout ends it.
 void waitAndTell(const CollectiveName &name, c10d::Work &work) {
   if (wasTold) // by one that failed
     Arrivals(name).untell();

@@ -6,9 +6,9 @@
 //
 //   a rank differs   With option check_collectives ranks exchange signatures
 //                    before each collective, and all of them raise.
-//   a rank is late   A rank that has waited for a second says so in the store
-//                    of the job. When a collective fails, those that haven't
-//                    said so are named.
+//   a rank is late   A rank that has waited for a second writes this to the
+//                    job's store. When a collective fails, the error names the
+//                    ranks that haven't.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ CollectiveName nameCpuCollective(const std::string &op,
 /// the same one.
 void checkRanksAgree(const CollectiveName &name);
 
-/// Runs `begin`; an error of it gets the collective's name.
+/// Runs `begin`, and adds the collective's name to its error.
 void beginNamed(const CollectiveName &name, const std::function<void()> &begin);
 /// Waits for it. An error names it, its line and the ranks that are late.
 void waitNamed(const CollectiveName &name, c10d::Work &work);

@@ -40,7 +40,7 @@ public:
     return tensor;
   }
 
-  /// Of the last `count`.
+  /// Python lines of the last `count` collectives.
   std::vector<LocationId> places(size_t count) const {
     std::vector<LocationId> places;
     for (size_t i = count; i-- > 0;)
@@ -71,7 +71,7 @@ public:
   }
 
 private:
-  /// A loop that reads nothing would go on after the error of a collective.
+  /// A loop that reads nothing would continue after the error of a collective.
   void raiseFailure() const {
     if (!tensor.defined() || !hasFailed())
       return;

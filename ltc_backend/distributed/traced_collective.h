@@ -43,7 +43,8 @@ at::Tensor traceWait(const StartedCollective &collective);
 at::Tensor scheduledOrder();
 /// The Python lines of the last `count` collectives that were traced.
 std::vector<LocationId> lastPlaces(size_t count);
-/// As many more are about to run without being traced.
+/// Records collectives that are about to run without being traced, by their
+/// lines.
 void noteReplayedCollectives(c10::ArrayRef<LocationId> places);
 
 /// Runs the ops traced so far and waits for them, if they include a collective:

@@ -3,9 +3,9 @@
 // Eager's `conj()` is a view with a bit that requests conjugation of its
 // elements when they are read; the imaginary part of such a view has a bit that
 // requests negation. The value of a lazy tensor is always the one that a user
-// would read. Its bits only describe it: nothing needs to be resolved, and
-// PyTorch's kernels that would do so (at keys Conjugate and Negative) are
-// bypassed. A view has the bits of its base.
+// would read. The bits of a lazy tensor only describe it: nothing needs to be
+// resolved, and PyTorch's kernels that would do so (at keys Conjugate and
+// Negative) are bypassed. A view has the bits of its base.
 //
 // Complex tensors are rare, so this is registered when the first one is
 // created.

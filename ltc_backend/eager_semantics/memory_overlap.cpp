@@ -10,7 +10,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The wrapper's own flags date from its creation.
+/// The wrapper's own flags are those at its creation.
 bool fillsItsExtent(const at::Tensor &tensor) {
   if (tensor.is_contiguous())
     return true;

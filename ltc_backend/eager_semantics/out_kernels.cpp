@@ -196,8 +196,8 @@ public:
   }
 
 private:
-  /// The numbers for `normal`'s mean and deviation: it depends on which of them
-  /// is a tensor whether eager resizes, broadcasts or raises.
+  /// The numbers for `normal`'s mean and deviation. Whether eager resizes,
+  /// broadcasts or raises depends on which of them is a tensor.
   static bool fits(const Tensor &out, c10::ArrayRef<IValue> arguments) {
     std::vector<int64_t> sizes;
     bool isSized = false;

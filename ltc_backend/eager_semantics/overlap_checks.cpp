@@ -1,9 +1,9 @@
 //===- overlap_checks.cpp - Writes that eager rejects, op by op -----------===//
 //
-// Elementwise ops have their own checks (in_place.cpp, out_checks.cpp). For the
-// others, the CPU kernels define which operands may overlap (torch 2.13); this
-// is the list of them. Ops that aren't listed write in an undefined order, and
-// eager doesn't check them.
+// Elementwise ops have their own checks (in_place.cpp, out_kernels.cpp). For
+// the others, the CPU kernels define which operands may overlap (torch 2.13);
+// this is the list of them. Ops that aren't listed write in an undefined order,
+// and eager doesn't check them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,12 +1,11 @@
 //===- own_sizes.cpp - Sizes that outlive a value -------------------------===//
 //
-// A functional wrapper answers questions for its sizes with a reference to
-// those of its value (torch 2.13). If its memory was written through another
-// view, the next op replaces that value: a kernel of torch that takes
-// `self.sizes()`, calls an op and looks at the sizes afterwards reads freed
-// memory. A wrapper also has sizes of its own, which are always equal. Those
-// are used for tensors that take part in a view, because only they can share
-// memory.
+// The sizes that a functional wrapper returns are a reference to those of its
+// value (torch 2.13). If its memory was written through another view, the next
+// op replaces that value: a kernel of torch that keeps `self.sizes()` while it
+// calls an op then reads freed memory. A wrapper also has sizes of its own,
+// which are always equal. Those are used for tensors that take part in a view,
+// because only they can share memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +27,8 @@ namespace {
 void useOwnSizes(const Tensor &tensor) {
   if (!isLazyWrapper(tensor))
     return;
-  // Copies, because these are the value's as long as the wrapper asks it. Its
-  // own may date from its creation.
+  // Copies, because while the wrapper asks its value, these belong to the
+  // value. Its own may date from its creation.
   Strides sizes(tensor.sizes()), strides(tensor.strides());
   int64_t offset = tensor.sym_storage_offset().expect_int();
   c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();

@@ -43,7 +43,7 @@ public:
       device = c10::Device(c10::kCPU);
     const at::Tensor &source = self.toTensor();
     if (source.is_nested() && isSameDType(source, *stack)) {
-      // `_to_copy` refuses nested tensors with transposed parts.
+      // `_to_copy` rejects nested tensors with transposed parts.
       at::Tensor copy = source.clone();
       torch::jit::drop(*stack, kNumArguments);
       stack->emplace_back(std::move(copy));
@@ -83,7 +83,7 @@ static void registerSharedFallbacks() {
         new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
     library->fallback(
         torch::CppFunction::makeFromBoxedFunction<&sharedKernel>());
-    // Kernels of composite ops would win over a fallback.
+    // Kernels of composite ops would take precedence over a fallback.
     for (const OperatorHandle &op : ops)
       if (!op.hasKernelForDispatchKey(key) &&
           (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||

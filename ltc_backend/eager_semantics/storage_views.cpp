@@ -66,7 +66,7 @@ at::Tensor &setToStoragePart(at::Tensor &self, at::Storage storage,
 
 /// Wraps `set_` at Functionalize, which forbids writes to the memory that the
 /// tensor leaves (torch 2.13), even by the tensors that stay there. So the
-/// tensor leaves some memory of its own instead.
+/// tensor is first given separate memory, which it leaves instead.
 class SetElsewhere final : public c10::OperatorKernel {
 public:
   explicit SetElsewhere(c10::SafeKernelFunction previous)

@@ -21,8 +21,8 @@ using c10::DispatchKey;
 
 namespace {
 
-/// Functionalization makes its calls below itself; calls on a user's own Meta
-/// tensors don't come from there.
+/// Functionalization calls Meta kernels with its own key excluded, which a
+/// user's calls on Meta tensors don't do.
 bool isInsideFunctionalization() {
   return c10::impl::tls_is_dispatch_key_excluded(DispatchKey::Functionalize);
 }

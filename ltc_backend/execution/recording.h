@@ -80,7 +80,7 @@ public:
   std::vector<std::string> distributions; // of the draws
   std::vector<Upload> uploads;
   int numRuns = 0;
-  // Of the last run:
+  // State of the last run:
   ProgramPtr program;
   std::vector<WeakData> parameters, results;
   std::vector<torch::lazy::Shape> parameterShapes, resultShapes;

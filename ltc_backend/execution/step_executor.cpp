@@ -404,7 +404,7 @@ static void waitForValue(TensorData &tensor, const std::string &opName) {
   if (const StepErrorPtr &error = data->producer()->wait())
     error->raise(" The value was read by " + opName +
                  messageSuffix(captureLocation()) + ".");
-  // A read value may date from before a failed step.
+  // A read value may be the one from before a failed step.
   if (StepErrorPtr error = data->producer()->oldValuesError())
     error->raise(" It was detected when " + opName + " read a value" +
                  messageSuffix(captureLocation()) + ".");

@@ -47,7 +47,7 @@ struct ScheduledStep {
   /// Steps that compute the values which updates replace: after an error these
   /// values remain valid, unless one of those steps failed as well.
   std::vector<CompletionPtr> oldValues;
-  /// Of the graph's nodes, with option source_info.
+  /// Lines of the graph's nodes, with option source_info.
   std::vector<LocationId> nodeLocations;
   /// The scheduling thread waits for its results next.
   bool isAwaited = false;

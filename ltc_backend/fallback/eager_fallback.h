@@ -22,8 +22,8 @@ void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                  const std::string &reason);
 
 /// The same with a custom function around the CPU kernel: `stack` has the CPU
-/// tensors before, and the results after the call. A tensor that is several
-/// arguments is one CPU tensor too if it is written.
+/// tensors before, and the results after the call. A written tensor that is
+/// passed as several arguments is passed as one CPU tensor.
 using RunOnCpu = std::function<void(const c10::OperatorHandle &op,
                                     torch::jit::Stack &stack)>;
 void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,

@@ -24,7 +24,7 @@
 
 namespace torch_ltc {
 
-/// A number of the skeleton's graphs.
+/// A number that may differ between graphs of the skeleton.
 struct NumberSlot {
   enum class Kind : uint8_t {
     ParameterSize,
@@ -60,7 +60,7 @@ using GeneralGraphPtr = std::shared_ptr<const GeneralGraph>;
 
 class GeneralGraph {
 public:
-  /// The last traces that are compared; a wrong guess adds one.
+  /// The most recent traces, which are compared; a wrong guess adds one.
   static constexpr size_t maxTraces = 6;
 
   /// `traces`: the numbers of two or more graphs, of which `base` is one. Null,
@@ -68,10 +68,10 @@ public:
   static GeneralGraphPtr generalise(GraphSnapshotPtr base,
                                     std::vector<TraceNumbers> traces,
                                     std::string &reason);
-  /// The same with one trace more, and without the oldest ones.
+  /// The same with one more trace, and without the oldest ones.
   GeneralGraphPtr refine(TraceNumbers trace, std::string &reason) const;
 
-  /// Of the last traces, as many as are compared.
+  /// Numbers of the most recent traces.
   const std::vector<TraceNumbers> &numbers() const { return traces; }
   /// Covers everything that `instantiate` depends on, stable across processes.
   Hash128 hash() const;
@@ -87,7 +87,7 @@ public:
   GraphSnapshot instantiate(c10::ArrayRef<int64_t> values,
                             std::string name) const;
   /// Vectors of values at which the graph exists, for a compiler that compares
-  /// what it makes of them. They differ in all values and in their remainders.
+  /// its outputs for them. They differ in all values and in their remainders.
   const std::vector<SymbolValues> &standIns() const { return standInValues; }
 
   /// One line for each symbol, and for each number that is an expression.

@@ -92,7 +92,7 @@ private:
     }
   }
 
-  /// The length of a slice that has another one in each trace. It comes before
+  /// The length of a slice, if it differs between all traces. It comes before
   /// the slice's start and end: if these follow from no other sizes, start and
   /// length are symbols, because a difference of symbols is small at their
   /// stand-ins.
@@ -109,8 +109,8 @@ private:
                                .place = d});
   }
 
-  /// The parameters' sizes, as indices in `TraceNumbers::sizes`, of which a
-  /// slice takes a part whose length differs between traces.
+  /// Indices in `TraceNumbers::sizes` of parameters' sizes that bound a slice
+  /// whose length differs between traces.
   void findBounds() {
     const GraphSnapshot &base = *graph.base;
     for (uint32_t i = 0; i < base.nodes.size(); ++i) {
@@ -124,7 +124,7 @@ private:
     }
   }
 
-  /// The size of a parameter that is this size of a value.
+  /// The parameter's size that equals this size of a value.
   std::optional<uint32_t> boundOf(ResultRef ref, uint32_t dim) const {
     const GraphSnapshot &base = *graph.base;
     while (ref.index == 0) {
@@ -264,8 +264,9 @@ private:
   }
 
   /// Stand-ins grow with the symbol's index, and a slice's end, an index or a
-  /// diagonal's length must stay below the size that bounds it: what is below
-  /// another symbol in all traces has the lower sum.
+  /// diagonal's length must stay below the size that bounds it. So symbols are
+  /// ordered by the sum of their values, which is lower for a symbol that is
+  /// below another one in all traces.
   void orderSymbols() {
     std::vector<uint32_t> order(symbols.size()), rank(symbols.size());
     std::iota(order.begin(), order.end(), 0);
@@ -313,7 +314,7 @@ GeneralGraphPtr GeneralGraph::generalise(GraphSnapshotPtr base,
     }
   if (traces.size() > maxTraces)
     traces.erase(traces.begin(), traces.end() - maxTraces);
-  // The more general form first; the reason is its.
+  // The more general form first; the reason is the one for this form.
   reason.clear();
   for (bool boundsVary : {true, false}) {
     bool hasBounds = false;

@@ -27,7 +27,8 @@ public:
 
   GraphSnapshot run() {
     IgnoredUserModes ignored;
-    // Parameters are expressions of symbols, but ops also of parameters' sizes.
+    // Numbers of parameters are expressions of symbols; those of ops may also
+    // contain parameters' sizes.
     for (size_t i = 0; i < slots.size(); ++i)
       if (slots[i].kind == NumberSlot::Kind::ParameterSize)
         setSize(graph.parameters[base.nodes[slots[i].node].parameter].shape,

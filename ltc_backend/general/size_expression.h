@@ -1,6 +1,6 @@
 //===- size_expression.h - Numbers computed from sizes ----------*- C++ -*-===//
 //
-// What a number of a trace is, whatever the sizes are:
+// The form of a number of a trace, for all sizes:
 //
 //   floor((factor * product + summand) / (divisor * quotient))
 //     + sign * addend + offset
@@ -67,8 +67,8 @@ struct SizeCandidate {
 };
 
 /// A number of an op's arguments. `operands`: sizes of each of its operands;
-/// `others`: symbols and sizes of preceding values. The simplest expression
-/// that holds in all traces, none if none of the known forms does.
+/// `others`: symbols and sizes of preceding values. Returns the simplest
+/// expression that holds in all traces, or none if no known form does.
 std::optional<SizeExpression>
 fitArgument(const Column &numbers,
             c10::ArrayRef<std::vector<SizeCandidate>> operands,
@@ -80,7 +80,8 @@ enum class Relations : uint8_t {
   Many // multiples, products, sums and any differences too
 };
 
-/// A size of a parameter, which Python computed from others, if at all.
+/// A size of a parameter. Only Python code may have computed it from other
+/// sizes.
 std::optional<SizeExpression>
 fitParameterSize(const Column &numbers, c10::ArrayRef<SizeCandidate> symbols,
                  Relations relations);

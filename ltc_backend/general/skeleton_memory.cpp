@@ -8,10 +8,11 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Of all graphs together; an op takes about a kilobyte with its numbers.
+/// Maximum number of ops of all graphs; an op with its numbers takes about a
+/// kilobyte.
 constexpr size_t maxOps = 20000;
-/// To find a general graph for a skeleton; each takes about as long as tracing
-/// some steps.
+/// Maximum number of attempts to find a general graph for a skeleton; each
+/// takes about as long as tracing some steps.
 constexpr size_t maxAttempts = 12;
 
 } // namespace

@@ -1,8 +1,8 @@
 //===- skeleton_memory.h - Skeletons that were seen -------------*- C++ -*-===//
 //
-// A graph without a program is either of a skeleton that is new, or a further
-// one of it. Their numbers are remembered. From two or more follows a general
-// graph, which a later graph fits or corrects.
+// A graph without a program either has a new skeleton or is another graph of a
+// known one. The numbers of such graphs are remembered. Two or more of them
+// determine a general graph, which a later graph fits or corrects.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@ namespace torch_ltc {
 
 /// What is known about a graph's skeleton.
 struct Sighting {
-  /// The graph is this one at `values`. Null if there is none yet, or if it
-  /// doesn't fit.
+  /// The general graph, of which the graph is the instance at `values`. Null if
+  /// there is none yet, or if it doesn't fit.
   GeneralGraphPtr general;
   SymbolValues values;
   TraceNumbers numbers; ///< of the graph
@@ -28,7 +28,7 @@ struct Sighting {
   std::string reason;
 };
 
-/// Thread-safe. Remembers the skeletons that were used last.
+/// Thread-safe. Remembers the most recently used skeletons.
 class SkeletonMemory {
 public:
   static SkeletonMemory &get();
@@ -45,7 +45,8 @@ private:
     Hash128 skeleton;
     GraphSnapshotPtr base;
     GeneralGraphPtr general;
-    /// Of graphs that it doesn't fit, and those that it was made of.
+    /// Numbers of graphs that it doesn't fit, and of those from which it was
+    /// made.
     std::vector<TraceNumbers> traces;
     bool isChanged = false; // traces, since the last attempt to find one
     size_t attempts = 0;

@@ -8,7 +8,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// A word that stands for numbers which aren't part of the skeleton.
+/// The word that replaces numbers which aren't part of the skeleton.
 uint64_t placeholder(int64_t number) {
   return number < 0 ? 1u << 30 : 1u << 29;
 }

@@ -23,7 +23,8 @@ namespace torch_ltc {
 struct TraceNumbers {
   Hash128 skeleton;
   /// Sizes of all nodes' results, concatenated. Two graphs with one skeleton
-  /// have as many of them, at the same places; likewise of `integers`.
+  /// have the same number of them, at the same positions; the same holds for
+  /// `integers`.
   std::vector<int64_t> sizes;
   /// Integers of arguments that aren't part of the skeleton.
   std::vector<int64_t> integers;
@@ -59,7 +60,7 @@ void forEachFollowingWord(const OpRecord &record, c10::ArrayRef<Word> words,
 }
 
 /// Whether the sizes of the op's results depend on numbers that are scalars of
-/// the program, so that no shape rule can tell them.
+/// the program, so that no shape rule can derive them.
 bool hasSizesFromScalars(const SnapshotNode &node);
 
 } // namespace torch_ltc

@@ -14,7 +14,7 @@ namespace torch_ltc {
 /// `hook` is called once, before the first lazy tensor is created.
 void onFirstTensor(void (*hook)());
 /// `hook` runs before that one, and must be idempotent: each thread that
-/// creates a tensor while it runs calls it too, and goes on when it returns.
+/// creates a tensor while it runs calls it too, and continues when it returns.
 /// It may wait for other threads in its own way, such as for Python's lock.
 void beforeFirstTensor(void (*hook)());
 /// Calls these hooks unless they have run.

@@ -39,9 +39,9 @@ inline bool isCopyOfView(std::string_view opName) {
          opName != "aten::index_copy" && opName != "aten::lift_fresh_copy";
 }
 
-/// While it exists, results are new memory, whichever way the call came:
-/// torch's factories exclude ADInplaceOrView as its kernels for views do, which
-/// marks results as normal tensors (live_tensors.cpp).
+/// While it exists, results count as new memory. Otherwise they would be marked
+/// as normal tensors (live_tensors.cpp), because torch's factories exclude
+/// ADInplaceOrView, as its kernels for views do.
 class NewMemory {
 public:
   NewMemory() {
@@ -49,7 +49,7 @@ public:
       begin();
   }
 
-  /// Of an op that may make memory, as `zeros` and `zeros_like` do.
+  /// For an op that may create memory, as `zeros` and `zeros_like` do.
   NewMemory(std::string_view opName, bool hasTensorArgument) {
     if (c10::InferenceMode::is_enabled() &&
         (!hasTensorArgument || opName.find("_like") != std::string_view::npos))

@@ -272,8 +272,8 @@ void torch_ltc::onSecondThread(void (*hook)()) { secondThreadHook = hook; }
 
 at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
   prepareFirstTensor();
-  // Below the kernels of ADInplaceOrView, which only normal tensors have:
-  // results are views of these or are written to them.
+  // Below the kernels of ADInplaceOrView, which only run for normal tensors:
+  // results are views of normal tensors or are written to them.
   std::optional<c10::InferenceMode> normal;
   if (c10::InferenceMode::is_enabled() &&
       c10::impl::tls_is_dispatch_key_excluded(

@@ -7,7 +7,8 @@
 using namespace torch_ltc;
 using c10::IValue;
 
-/// As eager casts a number beside a tensor: its range isn't checked.
+/// Casts as eager does for a number combined with a tensor: the range isn't
+/// checked.
 static at::Tensor castNumber(const DynamicScalar &number,
                              at::ScalarType dtype) {
   at::ScalarType own = number.isFloat ? at::kDouble : at::kLong;
@@ -22,7 +23,7 @@ IValue NodeArguments::build(const Attribute &attribute,
                             const ArgumentSpec &spec) {
   switch (attribute.tag) {
   case Tag::none:
-    // The default dtype may have changed since.
+    // The default dtype may have changed since the op was traced.
     if (spec.kind == ArgumentKind::DType && !node.record->hasTensorArgument)
       return int64_t(node.shapes[0].scalar_type());
     return spec.defaultValue && !spec.defaultValue->isNone()

@@ -15,7 +15,7 @@
 
 namespace torch_ltc {
 
-/// The arguments of one op, in schema order; refers to all it is given.
+/// The arguments of one op, in schema order. Doesn't own its operands or words.
 class NodeArguments {
 public:
   /// `values`: of the preceding nodes' results.

@@ -90,7 +90,8 @@ struct OpRecord {
   torch::lazy::OpKind opKind = {};
   uint64_t id = 0; // hash of `name`: stable across processes
   std::vector<ArgumentSpec> arguments = {};
-  /// By result; a result without an element has the last one's.
+  /// The updated operand by result; for a result without an element, the last
+  /// element applies.
   std::vector<size_t> updates = {};
   size_t numResults = 1;
   bool returnsList = false;

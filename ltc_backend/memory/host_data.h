@@ -45,9 +45,9 @@ public:
   bool isReady() const { return !producerPtr || producerPtr->isDone(); }
   /// Waits for the producer; throws its error.
   void wait() const;
-  /// How often the calling thread has waited, as each read of a value does.
+  /// How often the calling thread has waited; each read of a value waits once.
   static uint64_t numWaits();
-  /// Of a value that is read without waiting.
+  /// For a value that is read without waiting.
   static void noteRead();
 
   /// A CPU tensor on the same memory, which it keeps alive. Waits. The caller

@@ -257,7 +257,7 @@ bool isShort(const Tensor &query, const Tensor &key, const Tensor &value,
          broadcastsTo(mask->sizes(), at::IntArrayRef(sizes).slice(4 - rank));
 }
 
-/// Of values without wrappers; undefined if it isn't one op.
+/// The result for values without wrappers; undefined if it isn't one op.
 Tensor tracedShortAttention(const Tensor &query, const Tensor &key,
                             const Tensor &value, const OptionalTensor &mask,
                             bool isCausal, std::optional<double> scale) {

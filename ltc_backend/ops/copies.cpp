@@ -1,6 +1,7 @@
 //===- copies.cpp - Copies between and within devices ---------------------===//
 //
-// `clone`, `detach` and the like share the traced value: values are immutable.
+// `clone`, `detach` and similar ops share the traced value, because values are
+// immutable.
 //
 //===----------------------------------------------------------------------===//
 

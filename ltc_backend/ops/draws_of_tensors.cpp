@@ -35,8 +35,8 @@ using OptionalGenerator = std::optional<at::Generator>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// An undefined result: only eager's kernel accepts the arguments, or has the
-/// words of the error.
+/// An undefined result: eager's kernel must run, which accepts the arguments or
+/// raises its own error.
 using Formula = Tensor (*)(Arguments arguments);
 
 template <Formula formula> void kernel(const OperatorHandle &op, Stack *stack) {
@@ -149,7 +149,7 @@ bool isSampled(const Tensor &weights, int64_t numSamples, bool replacement) {
 }
 
 /// `samples`, if the weights they are drawn by are valid. Two of eager's
-/// kernels have their own words.
+/// kernels have their own messages.
 Tensor checkedSamples(Tensor samples, const Tensor &weights, bool bySums) {
   Tensor isPositive = traceOp("aten::ge.Scalar", {weights, IValue(0)});
   Tensor isFinite = traceOp("aten::lt.Scalar", {weights, IValue(kInfinity)});

@@ -15,8 +15,8 @@ using Indices = std::vector<int64_t>;
 
 namespace {
 
-/// Products of this many times the rows still take less time than the calls
-/// for single steps.
+/// Products with up to this many times the rows still take less time than
+/// separate calls for each step.
 constexpr int64_t kMostPadding = 3;
 
 /// Empty unless they are what torch's functions make for `numElements`.

@@ -1,8 +1,9 @@
 //===- packed_sequences.h - Packed sequences as padded ones -----*- C++ -*-===//
 //
-// torch packs sequences of other lengths (nn.utils.rnn.PackedSequence): the
-// first elements of all, then the second ones of those that have one, and so
-// on. A recurrent layer's steps have a row for each sequence in each step.
+// torch packs sequences of different lengths (nn.utils.rnn.PackedSequence):
+// first the first element of each sequence, then the second element of each
+// sequence that has one, and so on. The ops of recurrent layers need a row for
+// every sequence in each step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +33,7 @@ public:
                  bool backwards) const;
   /// The reverse.
   at::Tensor pack(const at::Tensor &steps, bool backwards) const;
-  /// Of [T, B, ...] each sequence's last step: [B, ...].
+  /// The last step of each sequence of [T, B, ...]: [B, ...].
   at::Tensor last(const at::Tensor &steps) const;
 
 private:

@@ -44,9 +44,9 @@ at::Tensor torch_ltc::checked(const at::Tensor &value,
   at::Tensor areAllValid =
       isValid.dim() ? traceOp("aten::all", {isValid}) : isValid;
   bool isInteger = value.scalar_type() == at::kLong;
-  // A program that has overwritten a parameter can't run again with PyTorch's
-  // kernels, which have the words of the error: the check must come before the
-  // numbers, whose memory a result may take.
+  // PyTorch's kernels raise the error in a second run of the program, which
+  // isn't possible once a parameter has been overwritten. So the check must
+  // precede the numbers, whose memory a result may reuse.
   at::Tensor token = isInteger
                          ? value
                          : traceOp("aten::zeros", {IValue(at::IntArrayRef()),

@@ -1,8 +1,8 @@
 //===- recurrence.cpp - LSTM and GRU layers -------------------------------===//
 //
-// torch's layers are one op for all steps of a direction here, and one in the
-// gradient (recurrence.h); the products of inputs and weights come before it.
-// Other compilers get its parts (DecomposeRecurrence.cpp).
+// Each direction of a layer is one op for all steps, and one in the gradient
+// (recurrence.h); the products of inputs and weights precede it. For other
+// compilers it is decomposed (DecomposeRecurrence.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,8 @@ using torch::autograd::generated::details::any_variable_defined;
 
 namespace {
 
-/// The gradients of `operands` by those of `results`, which are functions of
-/// them; differentiable.
+/// The gradients of `operands`, computed differentiably from those of
+/// `results`, which are functions of `operands`.
 variable_list differentiate(variable_list results, variable_list gradients,
                             const variable_list &operands) {
   variable_list outputs, upstream, inputs;
@@ -216,9 +216,9 @@ bool hasSizes(const Tensor &tensor, at::IntArrayRef sizes,
   return isPlainOperand(tensor, dtype) && tensor.sizes() == sizes;
 }
 
-/// Whether all tensors are what torch's module makes and gets; other calls are
-/// PyTorch's to refuse. Of 16-bit floats each of torch's ops rounds, and
-/// autocast makes them of the operands of some.
+/// Whether all tensors are as torch's module creates and accepts them; PyTorch
+/// rejects other calls. 16-bit floats are excluded, because each of torch's ops
+/// rounds them, and so is autocast, which casts operands to them.
 bool isPlain(const Network &network, const Tensor &input, int64_t batch,
              at::TensorList states, int64_t numGates) {
   at::ScalarType dtype = input.scalar_type();

@@ -12,8 +12,8 @@
 //         h' = n + z * (h - n)
 //
 // (torch/nn/modules/rnn.py). A gradient first computes, for all steps at once,
-// what the gradient of a state is multiplied with to be that of a gate: each
-// step then is a few multiplications and one matrix product.
+// the factors between the gradient of a state and those of the gates; each step
+// is then a few multiplications and one matrix product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,8 +55,8 @@ private:
   int64_t begin, stride;
 };
 
-/// Of a tensor whose last dim are gates of `size` states: gate `begin`, or
-/// those before `end`.
+/// A part of a tensor whose last dim consists of gates of `size` states: gate
+/// `begin`, or gates `begin` to `end`.
 Tensor gate(const Tensor &gates, int64_t size, int64_t begin, int64_t end = 0) {
   int64_t count = end ? end - begin : 1;
   return gates.narrow(-1, begin * size, count * size);
@@ -78,8 +78,8 @@ Tensor lastGradient(const OptionalTensor &gradOutput,
   return exists(gradOutput) ? grad.add_(gradOutput->select(0, last)) : grad;
 }
 
-/// The gradient of the hidden state before a step: what comes through the
-/// step, and what the step before gave to the output.
+/// The gradient of the hidden state before a step: the part that comes through
+/// the step, plus the output's gradient at the previous step.
 Tensor gradientBefore(const Tensor &gradGates, const Tensor &weight,
                       const std::optional<Window> &gradOutput,
                       const Steps &steps, int64_t i) {

@@ -157,7 +157,8 @@ void raiseAsEager(const GraphSnapshotPtr &graph,
     InterpretedProgram(graph).evaluate(parameters, scalars, /*outputs=*/{},
                                        conditions);
   } catch (const RunError &error) {
-    // A collective runs once: all that there is to say is in `cause`.
+    // A collective runs only once, so `cause` is the only description of the
+    // error.
     if (std::string_view(error.what()).starts_with(kCollective))
       return;
     throw RunError(std::string(error.what()) + ". " + cause,

@@ -22,7 +22,7 @@
 
 namespace torch_ltc {
 
-/// Of a value's memory while a program runs.
+/// Tensor options of a value's memory while a program runs.
 inline at::TensorOptions hostOptions(const torch::lazy::Shape &shape) {
   return at::TensorOptions().dtype(shape.scalar_type()).device(c10::kCPU);
 }
@@ -100,7 +100,7 @@ using ProgramPtr = std::shared_ptr<Program>;
 /// How the names of ops that wait for other processes begin.
 inline constexpr std::string_view kCollective = "torch_ltc::collective";
 
-/// Fills what is said of collectives.
+/// Sets the members about collectives.
 void noteCollectives(const GraphSnapshot &graph, Program &program);
 
 /// A compiled program in the runtime.
@@ -124,8 +124,8 @@ public:
 private:
   void checkSignature() const;
   LtcExecutable executable;
-  /// From this process's first trace of it: an executable from the disk cache
-  /// was compiled by another process, with other Python lines.
+  /// Those of this process's first trace of the program: an executable from the
+  /// disk cache has the Python lines of the process that compiled it.
   GraphSnapshotPtr graph;
   mutable std::mutex profileMutex;
   int64_t profiledCalls = 0;

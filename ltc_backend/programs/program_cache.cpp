@@ -15,11 +15,12 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Total of all programs that aren't compiled yet; an op takes half a kilobyte.
+/// Maximum number of ops of all programs that aren't compiled yet; an op takes
+/// half a kilobyte.
 constexpr size_t maxPlaceholderOps = 50000;
 
-/// Total of all programs that are bound to sizes, which takes less than a
-/// millisecond to repeat; an op takes up to four kilobytes.
+/// Maximum number of ops of all programs that are bound to sizes. Binding takes
+/// less than a millisecond; an op takes up to four kilobytes.
 constexpr size_t maxBoundOps = 9000;
 
 struct Entry {

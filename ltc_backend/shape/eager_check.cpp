@@ -201,7 +201,7 @@ bool looksLike(const IValue &value, const ResultShape &expected) {
           tensor.sizes() == at::IntArrayRef(expected.sizes));
 }
 
-/// Notices warnings, which the user gets too.
+/// Detects warnings and passes them on to the user.
 class WarningNotice final : public c10::WarningHandler {
 public:
   WarningNotice() : outer(c10::WarningUtils::get_warning_handler()) {}
@@ -219,7 +219,7 @@ private:
 bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   const c10::OperatorHandle &op = *call.record.handle;
   bool isDivision = call.record.divides;
-  // Not the user's call, so it ignores the thread's modes.
+  // This isn't the user's call, so the thread's modes don't apply.
   c10::impl::ExcludeDispatchKeyGuard guard(
       c10::autograd_dispatch_keyset_with_ADInplaceOrView |
       c10::DispatchKeySet({c10::DispatchKey::Python,

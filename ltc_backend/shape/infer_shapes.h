@@ -20,8 +20,8 @@ namespace torch_ltc {
 /// undefined. Throws PyTorch's error with the op's name and the user's line.
 std::vector<torch::lazy::Shape> inferShapes(const OpCall &call);
 
-/// The same for a call that a trace already contains, at other sizes: eager
-/// isn't asked whether it is an error.
+/// The same for a call that a trace already contains, at other sizes: it isn't
+/// checked with eager's kernel.
 std::vector<torch::lazy::Shape> inferShapesOnly(const OpCall &call);
 
 } // namespace torch_ltc

@@ -43,7 +43,7 @@ std::string messageSuffix(LocationId id);
 using ModulePathId = uint32_t;
 void pushModulePath(const std::string &path);
 void popModulePath();
-/// Of the calling thread.
+/// The calling thread's innermost module path.
 ModulePathId currentModulePath();
 std::string modulePathText(ModulePathId id);
 

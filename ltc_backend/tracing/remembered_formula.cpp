@@ -39,7 +39,7 @@ namespace {
 struct Source {
   int32_t call = 0;
   uint32_t result = 0;
-  /// Of a copy with the same value.
+  /// The data of a copy with the same value.
   std::optional<Geometry> geometry = std::nullopt;
 };
 
@@ -72,8 +72,8 @@ struct RecordedCall {
   std::vector<IValue> arguments; // with undefined tensors at `places`
   std::vector<Place> places;
 
-  /// Sets the tensors at `places`. Lists are copied, because others have them
-  /// too.
+  /// Sets the tensors at `places`. Lists are copied, because they may be
+  /// shared.
   template <typename Function> void set(Function tensorAt) {
     int64_t copied = -1;
     for (const Place &place : places) {
@@ -91,14 +91,15 @@ struct RecordedCall {
 
 struct Formula {
   std::vector<RecordedCall> calls;
-  /// What the formula makes on the CPU, from sizes and numbers alone.
+  /// Tensors that the formula creates on the CPU, from sizes and numbers only.
   std::vector<at::Tensor> constants;
   std::vector<Source> results; // of tensors
 };
 /// Null for a kind that isn't remembered.
 using FormulaPtr = std::shared_ptr<const Formula>;
 
-/// The part of an argument that a formula sees: false if it may see more.
+/// Appends the part of an argument that a formula sees; false if it may see
+/// more.
 class KindHash {
 public:
   bool addAll(c10::ArrayRef<IValue> values) {
@@ -219,7 +220,7 @@ public:
     forEachTensor(operands, [&](const at::Tensor &tensor, uint32_t, int32_t) {
       add(tensor, {kOperand, numOperands++});
     });
-    // What the formula copies could be either operand's.
+    // A value that the formula copies could belong to either operand.
     for (const Known &a : tensors)
       for (const Known &b : tensors)
         if (a.data != b.data && hasSameValue(a, b))
@@ -249,7 +250,7 @@ public:
     formula->calls.push_back(std::move(call));
   }
 
-  /// Null if the formula did something else than tracing these calls.
+  /// Null if the formula did anything besides tracing these calls.
   FormulaPtr finish(c10::ArrayRef<IValue> results) {
     forEachTensor(results,
                   [&](const at::Tensor &tensor, uint32_t, int32_t element) {
@@ -475,7 +476,7 @@ public:
   }
 
 private:
-  /// Or seen by a mode or a transform.
+  /// The call may also be seen by a mode or a transform.
   static bool isDifferentiated(c10::ArrayRef<IValue> values) {
     if (c10::impl::dispatch_mode_enabled() ||
         c10::impl::tls_is_dispatch_key_included(

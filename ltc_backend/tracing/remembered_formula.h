@@ -2,13 +2,13 @@
 //
 // Some ops are rewritten into traced ops by formulas in Python, which takes 30
 // to 800 us for each call: far more than eager's whole op. A formula sees
-// sizes, dtypes and numbers, but no values, so that equal arguments in this
-// sense give equal calls: the first call of a kind runs the formula and records
-// the calls that it traces, and later ones repeat them without Python.
+// sizes, dtypes and numbers, but no values, so arguments that are equal in
+// these lead to the same calls. The first call of a kind runs the formula and
+// records the calls that it traces; later ones repeat them without Python.
 //
-// What a recording doesn't describe (draws, values that are read, tensors from
-// elsewhere, writes in place, eager fallbacks) makes the kind one that always
-// runs the formula.
+// If the formula does something that a recording doesn't describe (it draws,
+// reads values, uses other tensors, writes in place or falls back to eager),
+// calls of this kind always run the formula.
 //
 //===----------------------------------------------------------------------===//
 

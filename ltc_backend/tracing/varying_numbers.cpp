@@ -13,7 +13,7 @@ using namespace torch_ltc;
 
 namespace {
 
-// For one thread; some hundred bytes each.
+// Maximum number per thread; each takes some hundred bytes.
 constexpr size_t maxPlaces = 32768;
 
 bool isNumber(Tag tag) {

@@ -38,8 +38,8 @@ public:
 
   static VaryingNumbers &ofThisThread();
 
-  /// To be called for every call before it is traced: makes those of its
-  /// numbers parameters that have differed here before. Returns whether there
+  /// To be called for every call before it is traced: turns the numbers that
+  /// have differed at this place before into parameters. Returns whether there
   /// are any; only then `shapes` are set to the results' shapes. `infer` is
   /// called for the shapes if a number has changed, and may throw.
   bool parametrise(const OpRecord &record, ArgumentWalk &walk,

@@ -25,8 +25,8 @@ namespace torch_ltc {
 /// as a TorchDispatchMode) needs to see the ops themselves.
 bool isPlainWrapper(const at::Tensor &tensor);
 
-/// Whether TorchDynamo captures ops of it with sizes that are symbols: who
-/// reads such a size as a number makes it a constant of the capture.
+/// Whether TorchDynamo captures ops of it with symbolic sizes: reading such a
+/// size as a number makes it a constant of the capture.
 inline bool hasSymbolicSizes(const at::Tensor &tensor) {
   return tensor.defined() &&
          tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();

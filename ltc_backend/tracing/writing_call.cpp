@@ -61,7 +61,7 @@ public:
   }
 
 private:
-  /// The memory of which a written argument and others are parts.
+  /// The memory that contains a written argument and possibly others.
   struct Memory {
     explicit Memory(const Tensor &wrapper)
         : whole(wholeMemory(wrapper)), storage(storageOf(wrapper)),
@@ -73,7 +73,8 @@ private:
     Tensor value;
   };
 
-  /// An argument there, the `visit`th tensor in the list of arguments.
+  /// The argument's tensor on the CPU; `visit` is its index among the tensors
+  /// of all arguments.
   struct Place {
     size_t visit;
     Tensor wrapper;

@@ -58,7 +58,7 @@ def varying_lists(rows):
 
 
 def numbers_of_programs(row):
-    """ "start,end": parameters once they have differed; "alpha!": always."""
+    """ "start,end": parameters once they have differed; "alpha!": always parameters."""
     return ",".join([*row.varies, *(f"{name}!" for name in row.parameters)])
 
 

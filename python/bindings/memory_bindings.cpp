@@ -61,8 +61,8 @@ std::optional<at::Tensor> readBase(FunctionalStorageImpl *memory) {
   return tensorDataOf(base)->data()->copyToTensor(base.strides());
 }
 
-/// The address of a storage's values, unique among storages: one that shares
-/// the buffer of an equal value gets a copy.
+/// The address of a storage's values. It is unique: a storage that shares its
+/// buffer with another one's equal value gets a copy first.
 uintptr_t addressOf(const c10::Storage &storage) {
   FunctionalStorageImpl *memory = memoryOf(storage);
   at::AutoDispatchBelowAutograd noAutograd;

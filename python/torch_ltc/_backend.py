@@ -87,8 +87,8 @@ def _before_first_tensor() -> None:
     """What only lazy tensors need. Called by each thread whose first lazy tensor may be
     the process's; returns when all of it is there."""
     global _is_ready_for_tensors
-    # A thread that waits for the lock releases the GIL, which its owner needs. Another
-    # lock than `load`'s, whose owner may be importing this package.
+    # A thread that waits for the lock releases the GIL, which its owner needs. Not the
+    # lock of `load`, whose owner may be importing this package.
     with _first_tensor_lock:
         if _is_ready_for_tensors:
             return

@@ -16,8 +16,8 @@ struct Lifetime {
 };
 llvm::SmallVector<Lifetime> findLifetimes(Executable &executable);
 
-/// Places the arena's buffers anew for their present sizes: two buffers that
-/// are used at the same time don't overlap.
+/// Places the arena's buffers for their current sizes, so that buffers that are
+/// used at the same time don't overlap.
 void planArena(Executable &executable, llvm::ArrayRef<Lifetime> lifetimes);
 
 } // namespace torch_ltc::runtime

@@ -167,7 +167,8 @@ llvm::Error verifyBuffer(const Executable &executable, int index) {
                  buffer.bytes(), table, entry, expected);
 }
 
-/// Without `hasConstants`, their buffers have been checked before.
+/// If `hasConstants` is false, the buffers of constants have been checked
+/// before.
 llvm::Error verifySizes(const Executable &executable, bool hasConstants) {
   if (llvm::Error error = verifySignature(executable))
     return error;
@@ -182,8 +183,8 @@ llvm::Error verifySizes(const Executable &executable, bool hasConstants) {
   return verifyCommands(executable);
 }
 
-/// The sizes of a general executable are stand-ins, for which a program may be
-/// too large to run: a binding checks its own.
+/// The sizes of a general executable are stand-ins, at which the program may be
+/// too large to run; each binding is checked instead.
 llvm::Error verifyGeneral(Executable &executable) {
   if (llvm::Error error = verifySignature(executable))
     return error;

@@ -19,8 +19,8 @@
 namespace torch_ltc::runtime {
 
 /// Checks every index, offset, size and dtype. The error is a sentence that
-/// names the part ("command 3 'aten.mm'") and the problem. Of a general
-/// executable it checks what doesn't depend on sizes.
+/// names the part ("command 3 'aten.mm'") and the problem. For a general
+/// executable, it checks everything that doesn't depend on sizes.
 llvm::Error verifyExecutable(Executable &executable);
 
 /// The rest of the checks, for a binding of a verified general executable,

@@ -92,7 +92,7 @@ private:
 
   /// Without the objects, the bytes of constants and the general form.
   Executable message;
-  /// Null if the executable can run: it is for the sizes that it states.
+  /// Null if the executable can run, because it isn't a general one.
   std::unique_ptr<const GeneralForm> form;
   std::shared_ptr<KernelLibrary> kernels;
   BoundNumbers numbers;

@@ -1,8 +1,8 @@
 //===- OpenMp.h - The functions of libgomp that the runtime uses ----------===//
 //
 // Declared here instead of by omp.h and `#pragma omp parallel`: these belong to
-// the compiler, and clang's use LLVM's libomp, a second thread pool beside that
-// of PyTorch and oneDNN.
+// the compiler, and clang's use LLVM's libomp, which would be a second thread
+// pool besides that of PyTorch and oneDNN.
 //
 //===----------------------------------------------------------------------===//
 

@@ -105,7 +105,7 @@ torch_ltc::runtime::bindSizes(Executable &executable, const GeneralForm &form,
     if (uint32_t index = form.places(place++))
       number = values[index - 1];
   });
-  // These texts name the sizes of the stand-ins.
+  // These texts contain sizes of the stand-ins.
   for (Command &command : *executable.mutable_commands())
     command.clear_result_types();
   BoundNumbers result;

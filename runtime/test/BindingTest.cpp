@@ -200,7 +200,8 @@ TEST(Binding, RefusesSizes) {
 }
 
 TEST(Binding, RefusesInconsistentNumbers) {
-  // Each number of a command in turn is another one than its buffers allow.
+  // Changes each number of a command in turn to one that its buffers don't
+  // allow.
   Executable message = generalProgram();
   int refused = 0, varying = 0;
   for (int i = 0; i < message.general().places_size(); ++i) {

@@ -12,7 +12,8 @@
 
 namespace torch_ltc::runtime::test {
 
-// Stand-ins of the two symbols: no other number of a program is a multiple.
+// Stand-ins of the two symbols: no other number of a program is a multiple of
+// one.
 constexpr int64_t kStandIn0 = 101, kStandIn1 = 103;
 
 using Code = std::vector<int64_t>;

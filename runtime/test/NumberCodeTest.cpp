@@ -98,7 +98,7 @@ TEST(NumberCode, WellFormed) {
 
 namespace {
 
-/// Integers that are equal at all sizes, or that a binding computes itself.
+/// Integers that don't depend on sizes, or that a binding computes itself.
 const std::set<std::string> kNeverVary = {"Buffer.arena_offset",
                                           "Buffer.constant",
                                           "Buffer.output",

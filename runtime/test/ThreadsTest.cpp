@@ -44,7 +44,7 @@ TEST(ThreadsTest, TooManyForTheProcessorsAreReleased) {
   EXPECT_EQ(useThreads(processors), processors);
 }
 
-/// A thread that computes until it is told to wait.
+/// A thread that computes until the test makes it wait.
 class Caller {
 public:
   Caller() : thread([this] { work(); }) {

@@ -16,7 +16,7 @@ _torch_ltc_dev() {{
     COMPREPLY=($(compgen -f -- "$word"))
   fi
 }}
-# Options of the tools are what the tool itself lists, asked for once.
+# Options are read once from each tool's own list.
 declare -gA _torch_ltc_options
 _torch_ltc_tool() {{
   local word="${{COMP_WORDS[COMP_CWORD]}}" tool="${{COMP_WORDS[0]}}"

@@ -173,7 +173,7 @@ def virtual_environment() -> None:
 
 
 def test_packages() -> None:
-    """Installs what tests, checks and benchmarks need besides."""
+    """Installs the additional packages of tests, checks and benchmarks."""
     _requirements("requirements-test", "requirements-test.txt")
 
 

@@ -66,7 +66,8 @@ def _run_tests(sanitizer: Sanitizer, tests: Sequence[str]) -> int:
     build.configure(
         f"configure-{sanitizer.name}",
         sanitizer.folder,
-        # g++, because its sanitizers are installed, and so that it keeps working.
+        # g++, because its sanitizers are installed, and so that the build with g++ is
+        # tested.
         ["-DCMAKE_CXX_COMPILER=g++", f"-DTORCH_LTC_SANITIZE={sanitizer.name}"],
     )
     build.ninja(*tests, name=f"build-{sanitizer.name}", folder=sanitizer.folder)

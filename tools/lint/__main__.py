@@ -84,6 +84,7 @@ def main() -> int:
     problems = _python(names, fix) + _cpp(names, fix) + _shell(names)
     for name in names:
         problems += house_rules.file_problems(ROOT / name, name)
+    problems += house_rules.stale_names(ROOT, names)
     problems += house_rules.folder_problems(ROOT)
     for problem in problems:
         print(problem)

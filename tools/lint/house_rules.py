@@ -25,6 +25,8 @@ PARTS = [
 CPP = {".cpp", ".h", ".inc", ".c"}
 SOURCES = CPP | {".py", ".pyi", ".td", ".mlir", ".toml", ".proto"}
 NAMELESS = re.compile(r"(^|[_.\-])(utils?|misc|common|helpers?)([_.\-]|$)", re.I)
+# A source file in code quotes, with or without its folder.
+NAMED_FILE = re.compile(r"`(?:[\w./-]*/)?([A-Za-z_][\w-]*\.(?:cpp|h|pyi?|td|toml))`")
 
 # pattern, file suffixes, path parts that may match, the rule as text
 PATTERNS = [
@@ -124,6 +126,18 @@ def _long_functions(text: str, name: str) -> Iterator[str]:
                     f"{name}:{node.lineno}: function '{node.name}' has {length} "
                     f"lines, {FUNCTION_LINES} are allowed"
                 )
+
+
+def stale_names(root: Path, names: list[str]) -> Iterator[str]:
+    """Files that a README names as `file` and that don't exist."""
+    existing = {Path(name).name for name in names}
+    for name in names:
+        if Path(name).name != "README.md":
+            continue
+        for number, line in enumerate((root / name).read_text().splitlines(), 1):
+            for file in NAMED_FILE.findall(line):
+                if file not in existing:
+                    yield f"{name}:{number}: there is no file '{file}'"
 
 
 def folder_problems(root: Path) -> Iterator[str]:

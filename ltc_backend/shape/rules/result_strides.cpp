@@ -240,7 +240,8 @@ at::MemoryFormat widenedFormat(const at::Tensor &tensor) {
              : at::MemoryFormat::Contiguous;
 }
 
-/// torch concatenates along the dim and splits it, or adds a last one.
+/// Either torch concatenates along the dim and splits it, or the new dim is the
+/// last one.
 Strides stackStrides(const Arguments &named,
                      c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   size_t rank = shape.size() - 1;

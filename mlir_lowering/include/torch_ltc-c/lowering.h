@@ -76,8 +76,8 @@ typedef struct {
 
 LTC_EXPORT LtcStatus ltcProgramCreate(LtcCompiler compiler, const char *name,
                                       LtcProgram *program);
-/// In the memory of `other`'s compiler that `other` uses: one compilation may
-/// take both (ltcProgramsCompileGeneral).
+/// Creates the program in the same MLIR context as `other`, so that one
+/// compilation may take both (ltcProgramsCompileGeneral).
 LTC_EXPORT LtcStatus ltcProgramCreateBeside(LtcProgram other, const char *name,
                                             LtcProgram *program);
 LTC_EXPORT void ltcProgramDestroy(LtcProgram program);
@@ -176,8 +176,8 @@ LTC_EXPORT LtcStatus ltcProgramCompile(LtcProgram program,
                                        LtcBytes *executable,
                                        LtcCompileStatistics *statistics);
 
-/// Numbers of one program at LTC_GENERAL_SAMPLES vectors of sizes: one array of
-/// values for each sample.
+/// Sizes in a general program, as one array of values for each of the
+/// LTC_GENERAL_SAMPLES samples.
 typedef struct {
   /// The stand-ins of each symbol (size_stand_ins.h).
   const int64_t *symbols[LTC_GENERAL_SAMPLES];
@@ -190,11 +190,11 @@ typedef struct {
 } LtcSizeSamples;
 
 /// Lowers one program to one executable for all sizes: `programs` are the
-/// program at each sample's stand-ins, equal but for numbers. All but one
-/// were created beside it (ltcProgramCreateBeside), and all are consumed. The
-/// executable is valid for sizes from 2 to the smallest stand-in of a symbol
-/// and must be bound to them (ltcExecutableBind). Fails if a number of the
-/// lowered program isn't a known function of the sizes.
+/// program at each sample's stand-ins, equal except for numbers. All but the
+/// first were created beside it (ltcProgramCreateBeside), and all are consumed.
+/// The executable is valid for sizes from 2 to the smallest stand-in of a
+/// symbol and must be bound to them (ltcExecutableBind). Fails if a number of
+/// the lowered program isn't a known function of the sizes.
 LTC_EXPORT LtcStatus ltcProgramsCompileGeneral(
     const LtcProgram *programs, const LtcSizeSamples *sizes,
     const LtcCompileOptions *options, LtcBytes *executable,

@@ -21,13 +21,13 @@ enum { LTC_STAND_IN_SCALES = 6 };
 /// For each of the six lowest bits of a size, and of a size minus one, the
 /// samples differ: a rounded quotient by a power of two is then determined by
 /// its samples, and so is a quotient of it. The last sample is more than twice
-/// as large as the first: what takes a step for each doubling of a size (a
+/// as large as the first: code with one step for each doubling of a size (a
 /// search, a sort) differs between the samples, and so has no general form.
 ///
 /// Symbols are in general position: stand-ins in an arithmetic progression
-/// would make a sum of some of them equal to another one in all samples. No sum
-/// of up to four of eight consecutive ranks with small factors is the same in
-/// all samples, because that of their rests is not.
+/// would make a sum of some of them equal to another one in all samples. No two
+/// different sums of up to four of eight consecutive ranks with small factors
+/// are equal in all samples, because the sums of their remainders differ.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t start[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
       {257, 409, 703}, {57, 91, 157}, {12, 19, 33},
@@ -46,8 +46,8 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
 }
 
 /// Added, at the first scale, for a symbol that bounds slices of varying
-/// lengths (the rows of a data set): much larger sizes must not be beyond its
-/// stand-in.
+/// lengths (the rows of a data set): its sizes may be much larger, and must not
+/// exceed its stand-in.
 static const int64_t LTC_BOUND_STAND_INS[LTC_GENERAL_SAMPLES] = {
     64 * (INT64_C(1) << 20), 64 * INT64_C(1677721), 64 * INT64_C(2411725)};
 

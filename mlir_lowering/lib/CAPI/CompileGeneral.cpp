@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// By number instead of by sample.
+/// Transposes the values: grouped by number instead of by sample.
 static SmallVector<SizeSamples> transpose(const int64_t *const *samples,
                                           size_t count) {
   SmallVector<SizeSamples> result(count);
@@ -29,8 +29,8 @@ static SmallVector<Operation *> opsOf(ModuleOp module) {
   return ops;
 }
 
-/// The first op of `ops` that isn't one of the same name in `others`, or the
-/// last if there are more of those; null if there is none.
+/// The first op of `ops` whose counterpart in `others` has another name, or the
+/// last op if `others` has more; null if there is none.
 static Operation *firstDifference(ArrayRef<Operation *> ops,
                                   ArrayRef<Operation *> others) {
   for (auto [op, other] : llvm::zip(ops, others))

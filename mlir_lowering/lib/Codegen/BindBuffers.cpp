@@ -25,9 +25,9 @@ MemRefType memrefOf(Type type) {
 }
 
 /// Writes the results to the arguments that follow the operands, first as
-/// tensors: MLIR 22 eliminates empty tensors in favor of a destination, but
-/// only checks for tensors whether another result that started in the same
-/// empty tensor lies there and is still read.
+/// tensors: MLIR 22 replaces empty tensors by a destination. Only for tensors
+/// does it check whether another result that was built in the same empty tensor
+/// is still read.
 void putInDestinations(OpBuilder &builder, func::ReturnOp terminator,
                        ArrayRef<BlockArgument> memory) {
   Location loc = terminator.getLoc();

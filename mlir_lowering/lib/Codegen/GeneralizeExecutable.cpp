@@ -34,7 +34,7 @@ private:
   std::map<NumberCode, unsigned> indices;
 };
 
-/// Everything but numbers, names and the kernels' code, as bytes.
+/// Everything except numbers, names and the kernels' code, as bytes.
 std::string structureOf(runtime::Executable executable) {
   runtime::forEachNumber(executable, [](int64_t &number) { number = 0; });
   executable.set_arena_bytes(0);
@@ -49,7 +49,8 @@ std::string structureOf(runtime::Executable executable) {
   return executable.SerializeAsString();
 }
 
-/// Marks the grain of a call of kernel 0; that of kernel i is i more.
+/// Marks the grain of a call of kernel 0; `kGrainMark` + i marks that of kernel
+/// i.
 constexpr int64_t kGrainMark = std::numeric_limits<int64_t>::min();
 
 void markGrains(runtime::Executable &executable) {
@@ -92,7 +93,8 @@ public:
   std::string addOrders(ArrayRef<SizeSamples> orders);
 
 private:
-  /// Number of the code for a number that differs, or of a marked grain.
+  /// The index of the code for a number that differs between the samples, or
+  /// for a marked grain.
   std::optional<unsigned> fit(const SizeSamples &number);
   std::optional<NumberCode> fitGrain(unsigned kernel);
 
@@ -134,7 +136,7 @@ std::optional<unsigned> ExecutableGeneralizer::fit(const SizeSamples &number) {
     return table.add({runtime::CONSTANT, number[0]});
   if (number[0] < kGrainMark + general.kernels_size()) {
     code = fitGrain(number[0] - kGrainMark);
-    if (!code) // not worth a thread, as far as is known
+    if (!code) // its work isn't known, so it isn't split
       code = NumberCode{runtime::CONSTANT, 0};
   } else {
     code = fitter.fit(number);

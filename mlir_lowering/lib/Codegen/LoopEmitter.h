@@ -126,8 +126,8 @@ private:
     return schedule.getDomain().getMembers()[member].op;
   }
   Value constantIndex(int64_t value);
-  /// Whether all of `size` is in whole blocks; unknown in a kernel for all
-  /// sizes, whose size is a stand-in.
+  /// Whether `size` consists of whole blocks; always false in a kernel for all
+  /// sizes, where it is a stand-in.
   bool isWhole(int64_t size, int64_t block) const {
     return !isGeneral && size % block == 0;
   }

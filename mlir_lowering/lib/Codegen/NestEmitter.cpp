@@ -134,12 +134,13 @@ int64_t LoopEmitter::chooseJam(const Nest &nest, unsigned level,
   return std::min(copies, schedule.getAxes()[nest.axes[level]].size);
 }
 
-/// The part of a loop that has a whole number of steps. For all sizes, it is
-/// computed by the kernel: rounded stand-ins don't tell how others are rounded.
+/// The part of a loop that has a whole number of steps. In a kernel for all
+/// sizes, the kernel computes it: rounded stand-ins don't show how other sizes
+/// are rounded.
 Value LoopEmitter::roundDown(int64_t size, int64_t step) {
   if (!isGeneral)
     return constantIndex(size / step * step);
-  // 0, which no pass knows: the iterations' numbers aren't negative.
+  // A 0 that no pass can fold: iteration numbers aren't negative.
   Value zero = arith::MinSIOp::create(builder, loc, begin, constantIndex(0));
   Value value = arith::AddIOp::create(builder, loc, constantIndex(size), zero);
   Value rest = arith::RemUIOp::create(builder, loc, value, constantIndex(step));

@@ -249,14 +249,14 @@ std::optional<NumberCode> NumberFitter::fit(const SizeSamples &number) {
 }
 
 /// The number of blocks of a size, times their length, is nearly the size: a
-/// rounded float doesn't tell them apart.
+/// rounded float can't distinguish the two.
 bool NumberFitter::hasBlocks(const Monomial &monomial) const {
   return llvm::any_of(monomial.factors,
                       [&](unsigned factor) { return bases[factor].isBlocks; });
 }
 
-/// A float with the value of an integer. One that was rounded could be that of
-/// another integer as well.
+/// A float with the value of an integer. A rounded float could also be that of
+/// another integer.
 std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
                                                    unsigned bits) const {
   double mostExact = bits == 32 ? 0x1p24 : 0x1p53;

@@ -41,7 +41,7 @@ public:
   /// quotient.
   std::optional<NumberCode> fitFloat(const FloatSamples &number,
                                      unsigned bits) const;
-  /// Like `fit` for a number that only has to be about right: an estimate.
+  /// Like `fit`, but approximately: for estimates.
   std::optional<NumberCode> fitEstimate(const SizeSamples &number);
 
 private:

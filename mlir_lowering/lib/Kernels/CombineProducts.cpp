@@ -310,7 +310,8 @@ void combineRows(Products &products) {
 /// Whether one of many such products leaves threads waiting for each other.
 bool isSmall(Product product) {
   constexpr int64_t mostWork = 1 << 25, fewestColumns = 8;
-  // In a program for all sizes, the rows are stand-ins, of about as many.
+  // In a program for all sizes, the numbers of rows are stand-ins, so this only
+  // compares their magnitude.
   constexpr int64_t mostWorkOfRow = 1 << 16;
   if (product.columns() < fewestColumns)
     return false;

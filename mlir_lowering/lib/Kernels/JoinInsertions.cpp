@@ -66,7 +66,7 @@ public:
 
   const std::map<int64_t, Piece> &get() const { return pieces; }
 
-  /// Of all pieces: their order decides which parts of which remain.
+  /// Bounds of all pieces: their order decides which parts remain.
   const SmallVector<int64_t> &getEnds() const { return ends; }
 
 private:

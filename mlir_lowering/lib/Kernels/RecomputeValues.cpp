@@ -23,8 +23,8 @@ namespace {
 
 /// Smaller values stay in the cache: storing them costs little.
 constexpr int64_t smallBytes = 256 << 10;
-/// In a program for all sizes, what varies is larger at all stand-ins, whatever
-/// it is in a run.
+/// In a program for all sizes, values whose sizes vary are larger than this at
+/// all stand-ins, whatever their sizes in a run.
 constexpr int64_t smallBytesOfGeneral = 4096;
 /// Limits the size of kernels, as in GroupOps.
 constexpr size_t mostOps = 24;

@@ -289,7 +289,7 @@ void Scheduler::chooseIterations() {
   iterations = outerVolume * getNumBlocks();
 }
 
-/// Of all iterations, in units of kWorkOfThread.
+/// The work of all iterations, in units of kWorkOfThread.
 int64_t Scheduler::getWork() const {
   constexpr int64_t costOfMove = 8;
   int64_t work = 0;

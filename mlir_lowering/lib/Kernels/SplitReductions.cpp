@@ -155,7 +155,7 @@ class SplitReductions : public impl::SplitReductionsBase<SplitReductions> {
     FailureOr<func::FuncOp> program = findProgram(getOperation());
     if (failed(program))
       return signalPassFailure();
-    // A stand-in's divisors aren't those of other sizes.
+    // Other sizes don't have the divisors of the stand-ins.
     if (getOperation()->hasAttr(kGeneralAttr))
       return;
     SmallVector<linalg::GenericOp> reductions;

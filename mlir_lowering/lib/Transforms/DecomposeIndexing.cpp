@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-// A row of the flattened tensor. A position out of bounds fails there, and the
-// op itself, run again with eager's kernel, says so.
+// A row of the flattened tensor. A position out of bounds fails there; the op
+// then runs again with eager's kernel, which raises the error.
 static LogicalResult decomposeTake(AtenTakeOp op, FormulaBuilder &b) {
   Value x = op.getSelf(), index = op.getIndex();
   int64_t length = b.numElements(x);

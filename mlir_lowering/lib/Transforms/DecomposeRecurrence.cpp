@@ -24,8 +24,8 @@ struct Steps {
 
 } // namespace
 
-// Of a tensor whose last dim are gates of `size` states: gate `begin`, or those
-// before `end`.
+// A part of a tensor whose last dim consists of gates of `size` states: gate
+// `begin`, or gates `begin` to `end`.
 static Value gate(FormulaBuilder &b, Value gates, int64_t size, int64_t begin,
                   int64_t end = 0) {
   int64_t count = end ? end - begin : 1;
@@ -74,7 +74,7 @@ static Value concatenateGates(FormulaBuilder &b, ArrayRef<Value> gates) {
   return b.concatenate(gates, sizes.size() - 1, sizes);
 }
 
-// What a gate's gradient is multiplied with to be that of its operand.
+// The factor between a gate's gradient and that of its operand.
 static Value sigmoidSlope(FormulaBuilder &b, Value gate) {
   return b.mul(gate, b.sub(1, gate));
 }

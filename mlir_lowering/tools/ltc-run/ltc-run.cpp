@@ -231,7 +231,7 @@ void compile(ModuleOp module, bool reference, LoadedProgram &loaded) {
                  << " bytes\n";
 }
 
-/// The value of `4*s0+s1` and the like.
+/// The value of a number such as `4*s0+s1`.
 int64_t evaluate(StringRef sum, ArrayRef<int64_t> sizes) {
   int64_t result = 0;
   for (StringRef product : llvm::split(sum, '+')) {

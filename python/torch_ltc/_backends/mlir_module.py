@@ -55,7 +55,9 @@ def compile_mlir(module: str | bytes) -> CompiledModule:
 
 
 def bind_program(traced: Any) -> CompiledModule | None:
-    """The program for all sizes of a traced program and of earlier ones that differ only
-    in sizes, bound to its sizes; None at the first sight, and if there is none."""
+    """The program for all sizes of a traced program and of earlier ones that differ
+    only in sizes, bound to its sizes; None for the first of them, and if there is no
+    such program.
+    """
     executable = bindings().bind_executable(traced)
     return executable and CompiledModule(executable)

@@ -170,8 +170,8 @@ def backends() -> dict[str, str]:
 class use_backend:  # noqa: N801 (it is used as a function and in `with`)
     """Selects the compiler of programs from now on, or for a `with` block.
 
-    `name`: a registered or installed backend; None: torch_ltc's own compiler. Earlier
-    traced ops are ended as a step of the previous backend. If that one can't compile
+    `name`: a registered or installed backend; None: torch_ltc's own compiler. Pending
+    ops are first run as a step of the previous backend. If that one can't compile
     the step, this function raises the reason, unless it was raised before; the new
     compiler then runs the pending ops.
     """

@@ -99,7 +99,7 @@ class _NotCapturable(Exception):
 
 
 def _marks(tensors: list[torch.Tensor]) -> list[Any]:
-    """What a call may change about its tensors besides their values."""
+    """The properties of its tensors, besides their values, that a call may change."""
     return [
         (
             t.requires_grad,

@@ -39,7 +39,7 @@ PLAIN = (
 _PLAIN = frozenset(PLAIN)
 _MAX_NODES = 200_000
 _MAX_BYTES = 1 << 16
-# Kinds of nodes, also used in capture_guards.cpp.
+# Kinds of nodes, also used in guard_bindings.cpp.
 DICT, ITEMS, LIST, CELL, ATTRIBUTE, PROBE, TENSOR, HELD = range(8)
 # Attributes of torch.nn modules that their calls read by name.
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -454,7 +454,7 @@ def _content(value: Any) -> bytes:
 
 
 def _is_number(key: str, value: Any) -> bool:
-    """A hyperparameter whose changes capture_numbers tracks."""
+    """A hyperparameter whose changes `numbers.py` tracks."""
     if key == "betas":
         return isinstance(value, tuple) and all(type(v) is float for v in value)
     return isinstance(value, float) or type(value) is int

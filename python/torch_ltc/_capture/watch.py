@@ -61,7 +61,7 @@ _PURE = frozenset(
     ]
 )
 _IMPURE_BUILTINS = frozenset(["print", "open", "input", "breakpoint"])
-# Functions that torch may call while it computes, but not for a result.
+# Modules of functions that torch's own code may call, but not to compute a result.
 _IMPURE_IN_TORCH = frozenset(["io", "random", "_random", "_io", "secrets"])
 _SEEDING = frozenset(
     ["manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state"]

@@ -1,1 +1,1 @@
-"""Ops decomposed into traced ones in Python, one module a family of ops."""
+"""Ops decomposed into traced ones in Python, one module per family of ops."""

@@ -1,5 +1,5 @@
-"""Checks of values in formulas: if eager rejects the values at the call, the step that
-computes them fails with eager's error.
+"""Checks of values in formulas: if eager would reject the values at the call, the step
+that computes them fails with eager's error.
 
 A compiled program only detects that a check fails. The step then runs with PyTorch's
 kernels (`programs/compiled_program.cpp`), and the kernel of this op raises the error.

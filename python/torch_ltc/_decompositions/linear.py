@@ -48,8 +48,8 @@ def trilinear(
     unroll_dim: int = 1,
 ) -> Tensor:
     """Sums of products of three tensors of size 1 in the dims where they are expanded.
-    As eager, first sums the products of two over the dims that the third hasn't, and
-    rounds them."""
+    Like eager, first sums the products of two over the dims that the third doesn't
+    have, and rounds them."""
     del unroll_dim
     for dim in expand1:
         i1 = i1.unsqueeze(dim)

@@ -218,8 +218,9 @@ def _with_gradient(name: str, formula: Callable) -> Callable:
 
 
 def _new_memory() -> contextlib.AbstractContextManager:
-    """What a formula makes in inference mode are inference tensors, whatever called it:
-    views of normal tensors, and only they, are made with this key excluded."""
+    """A formula's results in inference mode are inference tensors, whatever called it.
+    Only views of normal tensors are created with this key excluded.
+    """
     if not torch.is_inference_mode_enabled():
         return contextlib.nullcontext()
     excluded = torch._C._dispatch_tls_local_exclude_set()

@@ -104,7 +104,7 @@ def manifest_from_bytes(data: bytes) -> dict[str, Any]:
         always_print_fields_with_no_presence=True,
     )
     for scalar in result["scalars"]:
-        scalar["value"] = float(scalar["value"])  # "-Infinity" and the like
+        scalar["value"] = float(scalar["value"])  # such as "-Infinity"
     for tensor in result["inputs"] + result["outputs"]:
         tensor["shape"] = [int(size) for size in tensor["shape"]]  # JSON: strings
     return result

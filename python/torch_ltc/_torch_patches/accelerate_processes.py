@@ -1,8 +1,8 @@
 """Several processes under Hugging Face's Accelerate, and so under its Trainer.
 
 Accelerate (1.15) joins processes only for the devices that it lists. On device lazy
-each of them would train alone, without an error. They are joined as those of the CPU
-are, through Gloo, and keep their device.
+each of them would train alone, without an error. They are joined through Gloo, as for
+the CPU, and keep their device.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _join(module: ModuleType) -> None:
         alone = module.DistributedType.NO
         if cpu or kind != alone or not _is_on_lazy(self):
             return name, kind
-        # Accelerate itself knows whether a launcher has started several.
+        # Accelerate itself detects whether a launcher has started several processes.
         name, kind = prepare(self, True, sagemaker_dp, backend)
         if kind != alone:
             self.device = torch.device(_NAME)

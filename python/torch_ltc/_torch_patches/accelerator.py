@@ -125,7 +125,8 @@ def _wrap_pin_memory(original: Callable) -> Callable:
 
 def _hide_from_dynamo() -> None:
     """TorchDynamo's guards call these replacements of C functions; it would compile
-    them with guards of their own, in endless recursion."""
+    them too, with further guards, in endless recursion.
+    """
     from torch._C._dynamo import eval_frame
 
     skip = eval_frame._FrameExecStrategy(

@@ -1,8 +1,8 @@
-"""Device "lazy" for torch.distributed: the process groups that serve "cpu" serve it.
+"""Device "lazy" for torch.distributed: the process groups of "cpu" also serve "lazy".
 
 Its tensors lie in host memory, and collectives on them are ops of the trace, which
 call a group's CPU backend when the step runs (`ltc_backend/distributed`). So there is
-no backend of ours, and any name for one that works on "cpu" works here:
+no separate backend, and any name of a backend that works for "cpu" works for "lazy":
 `init_process_group()`, `"gloo"`, `"cpu:gloo,lazy:gloo"`.
 """
 
@@ -88,7 +88,8 @@ def _serve_lazy(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def init(self, backend: str) -> None:
         original(self, backend)
-        # Without a name the group is for the machine's accelerator, or for "cpu".
+        # If no backend is named, the group is for the machine's accelerator, or for
+        # "cpu".
         if backend == dist.Backend.UNDEFINED and "cpu" in self.device_backend_map:
             self.device_backend_map.setdefault(_DEVICE, self.device_backend_map["cpu"])
 
@@ -99,7 +100,7 @@ def _take_bfloat16(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def _check_comm_hook(self, hook: Callable) -> None:
         if self.device_type == _DEVICE and callable(hook):
-            # torch (2.13) knows by its name that a hook needs a GPU's backend.
+            # torch (2.13) decides by a hook's name that it needs a GPU's backend.
             unnamed = functools.partial(hook)
             unnamed.__name__ = "hook"
             hook = unnamed
@@ -114,7 +115,7 @@ def _gradients_of_parameters(original: Callable) -> Callable:
         buffer = self.buffer()
         if buffer.device.type != _DEVICE:
             return original(self)
-        # torch (2.13) remembers where the sizes of each parameter's value were.
+        # torch (2.13) remembers the address of the sizes of each parameter's value.
         parts, begin = [], 0
         for parameter in self.parameters():
             part = buffer.narrow(0, begin, parameter.numel())

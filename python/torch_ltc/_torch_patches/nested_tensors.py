@@ -77,7 +77,9 @@ def _wrap_strided(original: Callable[..., Any], is_new: bool) -> Callable[..., A
 
 
 def _wrap_from_mask(original: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """What `nn.TransformerEncoder` makes of padded sequences in evaluation."""
+    """The nested tensor that `nn.TransformerEncoder` creates from padded sequences in
+    evaluation mode.
+    """
 
     @functools.wraps(original)
     def make(t: torch.Tensor, mask: torch.Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -65,7 +65,7 @@ def _move_counts(optimizer: torch.optim.Adam, device: str) -> bool:
 
 def _allow_counts_on_the_device() -> None:
     """Option `capturable`: step counts are tensors on the parameters' device."""
-    # Other modules may import more when they are asked for a name.
+    # Other modules may import more when an attribute of theirs is read.
     names = [name for name in sys.modules if name.startswith("torch.optim.")]
     for module in map(sys.modules.get, names):
         listed = getattr(module, "_get_capturable_supported_devices", None)
@@ -86,7 +86,7 @@ def _is_traced(optimizer: torch.optim.Adam) -> bool:
     # GradScaler sets these for one step.
     for name in ("grad_scale", "found_inf"):
         if getattr(optimizer, name, None) is not None:
-            _move_counts(optimizer, "lazy")  # whether they grow isn't known here
+            _move_counts(optimizer, "lazy")  # found_inf decides if they grow
             return False
     adam_step = bindings().adam_step
     traced = adam_step(optimizer.param_groups, optimizer.state)

@@ -1,9 +1,9 @@
 """`nn.SyncBatchNorm` on device "lazy".
 
-PyTorch's (2.13) is for GPUs, calls ops that only those have, and one of them writes to
-the running statistics without declaring it. This one gathers and reduces the same
-numbers by traced ops: a rank sends its mean, variance and count; the sum over the ranks
-supports batches of different sizes, including empty ones.
+PyTorch's implementation (2.13) is for GPUs: it calls ops that only GPUs have, one of
+which writes to the running statistics without declaring it. This one gathers and
+reduces the same numbers by traced ops: a rank sends its mean, variance and count; the
+sum over the ranks supports batches of different sizes, including empty ones.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@ tensors.
 
 - `functionalize` (torch 2.13) would wrap tensors that are functional already, which is
 an
-  internal assert. What is recorded has neither writes nor views, so it is the function itself.
+  internal assert. A recorded graph has neither writes nor views anyway, so the
+  replacement returns the function itself.
 - `linearize` traces the derivative by Python objects, which functionalization unwraps: all of
   it would be a constant. The derivative is `jvp`'s, recorded at each call.
 - Selective checkpoints compare the ops of both runs except for `detach`, whose number

@@ -49,8 +49,8 @@ Value PoolingDim::windowSize(IndexBuilder &b, Value position,
     WindowRange range = inputsOf(b, position);
     return b.sub(range.high, range.low);
   }
-  // Of the padding only the amount that `padding` gives: a last window that
-  // ceil_mode lets extend past it is clipped.
+  // Includes only as much padding as `padding` gives: a last window that
+  // extends past it because of ceil_mode is clipped.
   Value start = b.add(b.mul(position, stride), -padding);
   Value end = b.min(b.add(start, kernel), b.constant(input + padding));
   return b.sub(end, start);

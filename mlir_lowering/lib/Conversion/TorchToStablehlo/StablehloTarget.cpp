@@ -22,8 +22,8 @@ Type StablehloTarget::elementTypeOf(Type dtype) const {
 }
 
 Value StablehloTarget::constant(DenseElementsAttr value) {
-  // Readers with a version of MLIR other than 22 expect another form of long
-  // bool literals (packed or not); the bytes are the same in all of them.
+  // MLIR versions other than 22 read long bool literals in another form (packed
+  // or not); as bytes they are the same in all versions.
   if (value.getElementType().isInteger(1) && !value.isSplat()) {
     SmallVector<int8_t> bytes =
         llvm::to_vector_of<int8_t>(value.getValues<bool>());

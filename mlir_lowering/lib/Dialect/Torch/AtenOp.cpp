@@ -21,7 +21,8 @@ struct Speculatable : ConditionallySpeculatable::FallbackModel<Speculatable> {
   }
 };
 
-/// Several results have names of their own in the text, as ODS names them.
+/// If there are several results, each has a separate name in the text, as with
+/// ODS.
 struct NamedResults : OpAsmOpInterface::ExternalModel<NamedResults, OpState> {
   void getAsmResultNames(Operation *op, OpAsmSetValueNameFn setName) const {
     for (OpResult result : op->getResults())

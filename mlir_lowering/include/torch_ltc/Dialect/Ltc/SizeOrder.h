@@ -1,8 +1,8 @@
 //===- SizeOrder.h - Orders that a general program relies on ----*- C++ -*-===//
 //
-// A general program is lowered with stand-ins for the sizes that vary. A pass
-// that compares two numbers which may depend on them, and whose result is only
-// right for the outcome, states that order here; a binding to other sizes
+// A general program is lowered with stand-ins for the sizes that vary. If a
+// pass compares two numbers that may depend on them, and its result is only
+// correct for the outcome, it states that order here; a binding to other sizes
 // checks it. Comparisons that only decide speed, and those whose outcome shows
 // in the size of a traced value (which a binding checks anyway), need no
 // statement.
@@ -17,7 +17,7 @@
 namespace mlir::torch_ltc {
 
 /// States that code made for `op`, which belongs to a function, relies on
-/// `lesser` < `greater`. No effect in a program for constant sizes.
+/// `lesser` < `greater`. Has no effect in a program for constant sizes.
 void assumeOrder(Operation *op, int64_t lesser, int64_t greater);
 
 /// States the order of all these numbers: which are equal, and which less than

@@ -44,7 +44,8 @@ struct AtenValueKind {
   bool isOptional = false;
 };
 
-/// What an op defines besides (`hooks` in the op table); null if it doesn't.
+/// Functions that an op may define (column `hooks` of the op table); null if it
+/// doesn't.
 struct AtenOpHooks {
   OpFoldResult (*fold)(Operation *) = nullptr;
   void (*canonicalize)(RewritePatternSet &, MLIRContext *) = nullptr;
