@@ -4,11 +4,13 @@ Metadata is in pyproject.toml. In development ('./dev build') the package is ins
 in editable form and uses links to the build folder's libraries.
 """
 
+import importlib.metadata
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -36,6 +38,15 @@ def torch_folder():
     return importlib.util.find_spec("torch").submodule_search_locations[0]
 
 
+def onednn_prefix():
+    """The folder with oneDNN's `include` and `lib`, which pip's isolated builds have
+    outside of the environment's prefix."""
+    for file in importlib.metadata.files("onednn-devel-cpu-gomp") or ():
+        if file.name == "dnnl.hpp":
+            return file.locate().resolve().parents[1]
+    raise RuntimeError("onednn-devel-cpu-gomp contains no dnnl.hpp")
+
+
 def other_bindings():
     """The modules of additional Pythons, which './dev release' requests from CMake."""
     return sorted((BUILD / "wheel").glob("_C.cpython-*.so"))
@@ -60,15 +71,26 @@ class BuildWithCMake(build_ext):
         if self.editable_mode:
             return
         prefixes = [torch_folder() + "/share/cmake", sys.prefix]
-        environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+        path = sysconfig.get_path("scripts") + os.pathsep + os.environ.get("PATH", "")
+        environment = {
+            **os.environ,
+            "PATH": path,
+            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+        }
+        cmake = shutil.which("cmake", path=path)
+        if cmake is None:
+            raise RuntimeError("the build needs CMake: pip install cmake ninja")
         configure = [
-            "cmake", "-G", "Ninja", "-S", str(ROOT), "-B", str(BUILD),
+            cmake, "-G", "Ninja", "-S", str(ROOT), "-B", str(BUILD),
             "-DCMAKE_BUILD_TYPE=Release",
             f"-DPython_EXECUTABLE={sys.executable}",
             f"-DCMAKE_PREFIX_PATH={';'.join(prefixes)}",
+            f"-DONEDNN_PREFIX={onednn_prefix()}",
         ]  # fmt: skip
+        if not (BUILD / "CMakeCache.txt").exists():
+            configure.append("-DTORCH_LTC_BUILD_TESTS=OFF")
         subprocess.run(configure, check=True, env=environment)
-        build = ["cmake", "--build", str(BUILD), "--target", *TARGETS]
+        build = [cmake, "--build", str(BUILD), "--target", *TARGETS]
         subprocess.run(build, check=True, env=environment)
         self.collect(Path(self.build_lib) / "torch_ltc")
 

@@ -106,6 +106,18 @@ def test_a_page_shows_the_step(dumps: Path) -> None:
 PLACE = re.compile(r"#ltc.place<arena (\d+).*?bytes = (\d+), live = (\d+) to (\d+)>")
 
 
+def test_a_notebook_shows_the_last_page_in_a_frame(dumps: Path) -> None:
+    pages = dump_page.write_pages(dumps)
+    frames = []
+
+    class Frames(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list) -> None:
+            frames.append((tag, dict(attrs)["srcdoc"]))
+
+    Frames().feed(pages._repr_html_())
+    assert frames == [("iframe", pages[-1].read_text())]
+
+
 def test_the_drawn_arena_is_the_compiler_s(dumps: Path) -> None:
     assert any(read_dump(folder).plan.arena_bytes for folder in programs(dumps))
     for folder in programs(dumps):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 import json
 import logging
@@ -89,6 +90,7 @@ def test_a_healthy_loop() -> None:
     assert "healthy" in str(page) and "% of the time" in str(page)
     assert page.seconds["step"] > 0 and page.seconds["kernels"] > 0
     json.dumps(page.data())
+    assert page._repr_html_() == f"<pre>{html.escape(str(page))}</pre>"
 
 
 def test_a_loop_on_another_device_is_named() -> None:

@@ -104,6 +104,26 @@ def test_only_what_every_program_needs_is_imported() -> None:
     assert others == allowed, "modules that torch itself doesn't import"
 
 
+def test_pages_that_registering_has_read_are_released() -> None:
+    program = """
+        import torch
+        size = resident = 0
+        ours = False
+        for line in open("/proc/self/smaps"):
+            key, *values = line.split()
+            if "-" in key:
+                is_read_only = values[0].startswith("r") and "w" not in values[0]
+                ours = is_read_only and line.rstrip().endswith("libtorch_ltc_backend.so")
+            elif ours and key == "Size:":
+                size += int(values[0])
+            elif ours and key == "Rss:":
+                resident += int(values[0])
+        print(resident / size)
+    """
+    # Without the release 0.9.
+    assert 0 < float(run_python(program).stdout) < 0.5
+
+
 def test_lazy_names_are_there() -> None:
     import torch_ltc
 

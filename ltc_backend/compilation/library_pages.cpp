@@ -8,6 +8,7 @@
 #include "memory/buffer.h"
 #include "programs/shared_library.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <malloc.h>
 #include <sys/mman.h>
@@ -35,12 +36,9 @@ constexpr std::chrono::milliseconds kCostOfReading{15};
 /// When the next release may be.
 std::atomic<Clock::rep> nextTime{0};
 
-/// oneDNN is then idle too: its kernels are generated at their first use. Only
-/// read-only segments: pages of other segments may differ from the file
+/// Only read-only segments: pages of other segments may differ from the file
 /// (because of relocations, for example) and would be lost.
-int giveBack(dl_phdr_info *library, size_t, void *) {
-  if (!torch_ltc::isBroughtByOurs(library->dlpi_addr))
-    return 0;
+void releasePages(dl_phdr_info *library) {
   uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
   for (int i = 0; i < library->dlpi_phnum; ++i) {
     const ElfW(Phdr) &segment = library->dlpi_phdr[i];
@@ -53,7 +51,21 @@ int giveBack(dl_phdr_info *library, size_t, void *) {
     if (begin < end)
       madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
   }
+}
+
+/// oneDNN is idle with the compiler: its kernels are generated at their first
+/// use.
+int giveBack(dl_phdr_info *library, size_t, void *) {
+  if (torch_ltc::isBroughtByOurs(library->dlpi_addr))
+    releasePages(library);
   return 0;
+}
+
+int giveBackIfOwn(dl_phdr_info *library, size_t, void *base) {
+  if (reinterpret_cast<void *>(library->dlpi_addr) != base)
+    return 0;
+  releasePages(library);
+  return 1;
 }
 
 } // namespace
@@ -87,4 +99,10 @@ void torch_ltc::giveBackIdleLibraries() {
   const Clock::duration cost =
       end - begin + (isCompilerLoaded() ? kCostOfReading : Clock::duration());
   nextTime = (end + kTimesCost * cost).time_since_epoch().count();
+}
+
+void torch_ltc::giveBackOwnPages() {
+  Dl_info own;
+  if (dladdr(reinterpret_cast<void *>(&giveBackOwnPages), &own))
+    dl_iterate_phdr(giveBackIfOwn, own.dli_fbase);
 }

@@ -21,6 +21,11 @@ void noteCompilerUse();
 /// small part of the time.
 void giveBackIdleLibraries();
 
+/// To be called after the registrations of `import torch`: releases the pages
+/// of this library. Registering reads most of them; a process that never has a
+/// lazy tensor doesn't need them again, and another reads them on demand.
+void giveBackOwnPages();
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_COMPILATION_LIBRARY_PAGES_H

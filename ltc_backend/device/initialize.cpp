@@ -5,6 +5,7 @@
 #include "compilation/background_compiler.h"
 #include "compilation/compiler_library.h"
 #include "compilation/interruptible_work.h"
+#include "compilation/library_pages.h"
 #include "config/config.h"
 #include "config/log.h"
 #include "device/backend.h"
@@ -58,6 +59,7 @@ void torch_ltc::initialize() {
   static torch::lazy::BackendRegistrar registrar(backend);
   torch::lazy::LazyGraphExecutor::Register(&StepExecutor::get());
   registerFirstKernels();
+  giveBackOwnPages();
   initialized = true;
 }
 

@@ -38,8 +38,8 @@ class Finding:
 
 def _python() -> Finding:
     version = platform.python_version()
-    ok = sys.version_info[:2] >= (3, 11)
-    remedy = "" if ok else "; torch_ltc needs 3.11 or newer"
+    ok = sys.version_info[:2] >= (3, 10)
+    remedy = "" if ok else "; torch_ltc needs 3.10 or newer"
     return Finding(ok, "Python", f"{version} at {sys.executable}{remedy}")
 
 

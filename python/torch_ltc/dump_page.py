@@ -434,7 +434,17 @@ def _document(title: str, body: str) -> str:
     )
 
 
-def write_pages(folder: Path) -> list[Path]:
+class Pages(list[Path]):
+    """Paths of pages. A notebook shows the program of the last one, in a frame, since a
+    page has styles and anchors of its own."""
+
+    def _repr_html_(self) -> str:
+        text = _escape(self[-1].read_text())
+        frame = 'style="width:100%;height:40em;border:1px solid #d0d7de"'
+        return f'<iframe srcdoc="{text}" {frame}></iframe>'
+
+
+def write_pages(folder: Path) -> Pages:
     """Writes pages for every program below `folder` (or for `folder` itself); returns
     their paths. Raises ValueError if there is no program, or a page can't be written.
     """
@@ -445,7 +455,7 @@ def write_pages(folder: Path) -> list[Path]:
     )
     if not programs:
         raise ValueError(f"'{folder}' has no dumped program.")
-    written, rows = [], []
+    written, rows = Pages(), []
     try:
         for path in programs:
             dump = read_dump(path)

@@ -36,8 +36,10 @@ Usage: ./dev COMMAND [ARGUMENTS]
   python ARGS        the environment's Python with the package in it
   lint [--fix]       formatting, Python checks, house rules
   wheel              a wheel in dist/ that needs nothing but torch
-  release            a wheel for several Pythons, tried in minimal Debian root
-                     file systems (needs root and debootstrap)
+  release [VERSION] [--python=PATH]
+                     wheel, source distribution, notes and digests: dist/. The
+                     wheel is tried in minimal Debian root file systems and
+                     with other Pythons (needs root and debootstrap)
   docs               the documentation as a site with search: .dev/site
   check-torch VERSION
                      what another version of torch changes for this package
@@ -115,7 +117,7 @@ def _wheel(arguments: Sequence[str]) -> int:
 
 
 def _release(arguments: Sequence[str]) -> int:
-    release.release()
+    release.release(arguments)
     return 0
 
 

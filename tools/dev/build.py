@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import environment
+import release_archives
 from environment import PYTHON, VENV
 from steps import ROOT, StepFailed, digest, exclusive, forget, once, run_logged, say
 
@@ -157,6 +158,7 @@ def wheel(python_headers: Sequence[Path] = ()) -> Path:
     configure = [*configure_command(), f"-DTORCH_LTC_PYTHON_HEADERS={headers}"]
     folder = ROOT / "dist"
     variables = environment.environment() | NO_AUTOLOAD
+    variables["SOURCE_DATE_EPOCH"] = release_archives.source_date()
 
     def make() -> None:
         run_logged("wheel-configure", configure, "see what CMake misses", variables)

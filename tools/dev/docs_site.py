@@ -34,5 +34,5 @@ def docs(arguments: Sequence[str]) -> int:
         command = [str(FOLDER / "bin" / "python"), "-m", "mkdocs", "build", "--strict"]
         advice = "the lines above name the page; links are relative to docs/"
         run_logged("site", command, advice, {"NO_MKDOCS_2_WARNING": "1"})
-    say("open .dev/site/index.html")
+    say("open .dev/site/index.html; with search: python3 -m http.server -d .dev/site")
     return 0

@@ -1,163 +1,179 @@
-"""./dev release: builds a wheel for several Pythons and tests it in root file systems.
+"""./dev release [VERSION] [--python=PATH]...: everything that a release publishes, in
+dist/, tried where users are.
 
-Each root file system is a minimal Debian created by debootstrap, with only Python and
-pip. The wheel is installed there together with torch; the doctor must report no
-problem, and the digits example must train. Needs root.
+The wheel supports the Pythons of the places (release_places.py). In each of them it is
+installed beside torch with pip alone; the doctor must report no problem, the digits
+example must learn, and a sample of the tests must pass. docs/installation.md gets the
+table of the results. Needs root and debootstrap.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
+import release_archives
+import release_places
 from environment import PYTHON, TORCH
-from steps import ROOT, STATE, StepFailed, once, run_logged, say
+from release_places import FOLDER, WHEELS, Place
+from steps import ROOT, StepFailed, say
 
 import build
 
-FOLDER = STATE / "release"
+PAGE = ROOT / "docs" / "installation.md"
+MARKS = ("<!-- results of ./dev release -->", "<!-- end of results -->")
 
-#: Runs its remaining arguments in root file system $1, with folder $2 mounted at
-#: /wheels, in a separate mount namespace.
-IN_ROOT = """
-set -e
-root="$1"; wheels="$2"; shift 2
-mount --make-rprivate /
-mount --bind /proc "$root/proc"
-mount --rbind /dev "$root/dev"
-mkdir -p "$root/wheels"
-mount --bind "$wheels" "$root/wheels"
-exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root "$@"
+#: What the trials need besides the wheel and what it depends on.
+TEST_PACKAGES = ("numpy", "scikit-learn", "pytest", "pytest-timeout")
+
+#: The sample covers each layer: views, compiled kernels, library calls, random numbers,
+#: programs op by op, whole steps, the disk cache, errors, and the package.
+SAMPLE = (
+    "backend/test_interpreted_views.py",
+    "backend/test_linear.py",
+    "backend/test_lstm_cell.py",
+    "backend/test_random.py",
+    "backend/test_views.py",
+    "package/test_config.py",
+    "package/test_doctor.py",
+    "semantics/test_in_place.py",
+    "training/test_disk_cache.py",
+)
+
+#: Other projects that contain an LLVM, for the first place.
+NEIGHBOURS = ("torch-mlir==20261001", "iree-base-compiler==3.13.0")
+BESIDE_NEIGHBOURS = """
+import torch
+x = torch.arange(4.0, device="lazy")
+assert (x * 2).sum().item() == 12
+import torch_mlir.ir as theirs
+from iree.compiler import ir
+text = "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
+for module in (theirs, ir):
+    with module.Context():
+        assert "tensor<4xf32>" in str(module.Module.parse(text))
+assert (x.sin() ** 2 + x.cos() ** 2).sum().item() == 4
+import torch_ltc
+assert torch_ltc.metrics()["compilations"] == 2
+"""
+
+#: Milliseconds and megabytes of `import torch`: the minimum and the median of ten
+#: processes.
+IMPORT_COST = """
+import json, os, subprocess, sys
+code = "import time; s = time.perf_counter(); import torch; print(time.perf_counter() - s, open('/proc/self/statm').read().split()[1])"
+rows = {"0": [], "1": []}
+for _ in range(10):
+    for value, found in rows.items():
+        answer = subprocess.run([sys.executable, "-c", code], capture_output=True,
+            text=True, env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": value})
+        seconds, pages = answer.stdout.split()
+        found.append((float(seconds) * 1e3, int(pages) * 4096 / 2**20))
+times = [min(row[0] for row in found) for found in rows.values()]
+sizes = [sorted(row[1] for row in found)[5] for found in rows.values()]
+print(json.dumps([times[1] - times[0], sizes[1] - sizes[0]]))
 """
 
 
-@dataclass(frozen=True)
-class System:
-    """A Debian release and the Python that it has."""
-
-    suite: str
-    python: str
-
-    @property
-    def root(self) -> Path:
-        return FOLDER / self.suite
-
-    @property
-    def wheels(self) -> Path:
-        """Packages that pip needs there, because it has no network."""
-        return FOLDER / f"wheels-{self.python}"
-
-    @property
-    def headers(self) -> Path:
-        return FOLDER / "headers" / f"python{self.python}"
-
-
-#: bookworm's Python is that of development, whose module is always built.
-SYSTEMS = (System("bookworm", "3.11"), System("trixie", "3.13"))
-
-
-def _make_root(system: System) -> None:
-    packages = f"python3,python3-venv,libpython{system.python}-dev"
-    command = [
-        "debootstrap", "--variant=minbase", f"--include={packages}",
-        system.suite, str(system.root),
-    ]  # fmt: skip
-    shutil.rmtree(system.root, ignore_errors=True)
-    run_logged(f"root-{system.suite}", command, "it needs root and debootstrap")
-
-
-def _copy_headers(system: System) -> None:
-    """Into a separate folder: the other headers belong to another system."""
-    include = system.root / "usr" / "include"
-    for folder in include.rglob(f"python{system.python}"):
-        target = system.headers.parent / folder.relative_to(include)
-        shutil.copytree(folder, target, dirs_exist_ok=True)
-
-
-def _download(system: System) -> None:
-    """torch and the dependencies of torch and of the wheel."""
-    command = [
-        str(PYTHON), "-m", "pip", "download", "--only-binary=:all:",
-        f"--python-version={system.python}", f"--dest={system.wheels}",
-        TORCH, "rich", "protobuf", "numpy", "scikit-learn",
-    ]  # fmt: skip
-    run_logged(f"download-{system.python}", command, "pip must reach its index")
-
-
-def _run_in(system: System, *command: str) -> str:
-    answer = subprocess.run(
-        ["unshare", "-m", "sh", "-c", IN_ROOT, "sh", str(system.root),
-         str(system.wheels), *command],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    if answer.returncode:
-        raise StepFailed(
-            f"in {system.suite}: {' '.join(command)} failed "
-            f"({answer.returncode}):\n{answer.stdout}\n{answer.stderr}"
-        )
-    return answer.stdout
-
-
-def _try(system: System, wheel: Path) -> str:
-    """Installs and trains. Returns the row of the table."""
-    say(f"trying {wheel.name} in {system.suite} ...")
-    shutil.copy2(wheel, system.wheels)
-    shutil.copy2(ROOT / "examples" / "train_digits.py", system.root / "root")
-    shutil.rmtree(system.root / "v", ignore_errors=True)
-    _run_in(system, "python3", "-m", "venv", "/v")
-    install = ["/v/bin/pip", "install", "-q", "--no-index", "--find-links=/wheels"]
-    _run_in(system, *install, TORCH, "numpy", "scikit-learn")
-    started = time.monotonic()
-    _run_in(system, *install, f"/wheels/{wheel.name}")
-    seconds = time.monotonic() - started
-    _run_in(system, "/v/bin/python", "-m", "torch_ltc.doctor")
-    report = _run_in(system, "/v/bin/python", "/root/train_digits.py")
-    accuracy = re.search(r"test accuracy\D+([\d.]+)%", report)
+def _learned(report: str) -> str:
+    accuracy = re.search(r"test accuracy\D+([\d.]+)\s*%", report)
     if not accuracy or float(accuracy[1]) < 97:
-        raise StepFailed(
-            f"in {system.suite} the digits example didn't learn:\n{report}"
-        )
-    glibc = _run_in(system, "ldd", "--version").split("\n")[0].split()[-1]
+        raise StepFailed(f"the digits example didn't learn:\n{report}")
+    return accuracy[1]
+
+
+def _try(place: Place, wheel: Path) -> str:
+    """Installs, trains and tests. Returns the row of the table."""
+    say(f"trying {wheel.name} on {place.system} with Python {place.python} ...")
+    release_places.copy_tests(place)
+    python, work = f"{place.work}/venv/bin/python", place.work
+    place.run(place.interpreter, "-m", "venv", f"{work}/venv")
+    install = [
+        python, "-m", "pip", "install", "-q", "--no-index", "--no-cache-dir",
+        f"--find-links={place.wheels}",
+    ]  # fmt: skip
+    place.run(*install, TORCH, *TEST_PACKAGES)
+    started = time.monotonic()
+    place.run(*install, f"{place.wheels}/{wheel.name}")
+    installing = time.monotonic() - started
+    place.run(python, "-m", "torch_ltc.doctor")
+    started = time.monotonic()
+    accuracy = _learned(place.run(python, f"{work}/examples/train_digits.py"))
+    training = time.monotonic() - started
+    cost = place.run(python, "-c", IMPORT_COST).strip().strip("[]").split(", ")
+    files = [f"{work}/e2e_tests/{name}" for name in SAMPLE]
+    report = place.run(python, "-m", "pytest", "-q", f"--rootdir={work}", *files)
+    if place is release_places.DEBIANS[0]:
+        place.run(*install, "--no-deps", *NEIGHBOURS)
+        place.run(python, "-c", BESIDE_NEIGHBOURS)
+    passed = re.search(r"(\d+) passed", report)
+    torch = place.run(python, "-c", "import torch; print(torch.__version__)").strip()
+    libc = "import platform; print(platform.libc_ver()[1])"
+    glibc = place.run(python, "-c", libc).strip()
+    shutil.rmtree(place.work_here / "venv")  # with CUDA's packages 5 GB
     return (
-        f"| Debian {system.suite} | {system.python} | {glibc} | {seconds:.0f} s "
-        f"| {accuracy[1]} % |"
+        f"| {place.system} | {place.python} | {glibc} | {torch} | {installing:.0f} s "
+        f"| {training:.0f} s, {accuracy} % | {passed[1] if passed else 0} passed "
+        f"| {float(cost[0]):.0f} ms, {float(cost[1]):.1f} MB |"
     )
 
 
-def release() -> None:
-    """The wheel, its checks (`dist/checks.md`) and its digest, in dist/."""
+def _write_results(wheel: Path, rows: Sequence[str]) -> None:
+    """Replaces the table in the documentation."""
+    table = "\n".join(
+        [
+            f"`{wheel.name}`, {wheel.stat().st_size / 1e6:.1f} MB",
+            "",
+            "| system | Python | glibc | torch | install beside torch | digits | sample of tests | added to `import torch` |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- |",
+            *rows,
+        ]
+    )
+    before, _, rest = PAGE.read_text().partition(MARKS[0])
+    after = rest.partition(MARKS[1])[2]
+    PAGE.write_text(f"{before}{MARKS[0]}\n\n{table}\n\n{MARKS[1]}{after}")
+    print(table)
+
+
+def _places(pythons: Sequence[str]) -> list[Place]:
+    others = [release_places.interpreter(path) for path in pythons]
+    return [*release_places.DEBIANS, *others]
+
+
+def release(arguments: Sequence[str]) -> None:
+    pythons = [a.partition("=")[2] for a in arguments if a.startswith("--python=")]
+    versions = [a for a in arguments if not a.startswith("-")]
+    if len(pythons) + len(versions) != len(arguments) or len(versions) > 1:
+        raise StepFailed("usage: ./dev release [VERSION] [--python=PATH]...")
     if os.geteuid() or not shutil.which("debootstrap"):
         raise StepFailed(
             "step 'release' needs root and debootstrap\n"
             "  what to do: apt-get install debootstrap, and run as root"
         )
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for system in SYSTEMS:
-        once(f"root-{system.suite}", [system.python], lambda s=system: _make_root(s))
-        once(f"wheels-{system.python}", [TORCH], lambda s=system: _download(s))
-        _copy_headers(system)
+    if versions:
+        release_archives.set_version(versions[0])
+    WHEELS.mkdir(parents=True, exist_ok=True)
+    places = _places(pythons)
+    packages = [TORCH, "rich", "protobuf", *TEST_PACKAGES]
+    for place in places:
+        place.prepare()
+        release_places.download(PYTHON, place.python, packages)
+    release_places.download(PYTHON, places[0].python, NEIGHBOURS, "--no-deps")
+    # The environment's own module is always built.
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    others = [system.headers for system in SYSTEMS if system.python != own]
-    made = build.wheel(others)
-    rows = [_try(system, made) for system in SYSTEMS]
-    megabytes = made.stat().st_size / 1e6
-    table = "\n".join(
-        [
-            f"`{made.name}`, {megabytes:.1f} MB",
-            "",
-            "| system | Python | glibc | install beside torch | digits |",
-            "| --- | --- | --- | --- | --- |",
-            *rows,
-        ]
-    )
-    (made.parent / "checks.md").write_text(table + "\n")
-    digest = hashlib.sha256(made.read_bytes()).hexdigest()
-    (made.parent / "SHA256SUMS").write_text(f"{digest}  {made.name}\n")
-    print(table)
+    wheel = build.wheel([p.headers for p in places if p.python != own])
+    release_archives.check_wheel(wheel)
+    source = release_archives.source_distribution()
+    release_archives.check_source_distribution(source)
+    for old in WHEELS.glob("torch_ltc-*.whl"):
+        old.unlink()
+    shutil.copy2(wheel, WHEELS)
+    _write_results(wheel, [_try(place, wheel) for place in places])
+    release_archives.write_notes()
+    release_archives.write_digests([wheel, source])
+    say(f"released into {wheel.parent.relative_to(ROOT)}; logs in {FOLDER}")

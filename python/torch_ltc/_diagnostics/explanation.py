@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import html
 import re
 import time
 from collections import Counter
@@ -106,6 +107,10 @@ class Explanation:
             rows = [[line, bytes_text(size)] for line, size in top]
             parts.append(table(title, ["made by line", "bytes"], rows))
         return render(*parts)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def explain(

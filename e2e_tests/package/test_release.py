@@ -1,0 +1,115 @@
+"""./dev release: archives are reproducible, a wheel that can't be published is named,
+and the version has one place."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch_ltc
+from torch_ltc._backend import bindings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def archives(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "dev"))
+    return importlib.import_module("release_archives")
+
+
+def test_source_archives_do_not_depend_on_order_time_and_user(
+    archives: ModuleType, tmp_path: Path
+) -> None:
+    folder = tmp_path / "torch_ltc-1"
+    folder.mkdir()
+    files = [folder / name for name in ("b.py", "a.py", "dev")]
+    for number, path in enumerate(files):
+        path.write_text(path.name)
+        path.chmod(0o775 if path.name == "dev" else 0o664)
+        os.utime(path, (number, number))
+    made = []
+    for order in (files, files[::-1]):
+        with tarfile.open(tmp_path / "made.tar.gz", "w:gz") as archive:
+            for path in order:
+                archive.add(path, path.relative_to(tmp_path))
+                path.touch()
+        made.append(archives._normalized(tmp_path / "made.tar.gz"))
+    assert made[0] == made[1]
+    (tmp_path / "made.tar.gz").write_bytes(made[0])
+    with tarfile.open(tmp_path / "made.tar.gz") as archive:
+        rows = [(m.name, m.mode, m.uname) for m in archive.getmembers()]
+    names = [("a.py", 0o644), ("b.py", 0o644), ("dev", 0o755)]
+    assert rows == [(f"torch_ltc-1/{name}", mode, "") for name, mode in names]
+
+
+def _wheel(folder: Path, library: str, source: str) -> Path:
+    (folder / "made.c").write_text(source)
+    built = folder / library
+    command = ["cc", "-shared", "-fPIC", "-o", built, folder / "made.c"]
+    subprocess.run(command, check=True)
+    with zipfile.ZipFile(folder / "made.whl", "w") as archive:
+        archive.write(built, f"torch_ltc/lib/{library}")
+    return folder / "made.whl"
+
+
+@pytest.mark.parametrize(
+    ("library", "source", "problem"),
+    [
+        ("libltc_runtime.so", "int ltcRun(void) { return 0; }", ""),
+        ("libltc_runtime.so", "int LLVMAdd(void) { return 0; }", "exports LLVMAdd"),
+        (
+            "libtorch_ltc_backend.so",
+            "int _ZN4mlir3addEv(void) { return 0; }",
+            "exports _ZN4mlir3addEv",
+        ),
+        ("libtorch_ltc_backend.so", "int _ZN9torch_ltc3addEv;", ""),
+        (
+            "libltc_runtime.so",
+            "unsigned arc4random(void); int ltcDraw(void) { return arc4random(); }",
+            "needs glibc (2, 36)",
+        ),
+    ],
+)
+def test_wheels_that_cannot_be_published(
+    archives: ModuleType, tmp_path: Path, library: str, source: str, problem: str
+) -> None:
+    problems = archives.problems_of(_wheel(tmp_path, library, source))
+    assert len(problems) == bool(problem), problems
+    assert problem in "".join(problems)
+
+
+def test_a_version_begins_a_section(
+    archives: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("VERSION_FILE", "CHANGELOG"):
+        copy = tmp_path / getattr(archives, name).name
+        copy.write_text(getattr(archives, name).read_text())
+        monkeypatch.setattr(archives, name, copy)
+    monkeypatch.setattr(archives, "DIST", tmp_path)
+    archives.CHANGELOG.write_text(
+        "# C\n\n## Unreleased\n\n- New.\n\n## 0.1.0\n\n- Old.\n"
+    )
+    for _ in range(2):  # the second call changes nothing
+        archives.set_version("7.8.9rc1")
+        assert archives.version() == "7.8.9rc1"
+        text = archives.CHANGELOG.read_text()
+        assert text.endswith(
+            "## Unreleased\n\n## 7.8.9rc1\n\n- New.\n\n## 0.1.0\n\n- Old.\n"
+        )
+    archives.write_notes()
+    notes = (tmp_path / "NOTES.md").read_text()
+    assert notes == "# torch_ltc 7.8.9rc1\n\n- New.\n"
+
+
+def test_the_version_is_version_py_s() -> None:
+    assert bindings().build_info()["version"] == torch_ltc.__version__
+    # CMake, setuptools and the documentation must not repeat it.
+    for name in ("CMakeLists.txt", "pyproject.toml", "setup.py"):
+        assert torch_ltc.__version__ not in (ROOT / name).read_text(), name

@@ -1,0 +1,206 @@
+"""Where ./dev release tries a wheel: minimal Debian root file systems with nothing but
+Python and pip, and interpreters of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steps import ROOT, STATE, StepFailed, once, run_logged
+
+FOLDER = STATE / "release"
+#: Packages for pip, which has no network in a root file system.
+WHEELS = FOLDER / "wheels"
+
+#: Runs its remaining arguments in root file system $1, with folder $2 mounted at
+#: /wheels, in a separate mount namespace.
+IN_ROOT = """
+set -e
+root="$1"; wheels="$2"; shift 2
+mount --make-rprivate /
+mount --bind /proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mkdir -p "$root/wheels"
+mount --bind "$wheels" "$root/wheels"
+exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A system and a Python on it. Paths are as programs there see them."""
+
+    system: str
+    python: str
+
+    #: The interpreter, and the folder of wheels.
+    interpreter = "python3"
+    wheels = "/wheels"
+
+    @property
+    def work(self) -> str:
+        return "/root/trial"
+
+    @property
+    def work_here(self) -> Path:
+        """Folder `work` as this process sees it."""
+        raise NotImplementedError
+
+    @property
+    def headers(self) -> Path:
+        """A folder 'python3.N' with Python.h."""
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Makes the place and its headers; does nothing if they are there."""
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command here that runs `arguments` there, without this environment."""
+        raise NotImplementedError
+
+    def run(self, *arguments: str) -> str:
+        """Standard output. Raises StepFailed with all output."""
+        answer = subprocess.run(
+            self.command(*arguments), capture_output=True, text=True, cwd="/"
+        )
+        if answer.returncode:
+            raise StepFailed(
+                f"on {self.system} with Python {self.python}: "
+                f"{' '.join(arguments)} failed ({answer.returncode}):\n"
+                f"{answer.stdout}\n{answer.stderr}"
+            )
+        return answer.stdout
+
+
+@dataclass(frozen=True)
+class Debian(Place):
+    """A root file system made by debootstrap."""
+
+    suite: str
+
+    @property
+    def root(self) -> Path:
+        return FOLDER / self.suite
+
+    @property
+    def work_here(self) -> Path:
+        return self.root / "root" / "trial"
+
+    @property
+    def headers(self) -> Path:
+        # In a separate folder: the other headers belong to another system.
+        return FOLDER / "headers" / f"python{self.python}"
+
+    def _bootstrap(self) -> None:
+        packages = f"python3,python3-venv,libpython{self.python}-dev"
+        command = [
+            "debootstrap", "--variant=minbase", f"--include={packages}",
+            self.suite, str(self.root), "http://deb.debian.org/debian",
+        ]  # fmt: skip
+        if not Path("/usr/share/debootstrap/scripts", self.suite).exists():
+            command.append("/usr/share/debootstrap/scripts/sid")
+        shutil.rmtree(self.root, ignore_errors=True)
+        advice = "it needs root, and Debian's mirror must have this Python"
+        run_logged(f"root-{self.suite}", command, advice)
+
+    def prepare(self) -> None:
+        once(f"root-{self.suite}", [self.python], self._bootstrap)
+        include = self.root / "usr" / "include"
+        for folder in include.rglob(f"python{self.python}"):
+            target = self.headers.parent / folder.relative_to(include)
+            shutil.copytree(folder, target, dirs_exist_ok=True)
+
+    def command(self, *arguments: str) -> list[str]:
+        return [
+            "unshare", "-m", "sh", "-c", IN_ROOT, "sh", str(self.root), str(WHEELS),
+            *arguments,
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Interpreter(Place):
+    """A Python of this machine, whose version no release of Debian has."""
+
+    path: str
+    include: str
+
+    wheels = str(WHEELS)
+
+    @property
+    def interpreter(self) -> str:  # type: ignore[override]
+        return self.path
+
+    @property
+    def work(self) -> str:
+        return str(self.work_here)
+
+    @property
+    def work_here(self) -> Path:
+        return FOLDER / f"trial-{self.python}"
+
+    @property
+    def headers(self) -> Path:
+        return Path(self.include)
+
+    def command(self, *arguments: str) -> list[str]:
+        home = self.work_here / "home"
+        return ["env", "-i", "PATH=/usr/bin:/bin", f"HOME={home}", *arguments]
+
+
+#: forky isn't released yet; only it has Python 3.14.
+DEBIANS = (
+    Debian("Debian 12", "3.11", "bookworm"),
+    Debian("Debian 13", "3.13", "trixie"),
+    Debian("Debian testing", "3.14", "forky"),
+)
+
+
+def this_system() -> str:
+    for line in Path("/etc/os-release").read_text().splitlines():
+        if line.startswith("PRETTY_NAME="):
+            return " ".join(line.partition("=")[2].strip('"').split()[::2][:2])
+    return os.uname().sysname
+
+
+def interpreter(path: str) -> Interpreter:
+    code = "import sysconfig as s; print(s.get_python_version(), s.get_path('include'))"
+    try:
+        answer = subprocess.run(
+            [path, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise StepFailed(f"--python={path} isn't a Python that runs: {error}") from None
+    if not Path(answer[1], "Python.h").exists():
+        raise StepFailed(f"--python={path}: {answer[1]} has no Python.h")
+    return Interpreter(this_system(), answer[0], path, answer[1])
+
+
+def download(
+    python: Path, version: str, packages: Sequence[str], *options: str
+) -> None:
+    """The packages and their dependencies for a version of Python, into WHEELS."""
+    command = [
+        str(python), "-m", "pip", "download", "--only-binary=:all:",
+        f"--python-version={version}", f"--dest={WHEELS}", f"--find-links={WHEELS}",
+        *options, *packages,
+    ]  # fmt: skip
+    name = "-".join(["download", version, packages[0].partition("=")[0]])
+    once(
+        name,
+        packages,
+        lambda: run_logged(name, command, "pip must reach its index"),
+    )
+
+
+def copy_tests(place: Place) -> None:
+    """Copies the example and the tests to where the place finds them."""
+    shutil.rmtree(place.work_here, ignore_errors=True)
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("e2e_tests", "examples"):
+        shutil.copytree(ROOT / name, place.work_here / name, ignore=ignored)
+    shutil.copy2(ROOT / "pyproject.toml", place.work_here)
+    (place.work_here / "home").mkdir()
