@@ -253,6 +253,16 @@ def test_an_alias_sees_every_step() -> None:
     assert any("has a view or an alias" in text for text in lazy.call.fallbacks)
 
 
+def test_views_of_before_see_every_step() -> None:
+    def script(training: Training) -> None:
+        parts = [p.detach().view(-1)[:2] for p in training.model.parameters()]
+        for _ in range(10):
+            training.run(1)
+            training.losses += [part.sum().cpu() for part in parts]
+
+    assert both(script).call.replays >= 6
+
+
 def test_copies_keep_their_values() -> None:
     """A donated buffer must not be held by another tensor."""
 

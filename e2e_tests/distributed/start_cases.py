@@ -80,3 +80,46 @@ def compare_replays(rank: int, tier: str) -> None:
     x = torch.ones(2, device="lazy")
     dist.all_reduce(x)
     assert x.tolist() == [dist.get_world_size()] * 2
+
+
+def _training(device: str, views: bool, capture: bool):
+    """Each step is followed by a collective and a read of a gradient."""
+    import torch_ltc
+
+    torch.manual_seed(3)
+    model = nn.Sequential(
+        nn.Linear(6, 16, bias=False), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 3)
+    )
+    model = DistributedDataParallel(
+        model.to(device), bucket_cap_mb=0.0005, gradient_as_bucket_view=views
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, eps=1e-4)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    function = torch_ltc.capture(step) if capture else step
+    generator = torch.Generator().manual_seed(dist.get_rank())
+    parts = [p.detach().view(-1)[:2] for p in model.parameters()]
+    seen = []
+    for _ in range(14):
+        loss = function(torch.randn(4, 6, generator=generator).to(device))
+        dist.all_reduce(loss)
+        seen += [loss, model.module[0].weight.grad.sum(), *(p.sum() for p in parts)]
+    return [v.cpu() for v in (*seen, *model.state_dict().values())], function
+
+
+def compare_data_parallel(rank: int, tier: str) -> None:
+    import torch_ltc
+
+    torch_ltc.config.tier = tier
+    for views in (False, True):
+        expected, _ = _training("cpu", views, capture=False)
+        values, function = _training("lazy", views, capture=True)
+        for ours, eager in zip(values, expected, strict=True):
+            torch.testing.assert_close(ours, eager, rtol=1e-5, atol=1e-6)
+        assert function.replays >= 8, (function.traces, dict(function.fallbacks))

@@ -9,6 +9,7 @@
 #include "execution/step_executor.h"
 #include "memory/running_step.h"
 
+#include <ATen/FunctionalStorageImpl.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <cstring>
@@ -57,23 +58,15 @@ CapturedStep::CapturedStep(const Recording &first, const Recording &second,
     expectedCounts.push_back(*count.const_data_ptr<float>());
   for (const auto &draw : second.draws)
     draws.push_back(draw.second);
-  for (KnownTensor &tensor : known) {
-    at::Tensor inner = innerOf(tensor.tensor);
-    slots.push_back({.tensor = tensor.tensor,
-                     .name = tensor.name,
-                     .inner = inner,
-                     .data = tensorDataOf(inner)});
-  }
-  if (program->numCollectives) {
-    std::lock_guard<TraceLock> lock(traceLock);
-    at::Tensor order = scheduledOrder();
-    slots.push_back({.tensor = order,
-                     .name = "the order of collectives",
-                     .inner = order,
-                     .data = tensorDataOf(order),
-                     .isOrder = true});
-    collectives = lastPlaces(program->numCollectives);
-  }
+  for (KnownTensor &tensor : known)
+    addSlot(tensor.tensor, std::move(tensor.name));
+  for (const at::Tensor &tensor : second.receivers())
+    if (std::none_of(slots.begin(), slots.end(), [&](const Slot &slot) {
+          return slot.tensor.is_same(tensor);
+        }))
+      addSlot(tensor, "a tensor that a collective writes");
+  if (program->numCollectives)
+    addOrder();
   for (const torch::lazy::Shape &shape : second.resultShapes)
     outputs.emplace_back().shape = shape;
   findOrigins(first, second);
@@ -89,23 +82,47 @@ CapturedStep::CapturedStep(const Recording &first, const Recording &second,
   TORCH_CHECK(problem.empty(), problem);
 }
 
+void CapturedStep::addSlot(const at::Tensor &tensor, std::string name) {
+  auto *shared = sharedStorageOf(tensor);
+  at::Tensor inner = shared ? shared->base() : innerOf(tensor);
+  slots.push_back({.tensor = tensor,
+                   .name = std::move(name),
+                   .inner = inner,
+                   .data = tensorDataOf(inner),
+                   .isShared = shared != nullptr});
+}
+
+void CapturedStep::addOrder() {
+  std::lock_guard<TraceLock> lock(traceLock);
+  at::Tensor order = scheduledOrder();
+  slots.push_back({.tensor = order,
+                   .name = "the order of collectives",
+                   .inner = order,
+                   .data = tensorDataOf(order),
+                   .isOrder = true});
+  collectives = lastPlaces(program->numCollectives);
+}
+
 void CapturedStep::findStates(const Recording &second) {
-  std::unordered_map<TensorData *, size_t> slotByData;
+  std::unordered_multimap<TensorData *, size_t> slotsByData;
   for (size_t i = 0; i < slots.size(); ++i) {
-    slotByData.emplace(slots[i].data.get(), i);
-    if (TensorDataPtr base = baseOf(slots[i].tensor))
-      slotByData.emplace(base.get(), i);
+    slotsByData.emplace(slots[i].data.get(), i);
+    TensorDataPtr base = baseOf(slots[i].tensor);
+    if (base && base != slots[i].data)
+      slotsByData.emplace(base.get(), i);
   }
   for (size_t i = 0; i < second.roots.size(); ++i) {
     TensorDataPtr root = second.roots[i].lock();
-    auto found = root ? slotByData.find(root.get()) : slotByData.end();
-    if (found == slotByData.end())
+    auto [begin, end] = slotsByData.equal_range(root.get());
+    if (!root || begin == end)
       continue;
     Output &output = outputs[second.resultOfRoot[i]];
-    Slot &slot = slots[found->second];
-    slot.isWritten = true;
-    if (root == slot.data)
-      output.slots.push_back(found->second);
+    for (auto found = begin; found != end; ++found) {
+      Slot &slot = slots[found->second];
+      slot.isWritten = true;
+      if (root == slot.data)
+        output.slots.push_back(found->second);
+    }
     output.states.push_back(std::move(root));
   }
   for (Parameter &parameter : parameters) {
@@ -205,6 +222,19 @@ void CapturedStep::findReturned(const Recording &second,
   }
 }
 
+/// Other collectives may have continued the chain since the step before.
+std::optional<CapturedStep::Parameter>
+CapturedStep::resultOfOrder(const Recording &second) const {
+  auto slot = std::find_if(slots.begin(), slots.end(),
+                           [](const Slot &slot) { return slot.isOrder; });
+  if (slot == slots.end())
+    return std::nullopt;
+  for (size_t i = 0; i < second.roots.size(); ++i)
+    if (second.roots[i].lock() == slot->data)
+      return Parameter{Origin::Result, second.resultOfRoot[i]};
+  return std::nullopt;
+}
+
 void CapturedStep::findOrigins(const Recording &first,
                                const Recording &second) {
   std::unordered_map<const HostData *, size_t> constants;
@@ -229,6 +259,8 @@ void CapturedStep::findOrigins(const Recording &first,
     for (size_t i = 0; i < first.results.size() && !found; ++i)
       if (isSame(first.results[i], data))
         found = Parameter{Origin::Result, i};
+    if (!found && isSame(second.order, data))
+      found = resultOfOrder(second);
     HostDataPtr alive = data.lock();
     if (!found && alive && isSame(first.parameters[k], data))
       if (auto slot = constants.find(alive.get()); slot != constants.end())
@@ -255,12 +287,14 @@ std::string CapturedStep::checkSlots() {
         return "another thread, or an error, began a new order of collectives";
       continue;
     }
-    if (!innerOf(slot.tensor).is_same(slot.inner) ||
-        !isSame(slot.data->data(), slot.expected))
-      return slot.name + " was changed outside the step";
+    auto *shared = sharedStorageOf(slot.tensor);
     // An alias wouldn't see a value that is assigned to the tensor.
-    if (slot.isWritten && slot.tensor.storage().use_count() > 1)
+    if (slot.isWritten && shared && !slot.isShared)
       return slot.name + " has a view or an alias";
+    at::Tensor inner =
+        slot.isShared && shared ? shared->base() : innerOf(slot.tensor);
+    if (!inner.is_same(slot.inner) || !isSame(slot.data->data(), slot.expected))
+      return slot.name + " was changed outside the step";
   }
   return "";
 }
@@ -439,6 +473,11 @@ void CapturedStep::addOutputs(const std::vector<at::Tensor> &tensors,
     for (size_t slot : outputs[i].slots) {
       slots[slot].expected = datas[i];
       slots[slot].tensor.unsafeGetTensorImpl()->bump_version();
+      // Those that share the memory get their values from it again.
+      if (auto *shared = slots[slot].isShared
+                             ? sharedStorageOf(slots[slot].tensor)
+                             : nullptr)
+        shared->add_update(shared->base(), {});
     }
     for (size_t argument : outputs[i].arguments) {
       if (TensorDataPtr base = baseOf(tensors[argument]))

@@ -75,6 +75,9 @@ private:
     at::Tensor inner;
     WeakData expected = {};
     TensorDataPtr data;
+    // If other tensors share its memory, `inner` and `data` are those of the
+    // memory, from which all of them get their values again.
+    bool isShared = false;
     bool isWritten = false, isRead = false;
     bool isOrder = false; // of collectives, which others may continue
   };
@@ -96,6 +99,9 @@ private:
     bool requiresGrad;
   };
 
+  void addSlot(const at::Tensor &tensor, std::string name);
+  void addOrder();
+  std::optional<Parameter> resultOfOrder(const Recording &second) const;
   void findOrigins(const Recording &first, const Recording &second);
   void findStates(const Recording &second);
   void findWrittenArguments(const Recording &second,

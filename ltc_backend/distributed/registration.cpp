@@ -14,6 +14,7 @@
 #include "distributed/collective_faults.h"
 #include "distributed/collective_ops.h"
 #include "distributed/lazy_work.h"
+#include "execution/recording.h"
 #include "graph/live_tensors.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/wrapped_value.h"
@@ -55,6 +56,9 @@ bool isOfLazyTensors(c10::ArrayRef<IValue> arguments) {
 
 /// Assigns each output its part of `value`.
 void assign(const Tensors &outputs, const Tensor &value) {
+  if (Recording *recording = Recording::current())
+    for (const Tensor &output : outputs)
+      recording->noteReceiver(output);
   if (outputs.size() == 1)
     return writeResult(outputs[0], value);
   Tensor whole = functional::to_functional_tensor(value);

@@ -5,6 +5,7 @@
 #include "compilation/external_backend.h"
 #include "distributed/collective_faults.h"
 #include "distributed/collective_ops.h"
+#include "execution/recording.h"
 #include "execution/step_executor.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
@@ -121,9 +122,12 @@ std::vector<Tensor> trace(const std::string &name,
 std::vector<IValue> argumentsOf(const Collective &collective) {
   int64_t number = groupNumber(collective.group);
   order().note(number);
-  return {order().current(),  valueOf(collective.input),
-          collective.kind,    number,
-          collective.numbers, collective.size};
+  Recording *recording = Recording::current();
+  const Tensor &before = order().current();
+  if (recording)
+    recording->noteOrder(tensorDataOf(before)->data());
+  return {before, valueOf(collective.input), collective.kind,
+          number, collective.numbers,        collective.size};
 }
 
 } // namespace

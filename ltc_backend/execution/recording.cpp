@@ -33,6 +33,17 @@ TensorDataPtr torch_ltc::baseOf(const at::Tensor &tensor) {
   return tensorDataOf(storage->base());
 }
 
+at::functionalization::FunctionalStorageImpl *
+torch_ltc::sharedStorageOf(const at::Tensor &tensor) {
+  if (!at::functionalization::impl::isFunctionalTensor(tensor) ||
+      tensor.storage().use_count() <= 1)
+    return nullptr;
+  auto *storage = static_cast<at::functionalization::FunctionalStorageImpl *>(
+      tensor.storage().unsafeGetStorageImpl());
+  storage->apply_updates();
+  return storage;
+}
+
 Recording *Recording::current() { return open; }
 
 Recording::Recording(std::vector<at::Tensor> tensors) : cpuReads(tensors) {
@@ -73,6 +84,23 @@ void Recording::noteDraw(const HostDataPtr &data, Draw draw,
 
 void Recording::noteUpload(const HostDataPtr &data, const at::Tensor &source) {
   uploads.push_back({data, source.unsafeGetTensorImpl()});
+}
+
+void Recording::noteOrder(const HostDataPtr &data) {
+  if (isSame(order, {}))
+    order = data;
+}
+
+void Recording::noteReceiver(const at::Tensor &tensor) {
+  weakReceivers.emplace_back(tensor.getIntrusivePtr());
+}
+
+std::vector<at::Tensor> Recording::receivers() const {
+  std::vector<at::Tensor> alive;
+  for (const auto &weak : weakReceivers)
+    if (auto impl = weak.lock())
+      alive.emplace_back(std::move(impl));
+  return alive;
 }
 
 void Recording::noteRun(const ProgramPtr &programRun,

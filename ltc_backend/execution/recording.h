@@ -18,12 +18,20 @@
 #include <functional>
 #include <vector>
 
+namespace at::functionalization {
+struct FunctionalStorageImpl;
+}
+
 namespace torch_ltc {
 
 /// The tensor inside a functional wrapper, with all its updates.
 at::Tensor innerOf(const at::Tensor &tensor);
 /// The value of a tensor's storage, if it isn't the tensor's own.
 TensorDataPtr baseOf(const at::Tensor &tensor);
+/// The storage of a functional wrapper whose memory other tensors share, with
+/// all updates; null for any other tensor.
+at::functionalization::FunctionalStorageImpl *
+sharedStorageOf(const at::Tensor &tensor);
 
 /// Repeats a random draw, like the recorded op: returns a CPU tensor.
 using Draw = std::function<at::Tensor()>;
@@ -51,6 +59,14 @@ public:
   /// `distribution`: "bernoulli(0.5)".
   void noteDraw(const HostDataPtr &data, Draw draw, std::string distribution);
   void noteUpload(const HostDataPtr &data, const at::Tensor &source);
+  /// The end of the chain of collectives before the step; later calls are
+  /// ignored.
+  void noteOrder(const HostDataPtr &data);
+  /// A collective of the step writes `tensor`, which may belong to a C++ object
+  /// (the buckets of DistributedDataParallel).
+  void noteReceiver(const at::Tensor &tensor);
+  /// Those that are still alive.
+  std::vector<at::Tensor> receivers() const;
   void noteRun(const ProgramPtr &program,
                c10::ArrayRef<HostDataPtr> programParameters,
                c10::ArrayRef<HostDataPtr> programResults,
@@ -79,6 +95,7 @@ public:
   std::vector<std::pair<WeakData, Draw>> draws;
   std::vector<std::string> distributions; // of the draws
   std::vector<Upload> uploads;
+  WeakData order;
   int numRuns = 0;
   // State of the last run:
   ProgramPtr program;
@@ -91,6 +108,7 @@ public:
 private:
   /// Stays open, so that no address is reused.
   std::vector<at::Tensor> held;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> weakReceivers;
   CpuReads cpuReads;
 };
 

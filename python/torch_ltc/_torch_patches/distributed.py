@@ -38,6 +38,9 @@ def install() -> None:
     DistributedDataParallel._check_comm_hook = _take_bfloat16(
         DistributedDataParallel._check_comm_hook
     )
+    DistributedDataParallel._assign_modules_buffers = _keep_equal_lists(
+        DistributedDataParallel._assign_modules_buffers
+    )
     batch_norm: Any = torch.nn.SyncBatchNorm
     batch_norm.forward = _normalize_lazy(batch_norm.forward)
 
@@ -107,6 +110,28 @@ def _take_bfloat16(original: Callable[..., None]) -> Callable[..., None]:
         original(self, hook)
 
     return _check_comm_hook
+
+
+def _keep_equal_lists(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def _assign_modules_buffers(self) -> None:
+        # torch (2.13) lists the buffers again in each step; a captured step must see
+        # whether they are others.
+        names = ("modules_buffers", "named_module_buffers")
+        before = [self.__dict__.get(name) for name in names]
+        original(self)
+        buffers = self.modules_buffers
+        if self.device_type == _DEVICE and before[0] is not None:
+            listed, named = before
+            is_equal = (
+                list(named) == list(self.named_module_buffers)
+                and len(listed) == len(buffers)
+                and all(old is new for old, new in zip(listed, buffers, strict=True))
+            )
+            if is_equal:
+                self.modules_buffers, self.named_module_buffers = before
+
+    return _assign_modules_buffers
 
 
 def _gradients_of_parameters(original: Callable) -> Callable:
