@@ -173,3 +173,33 @@ def count_programs(rank: int) -> None:
         assert counts["executions"] == counts["program_memory_hits"] == 4, options
         assert not torch_ltc.fallbacks(), options
         assert not sync_names(), (options, sync_names())
+
+
+def count_bytes(rank: int) -> None:
+    """Between steps a rank holds parts of parameters and gradients, and in a step the
+    whole of a few layers."""
+    import torch_ltc
+
+    torch_ltc.config.tier = "compile"
+    layers = [nn.Sequential(nn.Linear(256, 256), nn.ReLU()) for _ in range(12)]
+    model = nn.Sequential(*layers).to("lazy")
+    for layer in model:
+        fully_shard(layer, mesh=_whole("lazy"))
+    fully_shard(model, mesh=_whole("lazy"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x = torch.ones(4, 256, device="lazy")
+    for _ in range(4):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+    torch_ltc.wait_device_ops()
+    plan = torch_ltc.debug.plan()
+    whole = sum(p.numel() * p.element_size() for p in model.parameters())
+    outputs = {output["buffer"] for output in plan["outputs"]}
+    kept = sum(plan["buffers"][buffer]["bytes"] for buffer in outputs)
+    # Views are values of their own, so that parts of parameters and gradients count
+    # more than once, but nothing that was gathered (four parts more) does.
+    part = whole / dist.get_world_size()
+    assert kept < 5.2 * part, (kept, whole)
+    # 1.8 with the gathered values of all layers.
+    assert plan["arena_bytes"] < 1.2 * whole, (plan["arena_bytes"], whole)

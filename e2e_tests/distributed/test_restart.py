@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from subprocesses import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = str(ROOT / "examples" / "train_distributed.py")
@@ -90,3 +91,15 @@ def test_killed_workers_reach_the_same_loss(tmp_path):
     assert job.returncode == 0, output
     assert killed, "nothing was killed"
     assert abs(_final_loss(output) - expected) <= 1e-5, (killed, output)
+
+
+@pytest.mark.parametrize("seed", [3])
+def test_random_kills(seed, tmp_path):
+    """In processes of their own, because only unused torch can be forked."""
+    program = f"""
+        from pathlib import Path
+        from distributed.random_kills import run
+        print(run(6, {seed}, Path({str(tmp_path)!r})))
+    """
+    seen = run_python(program, timeout=500).stdout
+    assert "'kills': 6" in seen, seen

@@ -259,6 +259,10 @@ private:
       if (!updated || step.outputs[i] == step.parameters[*updated])
         continue;
       const Buffer &old = *step.parameters[*updated];
+      // No memory: the step that computes it failed before it ran, and so the
+      // output isn't one that keeps its old value.
+      if (old.size() && !old.data())
+        continue;
       copies.emplace_back(
           step.outputs[i].get(),
           std::string(static_cast<const char *>(old.data()), old.size()));

@@ -13,6 +13,9 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <map>
+#include <mutex>
+
 namespace py = pybind11;
 using namespace torch_ltc;
 using at::functionalization::FunctionalStorageImpl;
@@ -101,6 +104,46 @@ std::optional<at::Tensor> hostView(const at::Tensor &tensor) {
                           tensor.storage_offset());
 }
 
+/// Zeros whose pages are the system's until somebody writes them.
+HostDataPtr untouchedZeros(at::IntArrayRef sizes, at::ScalarType dtype) {
+  static std::mutex mutex;
+  static auto *known =
+      new std::map<std::pair<std::vector<int64_t>, at::ScalarType>,
+                   std::weak_ptr<HostData>>;
+  std::scoped_lock lock(mutex);
+  std::weak_ptr<HostData> &entry = (*known)[{sizes.vec(), dtype}];
+  HostDataPtr data = entry.lock();
+  if (!data)
+    entry = data = HostData::takeOver(at::zeros(sizes, dtype));
+  return data;
+}
+
+/// Drops the values in the memory of `tensor`, all of which is written before
+/// it is read again. Tensors that share it get their values again when they
+/// are used; the one that `tensor` refers to is dropped at once.
+void releaseMemory(const at::Tensor &tensor) {
+  at::AutoDispatchBelowAutograd noAutograd;
+  FunctionalStorageImpl *memory = memoryOf(tensor);
+  if (!memory)
+    return;
+  auto zerosLike = [](const at::Tensor &value) {
+    return makeTensor(untouchedZeros(value.sizes(), value.scalar_type()));
+  };
+  memory->apply_updates();
+  const at::Tensor &base = memory->base();
+  // A value that isn't packed reports strides that zeros wouldn't.
+  if (!isPacked(base))
+    return;
+  memory->add_update(zerosLike(base), {});
+  memory->apply_updates();
+  auto *wrapper =
+      at::functionalization::impl::unsafeGetFunctionalWrapper(tensor);
+  if (at::functionalization::impl::isBaseTensor(tensor))
+    wrapper->regenerate_from_base();
+  else if (isPacked(wrapper->value()))
+    wrapper->replace_(zerosLike(wrapper->value()));
+}
+
 void markReadOnly(const py::capsule &capsule) {
   static_cast<DLManagedTensorVersioned *>(
       PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"))
@@ -128,6 +171,7 @@ void torch_ltc::bindMemory(py::module_ &module) {
       },
       NoGil());
   module.def("storage_address", &addressOf, NoGil());
+  module.def("release_memory", &releaseMemory, NoGil());
   module.def("host_view", &hostView, NoGil());
   module.def("mark_read_only", &markReadOnly);
 }

@@ -101,6 +101,10 @@ def read_memory(tensor: torch.Tensor) -> torch.Tensor | None:
 def read_storage(storage: torch.UntypedStorage) -> torch.Tensor:
     """The same for a lazy tensor's storage; raises instead of returning None."""
 
+def release_memory(tensor: torch.Tensor) -> None:
+    """Drops the values in the memory of a lazy tensor, all of which is written before
+    it is read again."""
+
 def storage_address(storage: torch.UntypedStorage) -> int:
     """The address of the computed values of a lazy tensor's storage; unique for each
     storage, 0 for one without elements. Valid until the next write or end of a step."""

@@ -31,6 +31,11 @@ UnitScheduler::UnitScheduler(func::FuncOp program)
     });
 }
 
+static bool isHostCall(Operation *op, StringRef callee) {
+  auto call = dyn_cast<ltc::HostCallOp>(op);
+  return call && call.getCallee() == callee;
+}
+
 LogicalResult UnitScheduler::schedule() {
   findProducers();
   putUpdatesLast();
@@ -38,10 +43,41 @@ LogicalResult UnitScheduler::schedule() {
   for (unsigned unit = 0; unit < units.size(); ++unit)
     if (isa<ltc::CheckBoundsOp>(units[unit].front()) && failed(visit(unit)))
       return failure();
-  for (unsigned unit = 0; unit < units.size(); ++unit)
+  SmallVector<unsigned> waits = countWaits();
+  auto priorityOf = [&](unsigned unit) {
+    return std::pair(waits[unit],
+                     isHostCall(units[unit].front(), "torch_ltc::collective"));
+  };
+  auto order = llvm::to_vector(llvm::seq<unsigned>(0, units.size()));
+  llvm::stable_sort(order, [&](unsigned a, unsigned b) {
+    return priorityOf(a) < priorityOf(b);
+  });
+  for (unsigned unit : order)
     if (failed(visit(unit)))
       return failure();
   return success();
+}
+
+SmallVector<unsigned> UnitScheduler::countWaits() const {
+  SmallVector<unsigned> count(units.size());
+  SmallVector<SmallVector<unsigned, 4>> consumers(units.size());
+  for (unsigned unit = 0; unit < units.size(); ++unit)
+    for (unsigned producer : producers[unit])
+      consumers[producer].push_back(unit);
+  unsigned number = 0;
+  for (unsigned unit = 0; unit < units.size(); ++unit) {
+    if (!isHostCall(units[unit].front(), "torch_ltc::collective_wait"))
+      continue;
+    SmallVector<unsigned> open{unit};
+    ++number;
+    while (!open.empty()) {
+      unsigned next = open.pop_back_val();
+      if (std::exchange(count[next], number) == number)
+        continue;
+      open.append(consumers[next]);
+    }
+  }
+  return count;
 }
 
 void UnitScheduler::findProducers() {

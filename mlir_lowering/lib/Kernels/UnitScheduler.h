@@ -17,7 +17,13 @@ namespace mlir::torch_ltc {
 ///     any memory of the caller is overwritten;
 ///   * the new value of a parameter is computed after everything else that
 ///     reads the old one, where that is no cycle: it can then lie in the old
-///     one's memory.
+///     one's memory;
+///   * what needs no result of another process is computed before the program
+///     waits for one, and what needs the first result before it waits for the
+///     second: messages travel meanwhile;
+///   * a call that blocks until it has exchanged values with other processes
+///     comes right before the first reader of its result, which may be large
+///     (the gathered parameters of a layer).
 class UnitScheduler {
 public:
   explicit UnitScheduler(func::FuncOp program);
@@ -34,6 +40,9 @@ private:
   llvm::SmallSetVector<unsigned, 4> readersOf(BlockArgument argument);
   /// Whether `unit` depends on `other`, directly or indirectly.
   bool needs(unsigned unit, unsigned other) const;
+  /// For each unit, how many of the waits for other processes, in program
+  /// order, come before it or are in it.
+  SmallVector<unsigned> countWaits() const;
   LogicalResult visit(unsigned root);
 
   func::FuncOp program;

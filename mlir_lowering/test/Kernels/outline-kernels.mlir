@@ -116,3 +116,44 @@ func.func @update_last(%w: tensor<8xf32>) -> (tensor<8xf32> {torch_ltc.updates =
   } -> tensor<8xf32>
   return %p, %q : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// What needs no result of other processes comes before the first wait for one,
+// and what needs the first result before the second wait.
+// CHECK-LABEL: func.func @waits
+// CHECK: ltc.host_call "torch_ltc::collective_start"
+// CHECK: ltc.host_call "torch_ltc::collective_start"
+// CHECK: ltc.kernel_call @[[K:.+]](%arg3)
+// CHECK: %[[P:.+]] = ltc.host_call "torch_ltc::collective_wait"
+// CHECK: ltc.kernel_call @[[K]](%[[P]])
+// CHECK: %[[Q:.+]] = ltc.host_call "torch_ltc::collective_wait"
+// CHECK: ltc.kernel_call @[[K]](%[[Q]])
+func.func @waits(%order: tensor<1xi64>, %a: tensor<8xf32>, %b: tensor<8xf32>, %c: tensor<8xf32>) -> (tensor<1xi64>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %o0 = ltc.host_call "torch_ltc::collective_start"(%order, %a) {arguments = [si64, f32, "all_reduce", 0, array<i64: -1, 0>, array<i64: 8>], result_dtypes = [si64]} : (tensor<1xi64>, tensor<8xf32>) -> tensor<1xi64>
+  %p = ltc.host_call "torch_ltc::collective_wait"(%o0, %o0) {arguments = [si64, si64, array<i64: 8>, 6], result_dtypes = [f32]} : (tensor<1xi64>, tensor<1xi64>) -> tensor<8xf32>
+  %o1 = ltc.host_call "torch_ltc::collective_start"(%o0, %b) {arguments = [si64, f32, "all_reduce", 0, array<i64: -1, 0>, array<i64: 8>], result_dtypes = [si64]} : (tensor<1xi64>, tensor<8xf32>) -> tensor<1xi64>
+  %q = ltc.host_call "torch_ltc::collective_wait"(%o1, %o1) {arguments = [si64, si64, array<i64: 8>, 6], result_dtypes = [f32]} : (tensor<1xi64>, tensor<1xi64>) -> tensor<8xf32>
+  %e = tensor.empty() : tensor<8xf32>
+  %u = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%p : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %y = arith.mulf %x, %x : f32
+    linalg.yield %y : f32
+  } -> tensor<8xf32>
+  %v = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%q : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %y = arith.mulf %x, %x : f32
+    linalg.yield %y : f32
+  } -> tensor<8xf32>
+  %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%c : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %y = arith.mulf %x, %x : f32
+    linalg.yield %y : f32
+  } -> tensor<8xf32>
+  return %o1, %u, %v, %w : tensor<1xi64>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from torch_ltc._torch_patches import import_hooks
+
 _DEVICE = "lazy"
+_FSDP = "torch.distributed.fsdp._fully_shard._fsdp_param"
 
 
 def install() -> None:
@@ -41,6 +45,7 @@ def install() -> None:
     DistributedDataParallel._assign_modules_buffers = _keep_equal_lists(
         DistributedDataParallel._assign_modules_buffers
     )
+    import_hooks.install({_FSDP: _release_gathered})
     batch_norm: Any = torch.nn.SyncBatchNorm
     batch_norm.forward = _normalize_lazy(batch_norm.forward)
 
@@ -132,6 +137,32 @@ def _keep_equal_lists(original: Callable[..., None]) -> Callable[..., None]:
                 self.modules_buffers, self.named_module_buffers = before
 
     return _assign_modules_buffers
+
+
+def _release_gathered(module: ModuleType) -> None:
+    """`fully_shard` (torch 2.13) releases gathered parameters by their storages' sizes,
+    which can't change here."""
+    kind: Any = module.FSDPParam
+    original = kind.free_unsharded_param
+
+    @functools.wraps(original)
+    def free_unsharded_param(self) -> None:
+        original(self)
+        if self.device.type != _DEVICE:
+            return
+        parameter = getattr(self, "_unsharded_param", None)
+        if parameter is None:
+            return
+        from torch_ltc import _C
+
+        for tensor in (
+            *self.all_gather_outputs,
+            *self._unsharded_inner_tensors,
+            getattr(parameter, "_local_tensor", parameter),
+        ):
+            _C.release_memory(tensor)
+
+    kind.free_unsharded_param = free_unsharded_param
 
 
 def _gradients_of_parameters(original: Callable) -> Callable:
