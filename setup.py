@@ -47,6 +47,19 @@ def onednn_prefix():
     raise RuntimeError("onednn-devel-cpu-gomp contains no dnnl.hpp")
 
 
+def program_path():
+    """Programs of the build's packages come first; an environment's folder of them is
+    only in PATH if it is activated."""
+    return sysconfig.get_path("scripts") + os.pathsep + os.environ.get("PATH", "")
+
+
+def program(name):
+    found = shutil.which(name, path=program_path())
+    if found is None:
+        raise RuntimeError(f"the build needs the program {name}: install it")
+    return found
+
+
 def other_bindings():
     """The modules of additional Pythons, which './dev release' requests from CMake."""
     return sorted((BUILD / "wheel").glob("_C.cpython-*.so"))
@@ -71,15 +84,12 @@ class BuildWithCMake(build_ext):
         if self.editable_mode:
             return
         prefixes = [torch_folder() + "/share/cmake", sys.prefix]
-        path = sysconfig.get_path("scripts") + os.pathsep + os.environ.get("PATH", "")
+        cmake = program("cmake")
         environment = {
             **os.environ,
-            "PATH": path,
+            "PATH": program_path(),  # CMake looks for ninja
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         }
-        cmake = shutil.which("cmake", path=path)
-        if cmake is None:
-            raise RuntimeError("the build needs CMake: pip install cmake ninja")
         configure = [
             cmake, "-G", "Ninja", "-S", str(ROOT), "-B", str(BUILD),
             "-DCMAKE_BUILD_TYPE=Release",
@@ -112,8 +122,10 @@ class BuildWithCMake(build_ext):
         wanted += [(library, package / "lib", LIBRARY_RPATH) for library in libraries]
         for library, folder, rpath in wanted:
             target = shutil.copy2(library, folder)
-            subprocess.run(["strip", "--strip-unneeded", target], check=True)
-            subprocess.run(["patchelf", "--set-rpath", rpath, target], check=True)
+            subprocess.run([program("strip"), "--strip-unneeded", target], check=True)
+            subprocess.run(
+                [program("patchelf"), "--set-rpath", rpath, target], check=True
+            )
 
     def get_outputs(self):
         return []
