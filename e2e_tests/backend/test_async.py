@@ -127,6 +127,14 @@ def test_an_error_that_nobody_read_is_logged_at_the_end() -> None:
     assert "out of range" in result.stderr
 
 
+def test_the_caller_continues_while_the_step_runs() -> None:
+    x = torch.rand(3000, 3000).to("lazy")
+    y = x @ x  # 54 billion operations
+    torch_ltc.mark_step()
+    assert torch_ltc.step_log()[-1]["execute_seconds"] < 0
+    assert y.shape == (3000, 3000)
+
+
 def test_without_async_the_caller_waits_for_the_step() -> None:
     with torch_ltc.config(async_execution=False):
         x = torch.ones(3, device="lazy") * 4

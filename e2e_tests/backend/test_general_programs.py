@@ -120,7 +120,7 @@ def _train(make: Callable[[], tuple[nn.Module, Batch]], device: str) -> list[flo
 @pytest.fixture(autouse=True)
 def _compiled() -> Iterator[None]:
     torch.lazy.empty_cache()
-    with torch_ltc.config(tier="compile", varying_sizes="auto", cache=False):
+    with torch_ltc.config(tier="compile", cache=False):
         torch_ltc.reset_metrics()
         yield
 

@@ -14,6 +14,10 @@ def kept_bytes() -> int:
     return torch.lazy.memory_stats()["kept_weight_bytes"]
 
 
+# With AVX2 and above oneDNN computes on blocks of channels.
+PACKS = torch.backends.cpu.get_cpu_capability() != "DEFAULT"
+
+
 def convolution() -> nn.Conv2d:
     """oneDNN requires its weight in blocks of 8 or 16 channels."""
     torch.manual_seed(0)
@@ -40,17 +44,19 @@ class Inference:
 
 @pytest.fixture
 def inference() -> Inference:
-    inference = Inference()
-    if not inference.step() + inference.step() + inference.step():
+    if not PACKS:
         pytest.skip("oneDNN takes weights as they are on this CPU")
+    inference = Inference()
+    for _ in range(3):
+        inference.step()
     return inference
 
 
 def test_from_the_second_step_on() -> None:
     inference = Inference()
     assert inference.step() == 0
-    bytes_kept = inference.step()
-    assert bytes_kept in (0, inference.eager.weight.nbytes)
+    bytes_kept = inference.eager.weight.nbytes if PACKS else 0
+    assert inference.step() == bytes_kept
     assert inference.step() == bytes_kept
 
 

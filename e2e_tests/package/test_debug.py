@@ -45,6 +45,14 @@ def test_last_step_and_program(stage: str) -> None:
     assert y.shape == (3, 4)
 
 
+def test_texts_have_locations_unless_switched_off() -> None:
+    with torch_ltc.config(source_info=True):
+        y = torch.ones(3, device="lazy") + 1
+        assert "test_debug.py" in debug.dump(y, "torch")
+        with torch_ltc.config(dump_locations=False):
+            assert "test_debug.py" not in debug.dump(y, "torch")
+
+
 def test_the_documentation_lists_every_stage() -> None:
     root = Path(__file__).resolve().parents[2]
     text = (root / "docs" / "architecture.md").read_text()

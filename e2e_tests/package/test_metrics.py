@@ -8,38 +8,19 @@ import torch_ltc
 from counting import counting
 from subprocesses import run_python
 
-COUNTERS = [
-    "steps",
-    "executions",
-    "compilations",
-    "program_memory_hits",
-    "program_disk_hits",
-    "kernels_compiled",
-    "kernel_cache_hits",
-    "fallback_calls",
-    "implicit_syncs",
-    "graph_cuts",
-    "donated_buffers",
-    "traced_ops",
-    "cache_rejected",
-    "compile_failures",
-    "replayed_steps",
-    "replayed_ops",
-]
-
 
 def _unsupported(x: torch.Tensor) -> torch.Tensor:
     return x.masked_select(x > 1)  # its size depends on values
 
 
-def test_all_counters_are_there() -> None:
+def test_reset_sets_all_counters_and_timers_to_zero() -> None:
+    (torch.ones(3, device="lazy") + 1).tolist()
     metrics = torch_ltc.metrics()
-    for name in COUNTERS:
-        assert isinstance(metrics[name], int), name
-    for name in ("trace_to_schedule", "compile", "execute", "fallback", "sync"):
-        assert metrics["timers"][name]["count"] >= 0
+    assert metrics["traced_ops"] and metrics["timers"]["execute"]["count"]
     torch_ltc.reset_metrics()
-    assert not any(torch_ltc.metrics()[name] for name in COUNTERS)
+    metrics = torch_ltc.metrics()
+    assert not any(metrics[name] for name in metrics if isinstance(metrics[name], int))
+    assert not any(timer["count"] for timer in metrics["timers"].values())
 
 
 def test_asking_loads_neither_runtime_nor_compiler(own_cache: str) -> None:

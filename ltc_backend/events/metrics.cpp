@@ -15,28 +15,14 @@ constexpr size_t numTimers = size_t(Timer::numTimers);
 constexpr size_t maxSamples = 1024;
 
 const char *const counterNames[numCounters] = {
-    "steps",
-    "executions",
-    "compilations",
-    "programs_bound",
-    "program_memory_hits",
-    "program_disk_hits",
-    "kernels_compiled",
-    "kernel_cache_hits",
-    "fallback_calls",
-    "implicit_syncs",
-    "graph_cuts",
-    "donated_buffers",
-    "traced_ops",
-    "cache_rejected",
-    "compile_failures",
-    "replayed_steps",
-    "replayed_ops",
-    "idle_releases",
+#define LTC_COUNTER(name, meaning) #name,
+#include "events/metrics.def"
 };
 
-const char *const timerNames[numTimers] = {"trace_to_schedule", "compile",
-                                           "execute", "fallback", "sync"};
+const char *const timerNames[numTimers] = {
+#define LTC_TIMER(name, meaning) #name,
+#include "events/metrics.def"
+};
 
 struct Samples {
   TimerValue value;

@@ -1,6 +1,6 @@
 //===- metrics.h - Counters and timers --------------------------*- C++ -*-===//
 //
-// Names and meanings are part of the Python interface (torch_ltc.metrics()).
+// metrics.def lists them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,33 +16,14 @@
 namespace torch_ltc {
 
 enum class Counter {
-  steps,
-  executions,
-  compilations,
-  programs_bound,
-  program_memory_hits,
-  program_disk_hits,
-  kernels_compiled,
-  kernel_cache_hits,
-  fallback_calls,
-  implicit_syncs,
-  graph_cuts,
-  donated_buffers,
-  traced_ops,
-  cache_rejected,
-  compile_failures,
-  replayed_steps,
-  replayed_ops,
-  idle_releases,
+#define LTC_COUNTER(name, meaning) name,
+#include "events/metrics.def"
   numCounters
 };
 
 enum class Timer {
-  trace_to_schedule,
-  compile,
-  execute,
-  fallback,
-  sync,
+#define LTC_TIMER(name, meaning) name,
+#include "events/metrics.def"
   numTimers
 };
 

@@ -54,7 +54,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Minimum number of query-key pairs of one head for which not storing their
 /// scores is faster, provided no gradient recomputes them or half of them are
-/// masked (docs/architecture.md has the measurements).
+/// masked (docs/notes/measurements.md).
 constexpr int64_t kFewestScores = 128 * 128;
 /// Minimum number of pairs in all heads for which saving memory outweighs the
 /// seventh product of the gradient: 64 MiB for each layer.

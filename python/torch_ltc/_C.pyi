@@ -251,28 +251,8 @@ def config_set(name: str, value: OptionValue) -> None:
 # -- metrics ---------------------------------------------------------------
 
 def counters() -> dict[str, int]:
-    """Counts since the start or `reset_metrics`. Always present:
-
-    steps               ends of a step (explicit, automatic)
-    executions          runs of a program, also those of implicit syncs
-    compilations        programs that were lowered and compiled
-    programs_bound      programs for all sizes, bound to those of a trace
-    program_memory_hits, program_disk_hits
-    kernels_compiled, kernel_cache_hits
-    fallback_calls      ops run eagerly, `_local_scalar_dense` not included
-    implicit_syncs      .item(), print, .cpu() and fallbacks that had to cut
-                        a pending graph; reading a finished or already
-                        scheduled result is none
-    graph_cuts          max_trace_ops was reached
-    donated_buffers     parameters overwritten in place
-    traced_ops          ops traced
-    cache_rejected      corrupt or foreign cache entries
-    compile_failures    programs that the compiler refused
-    replayed_steps      steps of torch_ltc.capture that ran without a trace
-    replayed_ops        traced ops that repeated the trace of an earlier step
-    idle_releases       releases of the compiler's memory and of libraries' pages
-                        while no new program was needed
-    """
+    """Counts since the start or `reset_metrics`, for each counter of
+    ltc_backend/events/metrics.def."""
 
 class Timer(TypedDict):
     count: int
@@ -282,8 +262,7 @@ class Timer(TypedDict):
     p90: float
 
 def timers() -> dict[str, Timer]:
-    """Always present: trace_to_schedule (mark_step on the caller's thread),
-    compile, execute, fallback, sync."""
+    """For each timer of metrics.def."""
 
 def reset_metrics() -> None:
     """Counters, timers, logs; not the caches."""

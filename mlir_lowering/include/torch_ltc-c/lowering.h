@@ -190,8 +190,8 @@ typedef struct {
 } LtcSizeSamples;
 
 /// Lowers one program to one executable for all sizes: `programs` are the
-/// program at each sample's stand-ins, equal except for numbers. All but the
-/// first were created beside it (ltcProgramCreateBeside), and all are consumed.
+/// program at each sample's stand-ins, equal except for numbers. All but
+/// one were created beside it (ltcProgramCreateBeside), and all are consumed.
 /// The executable is valid for sizes from 2 to the smallest stand-in of a
 /// symbol and must be bound to them (ltcExecutableBind). Fails if a number of
 /// the lowered program isn't a known function of the sizes.
