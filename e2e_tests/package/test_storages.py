@@ -243,3 +243,14 @@ def test_storages_as_eager_has_them(program) -> None:
             continue
         assert (a.shape, a.stride(), a.storage_offset()) == (e.shape, e.stride(), e.storage_offset())  # fmt: skip
         torch.testing.assert_close(a.cpu(), e)
+
+
+@pytest.mark.parametrize("other", ["cpu", "meta"])
+def test_a_tensor_is_not_set_to_another_devices(other: str) -> None:
+    x = torch.arange(3.0).to("lazy")
+    view = x[1:]
+    for target, source in ((x, torch.ones(2, device=other)), (torch.ones(2, device=other), x)):  # fmt: skip
+        with pytest.raises(RuntimeError, match="the devices must match"):
+            target.set_(source)
+    x.add_(1)  # its memory is still that of its view
+    assert view.tolist() == [2.0, 3.0]

@@ -102,6 +102,49 @@ def test_nested_as_eager(program: Any, layout: torch.layout) -> None:
     _same(program("lazy", layout), expected)
 
 
+def _leaf(device: str) -> torch.Tensor:
+    return _nested("cpu", torch.strided).to(device).detach().requires_grad_()
+
+
+def _gradients(total: torch.Tensor, *leaves: torch.Tensor) -> Any:
+    total.backward()
+    return [leaf.grad for leaf in leaves]
+
+
+def _layer(device: str) -> torch.nn.Linear:
+    torch.manual_seed(0)
+    return torch.nn.Linear(4, 3).to(device)
+
+
+#: Ops that are composites of others except for nested tensors, and gradients that are
+#: nested although their operands are dense.
+DERIVED = {
+    "linear": lambda d: F.linear(_leaf(d), torch.ones(3, 4, device=d)),
+    "module": lambda d: _layer(d)(_leaf(d)),
+    "matmul": lambda d: torch.matmul(_leaf(d), _leaf(d).transpose(1, 2)),
+    "chunk": lambda d: _leaf(d).chunk(2, -1),
+    "gradient of padding": lambda d: (
+        lambda n: _gradients(n.to_padded_tensor(0.0).sin().sum(), n)
+    )(_leaf(d)),
+    "gradient of a chain": lambda d: (
+        lambda n: _gradients((n * 2 + F.relu(n)).to_padded_tensor(0.0).sum(), n)
+    )(_leaf(d)),
+    "gradient of unbind": lambda d: (
+        lambda n: _gradients(sum(part.exp().sum() for part in (n * n).unbind()), n)
+    )(_leaf(d)),
+    "gradient of a layer": lambda d: (
+        lambda n, layer: _gradients(
+            layer(n).to_padded_tensor(0.0).pow(2).sum(), n, *layer.parameters()
+        )
+    )(_leaf(d), _layer(d)),
+}
+
+
+@pytest.mark.parametrize("program", DERIVED.values(), ids=DERIVED)
+def test_derived_ops_and_gradients(program: Any) -> None:
+    _same(program("lazy"), program("cpu"))
+
+
 JAGGED = {
     "made": lambda: torch.nested.nested_tensor(_parts("lazy"), layout=torch.jagged),
     "of CPU tensors": lambda: torch.nested.nested_tensor(

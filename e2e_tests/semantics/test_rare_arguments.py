@@ -4,6 +4,7 @@ the range of a dtype; results of `_embedding_bag` that only its gradient reads."
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -195,3 +196,22 @@ def test_ctc_loss_of_nothing() -> None:
         one = torch.ones(0, dtype=torch.int64)
         with pytest.raises(RuntimeError, match="log_probs tensor must not be empty"):
             F.ctc_loss(torch.zeros(3, 0, 4, device=device), torch.ones(0, 2, device=device), one, one)  # fmt: skip
+
+
+@pytest.mark.parametrize("other", [torch.float16, torch.bfloat16, torch.int32])
+@pytest.mark.parametrize("dtype", [torch.int16, torch.bool, torch.float32])
+def test_ldexp_of_numbers_in_tensors(dtype: torch.dtype, other: torch.dtype) -> None:
+    def program(x: torch.Tensor, exponent: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.ldexp(x, exponent), torch.ldexp(x, exponent.expand(3))]
+
+    compare(program, torch.ones(3, dtype=dtype), torch.tensor(2, dtype=other))
+
+
+@pytest.mark.parametrize("function", [torch.median, torch.nanmedian])
+def test_the_median_of_nothing_has_a_gradient(function: Callable) -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        chosen = function(x)
+        chosen.backward()
+        return [chosen, x.grad]
+
+    compare(program, torch.zeros(0).requires_grad_())

@@ -126,3 +126,14 @@ def test_batch_norm_itself_reads_within_bounds() -> None:
     x, weight = torch.ones(4, 3, device="lazy"), torch.ones(2, device="lazy")
     with pytest.raises(RuntimeError, match="weight should contain 3 elements"):
         torch.native_batch_norm(x, weight, None, None, None, True, 0.1, 1e-5)
+
+
+@pytest.mark.parametrize("number", [True, False])
+def test_subtracted_bools_after_integers(number: bool) -> None:
+    """`x - True` computes as `x - 1`, which is known by then, but eager rejects it."""
+    x = torch.arange(3).to("lazy")
+    for _ in range(3):
+        assert (x - int(number)).tolist() == [i - number for i in range(3)]
+    for function in (torch.sub, torch.Tensor.sub_):
+        with pytest.raises(RuntimeError, match="with a bool tensor is not supported"):
+            function(x, number)

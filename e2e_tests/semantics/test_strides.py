@@ -258,3 +258,14 @@ def test_resize_to_the_sizes_that_a_view_has() -> None:
         torch.testing.assert_close(base[1:, ::2].cpu(), view.cpu())
         assert base[:, 1::2].abs().sum().item() == 0
         assert view.abs().sum().item() > 0
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_the_zero_gradient_of_a_nearest_samples_grid_is_dense(dims: int) -> None:
+    def gradient(image: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+        sampled = F.grid_sample(image, grid, "nearest", align_corners=False)
+        return torch.autograd.grad(sampled.sum(), grid)[0]
+
+    sizes = [5, 4, 6][:dims]
+    grid = torch.randn(2, *sizes, dims).requires_grad_()
+    compare(gradient, torch.randn(2, 3, *sizes), grid)

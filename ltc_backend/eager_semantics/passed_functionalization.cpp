@@ -37,15 +37,23 @@ bool isUnmodelled(const Tensor &tensor) {
   return hasSharedLayout(tensor) || tensor.key_set().has(DispatchKey::Python);
 }
 
+/// Functionalization can't wrap the results of these: nested tensors, of dense
+/// operands. Gradients of padding and of `unbind` call them.
+bool makesNested(const OperatorHandle &op) {
+  const std::string &name = op.operator_name().name;
+  return name == "aten::_nested_from_padded" ||
+         name == "aten::_nested_tensor_from_tensor_list";
+}
+
 /// At Functionalize.
 class Pass final : public c10::OperatorKernel {
 public:
-  explicit Pass(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  Pass(bool always, c10::SafeKernelFunction previous)
+      : always(always), previous(std::move(previous)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
-    bool passes = false;
+    bool passes = always;
     for (const c10::IValue &value :
          torch::jit::last(*stack, op.schema().arguments().size()))
       mapTensors(value, [&](const Tensor &tensor) {
@@ -61,6 +69,7 @@ public:
   }
 
 private:
+  bool always;
   c10::SafeKernelFunction previous;
 };
 
@@ -68,7 +77,7 @@ void registerOnce() {
   prepareFirstTensor(); // whose kernels this bypasses
   SilentRegistration silence;
   for (const OperatorHandle &op : atenOps())
-    registerAround<Pass>(op, DispatchKey::Functionalize);
+    registerAround<Pass>(op, DispatchKey::Functionalize, makesNested(op));
   registerMemorylessViews();
 }
 

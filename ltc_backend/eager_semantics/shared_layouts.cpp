@@ -70,26 +70,37 @@ c10::KernelFunction makeKernel() {
   return c10::KernelFunction::makeFromBoxedFunction<&sharedKernel>();
 }
 
-constexpr DispatchKey lazyKeys[] = {DispatchKey::QuantizedLazy,
-                                    DispatchKey::NestedTensorLazy};
+struct Keys {
+  DispatchKey lazy, cpu;
+};
+
+constexpr Keys sharedKeys[] = {
+    {DispatchKey::QuantizedLazy, DispatchKey::QuantizedCPU},
+    {DispatchKey::NestedTensorLazy, DispatchKey::NestedTensorCPU}};
+
+/// Kernels of composite ops would win over a fallback; the CPU's own kernel of
+/// such an op (`linear`, `matmul`) wins over its composite.
+bool hidesFallback(const OperatorHandle &op, const Keys &keys) {
+  return !op.hasKernelForDispatchKey(keys.lazy) &&
+         (op.hasKernelForDispatchKey(keys.cpu) ||
+          op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+          op.hasKernelForDispatchKey(
+              DispatchKey::CompositeExplicitAutogradNonFunctional));
+}
 
 } // namespace
 
 static void registerSharedFallbacks() {
   registerPassedFunctionalization();
   const AtenOps ops = atenOps();
-  for (DispatchKey key : lazyKeys) {
-    auto *library =
-        new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+  for (const Keys &keys : sharedKeys) {
+    auto *library = new torch::Library(torch::Library::IMPL, "_", keys.lazy,
+                                       __FILE__, __LINE__);
     library->fallback(
         torch::CppFunction::makeFromBoxedFunction<&sharedKernel>());
-    // Kernels of composite ops would take precedence over a fallback.
     for (const OperatorHandle &op : ops)
-      if (!op.hasKernelForDispatchKey(key) &&
-          (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
-           op.hasKernelForDispatchKey(
-               DispatchKey::CompositeExplicitAutogradNonFunctional)))
-        registerBoxedKernel(op.operator_name(), key, makeKernel());
+      if (hidesFallback(op, keys))
+        registerBoxedKernel(op.operator_name(), keys.lazy, makeKernel());
   }
 }
 

@@ -77,6 +77,8 @@ public:
     size_t numArguments = op.schema().arguments().size();
     const at::Tensor self =
         torch::jit::peek(*stack, 0, numArguments).toTensor();
+    if (numArguments > 1)
+      checkDevices(self, torch::jit::peek(*stack, 1, numArguments).toTensor());
     if (isLazyWrapper(self)) {
       if (numArguments == 1) { // becomes empty
         at::Tensor empty = at::empty({0}, self.options());
@@ -92,6 +94,15 @@ public:
   }
 
 private:
+  /// In the words of eager's kernels, before the tensor leaves its memory.
+  static void checkDevices(const at::Tensor &self, const at::Tensor &source) {
+    TORCH_CHECK(self.device() == source.device(),
+                "Attempted to set the storage of a tensor on device \"",
+                self.device(), "\" to a storage on different device \"",
+                source.device(),
+                "\". This is no longer allowed; the devices must match.");
+  }
+
   c10::SafeKernelFunction previous;
 };
 

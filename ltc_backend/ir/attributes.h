@@ -52,7 +52,7 @@ enum class Tag : uint8_t {
   dynamicFloat,        // the next dynamic scalar
   numberTensor,        // the next dynamic scalar as a rank-0 tensor;
                        // small: at::ScalarType; count: bit 0 of a float,
-                       // bit 1 of a wrapped number
+                       // bit 1 of a wrapped number, bit 2 of a bool
   dynamicIntegers      // count: number of dynamic scalars
 };
 

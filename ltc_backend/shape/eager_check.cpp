@@ -44,8 +44,12 @@ uint64_t numTooSmall(double magnitude) {
 }
 
 /// Numbers aren't part of a program, but eager may reject a negative one, and
-/// one that a dtype can't represent.
+/// one that a dtype can't represent. It may also reject one of a dtype that
+/// doesn't decide the result's: `x - True`.
 uint64_t kindOf(const IValue &value) {
+  if (value.isTensor() && value.toTensor().defined() &&
+      !value.toTensor().device().is_lazy())
+    return uint64_t(value.toTensor().scalar_type()) << 8 | 7;
   if (value.isBool())
     return value.toBool() ? 5 : 6;
   if (!value.isInt() && !value.isDouble())

@@ -122,7 +122,10 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
   scalars.push_back(isFloat ? DynamicScalar::of(number.toDouble())
                             : DynamicScalar::of(number.toLong()));
   numberTensorWords.push_back(attributes.words.size());
-  attributes.header(Tag::numberTensor, isFloat | isWrapped << 1, uint8_t(own));
+  // Eager rejects `x - True`, although it computes as `x - 1`.
+  bool isBool = type == at::kBool;
+  attributes.header(Tag::numberTensor, isFloat | isWrapped << 1 | isBool << 2,
+                    uint8_t(own));
 }
 
 /// A number has the type in which the op computes; ops without promotion

@@ -24,7 +24,8 @@ def median(x: Tensor) -> Tensor:
     end)."""
     if not x.numel():  # NaN, which becomes the lowest integer
         lowest = torch.iinfo(x.dtype).min if not x.is_floating_point() else math.nan
-        return torch.full((), lowest, dtype=x.dtype, device=x.device)
+        chosen = torch.full((), lowest, dtype=x.dtype, device=x.device)
+        return chosen + x.sum() if x.is_floating_point() else chosen
     ordered = torch.sort(x.flatten())[0]
     middle = ordered[(x.numel() - 1) // 2].clone()
     if x.is_floating_point():

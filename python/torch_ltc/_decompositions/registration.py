@@ -45,7 +45,6 @@ TORCH_DECOMPOSITIONS = (
     "rot90",
     "trace",
     # special functions
-    "ldexp.Tensor",
     "nan_to_num",
     "special_xlog1py",
 )
@@ -67,6 +66,7 @@ PYTHON_DECOMPOSITIONS = {
     "channel_shuffle": "data_movement.channel_shuffle",
     "grid_sampler_2d": "sampling.grid_sampler_2d",
     "grid_sampler_3d": "sampling.grid_sampler_3d",
+    "ldexp.Tensor": "elementwise.ldexp",
     "linalg_cross": "linear.cross",
     "mvlgamma": "elementwise.mvlgamma",
     "masked_scatter_backward": "indexing.masked_scatter_backward",

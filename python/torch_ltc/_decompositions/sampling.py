@@ -9,9 +9,10 @@ from torch import Tensor
 
 
 def _with_grid_gradient(result: Tensor, grid: Tensor) -> Tensor:
-    """The nearest element doesn't depend on the grid: its gradient is zero."""
+    """The nearest element doesn't depend on the grid: its gradient is zero (and dense,
+    not an expanded number)."""
     never = torch.zeros((), dtype=torch.bool, device=result.device)
-    return torch.where(never, grid.sum().to(result.dtype), result)
+    return torch.where(never, (grid * 0).sum().to(result.dtype), result)
 
 
 def grid_sampler_2d(
