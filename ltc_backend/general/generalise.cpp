@@ -15,6 +15,13 @@ namespace {
 /// those of its operands.
 constexpr size_t maxCandidates = 48;
 
+/// What becomes of a constant size of a parameter that bounds slices.
+enum class Bounds : uint8_t {
+  Constant,
+  Size, // a symbol, also in parameters of the same shape
+  Equal // the same, and in equal integers of arguments
+};
+
 } // namespace
 
 namespace torch_ltc {
@@ -22,19 +29,19 @@ namespace torch_ltc {
 /// Fits the slots of a general graph, first those of parameters.
 class Generalisation {
 public:
-  /// `asMultiples`: a symbol is multiplied by what divides its number in all
-  /// traces. `boundsVary`: a constant size of a parameter becomes a symbol
-  /// where it bounds slices of varying lengths, so that their stand-ins may be
-  /// large.
-  Generalisation(GeneralGraph &graph, Relations relations, bool asMultiples,
-                 bool boundsVary)
-      : graph(graph), relations(relations), asMultiples(asMultiples),
-        boundsVary(boundsVary) {}
+  /// `arguments`: the relations of arguments to sizes. `asMultiples`: a symbol
+  /// is multiplied by what divides its number in all traces. `boundsVary`: a
+  /// constant size of a parameter becomes a symbol where it bounds slices of
+  /// varying lengths, so that their stand-ins may be large.
+  Generalisation(GeneralGraph &graph, Relations relations, Relations arguments,
+                 bool asMultiples, Bounds boundsVary)
+      : graph(graph), relations(relations), arguments(arguments),
+        asMultiples(asMultiples), boundsVary(boundsVary) {}
 
   /// Whether there are such bounds.
   bool run() {
     findSlots();
-    if (boundsVary)
+    if (boundsVary != Bounds::Constant)
       findBounds();
     fitParameters();
     fitNodes();
@@ -115,13 +122,52 @@ private:
     const GraphSnapshot &base = *graph.base;
     for (uint32_t i = 0; i < base.nodes.size(); ++i) {
       const SnapshotNode &node = base.nodes[i];
+      if (node.record)
+        addFilledSizes(i);
       if (!node.record || node.record->shapeRule != ShapeRule::sliceShape)
         continue;
       for (uint32_t d = 0; d < node.shapes[0].dim(); ++d)
         if (candidateOf(firstSize[i] + d))
           if (auto bound = boundOf(base.operands[node.firstOperand], d))
-            bounds.insert(*bound);
+            addBound(*bound);
     }
+  }
+
+  /// A constant size to which a varying one is padded is that of a parameter.
+  void addFilledSizes(uint32_t position) {
+    const GraphSnapshot &base = *graph.base;
+    const SnapshotNode &node = base.nodes[position];
+    if (!node.numOperands || node.record->name != "aten::constant_pad_nd")
+      return;
+    ResultRef operand = base.operands[node.firstOperand];
+    for (uint32_t d = 0; d < node.shapes[0].dim(); ++d) {
+      if (candidateOf(firstSize[position] + d) || operand.index != 0 ||
+          !candidateOf(firstSize[operand.position] + d))
+        continue;
+      for (const NumberSlot &slot : graph.slots)
+        if (slot.kind == NumberSlot::Kind::ParameterSize &&
+            !candidateOf(slot.index) &&
+            graph.traces.front().sizes[slot.index] == node.shapes[0].size(d))
+          bounds.insert(slot.index);
+    }
+  }
+
+  /// Also at the same place of parameters of the same shape: an optimizer's
+  /// states.
+  void addBound(uint32_t size) {
+    const GraphSnapshot &base = *graph.base;
+    const NumberSlot *slot = nullptr;
+    for (const NumberSlot &other : graph.slots)
+      if (other.kind == NumberSlot::Kind::ParameterSize && other.index == size)
+        slot = &other;
+    if (!slot || !bounds.insert(size).second)
+      return;
+    c10::ArrayRef<int64_t> shape = base.nodes[slot->node].shapes[0].sizes();
+    for (const NumberSlot &other : graph.slots)
+      if (other.kind == NumberSlot::Kind::ParameterSize &&
+          other.place == slot->place &&
+          base.nodes[other.node].shapes[0].sizes() == shape)
+        bounds.insert(other.index);
   }
 
   /// The parameter's size that equals this size of a value.
@@ -209,7 +255,10 @@ private:
         Column column = columnOf(number);
         if (!operands)
           operands = sizesOfOperands(graph.base->nodes[i]);
-        auto value = fitArgument(column, *operands, others);
+        std::optional<SizeExpression> value =
+            isKnownLength(slot, *operands)
+                ? SizeExpression::of({.isSymbol = false, .index = number.index})
+                : fitNumber(number, column, *operands);
         if (!value) {
           value = addSymbol(slot, column);
           others.insert(others.begin(), symbols.back());
@@ -218,6 +267,56 @@ private:
       }
       addSizes(i);
     }
+  }
+
+  /// Whether the slot is the length of a slice whose start and end follow from
+  /// other sizes, so that the length needs no expression of its own.
+  bool isKnownLength(uint32_t slot,
+                     c10::ArrayRef<std::vector<SizeCandidate>> operands) const {
+    const NumberSlot &length = graph.slots[slot];
+    if (length.kind != NumberSlot::Kind::ResultSize ||
+        hasSizesFromScalars(graph.base->nodes[length.node]))
+      return false;
+    bool areFound = true;
+    for (const NumberSlot &other : graph.slots)
+      if (other.node == length.node &&
+          other.kind == NumberSlot::Kind::Integer && areFound)
+        areFound = bool(fitArgument(columnOf(other), operands, others,
+                                    std::min(arguments, Relations::Some)));
+    return areFound;
+  }
+
+  std::optional<SizeExpression>
+  fitNumber(const NumberSlot &number, const Column &column,
+            c10::ArrayRef<std::vector<SizeCandidate>> operands) const {
+    if (boundsVary == Bounds::Equal)
+      for (const SizeCandidate &symbol : symbols)
+        if (graph.sizeSymbols[symbol.term.index].isBound() &&
+            symbol.values == column)
+          return SizeExpression::of(symbol.term);
+    auto value = fitArgument(column, operands, others, arguments);
+    if (value || number.kind != NumberSlot::Kind::Integer)
+      return value;
+    return fitEnd(number, column);
+  }
+
+  /// The end of a slice, from its start and length.
+  std::optional<SizeExpression> fitEnd(const NumberSlot &number,
+                                       const Column &column) const {
+    const SnapshotNode &node = graph.base->nodes[number.node];
+    if (node.record->shapeRule != ShapeRule::sliceShape)
+      return std::nullopt;
+    std::vector<SizeCandidate> parts;
+    for (uint32_t d = 0; d < node.shapes[0].dim(); ++d)
+      if (auto length = candidateOf(firstSize[number.node] + d))
+        parts.push_back(*length);
+    for (const NumberSlot &other : graph.slots)
+      if (other.node == number.node && other.kind == number.kind &&
+          other.index < number.index)
+        for (const SizeCandidate &symbol : symbols)
+          if (symbol.values == columnOf(other))
+            parts.push_back(symbol);
+    return fitSum(column, parts);
   }
 
   std::vector<std::vector<SizeCandidate>>
@@ -295,7 +394,9 @@ private:
 
   GeneralGraph &graph;
   Relations relations;
-  bool asMultiples, boundsVary;
+  Relations arguments;
+  bool asMultiples;
+  Bounds boundsVary;
   std::vector<uint32_t> firstSize; // by node
   std::set<uint32_t> bounds;
   std::vector<SizeCandidate> symbols, others;
@@ -316,23 +417,28 @@ GeneralGraphPtr GeneralGraph::generalise(GraphSnapshotPtr base,
     traces.erase(traces.begin(), traces.end() - maxTraces);
   // The more general form first; the reason is the one for this form.
   reason.clear();
-  for (bool boundsVary : {true, false}) {
-    bool hasBounds = false;
+  constexpr std::pair<Relations, Relations> efforts[] = {
+      {Relations::Few, Relations::Few},
+      {Relations::Few, Relations::Some},
+      {Relations::Many, Relations::Some},
+      {Relations::Many, Relations::Many}};
+  bool hasBounds = true;
+  for (Bounds boundsVary : {Bounds::Equal, Bounds::Size, Bounds::Constant})
     for (bool asMultiples : {false, true})
-      for (Relations relations : {Relations::Few, Relations::Many}) {
+      for (auto [relations, arguments] : efforts) {
+        if (!hasBounds && boundsVary != Bounds::Constant)
+          continue;
         auto graph =
             std::shared_ptr<GeneralGraph>(new GeneralGraph(base, traces));
-        hasBounds |=
-            Generalisation(*graph, relations, asMultiples, boundsVary).run();
+        hasBounds = Generalisation(*graph, relations, arguments, asMultiples,
+                                   boundsVary)
+                        .run();
         std::string why = graph->findStandIns();
         if (why.empty())
           return graph;
         if (reason.empty())
           reason = why;
       }
-    if (!hasBounds)
-      break;
-  }
   return nullptr;
 }
 

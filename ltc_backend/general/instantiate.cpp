@@ -72,7 +72,7 @@ private:
     for (const NumberSlot &slot : slotsOf(position))
       if (slot.kind == NumberSlot::Kind::Integer)
         words[slot.place] = valueOf(slot);
-      else
+      else if (areSizesGiven)
         setSize(node.shapes[slot.result], slot);
     node.attributes = internAttributes(node.record->id, words);
     if (!areSizesGiven)

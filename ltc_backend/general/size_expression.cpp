@@ -152,7 +152,8 @@ public:
     for (const SizeCandidate &a : candidates)
       for (const SizeCandidate &b : candidates)
         for (int64_t sign : {1, -1}) {
-          if (found || a.term.index == b.term.index)
+          if (found || (a.term.index == b.term.index &&
+                        a.term.isSymbol == b.term.isSymbol))
             continue;
           int64_t offset = numbers[0] - a.values[0] - sign * b.values[0];
           bool holds = offset == 0 || mayAdd;
@@ -263,7 +264,7 @@ SizeExpression::text(const std::function<std::string(SizeTerm)> &name) const {
 std::optional<SizeExpression>
 torch_ltc::fitArgument(const Column &numbers,
                        c10::ArrayRef<std::vector<SizeCandidate>> operands,
-                       Candidates others) {
+                       Candidates others, Relations relations) {
   if (isConstant(numbers))
     return SizeExpression::constant(numbers[0]);
   constexpr int64_t smallOffset = 16;
@@ -275,22 +276,35 @@ torch_ltc::fitArgument(const Column &numbers,
   each([&](Candidates sizes) { fit.equal(sizes); });
   fit.equal(others);
   for (bool divides : {false, true}) {
+    if (divides && relations == Relations::Few)
+      break;
     each([&](Candidates sizes) { fit.multiple(sizes, divides); });
     each([&](Candidates sizes) { fit.productOfSubset(sizes, divides); });
     fit.multiple(others, divides);
   }
   each([&](Candidates sizes) { fit.affine(sizes, smallOffset, false); });
   fit.affine(others, smallOffset, false);
+  if (relations == Relations::Few)
+    return fit.take();
+  each([&](Candidates sizes) { fit.rounded(sizes); });
   if (!fit.isFound())
     fit.productOfTwo(others);
   if (!fit.isFound())
     fit.sum(others);
+  fit.rounded(others);
+  if (relations == Relations::Some)
+    return fit.take();
   each([&](Candidates sizes) { fit.affine(sizes, anyOffset, true); });
   fit.affine(others, anyOffset, true);
-  each([&](Candidates sizes) { fit.rounded(sizes); });
-  fit.rounded(others);
   if (!fit.isFound())
     fit.quotient(others);
+  return fit.take();
+}
+
+std::optional<SizeExpression> torch_ltc::fitSum(const Column &numbers,
+                                                Candidates parts) {
+  Fit fit(numbers);
+  fit.sum(parts);
   return fit.take();
 }
 

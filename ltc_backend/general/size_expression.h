@@ -66,19 +66,24 @@ struct SizeCandidate {
   Column values;
 };
 
+/// Which relations are looked for. Two traces fulfil many by accident.
+enum class Relations : uint8_t {
+  Few,  // equal sizes, and small differences; of arguments also products
+  Some, // of arguments also quotients and sums
+  Many  // multiples, products, sums, quotients and any differences
+};
+
 /// A number of an op's arguments. `operands`: sizes of each of its operands;
 /// `others`: symbols and sizes of preceding values. Returns the simplest
 /// expression that holds in all traces, or none if no known form does.
 std::optional<SizeExpression>
 fitArgument(const Column &numbers,
             c10::ArrayRef<std::vector<SizeCandidate>> operands,
-            c10::ArrayRef<SizeCandidate> others);
+            c10::ArrayRef<SizeCandidate> others, Relations relations);
 
-/// Which relations between sizes of parameters are looked for.
-enum class Relations : uint8_t {
-  Few, // equal sizes, and small differences
-  Many // multiples, products, sums and any differences too
-};
+/// The end of a slice: the sum of these numbers, its start and length.
+std::optional<SizeExpression> fitSum(const Column &numbers,
+                                     c10::ArrayRef<SizeCandidate> parts);
 
 /// A size of a parameter. Only Python code may have computed it from other
 /// sizes.

@@ -60,7 +60,8 @@ void SkeletonMemory::store(const Entry &changed) {
     *found->second = changed;
 }
 
-Sighting SkeletonMemory::note(const GraphSnapshotPtr &graph) {
+Sighting SkeletonMemory::note(const GraphSnapshotPtr &traced) {
+  GraphSnapshotPtr graph = withOpenEnds(traced);
   Sighting result;
   result.numbers = numbersOf(*graph);
   const TraceNumbers &numbers = result.numbers;

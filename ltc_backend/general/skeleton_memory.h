@@ -33,7 +33,7 @@ class SkeletonMemory {
 public:
   static SkeletonMemory &get();
 
-  Sighting note(const GraphSnapshotPtr &graph);
+  Sighting note(const GraphSnapshotPtr &traced);
   /// Makes a general graph that also fits the graphs that were noted since the
   /// last attempt, and fits `sighting` to it. Takes as long as inferring the
   /// graph's shapes three times.

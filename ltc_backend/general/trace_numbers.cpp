@@ -3,6 +3,7 @@
 #include "general/trace_numbers.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace torch_ltc;
 
@@ -87,6 +88,54 @@ private:
 
 TraceNumbers torch_ltc::numbersOf(const GraphSnapshot &graph) {
   return Reader(graph).read();
+}
+
+/// Where the end of a slice is among the node's words, and the size that it is
+/// compared with; none if it isn't a slice with a constant end.
+static std::optional<std::pair<size_t, int64_t>>
+endOfSlice(const GraphSnapshot &graph, const SnapshotNode &node) {
+  if (!node.record)
+    return std::nullopt;
+  const std::string &name = node.record->name;
+  bool isRead = name == "aten::slice_copy.Tensor";
+  if (!isRead && name != "aten::slice_backward" &&
+      name != "aten::slice_scatter")
+    return std::nullopt;
+  const torch::lazy::Shape &shape =
+      isRead ? graph.shape(graph.operands[node.firstOperand]) : node.shapes[0];
+  AttributeReader reader(node.attributes->words);
+  std::optional<int64_t> dim;
+  for (const ArgumentSpec &spec : node.record->arguments) {
+    Attribute attribute = reader.next();
+    if (attribute.tag != Tag::integer)
+      continue;
+    if (spec.name == "dim")
+      dim = attribute.integer();
+    if (spec.name != "end" || !dim)
+      continue;
+    *dim += *dim < 0 ? shape.dim() : 0;
+    return std::pair(size_t(attribute.payload - node.attributes->words.data()),
+                     shape.size(*dim));
+  }
+  return std::nullopt;
+}
+
+GraphSnapshotPtr torch_ltc::withOpenEnds(const GraphSnapshotPtr &graph) {
+  constexpr int64_t open = std::numeric_limits<int64_t>::max();
+  std::shared_ptr<GraphSnapshot> changed;
+  for (size_t i = 0; i < graph->nodes.size(); ++i) {
+    const SnapshotNode &node = graph->nodes[i];
+    auto end = endOfSlice(*graph, node);
+    if (!end || int64_t(node.attributes->words[end->first]) <= end->second ||
+        int64_t(node.attributes->words[end->first]) == open)
+      continue;
+    if (!changed)
+      changed = std::make_shared<GraphSnapshot>(*graph);
+    std::vector<Word> words = node.attributes->words;
+    words[end->first] = Word(open);
+    changed->nodes[i].attributes = internAttributes(node.record->id, words);
+  }
+  return changed ? changed : graph;
 }
 
 bool torch_ltc::hasSizesFromScalars(const SnapshotNode &node) {

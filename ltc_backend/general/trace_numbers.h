@@ -34,6 +34,11 @@ struct TraceNumbers {
 
 TraceNumbers numbersOf(const GraphSnapshot &graph);
 
+/// The graph with slices that end beyond their operand's size written as slices
+/// without an end: `x[:50]` of 20 rows and `x[:50]` of 90 rows are different
+/// skeletons, each with a form for other sizes.
+GraphSnapshotPtr withOpenEnds(const GraphSnapshotPtr &graph);
+
 /// Whether this integer of an argument is part of the skeleton.
 inline bool isStructural(int64_t number) {
   constexpr int64_t largest = int64_t(1) << 31;

@@ -152,6 +152,7 @@ bool resolve(OpRecord &record) {
     spec.varies = contains(numbers, spec.name);
     record.hasVaryingNumbers |= spec.varies;
     spec.followsSizes = followsSizes(record, argument);
+    record.hasUnsizedNumbers |= spec.varies && !spec.followsSizes;
     if (argument.default_value())
       spec.defaultValue = *argument.default_value();
     record.hasTensorArgument |= spec.kind == ArgumentKind::Tensor ||

@@ -97,6 +97,8 @@ struct OpRecord {
   bool returnsList = false;
   bool hasTensorArgument = false;
   bool hasVaryingNumbers = false;
+  /// Whether some of them don't follow sizes.
+  bool hasUnsizedNumbers = false;
   /// Position of the number that becomes an element of the result, if any.
   std::optional<size_t> elementNumber = {};
   std::optional<c10::OperatorHandle> handle = {};

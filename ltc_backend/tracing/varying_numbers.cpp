@@ -24,10 +24,12 @@ size_t numWords(const Attribute &attribute) {
   return attribute.tag == Tag::integers ? attribute.count : 1;
 }
 
-void addShape(HashState &state, const torch::lazy::Shape &shape) {
+void addShape(HashState &state, const torch::lazy::Shape &shape,
+              bool withSizes = true) {
   state.add(uint64_t(shape.scalar_type()) << 8 | uint64_t(shape.dim()));
-  for (int64_t size : shape.sizes())
-    state.add(uint64_t(size));
+  if (withSizes)
+    for (int64_t size : shape.sizes())
+      state.add(uint64_t(size));
 }
 
 /// Rewrites a call's words and scalars.
@@ -108,7 +110,7 @@ VaryingNumbers &VaryingNumbers::ofThisThread() {
 void VaryingNumbers::begin(uint64_t number) {
   trace = number;
   opsBefore = 0;
-  if (places.size() + sizedPlaces.size() > maxPlaces)
+  if (places.size() + sizedPlaces.size() + unsizedPlaces.size() > maxPlaces)
     forget();
 }
 
@@ -123,13 +125,16 @@ void VaryingNumbers::readOptions() {
 void VaryingNumbers::forget() {
   places.clear();
   sizedPlaces.clear();
+  unsizedPlaces.clear();
 }
 
-/// The call without numbers that may vary, which are added to `numbers`.
+/// The call without numbers that may vary, which are added to `numbers`, and
+/// without sizes if they are `Sizes::Any`.
 Hash128 VaryingNumbers::placeOf(const OpRecord &record,
-                                const ArgumentWalk &walk,
+                                const ArgumentWalk &walk, Sizes sizes,
                                 Numbers &numbers) const {
-  HashState state(8);
+  bool withSizes = sizes == Sizes::Constant;
+  HashState state(withSizes ? 8 : 12);
   state.add(opsBefore);
   state.add(record.id);
   c10::ArrayRef<Word> words = walk.attributes.words;
@@ -143,11 +148,15 @@ Hash128 VaryingNumbers::placeOf(const OpRecord &record,
                      attribute.payload + numWords(attribute));
       continue;
     }
+    if (!withSizes && spec.followsSizes && isNumber(attribute.tag)) {
+      state.add(uint64_t(*begin));
+      continue;
+    }
     for (const Word *word = begin; word != reader.current(); ++word)
       state.add(uint64_t(*word));
   }
   for (const torch::lazy::Value &operand : walk.operands)
-    addShape(state, operand.shape());
+    addShape(state, operand.shape(), withSizes);
   return state.finish();
 }
 
@@ -167,19 +176,48 @@ static void noteParameter(const OpRecord &record, const ArgumentWalk &walk,
   }
 }
 
-/// Whether one of the numbers varies.
+/// Whether one of the numbers varies; if sizes are any, one that doesn't follow
+/// them.
 bool VaryingNumbers::compare(const OpRecord &record, const ArgumentWalk &walk,
-                             SizedPlace &place, const Numbers &numbers) {
+                             Sizes sizes, SizedPlace &place,
+                             const Numbers &numbers) {
   bool any = false;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    if (!place.varies[i] && numbers[i] != place.numbers[i]) {
-      place.varies[i] = true;
-      noteParameter(record, walk, i);
+  size_t i = 0;
+  AttributeReader reader(walk.attributes.words);
+  for (const ArgumentSpec &spec : record.arguments) {
+    Attribute attribute = reader.next();
+    if (!spec.varies || !isNumber(attribute.tag))
+      continue;
+    for (size_t end = i + numWords(attribute); i < end; ++i) {
+      if (sizes == Sizes::Any && spec.followsSizes)
+        continue;
+      if (!place.varies[i] && numbers[i] != place.numbers[i]) {
+        place.varies[i] = true;
+        noteParameter(record, walk, i);
+      }
+      any |= place.varies[i];
     }
-    any |= place.varies[i];
   }
   place.numbers = numbers;
   return any;
+}
+
+/// The numbers that have differed in traces of any sizes; null if none has.
+const c10::SmallVector<bool, 4> *
+VaryingNumbers::findUnsized(const OpRecord &record, const ArgumentWalk &walk) {
+  if (!record.hasUnsizedNumbers || config().varying_sizes.get() == "off")
+    return nullptr;
+  Numbers numbers;
+  Hash128 place = placeOf(record, walk, Sizes::Any, numbers);
+  if (numbers.empty())
+    return nullptr;
+  auto [known, isNew] =
+      unsizedPlaces.try_emplace(place, SizedPlace{numbers, {}});
+  if (isNew)
+    known->second.varies.resize(numbers.size(), false);
+  return compare(record, walk, Sizes::Any, known->second, numbers)
+             ? &known->second.varies
+             : nullptr;
 }
 
 bool VaryingNumbers::parametrise(const OpRecord &record, ArgumentWalk &walk,
@@ -195,16 +233,18 @@ bool VaryingNumbers::parametrise(const OpRecord &record, ArgumentWalk &walk,
   Numbers numbers;
   Hash128 place{};
   if (record.hasVaryingNumbers)
-    place = placeOf(record, walk, numbers);
+    place = placeOf(record, walk, Sizes::Constant, numbers);
+  auto *unsized = findUnsized(record, walk);
   opsBefore = HashState(opsBefore ^ record.id).finish().low;
   // A recorded call is replayed with its original numbers.
   if (numbers.empty() || Recording::current())
     return false;
 
   auto [known, isNew] = places.try_emplace(place, Place{numbers});
-  if (!isNew && !known->second.isMoving && known->second.numbers == numbers)
+  if (!unsized && !isNew && !known->second.isMoving &&
+      known->second.numbers == numbers)
     return false;
-  known->second.isMoving = !isNew;
+  known->second.isMoving |= !isNew && known->second.numbers != numbers;
   shapes = infer();
   HashState state(9);
   state.add(place);
@@ -214,8 +254,12 @@ bool VaryingNumbers::parametrise(const OpRecord &record, ArgumentWalk &walk,
       sizedPlaces.try_emplace(state.finish(), SizedPlace{numbers, {}});
   if (isFirst)
     sized->second.varies.resize(numbers.size(), false);
-  if (isFirst || !compare(record, walk, sized->second, numbers))
+  bool any = compare(record, walk, Sizes::Constant, sized->second, numbers);
+  if (!any && !unsized)
     return false;
-  makeParameters(record, walk, sized->second.varies);
+  c10::SmallVector<bool, 4> varies = sized->second.varies;
+  for (size_t i = 0; unsized && i < varies.size(); ++i)
+    varies[i] |= (*unsized)[i];
+  makeParameters(record, walk, varies);
   return true;
 }

@@ -9,6 +9,10 @@
 //                                  step 2: slice_copy(start=scalar, end=scalar)
 //                                  step 3: the same program
 //
+// A number that can't decide sizes (a bound of `clamp`, the ends of `linspace`)
+// is also compared with traces of other sizes, so that it is no reason for a
+// program for each size.
+//
 // "There" is a place in a trace: the preceding ops, and the call itself without
 // these numbers. The decision only affects which program is requested. One with
 // a parameter computes the same as one with a constant, so a wrong guess only
@@ -53,18 +57,22 @@ private:
     Numbers numbers; // of the first call
     bool isMoving = false;
   };
-  /// The same with results of certain sizes.
+  /// The same with results of certain sizes, or for any sizes.
   struct SizedPlace {
     Numbers numbers;                  // of the last call
     c10::SmallVector<bool, 4> varies; // each of them
   };
+  /// Which numbers of a call are considered.
+  enum class Sizes : uint8_t { Constant, Any };
 
   void begin(uint64_t trace);
   void readOptions();
   void forget();
-  Hash128 placeOf(const OpRecord &record, const ArgumentWalk &walk,
+  Hash128 placeOf(const OpRecord &record, const ArgumentWalk &walk, Sizes sizes,
                   Numbers &numbers) const;
-  bool compare(const OpRecord &record, const ArgumentWalk &walk,
+  const c10::SmallVector<bool, 4> *findUnsized(const OpRecord &record,
+                                               const ArgumentWalk &walk);
+  bool compare(const OpRecord &record, const ArgumentWalk &walk, Sizes sizes,
                SizedPlace &place, const Numbers &numbers);
 
   uint64_t trace = 0;
@@ -73,6 +81,7 @@ private:
   uint64_t opsBefore = 0; // hash of the trace's ops so far
   std::unordered_map<Hash128, Place, Hash128Hasher> places;
   std::unordered_map<Hash128, SizedPlace, Hash128Hasher> sizedPlaces;
+  std::unordered_map<Hash128, SizedPlace, Hash128Hasher> unsizedPlaces;
 };
 
 } // namespace torch_ltc

@@ -5,6 +5,8 @@
 
 #include "executable.pb.h"
 
+#include "llvm/ADT/StringRef.h"
+
 namespace torch_ltc::runtime {
 
 /// Calls `visitNumber(int64_t &)` with each number of an executable that may
@@ -170,7 +172,42 @@ private:
     number(check, &BoundsCheck::upper, &BoundsCheck::set_upper);
   }
 
+  /// The integers among the items of `HostCall::arguments`.
+  void integers(HostCall &call) {
+    std::string arguments;
+    bool isChanged = false;
+    for (llvm::StringRef rest = call.arguments(); !rest.empty();) {
+      auto [item, others] = rest.split(';');
+      bool hasMore = rest.size() > item.size();
+      rest = others;
+      bool isInteger = item.starts_with("i");
+      if (isInteger || (item.starts_with("I") && item.size() > 1)) {
+        arguments += item.front();
+        llvm::StringRef numbers = item.drop_front();
+        do {
+          auto [text, more] = numbers.split(',');
+          int64_t value = 0;
+          text.getAsInteger(10, value);
+          int64_t former = value;
+          visitNumber(value);
+          isChanged |= value != former;
+          arguments += std::to_string(value);
+          if (!more.empty())
+            arguments += ',';
+          numbers = more;
+        } while (!numbers.empty());
+      } else {
+        arguments += item;
+      }
+      if (hasMore)
+        arguments += ';';
+    }
+    if (isChanged)
+      call.set_arguments(arguments);
+  }
+
   void visit(HostCall &call) {
+    integers(call);
     for (TensorType &input : *call.mutable_input_types())
       type(input);
     for (BufferRef &input : *call.mutable_inputs())

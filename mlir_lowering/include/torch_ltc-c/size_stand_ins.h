@@ -28,6 +28,10 @@ enum { LTC_STAND_IN_SCALES = 6 };
 /// would make a sum of some of them equal to another one in all samples. No two
 /// different sums of up to four of eight consecutive ranks with small factors
 /// are equal in all samples, because the sums of their remainders differ.
+///
+/// At the two largest scales, the remainders of a division by 3 are 1, 2 and 1:
+/// they determine how a third is rounded, and three parts never have equal
+/// lengths in one sample alone, which would merge what depends on them.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t start[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
       {257, 409, 703}, {57, 91, 157}, {12, 19, 33},
@@ -39,10 +43,14 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
       {3, 62, 32},  {17, 54, 47}, {12, 55, 42}, {51, 21, 44}};
   const int64_t number = (int64_t)rank;
   const int64_t steps = step[scale][sample];
-  const int64_t jitter = (7 * number * number + 3 * number) % steps;
-  return 64 * (start[scale][sample] + steps * number + jitter +
-               number * number / 16) +
-         rests[rank % 8][sample];
+  const int64_t wiggle = 7 * number * number + 3 * number;
+  const int64_t jitter = wiggle % (scale < 2 ? steps - 2 : steps);
+  int64_t value = 64 * (start[scale][sample] + steps * number + jitter +
+                        number * number / 16) +
+                  rests[rank % 8][sample];
+  while (scale < 2 && value % 3 != 1 + (int64_t)sample % 2)
+    value += 64;
+  return value;
 }
 
 /// Added, at the first scale, for a symbol that bounds slices of varying

@@ -283,6 +283,35 @@ std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
   return std::nullopt;
 }
 
+/// The quotient of two sizes, or of a size and a constant, which resizes an
+/// image.
+std::optional<NumberCode> NumberFitter::fitRatio(const FloatSamples &number,
+                                                 unsigned bits) const {
+  double mostExact = bits == 32 ? 0x1p22 : 0x1p51;
+  auto isQuotient = [&](const SizeSamples &a, const SizeSamples &b) {
+    for (unsigned i = 0; i < kNumSamples; ++i)
+      if (double(a[i]) >= mostExact || double(b[i]) >= mostExact ||
+          roundTo(double(a[i]) / double(b[i]), bits) != number[i])
+        return false;
+    return true;
+  };
+  for (const Base &a : bases) {
+    if (a.isBlocks)
+      continue;
+    NumberCode numerator = a.code;
+    numerator.push_back(runtime::FLOAT64_BITS);
+    runtime::NumberOp quotient = bits == 32 ? runtime::FLOAT32_QUOTIENT_BITS
+                                            : runtime::FLOAT64_QUOTIENT_BITS;
+    auto divisor = int64_t(std::round(double(a.values[0]) / number[0]));
+    if (divisor > 1 && isQuotient(a.values, {divisor, divisor, divisor}))
+      return apply(quotient, std::move(numerator), constant(divisor));
+    for (const Base &b : bases)
+      if (!b.isBlocks && isQuotient(a.values, b.values))
+        return apply(quotient, std::move(numerator), b.code);
+  }
+  return std::nullopt;
+}
+
 /// c / m for a constant c and a product, or a product plus or minus 1, m; or
 /// m / (m - 1), which makes a variance unbiased.
 std::optional<NumberCode> NumberFitter::fitFraction(const FloatSamples &number,
@@ -330,7 +359,9 @@ std::optional<NumberCode> NumberFitter::fitFloat(const FloatSamples &number,
                                                  unsigned bits) const {
   if (std::optional<NumberCode> code = fitRounded(number, bits))
     return code;
-  return fitFraction(number, bits);
+  if (std::optional<NumberCode> code = fitFraction(number, bits))
+    return code;
+  return fitRatio(number, bits);
 }
 
 std::optional<NumberCode> NumberFitter::fitEstimate(const SizeSamples &number) {

@@ -64,6 +64,8 @@ private:
                                        unsigned bits) const;
   std::optional<NumberCode> fitFraction(const FloatSamples &number,
                                         unsigned bits) const;
+  std::optional<NumberCode> fitRatio(const FloatSamples &number,
+                                     unsigned bits) const;
   std::optional<NumberCode> fitProduct(const SizeSamples &number) const;
   std::optional<NumberCode> fitLinear(const SizeSamples &number) const;
   std::optional<NumberCode> fitSum(const SizeSamples &number) const;

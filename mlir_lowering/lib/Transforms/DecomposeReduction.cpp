@@ -6,6 +6,7 @@
 
 #include "FormulaBuilder.h"
 
+#include "torch_ltc/Dialect/Ltc/SizeOrder.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_reduction.h"
 
 #include <cmath>
@@ -46,8 +47,9 @@ struct Moments {
 // sum((x - mean)^2) / max(0, n - correction): the two passes lose no digits if
 // |mean| is much larger than the deviation. The sum of large numbers, which
 // torch computes in doubles, doesn't overflow either: it is scaled by a power
-// of two. The mean keeps its dimensions. `wide` squares are float64: float32
-// may represent the root of a square that it can't represent.
+// of two, or computed in doubles if the program is for all sizes, because that
+// power depends on the size. The mean keeps its dimensions. `wide` squares are
+// float64: float32 may represent the root of a square that it can't represent.
 template <typename OpTy>
 static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b,
                                   bool wide = false) {
@@ -61,9 +63,16 @@ static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b,
   }
   SmallVector<int64_t> dims = b.dimensions(op.getDim(), b.rank(x));
   double count = double(b.count(x, dims));
-  double scale = std::ldexp(1, -std::ilogb(std::max(count, 1.0)) - 1);
-  Value sum = b.sum(b.mul(x, scale), dims, /*keepDim=*/true);
-  Value mean = b.div(sum, count * scale);
+  Value mean;
+  if (isForAllSizes(op)) {
+    Type dtype = b.dtype(x), wider = Float64Type::get(op.getContext());
+    Value sum = b.sum(b.cast(x, wider), dims, /*keepDim=*/true);
+    mean = b.cast(b.div(sum, count), dtype);
+  } else {
+    double scale = std::ldexp(1, -std::ilogb(std::max(count, 1.0)) - 1);
+    Value sum = b.sum(b.mul(x, scale), dims, /*keepDim=*/true);
+    mean = b.div(sum, count * scale);
+  }
   Value deviation = b.sub(x, mean);
   if (wide)
     deviation = b.cast(deviation, Float64Type::get(op.getContext()));

@@ -8,6 +8,8 @@
 #include "IndexBuilder.h"
 #include "OpLowering.h"
 
+#include "torch_ltc/Dialect/Ltc/SizeOrder.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -162,31 +164,68 @@ struct SortedLines {
 };
 } // namespace
 
-/// Number of elements of a line that are less than x (with `right`: not
-/// greater), by binary search; `line` are the indices of all dimensions but the
-/// last.
+/// Whether the element at `position` of a line is less than x (with `right`:
+/// not greater). A NaN is greater than all elements.
+static Value isBelow(ScalarBuilder &s, const SortedLines &lines,
+                     ValueRange line, Value position, Value x) {
+  IndexBuilder b(s.builder, s.loc);
+  SmallVector<Value> place(line);
+  place.push_back(position);
+  if (lines.order)
+    place.back() =
+        b.fromElement(b.extract(lines.order, place), lines.sizes.back());
+  Value element =
+      s.convert(b.extract(lines.tensor, place), lines.dtype, s.dtype);
+  Value above = lines.right ? s.compare(Comparison::lt, x, element)
+                            : s.compare(Comparison::le, x, element);
+  return s.logicalNot(above);
+}
+
+/// Number of elements of a line that are below x, by binary search; `line` are
+/// the indices of all dimensions but the last.
 static Value countBelow(ScalarBuilder &s, const SortedLines &lines,
                         ValueRange line, Value x) {
   IndexBuilder b(s.builder, s.loc);
   int64_t count = lines.sizes.back();
   Value low = b.constant(0);
-  // `low` elements are known to be less than x; steps halve.
+  // `low` elements are known to be below x; steps halve.
   for (int64_t step = llvm::PowerOf2Ceil(count + 1) / 2; step > 0; step /= 2) {
     Value next = b.add(low, step);
     Value inRange = b.less(next, b.constant(count + 1));
-    SmallVector<Value> place(line);
-    place.push_back(b.select(inRange, b.add(next, -1), b.constant(0)));
-    if (lines.order)
-      place.back() = b.fromElement(b.extract(lines.order, place), count);
-    Value element =
-        s.convert(b.extract(lines.tensor, place), lines.dtype, s.dtype);
-    // A NaN is greater than all elements.
-    Value above = lines.right ? s.compare(Comparison::lt, x, element)
-                              : s.compare(Comparison::le, x, element);
-    Value below = s.logicalAnd(inRange, s.logicalNot(above));
+    Value position = b.select(inRange, b.add(next, -1), b.constant(0));
+    Value below = s.logicalAnd(inRange, isBelow(s, lines, line, position, x));
     low = s.select(below, next, low);
   }
   return low;
+}
+
+/// The same as a loop, because the number of steps depends on the size.
+static Value countBelowForAllSizes(ScalarBuilder &s, const SortedLines &lines,
+                                   ValueRange line, Value x) {
+  IndexBuilder b(s.builder, s.loc);
+  // The answer is `low` plus a number from 0 to `rest`.
+  auto loop = scf::WhileOp::create(
+      s.builder, s.loc,
+      TypeRange{b.constant(0).getType(), b.constant(0).getType()},
+      ValueRange{b.constant(0), b.constant(lines.sizes.back())},
+      [&](OpBuilder &nested, Location loc, ValueRange state) {
+        IndexBuilder inner(nested, loc);
+        scf::ConditionOp::create(
+            nested, loc, inner.less(inner.constant(0), state[1]), state);
+      },
+      [&](OpBuilder &nested, Location loc, ValueRange state) {
+        IndexBuilder inner(nested, loc);
+        ScalarBuilder scalar(nested, loc, s.dtype);
+        Value half = inner.floorDiv(state[1], 2);
+        Value middle = inner.add(state[0], half);
+        Value below = isBelow(scalar, lines, line, middle, x);
+        Value upper = inner.sub(inner.add(state[1], -1), half);
+        scf::YieldOp::create(
+            nested, loc,
+            ValueRange{inner.select(below, inner.add(middle, 1), state[0]),
+                       inner.select(below, upper, half)});
+      });
+  return loop.getResult(0);
 }
 
 /// `values` is the position of the operand whose elements are looked up.
@@ -210,8 +249,11 @@ static LogicalResult lowerSearch(OpLowering &op, const SortedLines &lines,
         SmallVector<Value> line;
         for (size_t dim = 0; dim + 1 < lines.sizes.size(); ++dim)
           line.push_back(linalg::IndexOp::create(nested, loc, dim));
-        return SmallVector<Value>{arith::IndexCastOp::create(
-            nested, loc, type, countBelow(s, lines, line, x))};
+        Value count = isForAllSizes(op.op)
+                          ? countBelowForAllSizes(s, lines, line, x)
+                          : countBelow(s, lines, line, x);
+        return SmallVector<Value>{
+            arith::IndexCastOp::create(nested, loc, type, count)};
       })[0];
   return op.replaceWith(result);
 }

@@ -11,6 +11,8 @@
 #include "HostCall.h"
 #include "IndexBuilder.h"
 
+#include "torch_ltc/Dialect/Ltc/SizeOrder.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -164,7 +166,8 @@ static std::pair<Value, Value> sortLines(TensorBuilder &tensors, Value input,
 
 /// sort.stable(self, stable, dim, descending)
 static LogicalResult lowerStableSort(OpLowering &op) {
-  if (op.isNone(1) || !op.boolean(1))
+  // The number of passes of a merge sort depends on the size.
+  if (op.isNone(1) || !op.boolean(1) || isForAllSizes(op.op))
     return lowerHostCall(op);
   if (llvm::is_contained(op.sizes(0), 0))
     return op.replaceWith(

@@ -9,6 +9,8 @@
 #include "OpLowering.h"
 #include "StridedView.h"
 
+#include "torch_ltc/Dialect/Ltc/SizeOrder.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -248,39 +250,107 @@ static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
   return op.replaceWith(op.tensors.convert(sum, compute, op.resultDtype()));
 }
 
-/// A table in which the kernel looks positions up.
-static Value positionTable(OpLowering &op, ArrayRef<int64_t> positions) {
-  auto type = RankedTensorType::get(positions.size(), op.builder.getI64Type());
-  return arith::ConstantOp::create(op.builder, op.loc,
-                                   DenseElementsAttr::get(type, positions));
-}
+//===----------------------------------------------------------------------===//
+// Nearest neighbors: (self or grad_output, ..., scales_h, scales_w)
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// One dimension of a resized image: each row of the result is a copy of a
+/// source row, and sources never decrease. Kernels look rows up in tables. A
+/// program for all sizes computes them, because its tables would follow the
+/// sizes.
+class NearestRows {
+public:
+  NearestRows(OpLowering &op, int64_t input, int64_t output,
+              std::optional<double> given)
+      : op(op), input(input), output(output), given(given),
+        scale(nearestScale(input, output, given)),
+        inverse(given && *given > 0 ? float(*given)
+                                    : nearestScale(output, input, {})),
+        isComputed(isForAllSizes(op.op)) {}
+
+  /// To be called before the kernel's body is built.
+  void addSources() {
+    if (!isComputed)
+      table = positionTable(nearestSources(input, output, given));
+  }
+  void addFirstCopies() {
+    if (isComputed)
+      return;
+    SmallVector<int64_t> first;
+    SmallVector<int64_t> sources = nearestSources(input, output, given);
+    for (int64_t row = 0; row <= input; ++row)
+      first.push_back(llvm::lower_bound(sources, row) - sources.begin());
+    table = positionTable(first);
+  }
+
+  /// The source of a row of the result.
+  Value source(IndexBuilder &b, Value row) const {
+    if (table)
+      return b.fromElement(b.extract(table, row), input);
+    return b.min(multiplied(b, row, scale), b.constant(input - 1));
+  }
+
+  /// The first row of the result that is a copy of source row `row` or of a
+  /// later one; their number for the row after the last.
+  Value firstCopy(IndexBuilder &b, Value row) const {
+    if (table)
+      return b.fromElement(b.extract(table, row), output + 1);
+    // The rounded quotient is at most one row away.
+    Value zero = b.constant(0), last = b.constant(output);
+    Value copy = b.add(multiplied(b, row, inverse), -2);
+    copy = b.min(b.max(copy, zero), last);
+    for (int step = 0; step < 4; ++step) {
+      Value isBefore = b.less(multiplied(b, copy, scale), row);
+      copy = b.min(b.select(isBefore, b.add(copy, 1), copy), last);
+    }
+    return b.select(b.less(row, b.constant(input)), copy, last);
+  }
+
+private:
+  Value positionTable(ArrayRef<int64_t> positions) {
+    auto type =
+        RankedTensorType::get(positions.size(), op.builder.getI64Type());
+    return arith::ConstantOp::create(op.builder, op.loc,
+                                     DenseElementsAttr::get(type, positions));
+  }
+
+  /// floor(row * factor), computed in float32 as PyTorch does.
+  static Value multiplied(IndexBuilder &b, Value row, float factor) {
+    Type integer = b.builder.getI64Type(), index = b.builder.getIndexType();
+    ScalarBuilder s(b.builder, b.loc, b.builder.getF32Type());
+    Value number =
+        arith::SIToFPOp::create(b.builder, b.loc, s.dtype, b.toInteger(row));
+    number = s.unary<math::FloorOp>(s.mul(number, s.constant(factor)));
+    number = arith::FPToSIOp::create(b.builder, b.loc, integer, number);
+    return arith::IndexCastOp::create(b.builder, b.loc, index, number);
+  }
+
+  OpLowering &op;
+  int64_t input, output;
+  std::optional<double> given; // the scale's reciprocal
+  float scale, inverse;
+  bool isComputed;
+  Value table;
+};
+} // namespace
 
 /// upsample_nearest2d(self, output_size, scales_h, scales_w)
 static LogicalResult lowerUpsampleNearest(OpLowering &op) {
   ArrayRef<int64_t> in = op.sizes(0), out = op.resultSizes();
-  Value rows =
-      positionTable(op, nearestSources(in[2], out[2], op.optionalFloating(2)));
-  Value columns =
-      positionTable(op, nearestSources(in[3], out[3], op.optionalFloating(3)));
+  NearestRows rows(op, in[2], out[2], op.optionalFloating(2));
+  NearestRows columns(op, in[3], out[3], op.optionalFloating(3));
+  rows.addSources();
+  columns.addSources();
   Value result = op.tensors.fromIndices(
       out, op.resultType().getElementType(),
       [&](OpBuilder &nested, Location loc, ValueRange indices) {
         IndexBuilder b(nested, loc);
-        Value row = b.fromElement(b.extract(rows, indices[2]), in[2]);
-        Value column = b.fromElement(b.extract(columns, indices[3]), in[3]);
+        Value row = rows.source(b, indices[2]);
+        Value column = columns.source(b, indices[3]);
         return b.extract(op.tensor(0), {indices[0], indices[1], row, column});
       });
   return op.replaceWith(result);
-}
-
-/// For each of `size` rows the first row of the result that is a copy of it or
-/// of a later one; one more at the end. Sources never decrease.
-static SmallVector<int64_t> firstCopies(ArrayRef<int64_t> sources,
-                                        int64_t size) {
-  SmallVector<int64_t> first;
-  for (int64_t row = 0; row <= size; ++row)
-    first.push_back(llvm::lower_bound(sources, row) - sources.begin());
-  return first;
 }
 
 /// upsample_nearest2d_backward(grad_output, output_size, input_size, scales) In
@@ -289,11 +359,10 @@ static SmallVector<int64_t> firstCopies(ArrayRef<int64_t> sources,
 static LogicalResult lowerUpsampleNearestBackward(OpLowering &op) {
   ArrayRef<int64_t> in = op.resultSizes(), out = op.sizes(0);
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
-  SmallVector<Value> tables;
+  SmallVector<NearestRows, 2> rows;
   for (int64_t dim : {2, 3}) {
-    SmallVector<int64_t> sources =
-        nearestSources(in[dim], out[dim], op.optionalFloating(dim + 1));
-    tables.push_back(positionTable(op, firstCopies(sources, in[dim])));
+    rows.emplace_back(op, in[dim], out[dim], op.optionalFloating(dim + 1));
+    rows.back().addFirstCopies();
   }
   Value result = op.tensors.fromIndices(
       in, op.resultType().getElementType(),
@@ -302,11 +371,8 @@ static LogicalResult lowerUpsampleNearestBackward(OpLowering &op) {
         ScalarBuilder s(nested, loc, compute);
         SmallVector<Value> lows, highs, steps(2, b.constant(1));
         for (int64_t dim : {2, 3}) {
-          Value table = tables[dim - 2], next = b.add(indices[dim], 1);
-          for (auto [bounds, at] :
-               {std::pair(&lows, indices[dim]), std::pair(&highs, next)})
-            bounds->push_back(
-                b.fromElement(b.extract(table, at), out[dim] + 1));
+          lows.push_back(rows[dim - 2].firstCopy(b, indices[dim]));
+          highs.push_back(rows[dim - 2].firstCopy(b, b.add(indices[dim], 1)));
         }
         auto nest = scf::buildLoopNest(
             nested, loc, lows, highs, steps, {s.integer(0)},

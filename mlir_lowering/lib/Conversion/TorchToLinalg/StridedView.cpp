@@ -73,11 +73,16 @@ StridedView torch_ltc::readWindows(OpLowering &op, ArrayRef<int64_t> sizes,
   return view;
 }
 
+float torch_ltc::nearestScale(int64_t input, int64_t output,
+                              std::optional<double> given) {
+  return given && *given > 0
+             ? static_cast<float>(1.0 / *given)
+             : static_cast<float>(input) / static_cast<float>(output);
+}
+
 SmallVector<int64_t> torch_ltc::nearestSources(int64_t input, int64_t output,
                                                std::optional<double> given) {
-  float scale = given && *given > 0
-                    ? static_cast<float>(1.0 / *given)
-                    : static_cast<float>(input) / static_cast<float>(output);
+  float scale = nearestScale(input, output, given);
   SmallVector<int64_t> sources;
   for (int64_t i = 0; i < output; ++i) {
     auto source =

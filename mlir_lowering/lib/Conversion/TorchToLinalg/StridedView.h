@@ -33,9 +33,11 @@ StridedView readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
 StridedView readWindows(OpLowering &op, ArrayRef<int64_t> sizes,
                         unsigned first);
 
-/// The source row of each result row of an upsample_nearest. torch computes
-/// floor(index * scale) in float32; the scale is the quotient of the sizes
-/// unless it is given.
+/// The scale of an upsample_nearest, which torch computes in float32: the
+/// quotient of the sizes, unless its reciprocal is given.
+float nearestScale(int64_t input, int64_t output, std::optional<double> given);
+
+/// The source row of each result row: floor(row * scale), in float32.
 SmallVector<int64_t> nearestSources(int64_t input, int64_t output,
                                     std::optional<double> given);
 

@@ -7,9 +7,13 @@
 
 using namespace mlir;
 
-void torch_ltc::assumeOrder(Operation *op, int64_t lesser, int64_t greater) {
+bool torch_ltc::isForAllSizes(Operation *op) {
   auto module = op->getParentOfType<ModuleOp>();
-  if (!module || !module->hasAttr(kGeneralAttr))
+  return module && module->hasAttr(kGeneralAttr);
+}
+
+void torch_ltc::assumeOrder(Operation *op, int64_t lesser, int64_t greater) {
+  if (!isForAllSizes(op))
     return;
   auto function = op->getParentOfType<FunctionOpInterface>();
   SmallVector<int64_t> orders(assumedOrders(function));

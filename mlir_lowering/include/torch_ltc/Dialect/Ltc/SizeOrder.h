@@ -16,6 +16,10 @@
 
 namespace mlir::torch_ltc {
 
+/// Whether `op` belongs to a program for all sizes. Such a program has the same
+/// code for all of them: no tables, passes or factors that follow a size.
+bool isForAllSizes(Operation *op);
+
 /// States that code made for `op`, which belongs to a function, relies on
 /// `lesser` < `greater`. Has no effect in a program for constant sizes.
 void assumeOrder(Operation *op, int64_t lesser, int64_t greater);

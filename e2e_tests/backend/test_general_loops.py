@@ -1,0 +1,198 @@
+"""Loops whose sizes, counts and bounds differ in each step: a few programs each, and
+eager's losses and gradients."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch_ltc
+from torch import Tensor
+
+STEPS = 14
+#: The first program, one with numbers that turned out to vary, the one for all sizes,
+#: and one more if the first traces agree by accident.
+MOST_COMPILATIONS = 4
+
+#: The inputs of step i, and the loss of a weight.
+Loop = tuple[
+    Callable[[int], list[Tensor]], Callable[[int, Tensor, list[Tensor]], Tensor]
+]
+
+
+def _rows(
+    width: int = 5, first: int = 9, step: int = 3
+) -> Callable[[int], list[Tensor]]:
+    return lambda i: [torch.randn(first + step * i, width)]
+
+
+def _images(i: int) -> list[Tensor]:
+    return [torch.randn(2, 3, 8 + i, 11 + 2 * i)]
+
+
+def _scores(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
+    y = inputs[0] @ w
+    y = (y - y.mean()) / (y.std() + 1e-5)
+    return (y * torch.arange(len(y), device=y.device)).mean()
+
+
+def _positions(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
+    rows, table = inputs
+    return (rows + (table * w)[: rows.size(0)]).square().mean()
+
+
+LOOPS: dict[str, Loop] = {
+    "view": (
+        lambda i: [torch.randn(12 + 6 * i)],
+        lambda i, w, x: (x[0].view(-1, 2, 3) * w[:3]).square().sum(0).mean(),
+    ),
+    "stable sort": (
+        _rows(),
+        lambda i, w, x: ((x[0] * w).sort(dim=0, stable=True)[0] * x[0]).sum(),
+    ),
+    "topk": (_rows(), lambda i, w, x: (x[0] * w).topk(3 + i // 2, 0)[0].sum()),
+    "kthvalue": (
+        _rows(),
+        lambda i, w, x: (x[0] * w).kthvalue(2 + i, 0)[0].sum(),
+    ),
+    "searchsorted": (
+        lambda i: [torch.randn(9 + 3 * i).sort()[0], torch.randn(20 + i)],
+        lambda i, w, x: (w.sum() * torch.searchsorted(x[0], x[1], right=i < 0)).mean(),
+    ),
+    "nearest": (
+        _images,
+        lambda i, w, x: F.interpolate(x[0] * w[0], size=(6 + 2 * i, 9)).square().mean(),
+    ),
+    "doubled": (
+        _images,
+        lambda i, w, x: F.interpolate(x[0] * w[0], scale_factor=2).square().mean(),
+    ),
+    "bilinear": (
+        _images,
+        lambda i, w, x: (
+            F.interpolate(x[0] * w[0], scale_factor=2, mode="bilinear").square().mean()
+        ),
+    ),
+    "standardized": (_rows(), _scores),
+    "huber": (
+        _rows(),
+        lambda i, w, x: F.huber_loss(x[0] * w, x[0], delta=1.0 + 0.5 * i),
+    ),
+    "linspace": (
+        _rows(),
+        lambda i, w, x: (
+            torch.linspace(-0.1 * i, 1.0, len(x[0]), device=w.device) @ (x[0] * w)
+        ).sum(),
+    ),
+    "bounds of clamp": (
+        _rows(),
+        lambda i, w, x: (x[0] * w).clamp(-0.1 * i - 0.1, 0.3 * i + 0.2).square().sum(),
+    ),
+    "table of positions": (
+        lambda i: [torch.randn(9 + 3 * i, 5), torch.randn(64, 5)],
+        _positions,
+    ),
+    "padded to a constant": (
+        lambda i: [torch.randn(3, 12 + i), torch.randn(64, 5)],
+        lambda i, w, x: (F.pad(x[0], (0, 64 - 12 - i)) @ x[1] * w).square().mean(),
+    ),
+    "repeated": (
+        _rows(),
+        lambda i, w, x: (x[0] * w).repeat_interleave(2 + i, 0).square().mean(),
+    ),
+    "strided": (
+        _rows(),
+        lambda i, w, x: (x[0][::2] * w).square().mean() + (x[0][-5:] * w).sum(),
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _compiled() -> Iterator[None]:
+    torch.lazy.empty_cache()
+    with torch_ltc.config(tier="compile", varying_sizes="auto", cache=False):
+        yield
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_compiles_few_programs(name: str) -> None:
+    inputs_of, loss_of = LOOPS[name]
+    start = torch.randn(5)
+    torch.lazy.synchronize()
+    torch_ltc.reset_metrics()
+    for i in range(STEPS):
+        inputs, results = inputs_of(i), []
+        for device in ("lazy", "cpu"):
+            w = start.clone().to(device).requires_grad_()
+            loss = loss_of(i, w, [x.to(device) for x in inputs])
+            loss.backward()
+            results.append([loss.detach().cpu(), w.grad.cpu()])
+        torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+    assert torch_ltc.metrics()["compilations"] <= MOST_COMPILATIONS
+
+
+def _resize(mode: str, draw: random.Random) -> Iterator[tuple[Tensor, ...]]:
+    for _ in range(40):
+        height, width, rows, columns = (draw.randint(2, 70) for _ in range(4))
+        x = torch.randn(2, 1, height, width, requires_grad=True)
+        results = []
+        for device in ("lazy", "cpu"):
+            moved = x.detach().to(device).requires_grad_()
+            y = F.interpolate(moved, size=(rows, columns), mode=mode)
+            (y * torch.arange(columns, device=device)).sum().backward()
+            results.append([y.detach().cpu(), moved.grad.cpu()])
+        yield tuple(results)
+
+
+def test_nearest_rows_of_any_sizes() -> None:
+    """Rows are computed; in the gradient, which copies a row has."""
+    torch_ltc.reset_metrics()
+    for lazy, eager in _resize("nearest", random.Random(0)):
+        torch.testing.assert_close(lazy, eager)
+    assert torch_ltc.metrics()["programs_bound"] > 30
+
+
+def test_searches_of_any_sizes() -> None:
+    """Equal elements, NaN, both sides, orders, and lines of any length."""
+    draw = random.Random(1)
+    torch_ltc.reset_metrics()
+    for _ in range(30):
+        rows, count, values = (draw.randint(2, 40) for _ in range(3))
+        table = torch.randint(0, 20, (rows, count)).float()
+        table, order = table.sort(1)
+        shuffled = torch.empty_like(table).scatter_(1, order, table)
+        found = torch.randint(-1, 21, (rows, values)).float()
+        found[0, 0] = float("nan")
+        for right in (False, True):
+            for arguments in ((table, found), (shuffled, found, order)):
+                results = [
+                    torch.searchsorted(t, v, right=right, sorter=o[0] if o else None)
+                    for t, v, *o in (arguments, [x.to("lazy") for x in arguments])
+                ]
+                assert torch.equal(results[0], results[1].cpu())
+    assert torch_ltc.metrics()["programs_bound"] > 90
+
+
+def test_moments_of_any_sizes() -> None:
+    """Equal numbers have no deviation, whatever they are."""
+    torch_ltc.reset_metrics()
+    for n in (5, 7, 12, 100, 3, 1000):
+        for x in (torch.full((n,), 2.0), torch.full((n, 3), 0.1), torch.randn(n) + 1e4):
+            torch.testing.assert_close(x.to("lazy").std(0).cpu(), x.std(0))
+            torch.testing.assert_close(x.to("lazy").var(0).cpu(), x.var(0))
+    assert torch_ltc.metrics()["programs_bound"] > 10
+
+
+def test_slices_that_end_beyond_their_operand() -> None:
+    """Two skeletons: those that a constant end cuts, and others."""
+    torch_ltc.reset_metrics()
+    for n in (5, 70, 9, 60, 11, 33, 31, 32, 50, 2, 64, 20, 40):
+        x = torch.randn(n, 3)
+        y = x.to("lazy").requires_grad_()
+        (y[:32] * 2).square().sum().backward()
+        expected = 8 * x * (torch.arange(n) < 32)[:, None]
+        torch.testing.assert_close(y.grad.cpu(), expected)
+    assert torch_ltc.metrics()["compilations"] <= 2 * MOST_COMPILATIONS
