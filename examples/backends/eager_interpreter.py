@@ -22,6 +22,8 @@ def constant(kind, text):
 def call(name, values, dtype):
     if name == "prim.ListConstruct":
         return values
+    if name == "symbolic_int":  # has no value: sizes are those of tensors
+        return None
     if name == "prim.NumToTensor.Scalar":
         return torch.tensor(values[0], dtype=DTYPES[dtype])
     name = re.sub(r"aten\.(_unsafe_)?view", "aten.reshape", name)  # strides differ
@@ -56,4 +58,4 @@ def compile(program):
     return run
 
 
-torch_ltc.register_backend("eager-interpreter", compile, stage="torch")
+torch_ltc.register_backend("eager-interpreter", compile, stage="torch", dynamic=True)

@@ -38,6 +38,8 @@ namespace torch_ltc {
   F(ltcProgramCompile)                                                         \
   F(ltcProgramsCompileGeneral)                                                 \
   F(ltcProgramStage)                                                           \
+  F(ltcProgramsSymbolicStage)                                                  \
+  F(ltcModuleSpecialize)                                                       \
   F(ltcModuleCompile)
 
 struct CompilerLibrary {

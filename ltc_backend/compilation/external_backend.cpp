@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 
+#include <list>
 #include <map>
 #include <mutex>
 
@@ -11,11 +12,19 @@ using namespace torch_ltc;
 
 namespace {
 
+/// A backend's program for all sizes; without one, why there is none.
+struct GeneralEntry {
+  Hash128 key;
+  SizeBinder bind;
+  std::string reason;
+};
+
 struct Backends {
   std::mutex mutex;
   std::map<std::string, ExternalBackendPtr> byName;
   std::function<void(const std::string &)> finder;
   uint64_t generation = 0;
+  std::list<GeneralEntry> general; // the last compiled first
 
   ExternalBackendPtr lookup(const std::string &name) {
     std::lock_guard<std::mutex> lock(mutex);
@@ -123,4 +132,45 @@ bool torch_ltc::isRefusedByBackend(const char *emitName) {
   return (backend->unsupportedOps.contains(name) ||
           backend->unsupportedOps.contains(withoutOverload(name))) &&
          isKeptWhole(*backend, name);
+}
+
+/// Compiles it unless it is known.
+static GeneralEntry generalEntry(const ExternalBackend &backend,
+                                 const GeneralGraphPtr &general,
+                                 bool &isCompiled) {
+  HashState state(13);
+  state.add(general->hash());
+  state.add(backend.generation);
+  Hash128 key = state.finish();
+  {
+    std::lock_guard<std::mutex> lock(backends().mutex);
+    for (const GeneralEntry &entry : backends().general)
+      if (entry.key == key)
+        return entry;
+  }
+  GeneralEntry entry{.key = key, .bind = {}, .reason = {}};
+  entry.bind = backend.compileGeneral(general, entry.reason);
+  isCompiled = bool(entry.bind);
+  constexpr size_t mostEntries = 64;
+  std::list<GeneralEntry> removed; // destroyed without the lock
+  std::lock_guard<std::mutex> lock(backends().mutex);
+  auto &entries = backends().general;
+  entries.push_front(entry);
+  if (entries.size() > mostEntries)
+    removed.splice(removed.end(), entries, std::prev(entries.end()));
+  return entry;
+}
+
+ProgramPtr torch_ltc::bindExternal(const ExternalBackend &backend,
+                                   const GraphSnapshotPtr &graph,
+                                   Sighting &sighting, bool &isCompiled,
+                                   std::string &reason) {
+  if (!sighting.general)
+    SkeletonMemory::get().generalise(sighting);
+  reason = sighting.reason;
+  if (!sighting.general)
+    return nullptr;
+  GeneralEntry entry = generalEntry(backend, sighting.general, isCompiled);
+  reason = entry.reason;
+  return entry.bind ? entry.bind(graph, sighting, reason) : nullptr;
 }

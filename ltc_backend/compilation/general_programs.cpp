@@ -20,6 +20,7 @@ GeneralSamples::GeneralSamples(GeneralGraphPtr graph)
 struct GeneralPrograms::Entry {
   std::mutex mutex;
   State state = State::Unknown;
+  GeneralGraphPtr general; // of a Ready one
   LtcExecutable executable = nullptr;
 
   ~Entry() {
@@ -85,7 +86,22 @@ void GeneralPrograms::store(const GeneralGraph &general, const char *data,
   if (entry->executable)
     ltcExecutableDestroy(entry->executable);
   entry->executable = executable;
+  entry->general = general.shared_from_this();
   entry->state = State::Ready;
+}
+
+GeneralGraphPtr GeneralPrograms::find(const std::string &name) {
+  std::shared_ptr<Entry> found;
+  {
+    std::lock_guard lock(mutex);
+    for (auto &[hash, entry] : entries)
+      if (hash.text() == name)
+        found = entry;
+  }
+  if (!found)
+    return nullptr;
+  std::lock_guard lock(found->mutex);
+  return found->general;
 }
 
 void GeneralPrograms::fail(const GeneralGraph &general) {

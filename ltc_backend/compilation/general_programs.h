@@ -41,6 +41,8 @@ public:
   /// loaded.
   void store(const GeneralGraph &general, const char *data, size_t size);
   void fail(const GeneralGraph &general);
+  /// The general graph whose executable has this name; null if there is none.
+  GeneralGraphPtr find(const std::string &name);
   /// Back to Unknown: the program may be requested again.
   void abandon(const GeneralGraph &general);
 

@@ -221,12 +221,8 @@ std::string torch_ltc::stageText(const GraphSnapshot &graph,
   return stageModule(graph, request);
 }
 
-std::string torch_ltc::stageModule(const GraphSnapshot &graph,
-                                   const StageRequest &request) {
-  const CompilerLibrary &library = compilerLibrary();
-  ProgramHandle program(library, entryName(graph));
-  buildProgram(library, program.get(), graph);
-  std::vector<const char *> legalOps;
+LtcStageOptions torch_ltc::stageOptions(const StageRequest &request,
+                                        std::vector<const char *> &legalOps) {
   for (const std::string &op : request.legalOps)
     legalOps.push_back(op.c_str());
   LtcStageOptions options{};
@@ -236,6 +232,16 @@ std::string torch_ltc::stageModule(const GraphSnapshot &graph,
   options.print_locations = request.locations;
   options.portable = request.portable;
   options.bytecode = request.bytecode;
+  return options;
+}
+
+std::string torch_ltc::stageModule(const GraphSnapshot &graph,
+                                   const StageRequest &request) {
+  const CompilerLibrary &library = compilerLibrary();
+  ProgramHandle program(library, entryName(graph));
+  buildProgram(library, program.get(), graph);
+  std::vector<const char *> legalOps;
+  LtcStageOptions options = stageOptions(request, legalOps);
   LtcBytes bytes{};
   throwIfFailed(library.ltcProgramStage(program.get(), &options, &bytes));
   std::string result(bytes.data, bytes.size);

@@ -44,6 +44,10 @@ struct StageRequest {
   bool locations = false;
 };
 
+/// For the compiler; `legalOps` holds what the result refers to.
+LtcStageOptions stageOptions(const StageRequest &request,
+                             std::vector<const char *> &legalOps);
+
 /// The graph at a stage, as input for another compiler: "torch-raw", "torch" or
 /// "linalg", as MLIR text or bytecode. Throws std::runtime_error.
 std::string stageModule(const GraphSnapshot &graph,

@@ -198,6 +198,31 @@ ProgramPtr compileApart(const GraphSnapshot &graph) {
       compilation->executable.data, compilation->executable.size);
 }
 
+/// By the backend's program for all sizes, if there is one.
+ProgramPtr makeBound(const ExternalBackend &backend,
+                     const GraphSnapshotPtr &graph, CompileEvent &event) {
+  Sighting sighting = noteSizes(graph);
+  if (sighting.numbers.sizes.empty())
+    return nullptr;
+  bool isCompiled = false;
+  std::string reason;
+  ProgramPtr program =
+      bindExternal(backend, graph, sighting, isCompiled, reason);
+  if (!reason.empty())
+    event.reason += "; " + reason;
+  if (isCompiled)
+    count(Counter::compilations);
+  if (!program)
+    return nullptr;
+  program->isBound = true;
+  count(Counter::programs_bound);
+  event.origin = "bound";
+  event.sizes.clear();
+  for (size_t i = 0; i < sighting.general->symbols().size(); ++i)
+    event.sizes.push_back(sighting.general->symbolText(i));
+  return program;
+}
+
 /// Errors of a user-supplied backend aren't hidden by interpreting the program.
 ProgramPtr makeExternal(const ExternalBackend &backend,
                         const GraphSnapshotPtr &graph, LocationId location,
@@ -205,7 +230,13 @@ ProgramPtr makeExternal(const ExternalBackend &backend,
   Stopwatch stopwatch;
   ProgramPtr program;
   try {
-    program = backend.compile(graph);
+    if (backend.compileGeneral)
+      program = makeBound(backend, graph, event);
+    if (!program) {
+      program = backend.compile(graph);
+      event.origin = "compiled";
+      count(Counter::compilations);
+    }
   } catch (const std::runtime_error &error) {
     TORCH_CHECK(false, programOfStep(event),
                 " can't be compiled: ", error.what(), messageSuffix(location));
@@ -217,9 +248,7 @@ ProgramPtr makeExternal(const ExternalBackend &backend,
     plan.updatedParameter = updatedParameter(*graph, result);
     program->outputs.push_back(plan);
   }
-  event.origin = "compiled";
   event.seconds = stopwatch.seconds();
-  count(Counter::compilations);
   recordTime(Timer::compile, event.seconds);
   return program;
 }

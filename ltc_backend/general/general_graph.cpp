@@ -166,3 +166,14 @@ std::string GeneralGraph::text() const {
       }) + "\n";
   return result;
 }
+
+std::vector<ParameterSize> GeneralGraph::parameterSizes() const {
+  std::vector<ParameterSize> result;
+  for (const NumberSlot &slot : slots)
+    if (slot.kind == NumberSlot::Kind::ParameterSize &&
+        !slot.value.isConstant())
+      result.push_back(
+          {base->nodes[slot.node].parameter, slot.place,
+           slot.value.text([this](SizeTerm term) { return termText(term); })});
+  return result;
+}

@@ -55,10 +55,16 @@ struct SizeSymbol {
 
 using SymbolValues = std::vector<int64_t>;
 
+/// A size of a parameter that varies, as an expression of symbols.
+struct ParameterSize {
+  size_t parameter, dim;
+  std::string text; // "s0", "2*s0 + 1"
+};
+
 class GeneralGraph;
 using GeneralGraphPtr = std::shared_ptr<const GeneralGraph>;
 
-class GeneralGraph {
+class GeneralGraph : public std::enable_shared_from_this<GeneralGraph> {
 public:
   /// The most recent traces, which are compared; a wrong guess adds one.
   static constexpr size_t maxTraces = 6;
@@ -76,6 +82,7 @@ public:
   /// Covers everything that `instantiate` depends on, stable across processes.
   Hash128 hash() const;
   const std::vector<SizeSymbol> &symbols() const { return sizeSymbols; }
+  std::vector<ParameterSize> parameterSizes() const;
   const Hash128 &skeleton() const { return traces.front().skeleton; }
 
   /// The values at which this is the graph with these numbers; none, with the

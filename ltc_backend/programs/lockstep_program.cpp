@@ -22,7 +22,7 @@ using namespace torch_ltc;
 
 namespace {
 
-at::Tensor onMemory(void *memory, const torch::lazy::Shape &shape) {
+at::Tensor tensorAt(void *memory, const torch::lazy::Shape &shape) {
   return at::from_blob(memory, shape.sizes(), hostOptions(shape));
 }
 
@@ -127,7 +127,7 @@ std::string LockstepProgram::findOp(c10::ArrayRef<void *> parameters,
   for (size_t i = 0; i < all.nodes.size(); ++i) {
     const SnapshotNode &node = all.nodes[i];
     if (!node.record)
-      values[i].push_back(onMemory(parameters[node.parameter], node.shapes[0]));
+      values[i].push_back(tensorAt(parameters[node.parameter], node.shapes[0]));
     else
       for (const torch::lazy::Shape &shape : node.shapes)
         values[i].push_back(isDefined(shape)
@@ -164,7 +164,7 @@ void LockstepProgram::run(c10::ArrayRef<void *> parameters,
     const torch::lazy::Shape &shape = graph->shape(ref);
     if (!isDefined(shape))
       continue;
-    std::string difference = differenceText(onMemory(outputPointers[i], shape),
+    std::string difference = differenceText(tensorAt(outputPointers[i], shape),
                                             values[ref.position][ref.index]);
     if (difference.empty())
       continue;

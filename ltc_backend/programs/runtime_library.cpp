@@ -89,6 +89,9 @@ LTC_FORWARD(LtcStatus, ltcExecutableBind,
             (LtcExecutable general, const LtcSizes *sizes,
              LtcExecutable *bound),
             (general, sizes, bound))
+LTC_FORWARD(LtcStatus, ltcSizesCheck,
+            (const char *form, size_t size, const LtcSizes *sizes),
+            (form, size, sizes))
 LTC_FORWARD(void, ltcExecutableDestroy, (LtcExecutable executable),
             (executable))
 LTC_FORWARD(size_t, ltcExecutableNumParameters, (LtcExecutable executable),

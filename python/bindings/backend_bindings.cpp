@@ -1,6 +1,7 @@
 //===- backend_bindings.cpp - Backends written in Python ------------------===//
 
 #include "bindings.h"
+#include "symbolic_program.h"
 #include "traced_program.h"
 
 #include "compilation/external_backend.h"
@@ -56,8 +57,11 @@ at::Tensor onMemory(void *memory, const torch::lazy::Shape &shape) {
 
 class PythonProgram final : public Program {
 public:
-  PythonProgram(GraphSnapshotPtr graph, py::object function)
-      : graph(std::move(graph)), function(share(std::move(function))) {}
+  /// `sizes`: arguments after the scalars.
+  PythonProgram(GraphSnapshotPtr graph, SharedObject function,
+                std::vector<int64_t> sizes)
+      : graph(std::move(graph)), function(std::move(function)),
+        sizes(std::move(sizes)) {}
 
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> values,
@@ -70,6 +74,8 @@ public:
       for (const DynamicScalar &value : values)
         numbers.append(value.isFloat ? py::cast(value.asFloat)
                                      : py::cast(value.asInt));
+      for (int64_t size : sizes)
+        numbers.append(py::cast(size));
       for (size_t i = 0; i < outputPointers.size(); ++i)
         results.append(
             onMemory(outputPointers[i], graph->shape(graph->results[i])));
@@ -81,7 +87,37 @@ public:
 private:
   GraphSnapshotPtr graph;
   SharedObject function;
+  std::vector<int64_t> sizes;
 };
+
+/// `run`: the function of a backend for `program`.
+SizeBinder sizeBinder(std::shared_ptr<const SymbolicProgram> program,
+                      SharedObject run) {
+  return [program, run](const GraphSnapshotPtr &graph, const Sighting &sighting,
+                        std::string &reason) -> ProgramPtr {
+    if (!program->isValid(sighting.values, sighting.numbers, reason))
+      return nullptr;
+    std::vector<int64_t> sizes;
+    for (size_t symbol : program->parameters())
+      sizes.push_back(sighting.values[symbol]);
+    return std::make_shared<PythonProgram>(graph, run, std::move(sizes));
+  };
+}
+
+/// `compile` returns a symbolic program and its function, or why there is none.
+SizeBinder compileGeneral(const SharedObject &compile,
+                          const GeneralGraphPtr &general, std::string &reason) {
+  return callPython([&]() -> SizeBinder {
+    py::object result = (*compile)(GeneralProgram{general});
+    if (py::isinstance<py::str>(result)) {
+      reason = result.cast<std::string>();
+      return {};
+    }
+    auto [program, run] =
+        result.cast<std::pair<std::shared_ptr<SymbolicProgram>, py::object>>();
+    return sizeBinder(program, share(std::move(run)));
+  });
+}
 
 std::unordered_set<std::string> nameSet(const std::vector<std::string> &names) {
   return {names.begin(), names.end()};
@@ -89,7 +125,8 @@ std::unordered_set<std::string> nameSet(const std::vector<std::string> &names) {
 
 void registerBackend(const std::string &name, py::object compile,
                      const std::vector<std::string> &unsupportedOps,
-                     const std::vector<std::string> &legalOps) {
+                     const std::vector<std::string> &legalOps,
+                     const py::object &generalCompile) {
   ExternalBackend backend;
   backend.name = name;
   backend.unsupportedOps = nameSet(unsupportedOps);
@@ -98,9 +135,16 @@ void registerBackend(const std::string &name, py::object compile,
   backend.compile = [function](GraphSnapshotPtr graph) -> ProgramPtr {
     return callPython([&] {
       py::object run = (*function)(TracedProgram{graph, {}, {}, {}});
-      return std::make_shared<PythonProgram>(graph, std::move(run));
+      return std::make_shared<PythonProgram>(graph, share(std::move(run)),
+                                             std::vector<int64_t>());
     });
   };
+  if (!generalCompile.is_none())
+    backend.compileGeneral =
+        [compile = share(generalCompile)](const GeneralGraphPtr &general,
+                                          std::string &reason) {
+          return compileGeneral(compile, general, reason);
+        };
   py::gil_scoped_release noGil;
   registerExternalBackend(std::move(backend));
 }
@@ -137,7 +181,9 @@ void raiseOfSignals() {
 void torch_ltc::bindBackends(py::module_ &module) {
   static const LanguageLock lock{releaseGil, acquireGil, raiseOfSignals};
   setLanguageLock(lock);
-  module.def("register_backend", &registerBackend);
+  module.def("register_backend", &registerBackend, py::arg("name"),
+             py::arg("compile"), py::arg("unsupported_ops"),
+             py::arg("legal_ops"), py::arg("compile_general") = py::none());
   module.def("remove_backend", &removeExternalBackend,
              py::call_guard<py::gil_scoped_release>());
   module.def("set_backend_finder", &setFinder);

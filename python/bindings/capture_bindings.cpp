@@ -28,7 +28,7 @@ std::shared_ptr<CapturedStep> makeStep(const Recording &first,
                                         std::move(stepCounts));
 }
 
-py::list numbersOf(const std::vector<DynamicScalar> &scalars) {
+py::list scalarValues(const std::vector<DynamicScalar> &scalars) {
   py::list list;
   for (const DynamicScalar &scalar : scalars)
     if (scalar.isFloat)
@@ -66,7 +66,7 @@ void torch_ltc::bindCapture(py::module_ &module) {
            })
       .def_property_readonly("reads_cpu_values", &Recording::readsCpuValues)
       .def_property_readonly("scalars", [](const Recording &recording) {
-        return numbersOf(recording.scalars);
+        return scalarValues(recording.scalars);
       });
   py::class_<CapturedStep, std::shared_ptr<CapturedStep>>(module,
                                                           "CapturedStep")

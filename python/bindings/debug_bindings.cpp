@@ -1,10 +1,11 @@
 //===- debug_bindings.cpp - Texts of programs -----------------------------===//
 
 #include "bindings.h"
+#include "symbolic_program.h"
 #include "traced_program.h"
 
 #include "compilation/dump.h"
-#include "compilation/program_builder.h"
+#include "compilation/general_programs.h"
 #include "graph/live_tensors.h"
 #include "graph/pending_graph.h"
 #include "graph/tensor_names.h"
@@ -24,6 +25,19 @@ namespace {
 std::string textAt(const GraphSnapshot &graph, const std::string &stage) {
   try {
     return stageText(graph, stage);
+  } catch (const std::runtime_error &error) {
+    TORCH_CHECK(false, error.what());
+  }
+}
+
+/// The same of a program for all sizes.
+std::string generalText(GeneralGraphPtr general, const std::string &stage) {
+  if (stage == "ir")
+    return general->text();
+  StageRequest request;
+  request.stage = stage;
+  try {
+    return SymbolicProgram(std::move(general), {}, request).module();
   } catch (const std::runtime_error &error) {
     TORCH_CHECK(false, error.what());
   }
@@ -81,6 +95,8 @@ void torch_ltc::bindDebug(py::module_ &module) {
   module.def(
       "program_text",
       [](const std::string &name, const std::string &stage) {
+        if (GeneralGraphPtr general = GeneralPrograms::get().find(name))
+          return generalText(std::move(general), stage);
         return textAt(*keptProgram(name).graph, stage);
       },
       NoGil());

@@ -1,9 +1,8 @@
 //===- general_bindings.cpp - General graphs of traced programs -----------===//
 
 #include "bindings.h"
+#include "symbolic_program.h"
 #include "traced_program.h"
-
-#include "general/general_graph.h"
 
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
@@ -12,11 +11,6 @@ namespace py = pybind11;
 using namespace torch_ltc;
 
 namespace {
-
-/// Python's handle of a general graph.
-struct GeneralProgram {
-  GeneralGraphPtr graph;
-};
 
 GeneralProgram checked(GeneralGraphPtr graph, const std::string &reason) {
   TORCH_CHECK(graph, "The programs have no general form: ", reason);
@@ -34,10 +28,74 @@ GeneralProgram generalise(const std::vector<TracedProgram> &programs) {
   return checked(graph, reason);
 }
 
+using NoGil = py::call_guard<py::gil_scoped_release>;
+
+/// Why the program isn't valid at these sizes of its symbols; "" if it is.
+std::string problemAt(const SymbolicProgram &program,
+                      const std::vector<int64_t> &values) {
+  std::string reason;
+  try {
+    GraphSnapshot graph = program.general()->instantiate(values, "sizes");
+    (void)program.isValid(values, numbersOf(graph), reason);
+  } catch (const c10::Error &error) {
+    reason = error.what_without_backtrace();
+  }
+  return reason;
+}
+
+void bindSymbolicPrograms(py::module_ &module) {
+  py::class_<SymbolicProgram, std::shared_ptr<SymbolicProgram>>(
+      module, "SymbolicProgram")
+      .def(py::init(
+               [](const GeneralProgram &general,
+                  const std::vector<std::tuple<std::string, int64_t, int64_t>>
+                      &ranges,
+                  const std::string &stage, std::vector<std::string> legalOps,
+                  bool bytecode) {
+                 std::vector<SymbolRange> symbols;
+                 for (const auto &[name, least, most] : ranges)
+                   symbols.push_back({name, least, most});
+                 StageRequest request;
+                 request.stage = stage;
+                 request.portable = true;
+                 request.legalOps = std::move(legalOps);
+                 request.bytecode = bytecode;
+                 try {
+                   return std::make_shared<SymbolicProgram>(
+                       general.graph, std::move(symbols), request);
+                 } catch (const std::runtime_error &error) {
+                   TORCH_CHECK(false, error.what());
+                 }
+               }),
+           py::arg("general"), py::arg("ranges"), py::arg("stage"),
+           py::arg("legal_ops"), py::arg("bytecode"), NoGil())
+      .def("symbols",
+           [](const SymbolicProgram &p) {
+             std::vector<std::tuple<std::string, int64_t, int64_t>> result;
+             for (const SymbolRange &range : p.symbols())
+               result.emplace_back(range.name, range.least, range.most);
+             return result;
+           })
+      .def("module",
+           [](const SymbolicProgram &p) { return py::bytes(p.module()); })
+      .def("parameters", &SymbolicProgram::parameters)
+      .def("problem_at", &problemAt, NoGil());
+  module.def(
+      "specialize_module",
+      [](const std::string &text,
+         const std::vector<std::pair<std::string, int64_t>> &sizes) {
+        try {
+          return specializeModule(text, sizes);
+        } catch (const std::runtime_error &error) {
+          TORCH_CHECK(false, error.what());
+        }
+      },
+      NoGil());
+}
+
 } // namespace
 
 void torch_ltc::bindGeneralGraphs(py::module_ &module) {
-  using NoGil = py::call_guard<py::gil_scoped_release>;
   py::class_<GeneralProgram>(module, "GeneralGraph")
       .def(py::init(&generalise), py::arg("programs"), NoGil())
       .def("symbols",
@@ -47,6 +105,9 @@ void torch_ltc::bindGeneralGraphs(py::module_ &module) {
                texts.push_back(p.graph->symbolText(i));
              return texts;
            })
+      .def_property_readonly(
+          "name",
+          [](const GeneralProgram &p) { return p.graph->hash().text(); })
       .def("text", [](const GeneralProgram &p) { return p.graph->text(); })
       .def(
           "bind",
@@ -70,6 +131,13 @@ void torch_ltc::bindGeneralGraphs(py::module_ &module) {
           NoGil())
       .def("stand_ins",
            [](const GeneralProgram &p) { return p.graph->standIns(); })
+      .def("parameter_sizes",
+           [](const GeneralProgram &p) {
+             std::vector<std::tuple<size_t, size_t, std::string>> result;
+             for (const ParameterSize &size : p.graph->parameterSizes())
+               result.emplace_back(size.parameter, size.dim, size.text);
+             return result;
+           })
       .def(
           "refine",
           [](const GeneralProgram &p, const TracedProgram &program) {
@@ -79,6 +147,7 @@ void torch_ltc::bindGeneralGraphs(py::module_ &module) {
             return checked(graph, reason);
           },
           NoGil());
+  bindSymbolicPrograms(module);
   module.def("skeleton", [](const TracedProgram &program) {
     return numbersOf(*program.graph).skeleton.text();
   });

@@ -3,6 +3,7 @@
 #ifndef TORCH_LTC_PYTHON_TRACED_PROGRAM_H
 #define TORCH_LTC_PYTHON_TRACED_PROGRAM_H
 
+#include "general/general_graph.h"
 #include "graph/graph.h"
 
 namespace torch_ltc {
@@ -16,6 +17,11 @@ struct TracedProgram {
   std::vector<DynamicScalar> scalars;
   /// For each requested tensor, its position among the outputs.
   std::vector<uint32_t> resultOfTensor = {};
+};
+
+/// `torch_ltc._C.GeneralGraph`.
+struct GeneralProgram {
+  GeneralGraphPtr graph;
 };
 
 /// Name of a torch dtype: "float32".

@@ -428,7 +428,10 @@ class GeneralGraph:
     """Programs that only differ in sizes, as one with symbols. Raises RuntimeError if
     there is no common one."""
 
+    name: str  # hash, hexadecimal
     def __init__(self, programs: Sequence[TracedProgram]) -> None: ...
+    def parameter_sizes(self) -> list[tuple[int, int, str]]:
+        """Input, dim and expression ("s0", "2*s0 + 1") of each size that varies."""
     def symbols(self) -> list[str]: ...
     def text(self) -> str: ...
     def bind(self, program: TracedProgram) -> tuple[list[int] | None, str]:
@@ -437,6 +440,29 @@ class GeneralGraph:
     def stand_ins(self) -> list[list[int]]:
         """Values at which a compiler may look at it."""
     def refine(self, program: TracedProgram) -> GeneralGraph: ...
+
+class SymbolicProgram:
+    """A general graph as one module for all sizes. Raises RuntimeError, with the op and
+    its line, if a number is no known function of the sizes."""
+
+    def __init__(
+        self,
+        general: GeneralGraph,
+        ranges: Sequence[tuple[str, int, int]],
+        stage: str,
+        legal_ops: Sequence[str],
+        bytecode: bool,
+    ) -> None:
+        """`ranges`: name, least and largest value of each symbol; default: s0, ..."""
+    def symbols(self) -> list[tuple[str, int, int]]: ...
+    def module(self) -> bytes: ...
+    def parameters(self) -> list[int]:
+        """Symbols whose values are arguments, after all others."""
+    def problem_at(self, values: Sequence[int]) -> str:
+        """Why it isn't valid at these values of the symbols; "" if it is."""
+
+def specialize_module(module: str, sizes: Sequence[tuple[str, int]]) -> str:
+    """The text of a symbolic program at certain values of its symbols."""
 
 def skeleton(program: TracedProgram) -> str:
     """Equal for programs that only differ in sizes and integers that may follow them."""
@@ -454,10 +480,20 @@ def register_backend(
     ],
     unsupported_ops: Sequence[str],
     legal_ops: Sequence[str],
+    compile_general: Callable[
+        [GeneralGraph],
+        str
+        | tuple[
+            SymbolicProgram,
+            Callable[[list[torch.Tensor], list[float], list[torch.Tensor]], None],
+        ],
+    ]
+    | None = None,
 ) -> None:
     """Registers a value of option `backend`. The function that `compile` returns gets
-    inputs, scalars and the memory of the outputs. The message of an exception is shown
-    to the user."""
+    inputs, scalars and the memory of the outputs; so does that of `compile_general`,
+    for any sizes, unless it returns why there is none. The message of an exception is
+    shown to the user."""
 
 def remove_backend(name: str) -> None: ...
 def set_first_tensor_hook(hook: Callable[[], None]) -> None:

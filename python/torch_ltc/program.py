@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
 
+from torch_ltc._backend import bindings
+
 #: Stages at which a program is available as MLIR text or bytecode.
 MODULE_STAGES = ("torch-raw", "torch", "linalg", "tosa", "stablehlo")
+#: Those at which a program for all sizes is available.
+SYMBOLIC_STAGES = ("torch-raw", "torch")
 
 
 @dataclass(frozen=True)
@@ -17,7 +22,8 @@ class TensorSpec:
     """An input or output. Its memory is contiguous and row-major."""
 
     name: str  # "encoder.layer.0.weight", "" if it has none
-    shape: tuple[int, ...]
+    #: None: a size that varies, in a program for all sizes.
+    shape: tuple[int | None, ...]
     dtype: torch.dtype
     #: A named tensor: a parameter, a buffer, or a state of an optimizer.
     is_parameter: bool = False
@@ -37,8 +43,67 @@ class TensorSpec:
 
     def __str__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")
-        text = f"{dtype}[{','.join(map(str, self.shape))}]"
+        sizes = ("?" if size is None else str(size) for size in self.shape)
+        text = f"{dtype}[{','.join(sizes)}]"
         return f"{self.name}: {text}" if self.name else text
+
+
+class SymbolicTrace:
+    """A general graph with the interface of a traced program."""
+
+    def __init__(
+        self,
+        general: Any,
+        stage: str,
+        legal_ops: tuple[str, ...] = (),
+        ranges: Sequence[tuple[str, int, int]] = (),
+    ) -> None:
+        """Raises RuntimeError if it has no symbolic form at this stage."""
+        self._general = general
+        self.name: str = general.name
+        self._ranges = list(ranges)
+        self._samples = [
+            general.instantiate(values, general.name)
+            for values in general.stand_ins()[:2]
+        ]
+        self.entry: str = self._samples[0].entry
+        self.symbolic = self._at(stage, list(legal_ops), bytecode=False)
+
+    def _at(self, stage: str, legal_ops: list[str], bytecode: bool) -> Any:
+        return bindings().SymbolicProgram(
+            self._general, self._ranges, stage, legal_ops, bytecode
+        )
+
+    def inputs(self) -> list[dict[str, Any]]:
+        return _unified(*(sample.inputs() for sample in self._samples))
+
+    def outputs(self) -> list[dict[str, Any]]:
+        return _unified(*(sample.outputs() for sample in self._samples))
+
+    def scalars(self) -> list[tuple[str, float | None]]:
+        sizes = [("int", None)] * len(self.symbolic.parameters())
+        return self._samples[0].scalars() + sizes
+
+    def text(self, stage: str, legal_ops: list[str], locations: bool) -> str:
+        return self._at(stage, legal_ops, bytecode=False).module().decode()
+
+    def bytecode(self, stage: str, legal_ops: list[str]) -> bytes:
+        return self._at(stage, legal_ops, bytecode=True).module()
+
+
+def _unified(
+    rows: list[dict[str, Any]], others: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Sizes that differ are None."""
+    return [
+        {
+            **row,
+            "sizes": [
+                a if a == b else None for a, b in zip(row["sizes"], other["sizes"])
+            ],
+        }
+        for row, other in zip(rows, others)
+    ]
 
 
 class Program:
@@ -48,7 +113,7 @@ class Program:
     def __init__(
         self, traced: Any, stage: str = "torch", legal_ops: tuple[str, ...] = ()
     ) -> None:
-        self._traced = traced
+        self.traced = traced
         self.stage = stage
         self.legal_ops = legal_ops
         #: Hash of the computation, in hexadecimal: the program's name in all logs and
@@ -58,6 +123,9 @@ class Program:
         self.entry: str = "main" if stage == "stablehlo" else traced.entry
         self.inputs = [TensorSpec.from_row(row) for row in traced.inputs()]
         self.outputs = [TensorSpec.from_row(row) for row in traced.outputs()]
+        #: Whether it is one program for all sizes: sizes that vary are None in `inputs`
+        #: and `outputs`, and `?` in the module.
+        self.is_dynamic = isinstance(traced, SymbolicTrace)
         #: Type of each scalar argument: int or float (64 bits). At stages tosa and
         #: stablehlo these arguments are tensors of rank 0.
         self.scalars: list[type] = [
@@ -72,11 +140,11 @@ class Program:
     @cached_property
     def bytecode(self) -> bytes:
         """The module at `stage` as MLIR bytecode."""
-        return self._traced.bytecode(self.stage, list(self.legal_ops))
+        return self.traced.bytecode(self.stage, list(self.legal_ops))
 
     def text_at(self, stage: str, locations: bool = False) -> str:
         """The module at another stage of `MODULE_STAGES`."""
-        return self._traced.text(stage, list(self.legal_ops), locations)
+        return self.traced.text(stage, list(self.legal_ops), locations)
 
     def __repr__(self) -> str:
         return (

@@ -4,8 +4,10 @@
 #include "Diagnostics.h"
 #include "KeptWeight.h"
 #include "LoadedExecutable.h"
+#include "NumberCode.h"
 #include "OpenMp.h"
 #include "ProcessorContention.h"
+#include "SizeBinding.h"
 #include "torch_ltc-c/runtime.h"
 
 using namespace torch_ltc::runtime;
@@ -35,6 +37,20 @@ LtcStatus ltcExecutableBind(LtcExecutable general, const LtcSizes *sizes,
       return loaded.takeError();
     *bound = new LtcExecutableStorage{std::move(*loaded)};
     return llvm::Error::success();
+  });
+}
+
+LtcStatus ltcSizesCheck(const char *form, size_t size, const LtcSizes *sizes) {
+  return guarded([&]() -> llvm::Error {
+    GeneralForm parsed;
+    bool isValid = parsed.ParseFromArray(form, int(size));
+    for (const Number &number : parsed.numbers())
+      isValid &= isWellFormed(number, uint32_t(sizes->num_symbols));
+    for (uint32_t number : parsed.checks())
+      isValid &= number < uint32_t(parsed.numbers_size());
+    if (!isValid)
+      return failure("The checks of a program for all sizes are corrupt.");
+    return checkSizes("for all sizes", parsed, *sizes).takeError();
   });
 }
 

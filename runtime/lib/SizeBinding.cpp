@@ -57,25 +57,24 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
   return llvm::Error::success();
 }
 
-static llvm::Error checkSizes(const Executable &executable,
-                              const GeneralForm &form,
-                              llvm::ArrayRef<int64_t> sizes) {
+static llvm::Error checkRanges(llvm::StringRef name, const GeneralForm &form,
+                               llvm::ArrayRef<int64_t> sizes) {
   if (int64_t(sizes.size()) != form.largest_sizes_size())
-    return failure("Program '{0}' was bound to {1} sizes, it has {2}.",
-                   executable.name(), sizes.size(), form.largest_sizes_size());
+    return failure("Program '{0}' was bound to {1} sizes, it has {2}.", name,
+                   sizes.size(), form.largest_sizes_size());
   for (const auto &[i, size] : llvm::enumerate(sizes))
     if (size < 2 || size > form.largest_sizes(int(i)))
       return failure("Size s{0} of program '{1}' is {2}: its general form is "
                      "for sizes from 2 to {3}.",
-                     i, executable.name(), size, form.largest_sizes(int(i)));
+                     i, name, size, form.largest_sizes(int(i)));
   return llvm::Error::success();
 }
 
-llvm::Expected<BoundNumbers>
-torch_ltc::runtime::bindSizes(Executable &executable, const GeneralForm &form,
-                              const LtcSizes &given) {
+llvm::Expected<std::vector<int64_t>>
+torch_ltc::runtime::checkSizes(llvm::StringRef name, const GeneralForm &form,
+                               const LtcSizes &given) {
   llvm::ArrayRef<int64_t> sizes(given.symbols, given.num_symbols);
-  if (llvm::Error error = checkSizes(executable, form, sizes))
+  if (llvm::Error error = checkRanges(name, form, sizes))
     return error;
   std::vector<int64_t> values;
   for (const auto &[i, number] : llvm::enumerate(form.numbers())) {
@@ -83,17 +82,27 @@ torch_ltc::runtime::bindSizes(Executable &executable, const GeneralForm &form,
     if (!value)
       return failure("Number {0} of program '{1}' can't be computed for the "
                      "sizes that it was bound to.",
-                     i, executable.name());
+                     i, name);
     values.push_back(*value);
   }
   if (int64_t(given.num_checked) != form.checks_size())
     return failure("Program '{0}' was bound to {1} checked sizes, it has {2}.",
-                   executable.name(), given.num_checked, form.checks_size());
+                   name, given.num_checked, form.checks_size());
   for (const auto &[i, number] : llvm::enumerate(form.checks()))
     if (values[number] != given.checked[i])
       return failure("Program '{0}' isn't valid for these sizes: checked size "
                      "{1} is {2}, it expects {3}.",
-                     executable.name(), i, given.checked[i], values[number]);
+                     name, i, given.checked[i], values[number]);
+  return values;
+}
+
+llvm::Expected<BoundNumbers>
+torch_ltc::runtime::bindSizes(Executable &executable, const GeneralForm &form,
+                              const LtcSizes &given) {
+  auto checked = checkSizes(executable.name(), form, given);
+  if (!checked)
+    return checked.takeError();
+  const std::vector<int64_t> &values = *checked;
   for (int i = 0; i < form.orders_size(); i += 2)
     if (values[form.orders(i)] >= values[form.orders(i + 1)])
       return failure("Program '{0}' isn't valid for these sizes: it expects "

@@ -26,6 +26,12 @@ struct BoundNumbers {
 /// Checks the codes and indices of a general form.
 llvm::Error verifyGeneralForm(Executable &executable);
 
+/// The values of the form's numbers at `sizes`, if the sizes are in range and
+/// those that it checks are as it expects. `name`: of the program, for errors.
+llvm::Expected<std::vector<int64_t>> checkSizes(llvm::StringRef name,
+                                                const GeneralForm &form,
+                                                const LtcSizes &sizes);
+
 /// Replaces the numbers of `executable`, a copy of the one that `form` belongs
 /// to, by those for `sizes`, and plans its arena. The result isn't verified
 /// yet.

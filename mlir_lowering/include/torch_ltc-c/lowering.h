@@ -221,6 +221,47 @@ LTC_EXPORT LtcStatus ltcProgramStage(LtcProgram program,
                                      const LtcStageOptions *options,
                                      LtcBytes *result);
 
+/// A symbol of a program for all sizes.
+typedef struct {
+  const char *name;
+  int64_t least, most; // for which the program is valid
+} LtcSizeSymbol;
+
+/// One program at the stand-ins of its symbols (as for
+/// ltcProgramsCompileGeneral), and at one more vector of sizes. All but one
+/// were created beside it; none is consumed.
+typedef struct {
+  const LtcProgram *programs; // LTC_GENERAL_SAMPLES
+  const LtcSizeSamples *sizes;
+  const LtcSizeSymbol *symbols; // sizes->num_symbols
+  /// The result is compared with it.
+  LtcProgram other;
+  const int64_t *other_values; // of each symbol
+} LtcSymbolicProgram;
+
+/// The program for all sizes at stage torch-raw or torch: sizes that vary are
+/// `?`. `checks` has the sizes of the traced program as expressions
+/// (ltcSizesCheck). Symbols that no tensor has as a size are ints after the
+/// other parameters, in their order: `parameters` has 1 for each of these, and
+/// 0 for other symbols. Fails if a number is no known function of the sizes.
+LTC_EXPORT LtcStatus ltcProgramsSymbolicStage(const LtcSymbolicProgram *program,
+                                              const LtcStageOptions *options,
+                                              LtcBytes *module,
+                                              LtcBytes *checks,
+                                              int *parameters);
+
+typedef struct {
+  const char *name;
+  int64_t value;
+} LtcSizeValue;
+
+/// Text of the module of a program for all sizes, as text or bytecode in the
+/// torch dialect, at certain sizes.
+LTC_EXPORT LtcStatus ltcModuleSpecialize(LtcCompiler compiler,
+                                         const char *module, size_t size,
+                                         const LtcSizeValue *values,
+                                         size_t count, LtcBytes *result);
+
 /// Compiles a module from another source, as text or bytecode: one function in
 /// the torch dialect, in TOSA, or at the linalg stage, with tensor arguments
 /// followed by scalar ones. The ops determine the stage.

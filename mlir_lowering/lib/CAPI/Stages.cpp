@@ -1,6 +1,7 @@
 //===- Stages.cpp - A program at one of its stages ------------------------===//
 
 #include "ProgramCompiler.h"
+#include "StagePipelines.h"
 #include "torch_ltc/Conversion/TorchToLinalg/Passes.h"
 #include "torch_ltc/Conversion/TorchToStablehlo/Passes.h"
 #include "torch_ltc/Conversion/TorchToTosa/Passes.h"
@@ -27,8 +28,9 @@ static bool isTextOnly(StringRef stage) {
   return llvm::is_contained({"kernels", "plan", "llvm", "asm"}, stage);
 }
 
-static void buildPipeline(StringRef stage, const LtcStageOptions &options,
-                          OpPassManager &passes) {
+void torch_ltc::buildStagePipeline(StringRef stage,
+                                   const LtcStageOptions &options,
+                                   OpPassManager &passes) {
   if (stage == "tosa")
     return buildTorchToTosaPipeline(passes);
   if (stage == "stablehlo")
@@ -46,8 +48,9 @@ static void buildPipeline(StringRef stage, const LtcStageOptions &options,
     buildTorchToLinalgPipeline(passes, options.portable);
 }
 
-static LogicalResult write(ModuleOp module, const LtcStageOptions &options,
-                           std::string &result) {
+LogicalResult torch_ltc::writeStage(ModuleOp module,
+                                    const LtcStageOptions &options,
+                                    std::string &result) {
   if (!options.bytecode) {
     result = printModule(module, options.print_locations);
     return success();
@@ -65,12 +68,12 @@ static LogicalResult writeModule(ModuleOp module,
   // Our dialects are verified by tests; ops of dialects that others read are
   // verified here too.
   passes.enableVerifier(stage == "tosa" || stage == "stablehlo");
-  buildPipeline(stage, options, passes);
+  buildStagePipeline(stage, options, passes);
   if (failed(passes.run(module)))
     return failure();
   if (stage == "torch-raw" || stage == "torch")
-    return write(*exportTorchModule(module), options, result);
-  return write(module, options, result);
+    return writeStage(*exportTorchModule(module), options, result);
+  return writeStage(module, options, result);
 }
 
 /// The text that compiling the program produces at this stage.

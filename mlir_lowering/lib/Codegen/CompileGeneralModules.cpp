@@ -11,8 +11,8 @@
 #include "ExecutableBytes.h"
 #include "GeneralizeExecutable.h"
 #include "KernelSet.h"
-#include "NumberFitter.h"
 
+#include "torch_ltc/Codegen/NumberFitter.h"
 #include "torch_ltc/Dialect/Ltc/SizeOrder.h"
 #include "torch_ltc/Kernels/KernelSchedule.h"
 #include "torch_ltc/Kernels/Program.h"

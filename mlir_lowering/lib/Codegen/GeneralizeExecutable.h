@@ -3,7 +3,7 @@
 #ifndef TORCH_LTC_LIB_CODEGEN_GENERALIZEEXECUTABLE_H
 #define TORCH_LTC_LIB_CODEGEN_GENERALIZEEXECUTABLE_H
 
-#include "NumberFitter.h"
+#include "torch_ltc/Codegen/NumberFitter.h"
 
 #include "executable.pb.h"
 

@@ -1,6 +1,6 @@
 //===- NumberFitter.cpp - Expressions of numbers over sizes ---------------===//
 
-#include "NumberFitter.h"
+#include "torch_ltc/Codegen/NumberFitter.h"
 
 #include "executable.pb.h"
 

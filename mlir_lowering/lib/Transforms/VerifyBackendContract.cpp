@@ -124,6 +124,13 @@ void ContractVerifier::verifyOp(Operation *op) {
       isa<PrimListConstructOp, PrimNumToTensorScalarOp, ConstantNoneOp,
           ConstantIntOp, ConstantFloatOp, ConstantBoolOp, ConstantStrOp,
           ConstantDeviceOp, ValueTensorLiteralOp>(op);
+  // Sizes and what is computed from them.
+  bool isSize =
+      isa<SymbolicIntOp, BindSymbolicShapeOp, AtenSizeIntOp, AtenAddIntOp,
+          AtenMulIntOp, AtenFloordivIntOp, AtenFloatScalarOp, AtenDivFloatOp>(
+          op);
+  if (isSize && allowDynamicSizes)
+    isPrimitive = true;
   if (!isPrimitive && !legalOps.contains(shortName)) {
     violated(op, 4) << "the target cannot lower this op, and no decomposition "
                        "replaced it; let it run eagerly (remove its row from "
@@ -174,7 +181,8 @@ void ContractVerifier::verifyList(Operation *op, OpOperand &operand) {
                     << " is a list that isn't constructed in the program";
     return;
   }
-  bool mayBeInts = mayVary(userVisibleName(op), operand.getOperandNumber());
+  bool mayBeInts = allowDynamicSizes ||
+                   mayVary(userVisibleName(op), operand.getOperandNumber());
   for (Value element : list.getElements())
     if (!isTensorType(element.getType()) && !isConstant(element) &&
         !(mayBeInts && isIntType(element.getType())))

@@ -10,6 +10,7 @@
 #include "torch_ltc/Dialect/Stablehlo/StablehloDialect.h"
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 #include "torch_ltc/Kernels/Passes.h"
+#include "torch_ltc/Symbolic/Passes.h"
 #include "torch_ltc/Transforms/Passes.h"
 #include "torch_ltc/Transforms/TorchPipeline.h"
 
@@ -101,6 +102,7 @@ void torch_ltc::registerToolPasses() {
   registerTorchToTosaPasses();
   registerLtcTransformsPasses();
   registerLtcKernelsPasses();
+  registerLtcSymbolicPasses();
   registerLtcCodegenPasses();
   for (const StagePipeline &pipeline : stagePipelines())
     PassPipelineRegistration<>(pipeline.name, pipeline.summary, pipeline.build);

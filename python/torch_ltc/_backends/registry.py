@@ -28,7 +28,7 @@ import torch
 from torch_ltc._backend import bindings
 from torch_ltc._diagnostics.messages import logger
 from torch_ltc.config import config
-from torch_ltc.program import MODULE_STAGES, Program
+from torch_ltc.program import MODULE_STAGES, SYMBOLIC_STAGES, Program, SymbolicTrace
 from torch_ltc.step import mark_step
 
 #: A function of this name in a package registers the backend of that name.
@@ -46,6 +46,7 @@ class _Backend:
     stage: str
     legal_ops: tuple[str, ...]
     unsupported_ops: tuple[str, ...]
+    dynamic: bool
 
 
 _registered: dict[str, _Backend] = {}
@@ -102,6 +103,7 @@ def register_backend(
     stage: str = "torch",
     legal_ops: Iterable[str] = (),
     unsupported_ops: Iterable[str] = (),
+    dynamic: bool = False,
 ) -> None:
     """Registers `compile` as the compiler that `use_backend(name)` selects.
 
@@ -121,6 +123,12 @@ def register_backend(
     decomposes them. `unsupported_ops`: ops that the backend doesn't support; they run
     eagerly and are listed in `torch_ltc.fallbacks()`, unless a decomposition removes
     them anyway.
+
+    `dynamic`: the backend takes programs for all sizes. A program that differs from an
+    earlier one only in sizes is compiled once more, with `?` for the sizes that vary
+    (`program.is_dynamic`), and its function is called with any sizes. Sizes that no
+    input has are ints after the program's other numbers. Programs without such a form
+    are compiled for each size. Only at stages torch and torch-raw.
     """
     if not name or not isinstance(name, str):
         raise ValueError("A backend's name must be a non-empty string.")
@@ -134,16 +142,27 @@ def register_backend(
             f"Backend '{name}' needs a function compile(program), but got a "
             f"{type(compile).__name__}."
         )
+    if dynamic and stage not in SYMBOLIC_STAGES:
+        raise ValueError(
+            f"Backend '{name}' can't be dynamic at stage '{stage}': programs for all "
+            f"sizes are available at stages {' and '.join(SYMBOLIC_STAGES)}."
+        )
     unsupported = _op_names(unsupported_ops, "unsupported_ops")
     _check_names(unsupported, "unsupported_ops")
     backend = _Backend(
-        name, compile, stage, _op_names(legal_ops, "legal_ops"), unsupported
+        name,
+        compile,
+        stage,
+        _op_names(legal_ops, "legal_ops"),
+        unsupported,
+        dynamic,
     )
     bindings().register_backend(
         name,
         lambda traced: _compile(backend, traced),
         list(backend.unsupported_ops),
         list(backend.legal_ops),
+        (lambda general: _compile_general(backend, general)) if dynamic else None,
     )
     _registered[name] = backend
     if config.backend == name:
@@ -240,6 +259,17 @@ class _Failures(threading.local):
 
 
 _failures = _Failures()
+
+
+def _compile_general(
+    backend: _Backend, general: Any
+) -> str | tuple[Any, Callable[..., None]]:
+    """The program for all sizes and its function, or why there is none."""
+    try:
+        trace = SymbolicTrace(general, backend.stage, backend.legal_ops)
+    except RuntimeError as error:
+        return str(error).split("\n")[0]
+    return trace.symbolic, _compile(backend, trace)
 
 
 def _compile(backend: _Backend, traced: Any) -> Callable[..., None]:

@@ -10,28 +10,34 @@ their names.
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils._pytree import tree_map
 
 from torch_ltc._backend import bindings
-from torch_ltc._diagnostics.messages import logger, what_was_forbidden
+from torch_ltc._diagnostics.messages import logger
+from torch_ltc._export.dynamic_shapes import Variable, find_variables
 from torch_ltc._export.numbers import (
-    Hyperparameters,
-    counting_on_the_device,
     draw,
     evaluate,
 )
-from torch_ltc.config import config
-from torch_ltc.program import Program, TensorSpec
-from torch_ltc.step import mark_step, wait_device_ops
+from torch_ltc._export.symbolic import Sizes, SymbolicSizes, generalise
+from torch_ltc._export.tracing import (
+    Traced,
+    resized,
+    restoring,
+    tensor_names,
+    to_lazy,
+    tracing_call,
+    tracing_step,
+)
+from torch_ltc.program import SYMBOLIC_STAGES, Program, TensorSpec
+from torch_ltc.step import mark_step
 
 #: Dialects that `export` writes, with their stages.
 DIALECTS = {
@@ -88,7 +94,25 @@ class ExportedProgram:
         self.hyperparameters = hyperparameters
         #: The values of the inputs when it was traced.
         self.values = values
-        self._compiled: Any = None
+        #: Sizes that vary: name, min, max of each symbol.
+        self.symbols: list[dict[str, Any]] = []
+        self._sizes: SymbolicSizes | None = None
+        self._compiled: dict[tuple[tuple[str, int], ...], Any] = {}
+
+    def generalise(
+        self, variables: list[Variable], trace: Callable[[Sizes], Any]
+    ) -> None:
+        """Makes it one program for all sizes. `trace`: the program at other sizes."""
+        labels = [row["name"] for row in self.inputs]
+        stage = DIALECTS[self.dialect]
+        sizes = generalise(variables, trace, self._program.traced, labels, stage)
+        self._program = Program(sizes.trace, stage)
+        self.entry = self._program.entry
+        self._sizes = sizes
+        self.symbols = [symbol.row() for symbol in sizes.symbols]
+        for number, dim, text in sizes.places:
+            known = [str(size) for size in self.inputs[number]["shape"]]
+            self.inputs[number].setdefault("sizes", known)[dim] = text
 
     @property
     def text(self) -> str:
@@ -111,6 +135,7 @@ class ExportedProgram:
                 {"name": name, "value": value}
                 for name, value in self.hyperparameters.items()
             ],
+            "symbols": self.symbols,
         }
 
     def run(
@@ -129,11 +154,16 @@ class ExportedProgram:
             )
 
         numbers = evaluate(self.scalars, self.hyperparameters, hyperparameters)
-        if self._compiled is None:
-            self._compiled = compile_mlir(self.text)
         # A donated input is written to.
         tensors = [t.clone() for t in (self.values if values is None else values)]
-        return self._compiled(*tensors, *numbers)
+        sizes = self._sizes.values(tensors) if self._sizes else []
+        compiled = self._compiled.get(tuple(sizes))
+        if compiled is None:
+            text = (
+                bindings().specialize_module(self.text, sizes) if sizes else self.text
+            )
+            compiled = self._compiled[tuple(sizes)] = compile_mlir(text)
+        return compiled(*tensors, *numbers)
 
     def next(
         self, values: list[torch.Tensor], results: list[torch.Tensor]
@@ -187,6 +217,8 @@ def export(
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
     dialect: str = "torch",
+    *,
+    dynamic_shapes: Any = None,
 ) -> ExportedProgram:
     """The computation `function(*args, **kwargs)` as MLIR, without running it.
 
@@ -195,26 +227,28 @@ def export(
     on device lazy. Buffers that the module writes (batch norm's statistics) are outputs
     too. Code that depends on values of tensors (`.item()`, sizes of `nonzero`) and ops
     without a row in the op table can't be exported; the error contains their line.
+
+    `dynamic_shapes`: sizes of arguments that vary, as torch.export spells them:
+    `{"x": {0: Dim("batch", min=2, max=64)}}` by names, or `({0: batch}, None)` by
+    positions; also `Dim.DYNAMIC`, `Dim.AUTO`, `Dim.STATIC`, one Dim for equal sizes and
+    `2*batch`. The program is valid from a Dim's `min`, at least 2, to its `max`; without
+    them, for all sizes that `exported.symbols` states. The function is traced at three
+    more sizes. Only in dialect torch.
     """
-    _check_call("export", function, args, dialect)
-    kwargs = kwargs or {}
-    named: dict[str, tuple[str, torch.Tensor]] = {}
-    if isinstance(function, torch.nn.Module):
-        function = _lazy_copy(function)
-        named.update(_tensors_of(function))
-    lazy_args, lazy_kwargs = tree_map(_to_lazy, (tuple(args), kwargs))
-    for name, tensor in _argument_names(lazy_args, lazy_kwargs):
-        named[name] = ("argument", tensor)
-    with (
-        _only_tracing("export"),
-        config(source_info=True),
-        torch.no_grad(),
-        _recording() as recording,
-        Hyperparameters(None) as numbers,
-    ):
-        before = _data_keys(named)
-        results = function(*lazy_args, **lazy_kwargs)
-        return _exported(dialect, named, results, before, recording, numbers)
+    _check_call("export", function, args, dialect, dynamic_shapes)
+    call = tuple(args), kwargs or {}
+    variables = _variables(function, *call, dynamic_shapes)
+
+    def trace(sizes: Sizes) -> Any:
+        """The program at other sizes."""
+        with tracing_call(function, *resized(call, sizes)) as traced:
+            return traced.program()
+
+    with tracing_call(function, *call) as traced:
+        exported = _exported(dialect, traced)
+    if variables:
+        exported.generalise(variables, trace)
+    return exported
 
 
 def export_step(
@@ -225,6 +259,7 @@ def export_step(
     optimizer: torch.optim.Optimizer | None = None,
     dialect: str = "torch",
     warmup: int = 1,
+    dynamic_shapes: Any = None,
 ) -> ExportedProgram:
     """A whole training step as MLIR: forward, backward and optimizer.
 
@@ -244,7 +279,7 @@ def export_step(
     All other inputs have role "constant"; they are logged as a warning if they are
     tensors.
     """
-    _check_call("export_step", step, args, dialect)
+    _check_call("export_step", step, args, dialect, dynamic_shapes)
     parameter = next(module.parameters(), None)
     if parameter is not None and parameter.device.type != "lazy":
         raise ValueError(
@@ -252,23 +287,26 @@ def export_step(
             f"'{parameter.device}'; move it with .to('lazy') before its optimizer is "
             "made."
         )
-    lazy_args = tree_map(_to_lazy, tuple(args))
+    lazy_args = tree_map(to_lazy, tuple(args))
     for _ in range(warmup):
         step(*lazy_args)
     mark_step()
-    with (
-        counting_on_the_device(optimizer),
-        _only_tracing("export_step"),
-        config(auto_step=False, source_info=True),
-        _recording() as recording,
-        Hyperparameters(optimizer) as numbers,
-    ):
-        named = {**_tensors_of(module), **_states_of(module, optimizer)}
-        for name, tensor in _argument_names(lazy_args, {}):
-            named[name] = ("argument", tensor)
-        before = _data_keys(named)
-        results = step(*lazy_args)
-        exported = _exported(dialect, named, results, before, recording, numbers)
+    with tracing_step(step, lazy_args, module, optimizer) as traced:
+        exported = _exported(dialect, traced)
+    if variables := _variables(step, args, {}, dynamic_shapes):
+
+        def trace(sizes: Sizes) -> Any:
+            """The program at other sizes."""
+            with (
+                restoring(module, optimizer),
+                tracing_step(
+                    step, resized((lazy_args, {}), sizes)[0], module, optimizer
+                ) as other,
+            ):
+                return other.program()
+
+        mark_step()  # runs the traced one
+        exported.generalise(variables, trace)
     if baked := [row["name"] for row in exported.inputs if row["role"] == "constant"]:
         logger.warning(
             "torch_ltc.export_step: %d tensors are constants of the program, because "
@@ -282,8 +320,15 @@ def export_step(
 # -- tracing -------------------------------------------------------------------
 
 
-def _check_call(what: str, function: Any, args: Any, dialect: str) -> None:
+def _check_call(
+    what: str, function: Any, args: Any, dialect: str, dynamic_shapes: Any
+) -> None:
     _check_dialect(dialect)
+    if dynamic_shapes is not None and DIALECTS[dialect] not in SYMBOLIC_STAGES:
+        raise ValueError(
+            f"torch_ltc.{what} writes programs with dynamic_shapes in dialect torch, but "
+            f"not in {dialect}, whose programs are for one size each."
+        )
     if not callable(function):
         raise TypeError(
             f"torch_ltc.{what} needs a function or a module, but got a "
@@ -296,69 +341,14 @@ def _check_call(what: str, function: Any, args: Any, dialect: str) -> None:
         )
 
 
-class _only_tracing:  # noqa: N801 (used in `with` only)
-    """Raises errors for events that would cut the program into pieces."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def __enter__(self) -> None:
-        mark_step()
-        wait_device_ops()
-        self._before = bindings().counters()["executions"]
-        bindings().enter_guard("sync")
-        bindings().enter_guard("fallback")
-
-    def __exit__(self, kind: type | None, error: Any, trace: Any) -> None:
-        bindings().leave_guard("fallback")
-        bindings().leave_guard("sync")
-        if text := what_was_forbidden(error):
-            raise ValueError(
-                f"torch_ltc.{self._what} can't express this in one program: {text}."
-            ) from error
-        if kind is None and bindings().counters()["executions"] != self._before:
-            raise ValueError(
-                f"torch_ltc.{self._what} found the end of a step inside the function; call mark_step outside."
-            )
-
-
-@contextlib.contextmanager
-def _recording() -> Iterator[Any]:
-    recording = bindings().Recording([])
-    try:
-        yield recording
-    finally:
-        recording.close()
-
-
-def _exported(
-    dialect: str,
-    named: dict[str, tuple[str, torch.Tensor]],
-    results: Any,
-    before: dict[str, int],
-    recording: Any,
-    numbers: Hyperparameters,
-) -> ExportedProgram:
-    """`before`: the identities of the objects in `named` before the function ran."""
-    backend = bindings()
-    returned = [
-        (f"result{i}" if i else "result", tensor)
-        for i, tensor in enumerate(t for t in tree_flatten(results)[0] if _is_lazy(t))
-    ]
-    written = [
-        (name, tensor)
-        for name, (_, tensor) in named.items()
-        if backend.data_key(tensor) != before[name]
-    ]
-    if not returned and not written:
-        raise ValueError(
-            "Nothing to export: the function returns no tensor on device lazy and "
-            "writes none of the module's."
-        )
-    traced = backend.pending_program([tensor for _, tensor in returned + written])
+def _exported(dialect: str, call: Traced) -> ExportedProgram:
+    returned, written = call.tensors()
+    traced = call.program()
     program = Program(traced, DIALECTS[dialect])
-    keys = {key: name for name, key in before.items() if key}
-    inputs = _input_rows(traced, program, keys, named, dict(recording.drawn()))
+    named, numbers = call.named, call.numbers
+    keys = {key: name for name, key in call.before.items() if key}
+    drawn = dict(call.recording.drawn())
+    inputs = _input_rows(traced, program, keys, named, drawn)
     places = {row["name"]: number for number, row in enumerate(inputs)}
     outputs = _output_rows(traced, program, returned, written, named, places)
     scalars = []
@@ -375,6 +365,17 @@ def _exported(
     return ExportedProgram(
         program, dialect, inputs, outputs, scalars, values, numbers.values
     )
+
+
+def _variables(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+) -> list[Variable]:
+    if dynamic_shapes is None:
+        return []
+    return find_variables(function, args, kwargs, dynamic_shapes, tensor_names)
 
 
 def _row(name: str, role: str, spec: TensorSpec) -> dict[str, Any]:
@@ -425,67 +426,6 @@ def _output_rows(
         row["also"] = []
         rows[output] = row
     return [rows[number] for number in range(len(program.outputs))]
-
-
-def _lazy_copy(module: torch.nn.Module) -> torch.nn.Module:
-    copied = copy.deepcopy(module)
-    if not isinstance(copied, torch.jit.ScriptModule):
-        return copied.to("lazy")
-    # torch 2.13's ScriptModule.to can't move parameters between device types.
-    for part in copied.modules():
-        tensors = [*part.named_parameters(recurse=False)]
-        for name, tensor in tensors + [*part.named_buffers(recurse=False)]:
-            part._c.setattr(name, tensor.detach().to("lazy"))
-    return copied
-
-
-def _data_keys(named: dict[str, tuple[str, torch.Tensor]]) -> dict[str, int]:
-    return {name: bindings().data_key(tensor) for name, (_, tensor) in named.items()}
-
-
-# -- names ---------------------------------------------------------------------
-
-
-def _tensors_of(module: torch.nn.Module) -> dict[str, tuple[str, torch.Tensor]]:
-    result = {n: ("parameter", p) for n, p in module.named_parameters()}
-    result.update((n, ("buffer", b)) for n, b in module.named_buffers())
-    return {n: pair for n, pair in result.items() if _is_lazy(pair[1])}
-
-
-def _states_of(
-    module: torch.nn.Module, optimizer: torch.optim.Optimizer | None
-) -> dict[str, tuple[str, torch.Tensor]]:
-    """ "weight.exp_avg": the optimizer's tensors by parameter."""
-    if optimizer is None:
-        return {}
-    names = {id(p): name for name, p in module.named_parameters()}
-    return {
-        f"{names.get(id(parameter), 'parameter')}.{key}": ("state", value)
-        for parameter, state in optimizer.state.items()
-        for key, value in state.items()
-        if _is_lazy(value)
-    }
-
-
-def _argument_names(
-    args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Iterator[tuple[str, torch.Tensor]]:
-    for number, value in enumerate(args):
-        tensors = [t for t in tree_flatten(value)[0] if _is_lazy(t)]
-        for i, tensor in enumerate(tensors):
-            yield f"arg{number}" + (f".{i}" if len(tensors) > 1 else ""), tensor
-    for key, value in kwargs.items():
-        tensors = [t for t in tree_flatten(value)[0] if _is_lazy(t)]
-        for i, tensor in enumerate(tensors):
-            yield key + (f".{i}" if len(tensors) > 1 else ""), tensor
-
-
-def _is_lazy(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.device.type == "lazy"
-
-
-def _to_lazy(value: Any) -> Any:
-    return value.to("lazy") if isinstance(value, torch.Tensor) else value
 
 
 def _check_dialect(dialect: str) -> None:

@@ -29,6 +29,7 @@ MESSAGES: dict[str, list[tuple[str, str]]] = {
         ("scalars", "repeated Scalar"),
         ("outputs", "repeated Tensor"),
         ("hyperparameters", "repeated Hyperparameter"),
+        ("symbols", "repeated Symbol"),
     ],
     "Tensor": [
         ("name", "string"),
@@ -38,6 +39,7 @@ MESSAGES: dict[str, list[tuple[str, str]]] = {
         ("updates", "int32"),
         ("also", "repeated string"),
         ("distribution", "string"),
+        ("sizes", "repeated string"),
     ],
     "Scalar": [
         ("kind", "string"),
@@ -47,6 +49,7 @@ MESSAGES: dict[str, list[tuple[str, str]]] = {
         ("formula", "string"),
     ],
     "Hyperparameter": [("name", "string"), ("value", "double")],
+    "Symbol": [("name", "string"), ("min", "int64"), ("max", "int64")],
 }
 
 
@@ -107,6 +110,8 @@ def manifest_from_bytes(data: bytes) -> dict[str, Any]:
         scalar["value"] = float(scalar["value"])  # such as "-Infinity"
     for tensor in result["inputs"] + result["outputs"]:
         tensor["shape"] = [int(size) for size in tensor["shape"]]  # JSON: strings
+    for symbol in result["symbols"]:
+        symbol["min"], symbol["max"] = int(symbol["min"]), int(symbol["max"])
     return result
 
 

@@ -47,6 +47,10 @@ typedef struct {
 LTC_EXPORT LtcStatus ltcExecutableBind(LtcExecutable general,
                                        const LtcSizes *sizes,
                                        LtcExecutable *bound);
+/// Whether a program of ltcProgramsSymbolicStage, whose `checks` are `form`, is
+/// valid for the sizes.
+LTC_EXPORT LtcStatus ltcSizesCheck(const char *form, size_t size,
+                                   const LtcSizes *sizes);
 LTC_EXPORT void ltcExecutableDestroy(LtcExecutable executable);
 
 typedef struct {

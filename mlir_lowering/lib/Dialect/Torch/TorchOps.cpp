@@ -4,6 +4,8 @@
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 
 #include "mlir/IR/OpImplementation.h"
+#include "llvm/Support/CheckedArithmetic.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc::torch;
@@ -100,4 +102,95 @@ LogicalResult PrimNumToTensorScalarOp::verify() {
   if (type.getHasSizes() && type.getRank() != 0)
     return emitOpError() << "makes a tensor of rank 0, got " << type;
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+void SymbolicIntOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), getSymbolName());
+}
+
+LogicalResult SymbolicIntOp::verify() {
+  if (getMinVal() > getMaxVal())
+    return emitOpError() << "has an empty range, from " << getMinVal() << " to "
+                         << getMaxVal();
+  return success();
+}
+
+LogicalResult BindSymbolicShapeOp::verify() {
+  auto type = cast<ValueTensorType>(getOperand().getType());
+  AffineMap map = getShapeExpressions();
+  if (getShapeSymbols().empty())
+    return emitOpError("has no symbols");
+  for (Value symbol : getShapeSymbols())
+    if (!symbol.getDefiningOp<SymbolicIntOp>())
+      return emitOpError("has a symbol that isn't a torch.symbolic_int");
+  if (map.getNumDims() != 0 || map.getNumSymbols() != getShapeSymbols().size())
+    return emitOpError() << "has " << getShapeSymbols().size()
+                         << " symbols, but the expressions are of "
+                         << map.getNumSymbols();
+  if (!type.getHasSizes() || map.getNumResults() != type.getSizes().size())
+    return emitOpError() << "has " << map.getNumResults()
+                         << " expressions for the sizes of a " << Type(type);
+  return success();
+}
+
+OpFoldResult AtenSizeIntOp::fold(FoldAdaptor adaptor) {
+  auto dim = dyn_cast_or_null<IntegerAttr>(adaptor.getDim());
+  auto type = cast<ValueTensorType>(getSelf().getType());
+  if (!dim || !type.getHasSizes())
+    return {};
+  ArrayRef<int64_t> sizes = type.getSizes();
+  int64_t number = dim.getInt();
+  if (number < 0 || number >= int64_t(sizes.size()) ||
+      ShapedType::isDynamic(sizes[number]))
+    return {};
+  return IntegerAttr::get(dim.getType(), sizes[number]);
+}
+
+using IntFunction = std::optional<int64_t> (*)(int64_t, int64_t);
+
+static OpFoldResult foldInts(Attribute a, Attribute b, IntFunction function) {
+  auto left = dyn_cast_or_null<IntegerAttr>(a);
+  auto right = dyn_cast_or_null<IntegerAttr>(b);
+  if (!left || !right)
+    return {};
+  std::optional<int64_t> result = function(left.getInt(), right.getInt());
+  return result ? IntegerAttr::get(left.getType(), *result) : OpFoldResult();
+}
+
+OpFoldResult AtenAddIntOp::fold(FoldAdaptor adaptor) {
+  return foldInts(adaptor.getA(), adaptor.getB(), llvm::checkedAdd<int64_t>);
+}
+
+OpFoldResult AtenMulIntOp::fold(FoldAdaptor adaptor) {
+  return foldInts(adaptor.getA(), adaptor.getB(), llvm::checkedMul<int64_t>);
+}
+
+OpFoldResult AtenFloordivIntOp::fold(FoldAdaptor adaptor) {
+  return foldInts(adaptor.getA(), adaptor.getB(),
+                  [](int64_t a, int64_t b) -> std::optional<int64_t> {
+                    if (b <= 0)
+                      return std::nullopt;
+                    return llvm::divideFloorSigned(a, b);
+                  });
+}
+
+OpFoldResult AtenFloatScalarOp::fold(FoldAdaptor adaptor) {
+  auto number = dyn_cast_or_null<IntegerAttr>(adaptor.getA());
+  if (!number)
+    return {};
+  return FloatAttr::get(Float64Type::get(getContext()),
+                        double(number.getInt()));
+}
+
+OpFoldResult AtenDivFloatOp::fold(FoldAdaptor adaptor) {
+  auto a = dyn_cast_or_null<FloatAttr>(adaptor.getA());
+  auto b = dyn_cast_or_null<FloatAttr>(adaptor.getB());
+  if (!a || !b)
+    return {};
+  return FloatAttr::get(a.getType(),
+                        a.getValueAsDouble() / b.getValueAsDouble());
 }

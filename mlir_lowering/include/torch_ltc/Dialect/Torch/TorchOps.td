@@ -86,4 +86,76 @@ def Torch_OperatorOp : Torch_Op<"operator", [Pure]> {
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+def Torch_SymbolicIntOp : Torch_Op<"symbolic_int", [
+    Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "a symbol of a program for all sizes, with its range";
+  let description = [{
+    It has no value: only `torch.bind_symbolic_shape` uses it. The program is
+    valid for values from `min_val` to `max_val`.
+  }];
+  let arguments = (ins StrAttr:$symbol_name, I64Attr:$min_val,
+                   I64Attr:$max_val);
+  let results = (outs Torch_IntType:$result);
+  let assemblyFormat = [{
+    $symbol_name ` ` `{` `min_val` `=` $min_val `,` `max_val` `=` $max_val `}`
+    attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Torch_BindSymbolicShapeOp : Torch_Op<"bind_symbolic_shape"> {
+  let summary = "the sizes of a tensor as expressions of symbols";
+  let description = [{
+    `torch.bind_symbolic_shape %x, [%s0], affine_map<()[s0] -> (s0, 2 * s0, 3)>
+    : !torch.vtensor<[?,?,3],f32>`: equal expressions are equal sizes.
+  }];
+  let arguments = (ins Torch_Tensor:$operand,
+                   Variadic<Torch_IntType>:$shape_symbols,
+                   AffineMapAttr:$shape_expressions);
+  let assemblyFormat = [{
+    $operand `,` `[` $shape_symbols `]` `,` $shape_expressions attr-dict `:`
+    type($operand)
+  }];
+  let hasVerifier = 1;
+}
+
+def Torch_AtenSizeIntOp : Torch_Op<"aten.size.int", [Pure]> {
+  let arguments = (ins Torch_Tensor:$self, Torch_IntType:$dim);
+  let results = (outs Torch_IntType:$result);
+  let assemblyFormat =
+      "operands attr-dict `:` type(operands) `->` type(results)";
+  let hasFolder = 1;
+}
+
+class Torch_IntArithmeticOp<string mnemonic> : Torch_Op<mnemonic, [Pure]> {
+  let arguments = (ins Torch_IntType:$a, Torch_IntType:$b);
+  let results = (outs Torch_IntType:$result);
+  let assemblyFormat =
+      "operands attr-dict `:` type(operands) `->` type(results)";
+  let hasFolder = 1;
+}
+def Torch_AtenAddIntOp : Torch_IntArithmeticOp<"aten.add.int">;
+def Torch_AtenMulIntOp : Torch_IntArithmeticOp<"aten.mul.int">;
+def Torch_AtenFloordivIntOp : Torch_IntArithmeticOp<"aten.floordiv.int">;
+
+def Torch_AtenFloatScalarOp : Torch_Op<"aten.Float.Scalar", [Pure]> {
+  let arguments = (ins Torch_IntType:$a);
+  let results = (outs Torch_FloatType:$result);
+  let assemblyFormat =
+      "operands attr-dict `:` type(operands) `->` type(results)";
+  let hasFolder = 1;
+}
+
+def Torch_AtenDivFloatOp : Torch_Op<"aten.div.float", [Pure]> {
+  let arguments = (ins Torch_FloatType:$a, Torch_FloatType:$b);
+  let results = (outs Torch_FloatType:$result);
+  let assemblyFormat =
+      "operands attr-dict `:` type(operands) `->` type(results)";
+  let hasFolder = 1;
+}
+
 #endif // TORCH_LTC_DIALECT_TORCH_TORCHOPS_TD

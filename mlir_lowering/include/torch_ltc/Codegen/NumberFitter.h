@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TORCH_LTC_LIB_CODEGEN_NUMBERFITTER_H
-#define TORCH_LTC_LIB_CODEGEN_NUMBERFITTER_H
+#ifndef TORCH_LTC_CODEGEN_NUMBERFITTER_H
+#define TORCH_LTC_CODEGEN_NUMBERFITTER_H
 
 #include "torch_ltc/Codegen/CompileLinalgModule.h"
 
@@ -82,4 +82,4 @@ private:
 
 } // namespace mlir::torch_ltc
 
-#endif // TORCH_LTC_LIB_CODEGEN_NUMBERFITTER_H
+#endif // TORCH_LTC_CODEGEN_NUMBERFITTER_H

@@ -1,0 +1,22 @@
+//===- Passes.td - Passes of programs for all sizes --------*- tablegen -*-===//
+
+#ifndef TORCH_LTC_SYMBOLIC_PASSES_TD
+#define TORCH_LTC_SYMBOLIC_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def SpecializeSizesPass : Pass<"ltc-mlir-specialize-sizes", "::mlir::ModuleOp"> {
+  let summary = "Give the symbols of a program for all sizes their values";
+  let description = [{
+    Each tensor gets the sizes that `torch.bind_symbolic_shape` states, and ops
+    that compute sizes are folded. The result is the program of these sizes, as
+    it would have been traced.
+  }];
+  let dependentDialects = ["::mlir::torch_ltc::torch::TorchDialect"];
+  let options = [
+    ListOption<"sizes", "sizes", "std::string",
+               "The value of each symbol, such as s0=4">,
+  ];
+}
+
+#endif // TORCH_LTC_SYMBOLIC_PASSES_TD

@@ -1,0 +1,324 @@
+"""Programs for all sizes, for `export` with `dynamic_shapes`."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torch_ltc._backend import bindings
+from torch_ltc._export.dynamic_shapes import UNBOUNDED, Variable
+from torch_ltc.program import SymbolicTrace
+
+#: Sizes by argument and dim, with which a function is traced again.
+Sizes = dict[tuple[str, int], int]
+#: Traces besides the example's: three determine the expressions, one checks them.
+OTHER_TRACES = 3
+#: A program that is valid here is called valid for all larger sizes.
+LARGE = 1 << 20
+
+_OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+
+
+@dataclass
+class Symbol:
+    """A size that varies, as it is called in the program."""
+
+    name: str
+    least: int
+    most: int
+    variable: Variable
+
+    def row(self) -> dict[str, Any]:
+        return {"name": self.name, "min": self.least, "max": self.most}
+
+
+class SymbolicSizes:
+    """The sizes of an exported program's inputs as expressions of symbols."""
+
+    def __init__(
+        self,
+        symbols: list[Symbol],
+        places: list[tuple[int, int, str]],
+        trace: SymbolicTrace,
+        labels: list[str],
+    ) -> None:
+        """`places`: input, dim and expression; `labels`: the inputs' names."""
+        self.symbols = symbols
+        self.places = places
+        self.trace = trace
+        self._labels = labels
+
+    def values(self, tensors: Sequence[torch.Tensor]) -> list[tuple[str, int]]:
+        """The symbols' values in these inputs; raises ValueError if a size isn't as the
+        program expects."""
+        found: dict[str, int] = {}
+        for number, dim, text in self.places:
+            if text in (symbol.name for symbol in self.symbols):
+                found.setdefault(text, tensors[number].shape[dim])
+        for symbol in self.symbols:
+            value = found[symbol.name]
+            if not symbol.least <= value <= symbol.most:
+                most = "" if symbol.most == UNBOUNDED else f" to {symbol.most}"
+                raise ValueError(
+                    f"{symbol.variable.places[0].start_of_sentence()} is {value}, but "
+                    f"{symbol.name} is from {symbol.least}{most}."
+                )
+            for place in symbol.variable.places:
+                if place.argument in self._labels:
+                    size = tensors[self._labels.index(place.argument)].shape[place.dim]
+                    if size != place.size(value):
+                        raise ValueError(
+                            f"{place.start_of_sentence()} is {size}, but must be "
+                            f"{place.size(value)}: {symbol.name} is {value}, "
+                            f"{symbol.variable.places[0]}."
+                        )
+        for number, dim, text in self.places:
+            expected = _evaluate(text, found)
+            if tensors[number].shape[dim] != expected:
+                raise ValueError(
+                    f"Size {dim} of '{self._labels[number]}' is "
+                    f"{tensors[number].shape[dim]}, but must be {text} = {expected}."
+                )
+        ordered = [found[symbol.name] for symbol in self.symbols]
+        if problem := self.trace.symbolic.problem_at(ordered):
+            raise ValueError(f"The program isn't valid for these sizes: {problem}")
+        return list(found.items())
+
+
+def _evaluate(text: str, values: dict[str, int]) -> int:
+    """An expression of GeneralGraph's."""
+    return int(
+        eval(text.replace("/", "//"), {"__builtins__": {}, "floor": int}, values)
+    )
+
+
+def generalise(
+    variables: list[Variable],
+    trace: Callable[[Sizes], Any],
+    base: Any,
+    labels: list[str],
+    stage: str,
+) -> SymbolicSizes:
+    """`trace`: the program at other sizes, None for it being the example's; `base`: that
+    of the example, whose inputs have these `labels`. Raises ValueError, with the input,
+    its dim and the Python line, if a size can't vary as it should."""
+    others = _traces(variables, trace, base)
+    try:
+        general = bindings().GeneralGraph([*others[:-1], base])
+    except RuntimeError as error:
+        raise ValueError(
+            f"The program has no form for all sizes: {_sentence(error)}"
+        ) from error
+    values, reason = general.bind(others[-1])
+    if values is None:
+        raise ValueError(f"The program has no form for all sizes: {reason}.")
+    symbols = _symbols(variables, general, labels)
+    ranges = [(symbol.name, 2, UNBOUNDED) for symbol in symbols]
+    try:
+        wide = SymbolicTrace(general, stage, ranges=ranges)
+    except RuntimeError as error:
+        raise ValueError(_sentence(error)) from error
+    _find_ranges(symbols, wide)
+    ranges = [(symbol.name, symbol.least, symbol.most) for symbol in symbols]
+    narrow = SymbolicTrace(general, stage, ranges=ranges)
+    places = [
+        (number, dim, _renamed(text, symbols))
+        for number, dim, text in general.parameter_sizes()
+    ]
+    return SymbolicSizes(symbols, places, narrow, labels)
+
+
+def _renamed(text: str, symbols: list[Symbol]) -> str:
+    return re.sub(r"\bs(\d+)\b", lambda match: symbols[int(match[1])].name, text)
+
+
+# -- traces --------------------------------------------------------------------
+
+
+def _sizes(variables: list[Variable], values: Sequence[int | None]) -> Sizes:
+    return {
+        (place.argument, place.dim): place.size(value)
+        for variable, value in zip(variables, values)
+        if value is not None
+        for place in variable.places
+    }
+
+
+def _traces(
+    variables: list[Variable], trace: Callable[[Sizes], Any], base: Any
+) -> list[Any]:
+    """Traces at other sizes; removes hints that turn out to be constant, and joins those
+    that turn out to be equal."""
+    for attempt in range(2):
+        rows = [
+            variable.others(OTHER_TRACES, seed)
+            for seed, variable in enumerate(variables, 1)
+        ]
+        for variable, row in zip(list(variables), rows):
+            if len(row) < OTHER_TRACES:
+                _drop(variables, variable, "its range has one size only", None)
+                return _traces(variables, trace, base)
+        if not variables:
+            raise ValueError("No size of the program varies: export it without dims.")
+        programs = []
+        try:
+            for values in zip(*rows):
+                programs.append(trace(_sizes(variables, values)))
+        except Exception:
+            if attempt:
+                raise
+        skeleton = bindings().skeleton
+        if len(programs) == OTHER_TRACES and all(
+            skeleton(program) == skeleton(base) for program in programs
+        ):
+            return programs
+        if attempt == 0:
+            _settle(variables, trace, base)
+    raise ValueError(
+        "The program has no form for all sizes: it has other ops when several sizes "
+        "vary together."
+    )
+
+
+def _settle(
+    variables: list[Variable], trace: Callable[[Sizes], Any], base: Any
+) -> None:
+    """Which sizes vary by themselves?"""
+
+    def problem(group: list[Variable]) -> Exception | str | None:
+        value = group[0].others(1, 1)[0]
+        try:
+            program = trace(_sizes(group, [value] * len(group)))
+        except Exception as error:
+            return error
+        same = bindings().skeleton(program) == bindings().skeleton(base)
+        return None if same else "the program has other ops at other sizes"
+
+    for variable in list(variables):
+        if variable not in variables or (reason := problem([variable])) is None:
+            continue
+        equal = [v for v in variables if v is not variable and v.base == variable.base]
+        partner = next((v for v in equal if problem([variable, v]) is None), None)
+        if partner is None and len(equal) > 1 and problem([variable, *equal]) is None:
+            partner = equal[0]
+        if partner is None:
+            _drop(variables, variable, reason, trace)
+        elif partner.name and variable.name:
+            raise ValueError(
+                f"{variable.places[0].start_of_sentence()} ({variable.name}) must equal "
+                f"{partner.places[0]} ({partner.name}), but dynamic_shapes gives them "
+                f"different Dims: {_reason(reason)}."
+            )
+        else:
+            kept, joined = (variable, partner) if variable.name else (partner, variable)
+            kept.places += joined.places
+            kept.least = max(kept.least or 0, joined.least or 0) or None
+            kept.most = min(kept.most, joined.most)
+            variables.remove(joined)
+
+
+def _drop(
+    variables: list[Variable], variable: Variable, reason: Any, trace: Any
+) -> None:
+    """A size that can't vary."""
+    if variable.is_required:
+        name = variable.name or "Dim.DYNAMIC"
+        raise ValueError(
+            f"{variable.places[0].start_of_sentence()} can't vary as dynamic_shapes says "
+            f"({name}): {_reason(reason)}."
+        )
+    variables.remove(variable)
+
+
+def _reason(problem: Exception | str) -> str:
+    """The error in one line, with the user's Python line."""
+    if isinstance(problem, str):
+        return problem
+    frames = traceback.extract_tb(problem.__traceback__)
+    own = [f for f in frames if not f.filename.startswith(_OURS)]
+    where = f" at {Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
+    return f"{_sentence(problem).rstrip('.')}{where}"
+
+
+def _sentence(error: BaseException) -> str:
+    return str(error).split("\n")[0]
+
+
+# -- symbols -------------------------------------------------------------------
+
+
+def _symbols(
+    variables: list[Variable], general: Any, labels: list[str]
+) -> list[Symbol]:
+    """In the order of the general graph's symbols."""
+    texts = {
+        (labels[number], dim): text for number, dim, text in general.parameter_sizes()
+    }
+    found: dict[int, Symbol] = {}
+    for variable in variables:
+        places = [p for p in variable.places if p.function is None]
+        text = next(
+            (texts[p.argument, p.dim] for p in places if (p.argument, p.dim) in texts),
+            None,
+        )
+        if text is None:  # of an argument that isn't used
+            continue
+        match = re.fullmatch(r"s(\d+)", text)
+        if match is None or int(match[1]) in found:
+            other = (
+                "" if match is None else str(found[int(match[1])].variable.places[0])
+            )
+            raise ValueError(
+                f"{places[0].start_of_sentence()} can't vary by itself: it is {other or text} in "
+                "the program."
+            )
+        number = int(match[1])
+        name = variable.name or f"s{number}"
+        found[number] = Symbol(name, variable.least or 2, variable.most, variable)
+    for number, text in enumerate(general.symbols()):
+        if number not in found:
+            raise ValueError(
+                "A number depends on the sizes that vary, but isn't a known function of "
+                f"them: {text.split(' = ', 1)[1].rsplit(', ', 1)[0]}."
+            )
+    return [found[number] for number in range(len(found))]
+
+
+def _find_ranges(symbols: list[Symbol], trace: SymbolicTrace) -> None:
+    """Checks given bounds and finds the others."""
+    base = [symbol.variable.base for symbol in symbols]
+
+    def problem(number: int, value: int) -> str:
+        values = [*base[:number], value, *base[number + 1 :]]
+        return trace.symbolic.problem_at(values).split("\n")[0]
+
+    def bisect(number: int, good: int, bad: int) -> int:
+        while abs(good - bad) > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if not problem(number, middle) else (good, middle)
+        return good
+
+    for number, symbol in enumerate(symbols):
+        if reason := problem(number, base[number]):
+            raise ValueError(
+                f"The program isn't valid at the example's sizes: {reason}"
+            )
+        for bound in (symbol.variable.least, symbol.variable.most):
+            if bound is None or bound == UNBOUNDED:
+                continue
+            if reason := problem(number, max(bound, 2)):
+                raise ValueError(
+                    f"{symbol.variable.places[0].start_of_sentence()} can't be {bound}, which is "
+                    f"in the range of {symbol.name}: {reason.rstrip('.')}."
+                )
+        if symbol.variable.least is None and problem(number, 2):
+            symbol.least = bisect(number, base[number], 2)
+        large = max(LARGE, 2 * base[number])
+        if symbol.most == UNBOUNDED and problem(number, large):
+            symbol.most = bisect(number, base[number], large)
