@@ -79,9 +79,7 @@ def test_a_wrong_number_is_named_with_its_line() -> None:
     form = bindings().GeneralGraph(programs[:2])
     values, reason = form.bind(programs[2])
     assert values is None
-    assert reason.startswith(
-        "end of aten::slice_copy.Tensor at test_general_graphs.py"
-    )
+    assert reason.startswith("end of aten::slice_copy.Tensor at test_general_graphs.py")
     assert reason.endswith(" is 41, the program expects s0 - 4")
 
 

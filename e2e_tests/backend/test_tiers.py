@@ -3,6 +3,12 @@ background."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -183,11 +189,64 @@ def test_a_program_that_is_seen_once_is_not_compiled() -> None:
 def test_a_program_that_costs_more_than_its_compilation_is_compiled() -> None:
     x = torch.full((700, 700), 1e-3).to("lazy")
     before = torch_ltc.metrics()["compilations"]
-    for _ in range(2000):
+    for _ in range(10_000):
         float(_norm(x))
         if torch_ltc.metrics()["compilations"] > before:
             break
     assert torch_ltc.metrics()["compilations"] == before + 1
+
+
+def test_a_compilation_begins_when_it_would_have_paid() -> None:
+    """A compiled program saves less than half of the time, and loading the compiler
+    takes 0.15 s."""
+    program = """
+        import time
+        import torch, torch_ltc
+
+        x = torch.full((700, 700), 1e-3).to("lazy")
+        begin = time.process_time()
+        # It fails at once, which is in the log when it begins.
+        with torch_ltc.config(force_compile_failure="aten::atan"):
+            for _ in range(10_000):
+                float(x.atan().sum())
+                if torch_ltc.metrics()["compile_failures"]:
+                    break
+        print(time.process_time() - begin, torch_ltc.metrics()["compile_failures"])
+    """
+    result = run_python(
+        program, TORCH_LTC_TIER="auto", TORCH_LTC_CACHE="0", OMP_NUM_THREADS="1"
+    )
+    seconds, failures = map(float, result.stdout.split())
+    assert failures == 1 and seconds >= 0.15 / 0.4
+
+
+def test_time_in_which_a_process_waits_does_not_count() -> None:
+    """Such as for a processor that others use: here it is stopped most of the time."""
+    program = """
+        import time
+        import torch, torch_ltc
+
+        x = torch.full((700, 700), 1e-3).to("lazy")
+        torch_ltc.mark_step()
+        print("ready", flush=True)
+        begin = time.process_time()
+        with torch_ltc.config(force_compile_failure="aten::atan"):
+            while time.process_time() < begin + 0.3:
+                float(x.atan().sum())
+        print(torch_ltc.metrics()["compile_failures"], flush=True)
+    """
+    environment = {**os.environ, "TORCH_LTC_TIER": "auto", "TORCH_LTC_CACHE": "0"}
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    with subprocess.Popen(
+        command, env=environment | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"ready\n"
+        while process.poll() is None:
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.04)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.01)
+        assert process.stdout.read() == b"0\n"
 
 
 def test_the_compiled_tier_compiles_what_was_interpreted() -> None:

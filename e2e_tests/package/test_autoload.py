@@ -203,13 +203,11 @@ def test_first_calls_import_no_compiler_of_torch() -> None:
         nn.init.normal_(nn.Linear(8, 8).to("lazy").weight)
         torch.empty(4, device="lazy").geometric_(0.5)
         torch.nextafter(x, x + 1)
-        loss = nn.functional.soft_margin_loss(x.requires_grad_(), x.detach().sign())
-        loss.backward()
-        torch.multinomial(x.detach().softmax(1), 1)
-        nn.functional.gumbel_softmax(x.detach())
-        nn.functional.interpolate(x.detach()[None, None], scale_factor=2.0)
+        torch.multinomial(x.softmax(1), 1)
+        nn.functional.gumbel_softmax(x)
+        nn.functional.interpolate(x[None, None], scale_factor=2.0)
         x.median(0), torch.nanmedian(x), torch.topk(x, 3), x.quantile(0.5)
-        print(x.grad.sum().item())
+        print(x.sum().item())
         assert "torch._dynamo" not in sys.modules
     """
     run_python(program)

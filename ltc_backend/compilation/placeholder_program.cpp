@@ -7,13 +7,14 @@
 using namespace torch_ltc;
 
 static constexpr double kGrowth = 1.1;
+/// Of a run's time, a compiled program saves about so much.
+static constexpr double kShareSaved = 0.4;
 
 bool torch_ltc::isWorthCompiling(double seconds, const GraphSnapshot &graph) {
-  // Whatever follows, this takes at most twice the time of the better choice. A
-  // smaller share pays off less often: most scripts end, or run other programs,
-  // before a compilation has paid off.
-  return seconds >= leastCompileSeconds(graph.numOps) &&
-         seconds >= expectedCompileSeconds(graph);
+  // Most scripts end, or have other programs, before a compilation pays.
+  const double saved = kShareSaved * seconds;
+  return saved >= leastCompileSeconds(graph.numOps) &&
+         saved >= expectedCompileSeconds(graph);
 }
 
 PlaceholderProgram::PlaceholderProgram(GraphSnapshotPtr graph,

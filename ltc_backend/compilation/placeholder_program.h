@@ -4,10 +4,9 @@
 // thread compiles it once that pays off.
 //
 // The benefit of a compilation isn't known in advance, which makes this the ski
-// rental problem: it starts when the runs op by op have taken a share of its
-// expected time. Whatever the number of steps, the total cost is within a
-// constant factor of the optimum. A program that is used once is never
-// compiled.
+// rental problem: it starts when a compiled program would have saved its
+// expected time in the runs so far. Then it costs at most as much as it would
+// have saved: 0.4 of the runs. A program that is used once is never compiled.
 //
 //===----------------------------------------------------------------------===//
 

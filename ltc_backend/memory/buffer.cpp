@@ -32,8 +32,22 @@ size_t roundUp(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+/// glibc maps each larger allocation anew, and returns the end of the heap to
+/// the system above twice that size, until a program frees a mapped one: then
+/// its size is the limit. The pool frees none, and so the temporaries of CPU
+/// kernels would be mapped, and their pages cleared, in each step. This frees
+/// one of the largest size that counts, of which no page is ever touched.
+void raiseMappingLimit() {
+  constexpr size_t largest = (size_t(32) << 20) - (64 << 10);
+  // Compilers remove a pair of calls whose memory isn't used.
+  void *volatile memory = std::malloc(largest);
+  std::free(memory);
+}
+
 class Pool {
 public:
+  Pool() { raiseMappingLimit(); }
+
   void *allocate(size_t bytes) {
     size_t size = roundUp(bytes);
     {

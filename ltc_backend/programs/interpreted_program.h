@@ -56,7 +56,7 @@ public:
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
            const RunConditions &conditions) const;
 
-  /// Total time of all runs so far.
+  /// Processor time of all runs so far on their own threads.
   double seconds() const { return secondsRun.load(); }
 
 protected:

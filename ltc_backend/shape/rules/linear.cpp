@@ -61,7 +61,8 @@ bool shape_rules::bmm(const Arguments &arguments, ScalarType dtype,
 bool shape_rules::euclidean_dist(const Arguments &arguments, ScalarType dtype,
                                  ResultShapes &results) {
   int64_t rank = arguments.rank(0);
-  if (rank < 2 || arguments.rank(1) != rank)
+  if (rank < 2 || arguments.rank(1) != rank || !c10::isFloatingType(dtype) ||
+      arguments.dtype(0) != arguments.dtype(1))
     return false;
   SizesRef left = arguments.sizes(0), right = arguments.sizes(1);
   if (left.slice(0, rank - 2) != right.slice(0, rank - 2) ||

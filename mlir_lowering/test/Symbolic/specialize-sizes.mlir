@@ -14,17 +14,19 @@
 // SYNTAX: 'batch' isn't a symbol and its value, such as s0=4
 // CONTRACT: BC2
 
+// TEXT-DAG: #[[SIZES:.+]] = affine_map<()[s0, s1] -> (s0, s1, 3)>
+// TEXT-DAG: #[[ROWS:.+]] = affine_map<()[s0, s1] -> (s0 * s1, 3)>
 // TEXT: %batch = torch.symbolic_int "batch" {min_val = 2, max_val = 64} : !torch.int
-// TEXT: torch.bind_symbolic_shape %arg0, [%batch, %s1], affine_map<()[s0, s1] -> (s0, s1, 3)> : !torch.vtensor<[?,?,3],f32>
+// TEXT: torch.bind_symbolic_shape %arg0, [%batch, %s1], #[[SIZES]] : !torch.vtensor<[?,?,3],f32>
 // TEXT: torch.aten.size.int %arg0, %int0 : !torch.vtensor<[?,?,3],f32>, !torch.int -> !torch.int
-// TEXT: torch.bind_symbolic_shape %{{.*}}, [%batch, %s1], affine_map<()[s0, s1] -> (s0 * s1, 3)>
+// TEXT: torch.bind_symbolic_shape %{{.*}}, [%batch, %s1], #[[ROWS]]
 
 // CHECK-LABEL: func.func @view(
 // CHECK-SAME: %[[X:.*]]: !torch.vtensor<[4,6,3],f32>) -> !torch.vtensor<[24,3],f32>
 // CHECK-NOT: symbolic
 // CHECK-DAG: %[[ROWS:.*]] = torch.constant.int 24
 // CHECK-DAG: %[[COLUMNS:.*]] = torch.constant.int 3
-// CHECK-DAG: %[[MEAN:.*]] = torch.constant.float 0.25
+// CHECK-DAG: %[[MEAN:.*]] = torch.constant.float 2.5{{0*}}e-01
 // CHECK: %[[SIZES:.*]] = torch.prim.ListConstruct %[[ROWS]], %[[COLUMNS]]
 // CHECK: %[[VIEW:.*]] = torch.aten.view %[[X]], %[[SIZES]]
 // CHECK: torch.aten.mul.Scalar %[[VIEW]], %[[MEAN]]

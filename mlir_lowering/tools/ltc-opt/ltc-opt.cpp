@@ -38,6 +38,8 @@ static void printHelp(llvm::raw_ostream &stream) {
   stream
       << "\nOften used with it:\n"
          "  --canonicalize --cse               MLIR's clean-up\n"
+         "  --ltc-mlir-specialize-sizes=sizes=s0=4,s1=6   the program of these "
+         "sizes\n"
          "  --mlir-print-ir-after-all          the module after each pass\n"
          "  --mlir-print-debuginfo             Python lines and module paths\n"
          "  --mlir-timing                      time of each pass\n"
