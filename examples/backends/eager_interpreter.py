@@ -20,10 +20,8 @@ def constant(kind, text):
 
 
 def call(name, values, dtype):
-    if name == "prim.ListConstruct":
+    if name in ("prim.ListConstruct", "symbolic_int"):  # a symbol's value isn't used
         return values
-    if name == "symbolic_int":  # has no value: sizes are those of tensors
-        return None
     if name == "prim.NumToTensor.Scalar":
         return torch.tensor(values[0], dtype=DTYPES[dtype])
     name = re.sub(r"aten\.(_unsafe_)?view", "aten.reshape", name)  # strides differ
