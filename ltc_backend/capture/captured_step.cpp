@@ -90,6 +90,14 @@ void CapturedStep::addSlot(const at::Tensor &tensor, std::string name) {
                    .inner = inner,
                    .data = tensorDataOf(inner),
                    .isShared = shared != nullptr});
+  // A step that only reads the tensor has its own values as a parameter.
+  at::Tensor values = innerOf(tensor);
+  if (shared && !values.is_same(inner))
+    slots.push_back({.tensor = tensor,
+                     .name = slots.back().name,
+                     .inner = values,
+                     .data = tensorDataOf(values),
+                     .isView = true});
 }
 
 void CapturedStep::addOrder() {
@@ -106,6 +114,8 @@ void CapturedStep::addOrder() {
 void CapturedStep::findStates(const Recording &second) {
   std::unordered_multimap<TensorData *, size_t> slotsByData;
   for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].isView)
+      continue;
     slotsByData.emplace(slots[i].data.get(), i);
     TensorDataPtr base = baseOf(slots[i].tensor);
     if (base && base != slots[i].data)

@@ -78,6 +78,9 @@ private:
     // If other tensors share its memory, `inner` and `data` are those of the
     // memory, from which all of them get their values again.
     bool isShared = false;
+    // Another slot has the memory of this tensor; these are its own values,
+    // which a step that writes the memory makes again.
+    bool isView = false;
     bool isWritten = false, isRead = false;
     bool isOrder = false; // of collectives, which others may continue
   };

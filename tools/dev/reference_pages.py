@@ -21,6 +21,7 @@ _ARGUMENT = re.compile(rf"\s*((?:{_STRING}\s*)+|[^,()\"]+)\s*(?:,|$)")
 # Stages in order, with the folder of each one's Passes.td.
 _PASSES = {
     "Torch dialect": "Transforms",
+    "Torch dialect for all sizes": "Symbolic",
     "Torch dialect to linalg": "Conversion/TorchToLinalg",
     "Torch dialect to TOSA": "Conversion/TorchToTosa",
     "Torch dialect to StableHLO": "Conversion/TorchToStablehlo",

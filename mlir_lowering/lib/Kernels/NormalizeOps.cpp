@@ -1,5 +1,6 @@
 //===- NormalizeOps.cpp - Normalization of ops to few forms ---------------===//
 
+#include "torch_ltc/Dialect/Ltc/SizeOrder.h"
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
 
@@ -42,7 +43,9 @@ Value flatRange(RewriterBase &rewriter, Location loc, Value source,
 /// source with its own shape: if a loop is a whole index, linalg requires it to
 /// have the size of the dimension that it reads, and the loops of x[:, :3]
 /// don't. The range, a view, begins at the slice's first element and ends with
-/// its last one, so that all columns of a matrix have the same kernel.
+/// its last one, so that all columns of a matrix have the same kernel. In a
+/// program for all sizes it is the whole source, because a size is found as a
+/// function of others (`NumberFitter`), and the length of a range often isn't.
 Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
   RankedTensorType type = slice.getResultType();
   RankedTensorType sourceType = slice.getSourceType();
@@ -59,9 +62,16 @@ Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
     position = position + rewriter.getAffineDimExpr(loop++) * step;
     last += step * (slice.getStaticSize(dim) - 1);
   }
-  bool isEmpty = type.getNumElements() == 0;
-  Value source = flatRange(rewriter, slice.getLoc(), slice.getSource(),
-                           isEmpty ? 0 : first, isEmpty ? 0 : last + 1);
+  int64_t length = last + 1;
+  if (type.getNumElements() == 0)
+    first = length = 0;
+  if (isForAllSizes(slice)) {
+    position = position + first;
+    first = 0;
+    length = sourceType.getNumElements();
+  }
+  Value source =
+      flatRange(rewriter, slice.getLoc(), slice.getSource(), first, length);
   AffineMap in = AffineMap::get(type.getRank(), 0, position);
   AffineMap out = rewriter.getMultiDimIdentityMap(type.getRank());
   SmallVector<utils::IteratorType> loops(type.getRank(),
