@@ -101,5 +101,6 @@ def test_random_kills(seed, tmp_path):
         from distributed.random_kills import run
         print(run(6, {seed}, Path({str(tmp_path)!r})))
     """
-    seen = run_python(program, timeout=500).stdout
+    tests = str(Path(__file__).parents[1])
+    seen = run_python(program, timeout=500, PYTHONPATH=tests).stdout
     assert "'kills': 6" in seen, seen
