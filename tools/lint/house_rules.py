@@ -76,6 +76,7 @@ LAYERS = [
     "distributed",
     "capture",
     "device",
+    "test",
 ]
 
 
