@@ -109,7 +109,6 @@ Value torch_ltc::emitSinc(ElementwiseBody &s) {
   return s.select(isZero, one, quotient);
 }
 
-/// aten.logit(self, eps)
 /// -x log x, continued by its limit at 0 and by -inf below.
 Value torch_ltc::emitSpecialEntr(ElementwiseBody &s) {
   Value x = s.arg(0), zero = s.constant(0);
@@ -120,6 +119,7 @@ Value torch_ltc::emitSpecialEntr(ElementwiseBody &s) {
   return s.select(isZero, zero, s.select(isBelow, below, entropy));
 }
 
+/// aten.logit(self, eps)
 Value torch_ltc::emitLogit(ElementwiseBody &s) {
   Value x = s.arg(0), one = s.constant(1);
   if (s.has(1)) {
