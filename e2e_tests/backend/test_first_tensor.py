@@ -147,3 +147,33 @@ if "{kind}" == "AdamW":
 @pytest.mark.parametrize("kind", ["AdamW", "LBFGS", "SGD"])
 def test_optimizers_used_before_the_first_tensor(kind: str) -> None:
     run_python(OPTIMIZERS.replace("{kind}", kind))
+
+
+# Registering them takes a fifth of the time of the first tensor.
+AUTOCAST = """
+import torch, torch_ltc
+has = torch._C._dispatch_has_kernel_for_dispatch_key
+x = torch.ones(2, 2).to("lazy")
+with torch.autocast("cpu"):
+    assert not has("aten::mm", "AutocastHPU")
+with torch.autocast("lazy", dtype=torch.bfloat16):
+    assert has("aten::mm", "AutocastHPU")
+    assert (x @ x).dtype == torch.bfloat16
+"""
+
+
+def test_autocast_kernels_wait_for_autocast() -> None:
+    run_python(AUTOCAST)
+
+
+BEFORE_A_TENSOR = """
+import torch, torch_ltc
+with torch.autocast("lazy", dtype=torch.bfloat16):
+    x = torch.ones(2, 2, device="lazy")
+    assert (x @ x).dtype == torch.bfloat16 and x.exp().dtype == torch.float32
+assert (x @ x).dtype == torch.float32
+"""
+
+
+def test_autocast_before_the_first_tensor() -> None:
+    run_python(BEFORE_A_TENSOR)

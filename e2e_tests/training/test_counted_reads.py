@@ -3,7 +3,9 @@ that run eagerly: none, unless a table in docs/frameworks.md has a reason for it
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -160,3 +162,51 @@ def test_reads_of_a_step(name: str) -> None:
     assert torch_ltc.metrics()["implicit_syncs"] <= 2 * most, torch_ltc.syncs()
     if name != "scaled gradients":
         assert torch_ltc.metrics()["fallback_calls"] == 0, torch_ltc.fallbacks()
+
+
+def python_calls(function: Step) -> int:
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_lbfgs_calls_no_python_for_each_op() -> None:
+    counts = {}
+    for device in ("cpu", "lazy"):
+        torch.manual_seed(0)
+        p = torch.randn(6).to(device).requires_grad_()
+        opt = torch.optim.LBFGS([p], max_iter=12, history_size=12)
+
+        def closure(p: torch.Tensor = p) -> torch.Tensor:
+            p.grad = None
+            loss = (p.exp() - p).sum()
+            loss.backward()
+            return loss
+
+        opt.step(closure)
+        counts[device] = python_calls(partial(opt.step, closure))
+    assert counts["lazy"] < 2 * counts["cpu"], counts
+
+
+def test_lbfgs_leaves_add_as_it_was() -> None:
+    p = torch.ones(3, device="lazy", requires_grad=True)
+    opt = torch.optim.LBFGS([p])
+    add_ = torch.Tensor.add_
+
+    def closure() -> torch.Tensor:
+        assert torch.Tensor.add_ is add_
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        opt.step(closure)
+    assert torch.Tensor.add_ is add_
+    assert "add_" not in vars(torch.Tensor)

@@ -324,7 +324,6 @@ void registerRemaining() {
   registerInferenceComposites(ops);
   registerForeachKernels(ops);
   registerFusedOptimizers();
-  registerAutocastKernels(ops);
   registerSparseResults();
   registerOutKernels(ops);
   registerOtherDevices(ops);

@@ -23,6 +23,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
+#include <mutex>
 #include <unordered_map>
 
 using namespace torch_ltc;
@@ -34,18 +35,69 @@ using torch::jit::Stack;
 
 namespace {
 
+bool isList(const c10::Argument &argument) {
+  return *argument.type() == *c10::ListType::ofTensors();
+}
+
+/// Number of arguments at the end that the op writes: tensors, or one list of
+/// them. 0 if it also writes others.
+size_t countOuts(const c10::FunctionSchema &schema) {
+  const auto &arguments = schema.arguments();
+  size_t begin = arguments.size();
+  if (begin && arguments.back().is_out() && isList(arguments.back()))
+    --begin;
+  else
+    while (begin > 0 && arguments[begin - 1].alias_info() &&
+           arguments[begin - 1].is_out() &&
+           arguments[begin - 1].type()->kind() == c10::TypeKind::TensorType)
+      --begin;
+  for (size_t i = 0; i < begin; ++i)
+    if (arguments[i].alias_info())
+      return 0;
+  return arguments.size() - begin;
+}
+
+/// Whether `functional` takes the arguments of `out` without its outputs, and
+/// returns as many tensors.
+bool isFunctionalOf(const c10::FunctionSchema &functional,
+                    const c10::FunctionSchema &out, size_t numOuts) {
+  if (functional.is_mutable() || functional.returns().size() != numOuts ||
+      functional.arguments().size() + numOuts != out.arguments().size())
+    return false;
+  for (const c10::Argument &result : functional.returns())
+    if (*result.type() != *out.arguments().back().type() || result.alias_info())
+      return false;
+  return std::equal(functional.arguments().begin(),
+                    functional.arguments().end(), out.arguments().begin(),
+                    [](const c10::Argument &x, const c10::Argument &y) {
+                      return x.name() == y.name() && *x.type() == *y.type();
+                    });
+}
+
+/// The functional op that `out` completes with arguments for its results.
+std::optional<OperatorHandle> functionalOfOut(const OperatorHandle &out,
+                                              size_t numOuts) {
+  using Overloads = std::unordered_map<std::string, AtenOps>;
+  static const auto *overloads = [] {
+    auto *made = new Overloads;
+    for (const OperatorHandle &op : atenOps())
+      if (!op.schema().is_mutable())
+        (*made)[op.operator_name().name].push_back(op);
+    return made;
+  }();
+  std::optional<OperatorHandle> found;
+  auto named = overloads->find(out.operator_name().name);
+  if (named != overloads->end())
+    for (const OperatorHandle &op : named->second)
+      if (isFunctionalOf(op.schema(), out.schema(), numOuts))
+        found = op;
+  return found;
+}
+
 class OutKernel final : public c10::OperatorKernel {
 public:
-  /// `functional`: null if no functional op has the same arguments.
-  OutKernel(const OperatorHandle *functional, size_t numOuts,
-            c10::SafeKernelFunction previous)
-      : functional(functional ? std::optional(*functional) : std::nullopt),
-        numOuts(numOuts),
-        isList(functional && *functional->schema().returns()[0].type() ==
-                                 *c10::ListType::ofTensors()),
-        record(functional ? findOpRecord(textOf(functional->operator_name()))
-                          : nullptr),
-        previous(std::move(previous)) {}
+  OutKernel(size_t numOuts, c10::SafeKernelFunction previous)
+      : numOuts(numOuts), previous(std::move(previous)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -59,6 +111,9 @@ public:
         checkWrittenDevice(out, inputs, op.schema().name());
         return previous.callBoxed(op, keys, stack);
       }
+    std::call_once(isFunctionalFound, [&] { findFunctional(op); });
+    if (!functional && ::isList(op.schema().arguments().back()))
+      return previous.callBoxed(op, keys, stack);
     if (!functional)
       return runWritingCall(op, *stack, "a constructor with out=");
     if (record && record->family == Family::elementwise)
@@ -87,6 +142,17 @@ public:
   }
 
 private:
+  /// In the first call, because few programs call any of these ops, and the
+  /// comparison of all of their schemas would delay the first lazy tensor.
+  void findFunctional(const OperatorHandle &op) {
+    functional = functionalOfOut(op, numOuts);
+    if (!functional)
+      return;
+    isList = *functional->schema().returns()[0].type() ==
+             *c10::ListType::ofTensors();
+    record = findOpRecord(textOf(functional->operator_name()));
+  }
+
   /// The elements of `values`, which are tensors or one list of them.
   static std::vector<Tensor> tensorsOf(const Stack &values) {
     std::vector<Tensor> tensors;
@@ -162,10 +228,12 @@ private:
            castsTo(*record, inputs, dtype);
   }
 
+  std::once_flag isFunctionalFound;
+  /// Null if no functional op has the same arguments.
   std::optional<OperatorHandle> functional;
   size_t numOuts;
-  bool isList;            // of tensors, which some ops don't resize
-  const OpRecord *record; // of the functional op, if it has one
+  bool isList = false;              // of tensors, which some ops don't resize
+  const OpRecord *record = nullptr; // of the functional op, if it has one
   c10::SafeKernelFunction previous;
 };
 
@@ -218,45 +286,6 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-bool isList(const c10::Argument &argument) {
-  return *argument.type() == *c10::ListType::ofTensors();
-}
-
-/// Number of arguments at the end that the op writes: tensors, or one list of
-/// them. 0 if it also writes others.
-size_t countOuts(const c10::FunctionSchema &schema) {
-  const auto &arguments = schema.arguments();
-  size_t begin = arguments.size();
-  if (begin && arguments.back().is_out() && isList(arguments.back()))
-    --begin;
-  else
-    while (begin > 0 && arguments[begin - 1].alias_info() &&
-           arguments[begin - 1].is_out() &&
-           arguments[begin - 1].type()->kind() == c10::TypeKind::TensorType)
-      --begin;
-  for (size_t i = 0; i < begin; ++i)
-    if (arguments[i].alias_info())
-      return 0;
-  return arguments.size() - begin;
-}
-
-/// Whether `functional` takes the arguments of `out` without its outputs, and
-/// returns as many tensors.
-bool isFunctionalOf(const c10::FunctionSchema &functional,
-                    const c10::FunctionSchema &out, size_t numOuts) {
-  if (functional.is_mutable() || functional.returns().size() != numOuts ||
-      functional.arguments().size() + numOuts != out.arguments().size())
-    return false;
-  for (const c10::Argument &result : functional.returns())
-    if (*result.type() != *out.arguments().back().type() || result.alias_info())
-      return false;
-  return std::equal(functional.arguments().begin(),
-                    functional.arguments().end(), out.arguments().begin(),
-                    [](const c10::Argument &x, const c10::Argument &y) {
-                      return x.name() == y.name() && *x.type() == *y.type();
-                    });
-}
-
 /// It draws numbers, and would draw them twice if it had to run eagerly.
 bool draws(const OperatorHandle &op) {
   for (const c10::Argument &argument : op.schema().arguments())
@@ -269,10 +298,6 @@ bool draws(const OperatorHandle &op) {
 
 void torch_ltc::registerOutKernels(const AtenOps &ops) {
   SilentRegistration silence;
-  std::unordered_map<std::string, std::vector<OperatorHandle>> overloads;
-  for (const OperatorHandle &op : ops)
-    if (!op.schema().is_mutable())
-      overloads[op.operator_name().name].push_back(op);
   for (const OperatorHandle &op : ops) {
     size_t numOuts = countOuts(op.schema());
     if (!numOuts ||
@@ -283,13 +308,6 @@ void torch_ltc::registerOutKernels(const AtenOps &ops) {
         registerAround<DrawingOutKernel>(op, DispatchKey::Functionalize);
       continue;
     }
-    const OperatorHandle *functional = nullptr;
-    for (const OperatorHandle &other : overloads[op.operator_name().name])
-      if (isFunctionalOf(other.schema(), op.schema(), numOuts))
-        functional = &other;
-    if (!functional && isList(op.schema().arguments().back()))
-      continue;
-    registerAround<OutKernel>(op, DispatchKey::Functionalize, functional,
-                              numOuts);
+    registerAround<OutKernel>(op, DispatchKey::Functionalize, numOuts);
   }
 }

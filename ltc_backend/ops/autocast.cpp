@@ -10,12 +10,12 @@
 #include "ops/autocast.h"
 
 #include "memory/lazy_device.h"
-#include "ops/registration.h"
 #include "tracing/boxed_kernels.h"
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
 
 #include <mutex>
 #include <unordered_map>
@@ -174,13 +174,17 @@ static void registerAutocastKernel(const c10::OperatorName &name) {
                           std::make_unique<AutocastKernel>(policy)));
 }
 
-void torch_ltc::registerAutocastKernels(const AtenOps &ops) {
-  auto *fallthrough = new torch::Library(torch::Library::IMPL, "_", autocastKey,
-                                         __FILE__, __LINE__);
-  fallthrough->fallback(torch::CppFunction::makeFallthrough());
-  for (const c10::OperatorHandle &op : ops)
-    if (op.hasKernelForDispatchKey(DispatchKey::AutocastCPU))
-      registerAutocastKernel(op.operator_name());
-  // On the CPU it becomes mkldnn_rnn_layer; here it becomes products and gates.
-  registerAutocastKernel({"aten::lstm", "input"});
+void torch_ltc::prepareAutocast() {
+  [[maybe_unused]] static const bool isFirst = [] {
+    auto *fallthrough = new torch::Library(torch::Library::IMPL, "_",
+                                           autocastKey, __FILE__, __LINE__);
+    fallthrough->fallback(torch::CppFunction::makeFallthrough());
+    for (const c10::OperatorHandle &op : atenOps())
+      if (op.hasKernelForDispatchKey(DispatchKey::AutocastCPU))
+        registerAutocastKernel(op.operator_name());
+    // On the CPU it becomes mkldnn_rnn_layer; here it becomes products and
+    // gates.
+    registerAutocastKernel({"aten::lstm", "input"});
+    return true;
+  }();
 }

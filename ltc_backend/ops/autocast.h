@@ -5,6 +5,9 @@
 
 namespace torch_ltc {
 
+/// Registers the kernels; called before a thread enables autocast.
+void prepareAutocast();
+
 /// Clears the cache of parameter casts at the end of an autocast region.
 void clearAutocastCache();
 

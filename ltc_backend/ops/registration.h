@@ -35,8 +35,6 @@ void registerRecurrence(torch::Library &library);
 void registerCtcLossAutograd(torch::Library &library);
 void registerForeachKernels(const AtenOps &ops);
 
-/// At the autocast key of lazy tensors; see autocast.cpp.
-void registerAutocastKernels(const AtenOps &ops);
 /// `resize_` and `resize_as_`; see copies.cpp.
 void registerResizeInMemory();
 

@@ -118,6 +118,7 @@ void torch_ltc::bindDevice(py::module_ &module) {
       .def("value", &AssumedTruth::value);
   module.def("begin_assuming", &beginAssuming);
   module.def("end_assuming", &endAssuming);
+  module.def("prepare_autocast", &prepareAutocast, NoGil());
   module.def("clear_autocast_cache", &clearAutocastCache);
   module.def("pending_ops", [] { return StepExecutor::get().numTracedOps(); });
 }

@@ -117,6 +117,9 @@ def host_view(tensor: torch.Tensor) -> torch.Tensor | None:
 def mark_read_only(capsule: object) -> None:
     """Sets the read-only flag of an unused DLPack capsule of version 1."""
 
+def prepare_autocast() -> None:
+    """Registers the autocast kernels of lazy tensors, unless they are registered."""
+
 def clear_autocast_cache() -> None:
     """Clears the cache of parameter casts of `torch.autocast("lazy")`."""
 

@@ -119,9 +119,12 @@ def overload(name: str) -> Any:
 
 
 def _torch_decomposition(op: Any) -> Callable:
-    from torch._decomp import decomposition_table
+    def formula(*args: Any, **kwargs: Any) -> Any:
+        from torch._decomp import decomposition_table
 
-    return decomposition_table[op]
+        return decomposition_table[op](*args, **kwargs)
+
+    return formula
 
 
 def _python_decomposition(path: str) -> Callable:

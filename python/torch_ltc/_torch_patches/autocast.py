@@ -41,12 +41,24 @@ def _of_lazy(original: Callable) -> Callable:
     return function
 
 
+def _replace(name: str, function: Callable) -> None:
+    setattr(torch, name, function)
+    setattr(torch._C, name, function)
+
+
 def install() -> None:
-    """Makes PyTorch's autocast functions accept"lazy"."""
+    """Makes PyTorch's autocast functions accept "lazy"."""
+    enable = torch.set_autocast_enabled
+
+    @functools.wraps(enable)
+    def set_autocast_enabled(*args: Any, **kwargs: Any) -> None:
+        if _STAND_IN in (*args, kwargs.get("device_type")):
+            bindings().prepare_autocast()
+        enable(*args, **kwargs)
+
+    _replace("set_autocast_enabled", set_autocast_enabled)
     for name in _BY_DEVICE:
-        function = _of_lazy(getattr(torch, name))
-        setattr(torch, name, function)
-        setattr(torch._C, name, function)
+        _replace(name, _of_lazy(getattr(torch, name)))
     torch._C._is_autocast_available = _of_lazy(torch._C._is_autocast_available)
 
     original = torch.clear_autocast_cache

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
-from torch.overrides import TorchFunctionMode, _pop_mode_temporarily
 from torch.utils import _foreach_utils
 
 from torch_ltc import step as _step
@@ -127,26 +127,49 @@ def _trace_adam_as_nodes() -> None:
     _replace_step(torch.optim.Adam, step)
 
 
-class _TracedAlphas(TorchFunctionMode):
+class _TracedAlphas:
     """`q.add_(d, alpha=a)` with a lazy number doesn't read it; PyTorch would read it to
-    pass it as a Python number."""
+    pass it as a Python number.
 
-    def __torch_function__(
-        self,
-        function: Callable[..., Any],
-        types: Any,
-        args: tuple = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        alpha = kwargs.get("alpha") if kwargs else None
-        if (
-            function is torch.Tensor.add_
-            and isinstance(alpha, torch.Tensor)
-            and alpha.device.type == "lazy"
-        ):
-            tensor, other = args
-            return tensor.add_(other * alpha)
-        return function(*args, **(kwargs or {}))
+    `torch.Tensor.add_` is another function while a thread has entered this. A
+    `TorchFunctionMode` would be called for every op of the step."""
+
+    _lock = threading.Lock()
+    _entered = 0
+    _replaced: Any = None  # by another package, if not None
+
+    @classmethod
+    def enter(cls) -> None:
+        with cls._lock:
+            cls._entered += 1
+            if cls._entered == 1:
+                cls._replaced = vars(torch.Tensor).get("add_")
+                torch.Tensor.add_ = cls._function(cls._replaced)  # type: ignore[method-assign]
+
+    @classmethod
+    def leave(cls) -> None:
+        with cls._lock:
+            cls._entered -= 1
+            if cls._entered:
+                return
+            if cls._replaced is None:
+                del torch.Tensor.add_
+            else:
+                torch.Tensor.add_ = cls._replaced
+
+    @staticmethod
+    def _function(replaced: Any) -> Callable[..., torch.Tensor]:
+        add_ = replaced or torch._C.TensorBase.add_
+
+        @functools.wraps(add_)
+        def function(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+            alpha = kwargs.get("alpha")
+            if isinstance(alpha, torch.Tensor) and alpha.device.type == "lazy":
+                (other,) = args
+                return add_(self, other * alpha)
+            return add_(self, *args, **kwargs)
+
+        return function
 
 
 def _trace_numbers_of_lbfgs() -> None:
@@ -159,12 +182,18 @@ def _trace_numbers_of_lbfgs() -> None:
         if not parameters or parameters[0].device.type != "lazy":
             return by_torch(self, closure)
 
-        def without_mode() -> Any:
-            with _pop_mode_temporarily():
+        def with_own_alphas() -> Any:
+            _TracedAlphas.leave()
+            try:
                 return closure()
+            finally:
+                _TracedAlphas.enter()
 
-        with _TracedAlphas():
-            return by_torch(self, without_mode)
+        _TracedAlphas.enter()
+        try:
+            return by_torch(self, with_own_alphas)
+        finally:
+            _TracedAlphas.leave()
 
     _replace_step(torch.optim.LBFGS, step)
 
