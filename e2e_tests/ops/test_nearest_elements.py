@@ -1,5 +1,5 @@
-"""Samples of the nearest element at positions halfway between two: the same one as
-eager's, which depends on how positions are rounded and reflected."""
+"""Samples at positions where a rounding decides: the nearest element halfway between
+two, and the gradient for a position at an element's center, where it jumps."""
 
 from __future__ import annotations
 
@@ -29,3 +29,34 @@ def test_ties(rank: int, align: bool, padding: str) -> None:
                     )  # fmt: skip
     for result, expected in zip(lazy, eager, strict=True):
         torch.testing.assert_close(result.cpu(), expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("align", [False, True])
+def test_grids_of_the_identity_are_eagers(align: bool, rank: int) -> None:
+    for length in (2, 3, 5, 7, 28, 33):
+        theta = torch.eye(rank, rank + 1).repeat(2, 1, 1)
+        sizes = [2, 1, *range(length, length + rank)]
+        expected = F.affine_grid(theta, sizes, align_corners=align)
+        grid = F.affine_grid(theta.to("lazy"), sizes, align_corners=align)
+        torch.testing.assert_close(grid.cpu(), expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("rank", [2, 3])
+def test_gradients_at_centers(rank: int, align: bool, padding: str) -> None:
+    """As a spatial transformer that starts as the identity takes them."""
+    for length in (3, 5, 6, 28 if rank == 2 else 7):
+        image = torch.randn(2, 3, *[length] * rank)
+        gradients = []
+        for device in ("cpu", "lazy"):
+            theta = torch.eye(rank, rank + 1).repeat(2, 1, 1).to(device)
+            grid = F.affine_grid(theta, list(image.shape), align_corners=align)
+            grid.requires_grad_()
+            x = image.to(device, copy=True).requires_grad_()
+            sampled = F.grid_sample(x, grid, padding_mode=padding, align_corners=align)
+            (sampled * sampled).sum().backward()
+            gradients.append((grid.grad.cpu(), x.grad.cpu()))
+        for result, expected in zip(gradients[1], gradients[0], strict=True):
+            torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-3)

@@ -20,3 +20,13 @@ def mvlgamma(x: Tensor, p: int) -> Tensor:
     halves = torch.arange(-p * 0.5 + 0.5, 0.5, 0.5, dtype=dtype, device=x.device)
     terms = (halves + x.unsqueeze(-1)).lgamma()
     return terms.sum(-1) + p * (p - 1) * math.log(math.pi) * 0.25
+
+
+def xlog1py(x: Tensor, other: Tensor) -> Tensor:
+    """Below autograd: at x = 0 the result is 0, but not the gradient."""
+    dtype = torch.result_type(x, other)
+    if not dtype.is_floating_point:
+        dtype = torch.get_default_dtype()
+    x, other = x.to(dtype), other.to(dtype)
+    product = torch.where(x == 0, 0, x * other.log1p())
+    return torch.where(other.isnan(), other, product)

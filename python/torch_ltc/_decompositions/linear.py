@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -20,7 +21,16 @@ def _norm(x: Tensor, p: float) -> Tensor:
         return x.sum(-1)
     if p == 0:  # these ops have a gradient of zeros
         return x.sign().square().sum(-1)
+    if p == math.inf:
+        return _largest(x.abs())
     return torch.linalg.vector_norm(x, p, -1)
+
+
+def _largest(x: Tensor) -> Tensor:
+    """Equal maxima have the whole gradient each, of which `amax` gives them a part."""
+    largest = x.detach().amax(-1, keepdim=True)
+    changes = torch.where((x == largest) & x.isfinite(), x - x.detach(), 0)
+    return largest.squeeze(-1) + changes.sum(-1)
 
 
 def cross(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from torch_ltc._decompositions.checks import zero_if
 
 
-def multi_margin_loss(x: Tensor, target: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    from torch._decomp import decomposition_table
+def _positive_part(x: Tensor) -> Tensor:
+    """Neither a value nor a gradient at 0 (where `clamp` has a gradient) and for NaN."""
+    return torch.where(x > 0, x, 0)
 
-    formula = decomposition_table[torch.ops.aten.multi_margin_loss.default]
-    classes = x.shape[-1] if x.dim() else 1
-    zero = zero_if((target >= 0) & (target < classes), "target out of range")
-    return formula(x, target.clamp(0, classes - 1) + zero, *args, **kwargs)
+
+def multi_margin_loss(
+    x: Tensor,
+    target: Tensor,
+    p: float = 1,
+    margin: float = 1,
+    weight: Tensor | None = None,
+    reduction: int = 1,
+) -> Tensor:
+    scores, classes = torch.atleast_2d(x), torch.atleast_1d(target)
+    count = scores.shape[1]
+    if classes.shape != scores.shape[:1] or p not in (1, 2):
+        raise ValueError("eager has the message")
+    if weight is not None and weight.shape != (count,):
+        raise ValueError("eager has the message")
+    zero = zero_if((target >= 0) & (target < count), "target out of range")
+    places = (classes.clamp(0, count - 1) + zero).unsqueeze(1)
+    margins = _positive_part(margin - scores.gather(1, places) + scores)
+    margins = margins if p == 1 else margins * margins
+    if weight is not None:
+        margins = margins * weight[places]
+    others = torch.arange(count, device=x.device) != places
+    margins = torch.where(others, margins, 0)
+    if reduction == 1:
+        return margins.mean()
+    if reduction == 2:
+        return margins.sum() / count
+    loss = margins.mean(1)
+    return loss.reshape(()) if x.dim() <= 1 and target.dim() == 0 else loss
 
 
 def multilabel_margin_loss_forward(
@@ -41,7 +65,7 @@ def multilabel_margin_loss_forward(
     of_given = scores.gather(1, torch.where(is_given, classes, 0).clamp(0, count - 1))
     is_target = (torch.where(is_given, classes, -1).unsqueeze(2) == places).any(1)
     # [sample, given class, other class]
-    margins = (1 - of_given.unsqueeze(2) + scores.unsqueeze(1)).clamp_min(0) / count
+    margins = _positive_part(1 - of_given.unsqueeze(2) + scores.unsqueeze(1)) / count
     counts = is_given.unsqueeze(2) & ~is_target.unsqueeze(1)
     zero = zero_if(
         (classes >= -1) & (classes < count), "argument #2 'target' is out of range"

@@ -38,7 +38,6 @@ TORCH_DECOMPOSITIONS = (
     "norm.ScalarOpt_dtype",
     # matrices and positions
     "_weight_norm_interface",
-    "affine_grid_generator",
     "block_diag",
     "diag_embed",
     "isin.Tensor_Tensor",
@@ -46,7 +45,6 @@ TORCH_DECOMPOSITIONS = (
     "trace",
     # special functions
     "nan_to_num",
-    "special_xlog1py",
 )
 
 #: Modules and functions of this package, imported on first use.
@@ -62,6 +60,7 @@ PYTHON_DECOMPOSITIONS = {
     "_upsample_nearest_exact2d": "interpolation.upsample_nearest_exact2d",
     "_upsample_nearest_exact3d": "interpolation.upsample_nearest_exact3d",
     "adaptive_max_pool3d": "pooling.adaptive_max_pool3d",
+    "affine_grid_generator": "sampling.affine_grid_generator",
     "avg_pool3d": "pooling.avg_pool3d",
     "channel_shuffle": "data_movement.channel_shuffle",
     "grid_sampler_2d": "sampling.grid_sampler_2d",
@@ -108,6 +107,7 @@ PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD = {
     "_native_multi_head_attention": "attention.native_multi_head_attention",
     "_transformer_encoder_layer_fwd": "attention.transformer_encoder_layer",
     "_trilinear": "linear.trilinear",
+    "special_xlog1py": "elementwise.xlog1py",
 }
 
 _libraries: list[torch.library.Library] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,6 +16,33 @@ def _with_grid_gradient(result: Tensor, grid: Tensor) -> Tensor:
     return torch.where(never, (grid * 0).sum().to(result.dtype), result)
 
 
+def affine_grid_generator(
+    theta: Tensor, size: list[int], align_corners: bool
+) -> Tensor:
+    """The identity's positions are the centers of pixels, where the gradient of a
+    sample jumps: the operations are eager's, so that the roundings are too."""
+    batch, _, *extents = size
+    rank = len(extents)
+    options = {"dtype": theta.dtype, "device": theta.device}
+    parts = []
+    for axis, extent in enumerate(reversed(extents)):
+        shape = [1] * (rank + 1)
+        shape[rank - 1 - axis] = -1
+        parts.append(_steps(extent, align_corners, options).reshape(shape))
+    parts.append(torch.ones([1] * (rank + 1), **options))
+    base = torch.cat([part.expand(*extents, 1) for part in parts], -1)
+    base = base.reshape(1, -1, rank + 1).expand(batch, -1, -1)
+    return base.bmm(theta.transpose(1, 2)).reshape(batch, *extents, rank)
+
+
+def _steps(extent: int, align_corners: bool, options: dict[str, Any]) -> Tensor:
+    """Centers of `extent` pixels (their outer edges if `align_corners`), -1 to 1."""
+    if extent <= 1:
+        return torch.zeros(1, **options)
+    steps = torch.linspace(-1, 1, extent, **options)
+    return steps if align_corners else steps * (extent - 1) / extent
+
+
 def grid_sampler_2d(
     x: Tensor,
     grid: Tensor,
@@ -22,22 +50,25 @@ def grid_sampler_2d(
     padding_mode: int,
     align_corners: bool,
 ) -> Tensor:
-    """PyTorch's formula, except for the nearest element, which depends on how positions
-    are rounded."""
+    """PyTorch's formula for bicubic samples. The others depend on how positions are
+    rounded: which element is the nearest, and on which side of a pixel's center the
+    gradient is taken."""
     from torch._decomp import decomposition_table
 
-    if interpolation_mode == 1:
-        sizes = list(x.shape[2:])
-        points = [
-            _source(grid[..., 1 - i], size, padding_mode, align_corners, _reflect_twice)
-            for i, size in enumerate(sizes)
-        ]
-        flat = x.reshape(*x.shape[:2], -1)
-        nearest = _voxels(flat, [p.round() for p in points], sizes)
-        return _with_grid_gradient(nearest.contiguous(), grid)
-    formula = decomposition_table[torch.ops.aten.grid_sampler_2d.default]
-    result = formula(x, grid, interpolation_mode, padding_mode, align_corners)
-    return result.contiguous()
+    if interpolation_mode == 2:
+        formula = decomposition_table[torch.ops.aten.grid_sampler_2d.default]
+        result = formula(x, grid, interpolation_mode, padding_mode, align_corners)
+        return result.contiguous()
+    sizes = list(x.shape[2:])
+    points = [
+        _source(grid[..., 1 - i], size, padding_mode, align_corners, _reflect_twice)
+        for i, size in enumerate(sizes)
+    ]
+    flat = x.reshape(*x.shape[:2], -1)
+    if interpolation_mode == 0:
+        return _between(flat, points, sizes)
+    nearest = _voxels(flat, [p.round() for p in points], sizes)
+    return _with_grid_gradient(nearest.contiguous(), grid)
 
 
 def grid_sampler_3d(
@@ -59,12 +90,18 @@ def grid_sampler_3d(
     if interpolation_mode == 1:
         nearest = _voxels(flat, [p.round() for p in points], sizes)
         return _with_grid_gradient(nearest.contiguous(), grid)
+    return _between(flat, points, sizes)
+
+
+def _between(flat: Tensor, points: list[Tensor], sizes: list[int]) -> Tensor:
+    """Interpolates linearly between the 2^rank elements around each point."""
+    rank = len(points)
     lows = [p.floor() for p in points]
     total = None
-    for corner in range(8):
+    for corner in range(2**rank):
         places, weight = [], None
         for i, (point, low) in enumerate(zip(points, lows)):
-            upper = bool(corner >> (2 - i) & 1)
+            upper = bool(corner >> (rank - 1 - i) & 1)
             place = low + 1 if upper else low
             share = point - low if upper else low + 1 - point
             places.append(place)
@@ -87,7 +124,13 @@ def _source(
     if padding_mode == 2:
         low, high = (0, size - 1) if align else (-0.5, size - 0.5)
         place = reflect(place, low, high)
-    return place if padding_mode == 0 else place.clamp(0, size - 1)
+    return place if padding_mode == 0 else _clip(place, size - 1)
+
+
+def _clip(place: Tensor, top: float) -> Tensor:
+    """The gradient is zero also at 0 and `top`, unlike `clamp`'s."""
+    inside = (place > 0) & (place < top)
+    return torch.where(inside, place, place.detach().clamp(0, top))
 
 
 def _reflect(place: Tensor, low: float, high: float) -> Tensor:
