@@ -3,6 +3,8 @@ two, and the gradient for a position at an element's center, where it jumps."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -60,3 +62,27 @@ def test_gradients_at_centers(rank: int, align: bool, padding: str) -> None:
             gradients.append((grid.grad.cpu(), x.grad.cpu()))
         for result, expected in zip(gradients[1], gradients[0], strict=True):
             torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "rank, mode", [(2, "bilinear"), (2, "nearest"), (3, "nearest")]
+)
+@pytest.mark.parametrize("padding", ["zeros", "border"])
+def test_points_that_are_not_finite(padding: str, mode: str, rank: int) -> None:
+    """As a model that diverges computes them. (Eager reads outside of the image for NaN
+    with padding border, and for infinities with padding reflection.)"""
+    numbers = [math.inf, -math.inf, 0.3, 1e30, -1e30, 1.0, -1.0]
+    numbers += [math.nan] if padding == "zeros" else []
+    axes = [torch.tensor(numbers)] * rank
+    points = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1)[None]
+    image = torch.randn(1, 2, *[5] * rank)
+    results = []
+    for device in ("cpu", "lazy"):
+        grid = points.to(device, copy=True).requires_grad_()
+        sampled = F.grid_sample(
+            image.to(device), grid, mode, padding, align_corners=False
+        )
+        sampled.nansum().backward()
+        results.append((sampled.detach().cpu(), grid.grad.cpu()))
+    for result, expected in zip(results[1], results[0], strict=True):
+        torch.testing.assert_close(result, expected, equal_nan=True)

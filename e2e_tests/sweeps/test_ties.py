@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 SAMPLES = 8
 EXCLUDED = {
     "pca_lowrank",  # equal singular values have no gradient
-    "sparse_mm_reduce",  # operands of other layouts
+    "sparse_mm_reduce",  # operands have other layouts
     "sparse_sampled_addmm",
     "tensor_split",  # wants its indices on the CPU
     "to",  # names devices
@@ -25,7 +25,8 @@ EXCLUDED = {
 OPS = [
     op
     for op in op_db
-    if torch.float32 in op.supported_backward_dtypes("cpu") and op.name not in EXCLUDED
+    if torch.float32 in op.supported_backward_dtypes("cpu")
+    and op.formatted_name not in EXCLUDED
 ]
 
 

@@ -158,7 +158,7 @@ def _voxels(flat: Tensor, places: list[Tensor], sizes: list[int]) -> Tensor:
     inside, position = None, None
     for place, size in zip(places, sizes):
         within = (place >= 0) & (place <= size - 1)
-        index = place.clamp(0, size - 1).to(torch.int64)
+        index = torch.where(within, place, 0).to(torch.int64)  # also of NaN
         inside = within if inside is None else inside & within
         position = index if position is None else position * size + index
     batch, channels = flat.shape[:2]
