@@ -23,9 +23,8 @@ def multi_margin_loss(
 ) -> Tensor:
     scores, classes = torch.atleast_2d(x), torch.atleast_1d(target)
     count = scores.shape[1]
-    if classes.shape != scores.shape[:1] or p not in (1, 2):
-        raise ValueError("eager has the message")
-    if weight is not None and weight.shape != (count,):
+    fits = classes.shape == scores.shape[:1] and p in (1, 2)
+    if not fits or (weight is not None and weight.shape != (count,)):
         raise ValueError("eager has the message")
     zero = zero_if((target >= 0) & (target < count), "target out of range")
     places = (classes.clamp(0, count - 1) + zero).unsqueeze(1)

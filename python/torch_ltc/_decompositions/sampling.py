@@ -53,22 +53,15 @@ def grid_sampler_2d(
     """PyTorch's formula for bicubic samples. The others depend on how positions are
     rounded: which element is the nearest, and on which side of a pixel's center the
     gradient is taken."""
+    if interpolation_mode != 2:
+        return _sample(
+            x, grid, interpolation_mode, padding_mode, align_corners, _reflect_twice
+        )
     from torch._decomp import decomposition_table
 
-    if interpolation_mode == 2:
-        formula = decomposition_table[torch.ops.aten.grid_sampler_2d.default]
-        result = formula(x, grid, interpolation_mode, padding_mode, align_corners)
-        return result.contiguous()
-    sizes = list(x.shape[2:])
-    points = [
-        _source(grid[..., 1 - i], size, padding_mode, align_corners, _reflect_twice)
-        for i, size in enumerate(sizes)
-    ]
-    flat = x.reshape(*x.shape[:2], -1)
-    if interpolation_mode == 0:
-        return _between(flat, points, sizes)
-    nearest = _voxels(flat, [p.round() for p in points], sizes)
-    return _with_grid_gradient(nearest.contiguous(), grid)
+    formula = decomposition_table[torch.ops.aten.grid_sampler_2d.default]
+    result = formula(x, grid, interpolation_mode, padding_mode, align_corners)
+    return result.contiguous()
 
 
 def grid_sampler_3d(
@@ -78,19 +71,29 @@ def grid_sampler_3d(
     padding_mode: int,
     align_corners: bool,
 ) -> Tensor:
-    """Interpolation between the eight voxels (or from the nearest one) around each
-    point of the grid; mode 0 bilinear, 1 nearest; padding 0 zeros, 1 border, 2
-    reflection."""
+    return _sample(x, grid, interpolation_mode, padding_mode, align_corners, _reflect)
+
+
+def _sample(
+    x: Tensor,
+    grid: Tensor,
+    interpolation_mode: int,
+    padding_mode: int,
+    align: bool,
+    reflect: Callable[[Tensor, float, float], Tensor],
+) -> Tensor:
+    """Interpolation between the elements (or the nearest one) around each point of the
+    grid; mode 0 linear, 1 nearest; padding 0 zeros, 1 border, 2 reflection."""
     batch, channels, *sizes = x.shape
     points = [
-        _source(grid[..., 2 - i], size, padding_mode, align_corners, _reflect)
+        _source(grid[..., len(sizes) - 1 - i], size, padding_mode, align, reflect)
         for i, size in enumerate(sizes)
     ]
     flat = x.reshape(batch, channels, -1)
-    if interpolation_mode == 1:
-        nearest = _voxels(flat, [p.round() for p in points], sizes)
-        return _with_grid_gradient(nearest.contiguous(), grid)
-    return _between(flat, points, sizes)
+    if interpolation_mode == 0:
+        return _between(flat, points, sizes)
+    nearest = _voxels(flat, [p.round() for p in points], sizes)
+    return _with_grid_gradient(nearest.contiguous(), grid)
 
 
 def _between(flat: Tensor, points: list[Tensor], sizes: list[int]) -> Tensor:
