@@ -12,26 +12,18 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from code_blocks import code_blocks, prose
 from subprocesses import run_python
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.M | re.S)
-#: Also blocks in lists.
-ANY_BLOCK = re.compile(r"^ *```.*?^ *```$", re.M | re.S)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
-
-
-def blocks(page: Path, language: str) -> list[tuple[str, str]]:
-    """(info string, text) of the page's blocks in a language."""
-    found = BLOCK.findall(page.read_text())
-    return [(i, text) for i, text in found if i.split()[:1] == [language]]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks(page: Path, tmp_path: Path) -> None:
     program = [f"import os; os.chdir({str(tmp_path)!r})"]
-    for info, text in blocks(page, "python"):
+    for info, text in code_blocks(page, "python"):
         compile(text, str(page), "exec")
         if "no-run" not in info.split():
             program.append(text)
@@ -42,7 +34,7 @@ def test_python_blocks(page: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_shell_blocks(page: Path) -> None:
     commands = (ROOT / "tools" / "dev" / "__main__.py").read_text()
-    for _, text in [*blocks(page, "bash"), *blocks(page, "sh")]:
+    for _, text in [*code_blocks(page, "bash"), *code_blocks(page, "sh")]:
         check = subprocess.run(["bash", "-n"], input=text, text=True)
         assert check.returncode == 0, text
         for command in re.findall(r"^\./dev ([\w-]+)", text, re.M):
@@ -51,5 +43,5 @@ def test_shell_blocks(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in LINK.findall(ANY_BLOCK.sub("", page.read_text())):
+    for target in LINK.findall(prose(page)):
         assert (page.parent / target).exists(), target

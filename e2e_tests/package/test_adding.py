@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from code_blocks import code_blocks
+from subprocesses import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 LOWERING = "mlir_lowering"
@@ -25,11 +27,7 @@ PASSES = f"{LOWERING}/include/torch_ltc/Kernels/Passes.td"
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """The page's code blocks in a language, without the indentation of its lists."""
-    text = (ROOT / "docs" / page).read_text()
-    pattern = rf"^( *)```{language}[^\n]*\n(.*?)^ *```$"
-    found = re.findall(pattern, text, re.M | re.S)
-    return [textwrap.dedent(block) for _, block in found]
+    return [text for _, text in code_blocks(ROOT / "docs" / page, language)]
 
 
 class Tree:
@@ -144,20 +142,18 @@ def pytest_in(tree: Tree, *arguments: str) -> str:
         "-p",
         "no:cacheprovider",
     ]
-    return tree.run(
-        *command, *arguments, PYTHONPATH=str(tree.root / "python"), PWD=str(tree.root)
-    )
+    return tree.run(*command, *arguments, PYTHONPATH=str(tree.root / "python"))
 
 
 def test_the_op_is_traced_and_equals_eager(tree: Tree) -> None:
-    program = (
-        "import torch, torch_ltc\n"
-        "print(torch_ltc.__file__)\n"
-        "torch.special.entr(torch.rand(3, device='lazy')).cpu()\n"
-        "print(torch_ltc.fallbacks())\n"
-    )
-    path = str(tree.root / "python")
-    file, fallbacks = tree.run(sys.executable, "-c", program, PYTHONPATH=path).split()
+    program = """
+        import torch, torch_ltc
+        print(torch_ltc.__file__)
+        torch.special.entr(torch.rand(3, device="lazy")).cpu()
+        print(torch_ltc.fallbacks())
+    """
+    answer = run_python(program, PYTHONPATH=str(tree.root / "python")).stdout
+    file, fallbacks = answer.split()
     assert file.startswith(str(tree.root)) and fallbacks in ("[]", "{}")
     output = pytest_in(tree, "e2e_tests/ops/test_ops.py", "-k", "special_entr")
     assert re.search(r"\d+ passed", output)
@@ -177,11 +173,10 @@ def test_tables_and_pages_agree_with_the_op(tree: Tree) -> None:
 def test_the_pass_runs_in_the_pipeline_and_alone(tree: Tree) -> None:
     lit = [str(ROOT / ".venv/bin/lit"), "-q", "build/mlir_lowering/test"]
     tree.run(*lit, "--filter", "count-members|help|torch_mlir")
-    text = (
-        "import torch, torch_ltc\n"
-        "x = torch.rand(8, device='lazy')\n"
-        "print(torch_ltc.debug.dump(x * x, 'kernels'))\n"
-    )
-    path = str(tree.root / "python")
-    output = tree.run(sys.executable, "-c", text, PYTHONPATH=path)
-    assert "torch_ltc.members = 1 : i64" in output
+    program = """
+        import torch, torch_ltc
+        x = torch.rand(8, device="lazy")
+        print(torch_ltc.debug.dump(x * x, "kernels"))
+    """
+    answer = run_python(program, PYTHONPATH=str(tree.root / "python"))
+    assert "torch_ltc.members = 1 : i64" in answer.stdout
