@@ -112,7 +112,7 @@ public:
         return previous.callBoxed(op, keys, stack);
       }
     std::call_once(isFunctionalFound, [&] { findFunctional(op); });
-    if (!functional && ::isList(op.schema().arguments().back()))
+    if (!functional && writesList)
       return previous.callBoxed(op, keys, stack);
     if (!functional)
       return runWritingCall(op, *stack, "a constructor with out=");
@@ -133,7 +133,7 @@ public:
     for (size_t i = 0; i < outs.size(); ++i) {
       writeResult(outs[i], std::move(results[i]));
       // torch's kernels of ADInplaceOrView don't count writes to lists (2.13).
-      if (isList && !outs[i].is_inference())
+      if (writesList && !outs[i].is_inference())
         outs[i].unsafeGetTensorImpl()->bump_version();
     }
     torch::jit::drop(*stack, numArguments);
@@ -145,12 +145,10 @@ private:
   /// In the first call, because few programs call any of these ops, and the
   /// comparison of all of their schemas would delay the first lazy tensor.
   void findFunctional(const OperatorHandle &op) {
+    writesList = isList(op.schema().arguments().back());
     functional = functionalOfOut(op, numOuts);
-    if (!functional)
-      return;
-    isList = *functional->schema().returns()[0].type() ==
-             *c10::ListType::ofTensors();
-    record = findOpRecord(textOf(functional->operator_name()));
+    if (functional)
+      record = findOpRecord(textOf(functional->operator_name()));
   }
 
   /// The elements of `values`, which are tensors or one list of them.
@@ -210,7 +208,7 @@ private:
       // row-major strides, and some write into any tensor with as many
       // elements.
       if (out.sizes() != result.sizes() &&
-          (isList || out.numel() || !hasPackedStrides(result)))
+          (writesList || out.numel() || !hasPackedStrides(result)))
         return "out= of another size";
     }
     return "";
@@ -232,7 +230,7 @@ private:
   /// Null if no functional op has the same arguments.
   std::optional<OperatorHandle> functional;
   size_t numOuts;
-  bool isList = false;              // of tensors, which some ops don't resize
+  bool writesList = false;          // of tensors, which some ops don't resize
   const OpRecord *record = nullptr; // of the functional op, if it has one
   c10::SafeKernelFunction previous;
 };
