@@ -103,6 +103,10 @@ LOOPS: dict[str, Loop] = {
         _rows(),
         lambda i, w, x: (x[0] * w).repeat_interleave(2 + i, 0).square().mean(),
     ),
+    "three chunks": (
+        lambda i: [torch.randn(10 + 3 * i + i % 3, 5)],
+        lambda i, w, x: sum(y.square().mean() for y in (x[0] * w).chunk(3)),
+    ),
     "strided": (
         _rows(),
         lambda i, w, x: (x[0][::2] * w).square().mean() + (x[0][-5:] * w).sum(),

@@ -77,7 +77,7 @@ void torch_ltc::compileGeneral(
   std::vector<LtcProgram> programs;
   auto sizes = std::make_shared<LtcSizeSamples>();
   sizes->num_symbols = samples->general->symbols().size();
-  sizes->num_checked = samples->numbers[0].sizes.size();
+  sizes->num_checked = samples->checked[0].size();
   for (size_t i = 0; i < LTC_GENERAL_SAMPLES; ++i) {
     const GraphSnapshot &graph = samples->graphs[i];
     refuseListedOps(graph);
@@ -86,7 +86,7 @@ void torch_ltc::compileGeneral(
     programs.push_back(handles.back()->get());
     buildProgram(library, programs.back(), graph);
     sizes->symbols[i] = samples->general->standIns()[i].data();
-    sizes->checked[i] = samples->numbers[i].sizes.data();
+    sizes->checked[i] = samples->checked[i].data();
   }
   LtcCompileOptions options =
       compileOptions(/*withTexts=*/false, result->texts);

@@ -14,6 +14,7 @@ GeneralSamples::GeneralSamples(GeneralGraphPtr graph)
   for (const SymbolValues &values : general->standIns()) {
     graphs.push_back(general->instantiate(values, general->hash().text()));
     numbers.push_back(numbersOf(graphs.back()));
+    checked.push_back(numbers.back().all());
   }
 }
 
@@ -129,7 +130,7 @@ LtcExecutable GeneralPrograms::bind(const Sighting &sighting,
   std::lock_guard lock(entry->mutex);
   if (entry->state != State::Ready)
     return nullptr;
-  const std::vector<int64_t> &checked = sighting.numbers.sizes;
+  const std::vector<int64_t> checked = sighting.numbers.all();
   LtcSizes sizes{sighting.values.data(), sighting.values.size(), checked.data(),
                  checked.size()};
   LtcExecutable bound = nullptr;

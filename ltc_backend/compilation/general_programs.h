@@ -17,6 +17,7 @@ struct GeneralSamples {
   GeneralGraphPtr general;
   std::vector<GraphSnapshot> graphs;
   std::vector<TraceNumbers> numbers;
+  std::vector<std::vector<int64_t>> checked; ///< all numbers of each sample
 
   /// Throws c10::Error if the graph doesn't exist at its stand-ins.
   explicit GeneralSamples(GeneralGraphPtr general);

@@ -29,6 +29,13 @@ struct TraceNumbers {
   /// Integers of arguments that aren't part of the skeleton.
   std::vector<int64_t> integers;
 
+  /// All of them: sizes, then integers.
+  std::vector<int64_t> all() const {
+    std::vector<int64_t> result = sizes;
+    result.insert(result.end(), integers.begin(), integers.end());
+    return result;
+  }
+
   bool operator==(const TraceNumbers &) const = default;
 };
 

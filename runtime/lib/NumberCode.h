@@ -12,10 +12,11 @@
 namespace torch_ltc::runtime {
 
 /// Whether the code leaves one value on an otherwise empty stack and names only
-/// symbols below `numSymbols`.
+/// symbols below `numSymbols`, which includes the checked numbers.
 bool isWellFormed(const Number &number, uint32_t numSymbols);
 
-/// The value of well-formed code for these sizes; nothing if a result exceeds
+/// The value of well-formed code for these sizes (symbols, then checked
+/// numbers); nothing if a result exceeds
 /// 64 bits or a divisor isn't positive.
 std::optional<int64_t> evaluate(const Number &number,
                                 llvm::ArrayRef<int64_t> sizes);

@@ -12,7 +12,7 @@ using namespace torch_ltc::runtime;
 llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
   const GeneralForm &form = executable.general();
   for (const auto &[i, number] : llvm::enumerate(form.numbers()))
-    if (!isWellFormed(number, form.largest_sizes_size()))
+    if (!isWellFormed(number, form.largest_sizes_size() + form.checks_size()))
       return failure("the code of number {0} isn't well-formed", i);
   bool hasBuffers = true;
   for (Command &command : *executable.mutable_commands())
@@ -76,18 +76,20 @@ torch_ltc::runtime::checkSizes(llvm::StringRef name, const GeneralForm &form,
   llvm::ArrayRef<int64_t> sizes(given.symbols, given.num_symbols);
   if (llvm::Error error = checkRanges(name, form, sizes))
     return error;
+  if (int64_t(given.num_checked) != form.checks_size())
+    return failure("Program '{0}' was bound to {1} checked sizes, it has {2}.",
+                   name, given.num_checked, form.checks_size());
+  std::vector<int64_t> known(sizes);
+  known.insert(known.end(), given.checked, given.checked + given.num_checked);
   std::vector<int64_t> values;
   for (const auto &[i, number] : llvm::enumerate(form.numbers())) {
-    std::optional<int64_t> value = evaluate(number, sizes);
+    std::optional<int64_t> value = evaluate(number, known);
     if (!value)
       return failure("Number {0} of program '{1}' can't be computed for the "
                      "sizes that it was bound to.",
                      i, name);
     values.push_back(*value);
   }
-  if (int64_t(given.num_checked) != form.checks_size())
-    return failure("Program '{0}' was bound to {1} checked sizes, it has {2}.",
-                   name, given.num_checked, form.checks_size());
   for (const auto &[i, number] : llvm::enumerate(form.checks()))
     if (values[number] != given.checked[i])
       return failure("Program '{0}' isn't valid for these sizes: checked size "

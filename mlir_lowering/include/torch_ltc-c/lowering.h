@@ -182,9 +182,9 @@ typedef struct {
   /// The stand-ins of each symbol (size_stand_ins.h).
   const int64_t *symbols[LTC_GENERAL_SAMPLES];
   size_t num_symbols;
-  /// Sizes in the traced program, which a binding compares with the sizes in
-  /// the trace that it is for: a result that is as large as a slice's bound at
-  /// the stand-ins may be smaller at other sizes.
+  /// Sizes and integers in the traced program, which a binding compares with
+  /// those in the trace that it is for: a result that is as large as a slice's
+  /// bound at the stand-ins may be smaller at other sizes.
   const int64_t *checked[LTC_GENERAL_SAMPLES];
   size_t num_checked;
 } LtcSizeSamples;

@@ -184,8 +184,8 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
     if (failed(lower(sample, module, options, noCache)))
       return failure();
   NumberFitter fitter(numbers.standIns);
-  for (const SizeSamples &size : numbers.checked)
-    fitter.addSize(size);
+  for (auto [i, number] : llvm::enumerate(numbers.checked))
+    fitter.addTraced(number, unsigned(i));
   if (failed(addKnownSizes(samples, fitter)))
     return failure();
   statistics.kernelsSeconds = secondsSince(start);

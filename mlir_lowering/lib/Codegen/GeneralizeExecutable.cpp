@@ -171,10 +171,11 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
        llvm::zip_equal(*general.mutable_kernels(), tables))
     for (const NumberCode &code : codes)
       kernel.add_numbers(table.add(code));
-  for (const SizeSamples &number : given.checked) {
+  for (auto [i, number] : llvm::enumerate(given.checked)) {
     std::optional<unsigned> index = fit(number);
+    // Nothing is computed from a number without an expression.
     if (!index)
-      return unknown("a size", number);
+      index = table.add({runtime::SYMBOL, int64_t(given.standIns.size() + i)});
     form.add_checks(*index);
   }
   for (const FloatSamples &number : given.scalars) {

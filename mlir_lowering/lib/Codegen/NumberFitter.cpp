@@ -22,6 +22,8 @@ constexpr unsigned kMostFactors = 4;
 /// of one size, and in other sums.
 constexpr int64_t kMostOffset = int64_t(1) << 20;
 constexpr int64_t kMostSmallOffset = 4096;
+/// More bases make the search long, and accidents likely.
+constexpr size_t kMostBases = 16;
 constexpr int64_t kStrides[] = {2, 3, 4, 5, 6, 7, 8};
 
 bool isConstant(const SizeSamples &sample) { return llvm::all_equal(sample); }
@@ -78,7 +80,8 @@ std::optional<std::pair<int64_t, int64_t>> solve(const SizeSamples &base,
 
 } // namespace
 
-NumberFitter::NumberFitter(ArrayRef<SizeSamples> standIns) {
+NumberFitter::NumberFitter(ArrayRef<SizeSamples> standIns)
+    : numSymbols(standIns.size()) {
   for (auto [i, values] : llvm::enumerate(standIns))
     addBase(values, {runtime::SYMBOL, int64_t(i)});
 }
@@ -112,10 +115,13 @@ void NumberFitter::addBase(const SizeSamples &values, NumberCode code,
   known.clear();
 }
 
+void NumberFitter::addTraced(const SizeSamples &number, unsigned index) {
+  if (!isConstant(number) && bases.size() < kMostBases && !fitProduct(number))
+    addBase(number, {runtime::SYMBOL, int64_t(numSymbols + index)});
+}
+
 void NumberFitter::addSize(const SizeSamples &size) {
-  // More bases than that make the search long, and accidents likely.
-  constexpr size_t mostBases = 16;
-  if (isConstant(size) || bases.size() >= mostBases || fitProduct(size))
+  if (isConstant(size) || bases.size() >= kMostBases || fitProduct(size))
     return;
   std::optional<NumberCode> code = fitLinear(size);
   if (!code)

@@ -32,6 +32,9 @@ public:
   /// Makes the size of a tensor known, so that products of it are found. Sizes
   /// that are sums or quotients of symbols need that.
   void addSize(const SizeSamples &size);
+  /// The same for number `index` of the traced program, which each binding is
+  /// given: it needs no expression.
+  void addTraced(const SizeSamples &number, unsigned index);
   /// Makes known that `size` is processed in blocks of `block`.
   void addBlocks(const SizeSamples &size, int64_t block);
 
@@ -74,6 +77,7 @@ private:
                                       const Base &base, int64_t divisor) const;
   NumberCode codeOf(const Monomial &monomial) const;
 
+  unsigned numSymbols;
   llvm::SmallVector<Base> bases;
   std::vector<Monomial> monomials; ///< by degree
   std::map<SizeSamples, std::optional<NumberCode>> known;
