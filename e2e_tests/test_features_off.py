@@ -50,7 +50,7 @@ FEATURES = {
     ),
     "reuse_traces": (
         "false",
-        "backend/test_repeated_trace.py"
+        "backend/test_trace_cache.py"
         "::test_a_steady_loop_replays_all_from_the_third_step_on",
     ),
     "tier": ("interpret", "backend/test_donation.py::test_in_place_update_overwrites"),

@@ -15,8 +15,8 @@
 #include "events/step_log.h"
 #include "execution/recording.h"
 #include "graph/donation.h"
-#include "graph/repeated_trace.h"
 #include "graph/tensor_names.h"
+#include "graph/trace_cache.h"
 #include "memory/running_step.h"
 #include "programs/program_cache.h"
 #include "source/source_location.h"
@@ -69,13 +69,13 @@ public:
       built = buildGraph(roots);
       return;
     }
-    RepeatedTrace &trace = RepeatedTrace::ofThisThread();
-    known = trace.knownGraph(roots);
+    TraceCache &cache = TraceCache::ofThisThread();
+    known = cache.knownGraph(roots);
     if (!known && !roots.empty()) {
       built = buildGraph(roots);
-      trace.remember(built, roots);
+      cache.remember(built, roots);
     }
-    trace.endTrace();
+    cache.endTrace();
   }
   ~StepGraph() {
     if (known) // it would keep the next step's nodes alive

@@ -96,7 +96,7 @@ public:
   bool isInPlace() const { return inPlace; }
   void markInPlace() { inPlace = true; }
   /// Whether it belongs to a cached trace of its thread
-  /// (graph/repeated_trace.h).
+  /// (graph/trace_cache.h).
   bool isRecorded() const { return recorded; }
   bool isData() const final { return false; }
   std::string ToString() const final;

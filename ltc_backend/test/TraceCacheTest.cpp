@@ -1,6 +1,6 @@
 //===- TraceCacheTest.cpp - Nodes that later traces reuse -----------------===//
 
-#include "graph/repeated_trace.h"
+#include "graph/trace_cache.h"
 
 #include "Nodes.h"
 
@@ -37,7 +37,7 @@ protected:
     return trace("aten::div.Tensor", a, b);
   }
 
-  RepeatedTrace cache;
+  TraceCache cache;
   bool wasReused = false;
 };
 

@@ -10,7 +10,7 @@
 #include "fallback/eager_fallback.h"
 #include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
-#include "graph/repeated_trace.h"
+#include "graph/trace_cache.h"
 #include "ir/op_counters.h"
 #include "shape/eager_check.h"
 #include "shape/infer_shapes.h"
@@ -148,7 +148,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
     attributes = internAttributes(record.id, walk.attributes.words);
     return shapesOf(record, arguments, walk, attributes);
   };
-  RepeatedTrace &trace = RepeatedTrace::ofThisThread();
+  TraceCache &cache = TraceCache::ofThisThread();
   torch::lazy::NodePtr node;
   std::vector<torch::lazy::Shape> shapes;
   TracedCall call{.record = record, .promoted = walk.promoted};
@@ -163,7 +163,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
       attributes = nullptr; // interned before numbers became parameters
     }
     if (!isIntegerConvolutionForBackend(record, walk.promoted))
-      node = trace.follow(call);
+      node = cache.follow(call);
     if (!node && shapes.empty())
       shapes = infer();
   } catch (const c10::Error &) {
@@ -189,7 +189,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
     checkElementNumber(record, arguments, shapes[0].scalar_type());
     for (const torch::lazy::Shape &shape : shapes)
       checkResult(record, shape);
-    node = trace.append(call, std::move(attributes), std::move(shapes));
+    node = cache.append(call, std::move(attributes), std::move(shapes));
   } else if (!call.scalars.empty()) {
     checkDivisor(record, arguments, node->shape(0));
     checkElementNumber(record, arguments, node->shape(0).scalar_type());

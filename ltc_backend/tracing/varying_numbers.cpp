@@ -6,7 +6,7 @@
 #include "config/config.h"
 #include "events/step_log.h"
 #include "execution/recording.h"
-#include "graph/repeated_trace.h"
+#include "graph/trace_cache.h"
 #include "source/source_location.h"
 
 using namespace torch_ltc;
@@ -223,7 +223,7 @@ VaryingNumbers::findUnsized(const OpRecord &record, const ArgumentWalk &walk) {
 bool VaryingNumbers::parametrise(const OpRecord &record, ArgumentWalk &walk,
                                  const std::function<Shapes()> &infer,
                                  Shapes &shapes) {
-  uint64_t number = RepeatedTrace::ofThisThread().number();
+  uint64_t number = TraceCache::ofThisThread().number();
   if (number != trace)
     begin(number);
   if (options != configVersion())

@@ -1,4 +1,5 @@
-//===- repeated_trace.h - Ops that were traced before -----------*- C++ -*-===//
+//===- trace_cache.h - Ops that were traced before ---------------*- C++
+//-*-===//
 //
 // A training loop traces the same ops step after step. Each thread caches the
 // traces between its executions as a tree: traces with the same initial ops
@@ -24,8 +25,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TORCH_LTC_GRAPH_REPEATED_TRACE_H
-#define TORCH_LTC_GRAPH_REPEATED_TRACE_H
+#ifndef TORCH_LTC_GRAPH_TRACE_CACHE_H
+#define TORCH_LTC_GRAPH_TRACE_CACHE_H
 
 #include "graph/graph.h"
 
@@ -55,13 +56,13 @@ struct KnownGraph {
   std::vector<DataUse> uses;
 };
 
-class RepeatedTrace {
+class TraceCache {
 public:
-  static RepeatedTrace &ofThisThread();
-  RepeatedTrace();
-  ~RepeatedTrace() { forget(); }
-  RepeatedTrace(const RepeatedTrace &) = delete;
-  RepeatedTrace &operator=(const RepeatedTrace &) = delete;
+  static TraceCache &ofThisThread();
+  TraceCache();
+  ~TraceCache() { forget(); }
+  TraceCache(const TraceCache &) = delete;
+  TraceCache &operator=(const TraceCache &) = delete;
 
   /// The node of this call, if an earlier trace continues with it.
   torch::lazy::NodePtr follow(const TracedCall &call);
@@ -104,4 +105,4 @@ private:
 
 } // namespace torch_ltc
 
-#endif // TORCH_LTC_GRAPH_REPEATED_TRACE_H
+#endif // TORCH_LTC_GRAPH_TRACE_CACHE_H

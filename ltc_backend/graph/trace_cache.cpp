@@ -1,6 +1,6 @@
-//===- repeated_trace.cpp - Ops that were traced before -------------------===//
+//===- trace_cache.cpp - Ops that were traced before ----------------------===//
 
-#include "graph/repeated_trace.h"
+#include "graph/trace_cache.h"
 
 #include "config/config.h"
 #include "events/metrics.h"
@@ -145,19 +145,19 @@ private:
 
 } // namespace torch_ltc
 
-RepeatedTrace::RepeatedTrace() : traceNumber(nextTraceNumber()) {}
+TraceCache::TraceCache() : traceNumber(nextTraceNumber()) {}
 
-RepeatedTrace &RepeatedTrace::ofThisThread() {
-  thread_local RepeatedTrace trace;
-  return trace;
+TraceCache &TraceCache::ofThisThread() {
+  thread_local TraceCache cache;
+  return cache;
 }
 
-std::vector<RecordedOp *> &RepeatedTrace::continuations() {
+std::vector<RecordedOp *> &TraceCache::continuations() {
   return last ? last->continuations : starts;
 }
 
 /// Whether the trace that starts here takes part.
-bool RepeatedTrace::begin() {
+bool TraceCache::begin() {
   state = State::Following;
   // torch's own debug information is set when a node is constructed.
   if (config().reuse_traces.get() && !FLAGS_torch_lazy_ir_debug)
@@ -166,13 +166,13 @@ bool RepeatedTrace::begin() {
   return false;
 }
 
-bool RepeatedTrace::holds(const GraphNode *node) const {
+bool TraceCache::holds(const GraphNode *node) const {
   if (!static_cast<const OpNode *>(node)->isRecorded())
     return false;
   return static_cast<const RecordedOp *>(node)->traceNumber == traceNumber;
 }
 
-NodePtr RepeatedTrace::follow(const TracedCall &call) {
+NodePtr TraceCache::follow(const TracedCall &call) {
   if (state != State::Following && (state == State::Lost || !begin()))
     return nullptr;
   c10::ScalarType defaultType = c10::get_default_dtype_as_scalartype();
@@ -194,14 +194,13 @@ NodePtr RepeatedTrace::follow(const TracedCall &call) {
 }
 
 /// Whether a trace that differs is cached from there on.
-bool RepeatedTrace::leavesBranch() const {
+bool TraceCache::leavesBranch() const {
   return numDivergedInTurn < maxDivergedInTurn ||
          numDivergedInTurn % maxDivergedInTurn == 0;
 }
 
-NodePtr RepeatedTrace::append(const TracedCall &call,
-                              AttributeListPtr attributes,
-                              std::vector<torch::lazy::Shape> shapes) {
+NodePtr TraceCache::append(const TracedCall &call, AttributeListPtr attributes,
+                           std::vector<torch::lazy::Shape> shapes) {
   // Nodes of other traces: of another thread's tensors, or of a step that
   // couldn't be compiled.
   for (const Value &operand : call.operands) {
@@ -230,7 +229,7 @@ NodePtr RepeatedTrace::append(const TracedCall &call,
 }
 
 std::shared_ptr<KnownGraph>
-RepeatedTrace::knownGraph(c10::ArrayRef<Output> roots) {
+TraceCache::knownGraph(c10::ArrayRef<Output> roots) {
   if (state != State::Following || !last)
     return nullptr;
   for (const std::shared_ptr<KnownGraph> &known : last->graphs) {
@@ -243,7 +242,7 @@ RepeatedTrace::knownGraph(c10::ArrayRef<Output> roots) {
   return nullptr;
 }
 
-void RepeatedTrace::remember(const Graph &graph, c10::ArrayRef<Output> roots) {
+void TraceCache::remember(const Graph &graph, c10::ArrayRef<Output> roots) {
   // A sequence that is traced for the first time may never repeat.
   if (state != State::Following || !last || numAppended)
     return;
@@ -260,9 +259,9 @@ void RepeatedTrace::remember(const Graph &graph, c10::ArrayRef<Output> roots) {
     last->graphs.pop_back();
 }
 
-void RepeatedTrace::endTrace() {
+void TraceCache::endTrace() {
   if (numFollowed)
-    count(Counter::replayed_ops, numFollowed);
+    count(Counter::reused_ops, numFollowed);
   if (numAppended || state == State::Lost)
     ++numDivergedInTurn;
   else if (numFollowed)
@@ -273,7 +272,7 @@ void RepeatedTrace::endTrace() {
   state = State::Start;
 }
 
-void RepeatedTrace::drop(RecordedOp *branch) {
+void TraceCache::drop(RecordedOp *branch) {
   std::vector<RecordedOp *> stack{branch};
   while (!stack.empty()) {
     RecordedOp *op = stack.back();
@@ -286,7 +285,7 @@ void RepeatedTrace::drop(RecordedOp *branch) {
 }
 
 /// Drops the tree; the rest of this trace isn't cached.
-void RepeatedTrace::forget() {
+void TraceCache::forget() {
   for (RecordedOp *op : starts)
     drop(op);
   starts.clear();

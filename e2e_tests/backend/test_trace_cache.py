@@ -41,8 +41,8 @@ def kept(step: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, Counts]:
     return results[0], counts
 
 
-def assert_all_replayed(counts: Counts) -> None:
-    assert counts.traced_ops == counts.replayed_ops > 0
+def assert_all_reused(counts: Counts) -> None:
+    assert counts.traced_ops == counts.reused_ops > 0
     assert counts.program_memory_hits == counts.executions
 
 
@@ -75,13 +75,13 @@ def train(device: str, steps: int, **options) -> list[torch.Tensor]:
     return [*losses, *(p.detach().cpu() for p in training.model.parameters())]
 
 
-def test_a_steady_loop_replays_all_from_the_third_step_on() -> None:
+def test_a_steady_loop_reuses_all_from_the_third_step_on() -> None:
     training = Training("lazy")
     counts = [counted(training.step) for _ in range(6)]
-    assert counts[0].replayed_ops == 0
-    assert 0 < counts[1].replayed_ops < counts[1].traced_ops
+    assert counts[0].reused_ops == 0
+    assert 0 < counts[1].reused_ops < counts[1].traced_ops
     for later in counts[2:]:
-        assert_all_replayed(later)
+        assert_all_reused(later)
         assert later.donated_buffers == counts[1].donated_buffers > 0
 
 
@@ -89,7 +89,7 @@ def test_values_are_those_without_and_eagers() -> None:
     got = train("lazy", 8)
     with torch_ltc.config(reuse_traces=False), counting() as counts:
         without = train("lazy", 8)
-    assert counts.replayed_ops == 0 < counts.traced_ops
+    assert counts.reused_ops == 0 < counts.traced_ops
     for a, b, c in zip(got, without, train("cpu", 8)):
         assert torch.equal(a, b)
         torch.testing.assert_close(a, c)
@@ -102,13 +102,13 @@ def test_programs_are_those_without() -> None:
         events = torch_ltc.step_log()[-counts.executions :]
         return [event["program"] for event in events]
 
-    replayed = programs()
-    assert len(replayed) >= 4
+    reused = programs()
+    assert len(reused) >= 4
     with torch_ltc.config(reuse_traces=False):
-        assert programs() == replayed
+        assert programs() == reused
 
 
-def test_a_step_that_differs_in_the_middle_replays_what_comes_before() -> None:
+def test_a_step_that_differs_in_the_middle_reuses_what_comes_before() -> None:
     x = torch.randn(4).to("lazy")
     cpu = x.cpu()
 
@@ -121,19 +121,19 @@ def test_a_step_that_differs_in_the_middle_replays_what_comes_before() -> None:
     results = []
     for _ in range(3):
         counts = counted(lambda: results.append(step(False)))
-    assert_all_replayed(counts)
+    assert_all_reused(counts)
     counts = counted(lambda: results.append(step(True)))
-    assert (counts.traced_ops, counts.replayed_ops) == (6, 2)
+    assert (counts.traced_ops, counts.reused_ops) == (6, 2)
     # Both are cached now, in any order.
     for extra in (False, True, True, False):
-        assert_all_replayed(counted(lambda e=extra: results.append(step(e))))
+        assert_all_reused(counted(lambda e=extra: results.append(step(e))))
     y = (cpu * 2).exp()
     for extra, result in zip("   x xx ", results):
         wanted = ((y + (extra == "x")).sin() - cpu).sum()
         torch.testing.assert_close(result.cpu(), wanted)
 
 
-def test_a_loop_that_settles_is_replayed_after_many_different_steps() -> None:
+def test_a_loop_that_settles_is_reused_after_many_different_steps() -> None:
     """Most of the different ones weren't cached, because that takes time."""
 
     def step(size: int) -> None:
@@ -145,10 +145,10 @@ def test_a_loop_that_settles_is_replayed_after_many_different_steps() -> None:
     for size in range(40):
         step(size + 1)
     counts = [counted(lambda: step(7)) for _ in range(12)]
-    assert [c.replayed_ops for c in counts[-3:]] == [c.traced_ops for c in counts[-3:]]
+    assert [c.reused_ops for c in counts[-3:]] == [c.traced_ops for c in counts[-3:]]
 
 
-def test_changed_numbers_are_replayed() -> None:
+def test_changed_numbers_are_reused() -> None:
     x = torch.randn(4).to("lazy")
     for number in range(5):
         factor, result = 0.3 + number, []
@@ -156,7 +156,7 @@ def test_changed_numbers_are_replayed() -> None:
         torch.testing.assert_close(
             result[0].cpu(), (x.cpu() * factor + 2 * factor).sum()
         )
-    assert_all_replayed(counts)
+    assert_all_reused(counts)
 
 
 A, B = torch.arange(6.0).reshape(2, 3), torch.arange(6.0).reshape(2, 3) - 2
@@ -204,13 +204,13 @@ def test_what_differs_is_right(usual: Callable, other: Callable) -> None:
         A.reshape(3, 2),
     ],
 )
-def test_other_shapes_and_dtypes_are_not_replayed(changed: torch.Tensor) -> None:
-    replayed = []
+def test_other_shapes_and_dtypes_are_not_reused(changed: torch.Tensor) -> None:
+    reused = []
     for value in (A, A, A, changed, A, changed):
         result, counts = kept(lambda v=value: (v.to("lazy").exp() * 3).sum(0))
         torch.testing.assert_close(result.cpu(), (value.exp() * 3).sum(0))
-        replayed.append(counts.replayed_ops)
-    assert replayed == [0, 3, 3, 0, 3, 3]
+        reused.append(counts.reused_ops)
+    assert reused == [0, 3, 3, 0, 3, 3]
 
 
 def test_the_default_dtype_is_looked_at() -> None:
@@ -254,7 +254,7 @@ def test_reads_in_the_middle(middle: str) -> None:
     training = Training("lazy")
     for _ in range(5):
         counts = counted(lambda: training.step(read))
-    assert_all_replayed(counts)
+    assert_all_reused(counts)
     for a, b in zip(train("lazy", 5, middle=read), train("cpu", 5, middle=read)):
         torch.testing.assert_close(a, b)
 
@@ -288,10 +288,10 @@ def test_an_exception_in_the_middle() -> None:
         torch_ltc.mark_step()
         torch.testing.assert_close(result.cpu(), wanted)
     counts = counted(lambda: step(fitting.to("lazy"), 5))
-    assert_all_replayed(counts)
+    assert_all_reused(counts)
 
 
-def test_division_by_zero_is_told_when_it_is_replayed() -> None:
+def test_division_by_zero_is_told_when_it_is_reused() -> None:
     x = torch.arange(3).to("lazy")
     for divisor in (2, 2, 2, 3):
         assert (x // divisor).tolist() == (torch.arange(3) // divisor).tolist()
@@ -361,11 +361,11 @@ def test_each_thread_has_its_own() -> None:
     def loop() -> None:
         own = Training("lazy")
         first, *_, last = [counted(own.step) for _ in range(4)]
-        assert first.replayed_ops == 0
-        assert_all_replayed(last)
+        assert first.reused_ops == 0
+        assert_all_reused(last)
 
     in_thread(loop)
-    assert_all_replayed(counted(training.step))
+    assert_all_reused(counted(training.step))
 
 
 def test_a_thread_that_ends_leaves_its_tensors() -> None:
@@ -392,9 +392,9 @@ def test_lines_are_the_present_ones() -> None:
             torch_ltc.mark_step()
     line = test_lines_are_the_present_ones.__code__.co_firstlineno
     for text, at in ((first, 4), (second, 6), (third, 9)):
-        assert text.count(f"test_repeated_trace.py:{line + at}") == 2, text
-    assert counts.traced_ops == counts.replayed_ops == 2
-    assert "test_repeated_trace" not in debug.dump(x.exp() * 2, "ir")
+        assert text.count(f"test_trace_cache.py:{line + at}") == 2, text
+    assert counts.traced_ops == counts.reused_ops == 2
+    assert "test_trace_cache" not in debug.dump(x.exp() * 2, "ir")
 
 
 def test_dropped_values_are_let_go_at_once() -> None:
@@ -511,7 +511,7 @@ def assert_same_without(seeds: range) -> Counts:
 def test_random_programs_in_a_row() -> None:
     counts = assert_same_without(range(12))
     # Of three runs with and three without, two can repeat the first.
-    assert counts.replayed_ops > counts.traced_ops / 4
+    assert counts.reused_ops > counts.traced_ops / 4
 
 
 def test_many_random_programs_in_a_row(request: pytest.FixtureRequest) -> None:
