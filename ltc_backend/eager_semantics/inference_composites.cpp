@@ -52,10 +52,9 @@ std::optional<DispatchKey> definitionOf(const OperatorHandle &op) {
   if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
       !op.hasKernelForDispatchKey(DispatchKey::Lazy))
     return DispatchKey::CompositeImplicitAutograd;
-  const std::string &name = op.operator_name().name;
   constexpr auto byViews = DispatchKey::CompositeExplicitAutogradNonFunctional;
-  bool isOfViews = name.ends_with("_copy") || isInverseOfView(name);
-  if (isOfViews && op.hasKernelForDispatchKey(byViews))
+  if (op.hasKernelForDispatchKey(byViews) &&
+      isViewOrInverse(op, findOpRecord(textOf(op.operator_name()))))
     return byViews;
   return std::nullopt;
 }

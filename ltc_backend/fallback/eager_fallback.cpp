@@ -342,10 +342,10 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   const c10::FunctionSchema &schema = op.schema();
   size_t numArguments = schema.arguments().size();
   size_t begin = stack.size() - numArguments;
-  bool isView = isCopyOfView(schema.name());
-  ModeOfResults mode(row.op, isView, torch::jit::last(stack, numArguments));
+  bool ofOperand = isViewOrInverse(op, findOpRecord(row.op));
+  ModeOfResults mode(ofOperand, torch::jit::last(stack, numArguments));
   std::optional<NewMemory> newMemory;
-  if (!isView && !isInverseOfView(schema.name()))
+  if (!ofOperand)
     newMemory.emplace();
   std::vector<at::Tensor> lazyTensors;
   for (size_t i = 0; i < numArguments; ++i)

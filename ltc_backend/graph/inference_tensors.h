@@ -12,31 +12,32 @@
 #ifndef TORCH_LTC_GRAPH_INFERENCE_TENSORS_H
 #define TORCH_LTC_GRAPH_INFERENCE_TENSORS_H
 
+#include "ir/op_record.h"
+
 #include <ATen/core/ivalue.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace torch_ltc {
 
-/// Whether functionalization uses it to compute a written base:
-/// `slice_scatter`, but not `masked_scatter`.
-inline bool isInverseOfView(std::string_view opName) {
-  for (std::string_view inverse : {"select_scatter", "slice_scatter",
-                                   "diagonal_scatter", "as_strided_scatter"})
-    if (opName.find(inverse) != std::string_view::npos)
-      return true;
-  return false;
-}
-
-/// Whether functionalization uses it to compute a view's value: `slice_copy`,
-/// but not `_to_copy` or `index_copy`.
-inline bool isCopyOfView(std::string_view opName) {
-  return opName.ends_with("_copy") && opName != "aten::_to_copy" &&
-         opName != "aten::index_copy" && opName != "aten::lift_fresh_copy";
+/// Whether functionalization uses the op to compute a view's value or a written
+/// base. `record` is the op's row, null if there is none.
+inline bool isViewOrInverse(const c10::OperatorHandle &op,
+                            const OpRecord *record) {
+  if (!record)
+    return op.hasTag(at::Tag::view_copy);
+  switch (record->shapeRule) {
+  case ShapeRule::select_scatterShape:
+  case ShapeRule::slice_scatterShape:
+  case ShapeRule::diagonal_scatterShape:
+  case ShapeRule::as_strided_scatterShape:
+    return true;
+  default:
+    return record->strideRule == StrideRule::View;
+  }
 }
 
 /// While it exists, results count as new memory. Otherwise they would be marked
@@ -67,18 +68,16 @@ private:
   std::optional<c10::impl::ForceDispatchKeyGuard> keys;
 };
 
-/// While it exists, results of the op are created in the appropriate mode.
+/// While it exists, results of a view's copy, or of a view's inverse, are
+/// created in the mode of their operand.
 class ModeOfResults {
 public:
-  ModeOfResults(const std::string &opName, bool isView,
-                c10::ArrayRef<c10::IValue> arguments) {
-    if (arguments.empty() || !arguments[0].isTensor())
+  ModeOfResults(bool isViewOrInverse, c10::ArrayRef<c10::IValue> arguments) {
+    if (!isViewOrInverse || arguments.empty() || !arguments[0].isTensor())
       return;
     const at::Tensor &self = arguments[0].toTensor();
     bool isEnabled = c10::InferenceMode::is_enabled();
     if (!self.defined() || (!isEnabled && !self.is_inference()))
-      return;
-    if (!isView && !isInverseOfView(opName))
       return;
     if (self.is_inference() != isEnabled)
       mode.emplace(self.is_inference());

@@ -74,54 +74,6 @@ ArgumentKind kindOf(const c10::Argument &argument) {
   }
 }
 
-bool isSymbolicInt(c10::TypePtr type) {
-  if (auto optional = type->cast<c10::OptionalType>())
-    type = optional->getElementType();
-  if (auto list = type->cast<c10::ListType>())
-    type = list->getElementType();
-  return type->kind() == c10::TypeKind::SymIntType;
-}
-
-/// torch's schema says it with the type SymInt, except of geometry that belongs
-/// to a model, and of ops that have no such type for their sizes. Schemas of
-/// this backend call them by name.
-bool followsSizes(const OpRecord &record, const c10::Argument &argument) {
-  const std::string &name = argument.name();
-  if (record.name.starts_with("torch_ltc::"))
-    return name == "size" || name == "output_size";
-  if (record.family == Family::convolution || record.family == Family::pooling)
-    for (const char *fixed : {"stride", "padding", "output_padding", "dilation",
-                              "kernel_size", "groups"})
-      if (name == fixed)
-        return false;
-  switch (record.shapeRule) {
-  case ShapeRule::arangeShape:
-    return name == "start" || name == "end" || name == "step";
-  case ShapeRule::lengthShape:
-    return name == "steps";
-  case ShapeRule::lower_triangle_indicesShape:
-  case ShapeRule::upper_triangle_indicesShape:
-    return name == "row" || name == "col" || name == "offset";
-  default:
-    return isSymbolicInt(argument.real_type());
-  }
-}
-
-/// Whether the op writes this number into its result, unchanged.
-bool isElement(const OpRecord &record, const ArgumentSpec &spec) {
-  if (spec.kind != ArgumentKind::Scalar)
-    return false;
-  if (spec.name == "fill_value")
-    return true;
-  for (const char *name :
-       {"aten::scalar_tensor", "aten::fill.Scalar", "aten::masked_fill.Scalar",
-        "aten::index_fill.int_Scalar", "aten::scatter.value",
-        "aten::constant_pad_nd"})
-    if (record.name == name)
-      return spec.name == "value" || spec.name == "s";
-  return false;
-}
-
 /// Creates an `OpRecord` from a table row; returns false with a warning if
 /// torch doesn't have the op. Only the name of the row's schema is used
 /// (parsing a thousand schemas takes milliseconds); tests compare the rest with
@@ -143,6 +95,7 @@ bool resolve(OpRecord &record) {
   record.opKind = torch::lazy::OpKind(c10::Symbol::fromQualString(baseName));
   record.id = hashBytes(record.name.data(), record.name.size(), 0).low;
   std::vector<std::string_view> numbers = split(record.varies);
+  std::vector<std::string_view> sizes = split(record.sizes);
   for (const c10::Argument &argument : schema.arguments()) {
     ArgumentSpec spec;
     spec.kind = kindOf(argument);
@@ -151,13 +104,13 @@ bool resolve(OpRecord &record) {
     spec.isDynamicScalar = contains(numbers, spec.name + "!");
     spec.varies = contains(numbers, spec.name);
     record.hasVaryingNumbers |= spec.varies;
-    spec.followsSizes = followsSizes(record, argument);
+    spec.followsSizes = contains(sizes, spec.name);
     record.hasUnsizedNumbers |= spec.varies && !spec.followsSizes;
     if (argument.default_value())
       spec.defaultValue = *argument.default_value();
     record.hasTensorArgument |= spec.kind == ArgumentKind::Tensor ||
                                 spec.kind == ArgumentKind::TensorList;
-    if (isElement(record, spec))
+    if (spec.name == record.element)
       record.elementNumber = record.arguments.size();
     record.arguments.push_back(std::move(spec));
   }
@@ -177,7 +130,8 @@ struct Table {
   Table() {
     const OpRecord rows[] = {
 #define OP_RECORD(SchemaText, Emit, FamilyWord, ShapeWord, DTypeWord,          \
-                  StrideWord, TraceWord, Varies, Updates, Divides)             \
+                  StrideWord, TraceWord, Varies, Sizes, Element, Updates,      \
+                  Divides, ChecksValues)                                       \
   OpRecord{SchemaText,                                                         \
            Emit,                                                               \
            Family::FamilyWord,                                                 \
@@ -186,8 +140,11 @@ struct Table {
            StrideRule::StrideWord,                                             \
            TraceKind::TraceWord##Trace,                                        \
            Varies,                                                             \
+           Sizes,                                                              \
+           Element,                                                            \
            Updates,                                                            \
-           Divides},
+           Divides,                                                            \
+           ChecksValues},
 #include "OpRecords.inc"
     };
     for (OpRecord record : rows)

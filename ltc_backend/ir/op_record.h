@@ -62,12 +62,12 @@ enum class ArgumentKind : uint8_t {
 struct ArgumentSpec {
   ArgumentKind kind;
   bool isDim = false; // counted from the end if negative
-  // Columns `parameters` and `varies` of the op table.
+  // Columns `parameters`, `varies` and `sizes` of the op table.
   bool isDynamicScalar = false; // enters programs as a parameter
   bool varies = false;          // becomes a parameter once its value has
                                 // differed
-  /// Whether its integers may follow tensors' sizes (`view`'s size, a slice's
-  /// end), and so differ between traces of one Python program.
+  /// Whether its integers follow tensors' sizes (`view`'s size, a slice's end),
+  /// and so differ between traces of one Python program.
   bool followsSizes = false;
   std::optional<c10::IValue> defaultValue;
   std::string name;
@@ -81,9 +81,12 @@ struct OpRecord {
   DTypeRule dtypeRule;
   StrideRule strideRule;
   TraceKind traceKind;
-  const char *varies; // of `varies` and `parameters`: "start,end,alpha!"
+  const char *varies;  // of `varies` and `parameters`: "start,end,alpha!"
+  const char *sizes;   // "start,end": column `sizes`
+  const char *element; // column `element`; "" if none
   const char *updatedOperands; // "0,2,3": column `updates`
   bool divides;
+  bool checksValues;
 
   // Completed by `resolve`.
   std::string name = {}; // "aten::add.Tensor"

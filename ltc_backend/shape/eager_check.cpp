@@ -23,16 +23,6 @@ namespace {
 constexpr int64_t kMaxElements = 4096;
 constexpr size_t kMaxKnownCalls = 1 << 15;
 
-/// Ops whose kernels check relations between values.
-bool readsValues(const std::string &opName) {
-  for (const char *name :
-       {"aten::_ctc_loss", "aten::segment_reduce", "aten::_segment_reduce",
-        "aten::_chunk_cat", "aten::masked_scatter"})
-    if (opName.starts_with(name))
-      return true;
-  return false;
-}
-
 /// The number of dtypes whose values don't include one of that magnitude.
 uint64_t numTooSmall(double magnitude) {
   constexpr double bounds[] = {
@@ -252,7 +242,7 @@ void torch_ltc::checkAgainstEager(const OpCall &call,
                                   c10::ArrayRef<ResultShape> results) {
   const OpRecord &record = call.record;
   if (!isSmall(call, results) || !record.name.starts_with("aten::") ||
-      readsValues(record.name) ||
+      record.checksValues ||
       !record.handle->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU))
     return;
   Hash128 key = keyOf(call, results);

@@ -65,19 +65,11 @@ void checkResult(const OpRecord &record, const torch::lazy::Shape &shape) {
                 opSuffix(record.name));
 }
 
-bool isDivision(const std::string &opName) {
-  for (const char *name :
-       {"aten::div.", "aten::floor_divide", "aten::remainder.", "aten::fmod."})
-    if (opName.starts_with(name))
-      return true;
-  return false;
-}
-
 /// A number by which integers are divided; the program checks tensors.
 void checkDivisor(const OpRecord &record, c10::ArrayRef<IValue> arguments,
                   const torch::lazy::Shape &result) {
   if (!c10::isIntegralType(result.scalar_type(), /*includeBool=*/true) ||
-      !isDivision(record.name) || !c10::multiply_integers(result.sizes()))
+      !record.divides || !c10::multiply_integers(result.sizes()))
     return;
   const IValue &divisor = arguments[1];
   bool isZero = (divisor.isInt() && divisor.toInt() == 0) ||
@@ -130,7 +122,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
                                          c10::ArrayRef<IValue> arguments) {
   ArgumentWalk walk(record, arguments);
   StrideRule rule = record.strideRule;
-  ModeOfResults mode(record.name, rule == StrideRule::View, arguments);
+  ModeOfResults mode(isViewOrInverse(*record.handle, &record), arguments);
   NewMemory newMemory(record.name, record.hasTensorArgument);
   bool isInPlace = std::exchange(inPlaceRecord, nullptr) == &record;
   if (isInPlace)

@@ -6,7 +6,7 @@ import tomllib
 
 FIELDS = {
     "schema", "emit", "shape", "dtype", "strides", "lower", "trace", "hooks", "torch_mlir", "varies",
-    "parameters", "updates", "divides",
+    "parameters", "sizes", "element", "updates", "divides", "checks_values",
 }  # fmt: skip
 # Functions of these names are in ltc_backend/shape, in files named after the families.
 SHAPE_RULES = (
@@ -230,8 +230,11 @@ class Row:
     torch_mlir: bool
     varies: list
     parameters: list
+    sizes: list
+    element: str
     updates: list
     divides: bool
+    checks_values: bool
 
     @property
     def class_name(self):
@@ -303,12 +306,16 @@ def load_family(path, family):
             "torch_mlir": True,
             "varies": [],
             "parameters": [],
+            "element": "",
             "updates": [0],
             "divides": False,
+            "checks_values": False,
         }
         fields |= table["default"] | entry
         name, arguments, results = parse_schema(fields.pop("schema"), where)
         fields.setdefault("emit", name)
+        if "sizes" not in entry:
+            fields["sizes"] = default_sizes(arguments, table["default"].get("sizes"))
         row = Row(
             family=family,
             schema=entry["schema"],
@@ -319,6 +326,17 @@ def load_family(path, family):
         check_row(row, where)
         rows.append(row)
     return rows
+
+
+def default_sizes(arguments, names):
+    """The arguments of type SymInt; only those of `names`, the family's default, if
+    it isn't None."""
+    return [
+        a.name
+        for a in arguments
+        if a.type.rstrip("?").removesuffix("[]") == "SymInt"
+        and (names is None or a.name in names)
+    ]
 
 
 def check_row(row, where):
@@ -347,6 +365,16 @@ def check_row(row, where):
             )
         if name in row.varies:
             raise TableError(f"{where}: '{name}' is in both `varies` and `parameters`")
+    for name in row.sizes:
+        argument = next((a for a in row.arguments if a.name == name), None)
+        if argument is None or argument.type.rstrip("?") not in NUMBER_TYPES:
+            raise TableError(f"{where}: sizes: '{name}' isn't a number of the schema")
+    if row.element and not any(
+        a.name == row.element and a.type == "Scalar" for a in row.arguments
+    ):
+        raise TableError(
+            f"{where}: element: '{row.element}' isn't a Scalar of the schema"
+        )
     tensors = [a for a in row.arguments if a.type.rstrip("?") == "Tensor"]
     for operand in row.updates if row.updates != [0] else ():
         if operand >= len(tensors):

@@ -98,8 +98,9 @@ def op_records(rows):
         lines.append(
             f'OP_RECORD("{schema}", "{row.emit}", {row.family}, '
             f"{row.shape}, {dtype}, {camel(row.strides)}, {row.trace}, "
-            f'"{numbers_of_programs(row)}", "{updated_operands(row)}", '
-            f"{str(row.divides).lower()})"
+            f'"{numbers_of_programs(row)}", "{",".join(row.sizes)}", '
+            f'"{row.element}", "{updated_operands(row)}", '
+            f"{str(row.divides).lower()}, {str(row.checks_values).lower()})"
         )
     body = "\n".join(lines)
     return f"// Generated from the op table.\n{body}\n#undef OP_RECORD\n"
