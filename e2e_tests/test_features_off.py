@@ -51,7 +51,7 @@ FEATURES = {
     "reuse_traces": (
         "false",
         "backend/test_trace_cache.py"
-        "::test_a_steady_loop_replays_all_from_the_third_step_on",
+        "::test_a_steady_loop_reuses_all_from_the_third_step_on",
     ),
     "tier": ("interpret", "backend/test_donation.py::test_in_place_update_overwrites"),
     "varying_numbers": (
