@@ -35,8 +35,7 @@ struct Row {
 };
 
 const Row rows[] = {
-#define OP_RECORD(Schema, Emit, FamilyName, ShapeName, DTypeName, Strides,     \
-                  Trace, Varies, Updates, Divides)                             \
+#define OP_RECORD(Schema, Emit, FamilyName, ShapeName, DTypeName, ...)         \
   {Schema, #ShapeName, #DTypeName, ShapeRule::ShapeName##Shape,                \
    DTypeRule::DTypeName##DType},
 #include "OpRecords.inc"
