@@ -4,6 +4,7 @@
     ./dev bench --set scripts    # whole scripts: benchmarks/scripts
     ./dev bench --set moving     # loops whose sizes and starts differ at each step
     ./dev bench --set distributed    # several processes: ranks.py
+    ./dev bench --set mechanisms     # ours with options switched off: mechanisms.py
 
 docs/benchmarks.md explains how to read the output.
 """
@@ -162,6 +163,7 @@ PROGRAMS = {
     "scripts": ["scripts/compare.py"],
     "moving": ["scripts/compare.py", "--set", "moving"],
     "distributed": ["ranks.py"],
+    "mechanisms": ["mechanisms.py"],
 }
 
 

@@ -25,6 +25,8 @@ class Contender:
     # Variable that names the folder of its disk cache.
     cache_variable: str = ""
     variables: dict[str, str] = field(default_factory=dict)
+    # Name of its step in training_steps.py, if it isn't the contender's.
+    step: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Settings:
 _WITHOUT_OURS = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 _INDUCTOR = "TORCHINDUCTOR_CACHE_DIR"
 # Like the other compilers: the first step waits. `--set scripts` uses the default tier.
-_COMPILED = {"TORCH_LTC_CACHE": "1", "TORCH_LTC_TIER": "compile"}
+COMPILED = {"TORCH_LTC_CACHE": "1", "TORCH_LTC_TIER": "compile"}
 
 ALL = [
     Contender("eager", variables=_WITHOUT_OURS),
@@ -45,8 +47,8 @@ ALL = [
     Contender("compile", _INDUCTOR, _WITHOUT_OURS),
     Contender("compile step", _INDUCTOR, _WITHOUT_OURS),
     Contender("jax"),
-    Contender("lazy", "TORCH_LTC_CACHE_DIR", _COMPILED),
-    Contender("lazy captured", "TORCH_LTC_CACHE_DIR", _COMPILED),
+    Contender("lazy", "TORCH_LTC_CACHE_DIR", COMPILED),
+    Contender("lazy captured", "TORCH_LTC_CACHE_DIR", COMPILED),
 ]
 NAMES = [contender.name for contender in ALL]
 QUICK = ["eager", "eager fused", "lazy", "lazy captured"]
@@ -78,8 +80,8 @@ class Process:
         if contender.cache_variable:
             folder = files / f"cache-{contender.name}".replace(" ", "-")
             variables[contender.cache_variable] = str(folder)
-        command = [sys.executable, str(HERE / "torch_contender.py"), contender.name]
-        command += [workload, str(threads)]
+        command = [sys.executable, str(HERE / "torch_contender.py")]
+        command += [contender.step or contender.name, workload, str(threads)]
         if contender.name == "jax":
             weights = str(files / "weights.npz")
             script = str(HERE / "jax_contender.py")

@@ -153,7 +153,7 @@ def test_refused_arguments_stay_refused() -> None:
 
 
 def test_options_and_modes() -> None:
-    """A kind includes the default dtype; a dispatch mode sees the formula's ops."""
+    """A formula is remembered for one default dtype, and a dispatch mode sees its ops."""
     x = torch.arange(6, device="lazy").reshape(2, 3)
     with torch.no_grad():
         for dtype in (torch.float32, torch.float64, torch.float32):

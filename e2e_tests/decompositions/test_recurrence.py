@@ -1,4 +1,4 @@
-"""Layers of recurrent networks as their steps."""
+"""Recurrent layers, decomposed into their steps."""
 
 import pytest
 import torch

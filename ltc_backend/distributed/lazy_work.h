@@ -22,8 +22,8 @@ public:
            std::function<int()> source = nullptr);
   ~LazyWork() override;
 
-  /// Computes the outputs, because a caller that polls until it is true must
-  /// not wait for a step that nobody ends.
+  /// Ends the step that computes the outputs; otherwise a caller that polls it
+  /// in a loop would never see true.
   bool isCompleted() override;
   bool isSuccess() const override;
   std::exception_ptr exception() const override;

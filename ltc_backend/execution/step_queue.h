@@ -62,8 +62,8 @@ struct ScheduledStep {
 /// Whether as many steps are waiting or running as option max_steps_in_flight
 /// allows.
 bool isQueueFull();
-/// Waits while it is full. To be called without the trace lock, with which
-/// steps are scheduled.
+/// Waits while it is full. The caller must not hold the trace lock, which other
+/// threads need to schedule steps.
 void waitForRoomInQueue();
 /// Schedules a step. The trace lock must be held since its inputs and the
 /// buffers that it overwrites were chosen. Returns when it has run if option

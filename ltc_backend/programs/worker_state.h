@@ -13,9 +13,8 @@ namespace torch_ltc {
 /// those of a new thread.
 void noteWorkerState();
 
-/// While it exists, torch's kernels called by this thread see those settings: a
-/// thread that runs a step itself may be in a dispatch mode, autocast, or
-/// inference mode.
+/// Gives the current thread those settings while it exists. A thread that runs
+/// a step itself may be in a dispatch mode, autocast, or inference mode.
 class WorkerStateGuard {
 public:
   WorkerStateGuard();

@@ -53,9 +53,9 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   return value;
 }
 
-/// Added, at the first scale, for a symbol that bounds slices of varying
-/// lengths (the rows of a data set): its sizes may be much larger, and must not
-/// exceed its stand-in.
+/// Added to the stand-ins of the first scale if the symbol bounds slices of
+/// varying lengths, as the number of rows of a data set does. Such sizes may be
+/// much larger than others, and no size may exceed its stand-in.
 static const int64_t LTC_BOUND_STAND_INS[LTC_GENERAL_SAMPLES] = {
     64 * (INT64_C(1) << 20), 64 * INT64_C(1677721), 64 * INT64_C(2411725)};
 

@@ -29,7 +29,7 @@ static SmallVector<SymbolicSize> symbolsOf(const LtcSymbolicProgram &program) {
 }
 
 /// Sets the symbols' ranges: while the module is compared with its samples, the
-/// stand-ins may be out of them.
+/// stand-ins may be outside them.
 static void setRanges(ModuleOp module, const LtcSymbolicProgram &program) {
   module.walk([&](torch::SymbolicIntOp op) {
     for (size_t i = 0; i < program.sizes->num_symbols; ++i)

@@ -1,6 +1,6 @@
 """The fast paths of `nn.MultiheadAttention` and `nn.TransformerEncoderLayer` in
-evaluation, which are one op each in eager PyTorch. Nested tensors aren't for formulas:
-PyTorch's kernels compute them."""
+evaluation, which are one op each in eager PyTorch. For nested tensors, PyTorch's kernels
+run instead."""
 
 from __future__ import annotations
 

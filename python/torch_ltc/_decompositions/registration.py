@@ -160,8 +160,8 @@ def _kind(value: Any) -> Any:
 
 
 def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
-    """Whether eager's kernel accepts these sizes, dtypes and numbers, which formulas
-    check less strictly: the first small call of each kind is tried."""
+    """Whether eager's kernel accepts these sizes, dtypes and numbers. Formulas check
+    less strictly, so eager's kernel runs on the first small call of each kind."""
     leaves, spec = tree_flatten((args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     if any(tensor._has_symbolic_sizes_strides for tensor in tensors):

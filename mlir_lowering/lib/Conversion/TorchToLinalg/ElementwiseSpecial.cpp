@@ -78,7 +78,8 @@ struct GammaOperand {
   /// Whether it was below 0.5; its distance to the nearest integer, and whether
   /// that integer is above it.
   Value isReflected, distance, isBelow;
-  /// The operand or 1 - operand, and the same shifted beyond 8.
+  /// z: the operand, or 1 - operand if it is reflected. w: z plus the shift,
+  /// greater than kShift.
   Value z, w;
   /// Whether z is large enough without a shift.
   Value isLarge;
@@ -121,7 +122,7 @@ Value torch_ltc::emitLgamma(ElementwiseBody &s) {
     Value result = d.select(g.isReflected, d.sub(mirror, direct), direct);
     Value isInfinite =
         d.compare(Comparison::eq, d.abs(x), d.constant(kInfinity));
-    // Exact there: later code may divide by it.
+    // The roots are exactly 0, as in eager, where users may divide by them.
     Value isRoot = d.logicalOr(d.compare(Comparison::eq, x, d.constant(1)),
                                d.compare(Comparison::eq, x, d.constant(2)));
     result = d.select(isRoot, d.constant(0), result);
