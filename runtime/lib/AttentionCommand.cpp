@@ -105,8 +105,9 @@ private:
 
 } // namespace
 
-PreparedCommandPtr
-torch_ltc::runtime::prepareAttention(const AttentionCall &call,
-                                     int numThreads) {
-  return std::make_unique<Attention>(call, numThreads);
+llvm::Expected<PreparedCommandPtr>
+torch_ltc::runtime::prepareAttention(const Command &command,
+                                     const Preparation &preparation) {
+  return std::make_unique<Attention>(command.attention(),
+                                     preparation.numThreads);
 }

@@ -88,7 +88,8 @@ private:
 
 } // namespace
 
-PreparedCommandPtr
-torch_ltc::runtime::prepareBoundsCheck(const Command &command) {
+llvm::Expected<PreparedCommandPtr>
+torch_ltc::runtime::prepareBoundsCheck(const Command &command,
+                                       const Preparation &) {
   return std::make_unique<BoundsCheckCommand>(command);
 }

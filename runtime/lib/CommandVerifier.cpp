@@ -35,6 +35,7 @@ private:
   llvm::Error verifyCall(const ConvolutionCall &call);
   llvm::Error verifyCall(const AttentionCall &call);
   llvm::Error verifyCall(const CopyCall &call);
+  llvm::Error verifyCall(const FillCall &call);
   llvm::Error verifyCall(const BoundsCheck &call);
   llvm::Error verifyCall(const HostCall &call);
 
@@ -334,6 +335,11 @@ llvm::Error CommandVerifier::verifyCall(const CopyCall &call) {
   return checkNoOverlap();
 }
 
+llvm::Error CommandVerifier::verifyCall(const FillCall &call) {
+  return use("destination", call.has_destination(), call.destination(),
+             call.bytes(), 1, Access::Write);
+}
+
 llvm::Error CommandVerifier::verifyCall(const BoundsCheck &call) {
   bool isFloat = call.dtype() >= FLOAT16;
   if (call.nonzero() ? isFloat : call.dtype() != INT32 && call.dtype() != INT64)
@@ -378,24 +384,10 @@ llvm::Error CommandVerifier::verifyCall(const HostCall &call) {
 
 llvm::Error CommandVerifier::verify() {
   switch (command.call_case()) {
-  case Command::kKernel:
-    return verifyCall(command.kernel());
-  case Command::kMatmul:
-    return verifyCall(command.matmul());
-  case Command::kConvolution:
-    return verifyCall(command.convolution());
-  case Command::kAttention:
-    return verifyCall(command.attention());
-  case Command::kCopy:
-    return verifyCall(command.copy());
-  case Command::kFill:
-    return use("destination", command.fill().has_destination(),
-               command.fill().destination(), command.fill().bytes(), 1,
-               Access::Write);
-  case Command::kBoundsCheck:
-    return verifyCall(command.bounds_check());
-  case Command::kHost:
-    return verifyCall(command.host());
+#define RUNTIME_CALL(Name, field)                                              \
+  case Command::k##Name:                                                       \
+    return verifyCall(command.field());
+#include "Calls.def"
   case Command::CALL_NOT_SET:
     return failure("it has no call");
   }

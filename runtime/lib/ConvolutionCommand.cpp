@@ -103,15 +103,17 @@ private:
 } // namespace
 
 llvm::Expected<PreparedCommandPtr>
-torch_ltc::runtime::prepareConvolution(const ConvolutionCall &call,
-                                       int numThreads) {
+torch_ltc::runtime::prepareConvolution(const Command &command,
+                                       const Preparation &preparation) {
+  const ConvolutionCall &call = command.convolution();
+  int numThreads = preparation.numThreads;
   auto geometry = convolutionGeometry(call);
   if (!geometry)
     return geometry.takeError();
   if (geometry->inputElements() && geometry->weightElements() &&
       geometry->outputElements())
-    if (PreparedCommandPtr command =
+    if (PreparedCommandPtr convolution =
             prepareOneDnnConvolution(call, *geometry, numThreads))
-      return command;
+      return convolution;
   return std::make_unique<LoopConvolution>(call, *geometry, numThreads);
 }

@@ -57,7 +57,7 @@ private:
 void ltcSetHostFunction(LtcHostFunction function) { hostFunction = function; }
 
 llvm::Expected<PreparedCommandPtr>
-torch_ltc::runtime::prepareHostCall(const Command &command) {
+torch_ltc::runtime::prepareHost(const Command &command, const Preparation &) {
   if (!hostFunction)
     return failure("{0} is computed by PyTorch's kernel, which this process "
                    "doesn't have: import torch_ltc first.",

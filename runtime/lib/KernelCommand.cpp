@@ -56,12 +56,14 @@ private:
 
 } // namespace
 
-PreparedCommandPtr torch_ltc::runtime::prepareKernelCall(
-    const KernelCall &call, const KernelLibrary &kernels,
-    const KernelTables &tables, int numThreads) {
+llvm::Expected<PreparedCommandPtr>
+torch_ltc::runtime::prepareKernel(const Command &command,
+                                  const Preparation &preparation) {
+  const KernelCall &call = command.kernel();
   llvm::ArrayRef<int64_t> table;
-  if (!tables.empty())
-    table = tables[call.kernel()];
-  return std::make_unique<KernelCommand>(call, kernels.function(call.kernel()),
-                                         table, numThreads);
+  if (!preparation.tables.empty())
+    table = preparation.tables[call.kernel()];
+  return std::make_unique<KernelCommand>(
+      call, preparation.kernels->function(call.kernel()), table,
+      preparation.numThreads);
 }

@@ -190,8 +190,8 @@ LoadedExecutable::prepare(int numThreads) const {
   state->buffers.resize(message.buffers_size());
   bool hasShort = false, hasLong = false;
   for (int i = 0; i < message.commands_size(); ++i) {
-    auto command = prepareCommand(message.commands(i), *kernels, numbers.tables,
-                                  numThreads);
+    auto command = prepareCommand(message.commands(i),
+                                  {numThreads, kernels.get(), numbers.tables});
     if (!command)
       return failure("Command {0} ('{1}') of program '{2}' can't be prepared: "
                      "{3}",
@@ -315,8 +315,8 @@ PreparedCommand &LoadedExecutable::shortCommand(RunState &state, size_t index,
   std::optional<PreparedCommandPtr> &prepared = state.shortCommands[index];
   if (!prepared) {
     prepared.emplace();
-    auto command = prepareCommand(message.commands(int(index)), *kernels,
-                                  numbers.tables, numThreads);
+    auto command = prepareCommand(message.commands(int(index)),
+                                  {numThreads, kernels.get(), numbers.tables});
     if (!command)
       llvm::consumeError(command.takeError());
     else if ((*command)->scratchBytes() <= state.scratchBytes)

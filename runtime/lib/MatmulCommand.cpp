@@ -260,14 +260,17 @@ private:
 } // namespace
 
 llvm::Expected<PreparedCommandPtr>
-torch_ltc::runtime::prepareMatmul(const MatmulCall &call, int numThreads) {
+torch_ltc::runtime::prepareMatmul(const Command &command,
+                                  const Preparation &preparation) {
+  const MatmulCall &call = command.matmul();
+  int numThreads = preparation.numThreads;
   if (!call.batch() || !call.m() || !call.n())
     return std::make_unique<EmptyMatmul>();
   if (MatrixVector::isBest(call))
     return std::make_unique<MatrixVector>(call, numThreads);
   // A product with k = 0 is a fill, which the loops support.
   if (call.k())
-    if (PreparedCommandPtr command = OneDnnMatmul::create(call, numThreads))
-      return command;
+    if (PreparedCommandPtr product = OneDnnMatmul::create(call, numThreads))
+      return product;
   return std::make_unique<LoopMatmul>(call, numThreads);
 }

@@ -69,12 +69,14 @@ private:
 
 } // namespace
 
-PreparedCommandPtr torch_ltc::runtime::prepareCopy(const CopyCall &call,
-                                                   int numThreads) {
-  return std::make_unique<CopyCommand>(call, numThreads);
+llvm::Expected<PreparedCommandPtr>
+torch_ltc::runtime::prepareCopy(const Command &command,
+                                const Preparation &preparation) {
+  return std::make_unique<CopyCommand>(command.copy(), preparation.numThreads);
 }
 
-PreparedCommandPtr torch_ltc::runtime::prepareFill(const FillCall &call,
-                                                   int numThreads) {
-  return std::make_unique<FillCommand>(call, numThreads);
+llvm::Expected<PreparedCommandPtr>
+torch_ltc::runtime::prepareFill(const Command &command,
+                                const Preparation &preparation) {
+  return std::make_unique<FillCommand>(command.fill(), preparation.numThreads);
 }

@@ -72,29 +72,24 @@ public:
 
 using PreparedCommandPtr = std::unique_ptr<PreparedCommand>;
 
-/// Prepares a verified command. `command`, `kernels` and `tables`, which is
-/// empty except for a bound executable, must outlive the result. The OpenMP
-/// thread count must be set to `numThreads`.
-llvm::Expected<PreparedCommandPtr> prepareCommand(const Command &command,
-                                                  const KernelLibrary &kernels,
-                                                  const KernelTables &tables,
-                                                  int numThreads);
+/// What commands are prepared with. Kernels and tables must outlive them.
+struct Preparation {
+  /// The OpenMP thread count must be set to it.
+  int numThreads;
+  const KernelLibrary *kernels = nullptr;
+  /// Empty except for a bound executable.
+  llvm::ArrayRef<std::vector<int64_t>> tables = {};
+};
 
-// One function for each kind of call.
-PreparedCommandPtr prepareKernelCall(const KernelCall &call,
-                                     const KernelLibrary &kernels,
-                                     const KernelTables &tables,
-                                     int numThreads);
-llvm::Expected<PreparedCommandPtr> prepareMatmul(const MatmulCall &call,
-                                                 int numThreads);
+/// Prepares a verified command, which must outlive the result.
 llvm::Expected<PreparedCommandPtr>
-prepareConvolution(const ConvolutionCall &call, int numThreads);
-PreparedCommandPtr prepareAttention(const AttentionCall &call, int numThreads);
-PreparedCommandPtr prepareCopy(const CopyCall &call, int numThreads);
-PreparedCommandPtr prepareFill(const FillCall &call, int numThreads);
-/// The whole command: its error names the op and the user's line.
-PreparedCommandPtr prepareBoundsCheck(const Command &command);
-llvm::Expected<PreparedCommandPtr> prepareHostCall(const Command &command);
+prepareCommand(const Command &command, const Preparation &preparation);
+
+// One function for each kind of call, `prepareMatmul` for example.
+#define RUNTIME_CALL(Name, field)                                              \
+  llvm::Expected<PreparedCommandPtr> prepare##Name(                            \
+      const Command &command, const Preparation &preparation);
+#include "Calls.def"
 
 /// The command's name, or one derived from its kind and sizes ("matmul
 /// 512x256x256").

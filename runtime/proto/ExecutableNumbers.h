@@ -38,22 +38,10 @@ public:
 
   void visitCommand(Command &command) {
     switch (command.call_case()) {
-    case Command::kKernel:
-      return visit(*command.mutable_kernel());
-    case Command::kMatmul:
-      return visit(*command.mutable_matmul());
-    case Command::kConvolution:
-      return visit(*command.mutable_convolution());
-    case Command::kAttention:
-      return visit(*command.mutable_attention());
-    case Command::kCopy:
-      return visit(*command.mutable_copy());
-    case Command::kFill:
-      return visit(*command.mutable_fill());
-    case Command::kBoundsCheck:
-      return visit(*command.mutable_bounds_check());
-    case Command::kHost:
-      return visit(*command.mutable_host());
+#define RUNTIME_CALL(Name, field)                                              \
+  case Command::k##Name:                                                       \
+    return visit(*command.mutable_##field());
+#include "Calls.def"
     case Command::CALL_NOT_SET:
       return;
     }

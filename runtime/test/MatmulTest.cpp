@@ -332,8 +332,8 @@ TEST(Matmul, ShortTeamsMayBeOfAnySize) {
         for (int64_t i = 0; i < tensor->numElements(); ++i)
           tensor->set(i, real(generator));
       Program program(programOf(c, operands));
-      MatmulCall call = programOf(c, operands).commands(0).matmul();
-      auto command = prepareMatmul(call, 4);
+      Command product = programOf(c, operands).commands(0);
+      auto command = prepareMatmul(product, {.numThreads = 4});
       ASSERT_TRUE(bool(command));
       if ((*command)->team() == Team::Long)
         continue;
