@@ -26,7 +26,12 @@ at::Tensor torch_ltc::valueOf(const at::Tensor &tensor) {
 void torch_ltc::setValue(const at::Tensor &tensor, const at::Tensor &value) {
   functionalization::replace_(tensor, value);
   functionalization::commit_update(tensor);
-  functionalization::sync(tensor);
+  // The memory has the new value now; a view reads it again only when it is
+  // used: most views that are written (`x[i] = y`) are temporary.
+  if (functionalization::isBaseTensor(tensor))
+    functionalization::sync(tensor);
+  else
+    functionalization::unsafeGetFunctionalWrapper(tensor)->apply_updates();
 }
 
 void torch_ltc::replaceValue(const at::Tensor &tensor,
