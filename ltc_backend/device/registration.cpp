@@ -338,6 +338,7 @@ void registerRemaining() {
   registerResizeInMemory();
   registerStorageChanges();
   registerOwnSizes(ops);
+  registerTracedViews();
   registerCollectives();
   watchCustomOps();
 }

@@ -20,6 +20,7 @@
 #include "tracing/wrapped_value.h"
 #include "tracing/writing_call.h"
 
+#include <ATen/ExpandUtils.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 using namespace torch_ltc;
@@ -130,6 +131,38 @@ private:
   c10::SafeKernelFunction previous;
 };
 
+/// `copy_`. Functionalization's kernel (torch 2.13) also runs the op on Meta
+/// tensors, and computes the written view again.
+class CopyKernel final : public c10::OperatorKernel {
+public:
+  explicit CopyKernel(c10::SafeKernelFunction previous)
+      : functional(findOp({"aten::copy", ""})), previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    const at::Tensor self = arguments[0].toTensor();
+    const at::Tensor source = arguments[1].toTensor();
+    if (!isPlainWrapper(self) || !isLazyWrapper(self) ||
+        !isPlainWrapper(source) || !isLazyWrapper(source) ||
+        hasSymbolicSizes(self) || hasSymbolicSizes(source) ||
+        !at::is_expandable_to(source.sizes(), self.sizes()))
+      return previous.callBoxed(op, keys, stack);
+    Stack inside{valueOf(self), valueOf(source), arguments[2]};
+    {
+      c10::impl::ExcludeDispatchKeyGuard guard(DispatchKey::Functionalize);
+      functional.callBoxed(&inside);
+    }
+    torch::jit::drop(*stack, arguments.size());
+    setValue(self, inside[0].toTensor());
+    stack->emplace_back(self);
+  }
+
+private:
+  OperatorHandle functional;
+  c10::SafeKernelFunction previous;
+};
+
 /// Wraps ops that draw numbers. For arguments that they reject (mostly
 /// integers), the message is that of torch's formulas in Python instead of
 /// eager's kernels.
@@ -196,6 +229,8 @@ bool writesSelf(const OperatorHandle &op) {
 
 void torch_ltc::registerInPlaceKernels(const AtenOps &ops) {
   SilentRegistration silence;
+  registerAround<CopyKernel>(findOp({"aten::copy_", ""}),
+                             DispatchKey::Functionalize);
   for (const OperatorHandle &op : ops) {
     if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
         !writesSelf(op))

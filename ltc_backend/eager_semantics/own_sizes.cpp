@@ -9,11 +9,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "eager_semantics/own_sizes.h"
+
 #include "eager_semantics/registration.h"
 #include "shape/strides.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"
 
+#include <ATen/FunctionalStorageImpl.h>
+#include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/core/stack.h>
 
 using namespace torch_ltc;
@@ -24,8 +28,28 @@ using torch::jit::Stack;
 
 namespace {
 
-void useOwnSizes(const Tensor &tensor) {
-  if (!isLazyWrapper(tensor))
+/// Access to a private member, which an explicit instantiation may name.
+template <auto member> struct PrivateMember {
+  friend size_t &generationOf(at::FunctionalTensorWrapper &wrapper) {
+    return wrapper.*member;
+  }
+};
+template struct PrivateMember<&at::FunctionalTensorWrapper::generation_>;
+size_t &generationOf(at::FunctionalTensorWrapper &wrapper);
+
+/// Access to protected state of a TensorImpl.
+struct SizesPolicy : c10::TensorImpl {
+  static bool isDefault(const c10::TensorImpl &impl) {
+    return !(impl.*
+             &SizesPolicy::matches_policy)(SizesStridesPolicy::CustomStrides);
+  }
+};
+
+} // namespace
+
+void torch_ltc::useOwnSizes(const Tensor &tensor) {
+  if (!isLazyWrapper(tensor) ||
+      SizesPolicy::isDefault(*tensor.unsafeGetTensorImpl()))
     return;
   // Copies, because while the wrapper asks its value, these belong to the
   // value. Its own may date from its creation.
@@ -36,6 +60,17 @@ void useOwnSizes(const Tensor &tensor) {
   impl->set_custom_sizes_strides(c10::TensorImpl::SizesStridesPolicy::Default);
 }
 
+void torch_ltc::noteCurrentValue(const Tensor &view) {
+  if (!isLazyWrapper(view))
+    return;
+  auto *memory = static_cast<at::functionalization::FunctionalStorageImpl *>(
+      view.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+  generationOf(*at::functionalization::impl::unsafeGetFunctionalWrapper(view)) =
+      memory->generation();
+}
+
+namespace {
+
 class ViewOfOwnSizes final : public c10::OperatorKernel {
 public:
   explicit ViewOfOwnSizes(c10::SafeKernelFunction previous)
@@ -43,18 +78,26 @@ public:
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
-    useOwnSizes(
-        torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor());
+    const Tensor self =
+        torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
+    useOwnSizes(self);
+    if (isLazyWrapper(self)) // most kernels do it too
+      at::functionalization::impl::sync(self);
     previous.callBoxed(op, keys, stack);
     const c10::IValue &result = stack->back();
     if (result.isTensor())
-      useOwnSizes(result.toTensor());
+      noteView(result.toTensor());
     else if (result.isTensorList())
       for (const Tensor &view : result.toTensorVector())
-        useOwnSizes(view);
+        noteView(view);
   }
 
 private:
+  static void noteView(const Tensor &view) {
+    useOwnSizes(view);
+    noteCurrentValue(view);
+  }
+
   c10::SafeKernelFunction previous;
 };
 

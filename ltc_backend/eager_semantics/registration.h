@@ -18,6 +18,9 @@ void registerStorageViews(torch::Library &library);
 void registerStorageChanges();
 /// Wraps views at Functionalize; see own_sizes.cpp.
 void registerOwnSizes(const AtenOps &ops);
+/// At Functionalize, in front of the kernels of the usual views; see
+/// traced_views.cpp.
+void registerTracedViews();
 /// At AutogradLazy.
 void registerAutogradKernels(torch::Library &library);
 void registerAsStridedAutograd(torch::Library &library);

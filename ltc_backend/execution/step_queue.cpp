@@ -12,8 +12,13 @@
 
 #include "torch_ltc-c/runtime.h"
 
+#include <ATen/FuncTorchTLS.h>
 #include <ATen/Parallel.h>
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/record_function.h>
+#include <c10/core/impl/PythonDispatcherTLS.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -37,8 +42,15 @@ bool isShort(const Program &program) {
 
 thread_local bool isWorker = false;
 
+/// torch's settings of a new thread.
+struct WorkerState {
+  at::ThreadLocalState all;
+  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  c10::AutogradState gradients = c10::AutogradState::get_tls_state();
+};
+
 /// Set by the worker, which therefore runs the first step.
-std::atomic<const at::ThreadLocalState *> workerState{nullptr};
+std::atomic<const WorkerState *> workerState{nullptr};
 
 class Queue {
 public:
@@ -306,13 +318,35 @@ Queue &queue() {
 
 void torch_ltc::noteWorkerState() {
   isWorker = true;
-  workerState = new at::ThreadLocalState;
+  workerState = new WorkerState;
+}
+
+/// Whether Python code (a custom op's kernel) or torch's kernels may see a
+/// setting of this thread other than dispatch keys and gradient modes.
+static bool hasOtherSettings() {
+  return c10::impl::dispatch_mode_enabled() ||
+         c10::impl::PythonDispatcherTLS::get_state() ||
+         at::impl::torch_function_mode_enabled() ||
+         at::functorch::functorchTLSAccessor() ||
+         at::SavedTensorDefaultHooks::get_hooks();
 }
 
 WorkerStateGuard::WorkerStateGuard() {
-  const at::ThreadLocalState *state = workerState;
-  if (!isWorker && state)
-    guard.emplace(*state);
+  const WorkerState *state = workerState;
+  if (isWorker || !state)
+    return;
+  if (hasOtherSettings()) {
+    all.emplace(state->all);
+    return;
+  }
+  keys.emplace(state->keys);
+  ownGradients = c10::AutogradState::get_tls_state();
+  c10::AutogradState::set_tls_state(state->gradients);
+}
+
+WorkerStateGuard::~WorkerStateGuard() {
+  if (ownGradients)
+    c10::AutogradState::set_tls_state(*ownGradients);
 }
 
 bool torch_ltc::isQueueFull() { return queue().isFull(); }

@@ -3,6 +3,9 @@
 #include "graph/node_arguments.h"
 
 #include <ATen/Functions.h>
+#include <ATen/ScalarOps.h>
+
+#include <cstdlib>
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -12,8 +15,18 @@ using c10::IValue;
 static at::Tensor castNumber(const DynamicScalar &number,
                              at::ScalarType dtype) {
   at::ScalarType own = number.isFloat ? at::kDouble : at::kLong;
-  if (number.isFloat && dtype == at::kFloat) // the usual case, without a copy
-    return at::scalar_tensor(double(float(number.asFloat)), dtype);
+  // The usual cases, without a copy and without the dispatcher.
+  constexpr int64_t exactInFloat = int64_t(1) << 24;
+  auto makeNow = [&](double value) {
+    return at::detail::scalar_tensor_static(value, dtype, at::kCPU);
+  };
+  if (dtype == at::kFloat && number.isFloat)
+    return makeNow(double(float(number.asFloat)));
+  if (dtype == at::kDouble && number.isFloat)
+    return makeNow(number.asFloat);
+  if (at::isFloatingType(dtype) && !at::isReducedFloatingType(dtype) &&
+      !number.isFloat && std::abs(number.asInt) <= exactInFloat)
+    return makeNow(double(number.asInt));
   at::Tensor tensor = number.isFloat ? at::scalar_tensor(number.asFloat, own)
                                      : at::scalar_tensor(number.asInt, own);
   return tensor.to(dtype);

@@ -25,6 +25,8 @@ struct CpuCall {
   c10::OperatorHandle op;
   /// The same op with an argument `out` for each result, if it has a kernel.
   std::optional<c10::OperatorHandle> outOp = {};
+  /// The view of the first operand that the op replaces.
+  std::optional<c10::OperatorHandle> writtenView = {};
   bool readsMemory = false;
   /// The kernel requires contiguous operands: in eager PyTorch its callers make
   /// them contiguous.
@@ -56,7 +58,8 @@ public:
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
            const RunConditions &conditions) const;
 
-  /// Processor time of all runs so far on their own threads.
+  /// Processor time of all runs so far on their own threads; of a small
+  /// program, estimated from some of them.
   double seconds() const { return secondsRun.load(); }
 
 protected:
@@ -72,6 +75,10 @@ private:
             std::vector<std::vector<at::Tensor>> &values,
             c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
             LocationId location) const;
+  /// Writes the part into the first operand itself, if that is its last reader
+  /// and nothing else shares its memory.
+  bool writeInPlace(size_t position, const c10::OperatorHandle &view,
+                    const torch::jit::Stack &stack) const;
   /// Memory for all of the node's results; empty unless each of them is an
   /// output.
   std::vector<at::Tensor> outputsOf(size_t position,
@@ -91,6 +98,7 @@ private:
   mutable std::vector<std::unique_ptr<PreparedCall>> calls; // null: data
   mutable std::once_flag areCallsPrepared;
   mutable std::atomic<bool> wasRun{false};
+  std::atomic<uint32_t> numRuns{0};
   std::atomic<double> secondsRun{0};
 };
 

@@ -4,6 +4,8 @@
 #define TORCH_LTC_PROGRAMS_WORKER_STATE_H
 
 #include <ATen/ThreadLocalState.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <optional>
 
@@ -18,9 +20,14 @@ void noteWorkerState();
 class WorkerStateGuard {
 public:
   WorkerStateGuard();
+  ~WorkerStateGuard();
 
 private:
-  std::optional<at::ThreadLocalStateGuard> guard;
+  /// Replacing all settings takes as long as a small op; usually these two
+  /// suffice.
+  std::optional<c10::impl::ForceDispatchKeyGuard> keys;
+  std::optional<c10::AutogradState> ownGradients;
+  std::optional<at::ThreadLocalStateGuard> all;
 };
 
 } // namespace torch_ltc

@@ -118,8 +118,17 @@ bool isUncheckedByEager(const OpRecord &record,
 
 } // namespace
 
+namespace {
+
+/// What happens to a call that can't be traced.
+enum class Otherwise { RunEagerly, Nothing };
+
+} // namespace
+
+/// Without results only if nothing was done.
 static std::vector<at::Tensor> traceCall(const OpRecord &record,
-                                         c10::ArrayRef<IValue> arguments) {
+                                         c10::ArrayRef<IValue> arguments,
+                                         Otherwise otherwise) {
   ArgumentWalk walk(record, arguments);
   StrideRule rule = record.strideRule;
   ModeOfResults mode(isViewOrInverse(*record.handle, &record), arguments);
@@ -128,6 +137,8 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   if (isInPlace)
     rule = StrideRule::LikeSelf;
   if (!walk.obstacle().empty()) {
+    if (otherwise == Otherwise::Nothing)
+      return {};
     std::vector<at::Tensor> results =
         runEagerly(record, arguments, walk.obstacle());
     // Only eager knows the strides of all other results.
@@ -159,6 +170,8 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
     if (!node && shapes.empty())
       shapes = infer();
   } catch (const c10::Error &) {
+    if (otherwise == Otherwise::Nothing)
+      return {};
     // Either eager rejects them too, with its own message, or it accepts more
     // than our rules do.
     if (isForbidden(Forbidden::fallback) ||
@@ -203,10 +216,22 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   return results;
 }
 
+at::Tensor torch_ltc::traceView(const OpRecord &record,
+                                c10::ArrayRef<IValue> arguments) {
+  noteNewCustomOps();
+  std::vector<at::Tensor> results =
+      traceCall(record, arguments, Otherwise::Nothing);
+  if (results.empty())
+    return at::Tensor();
+  noteTracedCall(record, arguments, results);
+  return std::move(results[0]);
+}
+
 std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
                                            c10::ArrayRef<IValue> arguments) {
   noteNewCustomOps();
-  std::vector<at::Tensor> results = traceCall(record, arguments);
+  std::vector<at::Tensor> results =
+      traceCall(record, arguments, Otherwise::RunEagerly);
   noteTracedCall(record, arguments, results);
   return results;
 }
