@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -146,15 +147,23 @@ def count_programs(rank: int) -> None:
     import torch_ltc
     from counting import sync_names
 
-    cases = [{}, {"gradient_as_bucket_view": True}, {"static_graph": True}]
-    for options, hook in [(case, None) for case in cases] + [({}, _power_sgd)]:
+    def momentum(parameters):
+        return torch.optim.SGD(parameters, lr=0.01, momentum=0.9)
+
+    def sharded(parameters):
+        return ZeroRedundancyOptimizer(parameters, torch.optim.AdamW, lr=0.01)
+
+    options = [{}, {"gradient_as_bucket_view": True}, {"static_graph": True}]
+    cases = [(case, None, momentum) for case in options]
+    cases += [({}, _power_sgd, momentum), ({}, None, sharded)]
+    for case in cases:
+        options, hook, make_optimizer = case
         model = DistributedDataParallel(
             _perceptron().to("lazy"), bucket_cap_mb=0.0005, **options
         )
         if hook:
             model.register_comm_hook(*hook())
-        case = (options, hook)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+        optimizer = make_optimizer(model.parameters())
         batches = list(_batches(8, "lazy"))
         for step, (x, y) in enumerate(batches):
             if step == 4:
