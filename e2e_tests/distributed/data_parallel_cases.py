@@ -184,8 +184,15 @@ def fill_buckets(rank: int) -> None:
     import torch_ltc
 
     torch_ltc.config.tier = "compile"
+    for as_views in (True, False):
+        _fill_bucket(as_views)
+
+
+def _fill_bucket(as_views: bool) -> None:
+    import torch_ltc
+
     model = DistributedDataParallel(
-        _perceptron().to("lazy"), gradient_as_bucket_view=True
+        _perceptron().to("lazy"), gradient_as_bucket_view=as_views
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for x, y in _batches(4, "lazy"):
