@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch_ltc
 
 PROGRAMS = {
     "slice": lambda x: x[1:].add_(10),
@@ -76,3 +77,27 @@ def test_resize() -> None:
     out = torch.empty(0, device="lazy")
     torch.mul(torch.ones(3, device="lazy"), 2, out=out)
     assert out.tolist() == [2] * 3
+
+
+def test_outdated_values_of_views_are_not_computed() -> None:
+    """Parts that are written, after which the whole is written, are held."""
+    x = torch.arange(24.0).reshape(6, 4)
+
+    def write(parts: list[torch.Tensor], values: torch.Tensor) -> None:
+        for part, rows in zip(parts, values.split([2, 1, 3]), strict=True):
+            torch.mul(rows, 2, out=part)
+
+    results = {}
+    for device in ("cpu", "lazy"):
+        whole = torch.zeros(6, 4, device=device)
+        parts = [whole[:2], whole[2:3], whole[3:]]
+        with torch_ltc.config(tier="compile"):
+            for _ in range(3):
+                write(parts, x.to(device))
+                whole.add_(1)
+                torch_ltc.mark_step()
+        results[device] = [whole, *parts, parts[2][1], parts[0].t()]
+    torch_ltc.wait_device_ops()
+    assert len(torch_ltc.debug.plan()["outputs"]) == 1
+    for ours, eager in zip(results["lazy"], results["cpu"], strict=True):
+        assert ours.cpu().equal(eager) and ours.stride() == eager.stride()

@@ -178,6 +178,34 @@ def _point_to_point(device, group, is_async):
     yield y
 
 
+def _empty(device, group, is_async):
+    """Tensors without elements; and rows from and to one rank only."""
+    size, rank = dist.get_world_size(group), dist.get_rank(group)
+    x, y, received, part = (torch.zeros(0, 3, device=device) for _ in range(4))
+    parts = [torch.zeros(0, 3, device=device) for _ in range(size)]
+    whole = torch.zeros(0, 3, device=device)
+    splits = [2 * (rank == 0)] * size
+    from_first = torch.zeros(2, 3, device=device)
+    works = [
+        dist.all_reduce(x, group=group, async_op=is_async),
+        dist.broadcast(y, dist.get_global_rank(group, 0), group, is_async),
+        dist.all_gather(parts, x, group, is_async),
+        dist.all_gather_into_tensor(whole, x, group, is_async),
+        dist.reduce_scatter_tensor(part, x, group=group, async_op=is_async),
+        dist.all_to_all_single(received, x, group=group, async_op=is_async),
+        dist.all_to_all_single(
+            from_first,
+            _numbers(device, sum(splits), 3),
+            [2] + [0] * (size - 1),
+            splits,
+            group,
+            is_async,
+        ),
+    ]
+    _wait(works)
+    yield from [x, y, *parts, whole, part, received, from_first]
+
+
 def _coalesced(device, group, is_async):
     tensors = [_numbers(device, 3), _numbers(device, 2, 2, offset=1)]
     size = dist.get_world_size(group)
@@ -236,6 +264,7 @@ FORMS = [
     _to_all,
     _from_one,
     _point_to_point,
+    _empty,
     _coalesced,
     _objects,
     _not_read,

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -52,10 +53,12 @@ def _train(
     clip: bool = False,
     autocast: bool = False,
     accumulate: int = 1,
+    bucket_cap_mb: float = 0.001,
     **options,
 ):
     torch.manual_seed(7)  # start of PowerSGD
-    ddp = DistributedDataParallel(model.to(device), bucket_cap_mb=0.001, **options)
+    options["bucket_cap_mb"] = bucket_cap_mb
+    ddp = DistributedDataParallel(model.to(device), **options)
     if hook:
         ddp.register_comm_hook(*hook())
     optimizer = torch.optim.AdamW(ddp.parameters(), lr=0.01)
@@ -113,6 +116,8 @@ CASES = {
         {"hook": lambda: (None, default_hooks.fp16_compress_hook)},
     ),
     "PowerSGD": (_perceptron, {"hook": _power_sgd}),
+    # A bucket's random numbers are drawn in the order of its parameters.
+    "PowerSGD of one bucket": (_perceptron, {"hook": _power_sgd, "bucket_cap_mb": 25}),
     "hook in Python": (_perceptron, {"hook": _python_hook}),
 }
 
@@ -142,11 +147,23 @@ def count_programs(rank: int) -> None:
     import torch_ltc
     from counting import sync_names
 
-    for options in ({}, {"gradient_as_bucket_view": True}, {"static_graph": True}):
+    def momentum(parameters):
+        return torch.optim.SGD(parameters, lr=0.01, momentum=0.9)
+
+    def sharded(parameters):
+        return ZeroRedundancyOptimizer(parameters, torch.optim.AdamW, lr=0.01)
+
+    options = [{}, {"gradient_as_bucket_view": True}, {"static_graph": True}]
+    cases = [(case, None, momentum) for case in options]
+    cases += [({}, _power_sgd, momentum), ({}, None, sharded)]
+    for case in cases:
+        options, hook, make_optimizer = case
         model = DistributedDataParallel(
             _perceptron().to("lazy"), bucket_cap_mb=0.0005, **options
         )
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+        if hook:
+            model.register_comm_hook(*hook())
+        optimizer = make_optimizer(model.parameters())
         batches = list(_batches(8, "lazy"))
         for step, (x, y) in enumerate(batches):
             if step == 4:
@@ -157,9 +174,9 @@ def count_programs(rank: int) -> None:
             optimizer.step()
         torch_ltc.wait_device_ops()
         counts = torch_ltc.metrics()
-        assert counts["executions"] == counts["program_memory_hits"] == 4, options
-        assert not torch_ltc.fallbacks(), options
-        assert not sync_names(), (options, sync_names())
+        assert counts["executions"] == counts["program_memory_hits"] == 4, case
+        assert not torch_ltc.fallbacks(), case
+        assert not sync_names(), (case, sync_names())
 
 
 def fill_buckets(rank: int) -> None:
@@ -167,8 +184,15 @@ def fill_buckets(rank: int) -> None:
     import torch_ltc
 
     torch_ltc.config.tier = "compile"
+    for as_views in (True, False):
+        _fill_bucket(as_views)
+
+
+def _fill_bucket(as_views: bool) -> None:
+    import torch_ltc
+
     model = DistributedDataParallel(
-        _perceptron().to("lazy"), gradient_as_bucket_view=True
+        _perceptron().to("lazy"), gradient_as_bucket_view=as_views
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for x, y in _batches(4, "lazy"):

@@ -82,6 +82,27 @@ def step_in_backward(x: torch.Tensor) -> list:
     return [p.detach() for p in net.parameters()]
 
 
+def order_of_parameters(x: torch.Tensor) -> list:
+    """In which parameters get their gradients."""
+    layers = {
+        "linear": model(x.device),
+        "rows": nn.Sequential(nn.Unflatten(1, (2, 2)), nn.Linear(2, 3)),
+        "without bias": nn.Linear(4, 2, bias=False),
+        "transformer": nn.TransformerEncoderLayer(4, 2, 8, 0.0),
+        "GRU": nn.GRU(4, 3, 2),
+        "GRU cell": nn.GRUCell(4, 3),
+        "LSTM cell": nn.LSTMCell(4, 3),
+    }
+    order: list = []
+    for name, layer in layers.items():
+        for parameter_name, p in layer.to(x.device).named_parameters():
+            place = f"{name}: {parameter_name}"
+            p.register_post_accumulate_grad_hook(lambda _, n=place: order.append(n))
+        result = layer(x)
+        (result[0] if isinstance(result, tuple) else result).square().sum().backward()
+    return order
+
+
 def of_optimizers(x: torch.Tensor) -> list:
     net, calls = model(x.device), []
     optimizer = torch.optim.Adam(net.parameters())
@@ -173,6 +194,7 @@ PROGRAMS: list[Callable] = [
     of_all_modules,
     of_tensors,
     step_in_backward,
+    order_of_parameters,
     of_optimizers,
     saved_on_the_cpu,
     function_with_positions,

@@ -85,7 +85,7 @@ bool isReducible(int64_t reduction, at::ScalarType dtype) {
 
 bool arePlain(const Tensors &tensors) {
   for (const Tensor &tensor : tensors)
-    if (!isLazyWrapper(tensor) || !tensor.numel() ||
+    if (!isLazyWrapper(tensor) ||
         tensor.scalar_type() != tensors[0].scalar_type() ||
         !isSentDType(tensor.scalar_type()))
       return false;
@@ -289,9 +289,10 @@ private:
   /// first dimension.
   bool addSplits(const Tensor &tensor, const std::vector<int64_t> &splits,
                  std::vector<int64_t> &numbers) const {
-    if (tensor.dim() == 0 || !tensor.numel())
+    if (tensor.dim() == 0)
       return false;
-    int64_t rows = tensor.size(0), row = tensor.numel() / rows, sum = 0;
+    int64_t rows = tensor.size(0), sum = 0;
+    int64_t row = c10::multiply_integers(tensor.sizes().slice(1));
     if (splits.empty()) {
       numbers.insert(numbers.end(), ranks(2),
                      tensor.numel() / int64_t(ranks(2)));

@@ -8,6 +8,7 @@
 #include "memory/lazy_device.h"
 #include "shape/strides.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/FunctionalTensorWrapper.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -210,9 +211,41 @@ void LiveSet::collect(std::vector<TensorDataPtr> &result) {
       result.push_back(std::move(alive));
 }
 
+void LiveSet::noteWrittenView(const at::Tensor &view) {
+  std::lock_guard<TraceLock> lock(traceLock);
+  if (writtenViews.size() >= sizeToPrune) { // most are temporary
+    std::erase_if(writtenViews,
+                  [](const auto &view) { return view.expired(); });
+    sizeToPrune = std::max<size_t>(64, 2 * writtenViews.size());
+  }
+  writtenViews.emplace_back(view.getIntrusivePtr());
+}
+
+/// Functionalization computes an outdated value again before it is read.
+void LiveSet::dropOutdatedValues() {
+  for (const auto &weak : std::exchange(writtenViews, {})) {
+    c10::intrusive_ptr<c10::TensorImpl> view = weak.lock();
+    if (!view)
+      continue;
+    auto *wrapper = static_cast<at::FunctionalTensorWrapper *>(view.get());
+    const at::Tensor outdated = wrapper->value();
+    if (wrapper->is_up_to_date() ||
+        !castTo<torch::lazy::LTCTensorImpl>(outdated.unsafeGetTensorImpl()) ||
+        !tensorDataOf(outdated)->isPending())
+      continue;
+    // Without the dispatcher, so that no mode of the user sees it.
+    at::Tensor memory(
+        at::detail::empty_cpu(outdated.sizes(), outdated.scalar_type()));
+    at::Tensor unread = makeTensor(HostData::takeOver(std::move(memory)));
+    setGeometry(unread, outdated.strides(), outdated.storage_offset());
+    wrapper->replace_(unread, /*from_lazy_regenerate=*/true);
+  }
+}
+
 std::vector<TensorDataPtr> LiveSet::pending() {
   std::vector<TensorDataPtr> result;
   std::lock_guard<TraceLock> lock(traceLock);
+  dropOutdatedValues();
   std::vector<std::shared_ptr<LiveSet>> adopted;
   adopted.swap(orphans());
   for (const std::shared_ptr<LiveSet> &set : adopted)

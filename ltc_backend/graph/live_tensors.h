@@ -69,14 +69,23 @@ public:
   std::vector<TensorDataPtr> pending();
   size_t numPending();
 
+  /// `view`, a functional wrapper, is a view that was just written. If its
+  /// memory is written again, its present value is never read: `pending` leaves
+  /// it out, because a part of an outdated value of the whole memory is one
+  /// more result, and the compiler couldn't update the memory in place.
+  void noteWrittenView(const at::Tensor &view);
+
 private:
   friend class TensorData;
+  void dropOutdatedValues();
   void link(TensorData &data);
   void unlink(TensorData &data);
   void collect(std::vector<TensorDataPtr> &result);
 
   TensorData *first = nullptr, *last = nullptr;
   size_t count = 0;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> writtenViews;
+  size_t sizeToPrune = 64; // of `writtenViews`
 };
 
 /// `tensor` is the end of a trace's effects other than computing values (the

@@ -148,16 +148,21 @@ private:
   int64_t rows = 0, columns = 0, offset = 0;
 };
 
+/// Its gradients are in the order of addmm's, because the order in which
+/// parameters get theirs is visible: hooks run in it, and DDP's buckets have
+/// it.
 class LinearBackward final : public torch::autograd::Node {
 public:
+  enum Gradient : size_t { ofBias, ofInput, ofWeight, count };
+
   std::string name() const override { return "LinearBackward0"; }
 
   /// Saves what each gradient needs, as torch does, so that autograd detects
   /// later writes.
   void save(const Tensor &input, const Tensor &weight) {
-    if (should_compute_output(0))
+    if (should_compute_output(ofInput))
       this->weight.save(weight);
-    if (should_compute_output(1))
+    if (should_compute_output(ofWeight))
       this->input = SavedVariable(input, /*is_output=*/false);
   }
 
@@ -171,21 +176,23 @@ public:
     std::lock_guard<std::mutex> lock(mutex_);
     const Tensor &grad = grads[0];
     if (!grad.defined())
-      return variable_list(3);
+      return variable_list(Gradient::count);
     OptionalTensor savedInput, savedWeight;
-    if (task_should_compute_output(0))
+    if (task_should_compute_output(ofInput))
       savedWeight = weight.unpack();
-    if (task_should_compute_output(1))
+    if (task_should_compute_output(ofWeight))
       savedInput = input.unpack();
-    bool bias = task_should_compute_output(2);
+    bool bias = task_should_compute_output(ofBias);
     bool plain = !at::GradMode::is_enabled() &&
                  isPlain(grad, grad.scalar_type()) && isOneOp();
     for (const OptionalTensor &tensor : {savedInput, savedWeight})
       plain = plain && (!tensor || isPlain(*tensor, grad.scalar_type()));
-    if (!plain)
-      return gradients(grad, savedInput, savedWeight, bias);
     static const OpRecord &record = getOpRecord("torch_ltc::linear_backward");
-    return traceWrapped(record, {grad, savedInput, savedWeight}, bias);
+    variable_list results =
+        plain ? traceWrapped(record, {grad, savedInput, savedWeight}, bias)
+              : gradients(grad, savedInput, savedWeight, bias);
+    std::rotate(results.begin(), results.begin() + 2, results.end());
+    return results;
   }
 
 private:
@@ -209,7 +216,7 @@ Tensor linear(const Tensor &input, const Tensor &weight,
   if (torch::autograd::compute_requires_grad(input, weight, bias)) {
     node = c10::make_intrusive<LinearBackward>();
     node->set_next_edges(
-        torch::autograd::collect_next_edges(input, weight, bias));
+        torch::autograd::collect_next_edges(bias, input, weight));
     node->save(input, weight);
   }
   static const OpRecord &record = getOpRecord("aten::linear");

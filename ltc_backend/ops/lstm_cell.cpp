@@ -142,8 +142,8 @@ std::tuple<Tensor, Tensor> lstmCell(const Tensor &input, at::TensorList hx,
         plain && (!bias || !bias->defined() || isPlainOperand(*bias, dtype));
   if (!plain)
     return at::native::lstm_cell(input, hx, weightIh, weightHh, biasIh, biasHh);
-  Tensor inputGates = at::linear(input, weightIh, biasIh);
   Tensor hiddenGates = at::linear(hx[0], weightHh, biasHh);
+  Tensor inputGates = at::linear(input, weightIh, biasIh);
   variable_list results = LstmGates::apply(inputGates, hiddenGates, hx[1]);
   return {results[0], results[1]};
 }

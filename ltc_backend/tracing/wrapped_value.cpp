@@ -2,6 +2,7 @@
 
 #include "tracing/wrapped_value.h"
 
+#include "graph/live_tensors.h"
 #include "shape/strides.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
@@ -48,6 +49,8 @@ void torch_ltc::setValue(const at::Tensor &tensor, const at::Tensor &value) {
   functionalization::replace_(tensor, value);
   functionalization::commit_update(tensor);
   functionalization::sync(tensor);
+  if (!functionalization::isBaseTensor(tensor))
+    LiveSet::ofThisThread()->noteWrittenView(tensor);
 }
 
 void torch_ltc::replaceValue(const at::Tensor &tensor,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
@@ -116,10 +118,21 @@ def steps_end_later() -> Iterator[None]:
         _ends.later = False
 
 
+def _is_in_other_step() -> bool:
+    """Whether the step that calls the hook was called by another optimizer's step, which
+    may go on with the parameters (ZeroRedundancyOptimizer sends them)."""
+    frame: FrameType | None = sys._getframe(2)  # torch's wrapper of all steps
+    code = frame.f_code
+    while frame := frame.f_back:
+        if frame.f_code is code:
+            return True
+    return False
+
+
 def end_after_optimizer_step(optimizer: Any, args: Any, kwargs: Any) -> None:
     """Hook of optimizers: ends the step if parameters are lazy (option auto_step)."""
     backend = bindings()
-    if _ends.later or not backend.config_get("auto_step"):
+    if _ends.later or not backend.config_get("auto_step") or _is_in_other_step():
         return
     for group in optimizer.param_groups:
         # Parameters of one group are on one device, so the first one is checked.
