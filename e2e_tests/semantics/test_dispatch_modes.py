@@ -10,6 +10,7 @@ import torch_ltc
 from semantics.comparison import compare
 from torch import nn
 from torch.autograd.graph import allow_mutation_on_saved_tensors
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
@@ -72,8 +73,7 @@ def test_gradient_of_what_was_moved() -> None:
     compare(program, torch.zeros(()))
 
 
-def test_an_operand_stays_below_the_mode() -> None:
-    """A tensor that functionalization requested isn't wrapped again."""
+def test_a_mode_sees_no_ops_of_the_backend() -> None:
     listener = Listener()
     x = torch.zeros(3, device="lazy")
     with listener:
@@ -173,3 +173,68 @@ def test_saved_tensors_outside_their_context() -> None:
         loss = (x * x).sum()
     with pytest.raises(AssertionError, match="outside of the 'allow_mutation"):
         loss.backward()
+
+
+class Calling(TorchDispatchMode):
+    """Runs other ops than the one that was called, on `held` tensors too."""
+
+    def __init__(self, held: torch.Tensor) -> None:
+        super().__init__()
+        self.held = held
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten.abs.default:
+            return result * self.held + torch.full((), 2.0, device=result.device)
+        if func is torch.ops.aten.neg.default:
+            return self.held
+        if func is torch.ops.aten.split.Tensor:
+            return [part * self.held[0] for part in result]
+        return result
+
+
+def test_results_of_ops_that_a_mode_calls() -> None:
+    def program(x: torch.Tensor) -> list:
+        y, held = x.clone(), x + 1
+        with Calling(held):
+            with Calling(held):
+                twice = y.abs()
+            parts = y.split(2)
+            same = -y
+        same.mul_(2)  # the tensor that the mode holds
+        return [twice, *parts, same, held]
+
+    compare(program, torch.arange(-3.0, 3.0))
+
+
+def test_a_mode_gets_the_users_tensors() -> None:
+    """The op that was called, not its functional form, and no values of tensors."""
+
+    def program(x: torch.Tensor) -> list:
+        y = x.clone()
+        with Listener() as listener:
+            row = y.view(3, 2)[1]
+            row.mul_(2)
+            y.relu_().split(2)
+            torch.ones(2, device=x.device).add_(row)
+        return [y, row, listener.ops]
+
+    compare(program, torch.arange(-3.0, 3.0))
+
+
+def of_writes(x: torch.Tensor) -> torch.Tensor:
+    y = F.hardtanh_(x.clone()) + torch.ones(3, device=x.device)
+    y[0].mul_(4)
+    return y.view(3, 1) * torch.full((3, 1), 2.0, device=x.device)
+
+
+@pytest.mark.parametrize("function", [F.hardshrink, F.softplus, of_writes])
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_a_graph_of_make_fx(function: Callable, decomposed: bool) -> None:
+    """It has a node for each op, and computes the function of other tensors."""
+    table = torch._decomp.core_aten_decompositions() if decomposed else None
+    x, other = torch.tensor([0.2, -1.0, 3.0]), torch.tensor([-0.7, 0.4, 0.9])
+    graphs = [make_fx(function, table)(x.to(d)) for d in ("cpu", "lazy")]
+    nodes = [[str(n.target) for n in g.graph.nodes] for g in graphs]
+    assert nodes[1] == nodes[0]
+    torch.testing.assert_close(graphs[1](other.to("lazy")).cpu(), function(other))

@@ -354,16 +354,11 @@ void torch_ltc::registerFirstKernels() {
   registerSharedFactories();
   for (const char *name : byDevice) {
     auto op = torch::jit::parseName("aten::" + std::string(name));
-    registerUnderModes(op);
     standIns().push_back(c10::Dispatcher::singleton().registerImpl(
         std::move(op), DispatchKey::Lazy,
         c10::KernelFunction::makeFromBoxedFunction<&standInKernel>(),
         std::nullopt, nullptr, "registered by torch_ltc"));
   }
-  for (const char *name :
-       {"aten::_to_copy", "aten::empty.memory_format", "aten::empty_strided",
-        "aten::lift", "aten::lift_fresh"})
-    registerUnderModes(torch::jit::parseName(name));
   registerLockKey();
   onFirstTensor(registerRemaining);
 }

@@ -4,10 +4,13 @@
 // value, and wraps the op's results. Such operands are tensor subclasses
 // (NestedTensor of `torch.jagged`, DTensor), whose Python code must see the
 // user's tensors, and tensors of layouts that it doesn't model. An op on one of
-// these and plain lazy tensors bypasses it.
+// these and plain lazy tensors bypasses it. So does any op under a
+// TorchDispatchMode, whose Python code must see the op that the user called,
+// with the user's tensors. Ops which that code calls are functionalized
+// (tracing/subclass_calls.h).
 //
-// Programs without such tensors don't pay for it: the kernels are registered
-// when the first one is created.
+// Programs without such tensors and modes don't pay for it: the kernels are
+// registered when the first one is created.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +22,7 @@
 #include "tracing/writing_call.h"
 
 #include <ATen/core/stack.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 
 #include <mutex>
 
@@ -31,10 +35,21 @@ using torch::jit::Stack;
 namespace {
 
 bool isUnmodelled(const Tensor &tensor) {
-  if (!tensor.defined() || !tensor.device().is_lazy() ||
+  if (!tensor.device().is_lazy() ||
       tensor.key_set().has(DispatchKey::Functionalize))
     return false;
   return hasSharedLayout(tensor) || tensor.key_set().has(DispatchKey::Python);
+}
+
+/// Whether it is a functional wrapper with which torch.compile traces.
+bool isOfCompile(const Tensor &tensor) {
+  return tensor.key_set().has(DispatchKey::Functionalize) &&
+         !isLazyWrapper(tensor);
+}
+
+/// Whether the op's next kernel is a TorchDispatchMode's Python code.
+bool isBelowMode(c10::DispatchKeySet keys) {
+  return keys.has(DispatchKey::Python) && c10::impl::dispatch_mode_enabled();
 }
 
 /// Functionalization can't wrap the results of these: nested tensors, of dense
@@ -53,13 +68,9 @@ public:
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
-    bool passes = always;
-    for (const c10::IValue &value :
-         torch::jit::last(*stack, op.schema().arguments().size()))
-      mapTensors(value, [&](const Tensor &tensor) {
-        passes = passes || isUnmodelled(tensor);
-        return tensor;
-      });
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    bool passes = always || anyTensor(arguments, isUnmodelled) ||
+                  (isBelowMode(keys) && !anyTensor(arguments, isOfCompile));
     if (!passes)
       return previous.callBoxed(op, keys, stack);
     op.redispatchBoxed(keys &

@@ -52,14 +52,11 @@ void registerSparseResults();
 /// For quantized and nested tensors: ops that create and move them. The first
 /// such tensor registers all other ops.
 void registerSharedFactories();
-/// For tensors that functionalization doesn't model, when the first one is
-/// created; see passed_functionalization.cpp.
+/// For tensors that functionalization doesn't model and modes, when the first
+/// one is created; see passed_functionalization.cpp.
 void registerPassedFunctionalization();
 /// At the same time: views of wrapper subclasses; see memoryless_views.cpp.
 void registerMemorylessViews();
-/// For an op that may return a first tensor of the device; see
-/// dispatch_modes.cpp.
-void registerUnderModes(const c10::OperatorName &op);
 
 } // namespace torch_ltc
 

@@ -361,10 +361,16 @@ bool torch_ltc::isPacked(const at::Tensor &tensor) {
 at::Tensor torch_ltc::wrapIfOutside(at::Tensor tensor) {
   bool isInside = c10::impl::tls_local_dispatch_key_set().excluded_.has(
       c10::DispatchKey::Functionalize);
-  if (isInsideTorchDispatch() && !c10::impl::dispatch_mode_enabled())
-    isInside = false; // requested by a tensor subclass
-  if (!tensor.defined() || isInside ||
+  bool isForPython =
+      isInsideTorchDispatch() && !c10::impl::dispatch_mode_enabled();
+  if (!tensor.defined() || (isInside && !isForPython) ||
       at::functionalization::impl::isFunctionalTensor(tensor))
     return tensor;
-  return at::functionalization::impl::to_functional_tensor(tensor);
+  at::Tensor wrapper =
+      at::functionalization::impl::to_functional_tensor(tensor);
+  // A wrapper shares its value's version. torch's factories return a copy of a
+  // tensor whose version is shared, which a mode wouldn't know (torch 2.13).
+  if (isForPython)
+    wrapper.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(0));
+  return wrapper;
 }

@@ -32,6 +32,7 @@ AT_IMPORT = (
 #: What only handles lazy tensors.
 AT_FIRST_TENSOR = (
     "device_names",
+    "dispatch_modes",
     "saved_tensors",
     "higher_order",
     "optimizers",

@@ -3,9 +3,8 @@
 PyTorch's context manager uses addresses to find the saved tensors that a write affects,
 and lazy tensors have none (torch 2.13). A lazy tensor holds a value that no write
 changes, so a copy of it costs one traced op and no memory as long as nothing is
-written. The other half of the context manager, a dispatch mode that copies tensors
-before they are written, is below functionalization, where no op writes to a lazy
-tensor.
+written. The other half of the context manager, a dispatch mode that copies saved
+tensors before they are written, therefore finds no lazy ones.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ can be read until the next write to the tensor or the next end of a step, after 
 the value may be elsewhere. Elements are in row-major order, whatever the strides.
 
 PyTorch (2.13) treats the null pointer in the storage of a lazy tensor as an error, and
-dereferences one below functionalization, where a `TorchDispatchMode` sees values
+dereferences one below functionalization, where Python kernels of custom ops get values
 without a storage.
 """
 
