@@ -306,6 +306,7 @@ void registerRemaining() {
   const AtenOps ops = atenOps();
   registerSubclassCalls(ops); // the other ops' kernels check it themselves
   registerTraced();
+  registerNearestScales();
   for (const OperatorHandle &op : ops)
     registerOther(op);
 

@@ -36,7 +36,7 @@ public:
   Sighting note(const GraphSnapshotPtr &traced);
   /// Makes a general graph that also fits the graphs that were noted since the
   /// last attempt, and fits `sighting` to it. Takes as long as inferring the
-  /// graph's shapes three times.
+  /// graph's shapes several times.
   void generalise(Sighting &sighting);
   void clear();
 

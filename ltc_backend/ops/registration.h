@@ -17,6 +17,8 @@ void registerScalarKernels(torch::Library &library);
 void registerRandomKernels(torch::Library &library);
 void registerIndexingKernels(torch::Library &library);
 void registerPoolingBackward(torch::Library &library);
+/// After the kernels that trace; see nearest_scales.cpp.
+void registerNearestScales();
 void registerConvolutionKernels(torch::Library &library);
 void registerHistogramKernels(torch::Library &library);
 /// A CTC loss whose lengths are data; see ctc_loss.cpp.

@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /// Number of vectors of stand-ins at which a general program is lowered: two
-/// determine a linear function of a size, the third checks it.
-enum { LTC_GENERAL_SAMPLES = 3 };
+/// determine a linear function of a size, three what is rounded and sums, and
+/// the last one checks them.
+enum { LTC_GENERAL_SAMPLES = 4 };
 
 /// Scales of stand-ins: the first is so large that no decision is made for a
 /// small size; the others are for graphs that a constant bounds (a table of 512
@@ -20,7 +21,7 @@ enum { LTC_STAND_IN_SCALES = 6 };
 ///
 /// For each of the six lowest bits of a size, and of a size minus one, the
 /// samples differ: a rounded quotient by a power of two is then determined by
-/// its samples, and so is a quotient of it. The last sample is more than twice
+/// its samples, and so is a quotient of it. The third sample is more than twice
 /// as large as the first: code with one step for each doubling of a size (a
 /// search, a sort) differs between the samples, and so has no general form.
 ///
@@ -29,18 +30,19 @@ enum { LTC_STAND_IN_SCALES = 6 };
 /// different sums of up to four of eight consecutive ranks with small factors
 /// are equal in all samples, because the sums of their remainders differ.
 ///
-/// At the two largest scales, the remainders of a division by 3 are 1, 2 and 1:
-/// they determine how a third is rounded, and three parts never have equal
+/// At the two largest scales, the remainders of a division by 3 are 1, 2, 1 and
+/// 2: they determine how a third is rounded, and three parts never have equal
 /// lengths in one sample alone, which would merge what depends on them.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t start[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
-      {257, 409, 703}, {57, 91, 157}, {12, 19, 33},
-      {5, 8, 14},      {2, 3, 6},     {1, 2, 4}};
+      {257, 409, 703, 547}, {57, 91, 157, 121}, {12, 19, 33, 26},
+      {5, 8, 14, 11},       {2, 3, 6, 4},       {1, 2, 4, 3}};
   static const int64_t step[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
-      {10, 16, 27}, {4, 6, 11}, {2, 3, 5}, {1, 2, 3}, {1, 2, 3}, {1, 1, 2}};
+      {10, 16, 27, 21}, {4, 6, 11, 9}, {2, 3, 5, 4},
+      {1, 2, 3, 2},     {1, 2, 3, 2},  {1, 1, 2, 1}};
   static const int64_t rests[8][LTC_GENERAL_SAMPLES] = {
-      {43, 22, 52}, {28, 13, 34}, {39, 24, 57}, {58, 1, 55},
-      {3, 62, 32},  {17, 54, 47}, {12, 55, 42}, {51, 21, 44}};
+      {43, 22, 52, 5}, {28, 13, 34, 63}, {39, 24, 57, 10}, {58, 1, 55, 30},
+      {3, 62, 32, 45}, {17, 54, 47, 8},  {12, 55, 42, 27}, {51, 21, 44, 14}};
   const int64_t number = (int64_t)rank;
   const int64_t steps = step[scale][sample];
   const int64_t wiggle = 7 * number * number + 3 * number;
@@ -57,6 +59,7 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
 /// varying lengths, as the number of rows of a data set does. Such sizes may be
 /// much larger than others, and no size may exceed its stand-in.
 static const int64_t LTC_BOUND_STAND_INS[LTC_GENERAL_SAMPLES] = {
-    64 * (INT64_C(1) << 20), 64 * INT64_C(1677721), 64 * INT64_C(2411725)};
+    64 * (INT64_C(1) << 20), 64 * INT64_C(1677721), 64 * INT64_C(2411725),
+    64 * INT64_C(2031619)};
 
 #endif // TORCH_LTC_C_SIZE_STAND_INS_H

@@ -106,13 +106,6 @@ private:
   NumberTable table;
 };
 
-std::string unknown(const char *what, const SizeSamples &number) {
-  return (llvm::Twine(what) + " is " + llvm::Twine(number[0]) + ", " +
-          llvm::Twine(number[1]) + " and " + llvm::Twine(number[2]) +
-          " at the stand-ins, which is no known function of them")
-      .str();
-}
-
 std::optional<NumberCode> ExecutableGeneralizer::fitGrain(unsigned kernel) {
   SizeSamples iterations;
   for (unsigned s = 0; s < kNumSamples; ++s)
@@ -164,7 +157,7 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
     }
     std::optional<unsigned> index = fit(number);
     if (!index)
-      return unknown("a number of a command", number);
+      return "a number of a command is " + unknownNumber(number);
     form.add_places(1 + *index);
   }
   for (auto [kernel, codes] :
@@ -181,9 +174,7 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
   for (const FloatSamples &number : given.scalars) {
     std::optional<NumberCode> code = fitter.fitFloat(number, 64);
     if (!code)
-      return ("a float is " + std::to_string(number[0]) + ", " +
-              std::to_string(number[1]) + " and " + std::to_string(number[2]) +
-              " at the stand-ins, which is no known function of them");
+      return "a float is " + unknownNumber(number);
     form.add_scalars(table.add(*code));
   }
   // Names with sizes; the runtime derives some from the call.
@@ -209,7 +200,7 @@ std::string ExecutableGeneralizer::addOrders(ArrayRef<SizeSamples> orders) {
     for (unsigned k = 0; k < 2; ++k) {
       std::optional<unsigned> index = fit(orders[i + k]);
       if (!index)
-        return unknown("a compared number", orders[i + k]);
+        return "a compared number is " + unknownNumber(orders[i + k]);
       indices[k] = *index;
     }
     if (!known.emplace(indices[0], indices[1]).second)

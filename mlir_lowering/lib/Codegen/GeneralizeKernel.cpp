@@ -126,10 +126,7 @@ FailureOr<Value> Generalizer::load(Operation *op, const SizeSamples &number,
                                    Type type) {
   std::optional<NumberCode> code = fitter.fit(number);
   if (!code)
-    return differ(op, "a number is " + Twine(number[0]) + ", " +
-                          Twine(number[1]) + " and " + Twine(number[2]) +
-                          " at the stand-ins, which is no known function of "
-                          "them");
+    return differ(op, "a number is " + unknownNumber(number));
   return loadCode(std::move(*code), type);
 }
 
@@ -141,11 +138,7 @@ FailureOr<Value> Generalizer::loadFloat(Operation *op,
   if (isKnown)
     code = fitter.fitFloat(number, type.getWidth());
   if (!code)
-    return differ(op, "a float is " + Twine(std::to_string(number[0])) + ", " +
-                          Twine(std::to_string(number[1])) + " and " +
-                          Twine(std::to_string(number[2])) +
-                          " at the stand-ins, which is no known function of "
-                          "them");
+    return differ(op, "a float is " + unknownNumber(number));
   return loadCode(std::move(*code), type);
 }
 

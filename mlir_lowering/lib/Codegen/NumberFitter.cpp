@@ -5,6 +5,7 @@
 #include "executable.pb.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -34,6 +35,13 @@ std::optional<SizeSamples> multiply(const SizeSamples &a,
   for (unsigned i = 0; i < kNumSamples; ++i)
     if (llvm::MulOverflow(a[i], b[i], result[i]))
       return std::nullopt;
+  return result;
+}
+
+/// The same number in each sample.
+template <typename T> std::array<T, kNumSamples> everywhere(T value) {
+  std::array<T, kNumSamples> result;
+  result.fill(value);
   return result;
 }
 
@@ -79,6 +87,23 @@ std::optional<std::pair<int64_t, int64_t>> solve(const SizeSamples &base,
 }
 
 } // namespace
+
+template <typename T>
+static std::string textOf(const std::array<T, kNumSamples> &number) {
+  std::string text;
+  for (T value : ArrayRef(number).drop_back())
+    text += (text.empty() ? "" : ", ") + std::to_string(value);
+  return text + " and " + std::to_string(number.back()) +
+         " at the stand-ins, which is no known function of them";
+}
+
+std::string mlir::torch_ltc::unknownNumber(const SizeSamples &number) {
+  return textOf(number);
+}
+
+std::string mlir::torch_ltc::unknownNumber(const FloatSamples &number) {
+  return textOf(number);
+}
 
 NumberFitter::NumberFitter(ArrayRef<SizeSamples> standIns)
     : numSymbols(standIns.size()) {
@@ -159,7 +184,7 @@ NumberFitter::fitProduct(const SizeSamples &number) const {
   for (const Monomial &monomial : monomials) {
     int64_t factor = number[0] / monomial.values[0];
     std::optional<SizeSamples> product =
-        multiply(monomial.values, {factor, factor, factor});
+        multiply(monomial.values, everywhere(factor));
     if (factor != 0 && product && *product == number)
       return scaled(codeOf(monomial), factor);
   }
@@ -309,7 +334,7 @@ std::optional<NumberCode> NumberFitter::fitRatio(const FloatSamples &number,
     runtime::NumberOp quotient = bits == 32 ? runtime::FLOAT32_QUOTIENT_BITS
                                             : runtime::FLOAT64_QUOTIENT_BITS;
     auto divisor = int64_t(std::round(double(a.values[0]) / number[0]));
-    if (divisor > 1 && isQuotient(a.values, {divisor, divisor, divisor}))
+    if (divisor > 1 && isQuotient(a.values, everywhere(divisor)))
       return apply(quotient, std::move(numerator), constant(divisor));
     for (const Base &b : bases)
       if (!b.isBlocks && isQuotient(a.values, b.values))
@@ -353,7 +378,7 @@ std::optional<NumberCode> NumberFitter::fitFraction(const FloatSamples &number,
         }
         for (double c :
              {1.0, -1.0, 2.0, -2.0, 0.5, std::round(number[0] * divisor[0])})
-          if (c != 0 && isQuotient({c, c, c}, divisor))
+          if (c != 0 && isQuotient(everywhere(c), divisor))
             return apply(quotient, constant(llvm::bit_cast<int64_t>(c)),
                          shifted(code, offset));
       }
@@ -380,7 +405,7 @@ std::optional<NumberCode> NumberFitter::fitEstimate(const SizeSamples &number) {
       double ratio = double(number[i]) / double(monomial.values[i]);
       return std::abs(ratio / double(factor) - 1) < 0.1;
     };
-    if (factor != 0 && isNear(0) && isNear(1) && isNear(2))
+    if (factor != 0 && llvm::all_of(llvm::seq(kNumSamples), isNear))
       return scaled(codeOf(monomial), factor);
   }
   return std::nullopt;

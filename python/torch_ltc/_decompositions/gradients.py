@@ -20,8 +20,11 @@ def _needs_gradient(x: Tensor) -> bool:
     return torch.is_grad_enabled() and x.requires_grad
 
 
-def linear(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`formula`, linear in its first argument, whose derivative is itself."""
+def linear(
+    formula: Callable[..., Tensor], derived: Callable[..., Tensor]
+) -> Callable[..., Tensor]:
+    """`formula`, linear in its first argument, with the gradient of `derived`, which is
+    the same function unless eager's gradient differs."""
 
     class Linear(torch.autograd.Function):
         @staticmethod
@@ -36,7 +39,7 @@ def linear(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
             with torch.enable_grad():
                 zeros = torch.zeros(shape, dtype=dtype, device=device)
                 zeros.requires_grad_()
-                out = formula(zeros, *ctx.rest, **ctx.named)
+                out = derived(zeros, *ctx.rest, **ctx.named)
                 made = torch.autograd.grad(
                     out, zeros, grads, create_graph=grads[0].requires_grad
                 )

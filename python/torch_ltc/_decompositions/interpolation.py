@@ -29,14 +29,52 @@ def _nearest(op: Any, shift: float = 0.0) -> Callable[..., Tensor]:
     return upsample
 
 
+def _ignoring_scales(
+    formula: Callable[..., Tensor], factors: Sequence[int], leading: int, need: Callable
+) -> Callable[..., Tensor]:
+    """`formula` like eager's kernels that ignore the scale of a dim whose size is
+    multiplied by one of `factors`: 1.007 leaves 20 rows 20. `need` is `any`, or `all` if
+    the kernel ignores scales only together; `leading`: arguments before them."""
+
+    def upsample(self: Tensor, size: Sequence[int], *rest: Any) -> Tensor:
+        is_free = [
+            any(end == factor * length for factor in factors)
+            for length, end in zip(self.shape[2:], size, strict=True)
+        ]
+        used = [
+            None if ignored and need(is_free) else scale
+            for ignored, scale in zip(is_free, rest[leading:], strict=False)
+        ]
+        return formula(self, size, *rest[:leading], *used)
+
+    return upsample
+
+
 upsample_nearest1d = _nearest(aten.upsample_nearest1d.default)
-upsample_nearest3d = _nearest(aten.upsample_nearest3d.default)
+_nearest3d = _nearest(aten.upsample_nearest3d.default)
+copies_nearest1d = _ignoring_scales(upsample_nearest1d, (1, 2), 0, any)
+copies_nearest3d = _ignoring_scales(_nearest3d, (1, 2), 0, any)
 upsample_nearest_exact1d = _nearest(aten._upsample_nearest_exact1d.default, 0.5)
 upsample_nearest_exact2d = _nearest(aten._upsample_nearest_exact2d.default, 0.5)
 upsample_nearest_exact3d = _nearest(aten._upsample_nearest_exact3d.default, 0.5)
 
 
-def _smooth(op: Any, is_cubic: bool) -> Callable[..., Tensor]:
+def upsample_nearest3d(
+    self: Tensor, size: Sequence[int], *scales: float | None
+) -> Tensor:
+    is_last = self.is_contiguous(memory_format=torch.channels_last_3d)
+    formula = copies_nearest3d if is_last and self.shape[1] >= 4 else _nearest3d
+    return formula(self, size, *scales)
+
+
+def _linear(op: Any) -> Callable[..., Tensor]:
+    def upsample(*arguments: Any) -> Tensor:
+        return decomposition_table[op](*arguments)
+
+    return _ignoring_scales(upsample, (1,), 1, any)
+
+
+def _smooth(formula: Callable[..., Tensor], is_cubic: bool) -> Callable[..., Tensor]:
     def upsample(
         self: Tensor,
         size: Sequence[int],
@@ -47,10 +85,17 @@ def _smooth(op: Any, is_cubic: bool) -> Callable[..., Tensor]:
         arguments = (self, size, align_corners, scales_h, scales_w)
         if self.dtype == torch.uint8:
             return torch.ops.torch_ltc.upsample_bytes(*arguments, is_cubic)
-        return decomposition_table[op](*arguments)
+        return formula(*arguments)
 
     return upsample
 
 
-upsample_bilinear2d = _smooth(aten.upsample_bilinear2d.default, is_cubic=False)
-upsample_bicubic2d = _smooth(aten.upsample_bicubic2d.default, is_cubic=True)
+def _bicubic(*arguments: Any) -> Tensor:
+    return decomposition_table[aten.upsample_bicubic2d.default](*arguments)
+
+
+upsample_linear1d = _linear(aten.upsample_linear1d.default)
+upsample_bilinear2d = _smooth(_linear(aten.upsample_bilinear2d.default), is_cubic=False)
+upsample_trilinear3d = _linear(aten.upsample_trilinear3d.default)
+upsample_bicubic2d = _smooth(_bicubic, is_cubic=True)
+derived_bicubic2d = _ignoring_scales(upsample_bicubic2d, (1,), 1, all)

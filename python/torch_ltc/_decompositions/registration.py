@@ -25,8 +25,6 @@ from torch_ltc._backend import bindings
 #: and views; the OpInfo sweep compares them with eager.
 TORCH_DECOMPOSITIONS = (
     # interpolation and sampling
-    "upsample_linear1d",
-    "upsample_trilinear3d",
     # windows
     "col2im",
     "im2col",
@@ -80,8 +78,10 @@ PYTHON_DECOMPOSITIONS = {
     "renorm": "normalization.renorm",
     "upsample_bicubic2d": "interpolation.upsample_bicubic2d",
     "upsample_bilinear2d": "interpolation.upsample_bilinear2d",
+    "upsample_linear1d": "interpolation.upsample_linear1d",
     "upsample_nearest1d": "interpolation.upsample_nearest1d",
     "upsample_nearest3d": "interpolation.upsample_nearest3d",
+    "upsample_trilinear3d": "interpolation.upsample_trilinear3d",
 }
 
 #: Linear in the first operand; eager saves no values for their gradients.
@@ -98,6 +98,14 @@ LINEAR = (
     "upsample_nearest3d",
     "upsample_trilinear3d",
 )
+
+#: Formulas of which eager's gradient is the derivative, where it isn't that of the
+#: formula of the values.
+LINEAR_GRADIENTS = {
+    "upsample_bicubic2d": "interpolation.derived_bicubic2d",
+    "upsample_nearest1d": "interpolation.copies_nearest1d",
+    "upsample_nearest3d": "interpolation.copies_nearest3d",
+}
 
 #: Values and positions, which eager saves.
 MAXIMUM = ("adaptive_max_pool3d", "max_pool3d_with_indices")
@@ -214,8 +222,11 @@ def _with_gradient(name: str, formula: Callable) -> Callable:
     def call(*args: Any, **kwargs: Any) -> Any:
         from torch_ltc._decompositions.gradients import linear, maximum
 
-        wrap = linear if name in LINEAR else maximum
-        return wrap(formula)(*args, **kwargs)
+        if name in MAXIMUM:
+            return maximum(formula)(*args, **kwargs)
+        path = LINEAR_GRADIENTS.get(name)
+        derived = _python_decomposition(path) if path else formula
+        return linear(formula, derived)(*args, **kwargs)
 
     return call
 

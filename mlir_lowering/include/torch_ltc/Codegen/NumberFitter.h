@@ -16,12 +16,17 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace mlir::torch_ltc {
 
 /// Postfix code of `Number` in executable.proto.
 using NumberCode = std::vector<int64_t>;
+
+/// "3, 4, 7 and 6 at the stand-ins, which is no known function of them".
+std::string unknownNumber(const SizeSamples &number);
+std::string unknownNumber(const FloatSamples &number);
 
 /// Thread-safe once all sizes and blocks are known.
 class NumberFitter {

@@ -1,0 +1,69 @@
+//===- nearest_scales.cpp - Scales that eager's kernels ignore ------------===//
+//
+// PyTorch's nearest interpolation multiplies a position by the reciprocal of
+// the given scale. Some of its kernels (`nearest_idx` in UpSampleKernel.cpp)
+// ignore the scale if the output is as large as the input or twice as large: a
+// scale of 2.04 makes 40 rows of 20, and each row has two copies. These kernels
+// compute gradients, and the values of small images and of images with
+// channels last. Without a scale, the quotient of the sizes gives the same
+// positions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ops/registration.h"
+
+#include <ATen/core/Tensor.h>
+
+using namespace torch_ltc;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+namespace {
+
+/// Whether the values are computed by such a kernel (torch 2.13).
+bool ignoresScales(const at::Tensor &image, c10::ArrayRef<int64_t> output) {
+  constexpr int64_t mostSmall = 128, leastChannels = 4;
+  return output[0] + output[1] <= mostSmall ||
+         (image.is_contiguous(at::MemoryFormat::ChannelsLast) &&
+          image.size(1) >= leastChannels);
+}
+
+/// upsample_nearest2d(self, output_size, scales_h, scales_w), or its gradient:
+/// (grad_output, output_size, input_size, scales_h, scales_w).
+template <bool isGradient>
+class NearestScales final : public c10::OperatorKernel {
+public:
+  explicit NearestScales(c10::SafeKernelFunction kernel)
+      : kernel(std::move(kernel)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    const at::Tensor &image = arguments[0].toTensor();
+    std::vector<int64_t> input =
+        isGradient ? arguments[2].toIntVector() : image.sizes().vec();
+    std::vector<int64_t> output = arguments[1].toIntVector();
+    // Other sizes are an error of the op.
+    if (input.size() == 4 && output.size() == 2 &&
+        (isGradient || ignoresScales(image, output)))
+      for (size_t dim : {0, 1})
+        if (int64_t size = input[dim + 2];
+            output[dim] == size || output[dim] == 2 * size)
+          torch::jit::peek(*stack, dim, 2) = IValue();
+    kernel.callBoxed(op, keys, stack);
+  }
+
+private:
+  c10::SafeKernelFunction kernel;
+};
+
+} // namespace
+
+void torch_ltc::registerNearestScales() {
+  registerAround<NearestScales<false>>(findOp({"aten::upsample_nearest2d", ""}),
+                                       c10::DispatchKey::Lazy);
+  registerAround<NearestScales<true>>(
+      findOp({"aten::upsample_nearest2d_backward", ""}),
+      c10::DispatchKey::Lazy);
+}
