@@ -18,7 +18,9 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
-BUILD = ROOT / "build"
+#: './dev wheel --target=aarch64' passes a folder that it has configured.
+CONFIGURED = os.environ.get("TORCH_LTC_BUILD")
+BUILD = Path(CONFIGURED) if CONFIGURED else ROOT / "build"
 
 # Search paths of a library in <prefix>/lib/python3.X/site-packages/torch_ltc/lib: the
 # only list of these (CMake's are those of the build tree).
@@ -29,7 +31,11 @@ LIBRARY_RPATH = ":".join(
     ]
 )
 #: `wheel-libraries` are those of packaging/: compiler and runtime with LLVM inside.
-TARGETS = ["wheel-libraries", "torch_ltc_backend", "_C", "other-bindings"]
+TARGETS = ["wheel-libraries", "torch_ltc_backend", "other-bindings"]
+if not CONFIGURED:
+    TARGETS.append("_C")
+#: binutils' own program knows the files of one kind of processor.
+STRIP = "/usr/lib/llvm-22/bin/llvm-strip" if CONFIGURED else "strip"
 MODULE_RPATH = "$ORIGIN/lib:$ORIGIN/../torch/lib"
 
 
@@ -72,7 +78,8 @@ class TagOfAllBindings(bdist_wheel):
         python, abi, platform = super().get_tag()
         others = [path.name.split("-")[1] for path in other_bindings()]
         if others:
-            python = ".".join(sorted({python, *(f"cp{number}" for number in others)}))
+            own = set() if CONFIGURED else {python}
+            python = ".".join(sorted({*own, *(f"cp{number}" for number in others)}))
             abi = "none"
         return python, abi, platform
 
@@ -83,13 +90,20 @@ class BuildWithCMake(build_ext):
     def run(self):
         if self.editable_mode:
             return
-        prefixes = [torch_folder() + "/share/cmake", sys.prefix]
         cmake = program("cmake")
         environment = {
             **os.environ,
             "PATH": program_path(),  # CMake looks for ninja
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         }
+        if not CONFIGURED:
+            self.configure(cmake, environment)
+        build = [cmake, "--build", str(BUILD), "--target", *TARGETS]
+        subprocess.run(build, check=True, env=environment)
+        self.collect(Path(self.build_lib) / "torch_ltc")
+
+    def configure(self, cmake, environment):
+        prefixes = [torch_folder() + "/share/cmake", sys.prefix]
         configure = [
             cmake, "-G", "Ninja", "-S", str(ROOT), "-B", str(BUILD),
             "-DCMAKE_BUILD_TYPE=Release",
@@ -100,20 +114,17 @@ class BuildWithCMake(build_ext):
         if not (BUILD / "CMakeCache.txt").exists():
             configure.append("-DTORCH_LTC_BUILD_TESTS=OFF")
         subprocess.run(configure, check=True, env=environment)
-        build = [cmake, "--build", str(BUILD), "--target", *TARGETS]
-        subprocess.run(build, check=True, env=environment)
-        self.collect(Path(self.build_lib) / "torch_ltc")
 
     def collect(self, package):
         """Copies the built libraries; their search paths become relative."""
         built = BUILD / "torch_ltc"
         modules = list(built.glob("_C*.so")) or list(built.glob("lib/_C*.so"))
+        modules += other_bindings()
         if not modules:
             raise RuntimeError(
                 "CMake didn't build the module torch_ltc/_C: is TORCH_LTC_BUILD_BACKEND on?"
             )
         (package / "lib").mkdir(parents=True, exist_ok=True)
-        modules += other_bindings()
         wanted = [(module, package, MODULE_RPATH) for module in modules]
         libraries = [
             built / "lib" / "libtorch_ltc_backend.so",
@@ -122,7 +133,7 @@ class BuildWithCMake(build_ext):
         wanted += [(library, package / "lib", LIBRARY_RPATH) for library in libraries]
         for library, folder, rpath in wanted:
             target = shutil.copy2(library, folder)
-            subprocess.run([program("strip"), "--strip-unneeded", target], check=True)
+            subprocess.run([program(STRIP), "--strip-unneeded", target], check=True)
             subprocess.run(
                 [program("patchelf"), "--set-rpath", rpath, target], check=True
             )

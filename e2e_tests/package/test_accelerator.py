@@ -22,7 +22,28 @@ print(torch.accelerator.current_accelerator(), torch.accelerator.is_available())
 {WAYS[way]}
 print(torch.accelerator.current_accelerator(), torch.accelerator.device_count())
 """
-    assert run_python(program).stdout.split() == ["None", "False", "lazy", "1"]
+    # CUDA's build names its accelerator even without a GPU.
+    own = "None" if torch.version.cuda is None else "cuda"
+    assert run_python(program).stdout.split() == [own, "False", "lazy", "1"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_build_for_cuda(has_gpu: bool, way: str) -> None:
+    """Names CUDA the accelerator without a GPU, too. With one, a tensor isn't a choice."""
+    program = f"""
+import torch
+torch._C._accelerator_getAccelerator = lambda: torch.device("cuda")
+torch.cuda.is_available = lambda: {has_gpu}
+import torch_ltc
+torch_ltc._backend.load()
+print(torch.accelerator.current_accelerator())
+{WAYS[way]}
+print(torch.accelerator.current_accelerator())
+"""
+    expected = "cuda" if has_gpu and way == "a tensor" else "lazy"
+    result = run_python(program, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert result.stdout.split() == ["cuda", expected]
 
 
 def test_the_environment() -> None:

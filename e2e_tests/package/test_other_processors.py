@@ -1,10 +1,13 @@
-"""Processors with fewer instructions than this one, emulated by qemu: the numbers are
-eager's, and nothing executes an instruction that the processor doesn't have."""
+"""Processors with fewer or other instructions than this one, emulated by qemu: the
+numbers are those of eager there, and nothing executes an instruction that the processor
+doesn't have."""
 
 from __future__ import annotations
 
 import platform
 import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 from subprocesses import run_python
@@ -70,3 +73,47 @@ def test_training_on(processor: str, request: pytest.FixtureRequest) -> None:
         TORCH_LTC_TIER="compile",
     )
     assert result.stdout.strip() == processor.lower()
+
+
+#: Values that fit into no integer, or only into some: x86 and AArch64 convert them
+#: differently. Eager converts the last two to int16 and int32 in one of two ways, which
+#: depends on a tensor's layout.
+CASTS = """
+import torch
+
+def check(values, types):
+    source = torch.tensor(values, dtype=types[0]).repeat(9)
+    for dtype in types[1:]:
+        actual = source.to("lazy").to(dtype).cpu()
+        assert torch.equal(actual, source.to(dtype)), (types[0], dtype, actual, source)
+
+signed = torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8
+inf, nan = float("inf"), float("nan")
+usual = [nan, inf, -inf, 300.0, -300.0, 2.5, -2.5, 70000.0, -70000.0, 0.0, 1.0]
+check([*usual, 3e9, -3e9, 1e20, -1e20], (torch.float32, *signed, torch.uint32))
+check([*usual, 3e9, -3e9, 1e20, -1e20], (torch.float64, torch.int64, torch.uint8))
+"""
+
+IN_AARCH64 = Path(__file__).parents[2] / "tools" / "dev" / "in_aarch64.sh"
+AARCH64_PYTHON = "/root/trial/venv/bin/python"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_installed_wheel_on_aarch64(request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--full"):
+        pytest.skip("emulation takes minutes; with --full")
+    root = IN_AARCH64.parents[2] / ".dev" / "aarch64" / "root"
+    if not (root / AARCH64_PYTHON[1:]).is_symlink():
+        pytest.skip("needs the installed wheel (./dev wheel --target=aarch64)")
+    result = subprocess.run(
+        [
+            str(IN_AARCH64), "env", "TORCH_LTC_CACHE=0", "TORCH_LTC_TIER=compile",
+            AARCH64_PYTHON, "-c", f"{CASTS}\n{TRAINING}",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=1700,
+    )  # fmt: skip
+    assert not result.returncode, result.stderr
+    assert result.stdout.strip() == "neoverse-n1"

@@ -108,8 +108,11 @@ def _cpu() -> Finding:
     from torch_ltc._backend import bindings
 
     info = bindings().build_info()
-    features = info["cpu_features"]
-    vector = next((f for f in ("avx512f", "avx2") if f"+{f}" in features), "")
+    features = info["cpu_features"].split(",")
+    known = ("avx512f", "avx2", "sve", "neon")
+    vector = next((name for name in known if f"+{name}" in features), "")
+    if not vector and platform.machine() == "aarch64":
+        vector = "neon"  # each AArch64 processor has it
     text = f"{info['cpu_name']}, vectors: {vector or 'SSE only, so expect low speed'}"
     return Finding(bool(vector), "CPU", text, fatal=False)
 

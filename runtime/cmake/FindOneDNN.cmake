@@ -4,7 +4,20 @@
 # so the thread pool, with PyTorch.
 #
 # Defines the imported target OneDNN::OneDNN and ONEDNN_LIBRARY_DIR.
-# Set ONEDNN_PREFIX to look in another prefix.
+# Set ONEDNN_PREFIX to look in another prefix. Where PyPI has no oneDNN (on
+# AArch64), set ONEDNN_ARCHIVE to a libdnnl.a that was built with GCC's OpenMP;
+# the runtime then contains it.
+
+if(ONEDNN_ARCHIVE)
+  find_path(ONEDNN_INCLUDE_DIR dnnl.hpp PATHS ${ONEDNN_PREFIX}/include
+    NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH REQUIRED)
+  cmake_path(GET ONEDNN_ARCHIVE PARENT_PATH ONEDNN_LIBRARY_DIR)
+  add_library(OneDNN::OneDNN STATIC IMPORTED GLOBAL)
+  set_target_properties(OneDNN::OneDNN PROPERTIES
+    IMPORTED_LOCATION ${ONEDNN_ARCHIVE}
+    INTERFACE_INCLUDE_DIRECTORIES ${ONEDNN_INCLUDE_DIR})
+  return()
+endif()
 
 if(NOT ONEDNN_PREFIX)
   execute_process(

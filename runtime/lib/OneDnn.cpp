@@ -41,8 +41,11 @@ dnnl::primitive_attr torch_ltc::runtime::oneDnnAttributes() {
 
 bool torch_ltc::runtime::isWorthCalling(
     const dnnl::primitive_desc_base &description) {
-  return description &&
-         !llvm::StringRef(description.impl_info_str()).starts_with("ref");
+  if (!description)
+    return false;
+  // Without SVE, "gemm:ref" is what AArch64 has.
+  llvm::StringRef name = description.impl_info_str();
+  return !name.starts_with("ref") && !name.starts_with("gemm:ref");
 }
 
 OneDnnCall::OneDnnCall(const dnnl::primitive_desc_base &description)

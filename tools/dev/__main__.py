@@ -35,7 +35,9 @@ Usage: ./dev COMMAND [ARGUMENTS]
   bench [ARGS]       training steps of lazy and its peers
   python ARGS        the environment's Python with the package in it
   lint [--fix]       formatting, Python checks, house rules
-  wheel              a wheel in dist/ that needs nothing but torch
+  wheel [--target=aarch64]
+                     a wheel in dist/ that needs nothing but torch, for this
+                     processor or for AArch64 (cross-compiled)
   release [VERSION] [--python=PATH]
                      wheel, source distribution, notes and digests: dist/. The
                      wheel is tried in minimal Debian root file systems and
@@ -112,7 +114,12 @@ def _completion(arguments: Sequence[str]) -> int:
 
 
 def _wheel(arguments: Sequence[str]) -> int:
-    build.wheel()
+    if not arguments:
+        build.wheel()
+    elif list(arguments) == ["--target=aarch64"]:
+        build.aarch64_wheel()
+    else:
+        raise StepFailed("usage: ./dev wheel [--target=aarch64]")
     return 0
 
 

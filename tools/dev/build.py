@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import aarch64
 import environment
 import release_archives
+import release_places
+import sources
 from environment import PYTHON, VENV
 from steps import ROOT, StepFailed, digest, exclusive, forget, once, run_logged, say
 
@@ -27,17 +31,24 @@ def _torch_cmake_path() -> str:
     return answer.stdout.strip() + "/share/cmake"
 
 
-def configure_command(tests: bool = True, folder: Path = BUILD) -> list[str]:
-    prefixes = [_torch_cmake_path(), str(VENV)]  # the environment contains oneDNN
+def base_command(folder: Path, tests: bool) -> list[str]:
+    """CMake's command with what each build has, also one for another processor."""
     return [
         str(VENV / "bin" / "cmake"),
         "-G", "Ninja", "-S", str(ROOT), "-B", str(folder),
         "-DCMAKE_BUILD_TYPE=Release",
         f"-DCMAKE_MAKE_PROGRAM={VENV / 'bin' / 'ninja'}",
         f"-DPython_EXECUTABLE={PYTHON}",
-        f"-DCMAKE_PREFIX_PATH={';'.join(prefixes)}",
         f"-DTORCH_LTC_BUILD_TESTS={'ON' if tests else 'OFF'}",
     ]  # fmt: skip
+
+
+def configure_command(tests: bool = True, folder: Path = BUILD) -> list[str]:
+    prefixes = [_torch_cmake_path(), str(VENV)]  # the environment contains oneDNN
+    return [
+        *base_command(folder, tests),
+        f"-DCMAKE_PREFIX_PATH={';'.join(prefixes)}",
+    ]
 
 
 def configure(
@@ -141,49 +152,88 @@ OTHER_WHEELS_LIBRARIES = ("libtorch*.so", "libc10.so", "libgomp.so.1")
 
 
 def _repair(made: Path, variables: Mapping[str, str]) -> None:
-    """Adds the remaining system libraries (protobuf's) to the wheel, and tags it with
-    the oldest glibc that it supports."""
+    """Tags the wheel with the oldest glibc that it supports, after adding system
+    libraries that it needs (none)."""
     command = [
-        str(PYTHON), "-m", "auditwheel", "repair", "--strip", "-w", "dist",
+        str(PYTHON), "-m", "auditwheel", "repair", "-w", "dist",
         *(f"--exclude={name}" for name in OTHER_WHEELS_LIBRARIES), str(made),
     ]  # fmt: skip
     run_logged("repair", command, "see auditwheel's messages in the log", variables)
     made.unlink()
 
 
+def _make_wheel(name: str, machine: str, variables: Mapping[str, str]) -> Path:
+    """Lets setup.py build and pack the libraries of a configured build folder."""
+    folder = ROOT / "dist"
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob(f"torch_ltc-*{machine}.whl"):
+        old.unlink()
+    command = [
+        str(PYTHON), "-m", "pip", "wheel", "--disable-pip-version-check",
+        "--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", ".",
+    ]  # fmt: skip
+    # setup.py collects each processor's files in the same folder.
+    with exclusive("setuptools"):
+        run_logged(name, command, "see setup.py's messages in the log", variables)
+    _repair(next(folder.glob(f"torch_ltc-*{machine}.whl")), variables)
+    return next(folder.glob(f"torch_ltc-*{machine}.whl"))
+
+
+def _wheel_variables() -> dict[str, str]:
+    date = release_archives.source_date()
+    return environment.environment() | NO_AUTOLOAD | {"SOURCE_DATE_EPOCH": date}
+
+
 def wheel(python_headers: Sequence[Path] = ()) -> Path:
     """Builds a wheel in dist/, with modules also for the Pythons of these headers."""
     build()
     headers = ";".join(str(path) for path in python_headers)
-    configure = [*configure_command(), f"-DTORCH_LTC_PYTHON_HEADERS={headers}"]
-    folder = ROOT / "dist"
-    variables = environment.environment() | NO_AUTOLOAD
-    variables["SOURCE_DATE_EPOCH"] = release_archives.source_date()
+    configure = [
+        *configure_command(),
+        f"-DTORCH_LTC_PYTHON_HEADERS={headers}",
+        f"-DTORCH_LTC_PROTOBUF_SOURCE={sources.PROTOBUF.fetch()}",
+    ]
+    variables = _wheel_variables()
+    machine = platform.machine()
 
     def make() -> None:
         run_logged("wheel-configure", configure, "see what CMake misses", variables)
         for old in (BUILD / "wheel").glob("_C*.so"):
             old.unlink()
-        folder.mkdir(exist_ok=True)
-        for old in folder.glob("torch_ltc-*.whl"):
-            old.unlink()
-        command = [
-            str(PYTHON), "-m", "pip", "wheel", "--disable-pip-version-check",
-            "--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", ".",
-        ]  # fmt: skip
-        run_logged("wheel", command, "see setup.py's messages in the log", variables)
-        _repair(next(folder.glob("torch_ltc-*.whl")), variables)
+        _make_wheel("wheel", machine, variables)
 
-    if not list(folder.glob("torch_ltc-*.whl")):
+    if not list((ROOT / "dist").glob(f"torch_ltc-*{machine}.whl")):
         forget("wheel")
     contents = [
         path
         for pattern in ("*.py*", "*.proto", "*.so", "lib/*.so*")
         for path in sorted(PACKAGE.glob(pattern))
     ]
-    inputs = [ROOT / "setup.py", ROOT / "pyproject.toml", headers, *contents]
+    inputs = [ROOT / "setup.py", ROOT / "pyproject.toml", *configure, *contents]
     once("wheel", inputs, make)
-    made = sorted(folder.glob("torch_ltc-*.whl"))
-    print(made[0].relative_to(ROOT))
+    return _report_wheel(next((ROOT / "dist").glob(f"torch_ltc-*{machine}.whl")))
+
+
+def aarch64_wheel(python_headers: Sequence[Path] = ()) -> Path:
+    """Builds AArch64's wheel in dist/ (aarch64.py), and installs it in its root file
+    system."""
+    prepare_environment()
+    variables = _wheel_variables() | aarch64.VARIABLES
+    with exclusive("aarch64"):
+        aarch64.prepare()
+        command = [
+            *base_command(aarch64.BUILD, tests=False),
+            *aarch64.options(python_headers),
+        ]
+        run_logged("aarch64-configure", command, "see what CMake misses", variables)
+        say("aarch64: building (log: .dev/logs/aarch64-wheel.log) ...")
+        made = _make_wheel("aarch64-wheel", "aarch64", variables)
+        release_archives.check_wheel(made)
+        release_places.install_emulated(made)
+        return _report_wheel(made)
+
+
+def _report_wheel(made: Path) -> Path:
+    print(made.relative_to(ROOT))
     sys.stdout.flush()
-    return made[0]
+    return made

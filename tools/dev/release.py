@@ -93,15 +93,10 @@ def _try(place: Place, wheel: Path) -> str:
     """Installs, trains and tests. Returns the row of the table."""
     say(f"trying {wheel.name} on {place.system} with Python {place.python} ...")
     release_places.copy_tests(place)
-    python, work = f"{place.work}/venv/bin/python", place.work
-    place.run(place.interpreter, "-m", "venv", f"{work}/venv")
-    install = [
-        python, "-m", "pip", "install", "-q", "--no-index", "--no-cache-dir",
-        f"--find-links={place.wheels}",
-    ]  # fmt: skip
-    place.run(*install, TORCH, *TEST_PACKAGES)
+    python, work = place.venv_python, place.work
+    place.make_environment(TEST_PACKAGES)
     started = time.monotonic()
-    place.run(*install, f"{place.wheels}/{wheel.name}")
+    place.pip_install(f"{place.wheels}/{wheel.name}")
     installing = time.monotonic() - started
     place.run(python, "-m", "torch_ltc.doctor")
     started = time.monotonic()
@@ -111,7 +106,7 @@ def _try(place: Place, wheel: Path) -> str:
     files = [f"{work}/e2e_tests/{name}" for name in SAMPLE]
     report = place.run(python, "-m", "pytest", "-q", f"--rootdir={work}", *files)
     if place is release_places.DEBIANS[0]:
-        place.run(*install, "--no-deps", *NEIGHBOURS)
+        place.pip_install("--no-deps", *NEIGHBOURS)
         place.run(python, "-c", BESIDE_NEIGHBOURS)
     passed = re.search(r"(\d+) passed", report)
     torch = place.run(python, "-c", "import torch; print(torch.__version__)").strip()

@@ -1,5 +1,5 @@
 """Where ./dev release tries a wheel: minimal Debian root file systems with nothing but
-Python and pip, and interpreters of this machine."""
+Python and pip, interpreters of this machine, and AArch64's Debian, emulated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from steps import ROOT, STATE, StepFailed, once, run_logged
+import aarch64
+from environment import TORCH
+from steps import ROOT, STATE, StepFailed, once, run_logged, say
 
 FOLDER = STATE / "release"
 #: Packages for pip, which has no network in a root file system.
@@ -61,6 +63,20 @@ class Place:
     def command(self, *arguments: str) -> list[str]:
         """The command here that runs `arguments` there, without this environment."""
         raise NotImplementedError
+
+    @property
+    def venv_python(self) -> str:
+        return f"{self.work}/venv/bin/python"
+
+    def pip_install(self, *packages: str) -> None:
+        """Installs from the folder of wheels only."""
+        pip = [self.venv_python, "-m", "pip", "install", "-q", "--no-cache-dir"]
+        self.run(*pip, "--no-index", f"--find-links={self.wheels}", *packages)
+
+    def make_environment(self, test_packages: Sequence[str]) -> None:
+        """A virtual environment with torch and what the tests need."""
+        self.run(self.interpreter, "-m", "venv", f"{self.work}/venv")
+        self.pip_install(TORCH, *test_packages)
 
     def run(self, *arguments: str) -> str:
         """Standard output. Raises StepFailed with all output."""
@@ -151,6 +167,35 @@ class Interpreter(Place):
         return ["env", "-i", "PATH=/usr/bin:/bin", f"HOME={home}", *arguments]
 
 
+@dataclass(frozen=True)
+class Emulated(Place):
+    """AArch64's root file system, whose programs qemu runs."""
+
+    @property
+    def work_here(self) -> Path:
+        return aarch64.SYSROOT / "root" / "trial"
+
+    @property
+    def headers(self) -> Path:
+        return aarch64.SYSROOT / "usr" / "include" / f"python{self.python}"
+
+    def prepare(self) -> None:
+        aarch64.prepare()
+
+    def make_environment(self, test_packages: Sequence[str]) -> None:
+        """PyPI's torch requires gigabytes of CUDA, so /site has it without them. /site
+        comes first because torch requires a newer setuptools than venv installs."""
+        self.run(self.interpreter, "-m", "venv", f"{self.work}/venv")
+        packages = next((self.work_here / "venv").glob("lib/python*/site-packages"))
+        first = "import sys; sys.path.insert(1, '/site')\n"
+        (packages / "site.pth").write_text(first)
+
+    def command(self, *arguments: str) -> list[str]:
+        return [str(aarch64.IN_AARCH64), *arguments]
+
+
+AARCH64 = Emulated("Debian 12, AArch64 (emulated)", aarch64.OWN_PYTHON)
+
 #: forky isn't released yet; only it has Python 3.14.
 DEBIANS = (
     Debian("Debian 12", "3.11", "bookworm"),
@@ -204,3 +249,13 @@ def copy_tests(place: Place) -> None:
         shutil.copytree(ROOT / name, place.work_here / name, ignore=ignored)
     shutil.copy2(ROOT / "pyproject.toml", place.work_here)
     (place.work_here / "home").mkdir()
+
+
+def install_emulated(wheel: Path) -> None:
+    """Installs AArch64's wheel for the tests with --full, and prints what the doctor
+    says."""
+    say(f"installing {wheel.name} under qemu ...")
+    copy_tests(AARCH64)
+    AARCH64.make_environment(())
+    AARCH64.pip_install(f"{AARCH64.wheels}/{wheel.name}")
+    print(AARCH64.run(AARCH64.venv_python, "-m", "torch_ltc.doctor"), end="")

@@ -123,8 +123,10 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   tuning.SLPVectorization = false;
   llvm::PassBuilder builder(&machine, tuning);
   llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
-  library.addVectorizableFunctionsFromVecLib(llvm::VectorLibrary::LIBMVEC,
-                                             machine.getTargetTriple());
+  // AArch64's libmvec is new in glibc 2.38, and lacks some of LLVM's names.
+  if (machine.getTargetTriple().isX86())
+    library.addVectorizableFunctionsFromVecLib(llvm::VectorLibrary::LIBMVEC,
+                                               machine.getTargetTriple());
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(sccs);

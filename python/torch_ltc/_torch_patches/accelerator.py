@@ -2,10 +2,10 @@
 
 PyTorch (2.13) lists in C++ which devices can be the accelerator; `torch.accelerator` is
 Python code over functions of `torch._C`, which are replaced. A CUDA device (or another
-one of that list) stays the accelerator if there is one. Otherwise device lazy becomes
-the accelerator once the program has created a lazy tensor or made the device the
-default one, or from the start with option `accelerator`: installing the package alone
-moves no program to the device.
+one of that list) stays the accelerator unless the program chooses device lazy, by option
+`accelerator` or as the default device. Without such a device, also in PyTorch's CUDA
+build, device lazy becomes the accelerator as well once the program has created a lazy
+tensor: installing the package alone moves no program to the device.
 """
 
 from __future__ import annotations
@@ -24,24 +24,31 @@ _original: Callable[[], torch.device | None] = torch._C._accelerator_getAccelera
 _is_used = False
 
 
+def _is_chosen() -> bool:
+    by_option = bindings().config_get("accelerator")
+    return bool(by_option) or torch.get_default_device().type == "lazy"
+
+
+@functools.cache
+def _is_available(device_type: str) -> bool:
+    """PyTorch's CUDA build calls CUDA the accelerator also where there is no GPU."""
+    return torch.get_device_module(device_type).is_available()
+
+
 def _is_lazy_the_accelerator() -> bool:
     global _is_used
-    if _original() is not None:
+    if not _is_used:
+        _is_used = _is_chosen() or bindings().memory_stats()["live_tensors"] > 0
+    if not _is_used:
         return False
-    backend = bindings()
-    _is_used = (
-        _is_used
-        or backend.config_get("accelerator")
-        or backend.memory_stats()["live_tensors"] > 0
-        or torch.get_default_device().type == "lazy"
-    )
-    return _is_used
+    other = _original()
+    return other is None or not _is_available(other.type) or _is_chosen()
 
 
 def note_use() -> None:
     """The program names the device where PyTorch wants the accelerator's name."""
     global _is_used
-    _is_used = _original() is None
+    _is_used = True
 
 
 def _current() -> torch.device | None:
@@ -132,7 +139,8 @@ def _hide_from_dynamo() -> None:
     skip = eval_frame._FrameExecStrategy(
         eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP
     )
-    places = [_is_lazy_the_accelerator, _current, _select, _stream, _capability]
+    places = [_is_lazy_the_accelerator, _is_chosen, _current, _select, _stream]
+    places += [_capability, _is_available.__wrapped__]
     places += [_wrap(_current, _current), _wrap_pin_memory(_current)]
     places += [*_REPLACED.values(), _statistics, _memory]
     for place in places:

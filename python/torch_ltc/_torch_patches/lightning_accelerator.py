@@ -108,9 +108,8 @@ def _connect(module: ModuleType) -> None:
 
     @functools.wraps(choose_auto)
     def accelerator_of_torch() -> str:
-        name = choose_auto()
         current = torch.accelerator.current_accelerator()
-        return _NAME if name == "cpu" and current and current.type == _NAME else name
+        return _NAME if current and current.type == _NAME else choose_auto()
 
     connector._choose_strategy = strategy_of_device
     connector._check_and_init_precision = precision_of_device

@@ -350,26 +350,49 @@ Value ScalarBuilder::truth(Value a) {
 // Casts
 //===----------------------------------------------------------------------===//
 
-/// torch's CPU kernels convert with x86's cvttss2si and cvttsd2si, which return
-/// the lowest integer for NaN and for values that don't fit: in 64 bits for
-/// int64 and uint8, in 32 bits (then truncated) for the others. LLVM's fptosi
-/// is undefined there, so the range is checked.
+// For a value that doesn't fit, torch's CPU kernels return what the processor's
+// conversion instruction does. x86's return the lowest integer; AArch64's the
+// nearest one, and 0 for NaN.
+#if defined(__aarch64__)
+static constexpr bool kConversionSaturates = true;
+#else
+static constexpr bool kConversionSaturates = false;
+#endif
+
+/// torch's CPU kernels convert in 64 bits to int64 and uint8, in 32 bits (then
+/// truncated) to other signed integers. To other unsigned ones, x86 converts in
+/// 64 bits as well, and AArch64 has instructions. LLVM's fptosi is undefined
+/// for a value that doesn't fit, so the range is checked.
 Value ScalarBuilder::castFloatToInteger(Value value, IntegerType to) {
-  bool wide = to.getWidth() == 64 || to.isUnsigned();
-  unsigned width = wide ? 64 : 32;
+  bool toUnsigned =
+      kConversionSaturates && to.isUnsigned() && to.getWidth() > 8;
+  bool wide = to.getWidth() == 64 || (to.isUnsigned() && !toUnsigned);
+  int width = wide ? 64 : 32;
   Type widthType = builder.getIntegerType(width);
   ScalarBuilder source(builder, loc, value.getType());
-  double bound = std::ldexp(1.0, static_cast<int>(width) - 1);
+  ScalarBuilder target(builder, loc,
+                       IntegerType::get(builder.getContext(), width,
+                                        toUnsigned ? IntegerType::Unsigned
+                                                   : IntegerType::Signed));
+  double above = std::ldexp(1.0, toUnsigned ? width : width - 1);
+  double lowest = toUnsigned ? 0.0 : -above;
   Value fits =
-      logicalAnd(source.compare(Comparison::ge, value, source.constant(-bound)),
-                 source.compare(Comparison::lt, value, source.constant(bound)));
+      logicalAnd(source.compare(Comparison::ge, value, source.constant(lowest)),
+                 source.compare(Comparison::lt, value, source.constant(above)));
   Value safe = select(fits, value, source.constant(0.0));
-  Value converted = arith::FPToSIOp::create(builder, loc, widthType, safe);
-  ScalarBuilder target(
-      builder, loc,
-      IntegerType::get(builder.getContext(), width, IntegerType::Signed));
-  converted = select(fits, converted, target.lowest());
-  if (to.getWidth() == width)
+  Value converted =
+      toUnsigned
+          ? arith::FPToUIOp::create(builder, loc, widthType, safe).getResult()
+          : arith::FPToSIOp::create(builder, loc, widthType, safe).getResult();
+  Value otherwise = target.lowest();
+  if (kConversionSaturates) {
+    Value positive =
+        source.compare(Comparison::gt, value, source.constant(0.0));
+    otherwise = select(positive, target.highest(), otherwise);
+    otherwise = select(source.isNan(value), target.integer(0), otherwise);
+  }
+  converted = select(fits, converted, otherwise);
+  if (to.getWidth() == static_cast<unsigned>(width))
     return converted;
   return arith::TruncIOp::create(builder, loc, storageTypeOf(to), converted);
 }

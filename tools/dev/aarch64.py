@@ -1,0 +1,287 @@
+"""The wheel for AArch64, built on this machine: './dev wheel --target=aarch64'.
+
+Debian's arm64 packages are unpacked into a folder, which is both the cross compiler's
+sysroot and the root in which qemu runs the wheel's tests. Nothing is installed but
+GCC's cross compiler, for oneDNN: its loops use `#pragma omp`, which clang compiles to
+calls of LLVM's OpenMP runtime instead of PyTorch's libgomp.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import environment
+import sources
+from environment import PYTHON, TORCH, VENV
+from steps import ROOT, STATE, StepFailed, once, run_logged
+
+FOLDER = STATE / "aarch64"
+SYSROOT = FOLDER / "root"
+#: Packages of Python for AArch64: torch and what tests need.
+SITE = FOLDER / "site"
+BUILD = ROOT / "build-aarch64"
+#: Runs a program in SYSROOT.
+IN_AARCH64 = ROOT / "tools" / "dev" / "in_aarch64.sh"
+TOOLCHAIN = ROOT / "packaging" / "aarch64-linux.cmake"
+#: Debian 12's, in the sysroot.
+OWN_PYTHON = "3.11"
+
+PACKAGES = [
+    "coreutils", "dash", "libc6-dev", "libcurl4-openssl-dev", "libedit-dev", "libgomp1", "libmlir-22-dev",
+    "libprotobuf-dev", f"libpython{OWN_PYTHON}-dev", "libstdc++-12-dev", "libxml2-dev",
+    "libzstd-dev", "llvm-22-dev", "llvm-22-tools", "mlir-22-tools", f"python{OWN_PYTHON}",
+    "python3-venv", "zlib1g-dev",
+]  # fmt: skip
+COMPILER = "aarch64-linux-gnu-g++-12"
+
+#: torch without its dependencies, which include gigabytes of CUDA's libraries that aren't
+#: called without a GPU; and the others of them, with what the tests and the wheel need.
+WITHOUT_DEPENDENCIES = [TORCH, "nvidia-cuda-runtime==13.0.*"]
+SITE_PACKAGES = [
+    "filelock", "fsspec", "jinja2", "networkx", "numpy", "protobuf", "pytest",
+    "pytest-timeout", "rich", "scikit-learn", "setuptools>=77", "sympy",
+    "typing-extensions",
+]  # fmt: skip
+
+#: The processor that qemu emulates, as Linux describes it: PyTorch reads these files.
+PROCESSOR = "neoverse-n1"
+CPUINFO = """processor\t: {number}
+BogoMIPS\t: 50.00
+Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid \
+asimdrdm lrcpc dcpop asimddp
+CPU implementer\t: 0x41
+CPU architecture: 8
+CPU variant\t: 0x3
+CPU part\t: 0xd0c
+CPU revision\t: 1
+
+"""
+MIDR = "0x00000000413fd0c1\n"
+
+
+def _cross_compiler() -> None:
+    if shutil.which(COMPILER):
+        return
+    by_hand = "apt-get install g++-12-aarch64-linux-gnu"
+    if os.geteuid():
+        raise StepFailed(f"{COMPILER} is missing\n  what to do: run as root: {by_hand}")
+    command = ["apt-get", "install", "-y", "--no-install-recommends"]
+    run_logged("cross-compiler", [*command, by_hand.split()[-1]], by_hand)
+
+
+def _apt_configuration() -> Path:
+    """apt with this machine's sources, but for arm64 and with a state of its own."""
+    apt = FOLDER / "apt"
+    for folder in ("state/lists/partial", "cache/archives/partial"):
+        (apt / folder).mkdir(parents=True, exist_ok=True)
+    (apt / "status").write_text("")
+    configuration = apt / "apt.conf"
+    configuration.write_text(
+        f"""APT::Architecture "arm64";
+APT::Architectures {{ "arm64"; }};
+APT::Install-Recommends "false";
+APT::Sandbox::User "root";
+Dir::State "{apt}/state";
+Dir::State::status "{apt}/status";
+Dir::Cache "{apt}/cache";
+Debug::NoLocking "true";
+"""
+    )
+    return configuration
+
+
+def _unpack(package: Path, root: Path) -> None:
+    subprocess.run(["dpkg", "-x", str(package), str(root)], check=True)
+
+
+def _make_links_relative(root: Path) -> None:
+    """An absolute link in the sysroot would lead to this machine's file."""
+    for link in root.rglob("*"):
+        if link.is_symlink() and (target := link.readlink()).is_absolute():
+            inside = root / target.relative_to("/")
+            link.unlink()
+            link.symlink_to(os.path.relpath(inside, link.parent))
+
+
+def _describe_processor(root: Path) -> None:
+    count = os.cpu_count() or 1
+    text = "".join(CPUINFO.format(number=number) for number in range(count))
+    (FOLDER / "cpuinfo").write_text(text)
+    processors = root / "sys/devices/system/cpu"
+    processors.mkdir(parents=True, exist_ok=True)
+    for name in ("possible", "present"):
+        (processors / name).write_text(f"0-{count - 1}\n")
+    for number in range(count):
+        folder = processors / f"cpu{number}/regs/identification"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "midr_el1").write_text(MIDR)
+
+
+def sysroot() -> None:
+    """Debian's arm64 packages with all that they depend on, unpacked."""
+
+    def make() -> None:
+        variables = {"APT_CONFIG": str(_apt_configuration())}
+        advice = "apt's mirror must have arm64's packages, and be reachable"
+        run_logged("aarch64-root", ["apt-get", "update"], advice, variables)
+        load = ["apt-get", "install", "-y", "--download-only", *PACKAGES]
+        run_logged("aarch64-root", load, advice, variables, append=True)
+        shutil.rmtree(SYSROOT, ignore_errors=True)
+        SYSROOT.mkdir()
+        for package in sorted((FOLDER / "apt/cache/archives").glob("*.deb")):
+            _unpack(package, SYSROOT)
+        _make_links_relative(SYSROOT)
+        _describe_processor(SYSROOT)
+
+    once("aarch64-root", [*PACKAGES, CPUINFO, str(FOLDER)], make)
+
+
+def _dynamic(library: Path, *options: str) -> str:
+    command = ["nm", "-D", *options, str(library)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def _needed(library: Path) -> set[str]:
+    command = ["readelf", "-d", "-W", str(library)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(re.findall(r"NEEDED.*\[([^]]+)", answer.stdout))
+
+
+def _stub_library(path: Path, names: Iterable[str], version: str) -> None:
+    """A library of functions that end the process, with one version of symbols."""
+    code, script = path.with_suffix(".c"), path.with_suffix(".map")
+    code.write_text("".join(f"void {n}(void) {{__builtin_trap();}}\n" for n in names))
+    script.write_text(f"{version} {{ global: *; }};\n")
+    command = [
+        COMPILER.replace("g++", "gcc"), "-w", "-fno-builtin", "-nostdlib", "-shared",
+        "-o", str(path), f"-Wl,-soname,{path.name}", f"-Wl,--version-script={script}",
+        str(code),
+    ]  # fmt: skip
+    subprocess.run(command, check=True)
+    code.unlink()
+    script.unlink()
+
+
+def _stub_cuda() -> None:
+    """PyPI's torch for AArch64 is built for CUDA and needs its libraries to be loaded;
+    all but the small one that registers kernels are replaced by stubs, and pip isn't
+    told of their packages."""
+    (metadata,) = SITE.glob("torch-*.dist-info/METADATA")
+    lines = metadata.read_text().splitlines(keepends=True)
+    cuda = re.compile(r"Requires-Dist: (cuda|nvidia|triton)")
+    metadata.write_text("".join(line for line in lines if not cuda.match(line)))
+    folder = SITE / "nvidia" / "cu13" / "lib"
+    libraries = sorted((SITE / "torch" / "lib").glob("*.so*"))
+    present = [*libraries, *folder.glob("*.so*")]
+    versioned: dict[str, set[str]] = {}
+    unversioned: set[str] = set()
+    for library in libraries:
+        for line in _dynamic(library, "--undefined-only").splitlines():
+            name, _, version = line.split()[-1].partition("@")
+            if version:
+                versioned.setdefault(version, set()).add(name)
+            elif re.match(r"cu|nv|nccl|__cu|__nv", name):
+                unversioned.add(name)
+    for library in present:
+        for line in _dynamic(library, "--defined-only").splitlines():
+            unversioned.discard(line.split()[-1].partition("@")[0])
+    known = {path.name for path in present}
+    for pattern in ("usr/lib/aarch64-linux-gnu", "lib/aarch64-linux-gnu", "lib"):
+        known |= {path.name for path in (SYSROOT / pattern).iterdir()}
+    missing = sorted(set().union(*map(_needed, libraries)) - known)
+    for name in missing:
+        version = "NVSHMEM" if name.startswith("libnvshmem") else name
+        names = versioned.get(version, set()) | unversioned
+        _stub_library(folder / name, sorted(names), version)
+        unversioned = set()  # in the first one only
+
+
+def site() -> None:
+    """torch and the tests' packages for AArch64."""
+    platforms = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
+    install = [
+        str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check",
+        "--only-binary=:all:", f"--python-version={OWN_PYTHON}", f"--target={SITE}",
+        *(f"--platform={name}_aarch64" for name in platforms),
+    ]  # fmt: skip
+    advice = "is the package index reachable?"
+
+    def make() -> None:
+        shutil.rmtree(SITE, ignore_errors=True)
+        run_logged("aarch64-site", [*install, *SITE_PACKAGES], advice)
+        torch = [*install, "--no-deps", *WITHOUT_DEPENDENCIES]
+        run_logged("aarch64-site", torch, advice, append=True)
+        _stub_cuda()
+
+    packages = [*SITE_PACKAGES, *WITHOUT_DEPENDENCIES]
+    once("aarch64-site", [*install, *packages, str(FOLDER)], make)
+
+
+def onednn() -> Path:
+    """oneDNN as an archive. It generates code for SVE; for processors without it, the
+    runtime has its own loops (runtime/lib/LoopKernels.h)."""
+    source = sources.ONEDNN.fetch()
+    folder = FOLDER / "onednn"
+    compiler = [
+        f"-DCMAKE_C_COMPILER={COMPILER.replace('g++', 'gcc')}",
+        f"-DCMAKE_CXX_COMPILER={COMPILER}",
+    ]
+    configure = [
+        str(VENV / "bin" / "cmake"), "-G", "Ninja", "-S", str(source), "-B", str(folder),
+        f"-DCMAKE_MAKE_PROGRAM={VENV / 'bin' / 'ninja'}",
+        "-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", *compiler,
+        "-DCMAKE_BUILD_TYPE=Release",
+        "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG -fvisibility=hidden",
+        "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache",
+        "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
+        "-DONEDNN_LIBRARY_TYPE=STATIC", "-DONEDNN_CPU_RUNTIME=OMP",
+        "-DONEDNN_ENABLE_PRIMITIVE=CONVOLUTION;MATMUL;INNER_PRODUCT;REORDER",
+        "-DONEDNN_ARCH_OPT_FLAGS=", "-DONEDNN_ENABLE_JIT_PROFILING=OFF",
+        *(f"-DONEDNN_BUILD_{part}=OFF" for part in ("GRAPH", "EXAMPLES", "TESTS")),
+    ]  # fmt: skip
+    advice = "see the end of the log"
+
+    def make() -> None:
+        variables = environment.environment()
+        run_logged("aarch64-onednn", configure, advice, variables)
+        ninja = [str(VENV / "bin" / "ninja"), "-C", str(folder)]
+        jobs = f"-j{environment.build_jobs()}"
+        run_logged("aarch64-onednn", [*ninja, jobs], advice, variables, append=True)
+        for include in (source / "include", folder / "include"):
+            shutil.copytree(include, folder / "prefix/include", dirs_exist_ok=True)
+
+    once("aarch64-onednn", configure, make)
+    return folder
+
+
+def prepare() -> None:
+    _cross_compiler()
+    sysroot()
+    site()
+
+
+def options(python_headers: Sequence[Path]) -> list[str]:
+    """What CMake is told besides what each build has."""
+    library = onednn()
+    headers = [SYSROOT / "usr" / "include" / f"python{OWN_PYTHON}", *python_headers]
+    return [
+        f"-DCMAKE_TOOLCHAIN_FILE={TOOLCHAIN}",
+        f"-DLTC_SYSROOT={SYSROOT}",
+        f"-DTORCH_LTC_TORCH_DIR={SITE / 'torch'}",
+        f"-DTORCH_LTC_PYTHON_HEADERS={';'.join(map(str, headers))}",
+        f"-DTORCH_LTC_PROTOBUF_SOURCE={sources.PROTOBUF.fetch()}",
+        f"-DONEDNN_PREFIX={library / 'prefix'}",
+        f"-DONEDNN_ARCHIVE={library / 'src' / 'libdnnl.a'}",
+    ]
+
+
+#: setup.py builds this folder instead of configuring one, and tags the wheel by it.
+VARIABLES = {
+    "TORCH_LTC_BUILD": str(BUILD),
+    "_PYTHON_HOST_PLATFORM": "linux-aarch64",
+}
