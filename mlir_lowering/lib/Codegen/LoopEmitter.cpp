@@ -7,6 +7,8 @@
 
 #include "LoopEmitter.h"
 
+#include "torch_ltc/Kernels/TargetCostModel.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -116,8 +118,6 @@ bool LoopEmitter::isKept(unsigned member) {
 /// over.
 LoopEmitter::Temporary LoopEmitter::createTemporary(unsigned member,
                                                     Type element) {
-  // Fits the stack of a worker thread easily.
-  constexpr int64_t mostStackBytes = 16384;
   Temporary temporary;
   temporary.strides.assign(schedule.getAxes().size(), 0);
   int64_t elements = 1;
@@ -130,7 +130,7 @@ LoopEmitter::Temporary LoopEmitter::createTemporary(unsigned member,
   MemRefType type = memoryType(RankedTensorType::get({elements}, element));
   int64_t bytes = elements * type.getElementTypeBitWidth() / 8;
   IntegerAttr alignment = builder.getI64IntegerAttr(64);
-  if (bytes <= mostStackBytes) {
+  if (bytes <= TargetCostModel::stackBytes) {
     temporary.memory = memref::AllocaOp::create(builder, loc, type, alignment);
   } else {
     temporary.memory = memref::AllocOp::create(builder, loc, type, alignment);

@@ -2,6 +2,8 @@
 
 #include "LoopEmitter.h"
 
+#include "torch_ltc/Kernels/TargetCostModel.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -128,9 +130,9 @@ int64_t LoopEmitter::chooseJam(const Nest &nest, unsigned level,
   schedule.forEachRead(nest, [&](unsigned member, OpOperand &) {
     bodySize += opOf(member).getBody()->getOperations().size();
   });
-  constexpr int64_t mostOps = 160, mostCopies = 8;
-  int64_t copies = std::clamp<int64_t>(mostOps / std::max<int64_t>(bodySize, 1),
-                                       1, mostCopies);
+  int64_t copies = std::clamp<int64_t>(TargetCostModel::jammedOps /
+                                           std::max<int64_t>(bodySize, 1),
+                                       1, TargetCostModel::jammedCopies);
   return std::min(copies, schedule.getAxes()[nest.axes[level]].size);
 }
 

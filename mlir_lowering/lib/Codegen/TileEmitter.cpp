@@ -9,6 +9,8 @@
 
 #include "LoopEmitter.h"
 
+#include "torch_ltc/Kernels/TargetCostModel.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -16,18 +18,17 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 
 static constexpr int64_t tileSize = KernelSchedule::kTileSize;
-/// Rows and columns of a block that is transposed in registers.
-static constexpr int64_t blockSize = 16;
+static constexpr int64_t blockSize = TargetCostModel::transposedBlock;
 
 void LoopEmitter::createTiles() {
   if (!schedule.getTileAxis())
     return;
-  constexpr size_t mostTiles = 4; // 32 KB of f64
   for (const Nest &nest : schedule.getNests())
     schedule.forEachRead(nest, [&](unsigned member, OpOperand &operand) {
       Value memory = buffers.lookup(KernelSchedule::getRoot(operand.get()));
       bool isInput = !opOf(member).isDpsInit(&operand);
-      if (!memory || !isInput || tiles.size() >= mostTiles ||
+      if (!memory || !isInput ||
+          tiles.size() >= TargetCostModel::transposedTiles ||
           schedule.getProducer(KernelSchedule::getRoot(operand.get())))
         return;
       LinearForm form = schedule.getAccess(member, operand);

@@ -14,6 +14,7 @@
 
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
+#include "torch_ltc/Kernels/TargetCostModel.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -309,15 +310,14 @@ void combineRows(Products &products) {
 
 /// Whether one of many such products leaves threads waiting for each other.
 bool isSmall(Product product) {
-  constexpr int64_t mostWork = 1 << 25, fewestColumns = 8;
-  // In a program for all sizes, the numbers of rows are stand-ins, so this only
-  // compares their magnitude.
-  constexpr int64_t mostWorkOfRow = 1 << 16;
-  if (product.columns() < fewestColumns)
+  if (product.columns() < TargetCostModel::combinedColumns)
     return false;
+  // In a program for all sizes, the number of rows is a stand-in.
   if (product.call->getParentOfType<ModuleOp>()->hasAttr(kGeneralAttr))
-    return product.columns() * product.depth() <= mostWorkOfRow;
-  return product.rows() * product.columns() * product.depth() <= mostWork;
+    return product.columns() * product.depth() <=
+           TargetCostModel::smallProductOfRow;
+  return product.rows() * product.columns() * product.depth() <=
+         TargetCostModel::smallProduct;
 }
 
 LogicalResult combineProductsWithOneMatrix(Block &block) {

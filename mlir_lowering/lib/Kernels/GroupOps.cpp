@@ -10,6 +10,7 @@
 #include "torch_ltc/Kernels/FusionDomain.h"
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
+#include "torch_ltc/Kernels/TargetCostModel.h"
 
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -321,9 +322,9 @@ private:
   /// A large group must have iterations that threads can share, and reductions
   /// over different dimensions are faster one after the other.
   static bool isWorthwhile(const FusionDomain &domain) {
-    constexpr int64_t small = 8192, enoughIterations = 16;
-    return domain.getLargestVolume() <= small ||
-           domain.getVolume(domain.getSharedFactors()) >= enoughIterations;
+    return domain.getLargestVolume() <= TargetCostModel::smallKernel ||
+           domain.getVolume(domain.getSharedFactors()) >=
+               TargetCostModel::kernelIterations;
   }
 
   void startGroup(linalg::GenericOp op) {

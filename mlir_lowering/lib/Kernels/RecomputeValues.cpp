@@ -12,6 +12,7 @@
 #include "torch_ltc/Kernels/KernelSchedule.h"
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
+#include "torch_ltc/Kernels/TargetCostModel.h"
 
 #include <map>
 
@@ -21,16 +22,11 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// Smaller values stay in the cache: storing them costs little.
-constexpr int64_t smallBytes = 256 << 10;
 /// In a program for all sizes, values whose sizes vary are larger than this at
 /// all stand-ins, whatever their sizes in a run.
 constexpr int64_t smallBytesOfGeneral = 4096;
 /// Limits the size of kernels, as in GroupOps.
 constexpr size_t mostOps = 24;
-/// Time to read or write a byte of a tensor that doesn't fit in the cache, in
-/// units of an instruction on an element of a vector.
-constexpr double costOfByte = 4;
 
 /// Elementwise, reading each element once (apart from broadcasts) and nothing
 /// at computed positions.
@@ -78,7 +74,7 @@ public:
       : program(program), block(program.getBody().front()),
         leastBytes(program->getParentOp()->hasAttr(kGeneralAttr)
                        ? smallBytesOfGeneral
-                       : smallBytes) {
+                       : TargetCostModel::storedBytes) {
     for (Operation &op : block)
       if (auto group = op.getAttrOfType<IntegerAttr>(kGroupAttr))
         groups[group.getInt()].push_back(&op);
@@ -180,14 +176,16 @@ private:
     double saved = 0;
     for (Value value : chosen) {
       collect(value, chosen, inputs, recipe);
-      saved += costOfByte * double(getTensorBytes(value.getType())) *
+      saved += TargetCostModel::byteCost *
+               double(getTensorBytes(value.getType())) *
                (isOnlyKeptFor(number, value) ? 2 : 1);
     }
     if (!recipe.isPossible || recipe.ops.size() > mostOps)
       return false;
     double spent = recipe.cost;
     for (Value source : recipe.sources)
-      spent += costOfByte * double(getTensorBytes(source.getType()));
+      spent +=
+          TargetCostModel::byteCost * double(getTensorBytes(source.getType()));
     // Uncertain gains don't justify larger kernels.
     return spent < 0.8 * saved;
   }

@@ -9,6 +9,7 @@
 #include "torch_ltc/Kernels/KernelSchedule.h"
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
+#include "torch_ltc/Kernels/TargetCostModel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -209,7 +210,6 @@ void Scheduler::mergeAxes() {
 /// The axis along which an operand that isn't contiguous along the innermost
 /// axis is contiguous.
 std::optional<unsigned> Scheduler::findTransposedAxis() const {
-  constexpr int64_t smallestAxis = 8;
   unsigned innermost = getInnermostAxis();
   std::optional<unsigned> found;
   forEachAccess(domain, [&](const DomainMember &member, OpOperand &operand,
@@ -220,7 +220,8 @@ std::optional<unsigned> Scheduler::findTransposedAxis() const {
         producers.contains(getRoot(operand.get())))
       return;
     for (unsigned axis = 0; axis < innermost; ++axis)
-      if (access.strides[axis] == 1 && axes[axis].size >= smallestAxis)
+      if (access.strides[axis] == 1 &&
+          axes[axis].size >= TargetCostModel::shortestTransposedAxis)
         found = axis;
   });
   return axes[innermost].size >= smallestAxis ? found : std::nullopt;
@@ -265,7 +266,6 @@ void Scheduler::chooseIterations() {
   }
   if (splitAxis) {
     // Blocks are long enough for vector loops, and multiples of cache lines.
-    constexpr int64_t shortBlock = 64, longBlock = 1024, enoughIterations = 32;
     int64_t size = axes[innermost].size;
     bool isColumns = outerAxes.size() + 1 < axes.size();
     if (std::optional<unsigned> tiled = findTransposedAxis();
@@ -276,11 +276,12 @@ void Scheduler::chooseIterations() {
       outerVolume *= llvm::divideCeil(axes[*tiled].size, kTileSize);
       blockSize = kTileSize;
     } else if (outerAxes.empty()) {
-      blockSize = isColumns ? shortBlock : longBlock;
-    } else if (outerVolume >= enoughIterations) {
+      blockSize =
+          isColumns ? TargetCostModel::shortBlock : TargetCostModel::longBlock;
+    } else if (outerVolume >= TargetCostModel::blockIterations) {
       blockSize = size;
     } else {
-      blockSize = longBlock;
+      blockSize = TargetCostModel::longBlock;
     }
     // At least one, even for an axis without elements, because it is a divisor.
     blockSize =
@@ -291,14 +292,13 @@ void Scheduler::chooseIterations() {
 
 /// The work of all iterations, in units of kWorkOfThread.
 int64_t Scheduler::getWork() const {
-  constexpr int64_t costOfMove = 8;
   int64_t work = 0;
   for (unsigned member = 0; member < domain.getMembers().size(); ++member) {
     int64_t volume = 1;
     for (unsigned axis = 0; axis < axes.size(); ++axis)
       if (has(member, axis))
         volume *= axes[axis].size;
-    work += volume * (costOfMove + costOf(member));
+    work += volume * (TargetCostModel::moveCost + costOf(member));
   }
   return work;
 }
@@ -398,9 +398,9 @@ void Scheduler::chooseStored() {
     });
     // A temporary that doesn't fit in the cache costs as much as many
     // operations.
-    constexpr int64_t cacheElements = 16384, cheap = 10, cheapBeyondCache = 100;
-    int64_t limit =
-        getInnerVolume(member) <= cacheElements ? cheap : cheapBeyondCache;
+    int64_t limit = getInnerVolume(member) <= TargetCostModel::cachedElements
+                        ? TargetCostModel::cheapCost
+                        : TargetCostModel::cheapCostBeyondCache;
     bool isWorthKeeping =
         demandedBy[member].size() > 1 && chainCosts[member] > limit;
     stored[member] = isReduction(member) || isResult ||
@@ -451,7 +451,6 @@ void Scheduler::buildNests() {
 /// Small reduced axes (windows) are unrolled if another axis remains for the
 /// innermost loop.
 void Scheduler::chooseUnrolled(Nest &nest) const {
-  constexpr int64_t mostCopies = 32;
   auto isReducedByAll = [&](unsigned axis) {
     return llvm::all_of(
         nest.members, [&](unsigned member) { return isReduced(member, axis); });
@@ -470,7 +469,7 @@ void Scheduler::chooseUnrolled(Nest &nest) const {
     return llvm::any_of(
         nest.members, [&](unsigned member) { return isReduced(member, axis); });
   });
-  if (rest.empty() || isAnyReduced || copies > mostCopies)
+  if (rest.empty() || isAnyReduced || copies > TargetCostModel::unrolledCopies)
     return;
   nest.unrolled = small;
   nest.axes = rest;

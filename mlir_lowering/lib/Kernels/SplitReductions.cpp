@@ -2,6 +2,7 @@
 
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
+#include "torch_ltc/Kernels/TargetCostModel.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,20 +17,20 @@ namespace {
 
 /// Number of parts of a reduction; 0: it isn't split.
 int64_t choosePartCount(linalg::GenericOp op, unsigned &loop) {
-  constexpr int64_t enoughParallel = 16, largeReduction = 32768, mostParts = 64;
   int64_t parallel = 1, reduced = 1;
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   for (auto [range, kind] : llvm::zip_equal(ranges, op.getIteratorTypesArray()))
     (kind == utils::IteratorType::parallel ? parallel : reduced) *= range;
-  if (parallel >= enoughParallel || reduced < largeReduction)
+  if (parallel >= TargetCostModel::splitParallel ||
+      reduced < TargetCostModel::splitReduction)
     return 0;
   // The outermost reduced loop, because its parts are contiguous.
   for (auto [number, kind] : llvm::enumerate(op.getIteratorTypesArray())) {
     if (kind != utils::IteratorType::reduction || ranges[number] < 2)
       continue;
     loop = number;
-    for (int64_t parts = std::min(mostParts, ranges[number]); parts > 1;
-         --parts)
+    for (int64_t parts = std::min(TargetCostModel::splitParts, ranges[number]);
+         parts > 1; --parts)
       if (ranges[number] % parts == 0)
         return parts;
     return 0;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Registration.h"
+#include "torch_ltc/Kernels/TargetCostModel.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -44,7 +45,17 @@ static void printHelp(llvm::raw_ostream &stream) {
          "  --mlir-print-debuginfo             Python lines and module paths\n"
          "  --mlir-timing                      time of each pass\n"
          "  --verify-diagnostics, --split-input-file   for tests\n"
+         "  --print-target-cost-model          the numbers that kernels are "
+         "planned by\n"
          "\n  --help-hidden lists everything, MLIR's own passes too.\n";
+}
+
+static void printCostModel(llvm::raw_ostream &stream) {
+#define LTC_COST(name, value, help)                                            \
+  stream << llvm::left_justify(#name, 24)                                      \
+         << llvm::right_justify(std::to_string(TargetCostModel::name), 9)      \
+         << "  " << help << "\n";
+#include "torch_ltc/Kernels/TargetCostModel.def"
 }
 
 int main(int argc, char **argv) {
@@ -55,6 +66,9 @@ int main(int argc, char **argv) {
     if (llvm::StringRef argument(argv[i]);
         argument == "--help" || argument == "-help" || argument == "-h") {
       printHelp(llvm::outs());
+      return 0;
+    } else if (argument == "--print-target-cost-model") {
+      printCostModel(llvm::outs());
       return 0;
     }
   return asMainReturnCode(
