@@ -49,13 +49,15 @@ def test_source_archives_do_not_depend_on_order_time_and_user(
     assert rows == [(f"torch_ltc-1/{name}", mode, "") for name, mode in names]
 
 
-def _wheel(folder: Path, library: str, source: str) -> Path:
+def _wheel(
+    folder: Path, library: str, source: str, place: str = "torch_ltc/lib"
+) -> Path:
     (folder / "made.c").write_text(source)
     built = folder / library
     command = ["cc", "-shared", "-fPIC", "-o", built, folder / "made.c"]
     subprocess.run(command, check=True)
     with zipfile.ZipFile(folder / "made.whl", "w") as archive:
-        archive.write(built, f"torch_ltc/lib/{library}")
+        archive.write(built, f"{place}/{library}")
     return folder / "made.whl"
 
 
@@ -75,6 +77,11 @@ def _wheel(folder: Path, library: str, source: str) -> Path:
             "unsigned arc4random(void); int ltcDraw(void) { return arc4random(); }",
             "needs glibc (2, 36)",
         ),
+        (
+            "libltc_mlir_lowering.so",
+            f'const char *ltcFile = "{ROOT}/src/arena.cc";',
+            f"contains the path {ROOT}",
+        ),
     ],
 )
 def test_wheels_that_cannot_be_published(
@@ -83,6 +90,14 @@ def test_wheels_that_cannot_be_published(
     problems = archives.problems_of(_wheel(tmp_path, library, source))
     assert len(problems) == bool(problem), problems
     assert problem in "".join(problems)
+
+
+def test_a_wheel_contains_no_library_of_the_system(
+    archives: ModuleType, tmp_path: Path
+) -> None:
+    wheel = _wheel(tmp_path, "libprotobuf-lite-1.so", "int x;", "torch_ltc.libs")
+    problems = archives.problems_of(wheel)
+    assert problems == ["it needs libprotobuf-lite-1.so of the system"]
 
 
 def test_a_version_begins_a_section(

@@ -91,9 +91,15 @@ def problems_of(wheel: Path) -> list[str]:
         zipfile.ZipFile(wheel).extractall(folder)
         libraries = [p for p in Path(folder).rglob("*.so*") if p.is_file()]
         for library in libraries:
+            if library.parent.name == "torch_ltc.libs":
+                problems.append(f"it needs {library.name} of the system")
+                continue
             exports = _exports(library)
             if library.name in SELF_CONTAINED:
                 foreign = [s for s in exports if not s.startswith("ltc")]
+                # Another folder's build would have other bytes.
+                if bytes(ROOT) in library.read_bytes():
+                    problems.append(f"{library.name} contains the path {ROOT}")
             elif library.name.startswith(("libtorch_ltc", "_C")):
                 foreign = [s for s in exports if FOREIGN.search(s)]
             else:
