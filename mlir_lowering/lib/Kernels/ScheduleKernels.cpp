@@ -224,7 +224,9 @@ std::optional<unsigned> Scheduler::findTransposedAxis() const {
           axes[axis].size >= TargetCostModel::shortestTransposedAxis)
         found = axis;
   });
-  return axes[innermost].size >= smallestAxis ? found : std::nullopt;
+  return axes[innermost].size >= TargetCostModel::shortestTransposedAxis
+             ? found
+             : std::nullopt;
 }
 
 /// The axis of the vector loop: the innermost one that isn't a window.
