@@ -101,6 +101,13 @@ def test_derived_numbers(first: int) -> None:
     assert sum(Case(seed).check() for seed in range(first, first + EACH)) > EACH
 
 
+@pytest.mark.parametrize("seed", [1127, 1276])
+def test_length_that_follows_from_a_size(seed: int) -> None:
+    """The end of a slice was computed from the length of its result, which isn't known
+    when a graph is rebuilt."""
+    Case(seed).check()
+
+
 @pytest.mark.parametrize("first", range(1000, 1000 + FULL, 100))
 def test_full(first: int, request: pytest.FixtureRequest) -> None:
     if not request.config.getoption("--full"):

@@ -300,23 +300,52 @@ private:
     return fitEnd(number, column);
   }
 
-  /// The end of a slice, from its start and length.
+  /// The end of a slice: its length plus its start. The size of the result
+  /// isn't known when the arguments are computed, but what it is computed from
+  /// is.
   std::optional<SizeExpression> fitEnd(const NumberSlot &number,
                                        const Column &column) const {
-    const SnapshotNode &node = graph.base->nodes[number.node];
-    if (node.record->shapeRule != ShapeRule::sliceShape)
+    if (graph.base->nodes[number.node].record->shapeRule !=
+        ShapeRule::sliceShape)
       return std::nullopt;
-    std::vector<SizeCandidate> parts;
-    for (uint32_t d = 0; d < node.shapes[0].dim(); ++d)
-      if (auto length = candidateOf(firstSize[number.node] + d))
-        parts.push_back(*length);
-    for (const NumberSlot &other : graph.slots)
-      if (other.node == number.node && other.kind == number.kind &&
-          other.index < number.index)
-        for (const SizeCandidate &symbol : symbols)
-          if (symbol.values == columnOf(other))
-            parts.push_back(symbol);
-    return fitSum(column, parts);
+    auto ofNode = std::ranges::equal_range(graph.slots, number.node, {},
+                                           &NumberSlot::node);
+    for (const NumberSlot &length : ofNode)
+      for (const NumberSlot &start : ofNode)
+        if (length.kind == NumberSlot::Kind::ResultSize &&
+            start.kind == number.kind && start.index < number.index)
+          if (auto end = sumOf(length, start))
+            if (isSum(column, columnOf(length), columnOf(start)))
+              return end;
+    return std::nullopt;
+  }
+
+  static bool isSum(const Column &sum, const Column &a, const Column &b) {
+    for (size_t i = 0; i < sum.size(); ++i)
+      if (sum[i] != a[i] + b[i])
+        return false;
+    return true;
+  }
+
+  /// Of two fitted slots: a length without an addend, and a start that is a
+  /// constant or a term.
+  std::optional<SizeExpression> sumOf(const NumberSlot &length,
+                                      const NumberSlot &start) const {
+    SizeExpression sum = length.value;
+    auto isItself = [&](SizeTerm term) {
+      return !term.isSymbol && term.index == length.index;
+    };
+    if (sum.addend || std::ranges::any_of(sum.product, isItself))
+      return std::nullopt;
+    if (start.value.isConstant()) {
+      sum.offset += start.value.offset;
+      return sum;
+    }
+    if (sum.isConstant() || !start.value.isTerm())
+      return std::nullopt;
+    sum.addend = start.value.product[0];
+    sum.sign = 1;
+    return sum;
   }
 
   std::vector<std::vector<SizeCandidate>>

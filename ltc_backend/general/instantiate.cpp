@@ -47,7 +47,8 @@ public:
 private:
   int64_t valueOf(const NumberSlot &slot) const {
     std::optional<int64_t> value = slot.value.evaluate(symbols, sizes);
-    TORCH_CHECK(value, "A number of the graph overflows at these sizes.");
+    TORCH_CHECK(value,
+                "A number of the graph can't be computed at these sizes.");
     return *value;
   }
 

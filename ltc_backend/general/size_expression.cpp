@@ -219,6 +219,12 @@ SizeExpression::evaluate(c10::ArrayRef<int64_t> symbols,
   };
   if (isConstant())
     return offset;
+  auto isKnown = [&](SizeTerm term) {
+    return term.isSymbol || term.index < sizes.size();
+  };
+  if (!std::ranges::all_of(product, isKnown) ||
+      (quotient && !isKnown(*quotient)) || (addend && !isKnown(*addend)))
+    return std::nullopt;
   int64_t result = factor, below = divisor;
   for (SizeTerm term : product)
     if (__builtin_mul_overflow(result, value(term), &result))
@@ -298,13 +304,6 @@ torch_ltc::fitArgument(const Column &numbers,
   fit.affine(others, anyOffset, true);
   if (!fit.isFound())
     fit.quotient(others);
-  return fit.take();
-}
-
-std::optional<SizeExpression> torch_ltc::fitSum(const Column &numbers,
-                                                Candidates parts) {
-  Fit fit(numbers);
-  fit.sum(parts);
   return fit.take();
 }
 

@@ -49,8 +49,13 @@ struct SizeExpression {
     return result;
   }
   bool isConstant() const { return factor == 0; }
+  /// Whether this is only a symbol or a size.
+  bool isTerm() const {
+    return factor == 1 && divisor == 1 && summand == 0 && offset == 0 &&
+           product.size() == 1 && !quotient && !addend;
+  }
 
-  /// None if it overflows or divides by zero.
+  /// None if it overflows, divides by zero, or needs a size that isn't known.
   std::optional<int64_t> evaluate(c10::ArrayRef<int64_t> symbols,
                                   c10::ArrayRef<int64_t> sizes) const;
   /// "2*s0 + 1".
@@ -80,10 +85,6 @@ std::optional<SizeExpression>
 fitArgument(const Column &numbers,
             c10::ArrayRef<std::vector<SizeCandidate>> operands,
             c10::ArrayRef<SizeCandidate> others, Relations relations);
-
-/// The end of a slice: the sum of these numbers, its start and length.
-std::optional<SizeExpression> fitSum(const Column &numbers,
-                                     c10::ArrayRef<SizeCandidate> parts);
 
 /// A size of a parameter. Only Python code may have computed it from other
 /// sizes.

@@ -125,7 +125,8 @@ LogicalResult TorchUnifier::findOps() {
       return refuse(functions[0]) << "it has other ops at other sizes";
   }
   for (size_t i = 0; i < all[0].size(); ++i)
-    ops.push_back({all[0][i], all[1][i], all[2][i]});
+    for (auto [sample, op] : llvm::zip_equal(all, ops.emplace_back()))
+      op = sample[i];
   return success();
 }
 
