@@ -11,6 +11,9 @@
 //   the transposed result;
 // * other concatenations: a tree of short ones.
 //
+// A short chain of contiguous ranges is also a join if only the host reads its
+// result, and it is large.
+//
 //===----------------------------------------------------------------------===//
 
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
@@ -148,20 +151,38 @@ public:
     return concatenate(*dim);
   }
 
+  /// The same only if ranges replace all of the tensor below.
+  Value runIfComplete() {
+    std::optional<Cover> cover = coverByRanges();
+    if (!cover || llvm::any_of(cover->get(), [&](const auto &entry) {
+          return entry.second.source == base;
+        }))
+      return {};
+    return joinRanges();
+  }
+
 private:
   static constexpr size_t kMostInsertions = 16;
 
-  Value joinRanges() {
+  /// nullopt if an insertion isn't contiguous.
+  std::optional<Cover> coverByRanges() const {
     Cover cover;
     addBase(cover, type.getNumElements(), base);
     for (auto insert : chain) {
       std::optional<int64_t> offset = contiguousOffset(insert);
       if (!offset)
-        return {};
+        return std::nullopt;
       Value source = insert.getSource();
       cover.add({*offset, *offset + elementsOf(source), source, 0});
     }
-    return reshape(join(cover, type.getNumElements(), /*unit=*/1),
+    return cover;
+  }
+
+  Value joinRanges() {
+    std::optional<Cover> cover = coverByRanges();
+    if (!cover)
+      return {};
+    return reshape(join(*cover, type.getNumElements(), /*unit=*/1),
                    type.getShape());
   }
 
@@ -411,6 +432,16 @@ class JoinInsertions : public impl::JoinInsertionsBase<JoinInsertions> {
                                                   : tensor::InsertSliceOp();
   }
 
+  /// Whether all of its elements are written only to be passed to the host (a
+  /// bucket of gradients), which no kernel can read instead.
+  static bool isLargeHostOperand(tensor::InsertSliceOp end) {
+    constexpr int64_t manyBytes = 32 << 10; // copying them is a command's cost
+    return getTensorBytes(end.getType()) >= manyBytes &&
+           llvm::all_of(end->getUsers(), [](Operation *user) {
+             return isa<ltc::HostCallOp>(user);
+           });
+  }
+
   static void joinChain(tensor::InsertSliceOp end) {
     constexpr size_t fewInsertions = 8;
     SmallVector<tensor::InsertSliceOp> chain{end};
@@ -420,10 +451,12 @@ class JoinInsertions : public impl::JoinInsertionsBase<JoinInsertions> {
         break;
       chain.push_back(previous);
     }
-    if (chain.size() <= fewInsertions)
+    bool isLong = chain.size() > fewInsertions;
+    if (!isLong && !isLargeHostOperand(end))
       return;
     SmallVector<tensor::InsertSliceOp> inOrder(llvm::reverse(chain));
-    Value joined = Joiner(inOrder, inOrder.front(), end).run();
+    Joiner joiner(inOrder, inOrder.front(), end);
+    Value joined = isLong ? joiner.run() : joiner.runIfComplete();
     if (!joined)
       return;
     end.getResult().replaceAllUsesWith(joined);

@@ -68,3 +68,25 @@ func.func @general(%x: tensor<4xf32>, %a: tensor<2xf32>) -> (tensor<4xf32>, tens
   return %0, %1 : tensor<4xf32>, tensor<1xf32>
 }
 }
+
+// -----
+
+// A large operand of a host call is joined, because its parts can be written in
+// place; others are written by a kernel.
+// CHECK-LABEL: func.func @bucket
+// CHECK: %[[BUCKET:.*]] = ltc.join %{{.*}}, %{{.*}} : {{.*}} -> tensor<9000xf32>
+// CHECK: ltc.host_call "aten::relu"(%[[BUCKET]])
+// CHECK: %[[PART:.*]] = tensor.insert_slice
+// CHECK: ltc.host_call "aten::relu"(%[[PART]])
+// CHECK: %[[SMALL:.*]] = tensor.insert_slice
+// CHECK: ltc.host_call "aten::relu"(%[[SMALL]])
+func.func @bucket(%x: tensor<9000xf32>, %y: tensor<2xf32>, %a: tensor<8000xf32>, %b: tensor<1000xf32>, %c: tensor<2xf32>) -> (tensor<9000xf32>, tensor<9000xf32>, tensor<2xf32>) {
+  %0 = tensor.insert_slice %a into %x[0] [8000] [1] : tensor<8000xf32> into tensor<9000xf32>
+  %1 = tensor.insert_slice %b into %0[8000] [1000] [1] : tensor<1000xf32> into tensor<9000xf32>
+  %sorted = ltc.host_call "aten::relu"(%1) {arguments = [f32], result_dtypes = [f32]} : (tensor<9000xf32>) -> tensor<9000xf32>
+  %2 = tensor.insert_slice %b into %x[8000] [1000] [1] : tensor<1000xf32> into tensor<9000xf32>
+  %part = ltc.host_call "aten::relu"(%2) {arguments = [f32], result_dtypes = [f32]} : (tensor<9000xf32>) -> tensor<9000xf32>
+  %3 = tensor.insert_slice %c into %y[0] [2] [1] : tensor<2xf32> into tensor<2xf32>
+  %small = ltc.host_call "aten::relu"(%3) {arguments = [f32], result_dtypes = [f32]} : (tensor<2xf32>) -> tensor<2xf32>
+  return %sorted, %part, %small : tensor<9000xf32>, tensor<9000xf32>, tensor<2xf32>
+}
