@@ -132,7 +132,7 @@ private:
 };
 
 /// `copy_`. Functionalization's kernel (torch 2.13) also runs the op on Meta
-/// tensors, and computes the written view again.
+/// tensors.
 class CopyKernel final : public c10::OperatorKernel {
 public:
   explicit CopyKernel(c10::SafeKernelFunction previous)

@@ -81,21 +81,23 @@ public:
     const Tensor self =
         torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
     useOwnSizes(self);
-    if (isLazyWrapper(self)) // most kernels do it too
-      at::functionalization::impl::sync(self);
     previous.callBoxed(op, keys, stack);
     const c10::IValue &result = stack->back();
     if (result.isTensor())
-      noteView(result.toTensor());
+      noteView(result.toTensor(), self);
     else if (result.isTensorList())
       for (const Tensor &view : result.toTensorVector())
-        noteView(view);
+        noteView(view, self);
   }
 
 private:
-  static void noteView(const Tensor &view) {
+  static void noteView(const Tensor &view, const Tensor &self) {
     useOwnSizes(view);
-    noteCurrentValue(view);
+    // `as_strided` reads the memory, whatever the value of `self` is.
+    if (isLazyWrapper(self) &&
+        at::functionalization::impl::unsafeGetFunctionalWrapper(self)
+            ->is_up_to_date())
+      noteCurrentValue(view);
   }
 
   c10::SafeKernelFunction previous;

@@ -3,7 +3,6 @@
 #include "tracing/wrapped_value.h"
 
 #include "graph/live_tensors.h"
-#include "shape/strides.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
@@ -26,26 +25,7 @@ at::Tensor torch_ltc::valueOf(const at::Tensor &tensor) {
   return functionalization::from_functional_tensor(tensor);
 }
 
-/// Of a view: the memory has the new value afterwards, and the view itself
-/// reads it again only when it is used. Most views that are written
-/// (`x[i] = y`) are temporary.
-static void setValueOfView(const at::Tensor &view, const at::Tensor &value) {
-  const Strides sizes(view.sizes()), strides(view.strides());
-  const int64_t offset = view.sym_storage_offset().expect_int();
-  functionalization::replace_(view, value);
-  functionalization::commit_update(view);
-  functionalization::unsafeGetFunctionalWrapper(view)->apply_updates();
-  // `replace_` has given it those of the value, which isn't a view.
-  view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
-  if (view.sizes() != sizes || view.strides() != strides ||
-      view.sym_storage_offset().expect_int() != offset)
-    functionalization::sync(view); // it returns those of its value
-}
-
 void torch_ltc::setValue(const at::Tensor &tensor, const at::Tensor &value) {
-  if (!functionalization::isBaseTensor(tensor) &&
-      tensor.sizes() == value.sizes())
-    return setValueOfView(tensor, value);
   functionalization::replace_(tensor, value);
   functionalization::commit_update(tensor);
   functionalization::sync(tensor);
