@@ -425,5 +425,7 @@ FailureOr<OwningOpRef<ModuleOp>> mlir::torch_ltc::unifyTorchModules(
 LogicalResult mlir::torch_ltc::verifySameTorchModule(ModuleOp module,
                                                      ModuleOp other) {
   // Without symbols, every difference is one that no expression explains.
-  return TorchUnifier({module, other, other}, {}, {}).compare();
+  SmallVector<ModuleOp> samples(kNumSamples, other);
+  samples[0] = module;
+  return TorchUnifier(samples, {}, {}).compare();
 }
