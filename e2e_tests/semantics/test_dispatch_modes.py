@@ -175,6 +175,18 @@ def test_saved_tensors_outside_their_context() -> None:
         loss.backward()
 
 
+def test_inference_mode() -> None:
+    def program(x: torch.Tensor) -> list:
+        with torch.inference_mode(), Listener() as listener:
+            new = torch.ones(2, 3, device=x.device)
+            y = F.linear(new, new).view(-1)
+            y.add_(1)
+        assert new.is_inference()
+        return [y.clone(), listener.ops]
+
+    compare(program, torch.zeros(()))
+
+
 class Calling(TorchDispatchMode):
     """Runs other ops than the one that was called, on `held` tensors too."""
 
@@ -220,6 +232,30 @@ def test_a_mode_gets_the_users_tensors() -> None:
         return [y, row, listener.ops]
 
     compare(program, torch.arange(-3.0, 3.0))
+
+
+@torch.library.custom_op("test_dispatch_modes::swap_", mutates_args={"x"})
+def swap_(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x.add_(y)
+    return torch.where(x > 0, 0, y)
+
+
+@torch.library.custom_op("test_dispatch_modes::double", mutates_args=())
+def double(x: torch.Tensor) -> torch.Tensor:
+    return x + x.clone().view(-1)[:3].mul_(1)
+
+
+def test_custom_ops() -> None:
+    """The mode sees the op, not the ops of its kernel."""
+
+    def program(x: torch.Tensor) -> list:
+        y = x.clone()
+        with Listener() as listener:
+            z = swap_(y[:2], x[1:])
+            w = double(x)
+        return [y, z, w, listener.ops]
+
+    compare(program, torch.arange(3.0) - 1)
 
 
 def of_writes(x: torch.Tensor) -> torch.Tensor:

@@ -18,11 +18,11 @@
 #include "fallback/shared_layouts.h"
 #include "graph/first_tensor.h"
 #include "graph/live_tensors.h"
+#include "graph/torch_dispatch.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"
 
 #include <ATen/core/stack.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
 
 #include <mutex>
 
@@ -47,11 +47,6 @@ bool isOfCompile(const Tensor &tensor) {
          !isLazyWrapper(tensor);
 }
 
-/// Whether the op's next kernel is a TorchDispatchMode's Python code.
-bool isBelowMode(c10::DispatchKeySet keys) {
-  return keys.has(DispatchKey::Python) && c10::impl::dispatch_mode_enabled();
-}
-
 /// Functionalization can't wrap the results of these: nested tensors, of dense
 /// operands. Gradients of padding and of `unbind` call them.
 bool makesNested(const OperatorHandle &op) {
@@ -70,7 +65,7 @@ public:
                   Stack *stack) {
     auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
     bool passes = always || anyTensor(arguments, isUnmodelled) ||
-                  (isBelowMode(keys) && !anyTensor(arguments, isOfCompile));
+                  (isBeforeMode(keys) && !anyTensor(arguments, isOfCompile));
     if (!passes)
       return previous.callBoxed(op, keys, stack);
     op.redispatchBoxed(keys &

@@ -370,7 +370,7 @@ at::Tensor torch_ltc::wrapIfOutside(at::Tensor tensor) {
       at::functionalization::impl::to_functional_tensor(tensor);
   // A wrapper shares its value's version. torch's factories return a copy of a
   // tensor whose version is shared, which a mode wouldn't know (torch 2.13).
-  if (isForPython)
+  if (isForPython && !wrapper.is_inference())
     wrapper.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(0));
   return wrapper;
 }

@@ -4,6 +4,7 @@
 #define TORCH_LTC_GRAPH_TORCH_DISPATCH_H
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 
 namespace torch_ltc {
 
@@ -14,6 +15,13 @@ inline bool isInsideTorchDispatch() {
       c10::impl::tls_local_dispatch_key_set().excluded_;
   return excluded.has(c10::DispatchKey::PythonTLSSnapshot) &&
          excluded.has(c10::DispatchKey::Functionalize);
+}
+
+/// Whether a TorchDispatchMode gets the call of an op with these keys next,
+/// unless a kernel before the Python key handles it.
+inline bool isBeforeMode(c10::DispatchKeySet keys) {
+  return keys.has(c10::DispatchKey::Python) &&
+         c10::impl::dispatch_mode_enabled();
 }
 
 } // namespace torch_ltc

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from torch_ltc._backend import bindings
 
@@ -37,12 +37,19 @@ def _value(tensor: torch.Tensor) -> torch.Tensor:
 
 def _kernel(definition: Any) -> Callable:
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        args, kwargs = tree_map_only(torch.Tensor, _functional, (args, kwargs))
-        above = torch._C._SetExcludeDispatchKeyGuard(
-            torch._C.DispatchKey.Functionalize, False
+        is_called_by_mode = any(
+            isinstance(leaf, torch.Tensor) and torch._is_functional_tensor(leaf)
+            for leaf in tree_leaves((args, kwargs))
         )
-        with above:
+        args, kwargs = tree_map_only(torch.Tensor, _functional, (args, kwargs))
+        keys = torch._C.DispatchKey
+        with (
+            torch._C._SetExcludeDispatchKeyGuard(keys.Functionalize, False),
+            torch._C._SetExcludeDispatchKeyGuard(keys.PythonTLSSnapshot, False),
+        ):
             result = definition._backend_fns[None](*args, **kwargs)
+        if is_called_by_mode:
+            return result
         return tree_map_only(torch.Tensor, _value, result)
 
     return kernel
