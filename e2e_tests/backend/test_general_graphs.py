@@ -159,9 +159,10 @@ def test_other_programs_have_no_form() -> None:
 def test_stand_ins_are_distinct() -> None:
     form = form_of(lambda x, y: x @ y, [(4, 5), (5, 7)], [(6, 9), (9, 8)])
     rows = form.stand_ins()
-    assert len(rows) == 3 and all(len(row) == 3 for row in rows)
+    # Four vectors of stand-ins for three symbols.
+    assert len(rows) == 4 and all(len(row) == 3 for row in rows)
     numbers = [value for row in rows for value in row]
-    assert len(set(numbers)) == 9 and min(numbers) > 10000
+    assert len(set(numbers)) == 12 and min(numbers) > 10000
     assert all(sorted(row) == row for row in rows)
     # A quotient by 64 and less is determined, rounded down or up.
     for bit in range(6):
