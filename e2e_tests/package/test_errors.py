@@ -267,20 +267,28 @@ def test_the_step_after_an_error_is_right() -> None:
     assert torch_ltc.metrics()["steps"] > 0
 
 
-def test_a_traced_value_has_no_storage() -> None:
-    """A dispatch mode sees it without one; the user's tensor has one."""
-
+def test_a_mode_sees_storages() -> None:
     class Mode(TorchDispatchMode):
         def __torch_dispatch__(self, op, types, args=(), kwargs=None):
-            args[0].untyped_storage()
+            sizes.append(args[0].untyped_storage().nbytes())
             return op(*args, **(kwargs or {}))
 
+    sizes: list[int] = []
     x = torch.ones(3, device="lazy")
-    assert x.untyped_storage().nbytes() == 12
-    with Mode(), pytest.raises(RuntimeError, match="has no storage") as caught:
-        x.exp()
+    with Mode():
+        result = x.exp()
+    assert sizes == [12]
+    assert result.tolist() == torch.ones(3).exp().tolist()
+
+
+def test_a_traced_value_has_no_storage() -> None:
+    """Functionalization holds it; the user's tensor has one."""
+    x = torch.ones(3, device="lazy").exp()
+    value = torch._from_functional_tensor(x)
+    with pytest.raises(RuntimeError, match="has no storage") as caught:
+        value.untyped_storage()
     assert ".to(" in message(caught)
-    assert x.exp().tolist() == torch.ones(3).exp().tolist()
+    assert x.untyped_storage().nbytes() == 12
 
 
 @pytest.mark.parametrize(
