@@ -54,7 +54,8 @@ std::optional<DispatchKey> definitionOf(const OperatorHandle &op) {
     return DispatchKey::CompositeImplicitAutograd;
   constexpr auto byViews = DispatchKey::CompositeExplicitAutogradNonFunctional;
   if (op.hasKernelForDispatchKey(byViews) &&
-      isViewOrInverse(op, findOpRecord(textOf(op.operator_name()))))
+      (op.hasTag(at::Tag::view_copy) ||
+       isViewOrInverse(op, findOpRecord(textOf(op.operator_name())))))
     return byViews;
   return std::nullopt;
 }

@@ -24,7 +24,9 @@
 namespace torch_ltc {
 
 /// Whether functionalization uses the op to compute a view's value or a written
-/// base. `record` is the op's row, null if there is none.
+/// base. `record` is the op's row, null if there is none. False for ops with
+/// several results (`unbind_copy`), because each of their views is computed by
+/// an op of its own.
 inline bool isViewOrInverse(const c10::OperatorHandle &op,
                             const OpRecord *record) {
   if (!record)
