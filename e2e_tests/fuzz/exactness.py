@@ -61,8 +61,9 @@ def overlaps_itself(tensor: torch.Tensor) -> bool:
 
 
 def is_small(tensor: torch.Tensor) -> bool:
-    """Sums and products of these numbers need no rounding."""
-    if not tensor.is_floating_point():
+    """Sums and products of these numbers need no rounding. A meta tensor, as formulas
+    of torch make for a shape, has none."""
+    if not tensor.is_floating_point() or tensor.is_meta:
         return True
     bits = {torch.bfloat16: 2, torch.float16: 3}.get(tensor.dtype, 10)
     scaled = tensor.detach().double() * 2**bits
