@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aarch64
+import sources
 from environment import TORCH
 from steps import ROOT, STATE, StepFailed, once, run_logged, say
 
@@ -115,7 +116,7 @@ class Debian(Place):
         packages = f"python3,python3-venv,libpython{self.python}-dev"
         command = [
             "debootstrap", "--variant=minbase", f"--include={packages}",
-            self.suite, str(self.root), "http://deb.debian.org/debian",
+            self.suite, str(self.root), sources.debian_mirror(),
         ]  # fmt: skip
         if not Path("/usr/share/debootstrap/scripts", self.suite).exists():
             command.append("/usr/share/debootstrap/scripts/sid")

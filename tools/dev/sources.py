@@ -1,9 +1,10 @@
-"""Sources of other projects that a wheel contains, from Debian's archive."""
+"""Sources of other projects that a wheel contains, from apt's mirror of Debian."""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
+import subprocess
 import tarfile
 import urllib.request
 from dataclasses import dataclass
@@ -14,12 +15,25 @@ from steps import STATE, StepFailed, once
 FOLDER = STATE / "sources"
 
 
+def debian_mirror() -> str:
+    """The address from which this machine's apt loads Debian's packages."""
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Label: Debian"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=True)
+        return answer.stdout.split()[0].rstrip("/")
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        raise StepFailed(
+            "apt has no source with Debian's packages\n"
+            "  what to do: run this on Debian, after apt-get update"
+        ) from None
+
+
 @dataclass(frozen=True)
 class Source:
-    """An archive with one folder of sources."""
+    """An archive with one folder of sources; `path` is that in Debian's pool."""
 
     folder: str
-    url: str
+    path: str
     digest: str
 
     def fetch(self) -> Path:
@@ -28,21 +42,13 @@ class Source:
 
         def load() -> None:
             FOLDER.mkdir(parents=True, exist_ok=True)
-            archive = FOLDER / self.url.rpartition("/")[2]
-            try:
-                with (
-                    urllib.request.urlopen(self.url) as data,
-                    archive.open("wb") as file,
-                ):
-                    shutil.copyfileobj(data, file)
-            except OSError as error:
-                raise StepFailed(
-                    f"{self.url} can't be loaded: {error}\n"
-                    f"  what to do: is the network up? Otherwise put it into {FOLDER}"
-                ) from None
+            archive = FOLDER / self.path.rpartition("/")[2]
+            if not archive.exists():
+                self._download(archive)
             if hashlib.sha256(archive.read_bytes()).hexdigest() != self.digest:
                 raise StepFailed(
-                    f"{archive} isn't the expected file: its digest differs"
+                    f"{archive} isn't the expected file: its digest differs\n"
+                    "  what to do: remove it, so that it is loaded again"
                 )
             shutil.rmtree(path, ignore_errors=True)
             with tarfile.open(archive) as contents:
@@ -51,19 +57,30 @@ class Source:
         once(f"source-{self.folder}", [self.digest, str(FOLDER)], load)
         return path
 
+    def _download(self, archive: Path) -> None:
+        url = f"{debian_mirror()}/pool/main/{self.path}"
+        part = archive.with_name(archive.name + ".part")
+        try:
+            with urllib.request.urlopen(url) as data, part.open("wb") as file:
+                shutil.copyfileobj(data, file)
+        except OSError as error:
+            raise StepFailed(
+                f"{url} can't be loaded: {error}\n"
+                f"  what to do: is the network up? Otherwise put it into {FOLDER}"
+            ) from None
+        part.rename(archive)
 
-_POOL = "http://deb.debian.org/debian/pool/main"
 
 #: Debian 12's protobuf, whose headers and protoc the build uses: its archive can't be
 #: linked into a shared library.
 PROTOBUF = Source(
     "protobuf-3.21.12",
-    f"{_POOL}/p/protobuf/protobuf_3.21.12.orig.tar.gz",
+    "p/protobuf/protobuf_3.21.12.orig.tar.gz",
     "930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53",
 )
 #: PyPI has oneDNN for x86-64 only.
 ONEDNN = Source(
     "oneDNN-3.7.2",
-    f"{_POOL}/o/onednn/onednn_3.7.2+ds.orig.tar.xz",
+    "o/onednn/onednn_3.7.2+ds.orig.tar.xz",
     "0cc51ca26c1af6a2bb1e71e378e7046f3ceb3e71791ee9d4e246d50f904a6ea6",
 )
