@@ -138,8 +138,8 @@ public:
 
   /// The chain's result, or null.
   Value run() {
-    if (Value joined = joinRanges())
-      return joined;
+    if (std::optional<Cover> cover = coverByRanges())
+      return joinRanges(*cover);
     std::optional<unsigned> dim = insertedDimension(chain.front());
     bool isCommon = dim && llvm::all_of(chain, [&](auto insert) {
                       return insertedDimension(insert) == dim;
@@ -158,7 +158,7 @@ public:
           return entry.second.source == base;
         }))
       return {};
-    return joinRanges();
+    return joinRanges(*cover);
   }
 
 private:
@@ -178,11 +178,8 @@ private:
     return cover;
   }
 
-  Value joinRanges() {
-    std::optional<Cover> cover = coverByRanges();
-    if (!cover)
-      return {};
-    return reshape(join(*cover, type.getNumElements(), /*unit=*/1),
+  Value joinRanges(const Cover &cover) {
+    return reshape(join(cover, type.getNumElements(), /*unit=*/1),
                    type.getShape());
   }
 
