@@ -140,14 +140,6 @@ bool returnsView(const c10::FunctionSchema &schema) {
   return false;
 }
 
-/// "aten::select.int" -> the row of "aten::select_copy.int".
-const OpRecord *copyRecord(const c10::OperatorName &name) {
-  std::string copy = name.name + "_copy";
-  if (!name.overload_name.empty())
-    copy += "." + name.overload_name;
-  return findOpRecord(copy);
-}
-
 /// For ops without a row in the op table.
 void fallbackKernel(const OperatorHandle &op, Stack *stack) {
   if (!isInsideTorchDispatch() || !callWithFunctionalization(op, stack))

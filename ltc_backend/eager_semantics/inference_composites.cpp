@@ -54,8 +54,7 @@ std::optional<DispatchKey> definitionOf(const OperatorHandle &op) {
     return DispatchKey::CompositeImplicitAutograd;
   constexpr auto byViews = DispatchKey::CompositeExplicitAutogradNonFunctional;
   if (op.hasKernelForDispatchKey(byViews) &&
-      (op.hasTag(at::Tag::view_copy) ||
-       isViewOrInverse(op, findOpRecord(textOf(op.operator_name())))))
+      isViewOrInverse(op, findOpRecord(textOf(op.operator_name()))))
     return byViews;
   return std::nullopt;
 }

@@ -192,10 +192,9 @@ void torch_ltc::registerTracedViews() {
                                                 {"aten::squeeze", "dims"},
                                                 {"aten::select", "int"},
                                                 {"aten::slice", "Tensor"},
-                                                {"aten::diagonal", ""}}) {
-    OperatorHandle view = findOp(name);
-    registerAround<ViewKernel>(
-        view, DispatchKey::Functionalize, view,
-        getOpRecord(textOf({name.name + "_copy", name.overload_name})));
-  }
+                                                {"aten::diagonal", ""}})
+    if (const OpRecord *copy = copyRecord(name)) {
+      OperatorHandle view = findOp(name);
+      registerAround<ViewKernel>(view, DispatchKey::Functionalize, view, *copy);
+    }
 }

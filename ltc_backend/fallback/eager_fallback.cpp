@@ -342,8 +342,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   const c10::FunctionSchema &schema = op.schema();
   size_t numArguments = schema.arguments().size();
   size_t begin = stack.size() - numArguments;
-  bool ofOperand = op.hasTag(at::Tag::view_copy) ||
-                   isViewOrInverse(op, findOpRecord(row.op));
+  bool ofOperand = isViewOrInverse(op, findOpRecord(row.op));
   ModeOfResults mode(ofOperand, torch::jit::last(stack, numArguments));
   std::optional<NewMemory> newMemory;
   if (!ofOperand)

@@ -23,23 +23,26 @@
 
 namespace torch_ltc {
 
-/// Whether functionalization uses the op to compute a view's value or a written
-/// base. `record` is the op's row, null if there is none. False for ops with
-/// several results (`unbind_copy`), because each of their views is computed by
-/// an op of its own.
-inline bool isViewOrInverse(const c10::OperatorHandle &op,
-                            const OpRecord *record) {
-  if (!record)
-    return op.hasTag(at::Tag::view_copy);
-  switch (record->shapeRule) {
+/// Whether the op computes a view's value or, for functionalization, a written
+/// base from a view's value. False for ops with several results
+/// (`unbind_copy`): functionalization computes each view by an op of its own.
+inline bool isViewOrInverse(const OpRecord &record) {
+  switch (record.shapeRule) {
   case ShapeRule::select_scatterShape:
   case ShapeRule::slice_scatterShape:
   case ShapeRule::diagonal_scatterShape:
   case ShapeRule::as_strided_scatterShape:
     return true;
   default:
-    return record->strideRule == StrideRule::View;
+    return record.strideRule == StrideRule::View;
   }
+}
+
+/// The same for any op, including those with several results. `record` is the
+/// op's row, null if there is none.
+inline bool isViewOrInverse(const c10::OperatorHandle &op,
+                            const OpRecord *record) {
+  return op.hasTag(at::Tag::view_copy) || (record && isViewOrInverse(*record));
 }
 
 /// While it exists, results count as new memory. Otherwise they would be marked

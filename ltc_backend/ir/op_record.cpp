@@ -176,6 +176,13 @@ const OpRecord &torch_ltc::getOpRecord(const std::string &name) {
   return *record;
 }
 
+const OpRecord *torch_ltc::copyRecord(const c10::OperatorName &view) {
+  std::string copy = view.name + "_copy";
+  if (!view.overload_name.empty())
+    copy += "." + view.overload_name;
+  return findOpRecord(copy);
+}
+
 /// `*` matches any characters.
 static bool matches(std::string_view pattern, std::string_view text) {
   size_t star = pattern.find('*');

@@ -114,6 +114,9 @@ const std::vector<OpRecord> &opRecords();
 const OpRecord *findOpRecord(const std::string &name);
 /// The same; throws if there is none.
 const OpRecord &getOpRecord(const std::string &name);
+/// Of a view op: "aten::select.int" -> the row of "aten::select_copy.int", null
+/// if there is none.
+const OpRecord *copyRecord(const c10::OperatorName &view);
 
 /// Whether `list`, a comma-separated list of patterns, contains the op. A
 /// pattern is "aten::add.Tensor", or "aten::add" for all its overloads; `*`

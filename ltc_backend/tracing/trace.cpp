@@ -131,7 +131,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
                                          Otherwise otherwise) {
   ArgumentWalk walk(record, arguments);
   StrideRule rule = record.strideRule;
-  ModeOfResults mode(isViewOrInverse(*record.handle, &record), arguments);
+  ModeOfResults mode(isViewOrInverse(record), arguments);
   NewMemory newMemory(record.name, record.hasTensorArgument);
   bool isInPlace = std::exchange(inPlaceRecord, nullptr) == &record;
   if (isInPlace)
