@@ -203,19 +203,24 @@ def fill_buckets(rank: int) -> None:
         _fill_bucket(as_views)
 
 
-def _fill_bucket(as_views: bool) -> None:
+def _commands_of_steps(model: nn.Module) -> list[dict]:
+    """Trains four steps; the commands of the last one."""
     import torch_ltc
 
-    model = DistributedDataParallel(
-        _perceptron().to("lazy"), gradient_as_bucket_view=as_views
-    )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for x, y in _batches(4, "lazy"):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
     torch_ltc.wait_device_ops()
-    commands = torch_ltc.debug.plan()["commands"]
+    return torch_ltc.debug.plan()["commands"]
+
+
+def _fill_bucket(as_views: bool) -> None:
+    model = DistributedDataParallel(
+        _perceptron().to("lazy"), gradient_as_bucket_view=as_views
+    )
+    commands = _commands_of_steps(model)
     elements = sum(p.numel() for p in model.parameters())
     writers = [
         command
@@ -237,13 +242,7 @@ def write_gradients_to_buckets(rank: int) -> None:
 
     torch_ltc.config.tier = "compile"
     model = DistributedDataParallel(_wide().to("lazy"))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for x, y in _batches(4, "lazy"):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
-    torch_ltc.wait_device_ops()
-    commands = torch_ltc.debug.plan()["commands"]
+    commands = _commands_of_steps(model)
     (start,) = [c for c in commands if c["ops"] == ["torch_ltc.collective_start"]]
     (join,) = [c for c in commands if "aten.slice_scatter" in c["ops"]]
     (bucket,) = join["results"]
