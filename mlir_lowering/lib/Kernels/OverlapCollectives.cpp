@@ -85,13 +85,17 @@ class OverlapCollectives
     FailureOr<func::FuncOp> program = findProgram(getOperation());
     if (failed(program))
       return signalPassFailure();
-    for (auto call : llvm::to_vector(
-             program->getBody().front().getOps<ltc::HostCallOp>())) {
+    // Without the waits, which are erased with their starts.
+    SmallVector<ltc::HostCallOp> calls;
+    for (auto call : program->getBody().front().getOps<ltc::HostCallOp>())
+      if (call.getCallee() == collective::kBlocking ||
+          call.getCallee() == collective::kStart)
+        calls.push_back(call);
+    for (ltc::HostCallOp call : calls)
       if (call.getCallee() == collective::kBlocking)
         split(call);
-      else if (call.getCallee() == collective::kStart)
+      else
         pair(call);
-    }
   }
 };
 
