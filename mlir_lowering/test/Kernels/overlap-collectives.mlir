@@ -71,3 +71,20 @@ func.func @send(%order: tensor<1xi64>, %x: tensor<8xf32>) -> tensor<1xi64> {
   %p:2 = ltc.host_call "torch_ltc::collective"(%o, %o) {arguments = [si64, si64, "await", 0, array<i64: -1>, array<i64: 0>], result_dtypes = [si64, si64]} : (tensor<1xi64>, tensor<1xi64>) -> (tensor<1xi64>, tensor<0xi64>)
   return %p#0 : tensor<1xi64>
 }
+
+// -----
+
+// Both start before the first one is waited for.
+// CHECK-LABEL: func.func @two
+// CHECK: %[[A:.+]]:2 = ltc.host_call "torch_ltc::collective_begin"(%arg0, %arg1)
+// CHECK: %[[B:.+]]:2 = ltc.host_call "torch_ltc::collective_begin"(%[[A]]#0, %arg2)
+// CHECK: "torch_ltc::collective_finish"(%[[A]]#0, %[[A]]#1)
+// CHECK: "torch_ltc::collective_finish"(%[[B]]#0, %[[B]]#1)
+// CHECK-NOT: collective_wait
+func.func @two(%order: tensor<1xi64>, %a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<1xi64>, tensor<8xf32>, tensor<8xf32>) {
+  %o0 = ltc.host_call "torch_ltc::collective_start"(%order, %a) {arguments = [si64, f32, "all_reduce", 0, array<i64: -1, 0>, array<i64: 8>], result_dtypes = [si64]} : (tensor<1xi64>, tensor<8xf32>) -> tensor<1xi64>
+  %p = ltc.host_call "torch_ltc::collective_wait"(%o0, %o0) {arguments = [si64, si64, array<i64: 8>, 6], result_dtypes = [f32]} : (tensor<1xi64>, tensor<1xi64>) -> tensor<8xf32>
+  %o1 = ltc.host_call "torch_ltc::collective_start"(%o0, %b) {arguments = [si64, f32, "all_reduce", 0, array<i64: -1, 0>, array<i64: 8>], result_dtypes = [si64]} : (tensor<1xi64>, tensor<8xf32>) -> tensor<1xi64>
+  %q = ltc.host_call "torch_ltc::collective_wait"(%o1, %o1) {arguments = [si64, si64, array<i64: 8>, 6], result_dtypes = [f32]} : (tensor<1xi64>, tensor<1xi64>) -> tensor<8xf32>
+  return %o1, %p, %q : tensor<1xi64>, tensor<8xf32>, tensor<8xf32>
+}
