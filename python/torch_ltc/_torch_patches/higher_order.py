@@ -8,6 +8,9 @@ those of the ops that run; the predicates of `cond` and `while_loop` are read.
 Under modes and torch.func, the kernel is that of the mode or the transform. All lazy
 tensors have a key in front of these (locked_ops.cpp), which ops fall through, but which
 PyTorch's computation of the keys in Python doesn't know.
+
+`flex_attention` is one, too: its dense form is traced, with gradients also of what its
+functions read.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import _len_torch_dispatch_stack
 from torch.utils._pytree import tree_leaves
 
-from .._backend import bindings
+from torch_ltc._backend import bindings
+from torch_ltc._torch_patches import import_hooks
 
 #: Loops whose iteration count is a size, so that a trace of all iterations is one
 #: program.
@@ -87,6 +91,19 @@ def _wrap_keys(original: Callable) -> Callable:
     return key_extractor
 
 
+def _accept_lazy(flex_attention: Any) -> None:
+    original = flex_attention._validate_device
+
+    @functools.wraps(original)
+    def _validate_device(
+        query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+    ) -> None:
+        if query.device.type != "lazy":
+            original(query, key, value)
+
+    flex_attention._validate_device = _validate_device
+
+
 def install() -> None:
     import torch._higher_order_ops.utils as hops
     import torch._ops
@@ -94,4 +111,5 @@ def install() -> None:
     op: Any = HigherOrderOperator
     op.dispatch = _wrap_dispatch(op.dispatch)
     torch._ops.key_extractor = _wrap_keys(torch._ops.key_extractor)
+    import_hooks.install({"torch.nn.attention.flex_attention": _accept_lazy})
     hops._hop_compile_and_call = _wrap_compile(hops._hop_compile_and_call)
