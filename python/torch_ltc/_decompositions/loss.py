@@ -42,6 +42,28 @@ def multi_margin_loss(
     return loss.reshape(()) if x.dim() <= 1 and target.dim() == 0 else loss
 
 
+def multi_margin_loss_backward(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    p: float,
+    margin: float,
+    weight: Tensor | None = None,
+    reduction: int = 1,
+) -> Tensor:
+    scores, classes = torch.atleast_2d(x), torch.atleast_1d(target).unsqueeze(1)
+    samples, count = scores.shape
+    share = 1 / (samples * count if reduction == 1 else count)
+    margins = margin - scores.gather(1, classes) + scores
+    slopes = 2 * share * margins if p == 2 else torch.full_like(margins, share)
+    if weight is not None:
+        slopes = slopes * weight[classes]
+    others = torch.arange(count, device=x.device) != classes
+    slopes = torch.where((margins > 0) & others, slopes, 0.0)
+    slopes = torch.where(others, slopes, -slopes.sum(1, keepdim=True))
+    return (slopes * grad.reshape(-1, 1)).reshape(x.shape)
+
+
 def multilabel_margin_loss_forward(
     x: Tensor, target: Tensor, reduction: int
 ) -> tuple[Tensor, Tensor]:
