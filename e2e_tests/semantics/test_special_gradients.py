@@ -45,6 +45,11 @@ def _margins(p: int, weights: list[float] | None) -> Callable[[Tensor], Tensor]:
     return call
 
 
+def _label_margins(x: Tensor) -> Tensor:
+    target = torch.tensor([[0, -1, 1], [2, 1, -1]], device=x.device)
+    return F.multilabel_margin_loss(x, target)
+
+
 def _resize(size: int, mode: str, align: bool) -> Callable[[Tensor], Tensor]:
     def call(x: Tensor) -> Tensor:
         sizes = (size,) * (x.dim() - 2)
@@ -95,6 +100,7 @@ CASES: dict[str, tuple] = {
     "pool, channels last": (_pool(2), _channels_last(special(2, 3, 4, 4, 4))),
     "adaptive pool": (_adaptive_pool, special(2, 4, 5, 3)),
     "adaptive pool of -inf": (_adaptive_pool, _lowest(2, 1, 4, 5, 3)),
+    "margins of labels": (_label_margins, special(2, 3)),
     "cross": (torch.linalg.cross, special(5, 3), special(5, 3, start=2)),
     "bags": (_bag("sum"), special(4, 3)),
     "bags of means": (_bag("mean"), special(4, 3)),
@@ -172,6 +178,16 @@ def test_a_sparse_gradient_of_bags(mode: str) -> None:
         assert grad.is_sparse
         grads.append(grad.to_dense().cpu())
     torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("device", ["cpu", "lazy"])
+def test_multilabel_margins_have_no_second_derivative(device: str) -> None:
+    scores = torch.randn(2, 3).to(device).requires_grad_()
+    target = torch.tensor([[0, -1, 1], [2, 1, -1]], device=device)
+    loss = F.multilabel_margin_loss(scores, target).square()
+    (grad,) = torch.autograd.grad(loss, scores, create_graph=True)
+    with pytest.raises(RuntimeError, match="multilabel_margin_loss_backward"):
+        grad.sum().backward()
 
 
 @pytest.mark.parametrize("device", ["cpu", "lazy"])

@@ -65,7 +65,6 @@ PYTHON_DECOMPOSITIONS = {
     "max_unpool2d": "pooling.max_unpool2d",
     "max_unpool3d": "pooling.max_unpool3d",
     "median": "reduction.median",
-    "multilabel_margin_loss_forward": "loss.multilabel_margin_loss_forward",
     "nanmedian": "reduction.nanmedian",
     "narrow_copy": "data_movement.narrow_copy",
     "upsample_bicubic2d": "interpolation.upsample_bicubic2d",
@@ -119,6 +118,8 @@ PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD = {
     "max_pool3d_with_indices_backward": "pooling.max_pool3d_with_indices_backward",
     "multi_margin_loss": "loss.multi_margin_loss",
     "multi_margin_loss_backward": "loss.multi_margin_loss_backward",
+    "multilabel_margin_loss_backward": "loss.multilabel_margin_loss_backward",
+    "multilabel_margin_loss_forward": "loss.multilabel_margin_loss_forward",
     "renorm": "normalization.renorm",
     "special_xlog1py": "elementwise.xlog1py",
 }
