@@ -4,7 +4,7 @@ eager's losses and gradients."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 import torch
@@ -37,6 +37,20 @@ def _scores(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
     y = inputs[0] @ w
     y = (y - y.mean()) / (y.std() + 1e-5)
     return (y * torch.arange(len(y), device=y.device)).mean()
+
+
+def _weighted(parts: Sequence[Tensor]) -> Tensor:
+    """Another factor for each part, so that they aren't interchangeable."""
+    terms = [(k + 1) * part.square().mean() for k, part in enumerate(parts)]
+    return torch.stack(terms).sum()
+
+
+def _split(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
+    """Three parts of lengths that have nothing to do with each other."""
+    draw = random.Random(i)
+    lengths = [draw.randint(2, 30) for _ in range(3)]
+    rows = torch.ones(sum(lengths), 5, device=w.device) * inputs[0]
+    return _weighted((rows * w).split(lengths))
 
 
 def _positions(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
@@ -107,6 +121,12 @@ LOOPS: dict[str, Loop] = {
         lambda i: [torch.randn(10 + 3 * i + i % 3, 5)],
         lambda i, w, x: sum(y.square().mean() for y in (x[0] * w).chunk(3)),
     ),
+    "two chunks": (_rows(), lambda i, w, x: _weighted((x[0] * w).chunk(2))),
+    "three equal parts": (
+        lambda i: [torch.randn(10 + 3 * i + i % 3, 5)],
+        lambda i, w, x: _weighted((x[0] * w).tensor_split(3)),
+    ),
+    "parts of given lengths": (lambda i: [torch.randn(5)], _split),
     "strided": (
         _rows(),
         lambda i, w, x: (x[0][::2] * w).square().mean() + (x[0][-5:] * w).sum(),

@@ -5,6 +5,7 @@
 #include "torch_ltc-c/size_stand_ins.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace torch_ltc;
 
@@ -63,32 +64,57 @@ Hash128 GeneralGraph::hash() const {
   return state.finish();
 }
 
-std::string GeneralGraph::findStandIns() {
-  std::string reason;
-  // Smaller ones if a constant bounds them.
-  for (size_t scale = 0; scale < LTC_STAND_IN_SCALES; ++scale) {
-    std::vector<SymbolValues> vectors(LTC_GENERAL_SAMPLES);
-    for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k)
-      for (size_t i = 0; i < sizeSymbols.size(); ++i)
-        vectors[k].push_back(ltcSizeStandIn(scale, i, k) +
-                             (scale == 0 && sizeSymbols[i].isBound()
-                                  ? LTC_BOUND_STAND_INS[k]
-                                  : 0));
-    std::string why;
-    try {
+std::vector<SymbolValues> GeneralGraph::standInsOf(size_t scale) const {
+  std::vector<SymbolValues> vectors(LTC_GENERAL_SAMPLES);
+  for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k)
+    for (size_t i = 0; i < sizeSymbols.size(); ++i)
+      vectors[k].push_back(
+          ltcSizeStandIn(scale, i, k) +
+          (scale <= LTC_SPREAD_STAND_INS && sizeSymbols[i].isBound()
+               ? LTC_BOUND_STAND_INS[k]
+               : 0));
+  return vectors;
+}
+
+int64_t GeneralGraph::leastVaryingSize(const std::vector<SymbolValues> &vectors,
+                                       std::string &why) const {
+  std::vector<TraceNumbers> samples;
+  try {
+    for (const SymbolValues &values : vectors) {
+      samples.push_back(numbersOf(instantiate(values, base->name)));
       // A number with another sign may be lowered differently: padding and
       // cropping are one op.
-      if (std::ranges::all_of(vectors, [&](const SymbolValues &values) {
-            return numbersOf(instantiate(values, base->name)).skeleton ==
-                   skeleton();
-          })) {
-        standInValues = std::move(vectors);
-        return "";
+      if (samples.back().skeleton != skeleton()) {
+        why = "at large sizes, a number changes its sign";
+        return 0;
       }
-      why = "at large sizes, a number changes its sign";
-    } catch (const c10::Error &error) {
-      why = error.msg();
     }
+  } catch (const c10::Error &error) {
+    why = error.msg();
+    return 0;
+  }
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (size_t i = 0; i < samples[0].sizes.size(); ++i)
+    for (const TraceNumbers &sample : samples)
+      if (sample.sizes[i] != samples[0].sizes[i])
+        least = std::min({least, sample.sizes[i], samples[0].sizes[i]});
+  return least;
+}
+
+std::string GeneralGraph::findStandIns() {
+  std::string reason;
+  int64_t best = 0;
+  // Smaller ones if a constant bounds them.
+  for (size_t scale = 0; scale < LTC_STAND_IN_SCALES; ++scale) {
+    std::vector<SymbolValues> vectors = standInsOf(scale);
+    std::string why;
+    int64_t least = leastVaryingSize(vectors, why);
+    if (least > 2 * best) {
+      standInValues = std::move(vectors);
+      best = least;
+    }
+    if (best >= LTC_LARGE_SIZE || (best > 0 && scale >= LTC_SPREAD_STAND_INS))
+      return "";
     if (reason.empty())
       reason = why;
   }

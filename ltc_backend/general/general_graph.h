@@ -114,6 +114,11 @@ private:
     return slot.kind == NumberSlot::Kind::Integer ? trace.integers[slot.index]
                                                   : trace.sizes[slot.index];
   }
+  std::vector<SymbolValues> standInsOf(size_t scale) const;
+  /// The least size at these values that isn't the same at all of them; 0, with
+  /// the reason, if the graph doesn't exist there.
+  int64_t leastVaryingSize(const std::vector<SymbolValues> &vectors,
+                           std::string &why) const;
   /// Why there are none, "" if it has found some.
   std::string findStandIns();
 
