@@ -45,7 +45,7 @@ enum { LTC_LARGE_SIZE = 4096 };
 /// equal lengths in one sample alone, which would merge what depends on them.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t start[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
-      {257, 409, 703, 547}, {257, 409, 703, 547}, {57, 91, 157, 121},
+      {257, 409, 703, 547}, {257, 409, 703, 547}, {66, 105, 182, 140},
       {12, 19, 33, 26},     {5, 8, 14, 11},       {2, 3, 6, 4},
       {1, 2, 4, 3}};
   static const int64_t step[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
