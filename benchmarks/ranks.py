@@ -1,25 +1,27 @@
 """Training steps of DistributedDataParallel on device "lazy" compared with eager's.
 
     ./dev bench --set distributed
-    ./dev bench --set distributed --network   # as root: 2 ms delay, 1 Gbit/s
+    ./dev bench --set distributed --network   # 2 ms delay, 1 Gbit/s
 
-Each device has separate processes, which form a group; their rounds alternate.
+Each device has separate processes, which form a group; their rounds alternate. The
+last column is the share of communication during which a rank on device "lazy" doesn't
+wait, which includes what can't be hidden: the last bucket follows the last gradient.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
 import multiprocessing
 import os
 import platform
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -43,10 +45,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--network",
         action="store_true",
-        help="in a network namespace with 2 ms delay and 1 Gbit/s (as root)",
+        help="a forwarder between the processes: 2 ms delay, 1 Gbit/s",
     )
     parser.add_argument("--folder", type=Path, default=Path("runs/bench"))
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.network and options.ranks != 2:
+        parser.error("--network is for two processes")
+    return options
 
 
 def memory(key: str) -> int:
@@ -57,25 +62,69 @@ def memory(key: str) -> int:
     return 0
 
 
-def serve(
-    rank: int, ranks: int, device: str, model: str, threads: int, store: str,
-    channel: Connection,
-) -> None:  # fmt: skip
-    """A process of a group: runs the requested number of steps."""
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    import torch
+def join(rank: int, ranks: int, path: str, network: bool):
+    """Returns the store, which must exist as long as the group."""
     import torch.distributed as dist
-    import torch_ltc
-    import workloads
+    from slow_network import Network, SlowStore
 
-    torch.set_num_threads(threads)
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    store = dist.FileStore(path, ranks)
+    if network:
+        store = SlowStore(store, rank, Network(2e-3, 125e6))
     dist.init_process_group(
         "gloo",
-        init_method=f"file://{store}",
+        store=store,
         rank=rank,
         world_size=ranks,
         timeout=datetime.timedelta(minutes=5),
     )
+    return store
+
+
+def seconds_of_buckets(ddp) -> float:
+    """Of a step's reductions alone."""
+    import torch
+    import torch.distributed as dist
+
+    sizes = ddp._get_ddp_logging_data()["rebuilt_bucket_sizes"]
+    buckets = [torch.ones(int(size) // 4) for size in sizes.split(",")]
+    rounds = []
+    for _ in range(5):
+        dist.barrier()
+        began = time.perf_counter()
+        for work in [dist.all_reduce(bucket, async_op=True) for bucket in buckets]:
+            work.wait()
+        rounds.append(time.perf_counter() - began)
+    return min(rounds)
+
+
+def seconds_of_waits(step: Callable[[], None]) -> float:
+    """Of the commands of a step that wait for other ranks."""
+    import torch_ltc
+
+    with torch_ltc.config(profile_commands=True):
+        for _ in range(10):
+            step()
+        torch_ltc.wait_device_ops()
+    return sum(
+        row["seconds"] / row["calls"]
+        for row in torch_ltc.debug.commands()
+        if row["name"] == "torch_ltc.collective_wait"
+    )
+
+
+def serve(
+    rank: int, ranks: int, device: str, model: str, threads: int, store: str,
+    network: bool, channel: Connection,
+) -> None:  # fmt: skip
+    """A process of a group: runs the requested number of steps."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    import torch
+    import torch_ltc
+    import workloads
+
+    torch.set_num_threads(threads)
+    _store = join(rank, ranks, store, network)
     workload = workloads.find(MODELS[model])
     base = memory("VmRSS")
     ddp = torch.nn.parallel.DistributedDataParallel(
@@ -86,21 +135,30 @@ def serve(
         tuple(tensor.to(device) for tensor in workload.batch(4 * rank + number))
         for number in range(workloads.BATCHES)
     ]
-    done = 0
-    while steps := channel.recv():
-        began = time.perf_counter()
+    numbers = itertools.cycle(range(len(batches)))
+
+    def step() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = workload.loss(ddp, batches[next(numbers)])
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    while True:
+        steps = channel.recv()
+        if steps < 0:
+            exchange = seconds_of_buckets(ddp)
+            channel.send((exchange, seconds_of_waits(step) if device == "lazy" else 0))
+            continue
+        began, began_processor = time.perf_counter(), time.process_time()
         for _ in range(steps):
-            optimizer.zero_grad()
-            loss = workload.loss(ddp, batches[done % len(batches)])
-            loss.backward()
-            optimizer.step()
-            done += 1
+            loss = step()
         torch_ltc.wait_device_ops()
         seconds = (time.perf_counter() - began) / steps
+        processor = (time.process_time() - began_processor) / steps
         value = loss.item()
         torch_ltc.wait_for_compilations()
-        channel.send((seconds, value, memory("VmHWM") - base))
-    dist.destroy_process_group()
+        channel.send((seconds, processor, value, memory("VmHWM") - base))
 
 
 class Group:
@@ -114,25 +172,35 @@ class Group:
             process = spawn.Process(
                 target=serve,
                 args=(
-                    rank, options.ranks, device, model, options.threads, store, theirs,
+                    rank, options.ranks, device, model, options.threads, store,
+                    options.network, theirs,
                 ),
-                daemon=True,
             )  # fmt: skip
             process.start()
             self.channels.append(ours)
             self.processes.append(process)
 
-    def run(self, steps: int) -> tuple[float, float, int]:
-        """Seconds per step, the last loss of rank 0, the maximum memory of a rank."""
+    def run(self, steps: int) -> tuple[float, float, float, int]:
+        """Seconds and processor time per step, the last loss of rank 0, the maximum
+        memory of a rank."""
+        replies = self._ask(steps)
+        seconds, processors, losses, memories = zip(*replies, strict=True)
+        return max(seconds), max(processors), losses[0], max(memories)
+
+    def hidden(self) -> float:
+        """Share of a step's communication during which rank 0 doesn't wait."""
+        exchange, waits = self._ask(-1)[0]
+        return max(0.0, 1 - waits / exchange)
+
+    def _ask(self, request: int) -> list:
         for channel in self.channels:
-            channel.send(steps)
-        replies = [channel.recv() for channel in self.channels]
-        return max(r[0] for r in replies), replies[0][1], max(r[2] for r in replies)
+            channel.send(request)
+        return [channel.recv() for channel in self.channels]
 
     def end(self) -> None:
-        for channel in self.channels:
-            channel.send(0)
+        # With a store in Python the end of a process hangs in torch (2.13).
         for process in self.processes:
+            process.terminate()
             process.join()
 
 
@@ -146,38 +214,25 @@ def compare(options: argparse.Namespace, model: str) -> dict[str, dict]:
         results: dict[str, dict] = {}
         for device, group in groups.items():
             group.run(STEPS_TO_WARM_UP // 2)
-            seconds, loss, _ = group.run(STEPS_TO_WARM_UP // 2)
-            results[device] = {"loss": loss, "rounds": [], "estimate": seconds}
+            seconds, _, loss, _ = group.run(STEPS_TO_WARM_UP // 2)
+            results[device] = {
+                "loss": loss, "rounds": [], "processor": [], "estimate": seconds
+            }  # fmt: skip
         for _ in range(options.rounds):
             for device, group in groups.items():
                 steps = max(2, round(options.seconds / results[device]["estimate"]))
-                seconds, _, peak = group.run(steps)
+                seconds, processor, _, peak = group.run(steps)
                 results[device]["rounds"].append(seconds)
+                results[device]["processor"].append(processor)
                 results[device].update(estimate=seconds, memory=peak)
+        results["lazy"]["hidden"] = groups["lazy"].hidden()
         for group in groups.values():
             group.end()
     return results
 
 
-def in_slow_network(arguments: list[str]) -> int:
-    """The same in a namespace whose only interface is slow."""
-    if os.geteuid() or not shutil.which("tc") or not shutil.which("unshare"):
-        print("--network needs root, unshare and tc", file=sys.stderr)
-        return 1
-    probe = ["unshare", "-n", "tc", "qdisc", "add", "dev", "lo", "root", "netem"]
-    if subprocess.run([*probe, "delay", "2ms"], capture_output=True).returncode:
-        print("skipped: the kernel can't delay packets (no netem)", file=sys.stderr)
-        return 0
-    script = "ip link set lo up && tc qdisc add dev lo root netem delay 2ms rate 1gbit"
-    script += ' && exec "$0" "$@"'
-    command = [sys.executable, __file__, *(a for a in arguments if a != "--network")]
-    return subprocess.run(["unshare", "-n", "bash", "-c", script, *command]).returncode
-
-
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
-    if options.network:
-        return in_slow_network(arguments)
     console = Console(width=None if sys.stdout.isatty() else 120)
     table = Table(title=f"{options.ranks} processes, {options.threads} threads each")
     for column in (
@@ -185,9 +240,11 @@ def main(arguments: list[str]) -> int:
         "eager ms",
         "lazy ms",
         "/ eager",
+        "processor time",
         "eager +MB",
         "lazy +MB",
         "loss",
+        "hidden",
     ):
         table.add_column(column, justify="right" if column else "left")
     figures, wrong = {}, []
@@ -196,13 +253,15 @@ def main(arguments: list[str]) -> int:
         eager, lazy = (results[device] for device in DEVICES)
         # The minimum: other processes only add to a round.
         times = [min(result["rounds"]) * 1e3 for result in (eager, lazy)]
+        processor = min(lazy["processor"]) / min(eager["processor"])
         difference = abs(lazy["loss"] - eager["loss"]) / abs(eager["loss"])
         if difference > 1e-3:
             wrong.append(model)
         table.add_row(
             model, f"{times[0]:.2f}", f"{times[1]:.2f}", f"{times[1] / times[0]:.2f}",
+            f"{processor:.2f}",
             f"{eager['memory'] / 2**20:.0f}", f"{lazy['memory'] / 2**20:.0f}",
-            f"{difference:.0e}",
+            f"{difference:.0e}", f"{lazy['hidden']:.0%}",
         )  # fmt: skip
     console.print(table)
     ratios = [

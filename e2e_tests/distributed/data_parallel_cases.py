@@ -195,7 +195,7 @@ def count_programs(rank: int) -> None:
 
 
 def fill_buckets(rank: int) -> None:
-    """One kernel writes a bucket, and the collective sends what it wrote."""
+    """One kernel writes a bucket, and ranks reduce what it wrote in place."""
     import torch_ltc
 
     torch_ltc.config.tier = "compile"
@@ -228,12 +228,20 @@ def _fill_bucket(as_views: bool) -> None:
         for result in command["results"]
         if result["type"] == f"{elements}xf32"
     ]
-    *kernels, wait = writers
-    assert len(kernels) == 1 and kernels[0]["op"] == "kernel_call", writers
-    assert wait["ops"] == ["torch_ltc.collective_wait"], writers
-    (start,) = [c for c in commands if c["ops"] == ["torch_ltc.collective_start"]]
-    (bucket,) = kernels[0]["results"]
-    assert bucket["buffer"] in [o["buffer"] for o in start["operands"]], commands
+    kernel, begin, finish = writers
+    assert kernel["op"] == "kernel_call", writers
+    assert begin["callee"] == "torch_ltc::collective_begin", writers
+    assert finish["callee"] == "torch_ltc::collective_finish", writers
+    _assert_in_place(commands, kernel["results"][0]["buffer"])
+
+
+def _assert_in_place(commands: list[dict], bucket: int) -> None:
+    """The only collective reduces `bucket` without a copy."""
+    for name in ("begin", "finish"):
+        callee = f"torch_ltc::collective_{name}"
+        (call,) = [c for c in commands if c.get("callee") == callee]
+        assert call["operands"][-1]["buffer"] == bucket, call
+        assert call["results"][-1]["buffer"] == bucket, call
 
 
 def write_gradients_to_buckets(rank: int) -> None:
@@ -243,10 +251,9 @@ def write_gradients_to_buckets(rank: int) -> None:
     torch_ltc.config.tier = "compile"
     model = DistributedDataParallel(_wide().to("lazy"))
     commands = _commands_of_steps(model)
-    (start,) = [c for c in commands if c["ops"] == ["torch_ltc.collective_start"]]
     (join,) = [c for c in commands if "aten.slice_scatter" in c["ops"]]
     (bucket,) = join["results"]
-    assert bucket["buffer"] in [o["buffer"] for o in start["operands"]], commands
+    _assert_in_place(commands, bucket["buffer"])
     assert join["op"] == "join", join
     # In place: a part of another buffer would be copied.
     assert {o["buffer"] for o in join["operands"]} == {bucket["buffer"]}, join

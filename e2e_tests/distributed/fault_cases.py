@@ -57,6 +57,35 @@ def compare_programs(rank: int) -> None:
     assert "all_reduce(sum) of 3 Float on ranks 0, 2" in str(caught.value)
 
 
+def fail_in_exchange(rank: int) -> None:
+    """A step that fails ends when ranks no longer exchange its memory."""
+    import torch_ltc
+
+    torch_ltc.config.tier = "compile"
+    store = dist.distributed_c10d._get_default_store()
+    x = torch.ones(64, 64, device="lazy")
+    weights = -x[0]
+    torch_ltc.mark_step()
+    if rank == 0:
+        y = torch.empty_like(x)
+        message = dist.irecv(y, 1)
+        dist.all_reduce(weights)
+        drawn = torch.multinomial(weights, 2)  # fails after the reduction
+        message.wait()
+        with pytest.raises(RuntimeError, match="out of range"):
+            (y.sum() + drawn.sum()).item()
+        assert store.check(["sent"]), "the step's memory was released before"
+    else:
+        dist.all_reduce(weights)
+        assert weights.sum().item() == -2 * 64
+        time.sleep(1)
+        store.set("sent", "1")
+        dist.send(x, 0)
+    z = torch.ones(3, device="lazy")
+    dist.all_reduce(z)
+    assert z.sum().item() == 6
+
+
 def be_late(rank: int, folder: str) -> None:
     """The timeout names the collective, its line and the rank that isn't there."""
     import torch_ltc

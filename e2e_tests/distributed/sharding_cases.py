@@ -175,6 +175,44 @@ def count_programs(rank: int) -> None:
         assert not sync_names(), (options, sync_names())
 
 
+def overlap(rank: int) -> None:
+    """Each layer is gathered, and gradients are reduced, while others are computed."""
+    import torch_ltc
+
+    torch_ltc.config.tier = "compile"
+    layers = [nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(4)]
+    model = nn.Sequential(*layers).to("lazy")
+    for layer in model:
+        fully_shard(layer, mesh=_whole("lazy"))
+    fully_shard(model, mesh=_whole("lazy"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x = torch.ones(16, 64, device="lazy")
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+    torch_ltc.wait_device_ops()
+    commands = torch_ltc.debug.plan()["commands"]
+    callees = [command.get("callee", command["op"]) for command in commands]
+    assert "torch_ltc::collective" not in callees, callees
+    hidden = []
+    for i, command in enumerate(commands):
+        if callees[i] != "torch_ltc::collective_begin":
+            continue
+        exchanged = command["results"][-1]["buffer"]
+        end = next(
+            j
+            for j in range(i + 1, len(commands))
+            if callees[j] == "torch_ltc::collective_finish"
+            and commands[j]["operands"][-1]["buffer"] == exchanged
+        )
+        hidden.append("matmul" in callees[i:end])
+    # In each direction nothing is computed while the first layer is gathered, and
+    # after backward the last gradients are reduced.
+    assert len(hidden) == 3 * len(layers), hidden
+    assert sum(hidden) >= len(hidden) - 3, (hidden, callees)
+
+
 def count_bytes(rank: int) -> None:
     """Between steps a rank holds parts of parameters and gradients, and in a step the
     whole of a few layers."""

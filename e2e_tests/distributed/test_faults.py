@@ -13,6 +13,7 @@ from distributed.fault_cases import (
     be_late,
     compare_programs,
     die,
+    fail_in_exchange,
     leave_traced,
     notice_later,
 )
@@ -21,6 +22,10 @@ from distributed.launching import exit_codes, run_ranks
 
 def test_programs_that_differ():
     run_ranks(compare_programs, 3)
+
+
+def test_a_step_that_fails_during_an_exchange():
+    run_ranks(fail_in_exchange, 2)
 
 
 def test_a_late_rank(tmp_path):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from distributed.launching import run_ranks
 from distributed.parallel_cases import compare
-from distributed.sharding_cases import CASES, count_bytes, count_programs
+from distributed.sharding_cases import CASES, count_bytes, count_programs, overlap
 
 
 @pytest.mark.parametrize("ranks, tier", [(2, "compile"), (2, "auto"), (4, "interpret")])
@@ -16,6 +16,10 @@ def test_training(ranks, tier):
 
 def test_a_step_is_one_program():
     run_ranks(count_programs, 2)
+
+
+def test_exchanges_overlap_with_computing():
+    run_ranks(overlap, 2)
 
 
 def test_a_rank_holds_parts():

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,19 @@ if accelerator.is_main_process:
 accelerator.end_training()
 """
 
+# The same program, started from Python by Accelerate's launcher for notebooks.
+NOTEBOOK = (
+    "import socket\nfrom accelerate import notebook_launcher\n\ndef train():\n"
+    + textwrap.indent(ACCELERATE.strip(), "    ")
+    + """
+
+if __name__ == "__main__":
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    notebook_launcher(train, num_processes=2, use_port=str(port))
+"""
+)
+
 TRAINER = """
 import json, os, sys, torch
 from torch import nn
@@ -136,14 +150,26 @@ def test_lightning(tmp_path: Path) -> None:
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
+LAUNCH = ("-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2")
+LAUNCH += ("--main_process_port", "0")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "package, text", [("accelerate", ACCELERATE), ("transformers", TRAINER)]
+    "package, text, launcher",
+    [
+        ("accelerate", ACCELERATE, TORCHRUN),
+        ("accelerate", ACCELERATE, LAUNCH),
+        ("accelerate", NOTEBOOK, ()),
+        ("transformers", TRAINER, TORCHRUN),
+        ("transformers", TRAINER, LAUNCH),
+    ],
+    ids=["torchrun", "launch", "notebook", "trainer_torchrun", "trainer_launch"],
 )
-def test_accelerate(package: str, text: str, tmp_path: Path) -> None:
+def test_accelerate(package: str, text: str, launcher, tmp_path: Path) -> None:
     pytest.importorskip(package)
     reports = {
-        device: _run(text, device, tmp_path, TORCHRUN) for device in ("cpu", "lazy")
+        device: _run(text, device, tmp_path, launcher) for device in ("cpu", "lazy")
     }
     for device, (used, ranks, _) in reports.items():
         assert (used, ranks) == (device, 2)

@@ -49,10 +49,16 @@ template <typename Options> Options optionsOf(const Operands &o) {
   return options;
 }
 
+/// The output, which the backend updates, with the input's values.
+Tensor updated(const Operands &o) {
+  return o.output.data_ptr() == o.input.data_ptr() ? o.output
+                                                   : o.output.copy_(o.input);
+}
+
 WorkPtr allReduce(const Operands &o) {
   auto options = optionsOf<c10d::AllreduceOptions>(o);
   options.reduceOp = o.reduction();
-  Tensors tensors = {o.output.copy_(o.input)};
+  Tensors tensors = {updated(o)};
   return o.backend.allreduce(tensors, options);
 }
 
@@ -60,15 +66,14 @@ WorkPtr reduce(const Operands &o) {
   auto options = optionsOf<c10d::ReduceOptions>(o);
   options.reduceOp = o.reduction();
   options.rootRank = o.numbers[2];
-  Tensors tensors = {o.output.copy_(o.input)};
+  Tensors tensors = {updated(o)};
   return o.backend.reduce(tensors, options);
 }
 
 WorkPtr broadcast(const Operands &o) {
   auto options = optionsOf<c10d::BroadcastOptions>(o);
   options.rootRank = o.numbers[1];
-  Tensors tensors = {o.isRoot(options.rootRank) ? o.output.copy_(o.input)
-                                                : o.output};
+  Tensors tensors = {o.isRoot(options.rootRank) ? updated(o) : o.output};
   return o.backend.broadcast(tensors, options);
 }
 

@@ -28,6 +28,7 @@ struct Begun {
   Tensor output;
   CollectiveName name;
   bool isFromAnyRank = false;
+  bool borrowsMemory = false;
 };
 
 /// The collectives of this process, by number.
@@ -50,6 +51,21 @@ public:
   void add(int64_t number, Begun collective) {
     std::scoped_lock lock(mutex);
     begun.emplace(number, std::move(collective));
+  }
+
+  /// Removes those that exchange a program's memory.
+  std::vector<Begun> removeBorrowing() {
+    std::scoped_lock lock(mutex);
+    std::vector<Begun> borrowing;
+    for (auto it = begun.begin(); it != begun.end();) {
+      if (it->second.borrowsMemory) {
+        borrowing.push_back(std::move(it->second));
+        it = begun.erase(it);
+      } else {
+        ++it;
+      }
+    }
+    return borrowing;
   }
 
   std::optional<Begun> remove(int64_t number) {
@@ -154,6 +170,45 @@ void hostCollective(const torch::jit::Stack &arguments,
                 arguments[4].toIntVector(), outputs[0], outputs[1]);
 }
 
+/// The output is the program's, until `hostFinish` has run or the run has
+/// failed.
+void hostBegin(const torch::jit::Stack &arguments, at::TensorList outputs) {
+  int64_t number = arguments[0].toTensor().item<int64_t>() + 1;
+  outputs[0].fill_(number);
+  if (!collectives().take(number))
+    return;
+  std::vector<int64_t> numbers = arguments[4].toIntVector();
+  BackendCall call{arguments[2].toStringView(), arguments[3].toInt(), numbers};
+  Begun begun =
+      beginCollective(call, number, arguments[1].toTensor(), outputs[1]);
+  begun.borrowsMemory = true;
+  collectives().add(number, std::move(begun));
+}
+
+void hostFinish(const torch::jit::Stack &arguments, at::TensorList outputs) {
+  int64_t number = arguments[0].toTensor().item<int64_t>();
+  const Tensor &output = outputs[0];
+  std::optional<Begun> begun = collectives().remove(number);
+  if (!begun) {
+    output.copy_(collectives().kept(number));
+    return;
+  }
+  finish(number, *begun);
+  if (output.data_ptr() != begun->output.data_ptr())
+    output.copy_(begun->output);
+  collectives().keep(number, output);
+}
+
+/// After a failed run: its memory is about to be released.
+void finishBorrowing() {
+  for (const Begun &begun : collectives().removeBorrowing())
+    try {
+      begun.work->wait();
+    } catch (const std::exception &) {
+      // The run's own error is raised.
+    }
+}
+
 std::tuple<Tensor, Tensor> collective(const Tensor &order, const Tensor &input,
                                       c10::string_view kind, int64_t group,
                                       IntArrayRef numbers, IntArrayRef size) {
@@ -216,6 +271,11 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
               "group, int[] numbers, int[] size) -> Tensor");
   library.def("collective_wait(Tensor order, Tensor started, int[] size, int "
               "dtype) -> Tensor");
+  // Of compiled programs alone.
+  library.def("collective_begin(Tensor order, Tensor input, str kind, int "
+              "group, int[] numbers, int[] size) -> (Tensor, Tensor)");
+  library.def("collective_finish(Tensor started, Tensor? input, Tensor output) "
+              "-> Tensor");
   auto onCpu = c10::DispatchKey::CPU, onMeta = c10::DispatchKey::Meta;
   library.impl("collective", torch::dispatch(onCpu, TORCH_FN(collective)));
   library.impl("collective_start",
@@ -239,4 +299,7 @@ int torch_ltc::sourceOfCollective(int64_t number) {
 
 void torch_ltc::registerHostCollective() {
   setHostKernel("torch_ltc::collective", hostCollective);
+  setHostKernel("torch_ltc::collective_begin", hostBegin);
+  setHostKernel("torch_ltc::collective_finish", hostFinish);
+  setAfterFailure(finishBorrowing);
 }

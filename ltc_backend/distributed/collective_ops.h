@@ -4,6 +4,12 @@
 //   collective_start(order, input, ...) -> order'
 //   collective_wait(order, order', ...) -> output of what order' started
 //
+// A compiled program (pass OverlapCollectives) begins and ends them in its own
+// memory:
+//
+//   collective_begin(order, input, ...)        -> order', output in exchange
+//   collective_finish(order', input?, output)  -> output
+//
 // `order` makes them effects in a graph of values: it is the number of
 // collectives so far, which each collective reads and updates. So they form a
 // chain, whose end every step computes: none is dropped, merged with an equal
@@ -25,7 +31,7 @@ int64_t lastCollective();
 /// The rank that sent the message of a `receive_any`.
 int sourceOfCollective(int64_t number);
 
-/// Makes programs call `collective` with the memory of their results.
+/// Makes programs call collectives with the memory of their results.
 void registerHostCollective();
 
 } // namespace torch_ltc

@@ -1,6 +1,7 @@
 //===- compiled_program.cpp - A program in the runtime --------------------===//
 
 #include "config/config.h"
+#include "programs/host_calls.h"
 #include "programs/interpreted_program.h"
 #include "programs/worker_state.h"
 
@@ -257,6 +258,7 @@ void CompiledProgram::run(c10::ArrayRef<void *> parameters,
   try {
     throwIfFailed(ltcExecutableRun(executable, &arguments));
   } catch (const std::runtime_error &error) {
+    releaseAfterFailure();
     if (parametersIntact)
       raiseAsEager(graph, parameters, scalars, conditions, error.what());
     throw RunError(error.what(), parametersIntact != 0);

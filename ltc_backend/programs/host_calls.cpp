@@ -167,6 +167,8 @@ HostKernel hostKernel(std::string_view op) {
   return found == hostKernels().end() ? nullptr : found->second;
 }
 
+void (*afterFailure)() = nullptr;
+
 void run(const LtcHostCall &call) {
   torch_ltc::WorkerStateGuard state;
   at::AutoDispatchBelowAutograd noAutograd;
@@ -214,6 +216,13 @@ LtcStatus hostFunction(const LtcHostCall *call) {
 
 void torch_ltc::setHostKernel(const std::string &op, HostKernel kernel) {
   hostKernels()[op] = kernel;
+}
+
+void torch_ltc::setAfterFailure(void (*release)()) { afterFailure = release; }
+
+void torch_ltc::releaseAfterFailure() {
+  if (afterFailure)
+    afterFailure();
 }
 
 void torch_ltc::registerHostCalls() { ltcSetHostFunction(hostFunction); }

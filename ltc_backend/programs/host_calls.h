@@ -21,6 +21,11 @@ using HostKernel = void (*)(const torch::jit::Stack &arguments,
 /// its CPU kernel, whose results are copied.
 void setHostKernel(const std::string &op, HostKernel kernel);
 
+/// Calls `release` after a run that failed, as host kernels may still use the
+/// program's memory.
+void setAfterFailure(void (*release)());
+void releaseAfterFailure();
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_PROGRAMS_HOST_CALLS_H

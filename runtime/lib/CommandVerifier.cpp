@@ -376,6 +376,18 @@ llvm::Error CommandVerifier::verifyCall(const HostCall &call) {
   if (llvm::Error error =
           useAll(call.inputs(), call.input_types(), "input", Access::Read))
     return error;
+  if (call.updates_input()) {
+    if (!call.inputs_size() || !call.outputs_size())
+      return failure("a host call updates an input that it doesn't have");
+    const BufferRef &input = call.inputs(call.inputs_size() - 1);
+    const BufferRef &output = call.outputs(call.outputs_size() - 1);
+    const Extent &read = extents.back();
+    if (input.buffer() != output.buffer() ||
+        input.offset() != output.offset() ||
+        read.end - read.begin != tensorBytes(*call.output_types().rbegin()))
+      return failure("a host call's last output isn't its last input");
+    extents.pop_back(); // below as an output
+  }
   if (llvm::Error error =
           useAll(call.outputs(), call.output_types(), "output", Access::Write))
     return error;

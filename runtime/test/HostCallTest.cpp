@@ -100,4 +100,35 @@ TEST(HostCall, IsVerified) {
   EXPECT_NE(error.find("input"), std::string::npos) << error;
 }
 
+/// Its output is its input, a parameter that the program may overwrite.
+Executable updatingProgram() {
+  Executable message = callingProgram();
+  message.mutable_outputs(0)->set_donated_parameter(0);
+  HostCall *call = message.mutable_commands(0)->mutable_host();
+  *call->mutable_outputs(0) = call->inputs(0);
+  call->set_updates_input(true);
+  return message;
+}
+
+TEST(HostCall, UpdatesItsInput) {
+  ltcSetHostFunction(scale);
+  Program program(updatingProgram());
+  float in[4] = {1, 2, 3, 4};
+  EXPECT_EQ(run(program.executable, in, in), "");
+  EXPECT_EQ(in[3], 8);
+}
+
+TEST(HostCall, DoesNotOverwriteAnInputByMistake) {
+  ltcSetHostFunction(scale);
+  Executable message = updatingProgram();
+  message.mutable_commands(0)->mutable_host()->set_updates_input(false);
+  std::string error;
+  EXPECT_EQ(loadProgram(message, &error), nullptr);
+  EXPECT_NE(error.find("overwrites"), std::string::npos) << error;
+  message = callingProgram();
+  message.mutable_commands(0)->mutable_host()->set_updates_input(true);
+  EXPECT_EQ(loadProgram(message, &error), nullptr);
+  EXPECT_NE(error.find("isn't its last input"), std::string::npos) << error;
+}
+
 } // namespace

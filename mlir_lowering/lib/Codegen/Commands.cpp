@@ -264,6 +264,9 @@ static LogicalResult addCommand(ExecutableBuilder &builder,
       return failure();
     builder.setPart(call->add_outputs(), value);
   }
+  if (!op.getInputs().empty() && !op.getOutputs().empty())
+    call->set_updates_input(builder.partOf(op.getInputs().back()) ==
+                            builder.partOf(op.getOutputs().back()));
   return success();
 }
 

@@ -22,6 +22,8 @@ void mlir::torch_ltc::buildKernelsPipeline(OpPassManager &manager) {
   manager.addPass(createGroupOps());
   manager.addPass(createRecomputeValues());
   manager.addPass(createGroupOps()); // again if groups were dissolved
+  // Nothing may remove a call after it: memory is in use until it has run.
+  manager.addPass(createOverlapCollectives());
   manager.addPass(createOutlineKernels());
   manager.addPass(createDeduplicateKernels());
   manager.addPass(createScheduleKernels());

@@ -15,6 +15,7 @@
 
 #include "WriteOver.h"
 
+#include "torch_ltc/Dialect/Ltc/Collectives.h"
 #include "torch_ltc/Kernels/BufferPlan.h"
 #include "torch_ltc/Kernels/Passes.h"
 #include "torch_ltc/Kernels/Program.h"
@@ -89,12 +90,13 @@ private:
 
   /// Makes results that are parts of joins be written directly to the join's
   /// memory: results of calls that are a part of one join only and aren't
-  /// outputs themselves.
+  /// outputs themselves. Likewise what a collective exchanges.
   void placeParts() {
-    DenseSet<Value> returned;
     for (Value value : terminator()->getOperands())
       returned.insert(rootOf(value).first);
     for (Operation *call : calls) {
+      if (ltc::HostCallOp begin = getBeginOf(call))
+        placeExchanged(begin, call);
       auto join = dyn_cast<ltc::JoinOp>(call);
       if (!join)
         continue;
@@ -107,18 +109,50 @@ private:
         if (writer && callNumber.contains(writer) &&
             !isa<ltc::JoinOp>(writer) && !returned.contains(root) &&
             before == 0 && getTensorBytes(root.getType()) == bytes &&
-            partOfJoin.try_emplace(root, join.getWhole(), offset).second)
-          firstWrite[join] = std::min(firstWrite[join], callNumber[writer]);
+            partOf.try_emplace(root, join.getWhole(), offset).second)
+          firstWrite[join] = std::min(firstWrite[join], firstWriteOf(writer));
         offset += bytes;
       }
     }
   }
 
+  /// From the beginning of a collective on its result lies where its end
+  /// returns it, and if nothing else reads its input later, the input as well.
+  void placeExchanged(ltc::HostCallOp begin, Operation *finish) {
+    Value result = finish->getResult(0);
+    partOf[begin.getOutputs().back()] = {result, 0};
+    firstWrite[finish] = callNumber[begin];
+    auto [root, before] = rootOf(begin.getInputs().back());
+    Operation *writer = root.getDefiningOp();
+    if (!updatesInput(getCollectiveKind(begin)) || !writer ||
+        !callNumber.contains(writer) || isa<ltc::CheckBoundsOp>(writer) ||
+        before != 0 || returned.contains(root) ||
+        getTensorBytes(root.getType()) != getTensorBytes(result.getType()) ||
+        isReadAfter(root, begin))
+      return;
+    partOf[root] = {result, 0};
+    firstWrite[finish] = firstWriteOf(writer);
+  }
+
+  bool isReadAfter(Value root, Operation *reader) {
+    for (Operation *call : llvm::drop_begin(calls, callNumber[reader] + 1))
+      for (Value operand : call->getOperands())
+        if (rootOf(operand).first == root)
+          return true;
+    return false;
+  }
+
+  /// Number of the first call that writes to the memory of a call's result.
+  int firstWriteOf(Operation *call) {
+    auto first = firstWrite.find(call);
+    return first == firstWrite.end() ? callNumber[call] : first->second;
+  }
+
   /// The value whose memory holds `value`, and its byte offset there.
   std::pair<Value, int64_t> rootOf(Value value) {
     auto [root, offset] = lookThroughViews(value);
-    auto part = partOfJoin.find(root);
-    if (part == partOfJoin.end())
+    auto part = partOf.find(root);
+    if (part == partOf.end())
       return {root, offset};
     auto [whole, before] = rootOf(part->second.first);
     return {whole, offset + part->second.second + before};
@@ -201,13 +235,11 @@ private:
 
   /// `Later` also if the result can't use the parameter's memory.
   Death deathOf(BlockArgument argument, Value result) {
-    // The parts of a join are written before it.
-    if (result.getDefiningOp<ltc::JoinOp>() ||
-        !program.getArgAttr(argument.getArgNumber(), kDonatableAttr) ||
+    if (!program.getArgAttr(argument.getArgNumber(), kDonatableAttr) ||
         donated.contains(argument) ||
         getTensorBytes(argument.getType()) != getTensorBytes(result.getType()))
       return Death::Later;
-    int writer = callNumber[result.getDefiningOp()];
+    int writer = firstWriteOf(result.getDefiningOp());
     auto read = lastRead.find(argument);
     int last = read == lastRead.end() ? -1 : read->second;
     if (last < writer && argument.getType() == result.getType())
@@ -228,6 +260,10 @@ private:
 
   /// Whether the call that defines `result` may write it over `operandRoot`.
   bool canReuse(Value result, Value operandRoot) {
+    if (ltc::HostCallOp begin = getBeginOf(result.getDefiningOp()))
+      return firstWriteOf(result.getDefiningOp()) == callNumber[begin] &&
+             updatesInput(getCollectiveKind(begin)) &&
+             isWhole(begin.getInputs().back(), operandRoot);
     auto call = result.getDefiningOp<ltc::KernelCallOp>();
     if (!call)
       return false;
@@ -241,6 +277,11 @@ private:
     auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
     return writeOver.canWriteOver(kernel, *number,
                                   cast<OpResult>(result).getResultNumber());
+  }
+
+  bool isWhole(Value value, Value root) {
+    return rootOf(value) == std::pair(root, int64_t(0)) &&
+           getTensorBytes(value.getType()) == getTensorBytes(root.getType());
   }
 
   /// The operand that is all of `root`, if no other operand lies in it.
@@ -259,7 +300,9 @@ private:
   }
 
   void recordAlias(OpResult result, Value operandRoot) {
-    auto call = cast<ltc::KernelCallOp>(result.getOwner());
+    auto call = dyn_cast<ltc::KernelCallOp>(result.getOwner());
+    if (!call)
+      return; // an exchanged value, which is whole
     auto [entry, isNew] = aliases.try_emplace(
         call, SmallVector<int64_t>(call.getNumResults(), -1));
     entry->second[result.getResultNumber()] = *soleOperandIn(call, operandRoot);
@@ -272,17 +315,16 @@ private:
   void placeTemporaries() {
     for (auto [number, call] : llvm::enumerate(calls)) {
       for (OpResult result : call->getResults()) {
-        if (storages.contains(result) || partOfJoin.contains(result) ||
+        if (storages.contains(result) || partOf.contains(result) ||
             isa<ltc::CheckBoundsOp>(call))
           continue;
         auto read = lastRead.find(result);
         int end = read == lastRead.end() ? int(number) : read->second;
         if (reuseOperand(result, number, end))
           continue;
-        auto first = firstWrite.find(call);
-        int begin = first == firstWrite.end() ? int(number) : first->second;
         storages[result] = {Storage::Arena, unsigned(ranges.size())};
-        ranges.push_back({getTensorBytes(result.getType()), begin, end});
+        ranges.push_back(
+            {getTensorBytes(result.getType()), firstWriteOf(call), end});
       }
     }
   }
@@ -384,10 +426,11 @@ private:
   SmallVector<Operation *> calls;
   DenseMap<Operation *, int> callNumber;
   DenseMap<Value, int> lastRead;
-  /// Results that are written into a join's result, with their byte offsets
-  /// there.
-  DenseMap<Value, std::pair<Value, int64_t>> partOfJoin;
-  DenseMap<Operation *, int> firstWrite; ///< of joins
+  /// Values that are written into the result of a later call (a join, the end
+  /// of a collective), with their byte offsets there.
+  DenseMap<Value, std::pair<Value, int64_t>> partOf;
+  DenseMap<Operation *, int> firstWrite; ///< of joins and collectives
+  DenseSet<Value> returned;
   DenseSet<Value> donated;
   /// Places of values that aren't views or parts of joins.
   DenseMap<Value, Storage> storages;

@@ -2,7 +2,7 @@
 
 #include "UnitScheduler.h"
 
-#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+#include "torch_ltc/Dialect/Ltc/Collectives.h"
 #include "torch_ltc/Kernels/Program.h"
 
 using namespace mlir;
@@ -31,22 +31,25 @@ UnitScheduler::UnitScheduler(func::FuncOp program)
     });
 }
 
-static bool isHostCall(Operation *op, StringRef callee) {
-  auto call = dyn_cast<ltc::HostCallOp>(op);
-  return call && call.getCallee() == callee;
+/// Among units that need equally many results of other processes: lower ones
+/// first.
+static int getRank(Operation *op) {
+  if (asHostCall(op, collective::kBegin) || asHostCall(op, collective::kStart))
+    return 0;
+  return asHostCall(op, collective::kBlocking) ? 2 : 1;
 }
 
 LogicalResult UnitScheduler::schedule() {
   findProducers();
   putUpdatesLast();
+  putInOrder();
   state.assign(units.size(), State::New);
   for (unsigned unit = 0; unit < units.size(); ++unit)
     if (isa<ltc::CheckBoundsOp>(units[unit].front()) && failed(visit(unit)))
       return failure();
   SmallVector<unsigned> waits = countWaits();
   auto priorityOf = [&](unsigned unit) {
-    return std::pair(waits[unit],
-                     isHostCall(units[unit].front(), "torch_ltc::collective"));
+    return std::pair(waits[unit], getRank(units[unit].front()));
   };
   auto order = llvm::to_vector(llvm::seq<unsigned>(0, units.size()));
   llvm::stable_sort(order, [&](unsigned a, unsigned b) {
@@ -66,7 +69,9 @@ SmallVector<unsigned> UnitScheduler::countWaits() const {
       consumers[producer].push_back(unit);
   unsigned number = 0;
   for (unsigned unit = 0; unit < units.size(); ++unit) {
-    if (!isHostCall(units[unit].front(), "torch_ltc::collective_wait"))
+    Operation *op = units[unit].front();
+    if (!asHostCall(op, collective::kWait) &&
+        !asHostCall(op, collective::kFinish))
       continue;
     SmallVector<unsigned> open{unit};
     ++number;
@@ -104,6 +109,24 @@ void UnitScheduler::putUpdatesLast() {
     for (unsigned reader : readersOf(program.getArgument(updated.getInt())))
       if (reader != writerUnit && !needs(reader, writerUnit))
         producers[writerUnit].insert(reader);
+  }
+}
+
+void UnitScheduler::putInOrder() {
+  DenseMap<std::pair<Attribute, Attribute>, unsigned> lastEnd;
+  for (unsigned unit = 0; unit < units.size(); ++unit) {
+    auto begin = asHostCall(units[unit].front(), collective::kBegin);
+    if (!begin || !begin->hasAttr(collective::kSynchronous))
+      continue;
+    Operation *end = *begin.getOutputs()[1].user_begin();
+    std::pair kindAndGroup(begin.getArguments()[2], begin.getArguments()[3]);
+    auto [last, isFirst] =
+        lastEnd.try_emplace(kindAndGroup, unitOf.lookup(end));
+    if (isFirst)
+      continue;
+    if (!needs(last->second, unit))
+      producers[unit].insert(last->second);
+    last->second = unitOf.lookup(end);
   }
 }
 

@@ -21,9 +21,13 @@ namespace mlir::torch_ltc {
 ///   * what needs no result of another process is computed before the program
 ///     waits for one, and what needs the first result before it waits for the
 ///     second: messages travel meanwhile;
-///   * a call that blocks until it has exchanged values with other processes
-///     comes right before the first reader of its result, which may be large
-///     (the gathered parameters of a layer).
+///   * a collective begins before what needs no more results than it. One that
+///     the program waits for immediately begins only after the previous one of
+///     its kind has ended: the parameters of a layer are gathered while the
+///     layer before is computed, not those of all layers;
+///   * a call that blocks until other processes have answered comes right
+///   before
+///     the first reader of its result.
 class UnitScheduler {
 public:
   explicit UnitScheduler(func::FuncOp program);
@@ -36,6 +40,8 @@ private:
 
   void findProducers();
   void putUpdatesLast();
+  /// Makes each synchronous collective begin after the end of the one before.
+  void putInOrder();
   /// Units that read the argument, including reads through views.
   llvm::SmallSetVector<unsigned, 4> readersOf(BlockArgument argument);
   /// Whether `unit` depends on `other`, directly or indirectly.

@@ -98,6 +98,18 @@ def RecomputeValues : Pass<"ltc-mlir-recompute-values", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def OverlapCollectives
+    : Pass<"ltc-mlir-overlap-collectives", "::mlir::ModuleOp"> {
+  let summary = "divides collectives into a beginning and an end";
+  let description = [{
+    A collective that blocks, and a start with the wait for it, become
+    `torch_ltc::collective_begin` and `torch_ltc::collective_finish`, which
+    exchange the program's own memory. The outliner's order of commands puts as
+    much as possible between the two.
+  }];
+  let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect"];
+}
+
 def OutlineKernels : Pass<"ltc-mlir-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "outlines each group of ops into a kernel function";
   let description = [{

@@ -1,6 +1,6 @@
 //===- LibraryOps.cpp - Verifiers of library calls ------------------------===//
 
-#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+#include "torch_ltc/Dialect/Ltc/Collectives.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -166,6 +166,13 @@ LogicalResult AttentionBackwardOp::verify() {
 //===----------------------------------------------------------------------===//
 // PyTorch's kernels
 //===----------------------------------------------------------------------===//
+
+void HostCallOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  // Other ranks need them, and the exchanged memory, until the end has run.
+  if (getCallee() == collective::kBegin || getCallee() == collective::kFinish)
+    effects.emplace_back(MemoryEffects::Write::get());
+}
 
 SmallVector<Type> HostCallOp::getInputDtypes() {
   SmallVector<Type> dtypes;

@@ -169,14 +169,16 @@ def Ltc_AttentionBackwardOp : Ltc_Op<"attention_backward",
 // PyTorch's kernels
 //===----------------------------------------------------------------------===//
 
-def Ltc_HostCallOp : Ltc_Op<"host_call", [Pure]> {
+def Ltc_HostCallOp : Ltc_Op<"host_call",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "call to PyTorch's CPU kernel of an op";
   let description = [{
     `arguments` has one element for each argument of the op's schema: unit
     (none), a number, a string, an integer or floating-point list
     (`array<i64>`, `array<f64>`), a type (the next input, of this dtype), or an
     array of types (a list of inputs). `result_dtypes` has the results' dtypes.
-    Types have torch's signs (`ui8`).
+    Types have torch's signs (`ui8`). It has no effects, except as the beginning
+    or the end of a collective (Collectives.h).
 
     ```mlir
     %v:2 = ltc.host_call "aten::topk"(%x)

@@ -1,0 +1,54 @@
+//===- Collectives.h - Calls that exchange values with ranks ----*- C++ -*-===//
+//
+// Host calls of `ltc_backend/distributed/collective_ops.h`. The last argument
+// and result of `begin` and `finish` are the value that is exchanged, which
+// lies in one place from the beginning of `begin` to the end of `finish`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_DIALECT_LTC_COLLECTIVES_H
+#define TORCH_LTC_DIALECT_LTC_COLLECTIVES_H
+
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+
+namespace mlir::torch_ltc {
+
+namespace collective {
+
+inline constexpr llvm::StringLiteral kBlocking = "torch_ltc::collective";
+inline constexpr llvm::StringLiteral kStart = "torch_ltc::collective_start";
+inline constexpr llvm::StringLiteral kWait = "torch_ltc::collective_wait";
+inline constexpr llvm::StringLiteral kBegin = "torch_ltc::collective_begin";
+inline constexpr llvm::StringLiteral kFinish = "torch_ltc::collective_finish";
+
+/// On a `begin`: the program called the collective without `async_op`.
+inline constexpr llvm::StringLiteral kSynchronous = "torch_ltc.synchronous";
+
+} // namespace collective
+
+/// The op as a host call of `callee`; null for other ops.
+inline ltc::HostCallOp asHostCall(Operation *op, StringRef callee) {
+  auto call = dyn_cast_if_present<ltc::HostCallOp>(op);
+  return call && call.getCallee() == callee ? call : ltc::HostCallOp();
+}
+
+/// The kind (collective_ops.h) of all calls but `wait` and `finish`.
+inline StringRef getCollectiveKind(ltc::HostCallOp call) {
+  return cast<StringAttr>(call.getArguments()[2]).getValue();
+}
+
+/// Whether the result takes the place of the input: all ranks have equal sizes.
+inline bool updatesInput(StringRef kind) {
+  return kind == "all_reduce" || kind == "reduce" || kind == "broadcast";
+}
+
+/// The call that begins what `op` finishes; null for other ops.
+inline ltc::HostCallOp getBeginOf(Operation *op) {
+  ltc::HostCallOp finish = asHostCall(op, collective::kFinish);
+  return finish ? finish.getInputs().back().getDefiningOp<ltc::HostCallOp>()
+                : ltc::HostCallOp();
+}
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_DIALECT_LTC_COLLECTIVES_H

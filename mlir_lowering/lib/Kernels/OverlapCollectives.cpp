@@ -1,0 +1,99 @@
+//===- OverlapCollectives.cpp - Collectives in the program's memory -------===//
+
+#include "torch_ltc/Dialect/Ltc/Collectives.h"
+#include "torch_ltc/Kernels/Passes.h"
+#include "torch_ltc/Kernels/Program.h"
+
+namespace mlir::torch_ltc {
+#define GEN_PASS_DEF_OVERLAPCOLLECTIVES
+#include "torch_ltc/Kernels/Passes.h.inc"
+
+namespace {
+
+/// The beginning of `call` (blocking, or a start) with a result of `type`.
+ltc::HostCallOp createBegin(OpBuilder &builder, ltc::HostCallOp call,
+                            Type type) {
+  Type dtype = call.getInputDtypes().back();
+  Attribute order = call.getResultDtypes()[0];
+  return ltc::HostCallOp::create(
+      builder, call.getLoc(), TypeRange{call.getOutputs()[0].getType(), type},
+      collective::kBegin, call.getInputs(), call.getArguments(),
+      builder.getArrayAttr({order, TypeAttr::get(dtype)}));
+}
+
+Value createFinish(OpBuilder &builder, Location loc, ltc::HostCallOp begin) {
+  // An input that is still read must exist until then.
+  bool keepsInput = !updatesInput(getCollectiveKind(begin));
+  SmallVector<Value> inputs{begin.getOutputs()[0], begin.getOutputs()[1]};
+  Attribute order = begin.getResultDtypes()[0];
+  Attribute dtype = begin.getResultDtypes()[1];
+  SmallVector<Attribute> arguments{order, builder.getUnitAttr(), dtype};
+  if (keepsInput) {
+    inputs.insert(inputs.begin() + 1, begin.getInputs().back());
+    arguments[1] = dtype;
+  }
+  return ltc::HostCallOp::create(builder, loc, begin.getOutputs()[1].getType(),
+                                 collective::kFinish, inputs,
+                                 builder.getArrayAttr(arguments),
+                                 builder.getArrayAttr({dtype}))
+      .getOutputs()[0];
+}
+
+/// A collective that the program waited for immediately. Its result may have no
+/// users, but the other ranks need it.
+void split(ltc::HostCallOp call) {
+  auto type = cast<RankedTensorType>(call.getOutputs()[1].getType());
+  if (getCollectiveKind(call) == "await" || type.getNumElements() == 0)
+    return;
+  OpBuilder builder(call);
+  ltc::HostCallOp begin = createBegin(builder, call, type);
+  begin->setAttr(collective::kSynchronous, builder.getUnitAttr());
+  Value value = createFinish(builder, call.getLoc(), begin);
+  call.getOutputs()[0].replaceAllUsesWith(begin.getOutputs()[0]);
+  call.getOutputs()[1].replaceAllUsesWith(value);
+  call.erase();
+}
+
+/// A start whose result is waited for once, in the same program.
+void pair(ltc::HostCallOp start) {
+  ltc::HostCallOp wait;
+  for (Operation *user : start.getOutputs()[0].getUsers()) {
+    ltc::HostCallOp found = asHostCall(user, collective::kWait);
+    if (!found || found.getInputs()[1] != start.getOutputs()[0] ||
+        found == wait)
+      continue;
+    if (wait)
+      return;
+    wait = found;
+  }
+  if (!wait)
+    return;
+  OpBuilder builder(start);
+  ltc::HostCallOp begin =
+      createBegin(builder, start, wait.getOutputs()[0].getType());
+  builder.setInsertionPoint(wait);
+  Value value = createFinish(builder, wait.getLoc(), begin);
+  wait.getOutputs()[0].replaceAllUsesWith(value);
+  wait.erase();
+  start.getOutputs()[0].replaceAllUsesWith(begin.getOutputs()[0]);
+  start.erase();
+}
+
+class OverlapCollectives
+    : public impl::OverlapCollectivesBase<OverlapCollectives> {
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> program = findProgram(getOperation());
+    if (failed(program))
+      return signalPassFailure();
+    for (auto call : llvm::to_vector(
+             program->getBody().front().getOps<ltc::HostCallOp>())) {
+      if (call.getCallee() == collective::kBlocking)
+        split(call);
+      else if (call.getCallee() == collective::kStart)
+        pair(call);
+    }
+  }
+};
+
+} // namespace
+} // namespace mlir::torch_ltc
