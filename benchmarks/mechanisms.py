@@ -38,11 +38,16 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def contenders() -> list[Contender]:
-    def contender(name: str, variables: dict[str, str]) -> Contender:
-        return Contender(name, "TORCH_LTC_CACHE_DIR", COMPILED | variables, "lazy")
+    def contender(
+        name: str, variables: dict[str, str], step: str = "lazy"
+    ) -> Contender:
+        return Contender(name, "TORCH_LTC_CACHE_DIR", COMPILED | variables, step)
 
-    return [contender(ALL_ON, {})] + [
-        contender(name, variables) for name, variables in MECHANISMS.items()
+    return [
+        contender(ALL_ON, {}),
+        *(contender(name, variables) for name, variables in MECHANISMS.items()),
+        # Instead of them, the program for all sizes.
+        contender("sizes as constants", {}, "lazy general"),
     ]
 
 

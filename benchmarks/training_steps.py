@@ -126,6 +126,33 @@ class LazyStep(EagerStep):
         return {name: values[name] for name in (*names, "implicit_syncs")}
 
 
+class GeneralStep(LazyStep):
+    """The program for all sizes, made from two smaller batches."""
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self.smaller: list[Batch] = []
+
+    def place(self, batch: Batch) -> Batch:
+        if not self.smaller:
+            self.smaller = [
+                super(GeneralStep, self).place(tuple(t[:-cut] for t in batch))
+                for cut in (2, 1)
+            ]
+        return super().place(batch)
+
+    def step(self, batch: Batch) -> torch.Tensor:
+        import torch_ltc
+
+        smaller, self.smaller = self.smaller, []
+        for other in smaller:
+            super().step(other)
+        loss = super().step(batch)
+        if smaller and not torch_ltc.metrics()["programs_bound"]:
+            raise RuntimeError("There is no program for all sizes.")
+        return loss
+
+
 class CapturedStep(LazyStep):
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -144,5 +171,6 @@ STEPS = {
     "compile": CompiledModelStep,
     "compile step": CompiledFunctionStep,
     "lazy": LazyStep,
+    "lazy general": GeneralStep,
     "lazy captured": CapturedStep,
 }

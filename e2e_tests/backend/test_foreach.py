@@ -138,3 +138,25 @@ def test_optimizers_take_the_foreach_form(monkeypatch) -> None:
     )
     optimizer.step()
     assert calls == [1]
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.bool])
+def test_a_list_of_integers_has_the_errors_of_its_elements(dtype: torch.dtype) -> None:
+    for function in (torch._foreach_exp_, lambda a: torch._foreach_mul_(a, 0.5)):
+        for device in ("cpu", "lazy"):
+            with pytest.raises(
+                RuntimeError, match="Float can't be cast to the desired"
+            ):
+                function(lists(device, dtype)[0])
+
+
+def test_a_list_of_integers_is_written_in_place() -> None:
+    results = []
+    for device in ("cpu", "lazy"):
+        a, b = ([t * 9 for t in each] for each in lists(device, torch.int64))
+        view, versions = a[0][:1], [t._version for t in a]
+        torch._foreach_add_(a, b, alpha=2)
+        torch._foreach_neg_(a)
+        assert all(t._version > v for t, v in zip(a, versions))
+        results.append([*a, view])
+    equal(results[1], results[0])

@@ -4,7 +4,7 @@ eager's losses and gradients."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 import torch
@@ -37,6 +37,52 @@ def _scores(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
     y = inputs[0] @ w
     y = (y - y.mean()) / (y.std() + 1e-5)
     return (y * torch.arange(len(y), device=y.device)).mean()
+
+
+def _weighted(parts: Sequence[Tensor]) -> Tensor:
+    """Another factor for each part, so that they aren't interchangeable."""
+    terms = [(k + 1) * part.square().mean() for k, part in enumerate(parts)]
+    return torch.stack(terms).sum()
+
+
+def _split(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
+    """Three parts of lengths that have nothing to do with each other."""
+    draw = random.Random(i)
+    lengths = [draw.randint(2, 30) for _ in range(3)]
+    rows = torch.ones(sum(lengths), 5, device=w.device) * inputs[0]
+    return _weighted((rows * w).split(lengths))
+
+
+def _bags(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
+    """Its checks' messages name the number of indices."""
+    indices = torch.arange(20 + 3 * i, device=w.device) % 9
+    offsets = torch.arange(4 + i, device=w.device) * 2
+    return (F.embedding_bag(indices, inputs[0], offsets) * w).square().mean()
+
+
+def _written_rows(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
+    """Rows of a buffer of constant size; the start is 1 in a step."""
+    rows, buffer = inputs
+    start = 1 + i * (i + 1) // 2
+    buffer[start : start + 2 + i] = rows
+    return (buffer[: start + 2 + i] * w).square().mean()
+
+
+def _mixed(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
+    """A box of one image in another one."""
+    draw = random.Random(i)
+    top, left = draw.randint(2, 14), draw.randint(2, 14)
+    height, width = 2 + i, 2 + 5 * i % 14
+    image = inputs[0].clone()
+    there = (..., slice(top, top + height), slice(left, left + width))
+    image[there] = inputs[0].flip(0)[there]
+    return (image * w[0]).square().mean() * (height * width)
+
+
+def _multiple(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
+    rows = inputs[0] * w
+    padded = F.pad(rows, (0, 0, 0, -rows.size(0) % 8))
+    return padded.view(-1, 8, 5).mean(1).square().sum()
 
 
 def _positions(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
@@ -106,6 +152,26 @@ LOOPS: dict[str, Loop] = {
     "three chunks": (
         lambda i: [torch.randn(10 + 3 * i + i % 3, 5)],
         lambda i, w, x: sum(y.square().mean() for y in (x[0] * w).chunk(3)),
+    ),
+    "two chunks": (_rows(), lambda i, w, x: _weighted((x[0] * w).chunk(2))),
+    "three equal parts": (
+        lambda i: [torch.randn(10 + 3 * i + i % 3, 5)],
+        lambda i, w, x: _weighted((x[0] * w).tensor_split(3)),
+    ),
+    "parts of given lengths": (lambda i: [torch.randn(5)], _split),
+    "bags": (lambda i: [torch.randn(9, 5)], _bags),
+    "written rows": (
+        lambda i: [torch.randn(2 + i, 5), torch.zeros(400, 5)],
+        _written_rows,
+    ),
+    "mixed images": (lambda i: [torch.randn(2, 3, 32, 32)], _mixed),
+    "padded to a multiple": (
+        lambda i: [torch.randn(9 + (5 * i + 2 * (i % 2)) * 3 + (i == 3), 5)],
+        _multiple,
+    ),
+    "group norm": (
+        lambda i: [torch.randn(3 + i % 4, 4, 9 + i, 9 + i % 6)],
+        lambda i, w, x: (F.group_norm(x[0] * w[0], 2, w[:4]) * x[0]).sum(),
     ),
     "strided": (
         _rows(),

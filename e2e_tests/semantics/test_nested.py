@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-LAYOUTS = [torch.strided]
+LAYOUTS = [torch.strided, torch.jagged]
 
 
 def _parts(device: str) -> list[torch.Tensor]:
@@ -145,25 +145,70 @@ def test_derived_ops_and_gradients(program: Any) -> None:
     _same(program("lazy"), program("cpu"))
 
 
+def _jagged(device: str, **kwargs: Any) -> torch.Tensor:
+    return _nested(device, torch.jagged, **kwargs)
+
+
+def _rows(device: str) -> torch.Tensor:
+    return torch.arange(24.0).reshape(6, 4).to(device) / 9
+
+
+def _positions(device: str, *values: int) -> torch.Tensor:
+    return torch.tensor(values).to(device)
+
+
+#: What only jagged ones have: offsets, lengths, reductions over the ragged dim.
 JAGGED = {
-    "made": lambda: torch.nested.nested_tensor(_parts("lazy"), layout=torch.jagged),
-    "of CPU tensors": lambda: torch.nested.nested_tensor(
-        _parts("cpu"), layout=torch.jagged, device="lazy"
+    "of offsets": lambda d: torch.nested.nested_tensor_from_jagged(
+        _rows(d), _positions(d, 0, 1, 4, 6)
+    ).cos(),
+    "with lengths": lambda d: torch.nested.nested_tensor_from_jagged(
+        _rows(d), _positions(d, 0, 2, 5), lengths=_positions(d, 1, 3)
+    ).unbind(),
+    "offsets": lambda d: (_jagged(d).offsets(), _jagged(d).values()),
+    "narrow": lambda d: torch.nested.narrow(
+        _rows(d).reshape(2, 3, 4), 1, _positions(d, 0, 1), _positions(d, 2, 1),
+        layout=torch.jagged,
+    ).contiguous(),
+    "over the ragged dim": lambda d: (
+        _jagged(d).sum(1), _jagged(d).mean(1), torch.softmax(_jagged(d), 1)
     ),
-    "moved": lambda: _nested("cpu", torch.jagged).to("lazy"),
-    "of offsets": lambda: torch.nested.nested_tensor_from_jagged(
-        torch.ones(4, 4, device="lazy"), torch.tensor([0, 1, 4]).to("lazy")
+    "matmul": lambda d: _jagged(d) @ torch.ones(4, 2, device=d),
+    "cat": lambda d: torch.cat([(n := _jagged(d)), n * 2], -1),
+    "chunk": lambda d: _jagged(d).chunk(2, -1),
+    "comparison": lambda d: _jagged(d) > 1,
+    "embedding": lambda d: torch.nn.Embedding.from_pretrained(_rows(d))(
+        torch.nested.nested_tensor(
+            [torch.tensor([1, 2]), torch.tensor([3])], layout=torch.jagged, device=d
+        )
     ),
-}
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("make", JAGGED.values(), ids=JAGGED)
-def test_jagged_ones_are_refused(make: Any) -> None:
-    with pytest.raises(
-        NotImplementedError, match=r"jagged.*pad_seq.*test_nested\.py:\d+"
-    ):
-        make()
-    assert (torch.ones(2, device="lazy") + 1).tolist() == [2.0, 2.0]
+@pytest.mark.parametrize("program", JAGGED.values(), ids=JAGGED)
+def test_jagged_as_eager(program: Any) -> None:
+    _same(program("lazy"), program("cpu"))
+
+
+def test_training_on_jagged_sequences_follows_eager() -> None:
+    """Other lengths in each step; gradients flow to the sequences and the layer."""
+    losses: dict[str, list[float]] = {}
+    for device in ("cpu", "lazy"):
+        layer = _layer(device)
+        optimizer = torch.optim.Adam(layer.parameters(), 0.1)
+        losses[device] = []
+        for step in range(4):
+            parts = [torch.ones(n + step, 4) / n for n in (2, 5)]
+            sequences = torch.nested.nested_tensor(
+                parts, layout=torch.jagged, device=device, requires_grad=True
+            )
+            padded = torch.nested.to_padded_tensor(layer(sequences).relu(), 0.0)
+            loss = (padded - 1).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses[device] += [loss.item(), sequences.grad.values().sum().item()]
+    assert losses["lazy"] == pytest.approx(losses["cpu"], rel=1e-5)
 
 
 FIRST = """
@@ -176,7 +221,7 @@ assert [part.tolist() for part in (made + 1).unbind()] == [[2.0] * 2, [2.0] * 3]
 """
 
 
-@pytest.mark.parametrize("layout", ["strided"])
+@pytest.mark.parametrize("layout", ["strided", "jagged"])
 def test_the_first_lazy_tensor_is_nested(layout: str) -> None:
     run_python(FIRST.format(layout=layout))
 

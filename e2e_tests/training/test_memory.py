@@ -144,3 +144,26 @@ def test_busy_memory_is_kept() -> None:
             for _ in range(3):
                 torch.ones(size, device="lazy").exp().sum().item()
         assert torch_ltc.metrics()["idle_releases"] <= before + 3
+
+
+def test_a_compilation_in_the_background_keeps_few_pages_of_libraries() -> None:
+    """LLVM's, MLIR's and oneDNN's are 120 MB."""
+    program = """
+        import resource, torch, torch_ltc
+
+        def peak() -> int:
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+        x = torch.rand(64, 64).to("lazy")
+        def step() -> float:
+            return ((x @ x).softmax(1).cumsum(0).sort().values.std(0)).sum().item()
+
+        step()
+        before = peak()
+        step()
+        torch_ltc.wait_for_compilations()
+        assert torch_ltc.metrics()["compilations"] == 1
+        print(peak() - before)
+    """
+    result = run_python(program, TORCH_LTC_TIER="auto", TORCH_LTC_CACHE="0")
+    assert int(result.stdout) < 95

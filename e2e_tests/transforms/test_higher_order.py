@@ -12,8 +12,10 @@ import torch
 # The gradient of scan imports it, which fails after tests have registered and removed
 # ops (torch 2.13); pytest imports this file before.
 import torch._inductor.decomposition
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch._higher_order_ops import associative_scan, scan, while_loop
 from torch._higher_order_ops.map import map as mapped
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_leaves
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -111,3 +113,47 @@ def test_the_other_branch_later() -> None:
         _compare(compiled(x), _cond(x))
         _compare(_cond(x.to("lazy")), _cond(x))
     torch._dynamo.reset()
+
+
+class _Scaled(torch.autograd.Function):
+    """An autograd.Function, which is a higher-order op under a transform."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return x * scale
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        (scale,) = ctx.saved_tensors
+        return 2 * grad * scale, None
+
+
+def _index_mask(x: torch.Tensor) -> torch.Tensor:
+    """Reads a mask with batched positions, as the masks of `transformers` do."""
+    mask = x > 0.5
+    rows, columns = (torch.arange(n, device=x.device) for n in x.shape)
+    read = torch.vmap(torch.vmap(lambda i, j: mask[i, j], (None, 0)), (0, None))
+    with TransformGetItemToIndex():
+        return read(rows, columns)
+
+
+TRANSFORMS = {
+    "closed-over": lambda x: torch.vmap(lambda row: _Scaled.apply(x, row).sum(0))(x),
+    "gradient": lambda x: torch.func.grad(lambda y: _Scaled.apply(y, x[0]).sum())(x),
+    "jacobian": lambda x: torch.func.jacrev(lambda y: _Scaled.apply(x[0], y))(x[1]),
+    "indexing": _index_mask,
+    "traced": lambda x: make_fx(_cond)(x)(x + 1),
+}
+
+
+@pytest.mark.parametrize("program", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_with_a_lazy_operand_that_the_transform_does_not_wrap(
+    program: Callable,
+) -> None:
+    _compare(program(_input("lazy")), program(_input("cpu")))

@@ -2,6 +2,7 @@
 
 #include "compilation/background_compiler.h"
 
+#include "compilation/library_pages.h"
 #include "memory/blocking.h"
 
 #include <atomic>
@@ -67,7 +68,10 @@ private:
       jobs.pop_front();
       isBusy = true;
       lock.unlock();
-      job();
+      {
+        LibraryPagesLimit limit;
+        job();
+      }
       job = nullptr; // with everything it holds, before anybody is notified
       lock.lock();
       isBusy = false;

@@ -9,6 +9,13 @@
 #ifndef TORCH_LTC_COMPILATION_LIBRARY_PAGES_H
 #define TORCH_LTC_COMPILATION_LIBRARY_PAGES_H
 
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <thread>
+
 namespace torch_ltc {
 
 /// Reports that a program was compiled or linked.
@@ -20,6 +27,33 @@ void noteCompilerUse();
 /// files), and cached buffers, in a few milliseconds; not again until that is a
 /// small part of the time.
 void giveBackIdleLibraries();
+
+/// While it lives, the pages of the compiler's and the runtime's libraries, and
+/// of their dependencies, are released whenever they exceed 40 MB. Loading LLVM
+/// and MLIR reads 85 MB, because the kernel maps 64 kB for each of hundreds of
+/// static constructors, and compiling reads another 35 MB, most of it once.
+class LibraryPagesLimit {
+public:
+  LibraryPagesLimit();
+  ~LibraryPagesLimit();
+  LibraryPagesLimit(const LibraryPagesLimit &) = delete;
+  LibraryPagesLimit &operator=(const LibraryPagesLimit &) = delete;
+
+private:
+  void watch();
+  /// Of the whole process.
+  int64_t residentFileBytes();
+
+  struct Closer {
+    void operator()(std::FILE *file) const { std::fclose(file); }
+  };
+  int64_t pageSize;
+  std::unique_ptr<std::FILE, Closer> file;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool isEnding = false;
+  std::thread watcher;
+};
 
 /// To be called after the registrations of `import torch`: releases the pages
 /// of this library. Registering reads most of them; a process that never has a

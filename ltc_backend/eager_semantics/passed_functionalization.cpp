@@ -34,11 +34,15 @@ using torch::jit::Stack;
 
 namespace {
 
+/// Also the empty one of the CPU by which ops that create jagged nested tensors
+/// are dispatched (torch 2.13).
 bool isUnmodelled(const Tensor &tensor) {
-  if (!tensor.device().is_lazy() ||
-      tensor.key_set().has(DispatchKey::Functionalize))
+  bool isSubclass = tensor.key_set().has(DispatchKey::Python);
+  if (tensor.key_set().has(DispatchKey::Functionalize))
     return false;
-  return hasSharedLayout(tensor) || tensor.key_set().has(DispatchKey::Python);
+  if (!tensor.device().is_lazy())
+    return isSubclass && tensor.is_nested();
+  return isSubclass || hasSharedLayout(tensor);
 }
 
 /// Whether it is a functional wrapper with which torch.compile traces.

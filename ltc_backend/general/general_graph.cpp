@@ -5,6 +5,7 @@
 #include "torch_ltc-c/size_stand_ins.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace torch_ltc;
 
@@ -20,7 +21,8 @@ std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
   for (const SizeSymbol &symbol : sizeSymbols) {
     const NumberSlot &slot = slots[symbol.slot];
     int64_t number = numberOf(slot, numbers);
-    if (number % symbol.multiple != 0 || number / symbol.multiple < 2) {
+    if (number % symbol.multiple != 0 ||
+        number / symbol.multiple < symbol.lowest) {
       if (reason)
         *reason = explain(slot, number);
       return std::nullopt;
@@ -63,36 +65,76 @@ Hash128 GeneralGraph::hash() const {
   return state.finish();
 }
 
-std::string GeneralGraph::findStandIns() {
-  std::string reason;
-  // Smaller ones if a constant bounds them.
-  for (size_t scale = 0; scale < LTC_STAND_IN_SCALES; ++scale) {
-    std::vector<SymbolValues> vectors(LTC_GENERAL_SAMPLES);
-    for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k)
-      for (size_t i = 0; i < sizeSymbols.size(); ++i)
-        vectors[k].push_back(ltcSizeStandIn(scale, i, k) +
-                             (scale == 0 && sizeSymbols[i].isBound()
-                                  ? LTC_BOUND_STAND_INS[k]
-                                  : 0));
-    std::string why;
-    try {
+std::vector<SymbolValues> GeneralGraph::standInsOf(size_t scale,
+                                                   bool addsToBounds) const {
+  std::vector<SymbolValues> vectors(LTC_GENERAL_SAMPLES);
+  for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k)
+    for (size_t i = 0; i < sizeSymbols.size(); ++i)
+      vectors[k].push_back(ltcSizeStandIn(scale, i, k) +
+                           (addsToBounds && sizeSymbols[i].isBound()
+                                ? LTC_BOUND_STAND_INS[k]
+                                : 0));
+  return vectors;
+}
+
+GeneralGraph::Quality
+GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
+                        std::string &why) const {
+  constexpr double mostExact = 0x1p53;
+  Quality quality;
+  std::vector<TraceNumbers> samples;
+  try {
+    for (const SymbolValues &values : vectors) {
+      GraphSnapshot graph = instantiate(values, base->name);
+      samples.push_back(numbersOf(graph));
       // A number with another sign may be lowered differently: padding and
       // cropping are one op.
-      if (std::ranges::all_of(vectors, [&](const SymbolValues &values) {
-            return numbersOf(instantiate(values, base->name)).skeleton ==
-                   skeleton();
-          })) {
-        standInValues = std::move(vectors);
-        return "";
+      if (samples.back().skeleton != skeleton()) {
+        why = "at large sizes, a number changes its sign";
+        return {};
       }
-      why = "at large sizes, a number changes its sign";
-    } catch (const c10::Error &error) {
-      why = error.msg();
+      for (const SnapshotNode &node : graph.nodes)
+        for (const torch::lazy::Shape &shape : node.shapes)
+          quality.hasExactCounts &= double(shape.numel()) < mostExact;
+    }
+  } catch (const c10::Error &error) {
+    why = error.msg();
+    return {};
+  }
+  quality.leastSize = std::numeric_limits<int64_t>::max();
+  for (size_t i = 0; i < samples[0].sizes.size(); ++i)
+    for (const TraceNumbers &sample : samples)
+      if (sample.sizes[i] != samples[0].sizes[i])
+        quality.leastSize =
+            std::min({quality.leastSize, sample.sizes[i], samples[0].sizes[i]});
+  return quality;
+}
+
+std::string GeneralGraph::findStandIns() {
+  std::string reason;
+  Quality best;
+  auto attempt = [&](size_t scale, bool addsToBounds) {
+    std::vector<SymbolValues> vectors = standInsOf(scale, addsToBounds);
+    std::string why;
+    Quality quality = qualityOf(vectors, why);
+    if (quality.leastSize > 0 && quality.isBetterThan(best)) {
+      standInValues = std::move(vectors);
+      best = quality;
     }
     if (reason.empty())
       reason = why;
-  }
-  return reason;
+    return best.hasExactCounts && best.leastSize >= LTC_LARGE_SIZE;
+  };
+  bool hasBounds = std::ranges::any_of(sizeSymbols, &SizeSymbol::isBound);
+  for (bool addsToBounds : {true, false})
+    for (size_t scale : {LTC_LARGE_STAND_INS, LTC_SPREAD_STAND_INS})
+      if ((hasBounds || addsToBounds) && attempt(scale, addsToBounds))
+        return "";
+  // Smaller ones if a constant bounds them.
+  for (size_t scale = LTC_SPREAD_STAND_INS + 1;
+       scale < LTC_STAND_IN_SCALES && best.leastSize == 0; ++scale)
+    attempt(scale, /*addsToBounds=*/false);
+  return best.leastSize > 0 ? "" : reason;
 }
 
 std::string GeneralGraph::slotText(const NumberSlot &slot) const {

@@ -38,6 +38,8 @@ struct NumberSlot {
   /// Result and dimension, or position among the node's words.
   uint32_t result = 0;
   uint32_t place;
+  /// An integer that may be 1 (see isStructural).
+  bool isPosition = false;
   SizeExpression value = {};
 };
 
@@ -48,6 +50,7 @@ struct SizeSymbol {
   /// multiples of a number.
   int64_t multiple = 1;
   int64_t least, most; // in the traces
+  int64_t lowest = 2;  // that is allowed
 
   /// A constant size that bounds slices of varying lengths.
   bool isBound() const { return least == most; }
@@ -86,7 +89,7 @@ public:
   const Hash128 &skeleton() const { return traces.front().skeleton; }
 
   /// The values at which this is the graph with these numbers; none, with the
-  /// reason, if there are none. All values are at least 2.
+  /// reason, if there are none. Values of sizes are at least 2.
   std::optional<SymbolValues> bind(const TraceNumbers &numbers,
                                    std::string *reason = nullptr) const;
   /// The graph at these values, called `name`. Throws c10::Error if there is
@@ -114,6 +117,24 @@ private:
     return slot.kind == NumberSlot::Kind::Integer ? trace.integers[slot.index]
                                                   : trace.sizes[slot.index];
   }
+  /// How good some stand-ins are.
+  struct Quality {
+    /// The least size that isn't the same at all of them; 0 if the graph
+    /// doesn't exist there.
+    int64_t leastSize = 0;
+    /// Whether doubles represent all numbers of elements.
+    bool hasExactCounts = true;
+
+    bool isBetterThan(const Quality &other) const {
+      return other.leastSize == 0 || (hasExactCounts != other.hasExactCounts
+                                          ? hasExactCounts
+                                          : leastSize > 2 * other.leastSize);
+    }
+  };
+  std::vector<SymbolValues> standInsOf(size_t scale, bool addsToBounds) const;
+  /// `why` is the reason if the graph doesn't exist there.
+  Quality qualityOf(const std::vector<SymbolValues> &vectors,
+                    std::string &why) const;
   /// Why there are none, "" if it has found some.
   std::string findStandIns();
 

@@ -46,7 +46,7 @@ public:
     fitParameters();
     fitNodes();
     orderSymbols();
-    return !bounds.empty();
+    return !bounds.empty() || hasFilledSizes;
   }
 
 private:
@@ -78,12 +78,13 @@ private:
         addLengths(i, nextSize);
       if (node.record)
         forEachFollowingWord(*node.record, node.attributes->words,
-                             [&](const ArgumentSpec &, size_t position) {
+                             [&](const ArgumentSpec &spec, size_t position) {
                                graph.slots.push_back(
                                    {.kind = NumberSlot::Kind::Integer,
                                     .node = i,
                                     .index = nextInteger++,
-                                    .place = uint32_t(position)});
+                                    .place = uint32_t(position),
+                                    .isPosition = spec.varies});
                              });
       bool isSlot = isParameter || (node.record && hasSizesFromScalars(node));
       for (uint32_t k = 0; k < node.shapes.size(); ++k)
@@ -99,21 +100,40 @@ private:
     }
   }
 
-  /// The length of a slice, if it differs between all traces. It comes before
-  /// the slice's start and end: if these follow from no other sizes, start and
+  /// The length of a slice, if it differs between traces. It comes before the
+  /// slice's start and end: if these follow from no other sizes, start and
   /// length are symbols, because a difference of symbols is small at their
-  /// stand-ins.
+  /// stand-ins. Likewise the length to which a varying size is padded, which
+  /// may be the same in all traces: it may have to be a multiple of a number.
   void addLengths(uint32_t position, uint32_t size) {
     const SnapshotNode &node = graph.base->nodes[position];
-    if (node.record->shapeRule != ShapeRule::sliceShape ||
+    bool isPad = node.record->shapeRule == ShapeRule::constant_padShape;
+    if ((!isPad && node.record->shapeRule != ShapeRule::sliceShape) ||
         hasSizesFromScalars(node))
       return;
-    for (uint32_t d = 0; d < node.shapes[0].dim(); ++d)
-      if (candidateOf(size + d))
+    for (uint32_t d = 0; d < node.shapes[0].dim(); ++d) {
+      bool isFilled = isPad && boundsVary != Bounds::Constant &&
+                      !candidateOf(size + d) &&
+                      candidateOf(sizeOfOperand(node, d));
+      hasFilledSizes |= isFilled;
+      if (isFilled || candidateOf(size + d))
         graph.slots.push_back({.kind = NumberSlot::Kind::ResultSize,
                                .node = position,
                                .index = size + d,
                                .place = d});
+    }
+  }
+
+  /// In `TraceNumbers::sizes`, of the first operand.
+  uint32_t sizeOfOperand(const SnapshotNode &node, uint32_t dim) const {
+    return firstSizeOf(graph.base->operands[node.firstOperand]) + dim;
+  }
+
+  uint32_t firstSizeOf(ResultRef ref) const {
+    uint32_t first = firstSize[ref.position];
+    for (uint32_t k = 0; k < ref.index; ++k)
+      first += uint32_t(graph.base->nodes[ref.position].shapes[k].dim());
+    return first;
   }
 
   /// Indices in `TraceNumbers::sizes` of parameters' sizes that bound a slice
@@ -122,15 +142,26 @@ private:
     const GraphSnapshot &base = *graph.base;
     for (uint32_t i = 0; i < base.nodes.size(); ++i) {
       const SnapshotNode &node = base.nodes[i];
-      if (node.record)
-        addFilledSizes(i);
-      if (!node.record || node.record->shapeRule != ShapeRule::sliceShape)
+      if (!node.record)
         continue;
-      for (uint32_t d = 0; d < node.shapes[0].dim(); ++d)
-        if (candidateOf(firstSize[i] + d))
-          if (auto bound = boundOf(base.operands[node.firstOperand], d))
-            addBound(*bound);
+      addFilledSizes(i);
+      if (node.record->shapeRule == ShapeRule::sliceShape)
+        addBounds({.position = i, .index = 0}, node);
+      else if (node.record->shapeRule == ShapeRule::slice_scatterShape)
+        addBounds(base.operands[node.firstOperand + 1], node);
     }
+  }
+
+  /// Of a part of the node's first operand.
+  void addBounds(ResultRef part, const SnapshotNode &node) {
+    const GraphSnapshot &base = *graph.base;
+    ResultRef whole = base.operands[node.firstOperand];
+    if (part.index != 0 || base.shape(part).dim() != base.shape(whole).dim())
+      return;
+    for (uint32_t d = 0; d < base.shape(part).dim(); ++d)
+      if (candidateOf(firstSize[part.position] + d))
+        if (auto bound = boundOf(whole, d))
+          addBound(*bound);
   }
 
   /// A constant size to which a varying one is padded is that of a parameter.
@@ -198,10 +229,14 @@ private:
       multiple =
           std::accumulate(column.begin(), column.end(), int64_t(0),
                           [](int64_t a, int64_t b) { return std::gcd(a, b); });
-    // A symbol is at least 2.
-    if (std::ranges::any_of(
-            column, [&](int64_t v) { return std::abs(v) < 2 * multiple; }))
-      multiple = 1;
+    int64_t lowest = graph.slots[slot].isPosition ? 1 : 2;
+    auto isTooLarge = [&](int64_t divisor) {
+      return std::ranges::any_of(
+          column, [&](int64_t v) { return std::abs(v) < lowest * divisor; });
+    };
+    for (int64_t factor = 2; multiple > 1 && isTooLarge(multiple); ++factor)
+      while (multiple % factor == 0 && isTooLarge(multiple))
+        multiple /= factor;
     if (column[0] < 0)
       multiple = -multiple;
     SizeCandidate symbol{
@@ -210,8 +245,11 @@ private:
     for (int64_t &value : symbol.values)
       value /= multiple;
     auto [least, most] = std::ranges::minmax(symbol.values);
-    graph.sizeSymbols.push_back(
-        {.slot = slot, .multiple = multiple, .least = least, .most = most});
+    graph.sizeSymbols.push_back({.slot = slot,
+                                 .multiple = multiple,
+                                 .least = least,
+                                 .most = most,
+                                 .lowest = lowest});
     symbols.push_back(symbol);
     return SizeExpression::of(symbol.term, multiple);
   }
@@ -270,17 +308,20 @@ private:
   }
 
   /// Whether the slot is the length of a slice whose start and end follow from
-  /// other sizes, so that the length needs no expression of its own.
+  /// other sizes, or a padded length whose pad does, so that the length needs
+  /// no expression of its own.
   bool isKnownLength(uint32_t slot,
                      c10::ArrayRef<std::vector<SizeCandidate>> operands) const {
     const NumberSlot &length = graph.slots[slot];
     if (length.kind != NumberSlot::Kind::ResultSize ||
         hasSizesFromScalars(graph.base->nodes[length.node]))
       return false;
+    bool isPad = isPadded(length);
     bool areFound = true;
     for (const NumberSlot &other : graph.slots)
       if (other.node == length.node &&
-          other.kind == NumberSlot::Kind::Integer && areFound)
+          other.kind == NumberSlot::Kind::Integer && areFound &&
+          (!isPad || otherPad(length, columnOf(other))))
         areFound = bool(fitArgument(columnOf(other), operands, others,
                                     std::min(arguments, Relations::Some)));
     return areFound;
@@ -294,10 +335,61 @@ private:
         if (graph.sizeSymbols[symbol.term.index].isBound() &&
             symbol.values == column)
           return SizeExpression::of(symbol.term);
+    bool isFilled = number.kind == NumberSlot::Kind::ResultSize &&
+                    isPadded(number) && !candidateOf(number.index);
+    if (isFilled && boundsVary != Bounds::Constant)
+      return std::nullopt; // a symbol
     auto value = fitArgument(column, operands, others, arguments);
     if (value || number.kind != NumberSlot::Kind::Integer)
       return value;
-    return fitEnd(number, column);
+    return isPadded(number) ? fitPad(number, column) : fitEnd(number, column);
+  }
+
+  bool isPadded(const NumberSlot &number) const {
+    return graph.base->nodes[number.node].record->shapeRule ==
+           ShapeRule::constant_padShape;
+  }
+
+  /// What is padded at the other end of this dimension, with the sign changed,
+  /// if it is the same in all traces.
+  std::optional<int64_t> otherPad(const NumberSlot &length,
+                                  const Column &pad) const {
+    Column sizes =
+        sizeColumn(sizeOfOperand(graph.base->nodes[length.node], length.place));
+    Column lengths = columnOf(length);
+    int64_t other = pad[0] - (lengths[0] - sizes[0]);
+    for (size_t i = 1; i < pad.size(); ++i)
+      if (pad[i] - (lengths[i] - sizes[i]) != other)
+        return std::nullopt;
+    return other;
+  }
+
+  /// The padded length minus that of the operand.
+  std::optional<SizeExpression> fitPad(const NumberSlot &number,
+                                       const Column &column) const {
+    for (const NumberSlot &length : graph.slots) {
+      if (length.node != number.node ||
+          length.kind != NumberSlot::Kind::ResultSize)
+        continue;
+      std::optional<int64_t> other = otherPad(length, column);
+      SizeExpression pad = length.value;
+      if (!other || pad.isConstant() || pad.addend || isItself(length))
+        continue;
+      uint32_t size =
+          sizeOfOperand(graph.base->nodes[length.node], length.place);
+      pad.addend = SizeTerm{.isSymbol = false, .index = size};
+      pad.sign = -1;
+      pad.offset += *other;
+      return pad;
+    }
+    return std::nullopt;
+  }
+
+  /// Whether the length has no expression of its own.
+  static bool isItself(const NumberSlot &length) {
+    return std::ranges::any_of(length.value.product, [&](SizeTerm term) {
+      return !term.isSymbol && term.index == length.index;
+    });
   }
 
   /// The end of a slice: its length plus its start. The size of the result
@@ -332,10 +424,7 @@ private:
   std::optional<SizeExpression> sumOf(const NumberSlot &length,
                                       const NumberSlot &start) const {
     SizeExpression sum = length.value;
-    auto isItself = [&](SizeTerm term) {
-      return !term.isSymbol && term.index == length.index;
-    };
-    if (sum.addend || std::ranges::any_of(sum.product, isItself))
+    if (sum.addend || isItself(length))
       return std::nullopt;
     if (start.value.isConstant()) {
       sum.offset += start.value.offset;
@@ -353,9 +442,7 @@ private:
     std::vector<std::vector<SizeCandidate>> result;
     for (uint32_t i = 0; i < node.numOperands; ++i) {
       ResultRef ref = graph.base->operands[node.firstOperand + i];
-      uint32_t first = firstSize[ref.position];
-      for (uint32_t k = 0; k < ref.index; ++k)
-        first += uint32_t(graph.base->nodes[ref.position].shapes[k].dim());
+      uint32_t first = firstSizeOf(ref);
       std::vector<SizeCandidate> &sizes = result.emplace_back();
       for (uint32_t d = 0; d < graph.base->shape(ref).dim(); ++d)
         if (auto candidate = candidateOf(first + d))
@@ -428,6 +515,7 @@ private:
   Bounds boundsVary;
   std::vector<uint32_t> firstSize; // by node
   std::set<uint32_t> bounds;
+  bool hasFilledSizes = false;
   std::vector<SizeCandidate> symbols, others;
 };
 
@@ -444,30 +532,42 @@ GeneralGraphPtr GeneralGraph::generalise(GraphSnapshotPtr base,
     }
   if (traces.size() > maxTraces)
     traces.erase(traces.begin(), traces.end() - maxTraces);
-  // The more general form first; the reason is the one for this form.
   reason.clear();
+  bool hasBounds = true;
+  auto attempt = [&](Bounds boundsVary, bool asMultiples, Relations relations,
+                     Relations arguments) -> std::shared_ptr<GeneralGraph> {
+    if (!hasBounds && boundsVary != Bounds::Constant)
+      return nullptr;
+    auto graph = std::shared_ptr<GeneralGraph>(new GeneralGraph(base, traces));
+    hasBounds =
+        Generalisation(*graph, relations, arguments, asMultiples, boundsVary)
+            .run();
+    std::string why = graph->findStandIns();
+    if (why.empty())
+      return graph;
+    if (reason.empty())
+      reason = why;
+    return nullptr;
+  };
+  // The more general form first; the reason is the one for this form.
   constexpr std::pair<Relations, Relations> efforts[] = {
       {Relations::Few, Relations::Few},
       {Relations::Few, Relations::Some},
       {Relations::Many, Relations::Some},
       {Relations::Many, Relations::Many}};
-  bool hasBounds = true;
-  for (Bounds boundsVary : {Bounds::Equal, Bounds::Size, Bounds::Constant})
+  constexpr Bounds allBounds[] = {Bounds::Equal, Bounds::Size,
+                                  Bounds::Constant};
+  for (Bounds boundsVary : allBounds)
     for (bool asMultiples : {false, true})
-      for (auto [relations, arguments] : efforts) {
-        if (!hasBounds && boundsVary != Bounds::Constant)
-          continue;
-        auto graph =
-            std::shared_ptr<GeneralGraph>(new GeneralGraph(base, traces));
-        hasBounds = Generalisation(*graph, relations, arguments, asMultiples,
-                                   boundsVary)
-                        .run();
-        std::string why = graph->findStandIns();
-        if (why.empty())
+      for (auto [relations, arguments] : efforts)
+        if (auto graph = attempt(boundsVary, asMultiples, relations, arguments))
           return graph;
-        if (reason.empty())
-          reason = why;
-      }
+  // Relations that two traces fulfil by accident (a random start and a size)
+  // may be impossible at other sizes.
+  for (Bounds boundsVary : allBounds)
+    if (auto graph = attempt(boundsVary, /*asMultiples=*/false, Relations::Few,
+                             Relations::Equal))
+      return graph;
   return nullptr;
 }
 

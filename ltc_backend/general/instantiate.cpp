@@ -7,6 +7,8 @@
 
 #include <ATen/EmptyTensor.h>
 
+#include <algorithm>
+
 using namespace torch_ltc;
 using torch::lazy::Shape;
 
@@ -76,8 +78,21 @@ private:
       else if (areSizesGiven)
         setSize(node.shapes[slot.result], slot);
     node.attributes = internAttributes(node.record->id, words);
-    if (!areSizesGiven)
+    if (isPartWritten(node))
+      node.shapes = {graph.shape(graph.operands[node.firstOperand])};
+    else if (!areSizesGiven)
       inferShapesOf(node);
+  }
+
+  /// Whether a part of the operand is written whose start or end is a scalar of
+  /// the program. Its shape rule would compare the part's length with them.
+  static bool isPartWritten(const SnapshotNode &node) {
+    if (node.record->shapeRule != ShapeRule::slice_scatterShape)
+      return false;
+    AttributeReader reader(node.attributes->words);
+    return std::ranges::any_of(node.record->arguments, [&](const auto &) {
+      return reader.next().tag == Tag::dynamicInt;
+    });
   }
 
   void inferShapesOf(SnapshotNode &node) {
@@ -144,8 +159,10 @@ GraphSnapshot GeneralGraph::instantiate(c10::ArrayRef<int64_t> values,
   TORCH_CHECK(values.size() == sizeSymbols.size(), "The graph has ",
               sizeSymbols.size(), " symbols, but got ", values.size(),
               " values.");
-  for (int64_t value : values)
-    TORCH_CHECK(value >= 2, "Symbols are at least 2, but got ", value, ".");
+  for (size_t i = 0; i < values.size(); ++i)
+    TORCH_CHECK(values[i] >= sizeSymbols[i].lowest, "Symbol s", i,
+                " is at least ", sizeSymbols[i].lowest, ", but got ", values[i],
+                ".");
   GraphSnapshot graph = Instantiation(*base, slots, values).run();
   graph.name = std::move(name);
   return graph;

@@ -281,6 +281,8 @@ torch_ltc::fitArgument(const Column &numbers,
   };
   each([&](Candidates sizes) { fit.equal(sizes); });
   fit.equal(others);
+  if (relations == Relations::Equal)
+    return fit.take();
   for (bool divides : {false, true}) {
     if (divides && relations == Relations::Few)
       break;

@@ -73,9 +73,10 @@ struct SizeCandidate {
 
 /// Which relations are looked for. Two traces fulfil many by accident.
 enum class Relations : uint8_t {
-  Few,  // equal sizes, and small differences; of arguments also products
-  Some, // of arguments also quotients and sums
-  Many  // multiples, products, sums, quotients and any differences
+  Equal, // equal sizes
+  Few,   // and small differences; of arguments also products
+  Some,  // of arguments also quotients and sums
+  Many   // multiples, products, sums, quotients and any differences
 };
 
 /// A number of an op's arguments. `operands`: sizes of each of its operands;

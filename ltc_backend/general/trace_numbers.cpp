@@ -60,23 +60,41 @@ private:
 
   void addOp(const SnapshotNode &node) {
     hash.add(node.record->id);
-    c10::ArrayRef<Word> words = node.attributes->words;
+    const AttributeWriter written = withoutTexts(node);
+    c10::ArrayRef<Word> words = written.words;
     size_t next = 0;
     forEachFollowingWord(*node.record, words,
                          [&](const ArgumentSpec &, size_t position) {
-                           addWords(words.slice(next, position - next));
+                           addWords(words, next, position);
                            hash.add(placeholder(words[position]));
                            numbers.integers.push_back(words[position]);
                            next = position + 1;
                          });
-    addWords(words.slice(next));
+    addWords(words, next, words.size());
     for (uint32_t i = 0; i < node.numOperands; ++i)
       addReference(graph.operands[node.firstOperand + i]);
   }
 
-  void addWords(c10::ArrayRef<Word> words) {
-    for (Word word : words)
+  void addWords(c10::ArrayRef<Word> words, size_t begin, size_t end) {
+    for (Word word : words.slice(begin, end - begin))
       hash.add(uint64_t(word));
+  }
+
+  /// The arguments, with empty texts in place of those that name sizes: a
+  /// program whose check fails takes the text from the traced graph.
+  static AttributeWriter withoutTexts(const SnapshotNode &node) {
+    const std::vector<Word> &words = node.attributes->words;
+    AttributeWriter result;
+    AttributeReader reader(words);
+    for (const ArgumentSpec &spec : node.record->arguments) {
+      const Word *begin = reader.current();
+      if (reader.next().tag == Tag::string && spec.followsSizes)
+        result.string("");
+      else
+        result.words.append(begin, reader.current());
+    }
+    result.words.append(reader.current(), words.data() + words.size());
+    return result;
   }
 
   const GraphSnapshot &graph;

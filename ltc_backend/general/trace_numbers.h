@@ -6,7 +6,8 @@
 //   skeleton   ops, operands, dtypes, ranks, all arguments except integers that
 //              may follow sizes; which sizes are 0 or 1, because these decide
 //              how operands are broadcast; which integers are -1, 0, 1 or a
-//              sentinel like the largest int64, and the signs of others
+//              sentinel like the largest int64, and the signs of others; of
+//              positions (a slice's start) only which are 0, and the signs
 //   numbers    sizes of all values, and those integers, in trace order
 //
 // The op table knows which integers may differ (`ArgumentSpec::followsSizes`).
@@ -46,10 +47,13 @@ TraceNumbers numbersOf(const GraphSnapshot &graph);
 /// skeletons, each with a form for other sizes.
 GraphSnapshotPtr withOpenEnds(const GraphSnapshotPtr &graph);
 
-/// Whether this integer of an argument is part of the skeleton.
-inline bool isStructural(int64_t number) {
-  constexpr int64_t largest = int64_t(1) << 31;
-  return (number >= -1 && number <= 1) || number >= largest ||
+/// Whether this integer of an argument is part of the skeleton. The lowering of
+/// a number that `varies` also accepts a value that isn't known, so it doesn't
+/// depend on whether the number is 1.
+inline bool isStructural(const ArgumentSpec &spec, int64_t number) {
+  constexpr int64_t largest = int64_t(1) << 48;
+  int64_t special = spec.varies ? 0 : 1;
+  return (number >= -special && number <= special) || number >= largest ||
          number <= -largest;
 }
 
@@ -66,7 +70,7 @@ void forEachFollowingWord(const OpRecord &record, c10::ArrayRef<Word> words,
       continue;
     size_t count = attribute.tag == Tag::integer ? 1 : attribute.count;
     for (size_t i = 0; i < count; ++i)
-      if (!isStructural(attribute.payload[i]))
+      if (!isStructural(spec, attribute.payload[i]))
         visit(spec, size_t(attribute.payload - words.begin()) + i);
   }
 }

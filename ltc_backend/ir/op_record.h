@@ -66,8 +66,8 @@ struct ArgumentSpec {
   bool isDynamicScalar = false; // enters programs as a parameter
   bool varies = false;          // becomes a parameter once its value has
                                 // differed
-  /// Whether its integers follow tensors' sizes (`view`'s size, a slice's end),
-  /// and so differ between traces of one Python program.
+  /// Whether its integers (`view`'s size, a slice's end), or its text, follow
+  /// tensors' sizes, and so differ between traces of one Python program.
   bool followsSizes = false;
   std::optional<c10::IValue> defaultValue;
   std::string name;

@@ -18,6 +18,8 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
+
 using namespace torch_ltc;
 using c10::DispatchKey;
 using c10::IValue;
@@ -208,7 +210,13 @@ public:
     std::vector<int64_t> versions;
     for (const at::Tensor &tensor : written)
       versions.push_back(versionOf(tensor));
-    previous.callBoxed(op, keys, stack);
+    // Its functional op may have a result of a dtype that can't be written. The
+    // kernel that repeats an op in place has the error of that op.
+    if (std::all_of(written.begin(), written.end(), isFloatingOrComplex))
+      previous.callBoxed(op, keys, stack);
+    else
+      op.callBoxedForDispatchKey(DispatchKey::CompositeExplicitAutograd,
+                                 *stack);
     // Checks all of them before changing any: a view has its base's version.
     c10::SmallVector<c10::TensorImpl *, 8> unchanged;
     for (size_t i = 0; i < written.size(); ++i)
@@ -219,6 +227,10 @@ public:
   }
 
 private:
+  static bool isFloatingOrComplex(const at::Tensor &tensor) {
+    return tensor.is_floating_point() || tensor.is_complex();
+  }
+
   static int64_t versionOf(const at::Tensor &tensor) {
     return tensor.is_inference() ? 0 : tensor._version();
   }

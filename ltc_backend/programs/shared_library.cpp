@@ -6,6 +6,7 @@
 #include <link.h>
 
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -23,8 +24,13 @@ std::set<uintptr_t> loadedLibraries() {
   return addresses;
 }
 
+/// Held by `openLibrary`.
+std::mutex openMutex;
+/// Protects the sets.
 std::mutex mutex;
 std::set<uintptr_t> brought;
+/// While `openLibrary` runs: what was loaded before.
+std::optional<std::set<uintptr_t>> before;
 
 } // namespace
 
@@ -40,22 +46,32 @@ std::string torch_ltc::siblingLibraryPath(const std::string &name) {
 }
 
 void *torch_ltc::openLibrary(const std::string &path, const char *what) {
-  const std::set<uintptr_t> before = loadedLibraries();
+  std::scoped_lock opening(openMutex);
+  {
+    std::set<uintptr_t> loaded = loadedLibraries();
+    std::scoped_lock lock(mutex);
+    before = std::move(loaded);
+  }
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::set<uintptr_t> loaded = loadedLibraries();
+  {
+    std::scoped_lock lock(mutex);
+    if (library)
+      for (uintptr_t address : loaded)
+        if (!before->contains(address))
+          brought.insert(address);
+    before.reset();
+  }
   if (!library)
     throw std::runtime_error(
         std::string("torch_ltc's ") + what + " can't be loaded (" + dlerror() +
         "); 'python -m torch_ltc.doctor' says what is missing.");
-  std::scoped_lock lock(mutex);
-  for (uintptr_t address : loadedLibraries())
-    if (!before.contains(address))
-      brought.insert(address);
   return library;
 }
 
 bool torch_ltc::isBroughtByOurs(uintptr_t address) {
   std::scoped_lock lock(mutex);
-  return brought.contains(address);
+  return brought.contains(address) || (before && !before->contains(address));
 }
 
 void *torch_ltc::findFunction(void *library, const char *name,

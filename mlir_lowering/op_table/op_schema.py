@@ -195,6 +195,7 @@ STRIDE_RULES = (
     "batch_norm",
     "stack",
     "roll",
+    "heads_inside",
 )
 TRACE_KINDS = ("node", "random", "dialect")
 #: Values of `lower` that aren't scalar builders.
@@ -367,7 +368,7 @@ def check_row(row, where):
             raise TableError(f"{where}: '{name}' is in both `varies` and `parameters`")
     for name in row.sizes:
         argument = next((a for a in row.arguments if a.name == name), None)
-        if argument is None or argument.type.rstrip("?") not in NUMBER_TYPES:
+        if argument is None or argument.type.rstrip("?") not in {*NUMBER_TYPES, "str"}:
             raise TableError(f"{where}: sizes: '{name}' isn't a number of the schema")
     if row.element and not any(
         a.name == row.element and a.type == "Scalar" for a in row.arguments

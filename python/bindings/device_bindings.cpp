@@ -9,6 +9,7 @@
 #include "eager_semantics/registration.h"
 #include "execution/step_executor.h"
 #include "graph/first_tensor.h"
+#include "memory/lazy_device.h"
 #include "memory/running_step.h"
 #include "ops/autocast.h"
 #include "programs/program_cache.h"
@@ -118,6 +119,8 @@ void torch_ltc::bindDevice(py::module_ &module) {
       .def("value", &AssumedTruth::value);
   module.def("begin_assuming", &beginAssuming);
   module.def("end_assuming", &endAssuming);
+  module.def("lock_keys",
+             [] { return c10::DispatchKeySet(lockKey).raw_repr(); });
   module.def("prepare_autocast", &prepareAutocast, NoGil());
   module.def("clear_autocast_cache", &clearAutocastCache);
   module.def("pending_ops", [] { return StepExecutor::get().numTracedOps(); });

@@ -120,6 +120,9 @@ def mark_read_only(capsule: object) -> None:
 def prepare_autocast() -> None:
     """Registers the autocast kernels of lazy tensors, unless they are registered."""
 
+def lock_keys() -> int:
+    """The key of all lazy tensors that ops fall through, as a DispatchKeySet's raw_repr."""
+
 def clear_autocast_cache() -> None:
     """Clears the cache of parameter casts of `torch.autocast("lazy")`."""
 

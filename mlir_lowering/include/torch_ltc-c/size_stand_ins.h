@@ -11,10 +11,20 @@
 /// the last one checks them.
 enum { LTC_GENERAL_SAMPLES = 4 };
 
-/// Scales of stand-ins: the first is so large that no decision is made for a
-/// small size; the others are for graphs that a constant bounds (a table of 512
-/// positions).
-enum { LTC_STAND_IN_SCALES = 6 };
+/// Scales of stand-ins: the first two are so large that no decision is made for
+/// a small size. In the second one each stand-in is more than twice the
+/// preceding one, and so is larger than the sum of all lower ones: for graphs
+/// in which a size is what is left of another one. The other scales are for
+/// graphs that a constant bounds (a table of 512 positions).
+enum {
+  LTC_LARGE_STAND_INS = 0,
+  LTC_SPREAD_STAND_INS = 1,
+  LTC_STAND_IN_SCALES = 7
+};
+
+/// Smaller ones may be lowered differently: a sum of so few elements is
+/// computed where it is used.
+enum { LTC_LARGE_SIZE = 4096 };
 
 /// The value in `sample` of the symbol that is number `rank` in the order of
 /// their sizes, which is the order of their stand-ins in each sample.
@@ -30,34 +40,40 @@ enum { LTC_STAND_IN_SCALES = 6 };
 /// different sums of up to four of eight consecutive ranks with small factors
 /// are equal in all samples, because the sums of their remainders differ.
 ///
-/// At the two largest scales, the remainders of a division by 3 are 1, 2, 1 and
-/// 2: they determine how a third is rounded, and three parts never have equal
-/// lengths in one sample alone, which would merge what depends on them.
+/// At the three largest scales, the remainders of a division by 3 are 1, 2, 1
+/// and 2: they determine how a third is rounded, and three parts never have
+/// equal lengths in one sample alone, which would merge what depends on them.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t start[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
-      {257, 409, 703, 547}, {57, 91, 157, 121}, {12, 19, 33, 26},
-      {5, 8, 14, 11},       {2, 3, 6, 4},       {1, 2, 4, 3}};
+      {257, 409, 703, 547}, {257, 409, 703, 547}, {66, 105, 182, 140},
+      {12, 19, 33, 26},     {5, 8, 14, 11},       {2, 3, 6, 4},
+      {1, 2, 4, 3}};
   static const int64_t step[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
-      {10, 16, 27, 21}, {4, 6, 11, 9}, {2, 3, 5, 4},
-      {1, 2, 3, 2},     {1, 2, 3, 2},  {1, 1, 2, 1}};
+      {10, 16, 27, 21}, {10, 16, 27, 21}, {4, 6, 11, 9}, {2, 3, 5, 4},
+      {1, 2, 3, 2},     {1, 2, 3, 2},     {1, 1, 2, 1}};
+  /// In sixteenths.
+  static const int64_t growth[LTC_GENERAL_SAMPLES] = {33, 35, 38, 36};
   static const int64_t rests[8][LTC_GENERAL_SAMPLES] = {
       {43, 22, 52, 5}, {28, 13, 34, 63}, {39, 24, 57, 10}, {58, 1, 55, 30},
       {3, 62, 32, 45}, {17, 54, 47, 8},  {12, 55, 42, 27}, {51, 21, 44, 14}};
   const int64_t number = (int64_t)rank;
   const int64_t steps = step[scale][sample];
   const int64_t wiggle = 7 * number * number + 3 * number;
-  const int64_t jitter = wiggle % (scale < 2 ? steps - 2 : steps);
-  int64_t value = 64 * (start[scale][sample] + steps * number + jitter +
-                        number * number / 16) +
-                  rests[rank % 8][sample];
-  while (scale < 2 && value % 3 != 1 + (int64_t)sample % 2)
+  const int64_t jitter = wiggle % (scale < 3 ? steps - 2 : steps);
+  int64_t blocks =
+      start[scale][sample] + steps * number + jitter + number * number / 16;
+  for (size_t i = 0; scale == LTC_SPREAD_STAND_INS && i < rank; ++i)
+    blocks = blocks < (INT64_C(1) << 40) ? blocks * growth[sample] / 16
+                                         : blocks + steps;
+  int64_t value = 64 * blocks + rests[rank % 8][sample];
+  while (scale < 3 && value % 3 != 1 + (int64_t)sample % 2)
     value += 64;
   return value;
 }
 
-/// Added to the stand-ins of the first scale if the symbol bounds slices of
-/// varying lengths, as the number of rows of a data set does. Such sizes may be
-/// much larger than others, and no size may exceed its stand-in.
+/// Added to the stand-ins of the first two scales if the symbol bounds slices
+/// of varying lengths, as the number of rows of a data set does. Such sizes may
+/// be much larger than others, and no size may exceed its stand-in.
 static const int64_t LTC_BOUND_STAND_INS[LTC_GENERAL_SAMPLES] = {
     64 * (INT64_C(1) << 20), 64 * INT64_C(1677721), 64 * INT64_C(2411725),
     64 * INT64_C(2031619)};

@@ -14,22 +14,23 @@ def _bag_maximum(
     rows: Tensor, kept: Tensor, bag: Tensor, place: Tensor, bags: int
 ) -> tuple[Tensor, Tensor]:
     """The maximum of each bag's kept `rows` and the position of the first row that has
-    it.
-
-    The gradient goes to that row only, as in eager; that of an empty bag is zero.
-    """
+    it. Like eager's comparisons, it skips NaN except in a bag's first row."""
     target = bag.unsqueeze(-1).expand_as(rows)
-    with torch.no_grad():
-        least = torch.full_like(rows[:1], -torch.inf).expand(bags, -1)
-        masked = torch.where(kept, rows, -torch.inf)
-        maximum = least.scatter_reduce(0, target, masked, "amax")
-        holds = kept & (rows == maximum.gather(0, target))
-        last = len(place)
-        places = torch.where(holds, place.unsqueeze(-1), last)
-        none = torch.full_like(maximum, last, dtype=place.dtype)
-        first = none.scatter_reduce(0, target, places, "amin")
-        found = first < last
-        chosen = torch.where(found, first, 0)
+    last = len(place)
+    none = torch.full_like(rows[:1], last, dtype=place.dtype).expand(bags, -1)
+
+    def first_of(mask: Tensor) -> Tensor:
+        places = torch.where(mask, place.unsqueeze(-1), last)
+        return none.scatter_reduce(0, target, places, "amin")
+
+    least = torch.full_like(rows[:1], -torch.inf).expand(bags, -1)
+    masked = torch.where(kept & ~rows.isnan(), rows, -torch.inf)
+    maximum = least.scatter_reduce(0, target, masked, "amax")
+    starts = first_of(kept).gather(0, target) == place.unsqueeze(-1)
+    holds = (rows == maximum.gather(0, target)) | (starts & rows.isnan())
+    first = first_of(kept & holds)
+    found = first < last
+    chosen = torch.where(found, first, 0)
     return torch.where(found, rows.gather(0, chosen), 0.0), chosen
 
 
@@ -76,8 +77,8 @@ def embedding_bag(
         f"An index of input takes a value which is not in {rows_of}",
     )
     indices = indices.clamp(0, weight.shape[0] - 1) + zero.to(indices.dtype)
-    place = torch.arange(indices.numel(), dtype=offsets.dtype, device=weight.device)
-    bag = torch.searchsorted(offsets[:bags].contiguous(), place, right=True) - 1
+    place = _places(indices, offsets)
+    bag = _bag_of(place, offsets[:bags])
     rows = torch.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
     dtype = rows.dtype
     if per_sample_weights is not None:
@@ -103,6 +104,71 @@ def embedding_bag(
     if padding_idx < 0 and weight.dtype != torch.float64 and weight.stride(1) == 1:
         bag = bag.new_empty(0)
     return total, bag, torch.zeros_like(counts), torch.zeros_like(counts)
+
+
+def _places(indices: Tensor, offsets: Tensor) -> Tensor:
+    return torch.arange(indices.numel(), dtype=offsets.dtype, device=offsets.device)
+
+
+def _bag_of(place: Tensor, offsets: Tensor) -> Tensor:
+    return torch.searchsorted(offsets.contiguous(), place, right=True) - 1
+
+
+def embedding_bag_backward(
+    grad: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    bag: Tensor,
+    sizes: Tensor,
+    chosen: Tensor,
+    rows: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: Tensor | None,
+    padding_idx: int = -1,
+) -> Tensor:
+    """`bag`, `sizes` and `chosen` are results of `embedding_bag`."""
+    if sparse:
+        raise NotImplementedError
+    wide = _widened(grad)
+    zeros = torch.zeros(rows, grad.shape[1], dtype=wide.dtype, device=grad.device)
+    if mode == 2:
+        filled = torch.where((sizes > 0).unsqueeze(-1), wide, 0.0)
+        return zeros.scatter_add(0, chosen, filled).to(grad.dtype)
+    if bag.numel() != indices.numel():
+        bag = _bag_of(_places(indices, offsets), offsets)
+    scale = torch.ones_like(indices, dtype=wide.dtype)
+    if per_sample_weights is not None:
+        scale = per_sample_weights.to(wide.dtype)
+    if scale_grad_by_freq:
+        counts = torch.zeros(rows, dtype=indices.dtype, device=grad.device)
+        counts = counts.index_add(0, indices, torch.ones_like(indices))
+        scale = scale / counts.index_select(0, indices)
+    if mode == 1:
+        scale = scale / sizes.index_select(0, bag)
+    made = wide.index_select(0, bag) * scale.unsqueeze(-1)
+    if padding_idx >= 0:
+        made = torch.where((indices != padding_idx).unsqueeze(-1), made, 0.0)
+    return zeros.index_add(0, indices, made).to(grad.dtype)
+
+
+def embedding_bag_per_sample_weights_backward(
+    grad: Tensor,
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    bag: Tensor,
+    mode: int,
+    padding_idx: int = -1,
+) -> Tensor:
+    if bag.numel() != indices.numel():
+        bag = _bag_of(_places(indices, offsets), offsets)
+    rows = _widened(weight.index_select(0, indices))
+    made = (rows * _widened(grad.index_select(0, bag))).sum(-1)
+    if padding_idx >= 0:
+        made = torch.where(indices != padding_idx, made, 0.0)
+    return made.to(grad.dtype)
 
 
 def embedding_bag_forward_only(

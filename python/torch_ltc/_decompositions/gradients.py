@@ -1,8 +1,7 @@
 """Formulas whose gradients save the same tensors as PyTorch's own.
 
 A formula above autograd saves the operands of its steps. Ops that are linear in their
-first operand save only sizes, so that eager can run backward through them repeatedly;
-the maximum of windows saves its positions, and detects writes to them.
+first operand save only sizes, so that eager can run backward through them repeatedly.
 """
 
 from __future__ import annotations
@@ -53,33 +52,33 @@ def linear(
     return call
 
 
-class _Maximum(torch.autograd.Function):
-    """Values and positions in the flattened last three dims of `x`."""
+class _Shared(torch.autograd.Function):
+    generate_vmap_rule = True
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, formula: Callable, rest: tuple, named: dict
-    ) -> Any:
-        values, positions = formula(x, *rest, **named)
-        ctx.mark_non_differentiable(positions)
-        ctx.save_for_backward(x, positions)
-        return values, positions
+    def forward(x: Tensor, chosen: Tensor) -> Tensor:
+        return chosen.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        x, positions = ctx.saved_tensors
-        flat = (*x.shape[:-3], -1)
-        zeros = torch.zeros_like(x, memory_format=torch.contiguous_format)
-        made = zeros.reshape(flat).scatter_add(
-            -1, positions.reshape(flat), grads[0].reshape(flat)
-        )
-        return made.reshape(x.shape), None, None, None
+        equal = _equals(*ctx.saved_tensors)
+        return torch.where(equal, grads[0] / equal.sum(), 0.0), None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
+        equal = _equals(*ctx.saved_tensors)
+        return torch.where(equal, tangents[0], 0.0).sum() / equal.sum()
 
 
-def maximum(formula: Callable[..., tuple]) -> Callable[..., tuple]:
-    def call(x: Tensor, *rest: Any, **named: Any) -> Any:
-        if not _needs_gradient(x):
-            return formula(x, *rest, **named)
-        return _Maximum.apply(x, formula, rest, named)
+def _equals(x: Tensor, chosen: Tensor) -> Tensor:
+    return (x == chosen) | (x.isnan() & chosen.isnan())
 
-    return call
+
+def shared(x: Tensor, chosen: Tensor) -> Tensor:
+    """`chosen`, a number in `x`: all elements that equal it share its gradient."""
+    return _Shared.apply(x, chosen.detach())

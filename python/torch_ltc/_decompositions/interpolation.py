@@ -6,12 +6,14 @@ program calls those kernels themselves.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._decomp import decomposition_table
+from torch._prims_common import suggest_memory_format
 
 aten = torch.ops.aten
 
@@ -68,10 +70,50 @@ def upsample_nearest3d(
 
 
 def _linear(op: Any) -> Callable[..., Tensor]:
-    def upsample(*arguments: Any) -> Tensor:
-        return decomposition_table[op](*arguments)
+    def upsample(
+        self: Tensor, size: Sequence[int], align_corners: bool, *scales: float | None
+    ) -> Tensor:
+        if not self.is_floating_point():
+            return decomposition_table[op](self, size, align_corners, *scales)
+        return _between(self, size, align_corners, scales)
 
     return _ignoring_scales(upsample, (1,), 1, any)
+
+
+def _between(
+    x: Tensor, size: Sequence[int], align_corners: bool, scales: Sequence[float | None]
+) -> Tensor:
+    """A sum of products, like eager's kernel, so that an infinity is one; PyTorch's
+    formula subtracts the neighbors."""
+    is_short = x.dtype in (torch.float16, torch.bfloat16)
+    wide = torch.float32 if is_short else x.dtype
+    rank = len(size)
+    places: list[tuple[Tensor, Tensor]] = []
+    shares = []
+    for i, (length, end) in enumerate(zip(x.shape[2:], size, strict=True)):
+        scale = scales[i] if i < len(scales) else None
+        position = torch.arange(end, device=x.device).to(wide)
+        if align_corners:
+            position = position * ((length - 1.0) / (end - 1.0) if end > 1 else 0.0)
+        else:
+            step = 1.0 / scale if scale and scale > 0 else length / end
+            position = (step * (position + 0.5) - 0.5).clamp(min=0.0)
+        low = position.to(torch.int64).clamp(max=length - 1)
+        shape = [end, *[1] * (rank - 1 - i)]
+        shares.append((position - low).clamp(0.0, 1.0).reshape(shape))
+        places.append(
+            (low.reshape(shape), (low + 1).clamp(max=length - 1).reshape(shape))
+        )
+    values = [
+        aten._unsafe_index(x, [None, None, *corner]).to(wide)
+        for corner in itertools.product(*places)
+    ]
+    for share in reversed(shares):
+        values = [
+            low * (1 - share) + high * share
+            for low, high in zip(values[::2], values[1::2], strict=True)
+        ]
+    return values[0].to(x.dtype).contiguous(memory_format=suggest_memory_format(x))
 
 
 def _smooth(formula: Callable[..., Tensor], is_cubic: bool) -> Callable[..., Tensor]:

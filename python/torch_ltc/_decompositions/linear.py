@@ -13,24 +13,66 @@ def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) ->
     """Norms of all differences; eager may use a matrix product for p = 2, which is less
     exact."""
     del compute_mode
-    return _norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    if p == math.inf:  # of these, only eager's maximum of two tensors skips NaN
+        difference = torch.where(difference.isnan(), 0.0, difference)
+    return _norm(difference, p)
+
+
+def cdist_backward(
+    grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor
+) -> Tensor:
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    grad, cdist = grad.unsqueeze(-1), cdist.unsqueeze(-1)
+    made = _norm_gradient(grad, difference, p, cdist).sum(-2)
+    return made.sum_to_size(x1.shape)
+
+
+def pdist_forward(x: Tensor, p: float = 2.0) -> Tensor:
+    i, j = _pairs(x)
+    return _norm(x.index_select(0, i) - x.index_select(0, j), p)
+
+
+def pdist_backward(grad: Tensor, x: Tensor, p: float, pdist: Tensor) -> Tensor:
+    i, j = _pairs(x)
+    difference = x.index_select(0, i) - x.index_select(0, j)
+    made = _norm_gradient(grad.unsqueeze(-1), difference, p, pdist.unsqueeze(-1))
+    return torch.zeros_like(x).index_add(0, i, made).index_add(0, j, -made)
+
+
+def _pairs(x: Tensor) -> list[Tensor]:
+    return list(torch.triu_indices(x.shape[0], x.shape[0], 1).to(x.device))
 
 
 def _norm(x: Tensor, p: float) -> Tensor:
     if x.numel() == 0:  # also for the maximum of an empty tensor
         return x.sum(-1)
-    if p == 0:  # these ops have a gradient of zeros
-        return x.sign().square().sum(-1)
+    if p == 0:  # counts a denormal, and isn't a number at NaN
+        return x.abs().ceil().clamp(max=1).sum(-1)
     if p == math.inf:
-        return _largest(x.abs())
+        return x.abs().amax(-1)
     return torch.linalg.vector_norm(x, p, -1)
 
 
-def _largest(x: Tensor) -> Tensor:
-    """Equal maxima have the whole gradient each, of which `amax` gives them a part."""
-    largest = x.detach().amax(-1, keepdim=True)
-    changes = torch.where((x == largest) & x.isfinite(), x - x.detach(), 0)
-    return largest.squeeze(-1) + changes.sum(-1)
+def _norm_gradient(grad: Tensor, x: Tensor, p: float, norm: Tensor) -> Tensor:
+    """The operations of eager's kernels: equal maxima have the whole gradient each, and
+    infinities and NaN stay in their places."""
+    if p == 0:
+        return torch.zeros_like(x)
+    sign = torch.where(x.isnan(), x, x.sign())
+    if p == 1:
+        return grad * sign
+    if p == math.inf:
+        return grad * sign * (1 - (x.abs() - norm).abs().ceil().clamp(max=1))
+    if p == 2:
+        made = grad * x / norm
+    elif p < 2:
+        made = sign * x.abs().pow(p - 1) * grad / norm.pow(p - 1)
+        if p < 1:
+            made = torch.where(x == 0, 0.0, made)
+    else:
+        made = x * x.abs().pow(p - 2) * grad / norm.pow(p - 1)
+    return torch.where(norm == 0, 0.0, made)
 
 
 def cross(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
@@ -40,11 +82,6 @@ def cross(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     x, other = torch.broadcast_tensors(x, other)
     forth = x.roll(-1, dim) * other.roll(-2, dim)
     return forth - x.roll(-2, dim) * other.roll(-1, dim)
-
-
-def pdist_forward(x: Tensor, p: float = 2.0) -> Tensor:
-    i, j = torch.triu_indices(x.shape[0], x.shape[0], 1).to(x.device)
-    return _norm(x.index_select(0, i) - x.index_select(0, j), p)
 
 
 def trilinear(

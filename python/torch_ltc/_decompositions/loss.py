@@ -42,6 +42,28 @@ def multi_margin_loss(
     return loss.reshape(()) if x.dim() <= 1 and target.dim() == 0 else loss
 
 
+def multi_margin_loss_backward(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    p: float,
+    margin: float,
+    weight: Tensor | None = None,
+    reduction: int = 1,
+) -> Tensor:
+    scores, classes = torch.atleast_2d(x), torch.atleast_1d(target).unsqueeze(1)
+    samples, count = scores.shape
+    share = 1 / (samples * count if reduction == 1 else count)
+    margins = margin - scores.gather(1, classes) + scores
+    slopes = 2 * share * margins if p == 2 else torch.full_like(margins, share)
+    if weight is not None:
+        slopes = slopes * weight[classes]
+    others = torch.arange(count, device=x.device) != classes
+    slopes = torch.where((margins > 0) & others, slopes, 0.0)
+    slopes = torch.where(others, slopes, -slopes.sum(1, keepdim=True))
+    return (slopes * grad.reshape(-1, 1)).reshape(x.shape)
+
+
 def multilabel_margin_loss_forward(
     x: Tensor, target: Tensor, reduction: int
 ) -> tuple[Tensor, Tensor]:
@@ -56,22 +78,42 @@ def multilabel_margin_loss_forward(
             f"inconsistent target size: {list(target.shape)} for input of size: "
             f"{list(x.shape)}"
         )
-    scores, classes = torch.atleast_2d(x), torch.atleast_2d(target)
-    count = scores.shape[1]
-    places = torch.arange(count, device=x.device)
-    ends = torch.where(classes == -1, places, count).amin(1, keepdim=True)
-    is_given = places < ends
-    of_given = scores.gather(1, torch.where(is_given, classes, 0).clamp(0, count - 1))
-    is_target = (torch.where(is_given, classes, -1).unsqueeze(2) == places).any(1)
-    # [sample, given class, other class]
-    margins = _positive_part(1 - of_given.unsqueeze(2) + scores.unsqueeze(1)) / count
-    counts = is_given.unsqueeze(2) & ~is_target.unsqueeze(1)
+    margins, counts, is_target, _ = _label_margins(x, target)
+    count = margins.shape[-1]
     zero = zero_if(
-        (classes >= -1) & (classes < count), "argument #2 'target' is out of range"
+        (target >= -1) & (target < count), "argument #2 'target' is out of range"
     )
-    loss = torch.where(counts, margins, 0).sum((1, 2)) + zero.to(x.dtype)
+    loss = torch.where(counts, _positive_part(margins) / count, 0)
+    loss = loss.sum((1, 2)) + zero.to(x.dtype)
     if reduction:  # 1 is the mean, 2 the sum
         loss = loss.mean() if reduction == 1 else loss.sum()
     elif x.dim() <= 1:
         loss = loss.reshape(())
     return loss, is_target.to(x.dtype).reshape(x.shape)
+
+
+def multilabel_margin_loss_backward(
+    grad: Tensor, x: Tensor, target: Tensor, reduction: int, is_target: Tensor
+) -> Tensor:
+    del is_target
+    margins, counts, _, classes = _label_margins(x, target)
+    samples, _, count = margins.shape
+    share = 1 / (samples * count if reduction == 1 else count)
+    slopes = (counts & (margins > 0)).to(x.dtype) * share
+    made = slopes.sum(1).scatter_add(1, classes, -slopes.sum(2))
+    return (made * grad.reshape(-1, 1)).reshape(x.shape)
+
+
+def _label_margins(x: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Margins by [sample, given class, other class], which of them count, which classes
+    are given, and the given classes by position."""
+    scores, classes = torch.atleast_2d(x), torch.atleast_2d(target)
+    count = scores.shape[1]
+    places = torch.arange(count, device=x.device)
+    ends = torch.where(classes == -1, places, count).amin(1, keepdim=True)
+    is_given = places < ends
+    inside = torch.where(is_given, classes, 0).clamp(0, count - 1)
+    is_target = (torch.where(is_given, classes, -1).unsqueeze(2) == places).any(1)
+    margins = 1 - scores.gather(1, inside).unsqueeze(2) + scores.unsqueeze(1)
+    counts = is_given.unsqueeze(2) & ~is_target.unsqueeze(1)
+    return margins, counts, is_target, inside

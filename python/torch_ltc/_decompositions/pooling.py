@@ -153,27 +153,49 @@ def adaptive_avg_pool3d(x: Tensor, output_size: Sequence[int]) -> Tensor:
 
 
 def _max(x: Tensor, windows: list[Windows]) -> tuple[Tensor, Tensor]:
-    """Values, and their positions in the flattened last three dimensions."""
+    """Values, and their positions in the flattened last three dimensions: of the first
+    maximum, or of the last NaN."""
     leading = x.dim() - DIMS
-    is_float = x.is_floating_point()
-    lowest = float("-inf") if is_float else torch.iinfo(x.dtype).min
-    for i, along in enumerate(windows):
-        x = _gather(x, leading + 2 * i, along, lowest)
-    lengths = [x.shape[leading + 2 * i + 1] for i in range(DIMS)]
+    sizes = x.shape[leading:]
+    places = [torch.tensor(_nearest_inside(along)) for along in windows]
+    for i, along in enumerate(places):
+        dim = leading + 2 * i
+        elements = x.index_select(dim, along.flatten().to(x.device))
+        x = elements.unflatten(dim, along.shape)
     outputs = [leading + 2 * i for i in range(DIMS)]
     order = [*range(leading), *outputs, *(o + 1 for o in outputs)]
-    values, local = x.permute(order).flatten(-DIMS).max(-1)
-    inner = local
-    position = torch.zeros_like(local)
-    for i, along in enumerate(windows):
-        volume = prod(lengths[i + 1 :])
-        element = torch.div(inner, volume, rounding_mode="floor")
-        inner = inner - element * volume
-        shape = [1] * DIMS
-        shape[i] = -1
-        starts = torch.tensor(along.starts).reshape(shape).to(x.device)
-        position = position * along.size + starts + element * along.step
-    return values, position
+    elements = x.permute(order).flatten(-DIMS)
+    values, chosen = elements.max(-1)
+    if x.is_floating_point():
+        count = torch.arange(elements.shape[-1], device=x.device)
+        last = torch.where(elements.isnan(), count, 0).amax(-1)
+        chosen = torch.maximum(chosen, last)
+    position = _positions(places, sizes).to(x.device)
+    position = position.expand(*elements.shape[:leading], *position.shape)
+    return values, position.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
+
+
+def _nearest_inside(along: Windows) -> list[list[int]]:
+    """Elements that a window doesn't have are copies of those nearest to them, which
+    change neither which value is the first maximum nor which NaN is the last."""
+    result = []
+    for places in along.positions():
+        inside = [place for place in places if 0 <= place < along.size]
+        first, last = inside[0], inside[-1]
+        before = next(i for i, place in enumerate(places) if place == first)
+        after = len(places) - before - len(inside)
+        result.append([first] * before + inside + [last] * after)
+    return result
+
+
+def _positions(places: list[Tensor], sizes: Sequence[int]) -> Tensor:
+    """Of each window's elements: (windows in each of three dims, elements)."""
+    result = torch.zeros((), dtype=torch.int64)
+    for i, along in enumerate(places):
+        shape = [1] * (2 * DIMS)
+        shape[i], shape[DIMS + i] = along.shape
+        result = result * sizes[i] + along.reshape(shape)
+    return result.flatten(-DIMS)
 
 
 def max_pool3d_with_indices(
@@ -211,6 +233,27 @@ def _is_channels_last(x: Tensor) -> bool:
 def _channels_last(x: Tensor) -> Tensor:
     last = _batched(x).contiguous(memory_format=torch.channels_last_3d)
     return last if x.dim() == DIMS + 2 else last.squeeze(0)
+
+
+def max_pool3d_with_indices_backward(
+    grad: Tensor,
+    x: Tensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+    indices: Tensor,
+) -> Tensor:
+    made = adaptive_max_pool3d_backward(grad, x, indices)
+    return _channels_last(made) if _is_channels_last(x) else made
+
+
+def adaptive_max_pool3d_backward(grad: Tensor, x: Tensor, indices: Tensor) -> Tensor:
+    flat = (*x.shape[:-DIMS], -1)
+    zeros = torch.zeros(x.shape, dtype=x.dtype, device=x.device).flatten(-DIMS)
+    made = zeros.scatter_add(-1, indices.reshape(flat), grad.reshape(flat))
+    return made.reshape(x.shape)
 
 
 def adaptive_max_pool3d(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:

@@ -7,16 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-
-def _with_shared_gradient(x: Tensor, chosen: Tensor) -> Tensor:
-    """`chosen`, an element of x; its gradient is distributed equally among all elements
-    that equal it."""
-    if not x.is_floating_point():
-        return chosen
-    chosen = chosen.detach()
-    equal = (x == chosen) & x.isfinite()
-    zero = torch.where(equal, x - x.detach(), 0.0).sum()
-    return chosen + zero / equal.sum().clamp(min=1)
+from torch_ltc._decompositions.gradients import shared
 
 
 def median(x: Tensor) -> Tensor:
@@ -30,7 +21,7 @@ def median(x: Tensor) -> Tensor:
     middle = ordered[(x.numel() - 1) // 2].clone()
     if x.is_floating_point():
         middle = torch.where(ordered[-1].isnan(), ordered[-1], middle)
-    return _with_shared_gradient(x, middle)
+    return shared(x, middle) if x.is_floating_point() else middle
 
 
 def nanmedian(x: Tensor) -> Tensor:
@@ -40,4 +31,4 @@ def nanmedian(x: Tensor) -> Tensor:
     ordered = torch.sort(x.flatten())[0]
     middle = ((~ordered.isnan()).sum() - 1).clamp(min=0) // 2
     chosen = ordered.gather(0, middle.reshape(1)).reshape(())
-    return _with_shared_gradient(x, chosen)
+    return shared(x, chosen)

@@ -48,34 +48,25 @@ TORCH_DECOMPOSITIONS = (
 #: Modules and functions of this package, imported on first use.
 PYTHON_DECOMPOSITIONS = {
     "_adaptive_avg_pool3d": "pooling.adaptive_avg_pool3d",
-    "_cdist_forward": "linear.cdist_forward",
-    "_embedding_bag": "embedding.embedding_bag",
     "_embedding_bag_forward_only": "embedding.embedding_bag_forward_only",
     "_pack_padded_sequence": "packing.pack_padded_sequence",
     "_pad_packed_sequence": "packing.pad_packed_sequence",
-    "_pdist_forward": "linear.pdist_forward",
     "_upsample_nearest_exact1d": "interpolation.upsample_nearest_exact1d",
     "_upsample_nearest_exact2d": "interpolation.upsample_nearest_exact2d",
     "_upsample_nearest_exact3d": "interpolation.upsample_nearest_exact3d",
-    "adaptive_max_pool3d": "pooling.adaptive_max_pool3d",
     "affine_grid_generator": "sampling.affine_grid_generator",
     "avg_pool3d": "pooling.avg_pool3d",
     "channel_shuffle": "data_movement.channel_shuffle",
     "grid_sampler_2d": "sampling.grid_sampler_2d",
     "grid_sampler_3d": "sampling.grid_sampler_3d",
     "ldexp.Tensor": "elementwise.ldexp",
-    "linalg_cross": "linear.cross",
     "mvlgamma": "elementwise.mvlgamma",
     "masked_scatter_backward": "indexing.masked_scatter_backward",
-    "max_pool3d_with_indices": "pooling.max_pool3d_with_indices",
     "max_unpool2d": "pooling.max_unpool2d",
     "max_unpool3d": "pooling.max_unpool3d",
     "median": "reduction.median",
-    "multi_margin_loss": "loss.multi_margin_loss",
-    "multilabel_margin_loss_forward": "loss.multilabel_margin_loss_forward",
     "nanmedian": "reduction.nanmedian",
     "narrow_copy": "data_movement.narrow_copy",
-    "renorm": "normalization.renorm",
     "upsample_bicubic2d": "interpolation.upsample_bicubic2d",
     "upsample_bilinear2d": "interpolation.upsample_bilinear2d",
     "upsample_linear1d": "interpolation.upsample_linear1d",
@@ -107,16 +98,34 @@ LINEAR_GRADIENTS = {
     "upsample_nearest3d": "interpolation.copies_nearest3d",
 }
 
-#: Values and positions, which eager saves.
-MAXIMUM = ("adaptive_max_pool3d", "max_pool3d_with_indices")
-
-#: Only below autograd: PyTorch's gradient isn't that of the formula, or there is none.
+#: Below autograd: the gradient is PyTorch's, not that of the formula, which may have
+#: another one at infinities, NaN and ties.
 PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD = {
+    "_cdist_backward": "linear.cdist_backward",
+    "_cdist_forward": "linear.cdist_forward",
+    "_embedding_bag": "embedding.embedding_bag",
+    "_embedding_bag_backward": "embedding.embedding_bag_backward",
+    "_embedding_bag_per_sample_weights_backward": "embedding.embedding_bag_per_sample_weights_backward",
     "_native_multi_head_attention": "attention.native_multi_head_attention",
+    "_pdist_backward": "linear.pdist_backward",
+    "_pdist_forward": "linear.pdist_forward",
     "_transformer_encoder_layer_fwd": "attention.transformer_encoder_layer",
     "_trilinear": "linear.trilinear",
+    "adaptive_max_pool3d": "pooling.adaptive_max_pool3d",
+    "adaptive_max_pool3d_backward": "pooling.adaptive_max_pool3d_backward",
+    "linalg_cross": "linear.cross",
+    "max_pool3d_with_indices": "pooling.max_pool3d_with_indices",
+    "max_pool3d_with_indices_backward": "pooling.max_pool3d_with_indices_backward",
+    "multi_margin_loss": "loss.multi_margin_loss",
+    "multi_margin_loss_backward": "loss.multi_margin_loss_backward",
+    "multilabel_margin_loss_backward": "loss.multilabel_margin_loss_backward",
+    "multilabel_margin_loss_forward": "loss.multilabel_margin_loss_forward",
+    "renorm": "normalization.renorm",
     "special_xlog1py": "elementwise.xlog1py",
 }
+
+#: Of these, also above autograd for a sparse gradient.
+WITH_SPARSE_GRADIENTS = ("_embedding_bag",)
 
 _libraries: list[torch.library.Library] = []
 
@@ -214,16 +223,28 @@ def _above(op: Any, formula: Callable) -> Callable:
     return kernel
 
 
+def _above_if_sparse(op: Any, formula: Callable) -> Callable:
+    """No kernel below autograd can return a sparse gradient, so it is the formula's."""
+    place = [argument.name for argument in op._schema.arguments].index("sparse")
+    autograd = torch._C.DispatchKey.Autograd
+    above = _above(op, formula)
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        if args[place] if len(args) > place else kwargs.get("sparse", False):
+            return above(*args, **kwargs)
+        return op._op_dk(autograd, *args, **kwargs)
+
+    return kernel
+
+
 def _with_gradient(name: str, formula: Callable) -> Callable:
     """`formula`, saving what eager saves for its gradient."""
-    if name not in LINEAR and name not in MAXIMUM:
+    if name not in LINEAR:
         return formula
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        from torch_ltc._decompositions.gradients import linear, maximum
+        from torch_ltc._decompositions.gradients import linear
 
-        if name in MAXIMUM:
-            return maximum(formula)(*args, **kwargs)
         path = LINEAR_GRADIENTS.get(name)
         derived = _python_decomposition(path) if path else formula
         return linear(formula, derived)(*args, **kwargs)
@@ -277,6 +298,9 @@ def install() -> None:
         for name, path in PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD.items():
             formula = _python_decomposition(path)
             library.impl(name, _below(overload(name), formula), "Lazy")
+            if name in WITH_SPARSE_GRADIENTS:
+                above = _above_if_sparse(overload(name), formula)
+                library.impl(name, above, "AutogradLazy")
         remembered = [*formulas, *PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD]
         bindings().remember_formulas([overload(name).name() for name in remembered])
         packing = _python_decomposition("packing.pack_functional")

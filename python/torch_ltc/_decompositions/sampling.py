@@ -92,7 +92,7 @@ def _sample(
     flat = x.reshape(batch, channels, -1)
     if interpolation_mode == 0:
         return _between(flat, points, sizes)
-    nearest = _voxels(flat, [p.round() for p in points], sizes)
+    nearest, _ = _voxels(flat, [p.round() for p in points], sizes)
     return _with_grid_gradient(nearest.contiguous(), grid)
 
 
@@ -109,7 +109,10 @@ def _between(flat: Tensor, points: list[Tensor], sizes: list[int]) -> Tensor:
             share = point - low if upper else low + 1 - point
             places.append(place)
             weight = share if weight is None else weight * share
-        part = _voxels(flat, places, sizes) * weight.unsqueeze(1)
+        values, inside = _voxels(flat, places, sizes)
+        part = values * weight.unsqueeze(1)
+        if rank == 3:  # eager skips what is outside, also if its weight is infinite
+            part = torch.where(inside.unsqueeze(1), part, 0.0)
         total = part if total is None else total + part
     return total.contiguous()
 
@@ -156,8 +159,10 @@ def _reflect_twice(place: Tensor, low: float, high: float) -> Tensor:
     return torch.minimum(extra, twice - extra) + low
 
 
-def _voxels(flat: Tensor, places: list[Tensor], sizes: list[int]) -> Tensor:
-    """Zero for a position outside."""
+def _voxels(
+    flat: Tensor, places: list[Tensor], sizes: list[int]
+) -> tuple[Tensor, Tensor]:
+    """Values, zero for a position outside, and which are inside."""
     inside, position = None, None
     for place, size in zip(places, sizes):
         within = (place >= 0) & (place <= size - 1)
@@ -167,4 +172,4 @@ def _voxels(flat: Tensor, places: list[Tensor], sizes: list[int]) -> Tensor:
     batch, channels = flat.shape[:2]
     index = position.reshape(batch, 1, -1).expand(-1, channels, -1)
     values = flat.gather(2, index).reshape(batch, channels, *position.shape[1:])
-    return torch.where(inside.unsqueeze(1), values, 0.0)
+    return torch.where(inside.unsqueeze(1), values, 0.0), inside

@@ -4,6 +4,13 @@ Outside torch.compile, PyTorch compiles them with TorchDynamo, which has no fake
 of this device, and searches for a kernel by the dispatch keys of the operands, which
 include ours. Instead, Python runs what they denote: the branch, the loop. Gradients are
 those of the ops that run; the predicates of `cond` and `while_loop` are read.
+
+Under modes and torch.func, the kernel is that of the mode or the transform. All lazy
+tensors have a key in front of these (locked_ops.cpp), which ops fall through, but which
+PyTorch's computation of the keys in Python doesn't know.
+
+`flex_attention` is one, too: its dense form is traced, with gradients also of what its
+functions read.
 """
 
 from __future__ import annotations
@@ -13,10 +20,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._C import DispatchKey
+from torch._C import DispatchKey, DispatchKeySet
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import _len_torch_dispatch_stack
 from torch.utils._pytree import tree_leaves
+
+from torch_ltc._backend import bindings
+from torch_ltc._torch_patches import import_hooks
 
 #: Loops whose iteration count is a size, so that a trace of all iterations is one
 #: program.
@@ -59,16 +69,47 @@ def _wrap_dispatch(original: Callable) -> Callable:
 def _wrap_compile(original: Callable) -> Callable:
     @functools.wraps(original)
     def compile_and_call(fn: Callable, args: Any, kwargs: Any = None) -> Any:
-        if _is_plain_call((args, kwargs)):
+        if _has_lazy((args, kwargs)):
             return fn(*args, **(kwargs or {}))
         return original(fn, args, kwargs)
 
     return compile_and_call
 
 
+def _wrap_keys(original: Callable) -> Callable:
+    lock_keys = DispatchKeySet.from_raw_repr(bindings().lock_keys())
+
+    @functools.wraps(original)
+    def key_extractor(tensors: Any, key_mask: DispatchKeySet) -> DispatchKeySet:
+        keys = original(tensors, key_mask) - lock_keys
+        transformed = torch._C._dispatch_tls_local_include_set().has("Functionalize")
+        if keys.has("Functionalize") and not transformed and _has_lazy(tensors):
+            # Lazy tensors' own: a mode gets the user's tensors.
+            keys = keys.remove(DispatchKey.Functionalize)
+        return keys
+
+    return key_extractor
+
+
+def _accept_lazy(flex_attention: Any) -> None:
+    original = flex_attention._validate_device
+
+    @functools.wraps(original)
+    def _validate_device(
+        query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+    ) -> None:
+        if query.device.type != "lazy":
+            original(query, key, value)
+
+    flex_attention._validate_device = _validate_device
+
+
 def install() -> None:
     import torch._higher_order_ops.utils as hops
+    import torch._ops
 
     op: Any = HigherOrderOperator
     op.dispatch = _wrap_dispatch(op.dispatch)
+    torch._ops.key_extractor = _wrap_keys(torch._ops.key_extractor)
+    import_hooks.install({"torch.nn.attention.flex_attention": _accept_lazy})
     hops._hop_compile_and_call = _wrap_compile(hops._hop_compile_and_call)

@@ -1,9 +1,8 @@
 """Nested tensors of device lazy.
 
 Strided ones are created on the CPU and moved, because their constructor (torch 2.13)
-asserts a known device. Jagged ones are rejected: functionalization doesn't support the
-symbolic size of their offsets. The first wrapper subclass of the device makes ops of
-subclasses bypass functionalization.
+asserts a known device. The first wrapper subclass of the device, such as a jagged nested
+tensor, makes ops of subclasses bypass functionalization.
 """
 
 from __future__ import annotations
@@ -30,22 +29,14 @@ def _is_lazy(value: Any) -> bool:
     return isinstance(value, (str, torch.device)) and _is_lazy_device(value)
 
 
-def _refuse(name: str) -> None:
-    line = bindings().current_line()
-    raise NotImplementedError(
-        f"Device 'lazy' has no jagged nested tensors, so {name} can't make one there: "
-        "use layout=torch.strided, pad the sequences (torch.nn.utils.rnn.pad_sequence), "
-        "or keep nested tensors on the CPU and move dense results with .to('lazy')"
-        + (f" (at {line})." if line else ".")
-    )
-
-
 def _wrap_jagged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The op that makes a jagged nested tensor has a subclass as an operand."""
+
     @functools.wraps(function)
-    def make(source: Any, *args: Any, **kwargs: Any) -> Any:
-        if _is_lazy(source):
-            _refuse("torch.nested")
-        return function(source, *args, **kwargs)
+    def make(values: Any, *args: Any, **kwargs: Any) -> Any:
+        if _is_lazy(values):
+            bindings().pass_functionalization()
+        return function(values, *args, **kwargs)
 
     return make
 
@@ -64,10 +55,8 @@ def _wrap_strided(original: Callable[..., Any], is_new: bool) -> Callable[..., A
     def make(source: Any, *args: Any, **kwargs: Any) -> Any:
         device = kwargs.get("device")
         is_jagged = kwargs.get("layout") is torch.jagged
-        if not _is_lazy(source if device is None else device):
+        if is_jagged or not _is_lazy(source if device is None else device):
             return original(source, *args, **kwargs)
-        if is_jagged:
-            _refuse(f"torch.nested.{original.__name__}")
         kwargs["device"] = torch.device("cpu")
         requires_grad = kwargs.pop("requires_grad", False)
         made = original(_on_cpu(source), *args, **kwargs).to("lazy")
@@ -113,15 +102,6 @@ def install() -> None:
     ):
         setattr(jagged, name, _wrap_jagged(getattr(jagged, name)))
     torch._nested_tensor_from_mask = _wrap_from_mask(torch._nested_tensor_from_mask)
-    original = jagged.NestedTensor.__new__
-
-    @functools.wraps(original)
-    def new(cls: type, values: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        if _is_lazy(values):
-            _refuse("torch.nested")
-        return original(cls, values, *args, **kwargs)
-
-    jagged.NestedTensor.__new__ = staticmethod(new)
     tensor: Any = torch.Tensor
     tensor._make_wrapper_subclass = staticmethod(
         _wrap_subclass(tensor._make_wrapper_subclass)

@@ -1,0 +1,208 @@
+"""Values and gradients of ops with a formula in Python at infinities, NaN, zeros of both
+signs and denormals: they are those of eager's kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+NUMBERS = (math.inf, -math.inf, math.nan, 0.0, -0.0, 1e-40, 1e38, 1.5, -2.5)
+
+
+def special(*shape: int, start: int = 0) -> Tensor:
+    positions = (torch.arange(math.prod(shape)) + start) % len(NUMBERS)
+    return torch.tensor(NUMBERS)[positions].reshape(shape)
+
+
+def _bag(mode: str, padding: int | None = None) -> Callable[..., Tensor]:
+    def call(weight: Tensor, scale: Tensor | None = None) -> Tensor:
+        indices = torch.tensor([0, 1, 3, 1, 0, 2], device=weight.device)
+        offsets = torch.tensor([0, 2, 2, 5], device=weight.device)
+        return F.embedding_bag(
+            indices,
+            weight,
+            offsets,
+            mode=mode,
+            padding_idx=padding,
+            per_sample_weights=scale,
+        )
+
+    return call
+
+
+def _margins(p: int, weights: list[float] | None) -> Callable[[Tensor], Tensor]:
+    def call(x: Tensor) -> Tensor:
+        target = torch.tensor([0, 2, 1], device=x.device)
+        weight = torch.tensor(weights, device=x.device) if weights else None
+        return F.multi_margin_loss(x, target, p=p, weight=weight)
+
+    return call
+
+
+def _label_margins(x: Tensor) -> Tensor:
+    target = torch.tensor([[0, -1, 1], [2, 1, -1]], device=x.device)
+    return F.multilabel_margin_loss(x, target)
+
+
+def _resize(size: int, mode: str, align: bool) -> Callable[[Tensor], Tensor]:
+    def call(x: Tensor) -> Tensor:
+        sizes = (size,) * (x.dim() - 2)
+        return F.interpolate(x, size=sizes, mode=mode, align_corners=align)
+
+    return call
+
+
+def _pool(*args: int, **kwargs: bool) -> Callable[[Tensor], Tensor]:
+    return lambda x: F.max_pool3d(x, *args, return_indices=True, **kwargs)
+
+
+def _adaptive_pool(x: Tensor) -> tuple[Tensor, Tensor]:
+    return F.adaptive_max_pool3d(x, (2, 3, 2), return_indices=True)
+
+
+def _lowest(*shape: int) -> Tensor:
+    return torch.full(shape, -math.inf)
+
+
+def _channels_last(x: Tensor) -> Tensor:
+    return x.contiguous(memory_format=torch.channels_last_3d)
+
+
+def _sampled(x: Tensor) -> Tensor:
+    points = [
+        [0.0, 0.0, 0.0],
+        [1e38, 0.0, 0.0],
+        [math.inf, 0.0, 0.0],
+        [0.0, -math.inf, 2.0],
+    ]
+    grid = torch.tensor(points, device=x.device).reshape(1, 1, 2, 2, 3)
+    return F.grid_sample(x, grid, align_corners=False)
+
+
+CASES: dict[str, tuple] = {
+    "median of infinities": (torch.median, torch.tensor([math.inf, math.inf, 1.0])),
+    "median of NaN": (torch.median, special(9)),
+    "nanmedian of infinity": (torch.nanmedian, torch.tensor(math.inf)),
+    "nanmedian of NaN": (torch.nanmedian, torch.full((2,), math.nan)),
+    "pool": (_pool(3, 2, 1), special(2, 3, 4, 5)),
+    "pool, dilated": (
+        lambda x: F.max_pool3d(x, 3, 2, 1, dilation=2),
+        special(1, 1, 7, 7, 7),
+    ),
+    "pool, ceil": (_pool(3, 2, 1, ceil_mode=True), special(1, 1, 6, 7, 5)),
+    "pool of padding and -inf": (_pool(3, 2, 1), _lowest(1, 1, 4, 4, 4)),
+    "pool, channels last": (_pool(2), _channels_last(special(2, 3, 4, 4, 4))),
+    "adaptive pool": (_adaptive_pool, special(2, 4, 5, 3)),
+    "adaptive pool of -inf": (_adaptive_pool, _lowest(2, 1, 4, 5, 3)),
+    "margins of labels": (_label_margins, special(2, 3)),
+    "cross": (torch.linalg.cross, special(5, 3), special(5, 3, start=2)),
+    "bags": (_bag("sum"), special(4, 3)),
+    "bags of means": (_bag("mean"), special(4, 3)),
+    "bags of maxima": (_bag("max"), special(4, 3)),
+    "padded bags of maxima": (_bag("max", 0), special(4, 3)),
+    "scaled bags": (_bag("sum"), special(4, 3), special(6, start=4)),
+    "scaled padded bags": (_bag("sum", 1), special(4, 3), special(6, start=4)),
+    "points outside of a volume": (_sampled, torch.arange(8.0).reshape(1, 1, 2, 2, 2)),
+}
+for power in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.inf):
+    CASES[f"cdist {power}"] = (
+        lambda a, b, p=power: torch.cdist(a, b, p),
+        special(2, 1, 3, 2),
+        special(4, 5, 2, start=2),
+    )
+    CASES[f"pdist {power}"] = (lambda x, p=power: F.pdist(x, p), special(4, 3))
+    if power:
+        CASES[f"renorm {power}"] = (
+            lambda x, p=power: x.renorm(p, 0, 0.5),
+            special(4, 3),
+        )
+for align in (True, False):
+    for size in (3, 5, 8):
+        for rank, mode in enumerate(("linear", "bilinear", "trilinear"), 1):
+            x = special(1, 2, *[4] * rank)
+            CASES[f"{mode} {size} {align}"] = (_resize(size, mode, align), x)
+for p in (1, 2):
+    CASES[f"margins {p}"] = (_margins(p, None), special(3, 3))
+    CASES[f"weighted margins {p}"] = (
+        _margins(p, [1.0, math.inf, math.nan]),
+        special(3, 3),
+    )
+
+
+def _run(function: Callable, operands: tuple[Tensor, ...], device: str) -> list[Tensor]:
+    leaves = [x.detach().to(device).requires_grad_() for x in operands]
+    results = function(*leaves)
+    results = list(results) if isinstance(results, tuple) else [results]
+    loss = results[0]
+    weights = torch.arange(1.0, loss.numel() + 1).reshape(loss.shape).to(device)
+    return [*results, *torch.autograd.grad(loss, leaves, weights)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_special_gradients(name: str) -> None:
+    function, *operands = CASES[name]
+    ours, eagers = (_run(function, tuple(operands), d) for d in ("lazy", "cpu"))
+    for result, wanted in zip(ours, eagers, strict=True):
+        assert result.stride() == wanted.stride()
+        torch.testing.assert_close(
+            result.cpu(), wanted, rtol=1e-4, atol=1e-5, equal_nan=True
+        )
+
+
+@pytest.mark.parametrize("device", ["cpu", "lazy"])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_a_bag_has_no_second_derivative(mode: str, device: str) -> None:
+    weight = torch.randn(4, 3).to(device).requires_grad_()
+    loss = _bag(mode)(weight).square().sum()
+    (grad,) = torch.autograd.grad(loss, weight, create_graph=True)
+    with pytest.raises(
+        RuntimeError, match="the derivative for '_embedding_bag_backward'"
+    ):
+        grad.square().sum().backward()
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_a_sparse_gradient_of_bags(mode: str) -> None:
+    grads = []
+    for device in ("cpu", "lazy"):
+        weight = torch.arange(12.0).reshape(4, 3).to(device).requires_grad_()
+        indices = torch.tensor([[0, 1, 3], [1, 0, 2]], device=device)
+        loss = F.embedding_bag(indices, weight, mode=mode, sparse=True).square().sum()
+        (grad,) = torch.autograd.grad(loss, weight)
+        assert grad.is_sparse
+        grads.append(grad.to_dense().cpu())
+    torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("device", ["cpu", "lazy"])
+def test_multilabel_margins_have_no_second_derivative(device: str) -> None:
+    scores = torch.randn(2, 3).to(device).requires_grad_()
+    target = torch.tensor([[0, -1, 1], [2, 1, -1]], device=device)
+    loss = F.multilabel_margin_loss(scores, target).square()
+    (grad,) = torch.autograd.grad(loss, scores, create_graph=True)
+    with pytest.raises(RuntimeError, match="multilabel_margin_loss_backward"):
+        grad.sum().backward()
+
+
+@pytest.mark.parametrize("device", ["cpu", "lazy"])
+@pytest.mark.parametrize("function", [F.pdist, lambda x: torch.cdist(x, x, 3.0)])
+def test_a_distance_has_no_second_derivative(function: Callable, device: str) -> None:
+    x = torch.randn(4, 3).to(device).requires_grad_()
+    (grad,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="dist_backward"):
+        grad.square().sum().backward()
+
+
+def test_a_median_of_a_batch_has_tangents() -> None:
+    x = torch.tensor([[1.0, 1.0, 3.0], [2.0, 2.0, 2.0]])
+    for transform in (
+        torch.func.vmap(torch.func.grad(torch.median)),
+        torch.func.jacfwd(torch.median),
+    ):
+        torch.testing.assert_close(transform(x.to("lazy")).cpu(), transform(x))

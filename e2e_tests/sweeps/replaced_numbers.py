@@ -1,0 +1,54 @@
+"""OpInfo's samples with other numbers: values and gradients on device `lazy` are those
+of eager. Its samples are random numbers, so that they have no ties and no infinities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import torch
+from sweeps import opinfo
+from torch.testing._internal.common_methods_invocations import OpInfo, SampleInput
+
+
+def differentiable_ops(excluded: Collection[str]) -> list[OpInfo]:
+    return [
+        op
+        for op in opinfo.entries(torch.float32)
+        if torch.float32 in op.supported_backward_dtypes("cpu")
+        and opinfo.entry_name(op) not in excluded
+    ]
+
+
+def _run(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tensor]:
+    results = opinfo.run_function(op, sample, device)
+    return [*results, *opinfo.run_gradient(op, sample, device)]
+
+
+def compare(
+    op: OpInfo, replace: Callable[[torch.Tensor], torch.Tensor], samples: int
+) -> None:
+    """`replace` returns the numbers to use instead of those of a tensor."""
+
+    def with_other_numbers(value: object) -> object:
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            return value
+        # `SampleInput.transform` (torch 2.13) loses the flag.
+        return replace(value.detach()).requires_grad_(value.requires_grad)
+
+    pairs = []  # all samples are one program
+    for sample in opinfo.samples_of(op, torch.float32, True, samples):
+        operands = opinfo.tensors((sample.input, sample.args, sample.kwargs))
+        if any(operand.layout != torch.strided for operand in operands):
+            continue
+        sample = sample.transform(with_other_numbers)
+        try:
+            expected = _run(op, sample, "cpu")
+        except Exception:
+            continue  # such as singular matrices
+        pairs.append((_run(op, sample, "lazy"), expected))
+    for ours, eagers in pairs:
+        for result, wanted in zip(ours, eagers, strict=True):
+            torch.testing.assert_close(
+                result.cpu(), wanted, rtol=1e-3, atol=1e-4, equal_nan=True
+            )
