@@ -187,9 +187,10 @@ TEST(Binding, IsRequired) {
 TEST(Binding, RefusesSizes) {
   Executable message = generalProgram();
   EXPECT_CONTAINS(bindingError(message, {3}), "1 sizes, it has 2");
-  for (int64_t size : {int64_t(0), int64_t(1), int64_t(-7), INT64_MIN,
-                       INT64_MAX, (int64_t(1) << 40) + 1})
+  for (int64_t size :
+       {int64_t(0), int64_t(-7), INT64_MIN, INT64_MAX, (int64_t(1) << 40) + 1})
     EXPECT_CONTAINS(bindingError(message, {size, 3}), "Size s0 of program");
+  EXPECT_EQ(bindingError(message, {1, 3}), ""); // a slice's start
   // 2^40 * 2^40 elements.
   for (int symbol = 0; symbol < 2; ++symbol)
     message.mutable_general()->set_largest_sizes(symbol, int64_t(1) << 40);
