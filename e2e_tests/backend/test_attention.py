@@ -1,7 +1,9 @@
-"""scaled_dot_product_attention as one op: long, without stored scores, and one op in its
-gradient; short, without a gradient."""
+"""scaled_dot_product_attention as one op, and one op in its gradient: long, without
+stored scores, and short, by eager's kernels in tier `interpret`."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 import torch
@@ -136,7 +138,8 @@ def test_scores_are_not_stored() -> None:
 def test_short_ones_are_products() -> None:
     names, _ = commands_of(64)
     assert not any("torch_ltc.attention" in name for name in names)
-    assert sum("mm" in name for name in names) == 6
+    # The scores are computed once, although the gradient's formula computes them too.
+    assert sum(bool(re.search(r" \d+x\d+x\d+$", name)) for name in names) == 6
 
 
 def test_a_forced_fallback_has_the_same_values() -> None:
@@ -219,6 +222,66 @@ def test_short_without_gradient_is_one_op(mode) -> None:
         output = F.scaled_dot_product_attention(*inputs, is_causal=True)
     assert torch_ltc.metrics()["traced_ops"] == before + 1
     output.cpu()
+
+
+def short_trained(device: str, mask, layout, dtype, **options) -> list[torch.Tensor]:
+    """Output and gradients."""
+    torch.manual_seed(1)
+    allowed = SHORT_MASKS.get(mask, SHORT_MASKS["none"])()
+    if allowed is not None:
+        allowed = allowed.to(device, dtype if allowed.is_floating_point() else None)
+    inputs = short_operands(device, layout, dtype)
+    inputs = [x.requires_grad_() for x in inputs]
+    output = F.scaled_dot_product_attention(
+        *inputs,
+        attn_mask=allowed,
+        is_causal=mask == "causal",
+        scale=0.3 if mask == "scale" else None,
+    )
+    return [output, *torch.autograd.grad(output.square().sum(), inputs, **options)]
+
+
+@pytest.mark.parametrize("tier", ["interpret", "compile"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("layout", ["rows", "heads inside", "columns", "other values"])
+@pytest.mark.parametrize("mask", [*SHORT_MASKS, "causal", "scale"])
+def test_short_with_gradient(mask, layout, dtype, tier) -> None:
+    with torch_ltc.config(tier=tier), counting() as counts:
+        mine = short_trained("lazy", mask, layout, dtype)
+        values = [x.detach().cpu() for x in mine]
+    eager = short_trained("cpu", mask, layout, dtype)
+    assert counts.fallback_calls == 0
+    assert [x.stride() for x in mine] == [x.stride() for x in eager]
+    torch.testing.assert_close(
+        values, [x.detach() for x in eager], rtol=1e-4, atol=1e-5
+    )
+
+
+def test_short_with_gradient_is_two_ops() -> None:
+    inputs = short_operands("lazy", "rows", torch.float32)
+    inputs = [x.requires_grad_() for x in inputs]
+    seed = torch.ones_like(inputs[0])
+    torch_ltc.mark_step()
+    before = torch_ltc.metrics()["traced_ops"]
+    output = F.scaled_dot_product_attention(*inputs, is_causal=True)
+    assert torch_ltc.metrics()["traced_ops"] == before + 1
+    gradients = torch.autograd.grad(output, inputs, seed)
+    assert torch_ltc.metrics()["traced_ops"] == before + 2
+    torch_ltc.sync(gradients)
+
+
+@pytest.mark.parametrize("mask", ["none", "keys", "causal", "scale"])
+def test_short_gradients_of_gradients(mask: str) -> None:
+    def run(device: str) -> list[torch.Tensor]:
+        results = short_trained(device, mask, "rows", torch.float64, create_graph=True)
+        loss = sum(x.square().sum() for x in results[1:])
+        loss.backward()
+        return [x.detach().cpu() for x in (*results, loss)]
+
+    mine = run("lazy")
+    with sdpa_kernel(SDPBackend.MATH):  # the other one has no second-order gradient
+        eager = run("cpu")
+    torch.testing.assert_close(mine, eager)
 
 
 #: How q, k and v lie in memory, from sizes (2, 4, length, 8).

@@ -8,9 +8,12 @@
 //   scores = (scale * query) @ key.T + mask
 //   log_sum = log(sum(exp(scores))),  output = exp(scores - log_sum) @ value
 //
-// Without a gradient, short attention is one op too, short_attention, which the
-// compiler decomposes: eager has one kernel for it, and torch's decomposition
-// has 27 ops, which a program that runs op by op can't make up for.
+// Short attention is one op too, which the compiler decomposes: eager has one
+// kernel for it, and torch's decomposition has 27 ops, which a program that
+// runs op by op can't make up for. Without a gradient it is short_attention,
+// otherwise trained_attention and trained_attention_backward. The kernel of the
+// latter recomputes the scores, like eager's; a compiled step computes them
+// once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -133,6 +136,39 @@ Tensor shortAttention(const Tensor &query, const Tensor &key,
                                           /*dropout_p=*/0, isCausal, scale);
 }
 
+/// As eager's kernels read them.
+Tensor withRows(const Tensor &tensor) {
+  return tensor.stride(-1) == 1 && tensor.is_non_overlapping_and_dense()
+             ? tensor
+             : tensor.contiguous();
+}
+
+OptionalTensor addendOf(const OptionalTensor &mask, const Tensor &query) {
+  if (!exists(mask) || mask->scalar_type() != at::kBool)
+    return mask;
+  return at::zeros(mask->sizes(), query.options())
+      .masked_fill_(mask->logical_not(), -kInfinity);
+}
+
+/// Eager's kernel, and its result for the gradient.
+std::tuple<Tensor, Tensor>
+trainedAttention(const Tensor &query, const Tensor &key, const Tensor &value,
+                 const OptionalTensor &mask, bool isCausal, double scale) {
+  return at::_scaled_dot_product_flash_attention_for_cpu(
+      withRows(query), withRows(key), withRows(value), /*dropout_p=*/0,
+      isCausal, addendOf(mask, query), scale);
+}
+
+std::tuple<Tensor, Tensor, Tensor> trainedAttentionBackward(
+    const Tensor &gradOutput, const Tensor &query, const Tensor &key,
+    const Tensor &value, const Tensor &output, const Tensor &logSum,
+    const OptionalTensor &mask, bool isCausal, double scale) {
+  return at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      withRows(gradOutput), withRows(query), withRows(key), withRows(value),
+      withRows(output), logSum, /*dropout_p=*/0, isCausal,
+      addendOf(mask, query), scale);
+}
+
 TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
   library.def("attention(Tensor query, Tensor key, Tensor value, Tensor? mask, "
               "bool is_causal) -> (Tensor, Tensor)");
@@ -141,12 +177,32 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
               "bool is_causal) -> (Tensor, Tensor, Tensor)");
   library.def("short_attention(Tensor query, Tensor key, Tensor value, Tensor? "
               "mask, bool is_causal, float scale) -> Tensor");
+  library.def("trained_attention(Tensor query, Tensor key, Tensor value, "
+              "Tensor? mask, bool is_causal, float scale) -> (Tensor, Tensor)");
+  library.def(
+      "trained_attention_backward(Tensor grad_output, Tensor query, "
+      "Tensor key, Tensor value, Tensor output, Tensor log_sum, Tensor? "
+      "mask, bool is_causal, float scale) -> (Tensor, Tensor, Tensor)");
   auto eager = c10::DispatchKey::CompositeExplicitAutograd;
   library.impl("short_attention",
                torch::dispatch(eager, TORCH_FN(shortAttention)));
+  library.impl("trained_attention",
+               torch::dispatch(eager, TORCH_FN(trainedAttention)));
+  library.impl("trained_attention_backward",
+               torch::dispatch(eager, TORCH_FN(trainedAttentionBackward)));
   library.impl("attention", torch::dispatch(eager, TORCH_FN(attention)));
   library.impl("attention_backward",
                torch::dispatch(eager, TORCH_FN(attentionBackward)));
+}
+
+/// The term added to the scores, of rank 4.
+Tensor asAddend(Tensor mask, at::ScalarType dtype) {
+  if (mask.scalar_type() == at::kBool)
+    mask = at::zeros(mask.sizes(), mask.options().dtype(dtype))
+               .masked_fill(mask.logical_not(), -kInfinity);
+  while (mask.dim() < 4)
+    mask = mask.unsqueeze(0);
+  return mask;
 }
 
 class Attention : public torch::autograd::Function<Attention> {
@@ -183,6 +239,56 @@ public:
   }
 };
 
+class TrainedAttention : public torch::autograd::Function<TrainedAttention> {
+public:
+  static variable_list forward(AutogradContext *context, const Variable &query,
+                               const Variable &key, const Variable &value,
+                               const OptionalTensor &mask, bool isCausal,
+                               double scale) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    auto [output, logSum] =
+        typedOp<&trainedAttention>("torch_ltc::trained_attention")
+            .call(query, key, value, mask, isCausal, scale);
+    context->save_for_backward(
+        {query, key, value, output, logSum, exists(mask) ? *mask : Variable()});
+    context->saved_data["is_causal"] = isCausal;
+    context->saved_data["scale"] = scale;
+    context->mark_non_differentiable({logSum});
+    context->set_materialize_grads(
+        false); // of log_sum: zeros that nobody reads
+    return {output, logSum};
+  }
+
+  static variable_list backward(AutogradContext *context,
+                                variable_list gradients) {
+    if (!gradients[0].defined())
+      return variable_list(6);
+    variable_list saved = context->get_saved_variables();
+    const Variable &query = saved[0], &key = saved[1], &value = saved[2];
+    OptionalTensor mask;
+    if (saved[5].defined())
+      mask = saved[5];
+    bool isCausal = context->saved_data["is_causal"].toBool();
+    double scale = context->saved_data["scale"].toDouble();
+    Tensor gradQuery, gradKey, gradValue;
+    if (at::GradMode::is_enabled()) {
+      std::tie(gradQuery, gradKey, gradValue) = differentiableBackward(
+          gradients[0], query * scale, key, value,
+          exists(mask) ? OptionalTensor(asAddend(*mask, query.scalar_type()))
+                       : mask,
+          isCausal);
+      gradQuery = gradQuery * scale;
+    } else {
+      std::tie(gradQuery, gradKey, gradValue) =
+          typedOp<&trainedAttentionBackward>(
+              "torch_ltc::trained_attention_backward")
+              .call(gradients[0], query, key, value, saved[3], saved[4], mask,
+                    isCausal, scale);
+    }
+    return {gradQuery, gradKey, gradValue, Variable(), Variable(), Variable()};
+  }
+};
+
 /// Whether each size is 1 or that of the whole.
 bool broadcastsTo(at::IntArrayRef sizes, at::IntArrayRef whole) {
   for (size_t i = 0; i < sizes.size(); ++i)
@@ -216,16 +322,6 @@ bool isLong(const Tensor &query, const Tensor &key, const Tensor &value,
   bool isTrained = torch::autograd::compute_requires_grad(query, key, value);
   return heads >= kFewestHeads && scores >= kFewestScores &&
          (!isTrained || isCausal || heads * scores >= kMostStoredScores);
-}
-
-/// The term added to the scores, of rank 4.
-Tensor asAddend(Tensor mask) {
-  if (mask.scalar_type() == at::kBool)
-    mask = at::zeros(mask.sizes(), mask.options().dtype(at::kFloat))
-               .masked_fill(mask.logical_not(), -kInfinity);
-  while (mask.dim() < 4)
-    mask = mask.unsqueeze(0);
-  return mask;
 }
 
 double factorOf(std::optional<double> scale, const Tensor &query) {
@@ -270,14 +366,30 @@ Tensor tracedShortAttention(const Tensor &query, const Tensor &key,
                   isCausal, factorOf(scale, query)})[0];
 }
 
-/// Whether the op is traced below autograd and functionalization.
-bool isPlainWithoutGradient(const Tensor &query, const Tensor &key,
-                            const Tensor &value, const OptionalTensor &mask) {
+/// Whether nothing but autograd and functionalization needs to see the parts.
+bool isPlain(const Tensor &query, const Tensor &key, const Tensor &value,
+             const OptionalTensor &mask) {
   for (const Tensor &tensor : {query, key, value})
     if (!isPlainOperand(tensor, tensor.scalar_type()))
       return false;
-  return (!exists(mask) || isPlainOperand(*mask, mask->scalar_type())) &&
-         !torch::autograd::compute_requires_grad(query, key, value, mask);
+  return !exists(mask) || isPlainOperand(*mask, mask->scalar_type());
+}
+
+/// One op, and one in its gradient, or undefined.
+Tensor shortAttentionWithGradient(const Tensor &query, const Tensor &key,
+                                  const Tensor &value,
+                                  const OptionalTensor &mask, bool isCausal,
+                                  std::optional<double> scale) {
+  static const OpRecord &record = getOpRecord("torch_ltc::trained_attention");
+  static const OpRecord &backward =
+      getOpRecord("torch_ltc::trained_attention_backward");
+  if (!isShort(query, key, value, mask, isCausal) ||
+      (exists(mask) && mask->requires_grad()) || isAnyFallbackForced() ||
+      isRefusedByBackend(record.emitName) ||
+      isRefusedByBackend(backward.emitName))
+    return Tensor();
+  return TrainedAttention::apply(query, key, value, mask, isCausal,
+                                 factorOf(scale, query))[0];
 }
 
 /// One op, or undefined if it isn't one.
@@ -301,8 +413,11 @@ Tensor shortAttention(const Tensor &query, const Tensor &key,
     c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKey::Functionalize);
     result = traced();
   } else {
-    if (!isPlainWithoutGradient(query, key, value, mask))
+    if (!isPlain(query, key, value, mask))
       return Tensor();
+    if (torch::autograd::compute_requires_grad(query, key, value, mask))
+      return shortAttentionWithGradient(query, key, value, mask, isCausal,
+                                        scale);
     BelowFunctionalization below;
     result = traced();
   }
@@ -326,7 +441,7 @@ Tensor attend(const Tensor &query, const Tensor &key, const Tensor &value,
   double factor = factorOf(scale, query);
   OptionalTensor addend;
   if (exists(mask))
-    addend = asAddend(*mask);
+    addend = asAddend(*mask, at::kFloat);
   if (c10::InferenceMode::is_enabled())
     return std::get<0>(typedOp<&attention>("torch_ltc::attention")
                            .call(query * factor, key, value, addend, isCausal));

@@ -106,8 +106,8 @@ bool ownsMemory(const at::Tensor &value) {
 bool wantsContiguous(const OpRecord &record) {
   return record.family == Family::normalization ||
          record.family == Family::loss || record.family == Family::embedding ||
-         record.shapeRule == ShapeRule::attentionShape ||
-         record.shapeRule == ShapeRule::attention_backwardShape;
+         record.name == "torch_ltc::attention" ||
+         record.name == "torch_ltc::attention_backward";
 }
 
 CpuCall findCpuCall(const OpRecord &record) {

@@ -207,7 +207,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
       results[i] = makeTensor(torch::lazy::Value(node, i));
   if (isInPlace)
     static_cast<OpNode &>(*node).markInPlace();
-  if (rule == StrideRule::View ||
+  if (rule == StrideRule::View || rule == StrideRule::HeadsInside ||
       (walk.hasStridedOperand && rule != StrideRule::Contiguous))
     setGeometries(rule, record, arguments, results);
   count(Counter::traced_ops);

@@ -195,6 +195,7 @@ STRIDE_RULES = (
     "batch_norm",
     "stack",
     "roll",
+    "heads_inside",
 )
 TRACE_KINDS = ("node", "random", "dialect")
 #: Values of `lower` that aren't scalar builders.

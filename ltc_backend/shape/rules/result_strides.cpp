@@ -321,6 +321,9 @@ Strides torch_ltc::resultStrides(StrideRule rule,
     if (likeFirst)
       return copyStrides(arguments[0].toTensor(), formatArgument(named));
     break;
+  case StrideRule::HeadsInside: // [batch, length, heads, features], transposed
+    return Strides({resultSizes[1] * resultSizes[2] * resultSizes[3],
+                    resultSizes[3], resultSizes[1] * resultSizes[3], 1});
   case StrideRule::Stack:
     return stackStrides(named, arguments, resultSizes);
   case StrideRule::Roll:

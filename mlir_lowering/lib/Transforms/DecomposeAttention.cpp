@@ -30,9 +30,11 @@ static Value multiply(FormulaBuilder &b, Value left, Value right,
 }
 
 // query * key^T + mask (or without what a mask of bools excludes), with later
-// keys masked out if `isCausal`.
+// keys masked out if `isCausal`. `isAddend`: by an addend, as in PyTorch's
+// decomposition, since comparing positions for each score takes a tenth of a
+// training step.
 static Value scoresOf(FormulaBuilder &b, Value query, Value key, Value mask,
-                      bool isCausal) {
+                      bool isCausal, bool isAddend = false) {
   Value scores = multiply(b, query, key, /*transposed=*/true);
   if (!b.isNone(mask))
     scores = FormulaBuilder::dtype(mask).isInteger(1)
@@ -41,6 +43,10 @@ static Value scoresOf(FormulaBuilder &b, Value query, Value key, Value mask,
   if (!isCausal)
     return scores;
   int64_t length = b.sizes(query)[2], keys = b.sizes(key)[2];
+  if (isAddend) {
+    Value later = b.full({length, keys}, -infinity, b.dtype(scores));
+    return b.add(scores, b.triu(later, 1));
+  }
   Value lead = b.sub(b.view(b.arange(keys), {1, keys}),
                      b.view(b.arange(length), {length, 1}));
   return b.maskedFill(scores, b.gt(lead, 0), -infinity);
@@ -55,14 +61,20 @@ struct Softmax {
 // A query that sees no key has weights of 0.
 static Softmax softmaxOf(FormulaBuilder &b, Value scores) {
   Softmax result;
-  Value max = b.amax(scores, {3}, /*keepDim=*/true);
-  result.seesNone = b.eq(max, -infinity);
-  result.max = b.maskedFill(max, result.seesNone, 0.0);
+  result.max = b.amax(scores, {3}, /*keepDim=*/true);
+  result.seesNone = b.eq(result.max, -infinity);
   Value powers = b.exp(b.sub(scores, result.max));
   result.sum = b.sum(powers, {3}, /*keepDim=*/true);
   result.weights =
       b.maskedFill(b.div(powers, result.sum), result.seesNone, 0.0);
   return result;
+}
+
+// Infinite for a query that sees no key: its weights are 0 in the gradient too.
+static Value logSumOf(FormulaBuilder &b, const Softmax &s,
+                      ArrayRef<int64_t> sizes) {
+  Value logSum = b.maskedFill(b.add(b.log(s.sum), s.max), s.seesNone, infinity);
+  return b.view(logSum, sizes);
 }
 
 static LogicalResult decomposeAttention(TorchLtcAttentionOp op,
@@ -72,21 +84,9 @@ static LogicalResult decomposeAttention(TorchLtcAttentionOp op,
   Value output, logSum;
   if (b.isUsed(0))
     output = multiply(b, s.weights, op.getValue());
-  // Infinite for a query that sees no key: its weights are 0 in the gradient
-  // too.
   if (b.isUsed(1))
-    logSum =
-        b.view(b.maskedFill(b.add(b.log(s.sum), s.max), s.seesNone, infinity),
-               b.resultSizes(1));
+    logSum = logSumOf(b, s, b.resultSizes(1));
   return b.replaceWith({output, logSum});
-}
-
-static LogicalResult decomposeShortAttention(TorchLtcShortAttentionOp op,
-                                             FormulaBuilder &b) {
-  Value query = b.mul(op.getQuery(), b.number(op.getScale()));
-  Softmax s = softmaxOf(b, scoresOf(b, query, op.getKey(), op.getMask(),
-                                    b.boolean(op.getIsCausal())));
-  return b.replaceWith({multiply(b, s.weights, op.getValue())});
 }
 
 static LogicalResult decomposeAttentionBackward(TorchLtcAttentionBackwardOp op,
@@ -104,10 +104,61 @@ static LogicalResult decomposeAttentionBackward(TorchLtcAttentionBackwardOp op,
                         multiply(b, transpose(weights), grad)});
 }
 
+namespace {
+/// Attention's forward part from unscaled operands. Forward and gradient build
+/// it in the same way, so that in one program CSE leaves one of the two.
+struct ScaledAttention {
+  Value query;
+  Softmax softmax;
+};
+} // namespace
+
+template <typename Op>
+static ScaledAttention scaledAttention(Op op, FormulaBuilder &b) {
+  constexpr bool isTrained = !std::is_same_v<Op, TorchLtcShortAttentionOp>;
+  Value query = b.mul(op.getQuery(), b.number(op.getScale()));
+  return {query, softmaxOf(b, scoresOf(b, query, op.getKey(), op.getMask(),
+                                       b.boolean(op.getIsCausal()),
+                                       /*isAddend=*/isTrained))};
+}
+
+static LogicalResult decomposeShortAttention(TorchLtcShortAttentionOp op,
+                                             FormulaBuilder &b) {
+  Value weights = scaledAttention(op, b).softmax.weights;
+  return b.replaceWith({multiply(b, weights, op.getValue())});
+}
+
+static LogicalResult decomposeTrainedAttention(TorchLtcTrainedAttentionOp op,
+                                               FormulaBuilder &b) {
+  Softmax s = scaledAttention(op, b).softmax;
+  return b.replaceWith(
+      {b.isUsed(0) ? multiply(b, s.weights, op.getValue()) : Value(),
+       b.isUsed(1) ? logSumOf(b, s, b.resultSizes(1)) : Value()});
+}
+
+// The softmax's gradient from its weights, which are those of the forward part:
+// the numbers in `log_sum` are for eager's kernel.
+static LogicalResult
+decomposeTrainedAttentionBackward(TorchLtcTrainedAttentionBackwardOp op,
+                                  FormulaBuilder &b) {
+  ScaledAttention forward = scaledAttention(op, b);
+  Value grad = op.getGradOutput(), weights = forward.softmax.weights;
+  Value gradWeights = multiply(b, grad, op.getValue(), /*transposed=*/true);
+  Value sum = b.sum(b.mul(gradWeights, weights), {3}, /*keepDim=*/true);
+  Value gradScores = b.mul(b.sub(gradWeights, sum), weights);
+  auto transpose = [&](Value x) { return b.permute(x, {0, 1, 3, 2}); };
+  Value gradQuery = multiply(b, gradScores, op.getKey());
+  return b.replaceWith({b.mul(gradQuery, b.number(op.getScale())),
+                        multiply(b, transpose(gradScores), forward.query),
+                        multiply(b, transpose(weights), grad)});
+}
+
 void mlir::torch_ltc::populateAttentionDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options) {
   DecompositionAdder adder(patterns, options);
   adder.add(decomposeAttention);
   adder.add(decomposeAttentionBackward);
   adder.add(decomposeShortAttention);
+  adder.add(decomposeTrainedAttention);
+  adder.add(decomposeTrainedAttentionBackward);
 }

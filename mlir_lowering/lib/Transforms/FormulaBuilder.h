@@ -179,6 +179,8 @@ public:
   Value logicalNot(Value a);
   /// The result has `yes`'s dtype.
   Value where(Value condition, Value yes, Value no);
+  /// `x` where a column minus its row is at least `diagonal`, otherwise 0.
+  Value triu(Value x, int64_t diagonal);
   /// `x`, and `value` where the mask is true.
   Value maskedFill(Value x, Value mask, Number value);
 

@@ -166,6 +166,9 @@ Value FormulaBuilder::where(Value condition, Value yes, Value no) {
       broadcastSizes(sizes(condition), broadcastSizes(sizes(yes), sizes(no)));
   return create<AtenWhereSelfOp>(result, dtype(yes), {condition, yes, no});
 }
+Value FormulaBuilder::triu(Value x, int64_t diagonal) {
+  return create<AtenTriuOp>(sizes(x), dtype(x), {x, constant(diagonal)});
+}
 Value FormulaBuilder::maskedFill(Value x, Value mask, Number value) {
   return create<AtenMaskedFillScalarOp>(broadcastSizes(sizes(x), sizes(mask)),
                                         dtype(x), {x, mask, asScalar(value)});

@@ -43,3 +43,29 @@ func.func @short(%q: !torch.vtensor<[2,4,3,8],f32>, %k: !torch.vtensor<[2,4,5,8]
   %0 = torch.torch_ltc.short_attention %q, %k, %v, %m, %false, %scale : !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[3,5],i1>, !torch.bool, !torch.float -> !torch.vtensor<[2,4,3,8],f32>
   return %0 : !torch.vtensor<[2,4,3,8],f32>
 }
+
+// Both parts compute the same weights: in one program they are computed once.
+// CHECK-LABEL: func.func @trained
+// CHECK-NOT: torch_ltc.trained_attention
+// CHECK: torch.aten.bmm
+// CHECK: torch.aten.triu
+// CHECK: torch.aten.bmm
+func.func @trained(%q: !torch.vtensor<[2,4,3,8],f32>, %k: !torch.vtensor<[2,4,5,8],f32>, %v: !torch.vtensor<[2,4,5,8],f32>) -> (!torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,3],f32>) {
+  %none = torch.constant.none
+  %true = torch.constant.bool true
+  %scale = torch.constant.float 5.000000e-01
+  %0:2 = torch.torch_ltc.trained_attention %q, %k, %v, %none, %true, %scale : !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.none, !torch.bool, !torch.float -> !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,3],f32>
+  return %0#0, %0#1 : !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,3],f32>
+}
+
+// CHECK-LABEL: func.func @trained_backward
+// CHECK-NOT: torch_ltc.trained_attention
+// CHECK-COUNT-5: torch.aten.bmm
+// CHECK-NOT: torch.aten.bmm
+func.func @trained_backward(%g: !torch.vtensor<[2,4,3,8],f32>, %q: !torch.vtensor<[2,4,3,8],f32>, %k: !torch.vtensor<[2,4,5,8],f32>, %v: !torch.vtensor<[2,4,5,8],f32>, %s: !torch.vtensor<[2,4,3],f32>) -> (!torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,8],f32>) {
+  %none = torch.constant.none
+  %true = torch.constant.bool true
+  %scale = torch.constant.float 5.000000e-01
+  %0:3 = torch.torch_ltc.trained_attention_backward %g, %q, %k, %v, %g, %s, %none, %true, %scale : !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,3],f32>, !torch.none, !torch.bool, !torch.float -> !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,8],f32>
+  return %0#0, %0#1, %0#2 : !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,8],f32>
+}
