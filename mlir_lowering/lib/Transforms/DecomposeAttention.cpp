@@ -30,9 +30,11 @@ static Value multiply(FormulaBuilder &b, Value left, Value right,
 }
 
 // query * key^T + mask (or without what a mask of bools excludes), with later
-// keys masked out if `isCausal`.
+// keys masked out if `isCausal`. `isAddend`: by an addend, as in PyTorch's
+// decomposition, since comparing positions for each score takes a tenth of a
+// training step.
 static Value scoresOf(FormulaBuilder &b, Value query, Value key, Value mask,
-                      bool isCausal) {
+                      bool isCausal, bool isAddend = false) {
   Value scores = multiply(b, query, key, /*transposed=*/true);
   if (!b.isNone(mask))
     scores = FormulaBuilder::dtype(mask).isInteger(1)
@@ -41,10 +43,13 @@ static Value scoresOf(FormulaBuilder &b, Value query, Value key, Value mask,
   if (!isCausal)
     return scores;
   int64_t length = b.sizes(query)[2], keys = b.sizes(key)[2];
-  // Comparing positions of `arange` for each score takes a tenth of a step. An
-  // addend would turn infinite scores that are masked into NaN.
-  Value later = b.triu(b.full({length, keys}, 1.0, b.dtype(scores)), 1);
-  return b.maskedFill(scores, b.gt(later, 0), -infinity);
+  if (isAddend) {
+    Value later = b.full({length, keys}, -infinity, b.dtype(scores));
+    return b.add(scores, b.triu(later, 1));
+  }
+  Value lead = b.sub(b.view(b.arange(keys), {1, keys}),
+                     b.view(b.arange(length), {length, 1}));
+  return b.maskedFill(scores, b.gt(lead, 0), -infinity);
 }
 
 namespace {
@@ -110,9 +115,11 @@ struct ScaledAttention {
 
 template <typename Op>
 static ScaledAttention scaledAttention(Op op, FormulaBuilder &b) {
+  constexpr bool isTrained = !std::is_same_v<Op, TorchLtcShortAttentionOp>;
   Value query = b.mul(op.getQuery(), b.number(op.getScale()));
   return {query, softmaxOf(b, scoresOf(b, query, op.getKey(), op.getMask(),
-                                       b.boolean(op.getIsCausal())))};
+                                       b.boolean(op.getIsCausal()),
+                                       /*isAddend=*/isTrained))};
 }
 
 static LogicalResult decomposeShortAttention(TorchLtcShortAttentionOp op,

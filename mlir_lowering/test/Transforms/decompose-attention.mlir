@@ -48,7 +48,7 @@ func.func @short(%q: !torch.vtensor<[2,4,3,8],f32>, %k: !torch.vtensor<[2,4,5,8]
 // CHECK-LABEL: func.func @trained
 // CHECK-NOT: torch_ltc.trained_attention
 // CHECK: torch.aten.bmm
-// CHECK: torch.aten.masked_fill
+// CHECK: torch.aten.triu
 // CHECK: torch.aten.bmm
 func.func @trained(%q: !torch.vtensor<[2,4,3,8],f32>, %k: !torch.vtensor<[2,4,5,8],f32>, %v: !torch.vtensor<[2,4,5,8],f32>) -> (!torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,3],f32>) {
   %none = torch.constant.none
