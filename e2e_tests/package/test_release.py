@@ -82,6 +82,11 @@ def _wheel(
             f'const char *ltcFile = "{ROOT}/src/arena.cc";',
             f"contains the path {ROOT}",
         ),
+        (
+            "libtorch_ltc_backend.so",
+            f'const char *file = "{ROOT}/ltc_backend/ops/random.cpp";',
+            f"contains the path {ROOT}",
+        ),
     ],
 )
 def test_wheels_that_cannot_be_published(
@@ -98,6 +103,22 @@ def test_a_wheel_contains_no_library_of_the_system(
     wheel = _wheel(tmp_path, "libprotobuf-lite-1.so", "int x;", "torch_ltc.libs")
     problems = archives.problems_of(wheel)
     assert problems == ["it needs libprotobuf-lite-1.so of the system"]
+
+
+def test_headers_of_another_python_serve_both_processors(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "dev"))
+    aarch64 = importlib.import_module("aarch64")
+    monkeypatch.setattr(aarch64, "FOLDER", tmp_path / "aarch64")
+    for name in ("python3.13/Python.h", "x86_64-linux-gnu/python3.13/pyconfig.h"):
+        file = tmp_path / "usr" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(name)
+    folder = aarch64._headers(tmp_path / "usr/python3.13")
+    assert folder.name == "python3.13"  # CMake takes the version from it
+    assert (folder / "Python.h").exists()
+    assert (folder.parent / "aarch64-linux-gnu/python3.13/pyconfig.h").exists()
 
 
 def test_a_version_begins_a_section(

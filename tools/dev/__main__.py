@@ -38,10 +38,11 @@ Usage: ./dev COMMAND [ARGUMENTS]
   wheel [--target=aarch64]
                      a wheel in dist/ that needs nothing but torch, for this
                      processor or for AArch64 (cross-compiled)
-  release [VERSION] [--python=PATH]
+  release [VERSION] [--python=PATH] [--target=aarch64]
                      wheel, source distribution, notes and digests: dist/. The
                      wheel is tried in minimal Debian root file systems and
-                     with other Pythons (needs root and debootstrap)
+                     with other Pythons (needs root and debootstrap); AArch64's
+                     is built too with --target
   docs               the documentation as a site with search: .dev/site
   check-torch VERSION
                      what another version of torch changes for this package

@@ -265,10 +265,25 @@ def prepare() -> None:
     site()
 
 
+def _headers(folder: Path) -> Path:
+    """The headers of another Python of this machine, for AArch64. pyconfig.h differs only
+    in what Python itself is compiled with: both processors have the same types. Debian's
+    pyconfig.h includes that of a folder for the processor."""
+    target = FOLDER / "headers" / folder.name
+    shutil.copytree(folder, target, dirs_exist_ok=True)
+    architectures = folder.parent.glob(f"*-linux-gnu/{folder.name}")
+    for architecture in architectures:
+        copy = FOLDER / "headers" / "aarch64-linux-gnu" / folder.name
+        shutil.copytree(architecture, copy, dirs_exist_ok=True)
+    return target
+
+
 def options(python_headers: Sequence[Path]) -> list[str]:
     """What CMake is told besides what each build has."""
     library = onednn()
-    headers = [SYSROOT / "usr" / "include" / f"python{OWN_PYTHON}", *python_headers]
+    own = SYSROOT / "usr" / "include" / f"python{OWN_PYTHON}"
+    others = [folder for folder in python_headers if folder.name != own.name]
+    headers = [own, *map(_headers, others)]
     return [
         f"-DCMAKE_TOOLCHAIN_FILE={TOOLCHAIN}",
         f"-DLTC_SYSROOT={SYSROOT}",

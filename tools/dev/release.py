@@ -1,10 +1,11 @@
-"""./dev release [VERSION] [--python=PATH]...: everything that a release publishes, in
-dist/, tried where users are.
+"""./dev release [VERSION] [--python=PATH]... [--target=aarch64]: everything that a release
+publishes, in dist/, tried where users are.
 
 The wheel supports the Pythons of the places (release_places.py). In each of them it is
 installed beside torch with pip alone; the doctor must report no problem, the digits
-example must learn, and a sample of the tests must pass. docs/installation.md gets the
-table of the results. Needs root and debootstrap.
+example must learn, and a sample of the tests must pass. So is AArch64's wheel, with
+--target, under emulation. docs/installation.md gets the table of the results. Needs root
+and debootstrap.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ SAMPLE = (
     "semantics/test_in_place.py",
     "training/test_disk_cache.py",
 )
+#: Emulation takes twenty times the time, and its first compilations minutes.
+EMULATED_SAMPLE = ("backend/test_linear.py", "backend/test_views.py")
 
 #: Other projects that contain an LLVM, for the first place.
 NEIGHBOURS = ("torch-mlir==20261001", "iree-base-compiler==3.13.0")
@@ -103,7 +106,9 @@ def _try(place: Place, wheel: Path) -> str:
     accuracy = _learned(place.run(python, f"{work}/examples/train_digits.py"))
     training = time.monotonic() - started
     added = float(place.run(python, "-c", IMPORT_COST))
-    files = [f"{work}/e2e_tests/{name}" for name in SAMPLE]
+    emulated = place is release_places.AARCH64
+    sample = EMULATED_SAMPLE if emulated else SAMPLE
+    files = [f"{work}/e2e_tests/{name}" for name in sample]
     report = place.run(python, "-m", "pytest", "-q", f"--rootdir={work}", *files)
     if place is release_places.DEBIANS[0]:
         place.pip_install("--no-deps", *NEIGHBOURS)
@@ -112,7 +117,8 @@ def _try(place: Place, wheel: Path) -> str:
     torch = place.run(python, "-c", "import torch; print(torch.__version__)").strip()
     libc = "import platform; print(platform.libc_ver()[1])"
     glibc = place.run(python, "-c", libc).strip()
-    shutil.rmtree(place.work_here / "venv")  # with CUDA's packages 5 GB
+    if not emulated:  # which the tests with --full use
+        shutil.rmtree(place.work_here / "venv")  # with CUDA's packages 5 GB
     return (
         f"| {place.system} | {place.python} | {glibc} | {torch} | {installing:.0f} s "
         f"| {training:.0f} s, {accuracy} % | {passed[1] if passed else 0} passed "
@@ -120,11 +126,12 @@ def _try(place: Place, wheel: Path) -> str:
     )
 
 
-def _write_results(wheel: Path, rows: Sequence[str]) -> None:
+def _write_results(wheels: Sequence[Path], rows: Sequence[str]) -> None:
     """Replaces the table in the documentation."""
+    sizes = (f"`{wheel.name}`, {wheel.stat().st_size / 1e6:.1f} MB" for wheel in wheels)
     table = "\n".join(
         [
-            f"`{wheel.name}`, {wheel.stat().st_size / 1e6:.1f} MB",
+            "; ".join(sizes),
             "",
             "| system | Python | glibc | torch | install beside torch | digits | sample of tests | added to `import torch` |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -142,11 +149,20 @@ def _places(pythons: Sequence[str]) -> list[Place]:
     return [*release_places.DEBIANS, *others]
 
 
-def release(arguments: Sequence[str]) -> None:
+def _parsed(arguments: Sequence[str]) -> tuple[list[str], list[str], bool]:
+    """Version, if any, paths of Pythons, and whether AArch64 is a target."""
     pythons = [a.partition("=")[2] for a in arguments if a.startswith("--python=")]
     versions = [a for a in arguments if not a.startswith("-")]
-    if len(pythons) + len(versions) != len(arguments) or len(versions) > 1:
-        raise StepFailed("usage: ./dev release [VERSION] [--python=PATH]...")
+    aarch64 = arguments.count("--target=aarch64")
+    if len(pythons) + len(versions) + aarch64 != len(arguments) or len(versions) > 1:
+        raise StepFailed(
+            "usage: ./dev release [VERSION] [--python=PATH]... [--target=aarch64]"
+        )
+    return versions, pythons, bool(aarch64)
+
+
+def release(arguments: Sequence[str]) -> None:
+    versions, pythons, aarch64 = _parsed(arguments)
     if os.geteuid() or not shutil.which("debootstrap"):
         raise StepFailed(
             "step 'release' needs root and debootstrap\n"
@@ -161,16 +177,22 @@ def release(arguments: Sequence[str]) -> None:
         place.prepare()
         release_places.download(PYTHON, place.python, packages)
     release_places.download(PYTHON, places[0].python, NEIGHBOURS, "--no-deps")
+    headers = [place.headers for place in places]
     # The environment's own module is always built.
-    own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    wheel = build.wheel([p.headers for p in places if p.python != own])
+    own = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    wheel = build.wheel([folder for folder in headers if folder.name != own])
     release_archives.check_wheel(wheel)
     source = release_archives.source_distribution()
     release_archives.check_source_distribution(source)
     for old in WHEELS.glob("torch_ltc-*.whl"):
         old.unlink()
     shutil.copy2(wheel, WHEELS)
-    _write_results(wheel, [_try(place, wheel) for place in places])
+    wheels = [wheel]
+    rows = [_try(place, wheel) for place in places]
+    if aarch64:
+        wheels.append(build.aarch64_wheel(headers))
+        rows.append(_try(release_places.AARCH64, wheels[-1]))
+    _write_results(wheels, rows)
     release_archives.write_notes()
-    release_archives.write_digests([wheel, source])
+    release_archives.write_digests([*wheels, source])
     say(f"released into {wheel.parent.relative_to(ROOT)}; logs in {FOLDER}")

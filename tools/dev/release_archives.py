@@ -95,11 +95,11 @@ def problems_of(wheel: Path) -> list[str]:
                 problems.append(f"it needs {library.name} of the system")
                 continue
             exports = _exports(library)
+            # Another folder's build would have other bytes.
+            if bytes(ROOT) in library.read_bytes():
+                problems.append(f"{library.name} contains the path {ROOT}")
             if library.name in SELF_CONTAINED:
                 foreign = [s for s in exports if not s.startswith("ltc")]
-                # Another folder's build would have other bytes.
-                if bytes(ROOT) in library.read_bytes():
-                    problems.append(f"{library.name} contains the path {ROOT}")
             elif library.name.startswith(("libtorch_ltc", "_C")):
                 foreign = [s for s in exports if FOREIGN.search(s)]
             else:
