@@ -134,8 +134,9 @@ def test_recompilation_says_why() -> None:
         torch_ltc.mark_step()
     assert kept.shape == (4,)
     reasons = [entry["reason"] for entry in torch_ltc.compile_log()]
-    assert len(reasons) == 2
-    assert "slice" in reasons[1], reasons
+    # The second trace is bound to a program that is compiled for all sizes.
+    assert len(reasons) == 3
+    assert "slice" in reasons[-1], reasons
 
 
 def test_report_names_everything() -> None:

@@ -3,6 +3,7 @@
 #include "bindings.h"
 
 #include "fallback/eager_fallback.h"
+#include "fallback/unchecked_operands.h"
 #include "tracing/remembered_formula.h"
 
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
@@ -13,13 +14,32 @@ using namespace torch_ltc;
 
 namespace {
 
+struct OpCall {
+  OpCall(const std::string &name, const py::args &args,
+         const py::kwargs &kwargs)
+      : op(find(torch::jit::parseName(name))),
+        stack(torch::jit::createStackForSchema(
+            op.schema(), torch::jit::tuple_slice(args), kwargs, std::nullopt)) {
+  }
+
+  static c10::OperatorHandle find(const c10::OperatorName &name) {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(
+        name.name.c_str(), name.overload_name.c_str());
+  }
+
+  c10::OperatorHandle op;
+  torch::jit::Stack stack;
+};
+
+void checkOperands(const std::string &name, const py::args &args,
+                   const py::kwargs &kwargs) {
+  OpCall call(name, args, kwargs);
+  checkUncheckedOperands(call.op, call.stack);
+}
+
 py::object callEagerly(const std::string &name, const std::string &reason,
                        const py::args &args, const py::kwargs &kwargs) {
-  c10::OperatorName parsed = torch::jit::parseName(name);
-  c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow(
-      parsed.name.c_str(), parsed.overload_name.c_str());
-  torch::jit::Stack stack = torch::jit::createStackForSchema(
-      op.schema(), torch::jit::tuple_slice(args), kwargs, std::nullopt);
+  auto [op, stack] = OpCall(name, args, kwargs);
   {
     py::gil_scoped_release noGil;
     runFallback(op, stack, reason);
@@ -31,5 +51,6 @@ py::object callEagerly(const std::string &name, const std::string &reason,
 
 void torch_ltc::bindFallback(py::module_ &module) {
   module.def("call_eagerly", &callEagerly);
+  module.def("check_unchecked_operands", &checkOperands);
   module.def("remember_formulas", &rememberFormulas);
 }

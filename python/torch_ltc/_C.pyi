@@ -133,6 +133,9 @@ def call_eagerly(name: str, reason: str, *args: Any, **kwargs: Any) -> Any:
     """Runs an op ("aten::add.Tensor") as a fallback, below autograd and
     functionalization: its lazy tensors have no functional wrappers."""
 
+def check_unchecked_operands(name: str, *args: Any, **kwargs: Any) -> None:
+    """Raises an error if the op's CPU kernel would read outside of these operands."""
+
 def remember_formulas(ops: list[str]) -> None:
     """Runs the formulas in Python of these ops once for each kind of operands."""
 

@@ -192,8 +192,9 @@ def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
         try:
             # Not the user's call, so it ignores the thread's modes.
             with _disable_current_modes(), torch._C._AutoDispatchBelowAutograd():
-                stand_ins = tree_map(_stand_in, (args, kwargs))
-                op(*stand_ins[0], **stand_ins[1])
+                given, named = tree_map(_stand_in, (args, kwargs))
+                bindings().check_unchecked_operands(op.name(), *given, **named)
+                op(*given, **named)
             _taken[key] = True
         except Exception:
             _taken[key] = False
