@@ -23,7 +23,7 @@ def interpreted() -> list[dict]:
 
 def test_runs_by_the_interpreter_and_warns_once(refused, caplog) -> None:
     x = torch.arange(6.0).div(4)
-    before = len(interpreted())
+    torch_ltc.reset_metrics()  # the log keeps a limited number of entries
     with counting() as counts:
         for _ in range(3):
             y = x.to("lazy").frac() * 2
@@ -36,7 +36,7 @@ def test_runs_by_the_interpreter_and_warns_once(refused, caplog) -> None:
     assert "can't be compiled" in warnings[0]
     assert "test_compile_failure.py" in warnings[0]
     assert "force_fallback" in warnings[0]
-    rows = interpreted()[before:]
+    rows = interpreted()
     assert len(rows) == 1
     assert "aten::frac" in rows[0]["reason"]
 
