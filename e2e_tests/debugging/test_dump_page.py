@@ -227,6 +227,27 @@ def test_joins_and_checks_are_commands() -> None:
     assert len(kept) == 2
 
 
+def test_times_are_those_of_the_page_s_commands(tmp_path: Path) -> None:
+    """The runtime has no command for a join whose parts are written in place."""
+    table, weight = torch.randn(99, 64).to("lazy"), torch.randn(64, 64).to("lazy")
+    with torch_ltc.debug.dump_to(tmp_path), torch_ltc.config(profile_commands=True):
+        kept = [table.sin() @ weight, table.cos() @ weight]
+        torch_ltc.mark_step(wait=True)
+        assert len(kept) == 2
+    (folder,) = programs(tmp_path)
+    commands = read_dump(folder).commands
+    (join,) = [c for c in commands if c.op == "join"]
+    assert join.copies == 0
+    timed = torch_ltc.debug.commands()
+    names = [row["name"].split()[0] for row in timed]
+    assert names[: len(commands) - 1] == [c.computes for c in commands if c is not join]
+    page = (folder / "index.html").read_text()
+    table = page.partition('<h2 id="commands"')[2].partition("<h2")[0]
+    for number, command in enumerate(commands):
+        row = table.partition(f'id="command-{number}"')[2].partition("</tr>")[0]
+        assert ("0 us" in row) == (command is join), row
+
+
 def test_memory_is_the_plan_s() -> None:
     x = torch.randn(64, 64).to("lazy")
     with torch_ltc.config(source_info=True):

@@ -4,6 +4,8 @@ Run by each rank of test_data_parallel.py."""
 from __future__ import annotations
 
 import copy
+import tempfile
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -11,6 +13,7 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
+from torch_ltc._diagnostics.collective_lanes import exchanges
 
 
 class Branches(nn.Module):
@@ -341,3 +344,41 @@ def compare_synchronised(rank: int, tier: str) -> None:
                 atol=1e-5,
                 msg=lambda text, name=name, i=i: f"{name}, {i}: {text}",
             )
+
+
+def show_lanes(rank: int) -> None:
+    """A dump's page shows each bucket's collective beside the commands that run
+    meanwhile, and profiles name its kind."""
+    import torch_ltc
+    from torch_ltc import dump_page
+
+    torch_ltc.config.tier = "compile"
+    model = nn.Sequential(*[nn.Linear(128, 128) for _ in range(4)]).to("lazy")
+    model = DistributedDataParallel(model, bucket_cap_mb=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x = torch.randn(8, 128, device="lazy")
+    with tempfile.TemporaryDirectory() as folder:
+        with (
+            torch_ltc.debug.dump_to(folder),
+            torch_ltc.config(profile_commands=True),
+        ):
+            for _ in range(6):
+                optimizer.zero_grad()
+                model(x).square().mean().backward()
+                optimizer.step()
+                torch_ltc.mark_step()
+            torch_ltc.wait_device_ops()
+        last = max(Path(folder).glob("*/index.html"), key=lambda p: p.stat().st_mtime)
+        page, dump = last.read_text(), dump_page.read_dump(last.parent)
+    found = exchanges(dump.commands)
+    assert len(found) == 2, [command.name for command in dump.commands]
+    assert {exchange.start.collective for exchange in found} == {"all_reduce"}
+    assert len(found[0].between) > 4, "backward continues"
+    assert found[0].wait.number > found[1].start.number
+    lanes = page.partition('<h2 id="collectives">')[2].partition("<h2")[0]
+    assert lanes.count("<rect") == len(dump.commands) + len(found)
+    assert "all_reduce, 129.0 KB" in lanes
+    assert "the step computes for" in lanes, "without times"
+    names = [row["name"] for row in torch_ltc.debug.commands()]
+    assert names.count("torch_ltc.collective_start all_reduce") == 2, names
+    assert names.count("torch_ltc.collective_wait all_reduce") == 2, names

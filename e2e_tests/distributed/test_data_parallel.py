@@ -9,6 +9,7 @@ from distributed.data_parallel_cases import (
     compare_synchronised,
     count_programs,
     fill_buckets,
+    show_lanes,
     write_gradients_to_buckets,
 )
 from distributed.launching import run_ranks
@@ -29,6 +30,10 @@ def test_one_kernel_fills_a_bucket():
 
 def test_kernels_of_gradients_write_a_large_bucket():
     run_ranks(write_gradients_to_buckets, 2)
+
+
+def test_a_page_shows_what_overlaps():
+    run_ranks(show_lanes, 2)
 
 
 @pytest.mark.parametrize("ranks, tier", [(2, "compile"), (4, "interpret")])

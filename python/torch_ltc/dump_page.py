@@ -12,9 +12,13 @@ import argparse
 import html
 import sys
 from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from torch_ltc._backend import bindings
+from torch_ltc._diagnostics.collective_lanes import two_lanes
 from torch_ltc._diagnostics.dump_reading import (
     Command,
     Dump,
@@ -199,9 +203,28 @@ def _ops(ops: list[Op]) -> str:
     return _table(["", "op", "line", "module"], rows)
 
 
-def _seconds(timed: list[dict[str, Any]]) -> list[float]:
-    """Time of each command in a run, and of the copies after them."""
-    return [row["seconds"] / max(row["calls"], 1) for row in timed]
+@dataclass
+class Times:
+    """Measured by this process with profile_commands."""
+
+    seconds: list[float] = field(default_factory=list)  # of each command in a run
+    runs: int = 0
+
+
+def _measured(dump: Dump) -> Times:
+    """The runtime has a command for each copy of a join, and at the end one for each
+    copy to a result."""
+    try:
+        rows = bindings().program_commands(dump.summary.get("program", ""))
+    except RuntimeError:
+        return Times()
+    counts = [1 if c.copies is None else c.copies for c in dump.commands]
+    if sum(counts) > len(rows) or not any(row["seconds"] for row in rows):
+        return Times()
+    of_rows = [row["seconds"] / max(row["calls"], 1) for row in rows]
+    starts = accumulate(counts, initial=0)
+    seconds = [sum(of_rows[first : first + n]) for first, n in zip(starts, counts)]
+    return Times(seconds, rows[0]["calls"])
 
 
 def _computes(command: Command) -> str:
@@ -211,8 +234,8 @@ def _computes(command: Command) -> str:
     )
 
 
-def _command_rows(dump: Dump, timed: list[dict[str, Any]]) -> str:
-    times = [seconds_text(seconds) for seconds in _seconds(timed)]
+def _command_rows(dump: Dump, measured: Times) -> str:
+    times = [seconds_text(seconds) for seconds in measured.seconds]
     rows = [
         _row(
             str(command.number),
@@ -235,14 +258,14 @@ def _command_rows(dump: Dump, timed: list[dict[str, Any]]) -> str:
 SLOWEST = 15
 
 
-def _times_of(dump: Dump, timed: list[dict[str, Any]]) -> str:
-    if not timed:
+def _times(dump: Dump, measured: Times) -> str:
+    if not measured.runs:
         return (
             '<p class="dim">No times: they are measured while option '
             "profile_commands is on.</p>"
         )
-    pairs = sorted(zip(_seconds(timed), dump.commands), key=lambda pair: -pair[0])
-    total = sum(_seconds(timed)) or 1.0
+    pairs = sorted(zip(measured.seconds, dump.commands), key=lambda pair: -pair[0])
+    total = sum(measured.seconds) or 1.0
     slowest = pairs[:SLOWEST]
     rows = [
         _row(
@@ -260,7 +283,7 @@ def _times_of(dump: Dump, timed: list[dict[str, Any]]) -> str:
     ]
     text = (
         f"<p>The commands of a run take {seconds_text(total)} (mean of "
-        f"{timed[0]['calls']}). The slowest:</p>"
+        f"{measured.runs}). The slowest:</p>"
     )
     columns = ["", "computes", "lines", "a run", "share", ""]
     return text + _table(columns, rows, numeric=(3, 4))
@@ -396,9 +419,9 @@ def _stage(dump: Dump, stage: str) -> str:
     )
 
 
-def page(dump: Dump, timed: list[dict[str, Any]] | None = None) -> str:
+def page(dump: Dump) -> str:
     """The page of one program as HTML."""
-    name = dump.summary.get("program", "?")[:12]
+    name, measured = dump.summary.get("program", "?")[:12], _measured(dump)
     stages = "".join(_stage(dump, stage) for stage in stage_files() if dump.text(stage))
     tensors = _table(
         ["role", "", "shape", "bytes", "donated", "name"],
@@ -412,14 +435,16 @@ def page(dump: Dump, timed: list[dict[str, Any]] | None = None) -> str:
         (
             "commands",
             "Commands",
-            f'<div class="scroll">{_command_rows(dump, timed or [])}</div>',
+            f'<div class="scroll">{_command_rows(dump, measured)}</div>',
         ),
-        ("times", "Times", _times_of(dump, timed or [])),
+        ("times", "Times", _times(dump, measured)),
         ("buffers", "Buffers over time", _buffers(dump)),
         ("ops", "Ops", f'<div class="scroll">{_ops(dump.ops)}</div>'),
         ("tensors", "Inputs and outputs", f'<div class="scroll">{tensors}</div>'),
         ("stages", "Stages", stages),
     ]
+    if collectives := two_lanes(dump.commands, measured.seconds):
+        sections.insert(5, ("collectives", "Collectives", collectives))
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)
     body = "".join(
         f'<h2 id="{key}">{title}</h2>{content}' for key, title, content in sections
@@ -462,7 +487,7 @@ def write_pages(folder: Path) -> Pages:
             if (path / "graph.dot").exists():
                 drawing = svg((path / "graph.dot").read_text())
                 (path / "graph.svg").write_text(drawing)
-            (path / "index.html").write_text(page(dump, _times(dump)))
+            (path / "index.html").write_text(page(dump))
             (path / "README").write_text(
                 README.format(
                     program=dump.summary.get("program", "?"),
@@ -484,20 +509,6 @@ def write_pages(folder: Path) -> Pages:
     except OSError as error:
         raise ValueError(f"The pages can't be written: {error}.") from error
     return written
-
-
-def _times(dump: Dump) -> list[dict[str, Any]]:
-    """Measured times of its commands, if this process ran the program with
-    profile_commands."""
-    from torch_ltc._backend import bindings
-
-    try:
-        rows = bindings().program_commands(dump.summary.get("program", ""))
-    except RuntimeError:
-        return []
-    # After the commands there are copies to outputs that the stage doesn't contain.
-    known = len(rows) >= len(dump.commands) and any(row["seconds"] for row in rows)
-    return rows if known else []
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -7,6 +7,7 @@
 
 #include "ExecutableBuilder.h"
 
+#include "torch_ltc/Dialect/Ltc/Collectives.h"
 #include "torch_ltc/Kernels/KernelSchedule.h"
 #include "torch_ltc/Kernels/Program.h"
 
@@ -71,20 +72,13 @@ static LogicalResult addCommand(ExecutableBuilder &builder,
   return success();
 }
 
-/// Copies the parts that weren't written in place.
 static LogicalResult addCommand(ExecutableBuilder &builder, ltc::JoinOp join) {
-  BufferPart whole = builder.partOf(join.getWhole());
-  for (Value value : join.getParts()) {
-    BufferPart part = builder.partOf(value);
-    int64_t bytes = getTensorBytes(value.getType());
-    if (part.buffer != whole.buffer || part.offset != whole.offset) {
-      runtime::CopyCall *copy = builder.addCommand(join)->mutable_copy();
-      builder.setPart(copy->mutable_source(), value);
-      copy->mutable_destination()->set_buffer(whole.buffer);
-      copy->mutable_destination()->set_offset(whole.offset);
-      copy->set_bytes(bytes);
-    }
-    whole.offset += bytes;
+  for (const CopiedPart &part : builder.copiedParts(join)) {
+    runtime::CopyCall *copy = builder.addCommand(join)->mutable_copy();
+    builder.setPart(copy->mutable_source(), part.source);
+    copy->mutable_destination()->set_buffer(part.destination.buffer);
+    copy->mutable_destination()->set_offset(part.destination.offset);
+    copy->set_bytes(getTensorBytes(part.source.getType()));
   }
   return success();
 }
@@ -241,7 +235,8 @@ static void appendArgument(llvm::raw_ostream &text, Attribute argument) {
 
 static LogicalResult addCommand(ExecutableBuilder &builder,
                                 ltc::HostCallOp op) {
-  runtime::HostCall *call = builder.addCommand(op)->mutable_host();
+  runtime::HostCall *call =
+      builder.addCommand(op, getKindOfCommand(op))->mutable_host();
   call->set_op(op.getCallee().str());
   std::string text;
   llvm::raw_string_ostream stream(text);

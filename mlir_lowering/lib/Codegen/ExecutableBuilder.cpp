@@ -161,13 +161,13 @@ static StringRef nameOf(Operation *op) {
 }
 
 runtime::Command *ExecutableBuilder::addCommand(Operation *op,
-                                                StringRef sizes) {
+                                                StringRef details) {
   runtime::Command *command = executable.add_commands();
   SourceNames names = getSourceNames(op->getLoc());
   std::string name = joined(names.ops, 8);
   if (name.empty())
     name = nameOf(op).str();
-  command->set_name(sizes.empty() ? name : name + " " + sizes.str());
+  command->set_name(details.empty() ? name : name + " " + details.str());
   if (!names.lines.empty())
     command->set_location(names.lines.front());
   command->set_module_path(joined(names.modules, 3));

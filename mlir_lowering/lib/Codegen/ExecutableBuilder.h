@@ -28,9 +28,13 @@ public:
 
   // Used to build commands (Commands.cpp).
 
-  /// Named after the ATen ops that it computes, if they are known, and `sizes`.
-  runtime::Command *addCommand(Operation *op, StringRef sizes = "");
+  /// Named after the ATen ops that it computes, if they are known, and
+  /// `details`: sizes, or the kind of a collective.
+  runtime::Command *addCommand(Operation *op, StringRef details = "");
   BufferPart partOf(Value value) const { return plan.parts.at(value); }
+  SmallVector<CopiedPart> copiedParts(ltc::JoinOp join) const {
+    return plan.getCopiedParts(join);
+  }
   void setPart(runtime::BufferRef *reference, Value value);
   LogicalResult setType(runtime::TensorType *message, Type type,
                         bool isUnsigned, Location loc);

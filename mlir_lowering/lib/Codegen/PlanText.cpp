@@ -3,7 +3,7 @@
 #include "PlanText.h"
 #include "SourceNames.h"
 
-#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+#include "torch_ltc/Dialect/Ltc/Collectives.h"
 #include "torch_ltc/Kernels/Program.h"
 
 #include "llvm/Support/JSON.h"
@@ -66,6 +66,9 @@ private:
         json.attribute("callee", call.getCallee());
       else if (auto call = dyn_cast<ltc::HostCallOp>(op))
         json.attribute("callee", call.getCallee());
+      else if (auto join = dyn_cast<ltc::JoinOp>(op))
+        json.attribute("copies", int64_t(plan.getCopiedParts(join).size()));
+      writeCollective(op);
       SourceNames names = getSourceNames(op->getLoc());
       writeStrings("ops", names.ops);
       writeStrings("modules", names.modules);
@@ -84,6 +87,16 @@ private:
       });
     });
     ++number;
+  }
+
+  void writeCollective(Operation *op) {
+    StringRef kind = getKindOfCommand(op);
+    if (kind.empty())
+      return;
+    json.attribute("collective", kind);
+    numbers[op] = number;
+    if (ltc::HostCallOp start = getStartOf(op))
+      json.attribute("started_by", numbers.lookup(start));
   }
 
   void writeResult(Value result) {
@@ -143,6 +156,7 @@ private:
   llvm::json::OStream json;
   SmallVector<Life> lives; ///< by buffer
   int64_t number = 0;      ///< of the command
+  DenseMap<Operation *, int64_t> numbers; ///< of collectives
 };
 
 } // namespace

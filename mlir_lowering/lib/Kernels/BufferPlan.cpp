@@ -162,6 +162,19 @@ private:
 
 } // namespace
 
+SmallVector<CopiedPart> BufferPlan::getCopiedParts(ltc::JoinOp join) const {
+  SmallVector<CopiedPart> copied;
+  BufferPart destination = parts.at(join.getWhole());
+  for (Value part : join.getParts()) {
+    BufferPart source = parts.at(part);
+    if (source.buffer != destination.buffer ||
+        source.offset != destination.offset)
+      copied.push_back({part, destination});
+    destination.offset += getTensorBytes(part.getType());
+  }
+  return copied;
+}
+
 FailureOr<BufferPlan> BufferPlan::read(func::FuncOp program) {
   return PlanReader(program).run();
 }

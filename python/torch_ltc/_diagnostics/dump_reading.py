@@ -40,6 +40,9 @@ class Command:
     modules: list[str] = field(default_factory=list)  # "body.1"
     types: list[str] = field(default_factory=list)  # of the results: "4x5xf32"
     bytes: int = 0  # of the results
+    copies: int | None = None  # of a join: parts that aren't written in place
+    collective: str = ""  # kind that it runs, starts or waits for: "all_reduce"
+    started_by: int | None = None  # of a wait: the command that starts the collective
 
     @property
     def name(self) -> str:
@@ -48,6 +51,8 @@ class Command:
     @property
     def computes(self) -> str:
         """ "aten.add+aten.tanh", or the function's name where no op is known."""
+        if self.collective:
+            return f"{self.name.removeprefix('torch_ltc::')} {self.collective}"
         if not self.ops:
             return self.name
         more = f"+{len(self.ops) - 4} more" if len(self.ops) > 4 else ""
@@ -89,6 +94,9 @@ class Plan:
                 row["modules"],
                 [part["type"] for part in row["results"]],
                 sum(part["bytes"] for part in row["results"]),
+                row.get("copies"),
+                row.get("collective", ""),
+                row.get("started_by"),
             )
             for number, row in enumerate(plan.get("commands", []))
         ]

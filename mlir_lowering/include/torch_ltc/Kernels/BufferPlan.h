@@ -17,6 +17,8 @@
 #ifndef TORCH_LTC_KERNELS_BUFFERPLAN_H
 #define TORCH_LTC_KERNELS_BUFFERPLAN_H
 
+#include "torch_ltc/Dialect/Ltc/LtcDialect.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <optional>
@@ -59,6 +61,12 @@ struct PlannedOutput {
   int64_t bytes = 0;
 };
 
+/// A part of a join that wasn't written in place.
+struct CopiedPart {
+  Value source;
+  BufferPart destination;
+};
+
 struct BufferPlan {
   SmallVector<PlannedBuffer> buffers;
   /// Places of the arguments and of the commands' operands and results.
@@ -66,6 +74,9 @@ struct BufferPlan {
   SmallVector<PlannedOutput> outputs;
   SmallVector<DenseElementsAttr> constants;
   int64_t arenaBytes = 0;
+
+  /// One copy of the runtime for each.
+  SmallVector<CopiedPart> getCopiedParts(ltc::JoinOp join) const;
 
   /// Emits an error if the program has no plan or an inconsistent one.
   static FailureOr<BufferPlan> read(func::FuncOp program);

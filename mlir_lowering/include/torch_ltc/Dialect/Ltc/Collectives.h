@@ -37,16 +37,36 @@ inline StringRef getCollectiveKind(ltc::HostCallOp call) {
   return cast<StringAttr>(call.getArguments()[2]).getValue();
 }
 
-/// Whether the result takes the place of the input: all ranks have equal sizes.
-inline bool updatesInput(StringRef kind) {
-  return kind == "all_reduce" || kind == "reduce" || kind == "broadcast";
-}
-
 /// The call that begins what `op` finishes; null for other ops.
 inline ltc::HostCallOp getBeginOf(Operation *op) {
   ltc::HostCallOp finish = asHostCall(op, collective::kFinish);
   return finish ? finish.getInputs().back().getDefiningOp<ltc::HostCallOp>()
                 : ltc::HostCallOp();
+}
+
+/// The call that starts the collective for which `op` waits; null if that is in
+/// another program, and for other ops.
+inline ltc::HostCallOp getStartOf(Operation *op) {
+  if (ltc::HostCallOp wait = asHostCall(op, collective::kWait))
+    return asHostCall(wait.getInputs()[1].getDefiningOp(), collective::kStart);
+  return getBeginOf(op);
+}
+
+/// The kind that `op` runs, starts or waits for: "all_reduce"; empty for other
+/// ops, and if the start is in another program.
+inline StringRef getKindOfCommand(Operation *op) {
+  if (ltc::HostCallOp start = getStartOf(op))
+    return getCollectiveKind(start);
+  for (StringRef callee :
+       {collective::kBlocking, collective::kStart, collective::kBegin})
+    if (ltc::HostCallOp call = asHostCall(op, callee))
+      return getCollectiveKind(call);
+  return "";
+}
+
+/// Whether the result takes the place of the input: all ranks have equal sizes.
+inline bool updatesInput(StringRef kind) {
+  return kind == "all_reduce" || kind == "reduce" || kind == "broadcast";
 }
 
 } // namespace mlir::torch_ltc
