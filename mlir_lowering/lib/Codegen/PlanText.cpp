@@ -154,8 +154,8 @@ private:
   func::FuncOp program;
   const BufferPlan &plan;
   llvm::json::OStream json;
-  SmallVector<Life> lives; ///< by buffer
-  int64_t number = 0;      ///< of the command
+  SmallVector<Life> lives;                ///< by buffer
+  int64_t number = 0;                     ///< of the command
   DenseMap<Operation *, int64_t> numbers; ///< of collectives
 };
 
