@@ -185,6 +185,27 @@ def test_tier_auto_generalises_only_what_is_worth_it() -> None:
     assert torch_ltc.metrics()["compilations"] == 0
 
 
+def test_tier_auto_generalises_a_loop_over_known_sizes() -> None:
+    """Bucketed lengths: no program is new after the first pass, and none of them alone
+    is worth a compilation."""
+    weight = torch.randn(256, 256)
+    inputs = [torch.randn(32 * n, 256) for n in range(1, 9)]
+    expected = [(x @ weight).tanh().sum() for x in inputs]
+    lazy, weight = [x.to("lazy") for x in inputs], weight.to("lazy")
+    with torch_ltc.config(tier="auto"):
+        for _ in range(4000):
+            results = [(x @ weight).tanh().sum().item() for x in lazy]
+            if torch_ltc.metrics()["programs_bound"] == len(inputs):
+                break
+    torch.testing.assert_close(
+        torch.tensor(results), torch.stack(expected), rtol=1e-4, atol=1e-3
+    )
+    metrics = torch_ltc.metrics()
+    assert metrics["programs_bound"] == len(inputs), metrics
+    assert metrics["compilations"] == 1
+    assert torch_ltc.compile_log()[-1]["sizes"]
+
+
 def _agree(function: Callable[..., torch.Tensor], *shapes: tuple[int, ...]) -> None:
     for shape in shapes:
         x = torch.randn(shape)

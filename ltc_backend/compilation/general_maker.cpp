@@ -12,6 +12,7 @@
 #include "config/log.h"
 #include "events/explanations.h"
 #include "events/metrics.h"
+#include "programs/program_cache.h"
 
 #include <stdexcept>
 
@@ -67,6 +68,12 @@ void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
   explainCompilation(event);
   addCompileEvent(event);
   noteCompilerUse();
+}
+
+/// A program for all sizes takes up to twice as long to compile as one for
+/// fixed sizes.
+bool isGeneralWorthCompiling(double seconds, const GraphSnapshot &graph) {
+  return isWorthCompiling(seconds / 2, graph);
 }
 
 /// Adds the sizes' description to a compile event.
@@ -142,20 +149,75 @@ LtcExecutable torch_ltc::bindApart(const GraphSnapshotPtr &graph) {
   return bound;
 }
 
-void torch_ltc::noteGeneralReuse(
-    const GraphSnapshotPtr &graph, Sighting &sighting,
-    const std::shared_ptr<InterpretedProgram> &next, CompileEvent &event) {
+void torch_ltc::noteNewSizes(const GraphSnapshotPtr &graph, Sighting &sighting,
+                             const std::shared_ptr<PlaceholderProgram> &next,
+                             CompileEvent &event) {
   if (config().varying_sizes.get() == "off")
     return;
   GeneralPrograms &programs = GeneralPrograms::get();
-  double seconds = programs.noteInterpreted(sighting.numbers.skeleton, next);
-  if (!isWorthCompiling(seconds / LTC_GENERAL_SAMPLES, *graph))
+  const Hash128 &skeleton = sighting.numbers.skeleton;
+  if (!isGeneralWorthCompiling(programs.noteNew(skeleton, next), *graph))
     return;
+  programs.startAgain(skeleton);
   if (!sighting.general)
     SkeletonMemory::get().generalise(sighting);
   describe(sighting, event);
   if (!sighting.general || !programs.begin(*sighting.general))
     return;
   auto samples = std::make_shared<GeneralSamples>(sighting.general);
-  compileInBackground([samples, event] { makeGeneral(samples, event); });
+  programs.setBeingMade(skeleton, true);
+  compileInBackground([samples, event, skeleton] {
+    makeGeneral(samples, event);
+    GeneralPrograms::get().setBeingMade(skeleton, false);
+  });
+}
+
+static bool replaceByBound(const KnownSizes &known) {
+  CompileEvent event = known.event;
+  Stopwatch stopwatch;
+  ProgramPtr program;
+  try {
+    Sighting sighting = noteSizes(known.graph);
+    program = bindGeneral(known.graph, sighting, event);
+    if (!program)
+      program = makeAndBindGeneral(known.graph, sighting, event);
+  } catch (const std::exception &error) {
+    log(LogLevel::Info,
+        "no program for all sizes: " + std::string(error.what()));
+  }
+  if (!program || areCompilationsCancelled())
+    return false;
+  event.seconds = stopwatch.seconds();
+  addCompileEvent(event);
+  replacePlaceholder(known.hash, known.graph->name, program);
+  noteCompilerUse();
+  return true;
+}
+
+bool torch_ltc::noteKnownSizes(const KnownSizes &known,
+                               PlaceholderProgram &program) {
+  GeneralPrograms &programs = GeneralPrograms::get();
+  const Hash128 &skeleton = known.skeleton;
+  if (config().varying_sizes.get() == "off" || *known.state == Binding::Failed)
+    return false;
+  if (*known.state == Binding::Pending)
+    return true;
+  if (!programs.isReady(skeleton)) {
+    if (programs.isBeingMade(skeleton))
+      return true;
+    const double seconds = programs.noteRuns(skeleton, program);
+    if (!isGeneralWorthCompiling(seconds, *known.graph))
+      return false;
+    programs.startAgain(skeleton);
+    programs.setBeingMade(skeleton, true);
+  }
+  *known.state = Binding::Pending;
+  compileInBackground([known] {
+    bool isBound = replaceByBound(known);
+    GeneralPrograms &programs = GeneralPrograms::get();
+    programs.setBeingMade(known.skeleton, false);
+    bool hasFailed = !isBound && programs.isReady(known.skeleton);
+    *known.state = hasFailed ? Binding::Failed : Binding::None;
+  });
+  return true;
 }

@@ -11,9 +11,12 @@
 #include "general/skeleton_memory.h"
 #include "programs/program.h"
 
+#include <atomic>
+#include <memory>
+
 namespace torch_ltc {
 
-class InterpretedProgram;
+class PlaceholderProgram;
 
 /// Compares the graph with earlier ones that differ only in sizes, unless
 /// option varying_sizes is off.
@@ -33,11 +36,29 @@ ProgramPtr makeAndBindGeneral(const GraphSnapshotPtr &graph, Sighting &sighting,
 /// executable that the caller owns.
 LtcExecutable bindApart(const GraphSnapshotPtr &graph);
 
-/// Tier auto: starts to compile the program for all sizes once the programs of
-/// such graphs have run for long enough; `next` is the one that runs now.
-void noteGeneralReuse(const GraphSnapshotPtr &graph, Sighting &sighting,
-                      const std::shared_ptr<InterpretedProgram> &next,
-                      CompileEvent &event);
+// Tier auto: the program for all sizes is compiled once the programs of such
+// graphs have run for long enough, whether sizes are always new or repeated.
+
+/// `next` is the new program of the graph.
+void noteNewSizes(const GraphSnapshotPtr &graph, Sighting &sighting,
+                  const std::shared_ptr<PlaceholderProgram> &next,
+                  CompileEvent &event);
+
+/// Of a placeholder's replacement by the program for all sizes.
+enum class Binding { None, Pending, Failed };
+
+/// A graph with a placeholder.
+struct KnownSizes {
+  GraphSnapshotPtr graph;
+  Hash128 hash, skeleton;
+  CompileEvent event;
+  std::shared_ptr<std::atomic<Binding>> state =
+      std::make_shared<std::atomic<Binding>>(Binding::None);
+};
+
+/// `program`, the graph's, runs again. Returns whether a thread is about to
+/// replace it by the program for all sizes, if that can be made.
+bool noteKnownSizes(const KnownSizes &known, PlaceholderProgram &program);
 
 } // namespace torch_ltc
 

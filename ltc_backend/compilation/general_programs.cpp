@@ -2,8 +2,8 @@
 
 #include "compilation/general_programs.h"
 
+#include "compilation/placeholder_program.h"
 #include "config/config.h"
-#include "programs/interpreted_program.h"
 
 #include <algorithm>
 
@@ -71,10 +71,6 @@ bool GeneralPrograms::begin(const GeneralGraph &general) {
   if (entry->state != State::Unknown)
     return false;
   entry->state = State::Pending;
-  std::lock_guard usesLock(mutex);
-  for (auto &[skeleton, use] : uses)
-    if (skeleton == general.skeleton())
-      use.seconds = 0;
   return true;
 }
 
@@ -143,14 +139,54 @@ LtcExecutable GeneralPrograms::bind(const Sighting &sighting,
   }
 }
 
-double GeneralPrograms::noteInterpreted(
-    const Hash128 &skeleton, const std::shared_ptr<InterpretedProgram> &next) {
+bool GeneralPrograms::isReady(const Hash128 &skeleton) {
+  std::vector<std::shared_ptr<Entry>> all;
+  {
+    std::lock_guard lock(mutex);
+    for (auto &[hash, entry] : entries)
+      all.push_back(entry);
+  }
+  return std::ranges::any_of(all, [&](const auto &entry) {
+    std::lock_guard lock(entry->mutex);
+    return entry->state == State::Ready &&
+           entry->general->skeleton() == skeleton;
+  });
+}
+
+GeneralPrograms::Use &GeneralPrograms::useOf(const Hash128 &skeleton) {
+  return lookUp(uses, skeleton, /*most=*/256, [] { return Use(); });
+}
+
+double
+GeneralPrograms::noteNew(const Hash128 &skeleton,
+                         const std::shared_ptr<PlaceholderProgram> &next) {
   std::lock_guard lock(mutex);
-  Use &use = lookUp(uses, skeleton, /*most=*/256, [] { return Use(); });
+  Use &use = useOf(skeleton);
   if (auto last = use.last.lock())
-    use.seconds += last->seconds();
+    use.seconds += last->takeSeconds();
   use.last = next;
   return use.seconds;
+}
+
+double GeneralPrograms::noteRuns(const Hash128 &skeleton,
+                                 PlaceholderProgram &program) {
+  std::lock_guard lock(mutex);
+  return useOf(skeleton).seconds += program.takeSeconds();
+}
+
+void GeneralPrograms::startAgain(const Hash128 &skeleton) {
+  std::lock_guard lock(mutex);
+  useOf(skeleton).seconds = 0;
+}
+
+bool GeneralPrograms::isBeingMade(const Hash128 &skeleton) {
+  std::lock_guard lock(mutex);
+  return useOf(skeleton).isBeingMade;
+}
+
+void GeneralPrograms::setBeingMade(const Hash128 &skeleton, bool isBeingMade) {
+  std::lock_guard lock(mutex);
+  useOf(skeleton).isBeingMade = isBeingMade;
 }
 
 void GeneralPrograms::clear() {

@@ -10,7 +10,7 @@
 
 namespace torch_ltc {
 
-class InterpretedProgram;
+class PlaceholderProgram;
 
 /// A general graph at each sample's stand-ins: the compiler's input.
 struct GeneralSamples {
@@ -53,23 +53,36 @@ public:
   /// The same as an executable, which the caller owns.
   LtcExecutable bind(const Sighting &sighting, std::string &reason);
 
-  /// Adds the time that programs of this skeleton have taken op by op; `next`
-  /// is the one that runs now. Returns the seconds since the last `begin`.
-  double noteInterpreted(const Hash128 &skeleton,
-                         const std::shared_ptr<InterpretedProgram> &next);
+  /// Whether `bind` may succeed for a graph with this skeleton.
+  bool isReady(const Hash128 &skeleton);
+
+  // The time that programs of a skeleton have taken op by op. Both functions
+  // return the seconds since the last `startAgain`.
+
+  /// `next` is a new program, which runs now.
+  double noteNew(const Hash128 &skeleton,
+                 const std::shared_ptr<PlaceholderProgram> &next);
+  double noteRuns(const Hash128 &skeleton, PlaceholderProgram &program);
+  void startAgain(const Hash128 &skeleton);
+
+  /// Whether a thread is about to make the program for all sizes.
+  bool isBeingMade(const Hash128 &skeleton);
+  void setBeingMade(const Hash128 &skeleton, bool isBeingMade);
   void clear();
 
 private:
   /// Of a skeleton.
   struct Use {
     double seconds = 0;
-    std::weak_ptr<InterpretedProgram> last;
+    bool isBeingMade = false;
+    std::weak_ptr<PlaceholderProgram> last;
   };
   struct Entry;
   /// The last used first.
   template <typename T> using Recent = std::list<std::pair<Hash128, T>>;
 
   std::shared_ptr<Entry> entryOf(const GeneralGraph &general);
+  Use &useOf(const Hash128 &skeleton);
 
   std::mutex mutex;
   Recent<std::shared_ptr<Entry>> entries;

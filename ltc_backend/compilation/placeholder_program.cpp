@@ -17,17 +17,24 @@ bool torch_ltc::isWorthCompiling(double seconds, const GraphSnapshot &graph) {
          saved >= expectedCompileSeconds(graph);
 }
 
-PlaceholderProgram::PlaceholderProgram(GraphSnapshotPtr graph,
-                                       std::function<void()> compile)
-    : InterpretedProgram(std::move(graph)), compile(std::move(compile)) {}
+PlaceholderProgram::PlaceholderProgram(
+    GraphSnapshotPtr graph, std::function<void()> compile,
+    std::function<bool(PlaceholderProgram &)> noteRuns)
+    : InterpretedProgram(std::move(graph)), compile(std::move(compile)),
+      noteRuns(std::move(noteRuns)) {}
 
 void PlaceholderProgram::noteReuse() {
   if (isRequested.load(std::memory_order_relaxed) || seconds() < nextCheck)
     return;
-  if (isWorthCompiling(seconds(), *graph))
-    return requestCompilation();
   // The graph isn't walked in each step.
   nextCheck = kGrowth * seconds();
+  if (!noteRuns(*this) && isWorthCompiling(seconds(), *graph))
+    requestCompilation();
+}
+
+double PlaceholderProgram::takeSeconds() {
+  double now = seconds();
+  return now - secondsTaken.exchange(now);
 }
 
 void PlaceholderProgram::requestCompilation() {

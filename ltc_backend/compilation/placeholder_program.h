@@ -21,18 +21,26 @@ namespace torch_ltc {
 
 class PlaceholderProgram final : public InterpretedProgram {
 public:
-  /// `compile` is called at most once.
-  PlaceholderProgram(GraphSnapshotPtr graph, std::function<void()> compile);
+  /// `compile` is called at most once. `noteRuns` is called now and then
+  /// before, and returns whether a program for all sizes may soon replace this
+  /// one.
+  PlaceholderProgram(GraphSnapshotPtr graph, std::function<void()> compile,
+                     std::function<bool(PlaceholderProgram &)> noteRuns);
 
   bool isPlaceholder() const override { return true; }
   void noteReuse() override;
   void requestCompilation() override;
 
+  /// Seconds of the runs since the last call.
+  double takeSeconds();
+
 private:
   std::function<void()> compile;
+  std::function<bool(PlaceholderProgram &)> noteRuns;
   std::atomic<bool> isRequested{false};
-  /// Seconds of runs before `isWorthCompiling` needs to be called again.
+  /// Seconds of runs before the next decision.
   std::atomic<double> nextCheck{0};
+  std::atomic<double> secondsTaken{0};
 };
 
 /// Whether a program that has run op by op for so long should be compiled.

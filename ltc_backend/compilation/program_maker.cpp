@@ -144,8 +144,9 @@ bool mayCompileLater() {
 /// An interpreted program, which the compiled one replaces when it is ready.
 std::shared_ptr<PlaceholderProgram>
 makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
-                LocationId location, const CompileEvent &event) {
-  return std::make_shared<PlaceholderProgram>(graph, [=] {
+                const Hash128 &skeleton, LocationId location,
+                const CompileEvent &event) {
+  auto compile = [=] {
     compileInBackground([=] {
       CompileEvent compiled = event;
       ProgramPtr program;
@@ -163,7 +164,12 @@ makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
       replacePlaceholder(hash, graph->name, program);
       noteCompilerUse();
     });
-  });
+  };
+  auto noteRuns = [known = KnownSizes{graph, hash, skeleton, event}](
+                      PlaceholderProgram &program) {
+    return noteKnownSizes(known, program);
+  };
+  return std::make_shared<PlaceholderProgram>(graph, compile, noteRuns);
 }
 
 /// Sets the reason for a new program. The event doesn't keep the graphs that
@@ -308,8 +314,9 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
       if (!program && mayBeBound && config().tier.get() == "compile")
         program = makeAndBindGeneral(graph, sighting, event);
       if (!program && mayCompileLater()) {
-        auto placeholder = makePlaceholder(graph, hash, location, event);
-        noteGeneralReuse(graph, sighting, placeholder, event);
+        auto placeholder = makePlaceholder(
+            graph, hash, sighting.numbers.skeleton, location, event);
+        noteNewSizes(graph, sighting, placeholder, event);
         program = placeholder;
         event.origin = "interpreted";
         event.reason += " (until its program is compiled)";
