@@ -93,9 +93,13 @@ def _of(family: str) -> set[str]:
     }
 
 
-def _moved(program: Program, number: int) -> Values:
+def _moved(program: Program, number: int) -> Values | None:
+    """None if eager refuses the moved values: a probability that became NaN."""
     with MovedByAnUlp(number):
-        return program.run("cpu")
+        try:
+            return program.run("cpu")
+        except RuntimeError:
+            return None
 
 
 def difference(program: Program) -> str:
@@ -134,7 +138,7 @@ def difference(program: Program) -> str:
     for number in suspects:
         (name, wanted), (_, result) = expected[number], got[number]
         allowed = _allowed(wanted)
-        for other in moved:
+        for other in filter(None, moved):
             apart = (other[number][1].double() - wanted.double()).abs()
             apart = torch.where(apart.isfinite(), apart, torch.inf)
             same = other[number][1].isnan() & wanted.isnan()
