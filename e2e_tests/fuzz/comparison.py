@@ -70,11 +70,14 @@ class MovedByAnUlp(TorchDispatchMode):
         random = torch.rand(result.shape, generator=self.generator)
         random = (torch.where(random < 0.5, -1, 1) * (1 + random)).to(result.dtype)
         share = bool(((result >= 0) & (result <= 1)).all() and result.any())
+        positive = bool((result >= 0).all())
         with torch.no_grad():
             if self.cancels:
                 result.masked_fill_(result.abs() <= 4 * scale * ulp, 0)
             else:
                 result.add_(scale * ulp * random)
+            if positive:
+                result.clamp_(min=0)  # a square has a root
             if share:
                 result.clamp_(0, 1)  # a probability stays in [0, 1]
 
