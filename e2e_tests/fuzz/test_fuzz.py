@@ -120,7 +120,7 @@ def test_writes_to_one_element_twice_are_seen() -> None:
 def test_a_moved_square_has_a_root() -> None:
     """Eager is run again with each result moved by an ulp; a NaN that this makes could
     be refused (`multinomial`)."""
-    x = torch.zeros(64, dtype=torch.float64)
+    x = torch.tensor([[1.0, 1.0], [0.0, 100.0]], dtype=torch.float64).repeat(32, 1)
     for number in range(4):
         with MovedByAnUlp(number):
-            assert (x.addcmul(x + 1e-8, x + 1e-8)).sqrt().isfinite().all()
+            assert x.var(1).sqrt().isfinite().all()
