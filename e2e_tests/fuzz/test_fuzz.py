@@ -115,3 +115,12 @@ def test_rounding_is_told_from_errors() -> None:
 def test_writes_to_one_element_twice_are_seen() -> None:
     assert exactness.overlaps_itself(torch.zeros(3).expand(2, 3))
     assert not exactness.overlaps_itself(torch.zeros(4, 3).t()[1:])
+
+
+def test_a_moved_square_has_a_root() -> None:
+    """Eager is run again with each result moved by an ulp; a NaN that this makes could
+    be refused (`multinomial`)."""
+    x = torch.tensor([[1.0, 1.0], [0.0, 100.0]], dtype=torch.float64).repeat(32, 1)
+    for number in range(4):
+        with MovedByAnUlp(number):
+            assert x.var(1).sqrt().isfinite().all()

@@ -405,9 +405,7 @@ void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
       data = HostData::create(data->shape(), std::move(copy), nullptr);
     }
     step.parameters.push_back(data->buffer());
-    const CompletionPtr &producer = data->producer();
-    if (producer && (step.inputs.empty() || step.inputs.back() != producer))
-      step.inputs.push_back(producer);
+    step.producers.push_back(data->producer());
     inputs.push_back(std::move(data));
   }
 }

@@ -59,8 +59,7 @@ TracedComputation::execute(c10::ArrayRef<BackendDataPtr> arguments) const {
     auto data = std::static_pointer_cast<HostData>(arguments[i]);
     if (i < graphPtr->parameters.size()) {
       step.parameters.push_back(data->buffer());
-      if (data->producer())
-        step.inputs.push_back(data->producer());
+      step.producers.push_back(data->producer());
     } else {
       at::Scalar number = data->sharedTensor().item();
       step.scalars.push_back(number.isFloatingPoint()

@@ -130,11 +130,10 @@ HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
   const GraphNode *node = graph.nodes[graph.results[index].position];
   // A new tensor of a failed step has no old value.
   const CompletionPtr &producer = old.producer();
-  bool hasFailed = producer && producer->isDone() && producer->wait();
+  bool hasFailed =
+      producer && producer->isDone() && producer->waitFor(old.buffer().get());
   bool keepsOld = !node->isData() && !hasFailed &&
                   static_cast<const OpNode *>(node)->isInPlace();
-  if (keepsOld && producer)
-    step.oldValues.push_back(producer);
   HostDataPtr data = HostData::create(
       shape, buffer, keepsOld ? step.updatesCompletion : step.completion);
   data->setName(old.name());
@@ -307,8 +306,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   }
   for (const HostDataPtr &parameter : graph.parameters) {
     step.parameters.push_back(parameter->buffer());
-    if (parameter->producer()) // finished ones too: they may have failed
-      step.inputs.push_back(parameter->producer());
+    step.producers.push_back(parameter->producer());
   }
   for (size_t i = 0; i < roots.tensors.size(); ++i)
     roots.tensors[i]->setData(roots.values[i], results[graph.resultOfRoot[i]]);
@@ -401,11 +399,12 @@ static void waitForValue(TensorData &tensor, const std::string &opName) {
     return;
   if (!data->isReady())
     checkMayWait();
-  if (const StepErrorPtr &error = data->producer()->wait())
+  const Buffer *buffer = data->buffer().get();
+  if (const StepErrorPtr &error = data->producer()->waitFor(buffer))
     error->raise(" The value was read by " + opName +
                  messageSuffix(captureLocation()) + ".");
   // A read value may be the one from before a failed step.
-  if (StepErrorPtr error = data->producer()->oldValuesError())
+  if (StepErrorPtr error = data->producer()->oldValueError(buffer))
     error->raise(" It was detected when " + opName + " read a value" +
                  messageSuffix(captureLocation()) + ".");
 }

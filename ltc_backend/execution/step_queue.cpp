@@ -8,6 +8,7 @@
 #include "events/metrics.h"
 #include "events/step_log.h"
 #include "memory/running_step.h"
+#include "programs/partial_evaluation.h"
 #include "programs/worker_state.h"
 
 #include "torch_ltc-c/runtime.h"
@@ -128,11 +129,9 @@ public:
       std::lock_guard<std::mutex> lock(mutex);
       if (outcome.error && (!firstError || firstError->wasRaised()))
         firstError = outcome.error;
-      if (outcome.error && outcome.areParametersIntact)
-        updatesCompletion->finish(nullptr, outcome.error);
-      else
-        updatesCompletion->finish(outcome.error, outcome.staleInput);
-      completion->finish(outcome.error, outcome.staleInput);
+      StepOutcome all{outcome.error, outcome.staleInput};
+      updatesCompletion->finish(all, std::move(outcome.ofUpdates));
+      completion->finish(all, std::move(outcome.ofResults));
       --inFlight;
       isCallerRunning = false;
     }
@@ -151,11 +150,14 @@ public:
 private:
   struct Outcome {
     StepErrorPtr error;
-    /// Whether the donated parameters still hold the old values.
-    bool areParametersIntact = true;
     /// Why an input is an old value.
     StepErrorPtr staleInput;
+    /// Of each output of a failed step, if the parameters are intact: as a
+    /// result, and as the update of a parameter.
+    Completion::Outcomes ofResults = {}, ofUpdates = {};
   };
+  /// For each parameter: why it has no value.
+  using InputErrors = std::vector<StepErrorPtr>;
 
   bool isFullLocked() const {
     return int64_t(inFlight) >=
@@ -183,35 +185,95 @@ private:
   /// waiting threads are notified, because they may allocate at once.
   Outcome runAndLog(ScheduledStep step) {
     Stopwatch stopwatch;
-    Outcome outcome = checkInputs(step);
+    Outcome outcome;
+    InputErrors inputErrors = checkInputs(step, outcome);
+    // Whether the donated parameters still hold the old values.
+    bool areParametersIntact = true;
     if (!outcome.error)
-      if (auto failure = execute(step, outcome.areParametersIntact))
-        outcome.error = std::make_shared<StepError>(
-            failure->kind, describe(step, failure->text), step.sequence,
-            step.sequenceNumber);
-    if (outcome.error)
-      for (const CompletionPtr &old : step.oldValues)
-        outcome.areParametersIntact &= !old->wait();
+      if (auto failure = execute(step, areParametersIntact))
+        outcome.error = errorOf(step, failure->kind, failure->text);
+    if (outcome.error && areParametersIntact)
+      saveIntactResults(step, inputErrors, outcome);
     double seconds = stopwatch.seconds();
     step.program->lastSeconds = seconds;
     recordTime(Timer::execute, seconds);
     finishStepEvent(step.event, seconds);
-    if (outcome.error && outcome.areParametersIntact)
-      keepOldValues(step);
     return outcome;
   }
 
-  static Outcome checkInputs(const ScheduledStep &step) {
-    Outcome outcome;
-    for (const CompletionPtr &input : step.inputs) {
-      if (const StepErrorPtr &error = input->wait()) {
-        if (!outcome.error)
-          outcome.error = error;
-      } else if (!outcome.staleInput) {
-        outcome.staleInput = input->oldValuesError();
-      }
+  static InputErrors checkInputs(const ScheduledStep &step, Outcome &outcome) {
+    InputErrors errors(step.parameters.size());
+    for (size_t i = 0; i < errors.size(); ++i) {
+      const CompletionPtr &producer = step.producers[i];
+      if (!producer)
+        continue;
+      const Buffer *buffer = step.parameters[i].get();
+      errors[i] = producer->waitFor(buffer);
+      if (!outcome.error)
+        outcome.error = errors[i];
+      if (!errors[i] && !outcome.staleInput)
+        outcome.staleInput = producer->oldValueError(buffer);
     }
-    return outcome;
+    return errors;
+  }
+
+  static StepErrorPtr errorOf(const ScheduledStep &step, ErrorKind kind,
+                              const std::string &text) {
+    return std::make_shared<StepError>(kind, describe(step, text),
+                                       step.sequence, step.sequenceNumber);
+  }
+
+  /// After a failure that left the parameters intact: computes the results that
+  /// don't depend on it, and lets the others that update a parameter hold the
+  /// old value.
+  static void saveIntactResults(const ScheduledStep &step,
+                                const InputErrors &inputErrors,
+                                Outcome &outcome) {
+    FailedRun failed{step.parameters,    inputErrors, step.scalars,
+                     step.nodeLocations, nullptr,     nullptr};
+    if (std::find(inputErrors.begin(), inputErrors.end(), outcome.error) ==
+        inputErrors.end())
+      failed.error = outcome.error;
+    failed.makeError = [&](ErrorKind kind, const std::string &text) {
+      return errorOf(step, kind, text);
+    };
+    std::vector<PartialResult> results = evaluateAround(*step.program, failed);
+    // Copied first: an output may lie in another one's old value.
+    std::vector<std::pair<Buffer *, std::string>> copies;
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      const Buffer *buffer = step.outputs[i].get();
+      StepErrorPtr error = outcome.error;
+      if (!results.empty())
+        error = results[i].error;
+      StepOutcome &result = outcome.ofResults[buffer];
+      StepOutcome &update = outcome.ofUpdates[buffer];
+      result = update = {error, outcome.staleInput};
+      std::optional<size_t> updated = step.program->outputs[i].updatedParameter;
+      if (!error || !updated || inputErrors[*updated])
+        continue;
+      update = {nullptr, error};
+      if (step.outputs[i] != step.parameters[*updated])
+        copies.emplace_back(step.outputs[i].get(),
+                            bytesOf(*step.parameters[*updated]));
+    }
+    for (size_t i = 0; i < results.size(); ++i)
+      if (results[i].value.defined() &&
+          step.program->outputs[i].place != OutputPlace::Forwarded)
+        copies.emplace_back(step.outputs[i].get(), bytesOf(results[i].value));
+    for (const auto &[buffer, bytes] : copies) {
+      buffer->materialize();
+      buffer->noteWrite();
+      std::memcpy(buffer->data(), bytes.data(), bytes.size());
+    }
+  }
+
+  static std::string bytesOf(const Buffer &buffer) {
+    return {static_cast<const char *>(buffer.data()), buffer.size()};
+  }
+
+  static std::string bytesOf(const at::Tensor &tensor) {
+    return {static_cast<const char *>(tensor.const_data_ptr()),
+            tensor.nbytes()};
   }
 
   struct Failure {
@@ -260,29 +322,6 @@ private:
       return Failure{kindOf(error), error.what_without_backtrace()};
     } catch (const std::exception &error) {
       return Failure{ErrorKind::Runtime, error.what()};
-    }
-  }
-
-  static void keepOldValues(const ScheduledStep &step) {
-    // Copied first: an output may lie in another one's old value.
-    std::vector<std::pair<Buffer *, std::string>> copies;
-    for (size_t i = 0; i < step.outputs.size(); ++i) {
-      std::optional<size_t> updated = step.program->outputs[i].updatedParameter;
-      if (!updated || step.outputs[i] == step.parameters[*updated])
-        continue;
-      const Buffer &old = *step.parameters[*updated];
-      // No memory: the step that computes it failed before it ran, and so the
-      // output isn't one that keeps its old value.
-      if (old.size() && !old.data())
-        continue;
-      copies.emplace_back(
-          step.outputs[i].get(),
-          std::string(static_cast<const char *>(old.data()), old.size()));
-    }
-    for (const auto &[buffer, bytes] : copies) {
-      buffer->materialize();
-      buffer->noteWrite();
-      std::memcpy(buffer->data(), bytes.data(), bytes.size());
     }
   }
 

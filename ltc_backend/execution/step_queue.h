@@ -5,12 +5,14 @@
 // thread that waits for a short step runs it itself if the queue is empty,
 // because waking the worker and being woken takes longer than a small program.
 //
-// A step that fails has an error. Reading one of its results raises it each
-// time. A tensor that the step would have written in place keeps its old value;
-// the first read of it, or of a value that later steps computed from it, raises
-// the error once. Tensors unrelated to the step stay readable. When an error is
-// raised, the errors of all other steps that the thread had scheduled before
-// count as known (memory/completion.h).
+// A step that fails has an error. Results that don't depend on the op that
+// failed are computed nevertheless (programs/partial_evaluation.h), unless the
+// program had already overwritten a parameter. Reading one of the others raises
+// the error each time. A tensor that the step would have written in place keeps
+// its old value; the first read of it, or of a value that later steps computed
+// from it, raises the error once. Tensors unrelated to the step stay readable.
+// When an error is raised, the errors of all other steps that the thread had
+// scheduled before count as known (memory/completion.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,20 +35,18 @@ struct ScheduledStep {
   std::vector<BufferPtr> parameters;
   std::vector<BufferPtr> outputs;
   std::vector<DynamicScalar> scalars;
-  /// Unfinished steps that write the parameters.
-  std::vector<CompletionPtr> inputs;
+  /// The step that computes each parameter, if there is one. Finished ones too:
+  /// they may have failed.
+  std::vector<CompletionPtr> producers;
   CompletionPtr completion = std::make_shared<Completion>();
   /// Outputs that replace parameters' values: after a run that failed before it
-  /// overwrote any parameter, they hold the old values.
+  /// overwrote any parameter, those without a new value hold the old one.
   CompletionPtr updatesCompletion =
       std::make_shared<Completion>(Completion::Of::Updates);
   RunConditions conditions;
   int64_t number = 0;
   uint64_t event = 0; // in the step log
   std::string location;
-  /// Steps that compute the values which updates replace: after an error these
-  /// values remain valid, unless one of those steps failed as well.
-  std::vector<CompletionPtr> oldValues;
   /// Lines of the graph's nodes, with option source_info.
   std::vector<LocationId> nodeLocations;
   /// The scheduling thread waits for its results next.

@@ -12,8 +12,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 
 namespace torch_ltc {
+
+class Buffer;
 
 /// The steps that one thread has scheduled, by number.
 struct StepSequence {
@@ -50,10 +53,22 @@ private:
 
 using StepErrorPtr = std::shared_ptr<const StepError>;
 
+/// What a step left of its results, or of one of them.
+struct StepOutcome {
+  /// Why there is no value.
+  StepErrorPtr failure = nullptr;
+  /// Why the value is an old one: the step, or a step whose results it read,
+  /// failed.
+  StepErrorPtr stale = nullptr;
+};
+
 /// Set once by the thread that runs a step; threads that read one of its
 /// results wait for it.
 class Completion {
 public:
+  /// By the buffers of a step's results.
+  using Outcomes = std::unordered_map<const Buffer *, StepOutcome>;
+
   enum class Of { Results, Updates };
 
   explicit Completion(Of of = Of::Results) : of(of) {}
@@ -62,42 +77,53 @@ public:
   /// are the old values, so that reading them isn't an error.
   bool isOfUpdates() const { return of == Of::Updates; }
 
-  /// `failure`: there are no values. `stale`: there are values, but the step,
-  /// or a step whose results it read, failed and left old values.
-  void finish(StepErrorPtr failure, StepErrorPtr stale) {
+  /// `outcomes`: of the results of a failed step, empty if it succeeded.
+  void finish(StepOutcome outcome, Outcomes outcomes = {}) {
     {
       std::lock_guard<std::mutex> lock(mutex);
-      failureOfStep = std::move(failure);
-      causeOfOldValues = std::move(stale);
+      outcomeOfStep = std::move(outcome);
+      outcomesOfValues = std::move(outcomes);
       done.store(true, std::memory_order_release);
     }
     condition.notify_all();
   }
 
-  bool hasSucceeded() const { return isDone() && !failureOfStep; }
+  bool hasSucceeded() const { return isDone() && !outcomeOfStep.failure; }
   bool isDone() const { return done.load(std::memory_order_acquire); }
 
-  /// Null for success.
+  /// Waits for the step. Null for success.
   const StepErrorPtr &wait() {
     if (!isDone()) {
       BlockingScope blocking;
       std::unique_lock<std::mutex> lock(mutex);
       waitOrInterrupt(condition, lock, [this] { return done.load(); });
     }
-    return failureOfStep;
+    return outcomeOfStep.failure;
   }
-  /// After `wait`: why the values are old ones, unless the user already knows.
-  StepErrorPtr oldValuesError() const {
-    return causeOfOldValues && !causeOfOldValues->wasRaised() ? causeOfOldValues
-                                                              : nullptr;
+  /// Waits for the step. Null if the result in `buffer` has a value.
+  const StepErrorPtr &waitFor(const Buffer *buffer) {
+    wait();
+    return outcomeOf(buffer).failure;
+  }
+  /// After a wait: why the result in `buffer` is an old value, unless the user
+  /// already knows.
+  StepErrorPtr oldValueError(const Buffer *buffer) const {
+    const StepErrorPtr &stale = outcomeOf(buffer).stale;
+    return stale && !stale->wasRaised() ? stale : nullptr;
   }
 
 private:
+  const StepOutcome &outcomeOf(const Buffer *buffer) const {
+    auto found = outcomesOfValues.find(buffer);
+    return found == outcomesOfValues.end() ? outcomeOfStep : found->second;
+  }
+
   const Of of;
   std::atomic<bool> done{false};
   std::mutex mutex;
   std::condition_variable condition;
-  StepErrorPtr failureOfStep, causeOfOldValues;
+  StepOutcome outcomeOfStep;
+  Outcomes outcomesOfValues;
 };
 
 using CompletionPtr = std::shared_ptr<Completion>;

@@ -85,7 +85,7 @@ void HostData::wait() const {
     return;
   if (!producerPtr->isDone())
     checkMayWait();
-  if (const StepErrorPtr &error = producerPtr->wait())
+  if (const StepErrorPtr &error = producerPtr->waitFor(bufferPtr.get()))
     error->raise();
 }
 

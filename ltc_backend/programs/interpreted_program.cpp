@@ -279,7 +279,8 @@ void InterpretedProgram::prepareCalls() const {
 std::vector<at::Tensor>
 torch_ltc::interpretNode(const GraphSnapshot &graph, size_t position,
                          const std::vector<std::vector<at::Tensor>> &values,
-                         c10::ArrayRef<DynamicScalar> scalars) {
+                         c10::ArrayRef<DynamicScalar> scalars,
+                         std::optional<LocationId> location) {
   const SnapshotNode &node = graph.nodes[position];
   NodeArguments builder(graph, node, values, scalars);
   AttributeReader reader(node.attributes->words);
@@ -290,7 +291,7 @@ torch_ltc::interpretNode(const GraphSnapshot &graph, size_t position,
     node.record->handle->redispatchBoxed(
         c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   } catch (const c10::Error &error) {
-    throw errorOf(node, node.location, error);
+    throw errorOf(node, location.value_or(node.location), error);
   }
   std::vector<at::Tensor> results;
   for (const IValue &value : stack)

@@ -50,6 +50,7 @@ public:
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
            const RunConditions &conditions) override;
   bool mayRunInCaller() const override { return true; }
+  const GraphSnapshot *evaluableGraph() const override { return graph.get(); }
 
   /// The values of the graph's results, by node; in `outputs` if the op's
   /// kernel writes there.

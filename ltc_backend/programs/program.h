@@ -71,6 +71,8 @@ public:
   /// Whether a thread that waits for a result may run it: nothing in it depends
   /// on the thread.
   virtual bool mayRunInCaller() const { return false; }
+  /// The graph that computes what the program does, null if there is none.
+  virtual const GraphSnapshot *evaluableGraph() const { return nullptr; }
 
   std::string name; // hash, hexadecimal
   std::vector<OutputPlan> outputs;
@@ -118,6 +120,7 @@ public:
   int64_t arenaBytes() const override;
   /// Ctrl-C would have to wait for other ranks.
   bool mayRunInCaller() const override { return !waitsForRanks; }
+  const GraphSnapshot *evaluableGraph() const override { return graph.get(); }
   size_t numKernels() const;
   size_t numCommands() const;
 
@@ -143,11 +146,13 @@ interpretGraph(const GraphSnapshot &graph, c10::ArrayRef<void *> parameters,
                c10::ArrayRef<DynamicScalar> scalars,
                const NodeVisitor &visit = {});
 
-/// Runs one op on the values of the nodes before it.
+/// Runs one op on the values of the nodes before it. An error names `location`
+/// if it is given, otherwise the line of the graph's first trace.
 std::vector<at::Tensor>
 interpretNode(const GraphSnapshot &graph, size_t position,
               const std::vector<std::vector<at::Tensor>> &values,
-              c10::ArrayRef<DynamicScalar> scalars);
+              c10::ArrayRef<DynamicScalar> scalars,
+              std::optional<LocationId> location = std::nullopt);
 
 /// Checks the results of each run for NaN and Inf, and names the first op that
 /// produced one (option `detect_nan`). The program must not donate.
@@ -161,6 +166,9 @@ public:
     return inner->commands();
   }
   int64_t arenaBytes() const override { return inner->arenaBytes(); }
+  const GraphSnapshot *evaluableGraph() const override {
+    return inner->evaluableGraph();
+  }
 
 private:
   ProgramPtr inner;
@@ -182,6 +190,9 @@ public:
     return inner->commands();
   }
   int64_t arenaBytes() const override { return inner->arenaBytes(); }
+  const GraphSnapshot *evaluableGraph() const override {
+    return inner->evaluableGraph();
+  }
 
 private:
   std::string findOp(c10::ArrayRef<void *> parameters,

@@ -97,7 +97,7 @@ TEST_F(StepQueueTest, ErrorOfAStepReachesItsReaders) {
   CompletionPtr failed = failing.completion;
   ScheduledStep reader = makeStep([](float *, float *out) { *out = 1; });
   reader.parameters.push_back(failing.outputs[0]);
-  reader.inputs.push_back(failed);
+  reader.producers.push_back(failed);
   CompletionPtr read = reader.completion;
   ScheduledStep unrelated = makeStep([](float *, float *out) { *out = 2; });
   CompletionPtr other = unrelated.completion;
@@ -131,17 +131,19 @@ TEST_F(StepQueueTest, UpdateOfAFailedStepKeepsTheOldValue) {
   program->outputs[0].updatedParameter = 0;
   ScheduledStep step = makeStep(program);
   step.parameters.push_back(old);
+  step.producers.push_back(nullptr);
   CompletionPtr results = step.completion, updates = step.updatesCompletion;
   BufferPtr output = step.outputs[0];
   scheduleStep(std::move(step));
 
   EXPECT_NE(results->wait(), nullptr);
-  EXPECT_EQ(updates->wait(), nullptr) << "reading the tensor isn't an error";
+  EXPECT_EQ(updates->waitFor(output.get()), nullptr)
+      << "reading the tensor isn't an error";
   EXPECT_EQ(contents(output), 5);
-  StepErrorPtr reason = updates->oldValuesError();
+  StepErrorPtr reason = updates->oldValueError(output.get());
   ASSERT_NE(reason, nullptr);
   reason->report();
-  EXPECT_EQ(updates->oldValuesError(), nullptr) << "raised once";
+  EXPECT_EQ(updates->oldValueError(output.get()), nullptr) << "raised once";
 }
 
 TEST_F(StepQueueTest, OverwrittenParameterHasNoOldValue) {
@@ -152,6 +154,7 @@ TEST_F(StepQueueTest, OverwrittenParameterHasNoOldValue) {
   program->numDonated = 1;
   ScheduledStep step = makeStep(program);
   step.parameters.push_back(old);
+  step.producers.push_back(nullptr);
   step.outputs[0] = old;
   CompletionPtr updates = step.updatesCompletion;
   scheduleStep(std::move(step));

@@ -1,0 +1,104 @@
+"""A failed op only takes the results that depend on it: each result of its step has its
+own outcome."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch_ltc
+
+MANY = 5000  # more than the elements whose call is tried when it is traced
+
+
+def wrong_index(x: torch.Tensor) -> torch.Tensor:
+    return x[torch.tensor([7]).to("lazy")]
+
+
+def division_by_zero(x: torch.Tensor) -> torch.Tensor:
+    ones = torch.ones(MANY, dtype=torch.uint8, device="lazy")
+    return torch.fmod(ones, torch.zeros(MANY, dtype=torch.bool, device="lazy"))
+
+
+def wrong_target(x: torch.Tensor) -> torch.Tensor:
+    target = torch.tensor([1, 5, 0]).to("lazy")
+    return torch.nn.functional.nll_loss(x, target)
+
+
+FAILING = [wrong_index, division_by_zero, wrong_target]
+
+
+@pytest.fixture(params=["interpret", "compile"], autouse=True)
+def tier(request: pytest.FixtureRequest):
+    with torch_ltc.config(tier=request.param):
+        yield
+        torch_ltc.mark_step()
+        with contextlib.suppress(RuntimeError, IndexError):
+            torch_ltc.wait_device_ops()
+
+
+@pytest.mark.parametrize("fail", FAILING, ids=lambda fail: fail.__name__)
+def test_results_that_do_not_depend_on_it_have_values(fail: Callable) -> None:
+    x = torch.arange(9.0).reshape(3, 3).to("lazy")
+    torch_ltc.mark_step()
+    before = x * 2
+    failed = fail(x)
+    after = before + 5
+    derived = failed.float() * 2
+    torch_ltc.mark_step()
+    for _ in range(2):
+        for value in (failed, derived):
+            with pytest.raises((RuntimeError, IndexError), match="failed while it ran"):
+                value.cpu()
+        assert torch.equal(before.cpu(), torch.arange(9.0).reshape(3, 3) * 2)
+        assert torch.equal(after.cpu(), torch.arange(9.0).reshape(3, 3) * 2 + 5)
+        assert torch.equal(x.cpu(), torch.arange(9.0).reshape(3, 3))
+
+
+@pytest.mark.parametrize("fail", FAILING, ids=lambda fail: fail.__name__)
+def test_writes_of_other_tensors_are_made(fail: Callable) -> None:
+    x = torch.arange(9.0).reshape(3, 3).to("lazy")
+    weight = torch.ones(3).to("lazy")
+    torch_ltc.mark_step()
+    weight.add_(1)
+    failed = fail(x)
+    weight.mul_(3)
+    torch_ltc.mark_step()
+    assert weight.tolist() == [6.0] * 3
+    # The next step sees them, and what depends on the failure has no value there either.
+    both = (weight + 1, failed.float().sum() + weight)
+    weight.add_(4)
+    torch_ltc.mark_step()
+    assert both[0].tolist() == [7.0] * 3
+    with pytest.raises((RuntimeError, IndexError), match="failed while it ran"):
+        both[1].cpu()
+    assert weight.tolist() == [10.0] * 3
+
+
+def test_each_of_two_failures_is_its_own() -> None:
+    x = torch.arange(9.0).reshape(3, 3).to("lazy")
+    torch_ltc.mark_step()
+    picked = wrong_index(x)
+    quotient = division_by_zero(x)
+    total = x.sum()
+    torch_ltc.mark_step()
+    with pytest.raises(IndexError, match="aten::index"):
+        picked.cpu()
+    with pytest.raises(RuntimeError, match="aten::fmod"):
+        quotient.cpu()
+    assert total.item() == 36
+
+
+def test_a_tensor_written_with_it_keeps_its_value() -> None:
+    x = torch.ones(4, 2).to("lazy")
+    other = torch.ones(3).to("lazy")
+    torch_ltc.mark_step()
+    x.add_(x[torch.tensor([9]).to("lazy")])
+    other.mul_(2)
+    torch_ltc.mark_step()
+    assert other.tolist() == [2.0] * 3
+    with pytest.raises(IndexError, match="It was detected when"):
+        x.cpu()
+    assert torch.equal(x.cpu(), torch.ones(4, 2))

@@ -1,0 +1,112 @@
+//===- partial_evaluation.cpp - A failed step without its failure ---------===//
+
+#include "programs/partial_evaluation.h"
+
+#include "programs/worker_state.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+
+using namespace torch_ltc;
+
+namespace {
+
+/// Evaluates a graph's nodes in order. What depends on a node without value has
+/// none either, for the same reason.
+class Evaluation {
+public:
+  Evaluation(const GraphSnapshot &graph, const FailedRun &run)
+      : graph(graph), run(run), values(graph.nodes.size()),
+        causes(graph.nodes.size()) {}
+
+  void evaluate() {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      const SnapshotNode &node = graph.nodes[i];
+      if (!node.record)
+        read(i, node);
+      else if (!(causes[i] = causeOfOperands(node)))
+        compute(i);
+    }
+    // The program's own error knows more: the command and its line.
+    if (run.error && failedOps.size() == 1)
+      errors[failedOps.front()] = run.error;
+  }
+
+  bool hasFailure() const { return !errors.empty(); }
+
+  PartialResult result(ResultRef ref) const {
+    if (causes[ref.position])
+      return {{}, errors[*causes[ref.position]]};
+    const torch::lazy::Shape &shape = graph.shape(ref);
+    at::Tensor copy = at::empty(shape.sizes(), hostOptions(shape));
+    const at::Tensor &value = values[ref.position][ref.index];
+    // Statistics that an op's CPU kernel leaves empty although its Meta kernel
+    // gives them a size.
+    if (value.numel() == 0)
+      copy.zero_();
+    else
+      copy.copy_(value);
+    return {copy, nullptr};
+  }
+
+private:
+  void read(size_t i, const SnapshotNode &node) {
+    if (const StepErrorPtr &error = run.parameterErrors[node.parameter]) {
+      causes[i] = errors.size();
+      errors.push_back(error);
+      return;
+    }
+    values[i].push_back(at::from_blob(run.parameters[node.parameter]->data(),
+                                      node.shapes[0].sizes(),
+                                      hostOptions(node.shapes[0])));
+  }
+
+  std::optional<size_t> causeOfOperands(const SnapshotNode &node) const {
+    for (uint32_t i = 0; i < node.numOperands; ++i)
+      if (auto cause = causes[graph.operands[node.firstOperand + i].position])
+        return cause;
+    return std::nullopt;
+  }
+
+  void compute(size_t i) {
+    std::optional<LocationId> location;
+    if (!run.locations.empty())
+      location = run.locations[i];
+    try {
+      values[i] = interpretNode(graph, i, values, run.scalars, location);
+      return;
+    } catch (const RunError &error) {
+      errors.push_back(run.makeError(error.kind, error.what()));
+    } catch (const std::exception &error) {
+      errors.push_back(run.makeError(ErrorKind::Runtime, error.what()));
+    }
+    causes[i] = errors.size() - 1;
+    failedOps.push_back(*causes[i]);
+  }
+
+  const GraphSnapshot &graph;
+  const FailedRun &run;
+  std::vector<std::vector<at::Tensor>> values;
+  std::vector<StepErrorPtr> errors;
+  /// In `errors`: why a node has no value, and those of ops.
+  std::vector<std::optional<size_t>> causes;
+  std::vector<size_t> failedOps;
+};
+
+} // namespace
+
+std::vector<PartialResult> torch_ltc::evaluateAround(const Program &program,
+                                                     const FailedRun &run) {
+  const GraphSnapshot *graph = program.evaluableGraph();
+  // Other processes don't repeat their collectives.
+  if (!graph || program.numCollectives || program.waitsForRanks)
+    return {};
+  WorkerStateGuard state;
+  at::AutoDispatchBelowAutograd noAutograd;
+  Evaluation evaluation(*graph, run);
+  evaluation.evaluate();
+  std::vector<PartialResult> results;
+  if (evaluation.hasFailure())
+    for (ResultRef result : graph->results)
+      results.push_back(evaluation.result(result));
+  return results;
+}

@@ -1,0 +1,46 @@
+//===- partial_evaluation.h - A failed step without its failure -*- C++ -*-===//
+//
+// When an op of a program fails, for example because an index is out of bounds,
+// eager PyTorch has already computed what came before it. This evaluates the
+// program's graph op by op, without the ops that fail and those that depend on
+// them, so that all other results have values.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_PROGRAMS_PARTIAL_EVALUATION_H
+#define TORCH_LTC_PROGRAMS_PARTIAL_EVALUATION_H
+
+#include "programs/program.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace torch_ltc {
+
+/// A result of the program: one of both.
+struct PartialResult {
+  at::Tensor value; // contiguous, with its own memory
+  StepErrorPtr error;
+};
+
+struct FailedRun {
+  c10::ArrayRef<BufferPtr> parameters;
+  /// Why parameters have no values; null for those that have one.
+  c10::ArrayRef<StepErrorPtr> parameterErrors;
+  c10::ArrayRef<DynamicScalar> scalars;
+  c10::ArrayRef<LocationId> locations; // of the nodes, or empty
+  /// The error of the program, null if it didn't run.
+  StepErrorPtr error;
+  /// Makes the error of an op that fails.
+  std::function<StepErrorPtr(ErrorKind, const std::string &)> makeError;
+};
+
+/// One for each output, or none if evaluating the graph shows no failure or
+/// can't be repeated.
+std::vector<PartialResult> evaluateAround(const Program &program,
+                                          const FailedRun &run);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_PROGRAMS_PARTIAL_EVALUATION_H
