@@ -217,7 +217,9 @@ InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
   std::vector<bool> isNeeded(graph->nodes.size(), false);
   for (ResultRef result : graph->results)
     isNeeded[result.position] = true;
-  findOutputsOfNodes();
+  memory = std::make_unique<ResultMemory>(*graph, outputs);
+  numDonated = size_t(
+      std::ranges::count(outputs, OutputPlace::Donated, &OutputPlan::place));
   // From the last node to the first one.
   endOfLastUsed.resize(graph->nodes.size());
   for (size_t i = graph->nodes.size(); i-- > 0;) {
@@ -230,36 +232,6 @@ InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
     }
     endOfLastUsed[i] = uint32_t(lastUsed.size());
   }
-}
-
-void InterpretedProgram::findOutputsOfNodes() {
-  constexpr size_t none = SIZE_MAX;
-  for (size_t i = 0; i < graph->results.size(); ++i) {
-    ResultRef result = graph->results[i];
-    if (!graph->nodes[result.position].record)
-      continue;
-    std::vector<size_t> &numbers = outputsOfNodes[result.position];
-    numbers.resize(graph->nodes[result.position].shapes.size(), none);
-    numbers[result.index] = i;
-  }
-  std::erase_if(outputsOfNodes, [&](const auto &entry) {
-    return std::ranges::count(entry.second, none) != 0;
-  });
-}
-
-std::vector<at::Tensor>
-InterpretedProgram::outputsOf(size_t position,
-                              c10::ArrayRef<void *> outputs) const {
-  std::vector<at::Tensor> tensors;
-  auto found = outputsOfNodes.find(position);
-  if (outputs.empty() || found == outputsOfNodes.end())
-    return tensors;
-  for (size_t i = 0; i < found->second.size(); ++i) {
-    const torch::lazy::Shape &shape = graph->nodes[position].shapes[i];
-    tensors.push_back(at::from_blob(outputs[found->second[i]], shape.sizes(),
-                                    hostOptions(shape)));
-  }
-  return tensors;
 }
 
 c10::ArrayRef<uint32_t> InterpretedProgram::lastUses(size_t position) const {
@@ -354,7 +326,7 @@ bool InterpretedProgram::writeInPlace(size_t position,
   return true;
 }
 
-void InterpretedProgram::call(size_t position, const PreparedCall *prepared,
+bool InterpretedProgram::call(size_t position, const PreparedCall *prepared,
                               std::vector<std::vector<at::Tensor>> &values,
                               c10::ArrayRef<DynamicScalar> scalars,
                               c10::ArrayRef<void *> outputs,
@@ -371,16 +343,20 @@ void InterpretedProgram::call(size_t position, const PreparedCall *prepared,
     values[position].push_back(stack[0].toTensor());
     for (uint32_t unused : lastUses(position))
       values[unused].clear();
-    return;
+    memory->store(position, values, outputs);
+    return false;
   }
   if (onCpu.wantsContiguous)
     makeContiguous(stack);
   const c10::OperatorHandle *op = &onCpu.op;
+  bool overwrites = false;
   if (onCpu.outOp) {
-    std::vector<at::Tensor> memory = outputsOf(position, outputs);
-    if (!memory.empty())
+    std::vector<at::Tensor> results = memory->ofNode(position, values, outputs);
+    if (!results.empty()) {
       op = &*onCpu.outOp;
-    std::ranges::move(memory, std::back_inserter(stack));
+      overwrites = memory->overwrites(position);
+    }
+    std::ranges::move(results, std::back_inserter(stack));
   }
   try {
     op->redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
@@ -392,6 +368,8 @@ void InterpretedProgram::call(size_t position, const PreparedCall *prepared,
   stack.clear();
   for (uint32_t unused : lastUses(position))
     values[unused].clear();
+  memory->store(position, values, outputs);
+  return overwrites;
 }
 
 std::vector<std::vector<at::Tensor>> InterpretedProgram::evaluate(
@@ -405,17 +383,24 @@ std::vector<std::vector<at::Tensor>> InterpretedProgram::evaluate(
   if (!isFirst)
     std::call_once(areCallsPrepared, [this] { prepareCalls(); });
   std::vector<std::vector<at::Tensor>> values(graph->nodes.size());
+  bool hasOverwritten = false;
   for (size_t i = 0; i < graph->nodes.size(); ++i) {
     const SnapshotNode &node = graph->nodes[i];
     LocationId location =
         conditions.locations.empty() ? node.location : conditions.locations[i];
-    if (node.record)
-      call(i, isFirst ? nullptr : calls[i].get(), values, scalars, outputs,
-           location);
-    else
+    if (!node.record) {
       values[i].push_back(at::from_blob(parameters[node.parameter],
                                         node.shapes[0].sizes(),
                                         hostOptions(node.shapes[0])));
+      continue;
+    }
+    try {
+      hasOverwritten |= call(i, isFirst ? nullptr : calls[i].get(), values,
+                             scalars, outputs, location);
+    } catch (RunError &error) {
+      error.parametersIntact = !hasOverwritten;
+      throw;
+    }
   }
   return values;
 }
@@ -434,23 +419,7 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
   std::vector<std::vector<at::Tensor>> values =
       evaluate(parameters, scalars, outputPointers, conditions);
   at::AutoDispatchBelowAutograd noAutograd;
-  for (size_t i = 0; i < graph->results.size(); ++i) {
-    ResultRef ref = graph->results[i];
-    const torch::lazy::Shape &shape = graph->shape(ref);
-    const at::Tensor &value = values[ref.position][ref.index];
-    const bool isInPlace =
-        value.numel() != 0 && value.const_data_ptr() == outputPointers[i];
-    if (isInPlace && value.is_contiguous())
-      continue; // its kernel wrote there
-    at::Tensor output =
-        at::from_blob(outputPointers[i], shape.sizes(), hostOptions(shape));
-    // Statistics that an op's CPU kernel leaves empty although its Meta kernel
-    // gives them a size (batch norm in evaluation mode).
-    if (value.numel() == 0)
-      output.zero_();
-    else // a kernel may have chosen another order of its elements there
-      output.copy_(isInPlace ? value.clone() : value);
-  }
+  memory->fill(values, outputPointers);
   if (isTimed)
     secondsRun.fetch_add((threadSeconds() - begin) * (isSampled ? kPeriod : 1));
 }

@@ -10,6 +10,7 @@
 #define TORCH_LTC_PROGRAMS_INTERPRETED_PROGRAM_H
 
 #include "programs/program.h"
+#include "programs/result_memory.h"
 
 #include <ATen/core/stack.h>
 
@@ -72,7 +73,8 @@ private:
   argumentsOf(size_t position, const PreparedCall *prepared,
               const std::vector<std::vector<at::Tensor>> &values,
               c10::ArrayRef<DynamicScalar> scalars) const;
-  void call(size_t position, const PreparedCall *prepared,
+  /// Returns whether it has overwritten a parameter.
+  bool call(size_t position, const PreparedCall *prepared,
             std::vector<std::vector<at::Tensor>> &values,
             c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
             LocationId location) const;
@@ -80,18 +82,11 @@ private:
   /// and nothing else shares its memory.
   bool writeInPlace(size_t position, const c10::OperatorHandle &view,
                     const torch::jit::Stack &stack) const;
-  /// Memory for all of the node's results; empty unless each of them is an
-  /// output.
-  std::vector<at::Tensor> outputsOf(size_t position,
-                                    c10::ArrayRef<void *> outputs) const;
   void prepareCalls() const;
-  void findOutputsOfNodes();
   /// Nodes whose values aren't read after this one.
   c10::ArrayRef<uint32_t> lastUses(size_t position) const;
 
-  /// By node: the graph's results that are its results; none if one of its
-  /// results isn't an output.
-  std::unordered_map<size_t, std::vector<size_t>> outputsOfNodes;
+  std::unique_ptr<ResultMemory> memory;
   /// By node: the end of its part of `lastUsed`.
   std::vector<uint32_t> lastUsed, endOfLastUsed;
   /// Created for the second run: most programs of a loop with changing sizes

@@ -1,0 +1,58 @@
+//===- result_memory.h - Where an interpreted program's results lie -*- C++
+//-*-===//
+//
+// A result that updates a donatable parameter takes that parameter's memory.
+// Its op writes there at once if nothing reads the old value afterwards and no
+// later op can fail, as an optimizer's do; otherwise the value is copied at the
+// end. All other results are copied to their memory as soon as they exist, so
+// that no value is held twice.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_PROGRAMS_RESULT_MEMORY_H
+#define TORCH_LTC_PROGRAMS_RESULT_MEMORY_H
+
+#include "programs/program.h"
+
+#include <unordered_map>
+
+namespace torch_ltc {
+
+class ResultMemory {
+public:
+  using Values = std::vector<std::vector<at::Tensor>>;
+
+  /// `graph` must outlive it; sets the places in `plans`, one for each result.
+  ResultMemory(const GraphSnapshot &graph, std::vector<OutputPlan> &plans);
+
+  /// Memory into which an `out` kernel of the node can write all its results;
+  /// empty if there is none. Called before the node's operands are released.
+  std::vector<at::Tensor> ofNode(size_t position, const Values &values,
+                                 c10::ArrayRef<void *> outputs) const;
+  /// Whether an `out` kernel of the node overwrites a parameter.
+  bool overwrites(size_t position) const;
+
+  /// After the node has run: moves its results to their memory, except those
+  /// that take a parameter's.
+  void store(size_t position, Values &values,
+             c10::ArrayRef<void *> outputs) const;
+  /// After the last node: fills the rest.
+  void fill(Values &values, c10::ArrayRef<void *> outputs) const;
+
+private:
+  bool mayOverwrite(size_t position, size_t index, size_t output,
+                    const Values &values) const;
+
+  const GraphSnapshot &graph;
+  std::vector<OutputPlan> plans;
+  /// By node: the graph's result that each of its results is, or `none`.
+  std::unordered_map<size_t, std::vector<size_t>> outputsOfNodes;
+  /// By parameter: its node, and the last node that reads it.
+  std::vector<size_t> nodes, lastReaders;
+  /// The last node whose op may fail because of values.
+  size_t lastFailing = 0;
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_PROGRAMS_RESULT_MEMORY_H
