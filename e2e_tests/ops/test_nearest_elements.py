@@ -69,8 +69,8 @@ def test_gradients_at_centers(rank: int, align: bool, padding: str) -> None:
 )
 @pytest.mark.parametrize("padding", ["zeros", "border"])
 def test_points_that_are_not_finite(padding: str, mode: str, rank: int) -> None:
-    """As a model that diverges computes them. (Eager reads outside of the image for NaN
-    with padding border, and for infinities with padding reflection.)"""
+    """As a model that diverges computes them. (Eager's gradient reads outside of the
+    image for NaN with padding border, and for infinities with padding reflection.)"""
     numbers = [math.inf, -math.inf, 0.3, 1e30, -1e30, 1.0, -1.0]
     numbers += [math.nan] if padding == "zeros" else []
     axes = [torch.tensor(numbers)] * rank
@@ -86,3 +86,26 @@ def test_points_that_are_not_finite(padding: str, mode: str, rank: int) -> None:
         results.append((sampled.detach().cpu(), grid.grad.cpu()))
     for result, expected in zip(results[1], results[0], strict=True):
         torch.testing.assert_close(result, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("rank", [2, 3])
+def test_values_at_points_that_are_not_finite(
+    rank: int, mode: str, padding: str
+) -> None:
+    """NaN, also that of a reflected infinity, is one end of an image and the other end of
+    a volume."""
+    numbers = [math.inf, -math.inf, math.nan, 0.3, 1.7, -0.4]
+    axes = [torch.tensor(numbers)] * rank
+    points = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1)[None]
+    for length in (1, 2, 5):
+        image = torch.arange(2.0 * length**rank).reshape(1, 2, *[length] * rank) + 1
+        for align in (False, True):
+            expected, result = (
+                F.grid_sample(
+                    image.to(device), points.to(device), mode, padding, align
+                ).cpu()
+                for device in ("cpu", "lazy")
+            )
+            torch.testing.assert_close(result, expected, equal_nan=True)

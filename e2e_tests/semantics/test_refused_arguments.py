@@ -59,6 +59,16 @@ _NAN, _INF = float("nan"), float("inf")
 
 CASES: dict[str, Callable] = {
     "batch_norm of one value": _batch_norm(rows=1),
+    "batch_norm of integers": lambda d: F.batch_norm(
+        torch.ones(4, 3, dtype=torch.int64, device=d), None, None, training=True
+    ),
+    "instance_norm of bytes": lambda d: F.instance_norm(
+        torch.ones(4, 3, 2, dtype=torch.uint8, device=d)
+    ),
+    "negative stride": lambda d: torch.empty_strided((2,), (-1,), device=d),
+    "new negative stride": lambda d: torch.ones(1, device=d).new_empty_strided(
+        (2, 2), (1, -2)
+    ),
     "batch_norm running_mean": _batch_norm(mean=2),
     "batch_norm running_var": _batch_norm(var=5),
     "batch_norm weight": _batch_norm(weight=2),

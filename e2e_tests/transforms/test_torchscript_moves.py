@@ -67,3 +67,25 @@ def test_file(kind: str) -> None:
         assert loaded.norm.running_mean.device.type == (place or "cpu")
         check(loaded, expected)
     check(module, expected)
+
+
+@pytest.mark.parametrize("is_transposed", [False, True])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_convolutions_traced_on_the_device(rank: int, is_transposed: bool) -> None:
+    """TorchScript records `_convolution`, which eager's `convolution` calls."""
+    kind = f"Conv{'Transpose' if is_transposed else ''}{rank}d"
+    module = nn.Sequential(getattr(nn, kind)(2, 3, 3, stride=2), nn.ReLU()).to("lazy")
+    x = torch.randn(1, 2, *[7] * rank, device="lazy")
+    traced = torch.jit.trace(module, x)
+    assert "aten::_convolution" in str(traced.inlined_graph)
+    torch.testing.assert_close(traced(x).cpu(), module(x).cpu())
+    other = x + 1
+    torch.testing.assert_close(traced(other).cpu(), module(other).cpu())
+    script = torch.jit.load(io.BytesIO(_saved(traced)), map_location="cpu")
+    torch.testing.assert_close(script(other.cpu()), module(other).cpu())
+
+
+def _saved(module: torch.jit.ScriptModule) -> bytes:
+    file = io.BytesIO()
+    torch.jit.save(module, file)
+    return file.getvalue()

@@ -192,8 +192,14 @@ private:
     if (!outcome.error)
       if (auto failure = execute(step, areParametersIntact))
         outcome.error = errorOf(step, failure->kind, failure->text);
-    if (outcome.error && areParametersIntact)
-      saveIntactResults(step, inputErrors, outcome);
+    if (outcome.error && areParametersIntact) {
+      try {
+        saveIntactResults(step, inputErrors, outcome);
+      } catch (const std::exception &) { // no memory for them
+        outcome.ofResults.clear();
+        outcome.ofUpdates.clear();
+      }
+    }
     double seconds = stopwatch.seconds();
     step.program->lastSeconds = seconds;
     recordTime(Timer::execute, seconds);

@@ -8,6 +8,9 @@
 #include "ops/registration.h"
 #include "tracing/trace.h"
 
+#include <ATen/Context.h>
+#include <ATen/TracerMode.h>
+
 using namespace torch_ltc;
 
 static at::Tensor convolution(const at::Tensor &input, const at::Tensor &weight,
@@ -25,6 +28,36 @@ static at::Tensor convolution(const at::Tensor &input, const at::Tensor &weight,
                   groups.guard_int(__FILE__, __LINE__)});
 }
 
+namespace {
+
+/// Wraps `convolution` at Functionalize. TorchScript's tracer records the inner
+/// op only, which PyTorch's implementation of `convolution` calls.
+class RecordedConvolution final : public c10::OperatorKernel {
+public:
+  explicit RecordedConvolution(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)),
+        inner(findOp({"aten::_convolution", ""})) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    if (!at::tracer::impl::is_dispatch_enabled())
+      return previous.callBoxed(op, keys, stack);
+    const at::Context &context = at::globalContext();
+    torch::jit::push(*stack, context.benchmarkCuDNN(),
+                     context.deterministicCuDNN(), context.userEnabledCuDNN(),
+                     /*allow_tf32=*/true);
+    inner.callBoxed(stack);
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+  c10::OperatorHandle inner;
+};
+
+} // namespace
+
 void torch_ltc::registerConvolutionKernels(torch::Library &library) {
   library.impl("_convolution", TORCH_FN(convolution));
+  registerAround<RecordedConvolution>(findOp({"aten::convolution", ""}),
+                                      c10::DispatchKey::Functionalize);
 }

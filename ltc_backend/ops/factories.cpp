@@ -66,8 +66,11 @@ at::Tensor emptyTensor(at::IntArrayRef sizes, at::ScalarType dtype) {
 at::Tensor emptyStridedTensor(at::IntArrayRef sizes, at::IntArrayRef strides,
                               at::ScalarType dtype) {
   at::Tensor result = emptyTensor(sizes, dtype);
-  if (result.strides() != strides)
+  if (result.strides() != strides) {
+    // Raises eager's error for negative strides and too large ones.
+    at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype));
     setGeometry(result, strides);
+  }
   return result;
 }
 

@@ -78,6 +78,10 @@ int64_t checkBatchNorm(const Arguments &arguments,
                 arguments.name(i), " should contain ", sizes[1],
                 " elements not ",
                 arguments.has(i) ? numElements(arguments.sizes(i)) : 0);
+  TORCH_CHECK_NOT_IMPLEMENTED(c10::isFloatingType(arguments.dtype(input)),
+                              "\"batch_norm\" not "
+                              "implemented for '",
+                              c10::toString(arguments.dtype(input)), "'");
   checkDTypes(arguments, input, parameters);
   return sizes[1];
 }

@@ -130,13 +130,20 @@ def _source(
     if padding_mode == 2:
         low, high = (0, size - 1) if align else (-0.5, size - 0.5)
         place = reflect(place, low, high)
-    return place if padding_mode == 0 else _clip(place, size - 1)
+    if padding_mode == 0:
+        return place
+    # NaN, also from the reflection of an infinite position: the end that eager's
+    # kernel for images, or the one for volumes, happens to choose.
+    top = size - 1
+    return _clip(place, top, 0 if reflect is _reflect_twice else top)
 
 
-def _clip(place: Tensor, top: float) -> Tensor:
+def _clip(place: Tensor, top: float, of_nan: float) -> Tensor:
     """The gradient is zero also at 0 and `top`, unlike `clamp`'s."""
     inside = (place > 0) & (place < top)
-    return torch.where(inside, place, place.detach().clamp(0, top))
+    clipped = place.detach().clamp(0, top)
+    clipped = torch.where(clipped.isnan(), of_nan, clipped)
+    return torch.where(inside, place, clipped)
 
 
 def _reflect(place: Tensor, low: float, high: float) -> Tensor:
