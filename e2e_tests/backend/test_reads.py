@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import resource
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -46,6 +48,55 @@ def test_a_short_step_runs_on_the_thread_that_waits(name: str, tier: str) -> Non
             round_trip(READS[name])
         # On a busy machine some runs take long, and are left to the worker.
         assert min(waits(lambda: round_trip(READS[name])) for _ in range(5)) < 50
+
+
+def wakes_of_others(work: Callable[[], object], times: int = 100) -> int:
+    """How often other threads of the process, such as the worker, began to wait."""
+
+    def count() -> int:
+        waits = 0
+        for task in Path("/proc/self/task").iterdir():
+            if int(task.name) != threading.get_native_id():
+                status = (task / "status").read_text()
+                waits += int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
+        return waits
+
+    before = count()
+    for _ in range(times):
+        work()
+    return count() - before
+
+
+def trained(weight: torch.Tensor) -> torch.Tensor:
+    """`mark_step`, which `optimizer.step()` calls, doesn't wait."""
+    loss = weight.square().sum()
+    weight.sub_(weight, alpha=1e-3)
+    torch_ltc.mark_step()
+    return loss
+
+
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
+def test_a_short_step_whose_loss_is_read_runs_on_the_reader(tier: str) -> None:
+    weight = torch.ones(4).to("lazy")
+    with torch_ltc.config(tier=tier):
+        for _ in range(10):
+            trained(weight).item()
+        found = [wakes_of_others(lambda: trained(weight).item()) for _ in range(5)]
+        assert min(found) < 50
+
+
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
+def test_a_program_whose_loss_is_no_longer_read_has_the_worker(tier: str) -> None:
+    def train() -> None:
+        trained(weight)
+        torch_ltc.wait_device_ops()  # of all threads: not a read
+
+    weight = torch.ones(4).to("lazy")
+    with torch_ltc.config(tier=tier):
+        for _ in range(10):
+            trained(weight).item()
+        trained(weight)
+        assert wakes_of_others(train) >= 50
 
 
 def test_a_step_that_nobody_waits_for_has_the_worker() -> None:

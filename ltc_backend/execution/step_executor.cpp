@@ -38,6 +38,22 @@ thread_local int64_t tracedSinceStep = 0;
 /// The last implicit sync since the start of the step.
 thread_local std::optional<CallLogRow> lastRead;
 
+/// The thread's last step.
+struct LastStep {
+  CompletionPtr completion;
+  std::weak_ptr<Program> program;
+};
+thread_local LastStep lastStep;
+
+/// Called when the thread reads a value. A read after each step is so common
+/// (`loss.item()`) that the next run of the program expects it.
+void noteReadAfterStep(const CompletionPtr &producer) {
+  constexpr int64_t kFewOps = 8; // a copy of the value, a sum of losses
+  if (producer && producer == lastStep.completion && tracedSinceStep <= kFewOps)
+    if (ProgramPtr program = lastStep.program.lock())
+      program->isReadAtOnce = true;
+}
+
 const char *triggerName(int trigger) {
   static const char *const names[] = {"mark_step", "sync", "cut"};
   return names[trigger];
@@ -327,7 +343,9 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   step.scalars = std::move(graph.scalars);
   step.program = program;
   step.number = stepCounter.load();
-  step.isAwaited = wait || trigger == Trigger::Sync;
+  step.isAwaited =
+      wait || trigger == Trigger::Sync || program->isReadAtOnce.exchange(false);
+  lastStep = {step.completion, program};
   step.location =
       shortText(chosen.location ? chosen.location : captureLocationIfWanted());
   recordTime(Timer::trace_to_schedule, stopwatch.seconds());
@@ -397,6 +415,7 @@ static void waitForValue(TensorData &tensor, const std::string &opName) {
               " read it: another thread writes to it.");
   if (!data->producer())
     return;
+  noteReadAfterStep(data->producer());
   if (!data->isReady())
     checkMayWait();
   const Buffer *buffer = data->buffer().get();

@@ -86,6 +86,9 @@ public:
   std::atomic<double> lastSeconds{-1};
   /// Whether its first run will presumably be short.
   bool isSmall = false;
+  /// Whether the thread that scheduled its last run waited for a result of it
+  /// before it traced the next step.
+  std::atomic<bool> isReadAtOnce{false};
   /// Whether it is a program for all sizes, bound to some.
   bool isBound = false;
 
