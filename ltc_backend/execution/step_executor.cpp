@@ -131,13 +131,16 @@ HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
   // A new tensor of a failed step has no old value.
   const CompletionPtr &producer = old.producer();
   bool hasFailed = producer && producer->isDone() && producer->wait();
-  bool keepsOld = !node->isData() && !hasFailed &&
-                  static_cast<const OpNode *>(node)->isInPlace();
+  bool isWritten =
+      !node->isData() && static_cast<const OpNode *>(node)->isInPlace();
+  bool keepsOld = isWritten && !hasFailed;
   if (keepsOld && producer)
     step.oldValues.push_back(producer);
   HostDataPtr data = HostData::create(
       shape, buffer, keepsOld ? step.updatesCompletion : step.completion);
   data->setName(old.name());
+  if (isWritten)
+    data->setSizeMarks(old.sizeMarks());
   return data;
 }
 

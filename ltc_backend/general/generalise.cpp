@@ -177,7 +177,7 @@ private:
         continue;
       for (const NumberSlot &slot : graph.slots)
         if (slot.kind == NumberSlot::Kind::ParameterSize &&
-            !candidateOf(slot.index) &&
+            !candidateOf(slot.index) && !isStatic(slot) &&
             graph.traces.front().sizes[slot.index] == node.shapes[0].size(d))
           bounds.insert(slot.index);
     }
@@ -191,14 +191,21 @@ private:
     for (const NumberSlot &other : graph.slots)
       if (other.kind == NumberSlot::Kind::ParameterSize && other.index == size)
         slot = &other;
-    if (!slot || !bounds.insert(size).second)
+    if (!slot || isStatic(*slot) || !bounds.insert(size).second)
       return;
     c10::ArrayRef<int64_t> shape = base.nodes[slot->node].shapes[0].sizes();
     for (const NumberSlot &other : graph.slots)
       if (other.kind == NumberSlot::Kind::ParameterSize &&
           other.place == slot->place &&
-          base.nodes[other.node].shapes[0].sizes() == shape)
+          base.nodes[other.node].shapes[0].sizes() == shape && !isStatic(other))
         bounds.insert(other.index);
+  }
+
+  /// A size of a parameter that is marked.
+  bool isStatic(const NumberSlot &slot) const {
+    const GraphSnapshot &base = *graph.base;
+    return isMarkedStatic(
+        base.parameters[base.nodes[slot.node].parameter].marks, slot.place);
   }
 
   /// The parameter's size that equals this size of a value.
