@@ -68,6 +68,18 @@ def _written_rows(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
     return (buffer[: start + 2 + i] * w).square().mean()
 
 
+def _kept_patches(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
+    """A masked autoencoder: another number of the 16 patches in each step. The number
+    that bounds it is the size of two inputs, of which one is sorted."""
+    patches, noise = inputs
+    x, kept = patches * w[0], 4 + i % 9
+    order = noise.argsort(1)
+    seen = torch.gather(x, 1, order[:, :kept, None].expand(-1, -1, 5))
+    hidden = torch.zeros(2, 16 - kept, 5, device=w.device)
+    places = order.argsort(1)[..., None].expand(-1, -1, 5)
+    return torch.gather(torch.cat([seen, hidden], 1), 1, places).square().mean()
+
+
 def _mixed(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
     """A box of one image in another one."""
     draw = random.Random(i)
@@ -165,6 +177,10 @@ LOOPS: dict[str, Loop] = {
         _written_rows,
     ),
     "mixed images": (lambda i: [torch.randn(2, 3, 32, 32)], _mixed),
+    "kept patches": (
+        lambda i: [torch.randn(2, 16, 5), torch.rand(2, 16)],
+        _kept_patches,
+    ),
     "padded to a multiple": (
         lambda i: [torch.randn(9 + (5 * i + 2 * (i % 2)) * 3 + (i == 3), 5)],
         _multiple,

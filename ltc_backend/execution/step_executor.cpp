@@ -148,11 +148,14 @@ HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
   const CompletionPtr &producer = old.producer();
   bool hasFailed =
       producer && producer->isDone() && producer->waitFor(old.buffer().get());
-  bool keepsOld = !node->isData() && !hasFailed &&
-                  static_cast<const OpNode *>(node)->isInPlace();
+  bool isWritten =
+      !node->isData() && static_cast<const OpNode *>(node)->isInPlace();
+  bool keepsOld = isWritten && !hasFailed;
   HostDataPtr data = HostData::create(
       shape, buffer, keepsOld ? step.updatesCompletion : step.completion);
   data->setName(old.name());
+  if (isWritten)
+    data->setSizeMarks(old.sizeMarks());
   return data;
 }
 

@@ -18,8 +18,9 @@ constexpr size_t maxCandidates = 48;
 /// What becomes of a constant size of a parameter that bounds slices.
 enum class Bounds : uint8_t {
   Constant,
-  Size, // a symbol, also in parameters of the same shape
-  Equal // the same, and in equal integers of arguments
+  Size,  // a symbol, also in parameters of the same shape
+  Equal, // the same, and in equal integers of arguments
+  All    // the same, and in all equal sizes of parameters
 };
 
 } // namespace
@@ -177,7 +178,7 @@ private:
         continue;
       for (const NumberSlot &slot : graph.slots)
         if (slot.kind == NumberSlot::Kind::ParameterSize &&
-            !candidateOf(slot.index) &&
+            !candidateOf(slot.index) && !isStatic(slot) &&
             graph.traces.front().sizes[slot.index] == node.shapes[0].size(d))
           bounds.insert(slot.index);
     }
@@ -191,22 +192,37 @@ private:
     for (const NumberSlot &other : graph.slots)
       if (other.kind == NumberSlot::Kind::ParameterSize && other.index == size)
         slot = &other;
-    if (!slot || !bounds.insert(size).second)
+    if (!slot || isStatic(*slot) || !bounds.insert(size).second)
       return;
     c10::ArrayRef<int64_t> shape = base.nodes[slot->node].shapes[0].sizes();
     for (const NumberSlot &other : graph.slots)
       if (other.kind == NumberSlot::Kind::ParameterSize &&
-          other.place == slot->place &&
+          other.place == slot->place && !isStatic(other) &&
           base.nodes[other.node].shapes[0].sizes() == shape)
         bounds.insert(other.index);
+    if (boundsVary != Bounds::All)
+      return;
+    const std::vector<int64_t> &sizes = graph.traces.front().sizes;
+    for (const NumberSlot &other : graph.slots)
+      if (other.kind == NumberSlot::Kind::ParameterSize && !isStatic(other) &&
+          !candidateOf(other.index) && sizes[other.index] == sizes[size])
+        bounds.insert(other.index);
+  }
+
+  /// A size of a parameter that is marked.
+  bool isStatic(const NumberSlot &slot) const {
+    const GraphSnapshot &base = *graph.base;
+    return isMarkedStatic(
+        base.parameters[base.nodes[slot.node].parameter].marks, slot.place);
   }
 
   /// The parameter's size that equals this size of a value.
   std::optional<uint32_t> boundOf(ResultRef ref, uint32_t dim) const {
     const GraphSnapshot &base = *graph.base;
-    while (ref.index == 0) {
+    for (;;) {
       const SnapshotNode &node = base.nodes[ref.position];
-      uint32_t size = firstSize[ref.position] + dim;
+      const auto &shape = base.shape(ref);
+      uint32_t size = firstSizeOf(ref) + dim;
       if (candidateOf(size))
         return std::nullopt; // it varies already
       if (!node.record)
@@ -215,12 +231,10 @@ private:
         return std::nullopt;
       ResultRef operand = base.operands[node.firstOperand];
       const torch::lazy::Shape &from = base.shape(operand);
-      if (from.dim() != node.shapes[0].dim() ||
-          from.size(dim) != node.shapes[0].size(dim))
+      if (from.dim() != shape.dim() || from.size(dim) != shape.size(dim))
         return std::nullopt;
       ref = operand;
     }
-    return std::nullopt;
   }
 
   SizeExpression addSymbol(uint32_t slot, const Column &column) {
@@ -330,7 +344,7 @@ private:
   std::optional<SizeExpression>
   fitNumber(const NumberSlot &number, const Column &column,
             c10::ArrayRef<std::vector<SizeCandidate>> operands) const {
-    if (boundsVary == Bounds::Equal)
+    if (boundsVary >= Bounds::Equal)
       for (const SizeCandidate &symbol : symbols)
         if (graph.sizeSymbols[symbol.term.index].isBound() &&
             symbol.values == column)
@@ -555,7 +569,7 @@ GeneralGraphPtr GeneralGraph::generalise(GraphSnapshotPtr base,
       {Relations::Few, Relations::Some},
       {Relations::Many, Relations::Some},
       {Relations::Many, Relations::Many}};
-  constexpr Bounds allBounds[] = {Bounds::Equal, Bounds::Size,
+  constexpr Bounds allBounds[] = {Bounds::Equal, Bounds::All, Bounds::Size,
                                   Bounds::Constant};
   for (Bounds boundsVary : allBounds)
     for (bool asMultiples : {false, true})

@@ -2,6 +2,8 @@
 
 #include "general/skeleton_memory.h"
 
+#include "general/predicted_traces.h"
+
 #include <algorithm>
 
 using namespace torch_ltc;
@@ -72,9 +74,16 @@ Sighting SkeletonMemory::note(const GraphSnapshotPtr &traced) {
       result.values = std::move(*values);
       return result;
     }
-    if (entry.traces.empty())
+    if (entry.traces.empty()) {
       entry.traces = entry.general->numbers();
+      std::erase_if(entry.traces, [&](const TraceNumbers &known) {
+        return std::ranges::find(entry.predicted, known) !=
+               entry.predicted.end();
+      });
+    }
   }
+  if (hasDynamicMarks(*graph) && !hasDynamicMarks(*entry.base))
+    entry.base = graph;
   // The same graph again: its program was dropped, or options changed.
   if (std::ranges::find(entry.traces, numbers) != entry.traces.end())
     return result;
@@ -86,18 +95,36 @@ Sighting SkeletonMemory::note(const GraphSnapshotPtr &traced) {
   return result;
 }
 
+GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
+  entry.predicted = predictTraces(*entry.base, entry.traces);
+  if (!entry.predicted.empty()) {
+    std::vector<TraceNumbers> all = entry.predicted;
+    all.insert(all.end(), entry.traces.begin(), entry.traces.end());
+    if (GeneralGraphPtr general =
+            GeneralGraph::generalise(entry.base, std::move(all), reason))
+      return general;
+    entry.predicted.clear();
+  }
+  if (entry.traces.size() < 2) {
+    if (reason.empty())
+      reason =
+          "no size but the present one is valid, as far as one trace shows";
+    return nullptr;
+  }
+  return GeneralGraph::generalise(entry.base, entry.traces, reason);
+}
+
 // The lock isn't held while a general graph is made: Meta kernels in Python
 // wait for the interpreter's lock, whose holder may wait here.
 void SkeletonMemory::generalise(Sighting &sighting) {
   std::optional<Entry> entry = find(sighting.numbers.skeleton);
-  if (!entry || !entry->isChanged || entry->traces.size() < 2 ||
-      entry->attempts == maxAttempts)
+  if (!entry || !entry->isChanged || entry->attempts == maxAttempts ||
+      (entry->traces.size() < 2 && !hasDynamicMarks(*entry->base)))
     return;
   ++entry->attempts;
   entry->isChanged = false;
   std::string why;
-  GeneralGraphPtr general =
-      GeneralGraph::generalise(entry->base, entry->traces, why);
+  GeneralGraphPtr general = makeGeneral(*entry, why);
   if (sighting.reason.empty() || !general)
     sighting.reason = why;
   if (general) {

@@ -2,7 +2,8 @@
 //
 // A graph without a program either has a new skeleton or is another graph of a
 // known one. The numbers of such graphs are remembered. Two or more of them
-// determine a general graph, which a later graph fits or corrects.
+// determine a general graph, which a later graph fits or corrects. If sizes are
+// marked as dynamic, one is enough: the others are predicted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,6 +49,8 @@ private:
     /// Numbers of graphs that it doesn't fit, and of those from which it was
     /// made.
     std::vector<TraceNumbers> traces;
+    /// Those of `general` that no graph has had (predicted_traces.h).
+    std::vector<TraceNumbers> predicted;
     bool isChanged = false; // traces, since the last attempt to find one
     size_t attempts = 0;
   };
@@ -56,6 +59,7 @@ private:
   Entry lookUp(const GraphSnapshotPtr &graph, const TraceNumbers &numbers);
   std::optional<Entry> find(const Hash128 &skeleton);
   void store(const Entry &changed);
+  static GeneralGraphPtr makeGeneral(Entry &entry, std::string &reason);
 
   std::mutex mutex;
   std::list<Entry> entries; // most recently used first

@@ -31,8 +31,12 @@ public:
     }
     for (const ResultRef &result : graph.results)
       addReference(result);
-    for (const SnapshotParameter &parameter : graph.parameters)
+    for (const SnapshotParameter &parameter : graph.parameters) {
       hash.add(parameter.donatable);
+      for (uint32_t d = 0; d < parameter.shape.dim(); ++d)
+        if (isMarkedStatic(parameter.marks, d))
+          hash.add(uint64_t(d) << 48 | uint64_t(parameter.shape.size(d)));
+    }
     for (bool isFloat : graph.scalarIsFloat)
       hash.add(isFloat);
     numbers.skeleton = hash.finish();

@@ -7,7 +7,8 @@
 //              may follow sizes; which sizes are 0 or 1, because these decide
 //              how operands are broadcast; which integers are -1, 0, 1 or a
 //              sentinel like the largest int64, and the signs of others; of
-//              positions (a slice's start) only which are 0, and the signs
+//              positions (a slice's start) only which are 0, and the signs;
+//              sizes that are marked as static
 //   numbers    sizes of all values, and those integers, in trace order
 //
 // The op table knows which integers may differ (`ArgumentSpec::followsSizes`).

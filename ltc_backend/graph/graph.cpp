@@ -218,7 +218,8 @@ GraphSnapshot torch_ltc::takeSnapshot(const Graph &graph, std::string name,
   for (size_t i = 0; i < graph.parameters.size(); ++i) {
     const HostData &data = *graph.parameters[i];
     parameterOf.emplace(&data, uint32_t(i));
-    snapshot.parameters.push_back({data.shape(), data.name(), donatable[i]});
+    snapshot.parameters.push_back(
+        {data.shape(), data.name(), donatable[i], data.sizeMarks()});
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode *node = graph.nodes[i];

@@ -20,6 +20,7 @@
 #define TORCH_LTC_GRAPH_GRAPH_H
 
 #include "ir/node.h"
+#include "memory/size_marks.h"
 
 #include <memory>
 #include <optional>
@@ -92,6 +93,7 @@ struct SnapshotParameter {
   torch::lazy::Shape shape;
   std::string name;
   bool donatable = false;
+  SizeMarks marks = {};
 };
 
 struct GraphSnapshot {

@@ -1,4 +1,4 @@
-//===- tensor_names.cpp - Names of parameters -----------------------------===//
+//===- tensor_names.cpp - Names and marks of values -----------------------===//
 
 #include "graph/tensor_names.h"
 
@@ -56,6 +56,17 @@ void torch_ltc::setTensorName(const at::Tensor &tensor,
   names().byImpl.insert_or_assign(
       tensor.unsafeGetTensorImpl(),
       NamedTensor{WeakImpl(tensor.getIntrusivePtr()), name});
+}
+
+bool torch_ltc::markSize(const at::Tensor &tensor, uint32_t dim, bool isDynamic,
+                         int64_t least, int64_t most) {
+  HostDataPtr data = presentData(tensor);
+  if (!data)
+    return false;
+  SizeMarks marks = data->sizeMarks();
+  addMark(marks, {dim, isDynamic, least, most});
+  data->setSizeMarks(std::move(marks));
+  return true;
 }
 
 std::string torch_ltc::tensorName(const at::Tensor &tensor) {

@@ -1,4 +1,4 @@
-//===- tensor_names.h - Names of parameters ---------------------*- C++ -*-===//
+//===- tensor_names.h - Names and marks of values ---------------*- C++ -*-===//
 //
 // A name belongs to the tensor that the user holds (the functional wrapper),
 // whose value changes with each in-place update; data gets the name when it
@@ -11,6 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 
 namespace torch_ltc {
@@ -18,6 +19,11 @@ namespace torch_ltc {
 void setTensorName(const at::Tensor &tensor, const std::string &name);
 /// "" if it has none.
 std::string tensorName(const at::Tensor &tensor);
+
+/// Adds a mark to the tensor's value (memory/size_marks.h). An in-place update
+/// keeps it. False if the value isn't computed yet.
+bool markSize(const at::Tensor &tensor, uint32_t dim, bool isDynamic,
+              int64_t least, int64_t most);
 
 /// Assigns the names of all named tensors to their current data. Called before
 /// a new program is described; costs nothing while no tensor has a name.

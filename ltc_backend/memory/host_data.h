@@ -13,6 +13,7 @@
 
 #include "memory/buffer.h"
 #include "memory/completion.h"
+#include "memory/size_marks.h"
 #include "source/source_location.h"
 
 #include <torch/csrc/lazy/backend/backend_data.h>
@@ -60,6 +61,8 @@ public:
 
   const std::string &name() const { return nameText; }
   void setName(std::string name) { nameText = std::move(name); }
+  const SizeMarks &sizeMarks() const { return marks; }
+  void setSizeMarks(SizeMarks changed) { marks = std::move(changed); }
   /// The user's line that created the value, with option source_info; 0 if
   /// unknown.
   LocationId location() const { return locationId; }
@@ -81,6 +84,7 @@ private:
   BufferPtr bufferPtr;
   CompletionPtr producerPtr;
   std::string nameText;
+  SizeMarks marks;
   LocationId locationId = 0;
 };
 

@@ -103,6 +103,7 @@ void torch_ltc::bindDebug(py::module_ &module) {
   module.def("program_tensors", &programTensors);
   module.def("program_commands", &programCommands);
   module.def("set_tensor_name", &setTensorName, NoGil());
+  module.def("mark_size", &markSize, NoGil());
   module.def("tensor_name", &tensorName, NoGil());
   module.def(
       "tensor_origin",

@@ -376,6 +376,11 @@ def set_tensor_name(tensor: torch.Tensor, name: str) -> None:
     """Name of a parameter in dumps and messages; survives in-place updates."""
 
 def tensor_name(tensor: torch.Tensor) -> str: ...
+def mark_size(
+    tensor: torch.Tensor, dim: int, is_dynamic: bool, least: int, most: int
+) -> bool:
+    """Whether it could be marked: the value is computed by a scheduled step."""
+
 def tensor_origin(tensor: torch.Tensor) -> str:
     """Line that created the value ("train.py:12"); "" without `source_info`, or if it
     is pending."""

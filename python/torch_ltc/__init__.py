@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from torch_ltc._capture.capture import CaptureMismatch, capture
     from torch_ltc._diagnostics.explanation import Explanation, explain
     from torch_ltc._export.export import ExportedProgram, export, export_step
+    from torch_ltc.size_marks import mark_dynamic, mark_static
 
 _MODULE_OF = {
     "BackendError": "_backends.registry",
@@ -60,6 +61,8 @@ _MODULE_OF = {
     "capture": "_capture.capture",
     "compile_mlir": "_backends.mlir_module",
     "debug": "debug",
+    "mark_dynamic": "size_marks",
+    "mark_static": "size_marks",
     "explain": "_diagnostics.explanation",
     "export": "_export.export",
     "export_step": "_export.export",
@@ -100,6 +103,8 @@ __all__ = [
     "export",
     "export_step",
     "fallbacks",
+    "mark_dynamic",
+    "mark_static",
     "mark_step",
     "metrics",
     "metrics_report",

@@ -1,0 +1,327 @@
+//===- predicted_traces.cpp - Traces at sizes that weren't seen -----------===//
+
+#include "general/predicted_traces.h"
+
+#include "general/resized_graph.h"
+#include "shape/shape_inference.h"
+
+#include <algorithm>
+
+using namespace torch_ltc;
+
+namespace {
+
+/// Maximum number of combinations that are tried for the integers of one op.
+constexpr size_t maxTrials = 64;
+
+/// A size of a marked dimension, and another one that it may have.
+struct OtherSize {
+  int64_t present, other;
+};
+
+struct MarkedSize {
+  uint32_t parameter, dim;
+  int64_t present;
+  SizeMark mark;
+};
+
+/// Which parameters' sizes become the other one.
+enum class Affected : uint8_t {
+  Marked,  // those that are marked
+  SameDim, // and equal ones at the same dimension: labels of a batch
+  AllEqual // and all equal ones
+};
+
+class Prediction {
+public:
+  Prediction(const GraphSnapshot &base, c10::ArrayRef<MarkedSize> marked,
+             c10::ArrayRef<OtherSize> others)
+      : base(base), marked(marked), others(others), resized(base) {}
+
+  /// `fromSeen`: an integer of an op follows from equal sizes of values that
+  /// aren't its operands, such as those of a `zeros(batch, 8)`. Throws
+  /// c10::Error if an op rejects the sizes.
+  TraceNumbers run(Affected affected, bool fromSeen) {
+    IgnoredUserModes ignored;
+    isFromSeen = fromSeen;
+    resizeParameters(affected);
+    for (size_t i = 0; i < base.nodes.size(); ++i) {
+      if (base.nodes[i].record)
+        inferOp(i);
+      else
+        resized.inferShapes(i);
+      resized.finish(i);
+      noteSizes(i);
+    }
+    return numbersOf(resized.graph());
+  }
+
+private:
+  void resizeParameters(Affected affected) {
+    for (uint32_t p = 0; p < base.parameters.size(); ++p) {
+      const SnapshotParameter &parameter = base.parameters[p];
+      for (uint32_t d = 0; d < parameter.shape.dim(); ++d)
+        if (!isMarkedStatic(parameter.marks, d))
+          if (auto other = otherSize(p, d, affected))
+            resized.setParameterSize(p, d, *other);
+    }
+  }
+
+  std::optional<int64_t> otherSize(uint32_t parameter, uint32_t dim,
+                                   Affected affected) const {
+    int64_t size = base.parameters[parameter].shape.size(dim);
+    for (size_t i = 0; i < marked.size(); ++i) {
+      const MarkedSize &known = marked[i];
+      bool isIt = known.parameter == parameter && known.dim == dim;
+      bool isLike = affected == Affected::AllEqual ||
+                    (affected == Affected::SameDim && known.dim == dim);
+      if (isIt || (isLike && known.present == size))
+        return others[i].other;
+    }
+    return std::nullopt;
+  }
+
+  /// What the integer may be at the other sizes, the likeliest first.
+  std::vector<int64_t> candidates(const SnapshotNode &node,
+                                  int64_t number) const {
+    std::vector<int64_t> result;
+    auto add = [&](int64_t value) {
+      if (std::ranges::find(result, value) == result.end())
+        result.push_back(value);
+    };
+    auto addNear = [&](c10::ArrayRef<OtherSize> sizes, int64_t least) {
+      for (const OtherSize &size : sizes)
+        if (size.present != size.other && number >= least &&
+            std::abs(size.present - number) <= 2)
+          add(size.other + number - size.present);
+    };
+    std::vector<OtherSize> sizes = sizesOfOperands(node);
+    for (const OtherSize &size : sizes)
+      if (size.present == number && size.other != number)
+        add(size.other);
+    addProducts(node, number, add);
+    if (isFromSeen)
+      for (const OtherSize &size : seen)
+        if (size.present == number)
+          add(size.other);
+    if (isCut(node)) { // [:n - 1], [: n // 2]
+      addNear(sizes, /*least=*/5);
+      for (const OtherSize &size : sizes)
+        if (size.present == 2 * number)
+          add(size.other / 2);
+    }
+    add(number);
+    addNear(sizes, /*least=*/2);
+    addNear(seen, /*least=*/2);
+    for (const OtherSize &size : others)
+      if (number * size.other % size.present == 0)
+        add(number * size.other / size.present);
+    return result;
+  }
+
+  static bool isCut(const SnapshotNode &node) {
+    ShapeRule rule = node.record->shapeRule;
+    return rule == ShapeRule::sliceShape || rule == ShapeRule::arangeShape;
+  }
+
+  std::vector<OtherSize> sizesOfOperands(const SnapshotNode &node) const {
+    std::vector<OtherSize> result;
+    for (uint32_t i = 0; i < node.numOperands; ++i) {
+      ResultRef ref = base.operands[node.firstOperand + i];
+      const auto &now = base.shape(ref), &then = resized.graph().shape(ref);
+      for (int64_t d = 0; d < now.dim(); ++d)
+        result.push_back({now.size(d), then.size(d)});
+    }
+    return result;
+  }
+
+  /// Products of consecutive sizes: flattened dimensions.
+  template <typename Add>
+  void addProducts(const SnapshotNode &node, int64_t number, Add add) const {
+    std::vector<OtherSize> sizes = sizesOfOperands(node);
+    for (size_t begin = 0; begin < sizes.size(); ++begin) {
+      OtherSize product{1, 1};
+      for (size_t i = begin; i < sizes.size(); ++i) {
+        product.present *= sizes[i].present;
+        product.other *= sizes[i].other;
+        if (product.present > number || product.present <= 0)
+          break;
+        if (product.present == number && product.other != number)
+          add(product.other);
+      }
+    }
+  }
+
+  /// By the integers' places among the node's words.
+  using Choices = std::vector<std::pair<size_t, std::vector<int64_t>>>;
+
+  /// The likeliest combination of candidates that the op accepts: the one with
+  /// the lowest sum of ranks. The first integers are the last to change:
+  /// leading dimensions are those of a batch.
+  void inferOp(size_t position) {
+    const SnapshotNode &node = base.nodes[position];
+    Choices choices;
+    forEachFollowingWord(*node.record, node.attributes->words,
+                         [&](const ArgumentSpec &, size_t place) {
+                           choices.emplace_back(
+                               place,
+                               candidates(node, node.attributes->words[place]));
+                         });
+    size_t maxRank = 0, trials = 0;
+    for (const auto &[place, values] : choices)
+      maxRank += values.size() - 1;
+    for (size_t rank = 0; rank <= maxRank && trials < maxTrials; ++rank)
+      if (tryRank(position, choices, rank, node.attributes->words, trials))
+        return;
+    resized.setWords(position, node.attributes->words);
+    resized.inferShapes(position);
+  }
+
+  bool tryRank(size_t position, c10::ArrayRef<Choices::value_type> choices,
+               size_t rank, std::vector<Word> words, size_t &trials) {
+    if (choices.empty()) {
+      if (rank > 0 || trials == maxTrials)
+        return false;
+      ++trials;
+      resized.setWords(position, std::move(words));
+      try {
+        resized.inferShapes(position);
+        return true;
+      } catch (const c10::Error &) {
+        return false;
+      }
+    }
+    const auto &[place, values] = choices.front();
+    for (size_t i = 0; i <= rank && i < values.size(); ++i) {
+      words[place] = Word(values[i]);
+      if (tryRank(position, choices.slice(1), rank - i, words, trials))
+        return true;
+    }
+    return false;
+  }
+
+  /// Sizes of the node that aren't the present ones.
+  void noteSizes(size_t position) {
+    const SnapshotNode &now = base.nodes[position];
+    const SnapshotNode &then = resized.graph().nodes[position];
+    for (size_t k = 0; k < now.shapes.size(); ++k)
+      for (int64_t d = 0; d < now.shapes[k].dim(); ++d) {
+        OtherSize size{now.shapes[k].size(d), then.shapes[k].size(d)};
+        bool isKnown = std::ranges::any_of(seen, [&](const OtherSize &known) {
+          return known.present == size.present && known.other == size.other;
+        });
+        if (size.present != size.other && !isKnown)
+          seen.push_back(size);
+      }
+  }
+
+  const GraphSnapshot &base;
+  c10::ArrayRef<MarkedSize> marked;
+  c10::ArrayRef<OtherSize> others; // of `marked`
+  ResizedGraph resized;
+  bool isFromSeen = true;
+  std::vector<OtherSize> seen;
+};
+
+/// Whether the size is the same in all traces.
+bool isConstant(const GraphSnapshot &graph,
+                const std::vector<TraceNumbers> &traces, uint32_t parameter,
+                uint32_t dim) {
+  size_t next = 0;
+  for (const SnapshotNode &node : graph.nodes) {
+    if (!node.record && node.parameter == parameter)
+      return std::ranges::all_of(traces, [&](const TraceNumbers &trace) {
+        return trace.sizes[next + dim] == traces.front().sizes[next + dim];
+      });
+    for (const torch::lazy::Shape &shape : node.shapes)
+      next += size_t(shape.dim());
+  }
+  return false;
+}
+
+std::vector<MarkedSize> markedSizes(const GraphSnapshot &graph,
+                                    const std::vector<TraceNumbers> &traces) {
+  std::vector<MarkedSize> result;
+  for (uint32_t p = 0; p < graph.parameters.size(); ++p)
+    for (const SizeMark &mark : graph.parameters[p].marks) {
+      int64_t size = graph.parameters[p].shape.size(mark.dim);
+      if (mark.isDynamic && size > 1 && isConstant(graph, traces, p, mark.dim))
+        result.push_back({p, mark.dim, size, mark});
+    }
+  return result;
+}
+
+/// Multiples of the present sizes, so that quotients exist too, and another one
+/// for each distinct size. Empty if a range has no other size.
+std::vector<OtherSize> otherSizes(c10::ArrayRef<MarkedSize> marked,
+                                  int64_t firstFactor) {
+  std::vector<OtherSize> result;
+  int64_t factor = firstFactor;
+  for (size_t i = 0; i < marked.size(); ++i) {
+    int64_t size = marked[i].present;
+    auto known = std::ranges::find(result, size, &OtherSize::present);
+    if (known != result.end()) {
+      result.push_back(*known);
+      continue;
+    }
+    int64_t other = size * factor;
+    factor += 2;
+    if (other > marked[i].mark.most)
+      other = size < marked[i].mark.most
+                  ? marked[i].mark.most
+                  : std::max<int64_t>(marked[i].mark.least, 2);
+    if (other == size)
+      return {};
+    result.push_back({size, other});
+  }
+  return result;
+}
+
+/// None if the graph doesn't exist at such sizes.
+std::vector<TraceNumbers> tryToPredict(const GraphSnapshot &graph,
+                                       c10::ArrayRef<MarkedSize> marked,
+                                       Affected affected, bool fromSeen) {
+  std::vector<TraceNumbers> result;
+  try {
+    for (int64_t factor : {2, 3}) {
+      std::vector<OtherSize> others = otherSizes(marked, factor);
+      if (others.empty())
+        break;
+      TraceNumbers numbers =
+          Prediction(graph, marked, others).run(affected, fromSeen);
+      if (std::ranges::find(result, numbers) == result.end())
+        result.push_back(std::move(numbers));
+    }
+  } catch (const c10::Error &) {
+    return {};
+  }
+  return result;
+}
+
+} // namespace
+
+bool torch_ltc::hasDynamicMarks(const GraphSnapshot &graph) {
+  return std::ranges::any_of(graph.parameters, [](const auto &parameter) {
+    return std::ranges::any_of(parameter.marks, &SizeMark::isDynamic);
+  });
+}
+
+std::vector<TraceNumbers>
+torch_ltc::predictTraces(const GraphSnapshot &graph,
+                         const std::vector<TraceNumbers> &traces) {
+  std::vector<MarkedSize> marked = markedSizes(graph, traces);
+  if (marked.empty())
+    return {};
+  for (Affected affected :
+       {Affected::Marked, Affected::SameDim, Affected::AllEqual})
+    for (bool fromSeen : {true, false}) {
+      std::vector<TraceNumbers> result =
+          tryToPredict(graph, marked, affected, fromSeen);
+      std::erase_if(result, [&](const TraceNumbers &numbers) {
+        return numbers.skeleton != traces.front().skeleton;
+      });
+      if (!result.empty())
+        return result;
+    }
+  return {};
+}

@@ -1,0 +1,115 @@
+//===- resized_graph.cpp - A graph at other sizes -------------------------===//
+
+#include "general/resized_graph.h"
+
+#include "general/trace_numbers.h"
+#include "graph/node_arguments.h"
+#include "shape/infer_shapes.h"
+
+#include <ATen/EmptyTensor.h>
+
+#include <algorithm>
+
+using namespace torch_ltc;
+using torch::lazy::Shape;
+
+namespace {
+
+/// Whether a part of the operand is written whose start or end is a scalar of
+/// the program. Its shape rule would compare the part's length with them.
+bool isPartWritten(const SnapshotNode &node) {
+  if (node.record->shapeRule != ShapeRule::slice_scatterShape)
+    return false;
+  AttributeReader reader(node.attributes->words);
+  return std::ranges::any_of(node.record->arguments, [&](const auto &) {
+    return reader.next().tag == Tag::dynamicInt;
+  });
+}
+
+void checkAlike(bool isAlike, const SnapshotNode &node) {
+  TORCH_CHECK(isAlike, "Results of ",
+              node.record ? node.record->name : "a parameter",
+              " have sizes of another kind (0 or 1) at these sizes",
+              messageSuffix(node.location));
+}
+
+void setSize(Shape &shape, size_t dim, int64_t size) {
+  std::vector<int64_t> sizes = shape.sizes().vec();
+  sizes[dim] = size;
+  shape = Shape(shape.scalar_type(), sizes);
+}
+
+} // namespace
+
+ResizedGraph::ResizedGraph(const GraphSnapshot &base)
+    : base(base), changed(base),
+      scalars(base.scalarIsFloat.size(), DynamicScalar::of(int64_t(1))),
+      values(base.nodes.size()) {
+  for (size_t i = 0; i < scalars.size(); ++i)
+    if (base.scalarIsFloat[i])
+      scalars[i] = DynamicScalar::of(1.0);
+}
+
+void ResizedGraph::setParameterSize(size_t parameter, size_t dim,
+                                    int64_t size) {
+  setSize(changed.parameters[parameter].shape, dim, size);
+}
+
+void ResizedGraph::setResultSize(size_t position, size_t result, size_t dim,
+                                 int64_t size) {
+  setSize(changed.nodes[position].shapes[result], dim, size);
+}
+
+void ResizedGraph::setWords(size_t position, std::vector<Word> words) {
+  SnapshotNode &node = changed.nodes[position];
+  node.attributes = internAttributes(node.record->id, words);
+}
+
+void ResizedGraph::inferShapes(size_t position) {
+  SnapshotNode &node = changed.nodes[position];
+  if (!node.record)
+    node.shapes = {changed.parameters[node.parameter].shape};
+  else if (isPartWritten(node))
+    node.shapes = {changed.shape(changed.operands[node.firstOperand])};
+  else if (!hasSizesFromScalars(node))
+    inferOp(node);
+  for (size_t k = 0; k < node.shapes.size(); ++k) {
+    const Shape &shape = node.shapes[k];
+    const Shape &former = base.nodes[position].shapes[k];
+    for (int64_t d = 0; d < shape.dim(); ++d)
+      checkAlike(shape.size(d) == former.size(d) ||
+                     (shape.size(d) > 1 && former.size(d) > 1),
+                 node);
+  }
+}
+
+void ResizedGraph::inferOp(SnapshotNode &node) {
+  NodeArguments builder(changed, node, values, scalars);
+  AttributeReader reader(node.attributes->words);
+  std::vector<c10::IValue> arguments;
+  for (const ArgumentSpec &spec : node.record->arguments)
+    arguments.push_back(builder.build(reader.next(), spec));
+  OpCall call{.record = *node.record, .arguments = arguments};
+  for (uint32_t i = 0; i < node.numOperands; ++i)
+    call.operands.push_back(
+        &changed.shape(changed.operands[node.firstOperand + i]));
+  call.attributeHash = node.attributes->hash;
+  std::vector<Shape> shapes = inferShapesOnly(call);
+  checkAlike(shapes.size() == node.shapes.size(), node);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    checkAlike(shapes[i].dim() == node.shapes[i].dim(), node);
+    // The default dtype may have changed since the graph was traced.
+    node.shapes[i] = Shape(node.shapes[i].scalar_type(), shapes[i].sizes());
+  }
+}
+
+void ResizedGraph::finish(size_t position) {
+  for (const Shape &shape : changed.nodes[position].shapes) {
+    finishedSizes.insert(finishedSizes.end(), shape.sizes().begin(),
+                         shape.sizes().end());
+    values[position].push_back(shape.scalar_type() == c10::ScalarType::Undefined
+                                   ? at::Tensor()
+                                   : at::Tensor(at::detail::empty_meta(
+                                         shape.sizes(), shape.scalar_type())));
+  }
+}
