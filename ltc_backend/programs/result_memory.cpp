@@ -30,7 +30,7 @@ bool mayFail(const OpRecord &record) {
   }
 }
 
-at::Tensor tensorAt(void *memory, const torch::lazy::Shape &shape) {
+at::Tensor memoryOf(void *memory, const torch::lazy::Shape &shape) {
   return at::from_blob(memory, shape.sizes(), hostOptions(shape));
 }
 
@@ -117,7 +117,7 @@ ResultMemory::ofNode(size_t position, const Values &values,
                            !mayOverwrite(position, i, output, values)))
       return {};
     tensors.push_back(
-        tensorAt(outputs[output], graph.nodes[position].shapes[i]));
+        memoryOf(outputs[output], graph.nodes[position].shapes[i]));
   }
   return tensors;
 }
@@ -145,7 +145,7 @@ void ResultMemory::store(size_t position, Values &values,
         value.const_data_ptr() == outputs[output])
       continue;
     at::Tensor stored =
-        tensorAt(outputs[output], graph.nodes[position].shapes[i]);
+        memoryOf(outputs[output], graph.nodes[position].shapes[i]);
     value = stored.copy_(value);
   }
 }
@@ -159,7 +159,7 @@ void ResultMemory::fill(Values &values, c10::ArrayRef<void *> outputs) const {
         value.numel() != 0 && value.const_data_ptr() == outputs[i];
     if (isInPlace && value.is_contiguous())
       continue;
-    at::Tensor output = tensorAt(outputs[i], graph.shape(ref));
+    at::Tensor output = memoryOf(outputs[i], graph.shape(ref));
     // Statistics that an op's CPU kernel leaves empty although its Meta kernel
     // gives them a size (batch norm in evaluation mode).
     if (value.numel() == 0)
