@@ -274,6 +274,7 @@ void standInKernel(const OperatorHandle &op, c10::DispatchKeySet keys,
 }
 
 void registerRemaining() {
+  registerLockKey();
   // Other threads may be dispatching: at any moment there is a kernel for each
   // op, possibly the fallback, and code that creates a tensor waits for this
   // registration.
@@ -352,6 +353,5 @@ void torch_ltc::registerFirstKernels() {
         c10::KernelFunction::makeFromBoxedFunction<&standInKernel>(),
         std::nullopt, nullptr, "registered by torch_ltc"));
   }
-  registerLockKey();
   onFirstTensor(registerRemaining);
 }

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +30,11 @@ if TYPE_CHECKING:
 _LIMIT = 1024
 
 
-@dataclass
 class _Graph:
-    traced: Any
-    #: For each tensor of the deduplicated list: its position among the outputs.
-    positions: list[int]
+    def __init__(self, traced: Any, positions: list[int]) -> None:
+        self.traced = traced
+        #: For each tensor of the deduplicated list: its position among the outputs.
+        self.positions = positions
 
     @cached_property
     def module(self) -> CompiledModule:
