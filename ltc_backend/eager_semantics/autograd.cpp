@@ -112,8 +112,12 @@ batchNormOut(const at::Tensor &input, const std::optional<at::Tensor> &weight,
 /// torch has no functional form to replace it with (torch 2.13). Its gradient
 /// reads the old value of `self`.
 at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
-  return self.copy_(
-      at::polygamma(n, self.requires_grad() ? self.clone() : self));
+  at::Tensor result =
+      at::polygamma(n, self.requires_grad() ? self.clone() : self);
+  TORCH_CHECK(c10::canCast(result.scalar_type(), self.scalar_type()),
+              "result type ", result.scalar_type(),
+              " can't be cast to the desired output type ", self.scalar_type());
+  return self.copy_(result);
 }
 
 /// torch's composite preserves the memory format of CPU tensors only.
