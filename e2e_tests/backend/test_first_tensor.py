@@ -92,12 +92,11 @@ def kernels(name, key):
     dump = torch._C._dispatch_dump("aten::" + name).splitlines()
     return [line for line in dump if line.startswith((key + ":", key + "["))]
 
-above = (*ours.TORCH_DECOMPOSITIONS, *ours.PYTHON_DECOMPOSITIONS)
 # Kernels in C++ wrap them: to remember the calls that they trace, and at Lazy for
 # tensor subclasses.
-for name in above:
+for name in ours.ABOVE_AUTOGRAD:
     assert len(kernels(name, "AutogradLazy")) == 1, name
-for name in (*above, *ours.PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD):
+for name in (*ours.TORCH_DECOMPOSITIONS, *ours.PYTHON_DECOMPOSITIONS):
     assert len(kernels(name, "Lazy")) == 1, name
 x = torch.ones(1, 2, 5, device="lazy", requires_grad=True)
 with torch.no_grad():

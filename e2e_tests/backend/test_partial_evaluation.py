@@ -33,7 +33,7 @@ FAILING = [wrong_index, division_by_zero, wrong_target]
 @pytest.fixture(params=["interpret", "compile"], autouse=True)
 def tier(request: pytest.FixtureRequest):
     with torch_ltc.config(tier=request.param):
-        yield
+        yield request.param
         torch_ltc.mark_step()
         with contextlib.suppress(RuntimeError, IndexError):
             torch_ltc.wait_device_ops()
@@ -75,6 +75,14 @@ def test_writes_of_other_tensors_are_made(fail: Callable) -> None:
     with pytest.raises((RuntimeError, IndexError), match="failed while it ran"):
         both[1].cpu()
     assert weight.tolist() == [10.0] * 3
+
+
+def test_an_only_failure_names_its_command(tier: str) -> None:
+    quotient = division_by_zero(torch.ones(1))
+    torch_ltc.mark_step()
+    with pytest.raises(RuntimeError, match="aten::fmod") as caught:
+        quotient.cpu()
+    assert ("Command " in str(caught.value)) == (tier == "compile")
 
 
 def test_each_of_two_failures_is_its_own() -> None:

@@ -107,6 +107,35 @@ def test_set(change: Callable) -> None:
     compare(_set(change), torch.arange(12.0).reshape(3, 4))
 
 
+#: Views whose elements are computed from the memory's.
+BITS: dict[str, Callable[[Tensor], Tensor]] = {
+    "conj": torch.conj,
+    "neg": torch._neg_view,
+    "both": lambda x: torch._neg_view(x.conj()),
+}
+
+#: Ops in place that change which elements such a view consists of.
+CHANGES: dict[str, Callable[[Tensor], Tensor]] = {
+    "resize_": lambda view: view.resize_(2),
+    "resize_as_": lambda view: view.resize_as_(view.new_ones(2, 2)),
+    "as_strided_": lambda view: view.as_strided_((2,), (2,), 1),
+    "set_": lambda view: view.new_empty(0).set_(view),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("bits", BITS.values(), ids=BITS)
+def test_changed_bits(bits: Callable, change: Callable) -> None:
+    def program(x: Tensor) -> list[Tensor]:
+        view = change(bits(x))
+        before = view * 1
+        view.mul_(2 + 1j)
+        told = torch.tensor([view.is_conj(), view.is_neg()])
+        return [x, view * 1, before, told]
+
+    compare(program, torch.arange(6.0) + 1j * torch.arange(6.0).flip(0))
+
+
 LAYERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "linear": lambda x, w: F.linear(x, w),
     "linear of rows": lambda x, w: F.linear(x[None], w),

@@ -57,7 +57,14 @@ def _made(name: str, number: complex, dtype: torch.dtype) -> Callable:
 
 _NAN, _INF = float("nan"), float("inf")
 
+
+def _rank(dtype: torch.dtype, device: str) -> torch.Tensor:
+    out = torch.empty((), dtype=dtype, device=device)
+    return torch.linalg.matrix_rank(torch.eye(2, device=device), out=out)
+
+
 CASES: dict[str, Callable] = {
+    "rank as a boolean": lambda d: _rank(torch.bool, d),
     "batch_norm of one value": _batch_norm(rows=1),
     "batch_norm of integers": lambda d: F.batch_norm(
         torch.ones(4, 3, dtype=torch.int64, device=d), None, None, training=True
@@ -147,3 +154,27 @@ def test_subtracted_bools_after_integers(number: bool) -> None:
     for function in (torch.sub, torch.Tensor.sub_):
         with pytest.raises(RuntimeError, match="with a bool tensor is not supported"):
             function(x, number)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: torch.linalg.matrix_rank(x, out=out[0]),
+        lambda x, out: torch.ops.aten._native_batch_norm_legit.out(
+            x, None, None, x[0] * 1, x[1] * 1, True, 0.1, 1e-5,
+            out=out[0], save_mean=out[1], save_invstd=out[2],
+        ),
+    ],
+    ids=["rank", "batch norm"],
+)  # fmt: skip
+def test_out_on_the_cpu(call: Callable) -> None:
+    x = torch.ones(2, 2, device="lazy")
+    with pytest.raises(RuntimeError, match="on the same device"):
+        call(x, [torch.empty(0, dtype=torch.int64) for _ in range(3)])
+
+
+def test_a_rank_resizes_its_out() -> None:
+    out = torch.ones(3, dtype=torch.int64, device="lazy")
+    with pytest.warns(UserWarning, match="An output with one or more elements"):
+        torch.linalg.matrix_rank(torch.eye(2, device="lazy"), out=out)
+    assert out.shape == ()

@@ -90,6 +90,13 @@ CASES: dict[str, tuple] = {
     "median of NaN": (torch.median, special(9)),
     "nanmedian of infinity": (torch.nanmedian, torch.tensor(math.inf)),
     "nanmedian of NaN": (torch.nanmedian, torch.full((2,), math.nan)),
+    "mean of NaN": (torch.nanmean, torch.full((2,), math.nan)),
+    "infinite powers": (
+        torch.ldexp,
+        torch.tensor([math.inf, 0.0, 0.0]),
+        torch.tensor([-math.inf, 300.0, math.inf]),
+    ),
+    "infinite sums": (lambda x: torch.nansum(x) * math.inf, special(9)),
     "pool": (_pool(3, 2, 1), special(2, 3, 4, 5)),
     "pool, dilated": (
         lambda x: F.max_pool3d(x, 3, 2, 1, dilation=2),

@@ -219,7 +219,7 @@ protected:
   c10::SafeKernelFunction previous;
 };
 
-/// The same in place: the tensor's view records are dropped.
+/// The same in place: the tensor's view records are replaced.
 struct AsStridedOfMemoryInPlace final : AsStridedOfMemory {
   using AsStridedOfMemory::AsStridedOfMemory;
 
@@ -230,13 +230,27 @@ struct AsStridedOfMemoryInPlace final : AsStridedOfMemory {
     if (!isViewOfSameDType(view))
       return previous.callBoxed(op, keys, stack);
     fillOffset(view, *stack);
+    at::Tensor shown; // has the bits, which the call below doesn't record
+    if (view.is_conj() || view.is_neg())
+      shown = stridedLike(*stack);
     ViewRecords before = replaceViewRecords(view, {});
     try {
       previous.callBoxed(op, keys, stack);
+      if (shown.defined())
+        replaceViewRecords(
+            view, functional::unsafeGetFunctionalWrapper(shown)->view_metas());
     } catch (...) {
       replaceViewRecords(view, std::move(before));
       throw;
     }
+  }
+
+private:
+  static at::Tensor stridedLike(const torch::jit::Stack &stack) {
+    auto arguments = torch::jit::last(stack, kNumArguments);
+    return at::as_strided_symint(
+        arguments[0].toTensor(), arguments[1].toSymIntVector(),
+        arguments[2].toSymIntVector(), arguments[kOffset].toSymInt());
   }
 };
 

@@ -9,6 +9,7 @@
 #include <ATen/Context.h>
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/_native_batch_norm_legit.h>
 #include <ATen/ops/batch_norm_native.h>
 #include <ATen/ops/group_norm_native.h>
@@ -88,8 +89,12 @@ void nativeBatchNorm(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
 }
 
 void copyOut(at::Tensor &out, const at::Tensor &result) {
-  if (out.sizes() != result.sizes())
-    out.resize_(result.sizes());
+  TORCH_CHECK(out.device() == result.device(),
+              "Expected all tensors to be on the same device, but got out is "
+              "on ",
+              out.device(), ", different from other tensors on ",
+              result.device());
+  at::native::resize_output(out, result.sizes()); // warns as eager's
   out.copy_(result);
 }
 
@@ -112,8 +117,12 @@ batchNormOut(const at::Tensor &input, const std::optional<at::Tensor> &weight,
 /// torch has no functional form to replace it with (torch 2.13). Its gradient
 /// reads the old value of `self`.
 at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
-  return self.copy_(
-      at::polygamma(n, self.requires_grad() ? self.clone() : self));
+  at::Tensor result =
+      at::polygamma(n, self.requires_grad() ? self.clone() : self);
+  TORCH_CHECK(c10::canCast(result.scalar_type(), self.scalar_type()),
+              "result type ", result.scalar_type(),
+              " can't be cast to the desired output type ", self.scalar_type());
+  return self.copy_(result);
 }
 
 /// torch's composite preserves the memory format of CPU tensors only.
@@ -292,11 +301,25 @@ public:
     stack->pop_back();
     functional.callBoxed(stack);
     at::Tensor result = std::move(stack->back()).toTensor();
+    check(out, result);
     copyOut(out, result);
     stack->back() = std::move(out);
   }
 
 private:
+  /// In the words of eager's kernel.
+  static void check(const at::Tensor &out, const at::Tensor &result) {
+    TORCH_CHECK(out.device() == result.device(),
+                "torch.linalg.matrix_rank: Expected result and input tensors "
+                "to be on the same device, but got result on ",
+                out.device(), " and input on ", result.device());
+    TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()),
+                "torch.linalg.matrix_rank: Expected result to be safely "
+                "castable from ",
+                result.scalar_type(), " dtype, but got result with dtype ",
+                out.scalar_type());
+  }
+
   c10::OperatorHandle functional;
 };
 

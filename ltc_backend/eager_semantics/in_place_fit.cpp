@@ -43,9 +43,11 @@ std::optional<c10::OperatorHandle>
 torch_ltc::functionalOf(const c10::OperatorHandle &inPlace) {
   const c10::OperatorName &own = inPlace.operator_name();
   std::string name = own.name.substr(0, own.name.size() - 1);
-  // "pow_.Scalar" writes the result of "pow.Tensor_Scalar".
+  // "pow_.Scalar" writes the result of "pow.Tensor_Scalar", and "ldexp_" that
+  // of "ldexp.Tensor".
   for (const std::string &overload :
-       {own.overload_name, "Tensor_" + own.overload_name, std::string()}) {
+       {own.overload_name, "Tensor_" + own.overload_name, std::string(),
+        std::string("Tensor")}) {
     auto op = c10::Dispatcher::singleton().findSchema({name, overload});
     if (op && !op->schema().is_mutable() &&
         op->schema().returns().size() == 1 &&

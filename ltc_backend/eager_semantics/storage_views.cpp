@@ -15,6 +15,7 @@
 #include <ATen/Functions.h>
 
 using namespace torch_ltc;
+using c10::IValue;
 
 namespace {
 
@@ -89,11 +90,21 @@ public:
       if (torch::jit::peek(*stack, 1, numArguments).toTensor().is_same(self))
         return torch::jit::drop(*stack, 1);
       at::functionalization::impl::unsafe_reset_storage(self);
+      if (numArguments > 1)
+        takeMemory(torch::jit::peek(*stack, 1, numArguments));
     }
     previous.callBoxed(op, keys, stack);
   }
 
 private:
+  /// Only the memory is shared, not the source's conj and neg bits.
+  static void takeMemory(IValue &source) {
+    if (source.toTensor().is_conj())
+      source = at::_conj(source.toTensor());
+    if (source.toTensor().is_neg())
+      source = at::_neg_view(source.toTensor());
+  }
+
   /// In the words of eager's kernels, before the tensor leaves its memory.
   static void checkDevices(const at::Tensor &self, const at::Tensor &source) {
     TORCH_CHECK(self.device() == source.device(),

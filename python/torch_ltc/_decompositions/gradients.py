@@ -19,11 +19,16 @@ def _needs_gradient(x: Tensor) -> bool:
     return torch.is_grad_enabled() and x.requires_grad
 
 
+def _name_gradient(function: Any, op: str) -> None:
+    """`grad_fn` of its results has the name of eager's."""
+    function._backward_cls.__name__ = op.title().replace("_", "") + "Backward0"
+
+
 def linear(
-    formula: Callable[..., Tensor], derived: Callable[..., Tensor]
+    op: str, formula: Callable[..., Tensor], derived: Callable[..., Tensor]
 ) -> Callable[..., Tensor]:
-    """`formula`, linear in its first argument, with the gradient of `derived`, which is
-    the same function unless eager's gradient differs."""
+    """`formula` of `op`, linear in its first argument, with the gradient of `derived`,
+    which is the same function unless eager's gradient differs."""
 
     class Linear(torch.autograd.Function):
         @staticmethod
@@ -44,6 +49,8 @@ def linear(
                 )
             return made[0], None, None
 
+    _name_gradient(Linear, op)
+
     def call(x: Tensor, *rest: Any, **named: Any) -> Tensor:
         if not _needs_gradient(x):
             return formula(x, *rest, **named)
@@ -52,7 +59,10 @@ def linear(
     return call
 
 
-class _Shared(torch.autograd.Function):
+class _Median(torch.autograd.Function):
+    """The second operand, a number in the first: all elements that equal it share its
+    gradient."""
+
     generate_vmap_rule = True
 
     @staticmethod
@@ -79,6 +89,17 @@ def _equals(x: Tensor, chosen: Tensor) -> Tensor:
     return (x == chosen) | (x.isnan() & chosen.isnan())
 
 
-def shared(x: Tensor, chosen: Tensor) -> Tensor:
-    """`chosen`, a number in `x`: all elements that equal it share its gradient."""
-    return _Shared.apply(x, chosen.detach())
+class _Nanmedian(_Median):
+    pass
+
+
+_name_gradient(_Median, "median")
+_name_gradient(_Nanmedian, "nanmedian")
+
+
+def median(x: Tensor, chosen: Tensor) -> Tensor:
+    return _Median.apply(x, chosen.detach())
+
+
+def nanmedian(x: Tensor, chosen: Tensor) -> Tensor:
+    return _Nanmedian.apply(x, chosen.detach())

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from torch_ltc._decompositions.gradients import shared
+from torch_ltc._decompositions import gradients
 
 
 def median(x: Tensor) -> Tensor:
@@ -21,7 +21,7 @@ def median(x: Tensor) -> Tensor:
     middle = ordered[(x.numel() - 1) // 2].clone()
     if x.is_floating_point():
         middle = torch.where(ordered[-1].isnan(), ordered[-1], middle)
-    return shared(x, middle) if x.is_floating_point() else middle
+    return gradients.median(x, middle) if x.is_floating_point() else middle
 
 
 def nanmedian(x: Tensor) -> Tensor:
@@ -31,4 +31,4 @@ def nanmedian(x: Tensor) -> Tensor:
     ordered = torch.sort(x.flatten())[0]
     middle = ((~ordered.isnan()).sum() - 1).clamp(min=0) // 2
     chosen = ordered.gather(0, middle.reshape(1)).reshape(())
-    return shared(x, chosen)
+    return gradients.nanmedian(x, chosen)

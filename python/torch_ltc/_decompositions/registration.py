@@ -3,13 +3,14 @@
 PyTorch has formulas of its ops for its compilers (`torch._decomp`); those in
 `TORCH_DECOMPOSITIONS` replace ops without a lowering, and `PYTHON_DECOMPOSITIONS` has
 our formulas for ops where PyTorch has none, or none that agrees with its kernels. They
-run above autograd, so that the gradient is the formula's too, and also below it, for
-`out=` variants and inference mode.
+run below autograd, so that the gradient is eager's, also at infinities, NaN and ties.
+Those in `ABOVE_AUTOGRAD` also run above it, and the gradient is the formula's.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import warnings
 from collections.abc import Callable
@@ -48,25 +49,46 @@ TORCH_DECOMPOSITIONS = (
 #: Modules and functions of this package, imported on first use.
 PYTHON_DECOMPOSITIONS = {
     "_adaptive_avg_pool3d": "pooling.adaptive_avg_pool3d",
+    "_cdist_backward": "linear.cdist_backward",
+    "_cdist_forward": "linear.cdist_forward",
+    "_embedding_bag": "embedding.embedding_bag",
+    "_embedding_bag_backward": "embedding.embedding_bag_backward",
     "_embedding_bag_forward_only": "embedding.embedding_bag_forward_only",
+    "_embedding_bag_per_sample_weights_backward": "embedding.embedding_bag_per_sample_weights_backward",
+    "_native_multi_head_attention": "attention.native_multi_head_attention",
     "_pack_padded_sequence": "packing.pack_padded_sequence",
     "_pad_packed_sequence": "packing.pad_packed_sequence",
+    "_pdist_backward": "linear.pdist_backward",
+    "_pdist_forward": "linear.pdist_forward",
+    "_transformer_encoder_layer_fwd": "attention.transformer_encoder_layer",
+    "_trilinear": "linear.trilinear",
     "_upsample_nearest_exact1d": "interpolation.upsample_nearest_exact1d",
     "_upsample_nearest_exact2d": "interpolation.upsample_nearest_exact2d",
     "_upsample_nearest_exact3d": "interpolation.upsample_nearest_exact3d",
+    "adaptive_max_pool3d": "pooling.adaptive_max_pool3d",
+    "adaptive_max_pool3d_backward": "pooling.adaptive_max_pool3d_backward",
     "affine_grid_generator": "sampling.affine_grid_generator",
     "avg_pool3d": "pooling.avg_pool3d",
     "channel_shuffle": "data_movement.channel_shuffle",
     "grid_sampler_2d": "sampling.grid_sampler_2d",
     "grid_sampler_3d": "sampling.grid_sampler_3d",
     "ldexp.Tensor": "elementwise.ldexp",
-    "mvlgamma": "elementwise.mvlgamma",
+    "linalg_cross": "linear.cross",
     "masked_scatter_backward": "indexing.masked_scatter_backward",
+    "max_pool3d_with_indices": "pooling.max_pool3d_with_indices",
+    "max_pool3d_with_indices_backward": "pooling.max_pool3d_with_indices_backward",
     "max_unpool2d": "pooling.max_unpool2d",
     "max_unpool3d": "pooling.max_unpool3d",
     "median": "reduction.median",
+    "multi_margin_loss": "loss.multi_margin_loss",
+    "multi_margin_loss_backward": "loss.multi_margin_loss_backward",
+    "multilabel_margin_loss_backward": "loss.multilabel_margin_loss_backward",
+    "multilabel_margin_loss_forward": "loss.multilabel_margin_loss_forward",
+    "mvlgamma": "elementwise.mvlgamma",
     "nanmedian": "reduction.nanmedian",
     "narrow_copy": "data_movement.narrow_copy",
+    "renorm": "normalization.renorm",
+    "special_xlog1py": "elementwise.xlog1py",
     "upsample_bicubic2d": "interpolation.upsample_bicubic2d",
     "upsample_bilinear2d": "interpolation.upsample_bilinear2d",
     "upsample_linear1d": "interpolation.upsample_linear1d",
@@ -77,11 +99,11 @@ PYTHON_DECOMPOSITIONS = {
 
 #: Linear in the first operand; eager saves no values for their gradients.
 LINEAR = (
+    "_adaptive_avg_pool3d",
     "_upsample_nearest_exact1d",
     "_upsample_nearest_exact2d",
     "_upsample_nearest_exact3d",
-    "col2im",
-    "im2col",
+    "avg_pool3d",
     "upsample_bicubic2d",
     "upsample_bilinear2d",
     "upsample_linear1d",
@@ -90,38 +112,24 @@ LINEAR = (
     "upsample_trilinear3d",
 )
 
+#: Ops whose gradient in eager is an op without a lowering, or reads a value.
+ABOVE_AUTOGRAD = (
+    *LINEAR,
+    "_pack_padded_sequence",
+    "_pad_packed_sequence",
+    "_weight_norm_interface",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
+    "median",
+    "nanmedian",
+)
+
 #: Formulas of which eager's gradient is the derivative, where it isn't that of the
 #: formula of the values.
 LINEAR_GRADIENTS = {
     "upsample_bicubic2d": "interpolation.derived_bicubic2d",
     "upsample_nearest1d": "interpolation.copies_nearest1d",
     "upsample_nearest3d": "interpolation.copies_nearest3d",
-}
-
-#: Below autograd: the gradient is PyTorch's, not that of the formula, which may have
-#: another one at infinities, NaN and ties.
-PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD = {
-    "_cdist_backward": "linear.cdist_backward",
-    "_cdist_forward": "linear.cdist_forward",
-    "_embedding_bag": "embedding.embedding_bag",
-    "_embedding_bag_backward": "embedding.embedding_bag_backward",
-    "_embedding_bag_per_sample_weights_backward": "embedding.embedding_bag_per_sample_weights_backward",
-    "_native_multi_head_attention": "attention.native_multi_head_attention",
-    "_pdist_backward": "linear.pdist_backward",
-    "_pdist_forward": "linear.pdist_forward",
-    "_transformer_encoder_layer_fwd": "attention.transformer_encoder_layer",
-    "_trilinear": "linear.trilinear",
-    "adaptive_max_pool3d": "pooling.adaptive_max_pool3d",
-    "adaptive_max_pool3d_backward": "pooling.adaptive_max_pool3d_backward",
-    "linalg_cross": "linear.cross",
-    "max_pool3d_with_indices": "pooling.max_pool3d_with_indices",
-    "max_pool3d_with_indices_backward": "pooling.max_pool3d_with_indices_backward",
-    "multi_margin_loss": "loss.multi_margin_loss",
-    "multi_margin_loss_backward": "loss.multi_margin_loss_backward",
-    "multilabel_margin_loss_backward": "loss.multilabel_margin_loss_backward",
-    "multilabel_margin_loss_forward": "loss.multilabel_margin_loss_forward",
-    "renorm": "normalization.renorm",
-    "special_xlog1py": "elementwise.xlog1py",
 }
 
 #: Of these, also above autograd for a sparse gradient.
@@ -243,14 +251,14 @@ def _with_gradient(name: str, formula: Callable) -> Callable:
     if name not in LINEAR:
         return formula
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    @functools.cache
+    def differentiable() -> Callable:
         from torch_ltc._decompositions.gradients import linear
 
         path = LINEAR_GRADIENTS.get(name)
-        derived = _python_decomposition(path) if path else formula
-        return linear(formula, derived)(*args, **kwargs)
+        return linear(name, formula, _python_decomposition(path) if path else formula)
 
-    return call
+    return lambda *args, **kwargs: differentiable()(*args, **kwargs)
 
 
 def _new_memory() -> contextlib.AbstractContextManager:
@@ -293,17 +301,14 @@ def install() -> None:
         warnings.filterwarnings("ignore", message="Warning only once for all oper")
         warnings.filterwarnings("ignore", message=".*previously registered kernel")
         for name, formula in formulas.items():
-            above = _above(overload(name), _with_gradient(name, formula))
-            library.impl(name, above, "AutogradLazy")
             library.impl(name, _below(overload(name), formula), "Lazy")
-        for name, path in PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD.items():
-            formula = _python_decomposition(path)
-            library.impl(name, _below(overload(name), formula), "Lazy")
+            if name in ABOVE_AUTOGRAD:
+                above = _above(overload(name), _with_gradient(name, formula))
+                library.impl(name, above, "AutogradLazy")
             if name in WITH_SPARSE_GRADIENTS:
                 above = _above_if_sparse(overload(name), formula)
                 library.impl(name, above, "AutogradLazy")
-        remembered = [*formulas, *PYTHON_DECOMPOSITIONS_BELOW_AUTOGRAD]
-        bindings().remember_formulas([overload(name).name() for name in remembered])
+        bindings().remember_formulas([overload(name).name() for name in formulas])
         packing = _python_decomposition("packing.pack_functional")
         library.impl("_pack_padded_sequence", packing, "Functionalize")
     _libraries.append(library)
