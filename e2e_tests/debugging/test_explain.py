@@ -93,6 +93,16 @@ def test_a_healthy_loop() -> None:
     assert page._repr_html_() == f"<pre>{html.escape(str(page))}</pre>"
 
 
+def test_reports_are_texts_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    class ZMQInteractiveShell:  # what the kernel of a notebook runs in
+        pass
+
+    monkeypatch.setattr("builtins.get_ipython", ZMQInteractiveShell, raising=False)
+    page = torch_ltc.explain(lambda: torch.ones(2, device="lazy").add_(1))
+    assert "(median)" in page._repr_html_()
+    assert "Counts" in torch_ltc.metrics_report()
+
+
 def test_a_loop_on_another_device_is_named() -> None:
     model = nn.Linear(3, 3)
     page = torch_ltc.explain(lambda: model(torch.ones(2, 3)))

@@ -15,11 +15,13 @@ WIDTH = 110
 
 
 def render(*parts: RenderableType, width: int = WIDTH) -> str:
-    """Plain text of rich renderables, the same in a terminal and in a file."""
+    """Plain text of rich renderables, the same in a terminal, a file and a notebook."""
     from rich.console import Console, Group
 
     buffer = io.StringIO()
-    Console(file=buffer, width=width, color_system=None).print(Group(*parts))
+    # In a notebook, rich would show the text there instead of writing it.
+    console = Console(file=buffer, width=width, color_system=None, force_jupyter=False)
+    console.print(Group(*parts))
     return buffer.getvalue()
 
 
