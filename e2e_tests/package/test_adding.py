@@ -1,6 +1,6 @@
-"""A reader who follows docs/adding_an_op.md and docs/adding_a_pass.md gets what the
-pages promise: their code blocks are applied to a copy of the tree, which is built and
-tested (`--full`: about five minutes)."""
+"""A reader who follows docs/adding_an_op.md, adding_a_pass.md and adding_a_command.md
+gets what the pages promise: their code blocks are applied to a copy of the tree, which
+is built and tested (`--full`: about five minutes)."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ BUILDERS = f"{LOWERING}/lib/Conversion/TorchToLinalg/ElementwiseUnary.cpp"
 TEST_ROWS = "e2e_tests/ops/elementwise.py"
 KERNELS = f"{LOWERING}/lib/Kernels"
 PASSES = f"{LOWERING}/include/torch_ltc/Kernels/Passes.td"
+LTC_OPS = f"{LOWERING}/include/torch_ltc/Dialect/Ltc/LtcLibraryOps.td"
+COMMANDS = f"{LOWERING}/lib/Codegen/Commands.cpp"
+RUNTIME = "runtime/lib"
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -46,6 +49,11 @@ class Tree:
         text, count = re.subn(pattern, "", self.read(path), flags=re.M | re.S)
         assert count, f"{path} has nothing like {pattern}"
         self.write(path, text)
+
+    def replace(self, path: str, old: str, new: str) -> None:
+        text = self.read(path)
+        assert text.count(old) == 1, f"{path} has {old} {text.count(old)} times"
+        self.write(path, text.replace(old, new))
 
     def insert(self, path: str, text: str, before: str) -> None:
         """Inserts before the first line that begins with `before`."""
@@ -71,7 +79,7 @@ class Tree:
 def tree(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Tree]:
-    """The copy in which both pages have been followed, built."""
+    """The copy in which the pages have been followed, built."""
     if not request.config.getoption("--full"):
         pytest.skip("builds a copy of the tree; run it with --full")
     if not (ROOT / ".venv").exists():
@@ -89,6 +97,7 @@ def tree(
     forget_op(tree)
     add_op(tree)
     add_pass(tree)
+    add_command(tree)
     steps = (
         "import build; build.configure(); build.ninja('all'); build.link_libraries()"
     )
@@ -129,6 +138,48 @@ def add_pass(tree: Tree) -> None:
         f"{KERNELS}/Pipeline.cpp", position, before="  manager.addPass(createPlanBuff"
     )
     tree.write(f"{LOWERING}/test/Kernels/count-members.mlir", test)
+
+
+def add_command(tree: Tree) -> None:
+    page = "adding_a_command.md"
+    [op] = blocks(page, "tablegen")
+    verifier, select, calls, convert, visit, declare, check, run, test = blocks(
+        page, "cpp"
+    )
+    [message, field] = blocks(page, "proto")
+    [kind] = blocks(page, "text")
+    [lit_test] = blocks(page, "mlir")
+    separator = "//===---"
+
+    tree.insert(LTC_OPS, op, before="#endif")
+    library_ops = f"{LOWERING}/lib/Dialect/Ltc/LibraryOps.cpp"
+    tree.insert(library_ops, verifier, before="LogicalResult MatmulOp::verify")
+    selection = f"{KERNELS}/SelectLibraryCalls.cpp"
+    tree.insert(selection, select, before="class SelectLibraryCalls")
+    tree.insert(selection, calls, before="  }\n};\n\n} // namespace\n")
+    heading = f"{separator}-------------------------------------------------------------------===//\n// The list"
+    tree.insert(COMMANDS, convert, before=heading)
+    tree.replace(COMMANDS, ".Case<", ".Case<ltc::TransposeOp, ")
+
+    proto = "runtime/proto/executable.proto"
+    tree.insert(proto, message, before="message Command {")
+    tree.insert(proto, field, before="    AttentionCall attention")
+    tree.insert("runtime/proto/Calls.def", kind, before="RUNTIME_CALL(Copy")
+    numbers = "runtime/proto/ExecutableNumbers.h"
+    tree.insert(numbers, visit, before="  void visit(CopyCall")
+    verification = f"{RUNTIME}/CommandVerifier.cpp"
+    tree.insert(verification, declare, before="  llvm::Error verifyCall(const Copy")
+    tree.insert(
+        verification, check, before="llvm::Error CommandVerifier::verifyCall(const Copy"
+    )
+    tree.write(f"{RUNTIME}/TransposeCommand.cpp", run)
+
+    tree.write(f"{LOWERING}/test/Ltc/transpose.mlir", lit_test)
+    tree.write("runtime/test/TransposeTest.cpp", test)
+    listing = "runtime/test/CMakeLists.txt"
+    tree.insert(
+        listing, "ltc_runtime_test(TransposeTest)\n", "ltc_runtime_test(VerifierTest"
+    )
 
 
 def pytest_in(tree: Tree, *arguments: str) -> str:
@@ -180,3 +231,26 @@ def test_the_pass_runs_in_the_pipeline_and_alone(tree: Tree) -> None:
     """
     answer = run_python(program, PYTHONPATH=str(tree.root / "python"))
     assert "torch_ltc.members = 1 : i64" in answer.stdout
+
+
+def test_the_command_is_verified_and_right(tree: Tree) -> None:
+    lit = [str(ROOT / ".venv/bin/lit"), "-q", "build/mlir_lowering/test"]
+    tree.run(*lit, "--filter", "Ltc/")
+    ctest = [str(ROOT / ".venv/bin/ctest"), "--test-dir", "build"]
+    tree.run(*ctest, "-R", "Transpose|NumberCode", "--no-tests=error")
+
+
+def test_the_command_runs_in_programs(tree: Tree) -> None:
+    program = """
+        import torch, torch_ltc
+        torch_ltc.config.tier = "compile"
+        def f(x):
+            return x.T.contiguous().exp()
+        for rows in range(2, 9):
+            x = torch.rand(rows, 5)
+            torch.testing.assert_close(f(x.to("lazy")).cpu(), f(x))
+        print(torch_ltc.metrics()["compilations"])
+        print(torch_ltc.debug.dump(f(x.to("lazy")), "kernels").count("ltc.transpose"))
+    """
+    answer = run_python(program, PYTHONPATH=str(tree.root / "python")).stdout
+    assert answer.split() == ["2", "1"]  # the first size, and all others
