@@ -236,7 +236,9 @@ def onednn() -> Path:
         f"-DCMAKE_MAKE_PROGRAM={VENV / 'bin' / 'ninja'}",
         "-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", *compiler,
         "-DCMAKE_BUILD_TYPE=Release",
-        "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG -fvisibility=hidden",
+        # Its errors name source files (__FILE__), which must not be this machine's.
+        "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG -fvisibility=hidden "
+        f"-ffile-prefix-map={source}/=",
         "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache",
         "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
         "-DONEDNN_LIBRARY_TYPE=STATIC", "-DONEDNN_CPU_RUNTIME=OMP",

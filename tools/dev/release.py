@@ -127,11 +127,13 @@ def _try(place: Place, wheel: Path) -> str:
     glibc = place.run(python, "-c", libc).strip()
     if not emulated:  # which the tests with --full use
         shutil.rmtree(place.work_here / "venv")  # with CUDA's packages 5 GB
-    return (
+    row = (
         f"| {place.system} | {place.python} | {glibc} | {torch} | {installing:.0f} s "
         f"| {training:.0f} s, {accuracy} % | {passed[1] if passed else 0} passed "
         f"| {added} |"
     )
+    say(row)  # a later step may fail
+    return row
 
 
 def _write_results(wheels: Sequence[Path], rows: Sequence[str]) -> None:
