@@ -3,6 +3,9 @@
 #include "compilation/placeholder_program.h"
 
 #include "compilation/compile_cost.h"
+#include "compilation/idle_processor.h"
+
+#include <algorithm>
 
 using namespace torch_ltc;
 
@@ -10,11 +13,19 @@ static constexpr double kGrowth = 1.1;
 /// Of a run's time, a compiled program saves about so much.
 static constexpr double kShareSaved = 0.4;
 
+/// Nobody waits for a compilation on a processor that is otherwise idle, but it
+/// takes memory.
+static constexpr double kCostOnIdleProcessor = 0.3;
+
 bool torch_ltc::isWorthCompiling(double seconds, const GraphSnapshot &graph) {
   // Most scripts end, or have other programs, before a compilation pays.
   const double saved = kShareSaved * seconds;
-  return saved >= leastCompileSeconds(graph.numOps) &&
-         saved >= expectedCompileSeconds(graph);
+  double cost = leastCompileSeconds(graph.numOps);
+  if (saved < kCostOnIdleProcessor * cost)
+    return false;
+  cost = std::max(cost, expectedCompileSeconds(graph));
+  return saved >= cost ||
+         (saved >= kCostOnIdleProcessor * cost && hasIdleProcessor());
 }
 
 PlaceholderProgram::PlaceholderProgram(

@@ -6,7 +6,9 @@
 // The benefit of a compilation isn't known in advance, which makes this the ski
 // rental problem: it starts when a compiled program would have saved its
 // expected time in the runs so far. Then it costs at most as much as it would
-// have saved: 0.4 of the runs. A program that is used once is never compiled.
+// have saved: 0.4 of the runs. If a processor is idle, it starts when a third
+// of that is saved, because no step is delayed. A program that is used once is
+// never compiled.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,14 +6,8 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
-#include <fstream>
 #include <pthread.h>
-#include <sched.h>
-#include <string>
-#include <sys/resource.h>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 
 using namespace torch_ltc::runtime;
@@ -33,55 +27,15 @@ int64_t steadyNanoseconds() {
       .count();
 }
 
-double seconds(const timeval &time) {
-  return time.tv_sec + time.tv_usec * 1e-6;
-}
-
-/// Busy time in clock ticks of the processors in `allowed`, from the lines
-/// "cpuN user nice system idle iowait irq softirq steal ..." of /proc/stat.
-std::optional<double> busyTicks(const cpu_set_t &allowed) {
-  std::ifstream file("/proc/stat");
-  std::string word;
-  double busy = 0;
-  bool any = false;
-  while (file >> word) {
-    if (word.rfind("cpu", 0) != 0)
-      break;
-    std::string numbers;
-    std::getline(file, numbers);
-    if (word == "cpu" || !CPU_ISSET(std::stoi(word.substr(3)), &allowed))
-      continue;
-    unsigned long long user, nice, system, idle, ioWait, irq, softIrq, steal;
-    if (sscanf(numbers.c_str(), "%llu %llu %llu %llu %llu %llu %llu %llu",
-               &user, &nice, &system, &idle, &ioWait, &irq, &softIrq,
-               &steal) != 8)
-      return std::nullopt;
-    busy += double(user + nice + system + irq + softIrq + steal);
-    any = true;
-  }
-  return any ? std::optional(busy) : std::nullopt;
-}
-
 } // namespace
 
-std::optional<ProcessorTimes> torch_ltc::runtime::readProcessorTimes() {
-  cpu_set_t allowed;
-  rusage usage;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) ||
-      getrusage(RUSAGE_SELF, &usage))
-    return std::nullopt;
-  std::optional<double> ticks = busyTicks(allowed);
-  if (!ticks)
-    return std::nullopt;
-  ProcessorTimes times;
-  times.wall = double(steadyNanoseconds()) * 1e-9;
-  times.all = *ticks / double(sysconf(_SC_CLK_TCK));
-  times.own = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  return times;
+std::optional<LtcProcessorTimes> torch_ltc::runtime::readProcessorTimes() {
+  LtcProcessorTimes times;
+  return ltcReadProcessorTimes(&times) ? std::optional(times) : std::nullopt;
 }
 
-bool ContentionEstimate::add(const ProcessorTimes &now, int numThreads) {
-  std::optional<ProcessorTimes> before = std::exchange(last, now);
+bool ContentionEstimate::add(const LtcProcessorTimes &now, int numThreads) {
+  std::optional<LtcProcessorTimes> before = std::exchange(last, now);
   if (!before || now.wall <= before->wall)
     return isContended;
   double others = ((now.all - before->all) - (now.own - before->own)) /
@@ -156,7 +110,7 @@ void ProcessorContention::beforeRun(int numThreads) {
   if (now < nextSample)
     return;
   nextSample = now + kSampleInterval;
-  std::optional<ProcessorTimes> times = readProcessorTimes();
+  std::optional<LtcProcessorTimes> times = readProcessorTimes();
   if (!times)
     return;
   bool isContended = estimate.add(*times, numThreads);

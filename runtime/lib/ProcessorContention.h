@@ -17,6 +17,8 @@
 #ifndef TORCH_LTC_RUNTIME_PROCESSORCONTENTION_H
 #define TORCH_LTC_RUNTIME_PROCESSORCONTENTION_H
 
+#include "torch_ltc-c/processor_times.h"
+
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -24,16 +26,8 @@
 
 namespace torch_ltc::runtime {
 
-/// CPU seconds since an arbitrary time in the past.
-struct ProcessorTimes {
-  double wall = 0; // elapsed seconds
-  double all = 0;  // of all processes, on the processors we may use
-  double own = 0;  // of this process
-};
-
-/// Reads them; std::nullopt if the system doesn't provide them (no Linux
-/// /proc/stat).
-std::optional<ProcessorTimes> readProcessorTimes();
+/// std::nullopt if the system doesn't provide them.
+std::optional<LtcProcessorTimes> readProcessorTimes();
 
 /// Decides from samples whether other processes contend for the processors that
 /// a team of `numThreads` needs.
@@ -43,11 +37,11 @@ public:
       : numProcessors(numProcessors) {}
 
   /// Adds the sample that ends now. Returns whether there is contention.
-  bool add(const ProcessorTimes &now, int numThreads);
+  bool add(const LtcProcessorTimes &now, int numThreads);
 
 private:
   const int numProcessors;
-  std::optional<ProcessorTimes> last;
+  std::optional<LtcProcessorTimes> last;
   bool isContended = false;
   int numQuietSamples = 0;
 };

@@ -33,7 +33,7 @@ public:
 
 private:
   ContentionEstimate &estimate;
-  ProcessorTimes now;
+  LtcProcessorTimes now = {};
 };
 
 TEST(ProcessorContentionTest, OthersOnTheTeamsProcessors) {
@@ -62,7 +62,7 @@ TEST(ProcessorContentionTest, ProcessorsThatTheTeamLeavesAreForOthers) {
 }
 
 TEST(ProcessorContentionTest, SeesAnotherProcess) {
-  std::optional<ProcessorTimes> before = readProcessorTimes();
+  std::optional<LtcProcessorTimes> before = readProcessorTimes();
   if (!before)
     GTEST_SKIP() << "no /proc/stat";
   pid_t child = fork();
@@ -70,7 +70,7 @@ TEST(ProcessorContentionTest, SeesAnotherProcess) {
     while (true) {
     }
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
-  std::optional<ProcessorTimes> after = readProcessorTimes();
+  std::optional<LtcProcessorTimes> after = readProcessorTimes();
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   ASSERT_TRUE(after);
