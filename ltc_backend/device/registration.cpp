@@ -314,6 +314,7 @@ void registerRemaining() {
   registerLstmCell(*autograd);
   registerRecurrence(*autograd);
   registerCtcLossAutograd(*autograd);
+  registerProducts();
   registerViewCopies(ops);
   registerInferenceComposites(ops);
   registerForeachKernels(ops);
