@@ -310,6 +310,7 @@ void registerRemaining() {
   registerAsStridedAutograd(*autograd);
   registerAttention();
   registerOneHot();
+  registerQuantiles();
   registerLinear(*autograd);
   registerLstmCell(*autograd);
   registerRecurrence(*autograd);
