@@ -179,6 +179,11 @@ VALUES = {
     "a margin's target": lambda d: nn.functional.multi_margin_loss(
         torch.zeros(2, 3, device=d), torch.tensor([0, 5], device=d)
     ),
+    "a sorter": lambda d: torch.searchsorted(
+        torch.tensor([1.0, 2.0], device=d),
+        torch.tensor([1.5], device=d),
+        sorter=torch.tensor([0, 5], device=d),
+    ),
     "an unpooled index": lambda d: nn.functional.max_unpool2d(
         torch.ones(1, 1, 1, 1, device=d), torch.tensor([[[[-1]]]], device=d), 2
     ),

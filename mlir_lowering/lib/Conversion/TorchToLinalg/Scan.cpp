@@ -267,7 +267,10 @@ static LogicalResult lowerBucketize(OpLowering &op) {
 /// searchsorted(sorted_sequence, self, out_int32, right, side, sorter)
 static LogicalResult lowerSearchSorted(OpLowering &op) {
   bool right = op.boolean(3) || op.optionalString(4, "left") == "right";
-  Value order = op.isNone(5) ? Value() : op.tensor(5);
+  Value order;
+  if (!op.isNone(5))
+    order = op.checkBounds(op.tensor(5), 0,
+                           op.sizes(0).empty() ? 1 : op.sizes(0).back());
   return lowerSearch(op, {op.tensor(0), op.sizes(0), op.dtype(0), order, right},
                      1);
 }
