@@ -81,18 +81,26 @@ static SmallVector<Value> scan(OpLowering &op, ArrayRef<Value> starts,
 using Combine = Value (*)(ScalarBuilder &, Value sum, Value element);
 using Start = Value (*)(ScalarBuilder &);
 
+/// Eager's: in float32, a sum of a million numbers has five digits, and a
+/// product that overflowed stays infinite.
+static Type accumulatorOf(Type dtype) {
+  return dtype.isF32() ? Float64Type::get(dtype.getContext())
+                       : computeDtypeOf(dtype);
+}
+
 template <Combine combine, Start start>
 static LogicalResult lowerScan(OpLowering &op) {
   Type from = op.dtype(0), to = op.resultDtype();
   if (op.rank(0) == 0)
     return op.replaceWith(op.tensors.convert(op.tensor(0), from, to));
-  Type accumulator = computeDtypeOf(to);
+  Type accumulator = accumulatorOf(to);
   ScalarBuilder outer(op.builder, op.loc, accumulator);
   return op.replaceWith(scan(
       op, start(outer), storageTypeOf(to),
       [&](OpBuilder &b, Location loc, Value element, ValueRange sums, Value) {
         ScalarBuilder s(b, loc, accumulator);
-        Value converted = s.convert(element, from, accumulator);
+        Value converted =
+            s.convert(s.convert(element, from, to), to, accumulator);
         return SmallVector<Value>{combine(s, sums[0], converted)};
       },
       [&](OpBuilder &b, Location loc, Value sum) {
