@@ -81,6 +81,20 @@ def test_deviations_whose_squares_are_no_float32(
         torch.testing.assert_close(part(x.to("lazy")).cpu(), part(x), atol=0, rtol=1e-2)
 
 
+@pytest.mark.parametrize("op", ["var", "std", "var_mean", "std_mean"])
+@pytest.mark.parametrize("dims", [0, 1, (2, 3), (0, 2, 3), None], ids=str)
+def test_deviations_beside_a_large_mean(op: str, dims: int | tuple | None) -> None:
+    """The mean is rounded, by up to a thousandth of the deviation."""
+    generator = torch.Generator().manual_seed(0)
+    x = 1e4 + torch.rand(32, 8, 16, 16, generator=generator)
+    exact = getattr(torch, op)(x.double(), dims)
+    result = getattr(torch, op)(x.to("lazy"), dims)
+    exact, result = (r[0] if isinstance(r, tuple) else r for r in (exact, result))
+    torch.testing.assert_close(result.cpu(), exact.float(), rtol=2e-6, atol=0)
+    constant = torch.full((7,), 0.1, device="lazy").var()
+    assert 0 <= constant.item() < 1e-15
+
+
 #: Reductions of many equal terms: an accumulator that has become large adds each of
 #: them with the same error.
 REDUCTIONS = {
