@@ -3,6 +3,8 @@ reductions in which a single accumulator loses those of later terms."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -79,6 +81,20 @@ def test_deviations_whose_squares_are_no_float32(
         torch.testing.assert_close(part(x.to("lazy")).cpu(), part(x), atol=0, rtol=1e-2)
 
 
+@pytest.mark.parametrize("op", ["var", "std", "var_mean", "std_mean"])
+@pytest.mark.parametrize("dims", [0, 1, (2, 3), (0, 2, 3), None], ids=str)
+def test_deviations_beside_a_large_mean(op: str, dims: int | tuple | None) -> None:
+    """The mean is rounded, by up to a thousandth of the deviation."""
+    generator = torch.Generator().manual_seed(0)
+    x = 1e4 + torch.rand(32, 8, 16, 16, generator=generator)
+    exact = getattr(torch, op)(x.double(), dims)
+    result = getattr(torch, op)(x.to("lazy"), dims)
+    exact, result = (r[0] if isinstance(r, tuple) else r for r in (exact, result))
+    torch.testing.assert_close(result.cpu(), exact.float(), rtol=2e-6, atol=0)
+    constant = torch.full((7,), 0.1, device="lazy").var()
+    assert 0 <= constant.item() < 1e-15
+
+
 #: Reductions of many equal terms: an accumulator that has become large adds each of
 #: them with the same error.
 REDUCTIONS = {
@@ -111,3 +127,29 @@ def test_long_reductions(name: str, shape: tuple[int, int]) -> None:
     torch.testing.assert_close(
         result.cpu().double(), exact, rtol=4e-6, atol=0, check_dtype=False
     )
+
+
+SCANS = {
+    "a sum that cancels": torch.tensor([1e10, 1.0, -1e10]),
+    "a sum that overflows": torch.tensor([3e38, 3e38, -3e38, -3e38]),
+    "a product that overflows": torch.tensor([1e30, 1e30, 1e-30, 1e-30]),
+    "a product that underflows": torch.tensor([1e-30, 1e-30, 2.0, 1e38]),
+    "many": 1 + torch.linspace(-1e-4, 1e-4, 100_001).roll(7),
+}
+
+
+@pytest.mark.parametrize("name", SCANS)
+@pytest.mark.parametrize("op", [torch.cumsum, torch.cumprod, torch.logcumsumexp])
+def test_scans_accumulate_as_eager(op: Callable, name: str) -> None:
+    numbers = SCANS[name]
+    for x, dim in ((numbers, 0), (torch.stack([numbers, numbers.flip(0)], 1), 0)):
+        result = op(x.to("lazy"), dim).cpu()
+        torch.testing.assert_close(
+            result, op(x, dim), rtol=2e-7, atol=1e-44, equal_nan=True
+        )
+
+
+def test_scans_round_to_the_given_dtype_first() -> None:
+    x = 1 + torch.linspace(0, 1e-2, 50)
+    result = x.to("lazy").cumsum(0, dtype=torch.bfloat16).cpu()
+    assert torch.equal(result, x.cumsum(0, dtype=torch.bfloat16))

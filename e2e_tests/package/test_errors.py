@@ -3,6 +3,8 @@ is lost: ops traced before still run."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 import torch_ltc
@@ -171,7 +173,31 @@ VALUES = {
         torch.zeros(1, device=d), torch.tensor([-1.0], device=d), validate_args=False
     ).sample(),
     "histc": lambda d: torch.histc(torch.tensor([1.0, torch.inf], device=d)),
+    "poisson": lambda d: torch.poisson(torch.tensor([-1.0], device=d)),
+    "bernoulli": lambda d: torch.bernoulli(torch.tensor([1.5], device=d)),
+    "one_hot": lambda d: nn.functional.one_hot(torch.tensor([-1], device=d), 3),
+    "a margin's target": lambda d: nn.functional.multi_margin_loss(
+        torch.zeros(2, 3, device=d), torch.tensor([0, 5], device=d)
+    ),
+    "a sorter": lambda d: torch.searchsorted(
+        torch.tensor([1.0, 2.0], device=d),
+        torch.tensor([1.5], device=d),
+        sorter=torch.tensor([0, 5], device=d),
+    ),
+    "an unpooled index": lambda d: nn.functional.max_unpool2d(
+        torch.ones(1, 1, 1, 1, device=d), torch.tensor([[[[-1]]]], device=d), 2
+    ),
 }
+for quantile in torch.quantile, torch.nanquantile:
+    for mode in "linear", "lower", "higher", "nearest", "midpoint":
+        for q in -0.1, 1.1, math.nan:
+            VALUES[f"{quantile.__name__} {mode} {q}"] = (
+                lambda d, arguments=(quantile, mode, q): arguments[0](
+                    torch.arange(4.0, device=d),
+                    torch.tensor([0.5, arguments[2]], device=d),
+                    interpolation=arguments[1],
+                )
+            )
 
 
 @pytest.mark.parametrize("tier", ["compile", "interpret"])

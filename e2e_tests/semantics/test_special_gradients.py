@@ -117,6 +117,29 @@ CASES: dict[str, tuple] = {
     "scaled padded bags": (_bag("sum", 1), special(4, 3), special(6, start=4)),
     "points outside of a volume": (_sampled, torch.arange(8.0).reshape(1, 1, 2, 2, 2)),
 }
+#: Eager's gradient of a product reads how many zeros there are.
+FACTORS = {
+    "numbers": (3.0, 2.0, -1.5, 4.0),
+    "zero": (3.0, 0.0, -1.5, 4.0),
+    "zeros": (3.0, 0.0, 0.0, 4.0),
+    "NaN": (3.0, math.nan, 2.0, 4.0),
+    "NaN and zero": (3.0, math.nan, 0.0, 4.0),
+    "NaN and zeros": (0.0, math.nan, 0.0, 4.0),
+    "infinity": (3.0, math.inf, 2.0, 4.0),
+    "overflow": (1e30, 1e30, 2.0, 4.0),
+    "underflow": (1e-30, 1e-30, 2.0, 1e20),
+}
+for name, factors in FACTORS.items():
+    row = torch.tensor(factors)
+    rows = torch.stack([row, row.flip(0), torch.ones(4)])
+    CASES[f"product with {name}"] = (torch.prod, row)
+    CASES[f"product of all with {name}"] = (torch.prod, rows)
+    CASES[f"products of rows with {name}"] = (lambda x: x.prod(1), rows)
+    CASES[f"products of columns with {name}"] = (
+        lambda x: x.prod(0, keepdim=True, dtype=torch.float64),
+        rows,
+    )
+    CASES[f"cumulative product with {name}"] = (lambda x: x.cumprod(0), row)
 for power in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.inf):
     CASES[f"cdist {power}"] = (
         lambda a, b, p=power: torch.cdist(a, b, p),
@@ -213,3 +236,15 @@ def test_a_median_of_a_batch_has_tangents() -> None:
         torch.func.jacfwd(torch.median),
     ):
         torch.testing.assert_close(transform(x.to("lazy")).cpu(), transform(x))
+
+
+#: Elsewhere zero times the gradient that isn't selected is NaN.
+@pytest.mark.parametrize("name", FACTORS.keys() - {"NaN and zeros", "infinity"})
+def test_second_derivatives_of_products(name: str) -> None:
+    results = []
+    for device in ("cpu", "lazy"):
+        x = torch.tensor(FACTORS[name], device=device, requires_grad=True)
+        (grad,) = torch.autograd.grad(x.prod(), x, create_graph=True)
+        (second,) = torch.autograd.grad(grad[0] + 2 * grad[2], x)
+        results.append((grad.detach().cpu(), second.cpu()))
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5, equal_nan=True)

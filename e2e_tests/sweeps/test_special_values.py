@@ -34,8 +34,6 @@ REMAINDERS = (
 #: The result depends on the order of eager's operations, for example on whether a sum
 #: of infinite products contains the padding.
 ORDERS = (
-    "masked.cumprod",
-    "masked.prod",
     "native_layer_norm",
     "nn.functional.conv1d",
     "nn.functional.conv2d",
@@ -43,7 +41,6 @@ ORDERS = (
     "nn.functional.conv_transpose2d",
     "nn.functional.conv_transpose3d",
     "nn.functional.scaled_dot_product_attention",
-    "prod",
     "std_mean",
     "trapezoid",
     "trapz",

@@ -310,10 +310,12 @@ void registerRemaining() {
   registerAsStridedAutograd(*autograd);
   registerAttention();
   registerOneHot();
+  registerQuantiles();
   registerLinear(*autograd);
   registerLstmCell(*autograd);
   registerRecurrence(*autograd);
   registerCtcLossAutograd(*autograd);
+  registerProducts();
   registerViewCopies(ops);
   registerInferenceComposites(ops);
   registerForeachKernels(ops);

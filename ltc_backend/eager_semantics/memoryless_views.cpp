@@ -74,4 +74,7 @@ void torch_ltc::registerMemorylessViews() {
   for (const OperatorHandle &op : atenOps())
     if (isOfMetadata(op))
       registerAround<MemorylessView>(op, DispatchKey::Lazy);
+  // A view, although its schema doesn't say so.
+  registerAround<MemorylessView>(findOp({"aten::_unsafe_view", ""}),
+                                 DispatchKey::Lazy);
 }

@@ -37,12 +37,11 @@ namespace {
 /// Also the empty one of the CPU by which ops that create jagged nested tensors
 /// are dispatched (torch 2.13).
 bool isUnmodelled(const Tensor &tensor) {
-  bool isSubclass = tensor.key_set().has(DispatchKey::Python);
   if (tensor.key_set().has(DispatchKey::Functionalize))
     return false;
   if (!tensor.device().is_lazy())
-    return isSubclass && tensor.is_nested();
-  return isSubclass || hasSharedLayout(tensor);
+    return isSubclass(tensor) && tensor.is_nested();
+  return isSubclass(tensor) || hasSharedLayout(tensor);
 }
 
 /// Whether it is a functional wrapper with which torch.compile traces.
@@ -59,6 +58,13 @@ bool makesNested(const OperatorHandle &op) {
          name == "aten::_nested_tensor_from_tensor_list";
 }
 
+/// Whether a mode or a subclass, also one of the CPU, gets the call next.
+bool isBeforePython(c10::DispatchKeySet keys,
+                    c10::ArrayRef<c10::IValue> arguments) {
+  return isBeforeMode(keys) ||
+         (keys.has(DispatchKey::Python) && anyTensor(arguments, isSubclass));
+}
+
 /// At Functionalize.
 class Pass final : public c10::OperatorKernel {
 public:
@@ -68,8 +74,9 @@ public:
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
     auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-    bool passes = always || anyTensor(arguments, isUnmodelled) ||
-                  (isBeforeMode(keys) && !anyTensor(arguments, isOfCompile));
+    bool passes =
+        always || anyTensor(arguments, isUnmodelled) ||
+        (isBeforePython(keys, arguments) && !anyTensor(arguments, isOfCompile));
     if (!passes)
       return previous.callBoxed(op, keys, stack);
     op.redispatchBoxed(keys &

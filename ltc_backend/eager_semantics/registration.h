@@ -34,6 +34,8 @@ void registerViewInverses();
 /// For complex tensors; see math_bits.cpp and reinterpreting_views.cpp.
 void registerMathBits();
 void registerReinterpretingViews();
+/// At AutogradLazy; see product_gradient.cpp.
+void registerProducts();
 void registerViewCopies(const AtenOps &ops);
 /// At Functionalize, for ops without a kernel there; see
 /// inference_composites.cpp.

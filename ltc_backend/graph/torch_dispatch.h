@@ -3,6 +3,7 @@
 #ifndef TORCH_LTC_GRAPH_TORCH_DISPATCH_H
 #define TORCH_LTC_GRAPH_TORCH_DISPATCH_H
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 
@@ -22,6 +23,13 @@ inline bool isInsideTorchDispatch() {
 inline bool isBeforeMode(c10::DispatchKeySet keys) {
   return keys.has(c10::DispatchKey::Python) &&
          c10::impl::dispatch_mode_enabled();
+}
+
+/// Whether its ops call `__torch_dispatch__`. Functional wrappers never do; the
+/// wrapped tensor may.
+inline bool isSubclass(const at::Tensor &tensor) {
+  return tensor.key_set().has(c10::DispatchKey::Python) &&
+         !tensor.key_set().has(c10::DispatchKey::Functionalize);
 }
 
 } // namespace torch_ltc

@@ -14,6 +14,7 @@
 #include "compilation/external_backend.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
+#include "ops/checked_zero.h"
 #include "ops/registration.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
@@ -75,13 +76,6 @@ void indexPut(const OperatorHandle &op, Stack *stack) {
 
 const char *const kNegative = "Class values must be non-negative.";
 const char *const kTooLarge = "Class values must be smaller than num_classes.";
-
-/// 0, if all of the condition is true.
-at::Tensor checkedZero(const at::Tensor &condition, const char *message) {
-  return at::_functional_assert_async(
-      condition.all(), message,
-      at::zeros({}, condition.options().dtype(at::kLong)));
-}
 
 at::Tensor oneHot(const at::Tensor &self, int64_t numClasses) {
   if (!isLazyWrapper(self) || self.scalar_type() != at::kLong ||

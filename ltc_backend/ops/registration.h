@@ -26,6 +26,7 @@ void registerCtcLoss(torch::Library &library);
 
 // At AutogradLazy.
 void registerOneHot();
+void registerQuantiles();
 /// Attention as one op; see attention.cpp.
 void registerAttention();
 /// A linear layer as one op; see linear.cpp.

@@ -10,6 +10,7 @@
 #include "torch_ltc/Dialect/Torch/TorchOps_reduction.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -44,8 +45,23 @@ struct Moments {
 };
 } // namespace
 
-// sum((x - mean)^2) / max(0, n - correction): the two passes lose no digits if
-// |mean| is much larger than the deviation. The sum of large numbers, which
+// The squares of `deviation` from a mean that has been rounded exceed those
+// from the mean itself by the square of what the rounding adds to the sum,
+// divided by n: much, if |mean| is much larger than the deviation. Rounding
+// doesn't make the difference negative; if the correction overflows, so did the
+// squares.
+static Value sumOfSquares(FormulaBuilder &b, Value deviation,
+                          ArrayRef<int64_t> dims, double count) {
+  Value squares = b.sum(b.square(deviation), dims, /*keepDim=*/true);
+  if (!count)
+    return squares;
+  Value rest = b.sum(deviation, dims, /*keepDim=*/true);
+  Value excess = b.mul(rest, b.div(rest, count));
+  Value isHuge = b.gt(excess, double(std::numeric_limits<float>::max()));
+  return b.where(isHuge, squares, b.clampMin(b.sub(squares, excess), 0));
+}
+
+// sum((x - mean)^2) / max(0, n - correction). The sum of large numbers, which
 // torch computes in doubles, doesn't overflow either: it is scaled by a power
 // of two, or computed in doubles if the program is for all sizes, because that
 // power depends on the size. The mean keeps its dimensions. `wide` squares are
@@ -76,7 +92,7 @@ static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b,
   Value deviation = b.sub(x, mean);
   if (wide)
     deviation = b.cast(deviation, Float64Type::get(op.getContext()));
-  Value squares = b.sum(b.square(deviation), dims, /*keepDim=*/true);
+  Value squares = sumOfSquares(b, deviation, dims, count);
   // An empty set has no variance, whatever the correction.
   double divisor = count ? std::max(0.0, count - correction) : 0;
   return Moments{b.div(squares, divisor), mean};

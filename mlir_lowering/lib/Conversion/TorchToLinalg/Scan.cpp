@@ -81,18 +81,26 @@ static SmallVector<Value> scan(OpLowering &op, ArrayRef<Value> starts,
 using Combine = Value (*)(ScalarBuilder &, Value sum, Value element);
 using Start = Value (*)(ScalarBuilder &);
 
+/// Eager's: in float32, a sum of a million numbers has five digits, and a
+/// product that overflowed stays infinite.
+static Type accumulatorOf(Type dtype) {
+  return dtype.isF32() ? Float64Type::get(dtype.getContext())
+                       : computeDtypeOf(dtype);
+}
+
 template <Combine combine, Start start>
 static LogicalResult lowerScan(OpLowering &op) {
   Type from = op.dtype(0), to = op.resultDtype();
   if (op.rank(0) == 0)
     return op.replaceWith(op.tensors.convert(op.tensor(0), from, to));
-  Type accumulator = computeDtypeOf(to);
+  Type accumulator = accumulatorOf(to);
   ScalarBuilder outer(op.builder, op.loc, accumulator);
   return op.replaceWith(scan(
       op, start(outer), storageTypeOf(to),
       [&](OpBuilder &b, Location loc, Value element, ValueRange sums, Value) {
         ScalarBuilder s(b, loc, accumulator);
-        Value converted = s.convert(element, from, accumulator);
+        Value converted =
+            s.convert(s.convert(element, from, to), to, accumulator);
         return SmallVector<Value>{combine(s, sums[0], converted)};
       },
       [&](OpBuilder &b, Location loc, Value sum) {
@@ -267,7 +275,10 @@ static LogicalResult lowerBucketize(OpLowering &op) {
 /// searchsorted(sorted_sequence, self, out_int32, right, side, sorter)
 static LogicalResult lowerSearchSorted(OpLowering &op) {
   bool right = op.boolean(3) || op.optionalString(4, "left") == "right";
-  Value order = op.isNone(5) ? Value() : op.tensor(5);
+  Value order;
+  if (!op.isNone(5))
+    order = op.checkBounds(op.tensor(5), 0,
+                           op.sizes(0).empty() ? 1 : op.sizes(0).back());
   return lowerSearch(op, {op.tensor(0), op.sizes(0), op.dtype(0), order, right},
                      1);
 }
