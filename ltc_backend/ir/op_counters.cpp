@@ -11,7 +11,7 @@
 #include <unordered_map>
 
 using namespace torch_ltc;
-using torch::lazy::Counter;
+using LazyCounter = torch::lazy::Counter;
 
 namespace {
 
@@ -49,13 +49,13 @@ struct OpCounters {
       : traced("lazy::" + baseName(record.name)),
         reused("IrNodeReused_torch::lazy::" + nodeClass(record.name)) {
     if (hasSymbolicSizes(record.handle->schema()))
-      symbolic = std::make_unique<Counter>("lazy::" + baseName(record.name) +
-                                           "_symint");
+      symbolic = std::make_unique<LazyCounter>(
+          "lazy::" + baseName(record.name) + "_symint");
   }
 
-  Counter traced, reused;
+  LazyCounter traced, reused;
   /// torchgen's kernels for symbolic sizes count under a separate name.
-  std::unique_ptr<Counter> symbolic;
+  std::unique_ptr<LazyCounter> symbolic;
 };
 
 using Place = std::atomic<OpCounters *>;
@@ -91,10 +91,10 @@ void torch_ltc::countTracedOp(const OpRecord &record, bool isReused) {
 void torch_ltc::countEagerOp(const std::string &name) {
   static std::mutex mutex;
   static auto *counters =
-      new std::unordered_map<std::string, std::unique_ptr<Counter>>;
+      new std::unordered_map<std::string, std::unique_ptr<LazyCounter>>;
   std::lock_guard<std::mutex> lock(mutex);
-  std::unique_ptr<Counter> &counter = (*counters)[name];
+  std::unique_ptr<LazyCounter> &counter = (*counters)[name];
   if (!counter)
-    counter = std::make_unique<Counter>(name);
+    counter = std::make_unique<LazyCounter>(name);
   counter->AddValue(1);
 }
