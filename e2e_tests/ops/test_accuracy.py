@@ -129,6 +129,18 @@ def test_long_reductions(name: str, shape: tuple[int, int]) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_long_bags(mode: str, dtype: torch.dtype) -> None:
+    """A sum of 16 bits doesn't grow beyond a few hundred terms."""
+    weight = torch.linspace(0.5, 1, 2000 * 24).reshape(2000, 24).to(dtype)
+    bag = torch.arange(2000)[None]
+    result = F.embedding_bag(bag.to("lazy"), weight.to("lazy"), mode=mode).cpu()
+    exact = F.embedding_bag(bag, weight.double(), mode=mode)
+    rounding = torch.finfo(dtype).eps
+    torch.testing.assert_close(result.double(), exact, rtol=1.01 * rounding, atol=0)
+
+
 SCANS = {
     "a sum that cancels": torch.tensor([1e10, 1.0, -1e10]),
     "a sum that overflows": torch.tensor([3e38, 3e38, -3e38, -3e38]),
