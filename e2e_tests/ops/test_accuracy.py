@@ -129,6 +129,41 @@ def test_long_reductions(name: str, shape: tuple[int, int]) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_long_bags(mode: str, dtype: torch.dtype) -> None:
+    """A sum of 16 bits doesn't grow beyond a few hundred terms."""
+    weight = torch.linspace(0.5, 1, 2000 * 24).reshape(2000, 24).to(dtype)
+    bag = torch.arange(2000)[None]
+    result = F.embedding_bag(bag.to("lazy"), weight.to("lazy"), mode=mode).cpu()
+    exact = F.embedding_bag(bag, weight.double(), mode=mode)
+    rounding = torch.finfo(dtype).eps
+    torch.testing.assert_close(result.double(), exact, rtol=1.01 * rounding, atol=0)
+
+
+def _into(zeros: torch.Tensor, index: torch.Tensor, rows: torch.Tensor) -> dict:
+    wide = index[:, None].expand_as(rows)
+    return {
+        "index_add": zeros.index_add(0, index, rows),
+        "scatter_add": zeros.scatter_add(0, wide, rows),
+        "sum": zeros.scatter_reduce(0, wide, rows, "sum"),
+        "mean": zeros.scatter_reduce(0, wide, rows, "mean", include_self=False),
+    }
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_many_rows_at_one_place(dtype: torch.dtype) -> None:
+    rows = torch.linspace(0.5, 1, 2000 * 24).reshape(2000, 24).to(dtype)
+    index = torch.arange(2000) % 3
+    zeros = torch.zeros(5, 24, dtype=dtype)
+    results = _into(zeros.to("lazy"), index.to("lazy"), rows.to("lazy"))
+    for name, exact in _into(zeros.double(), index, rows.double()).items():
+        rounding = (2.02 if name == "mean" else 1.01) * torch.finfo(dtype).eps
+        result = results[name].cpu()
+        assert result.dtype == dtype, name
+        torch.testing.assert_close(result.double(), exact, rtol=rounding, atol=0)
+
+
 SCANS = {
     "a sum that cancels": torch.tensor([1e10, 1.0, -1e10]),
     "a sum that overflows": torch.tensor([3e38, 3e38, -3e38, -3e38]),

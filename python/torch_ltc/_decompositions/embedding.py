@@ -81,10 +81,11 @@ def embedding_bag(
     bag = _bag_of(place, offsets[:bags])
     rows = torch.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
     dtype = rows.dtype
+    # Eager rounds the sum, neither its terms nor what it adds them to.
+    if mode != 2:
+        rows = _widened(rows)
     if per_sample_weights is not None:
-        # Eager rounds the sum of products, not each of them.
-        rows, scale = _widened(rows), _widened(per_sample_weights)
-        rows = rows * scale.unsqueeze(-1)
+        rows = rows * _widened(per_sample_weights).unsqueeze(-1)
     ones = torch.ones_like(indices)
     if padding_idx >= 0:
         counted = indices != padding_idx

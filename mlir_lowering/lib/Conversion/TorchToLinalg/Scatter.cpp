@@ -80,6 +80,18 @@ scatterAlong(OpLowering &op, Value target, Type dtype, Combine combine,
                  });
 }
 
+/// In which a sum at one place is computed: 16-bit floats, of which a sum of a
+/// few hundred doesn't grow, are rounded once, as in eager's sums of rows.
+static Type sumDtypeOf(Type dtype) {
+  return dtype.isF16() || dtype.isBF16() ? Float32Type::get(dtype.getContext())
+                                         : dtype;
+}
+
+static Value convertElement(IndexBuilder &b, Value element, Type from,
+                            Type to) {
+  return ScalarBuilder(b.builder, b.loc, to).convert(element, from, to);
+}
+
 /// The element of argument 3 at the index tensor's position.
 static Value sourceElement(OpLowering &op, IndexBuilder &b,
                            ValueRange position) {
@@ -88,11 +100,14 @@ static Value sourceElement(OpLowering &op, IndexBuilder &b,
 
 template <Combine combine>
 static LogicalResult lowerScatterSource(OpLowering &op) {
-  Value result = scatterAlong(op, op.tensor(0), op.resultDtype(), combine,
-                              [&](IndexBuilder &b, ValueRange position) {
-                                return sourceElement(op, b, position);
-                              });
-  return op.replaceWith(result);
+  Type dtype = op.resultDtype();
+  Type wide = combine == combineAdd ? sumDtypeOf(dtype) : dtype;
+  Value target = op.tensors.convert(op.tensor(0), dtype, wide);
+  Value result = scatterAlong(
+      op, target, wide, combine, [&](IndexBuilder &b, ValueRange position) {
+        return convertElement(b, sourceElement(op, b, position), dtype, wide);
+      });
+  return op.replaceWith(op.tensors.convert(result, wide, dtype));
 }
 
 static LogicalResult lowerScatterValue(OpLowering &op) {
@@ -166,15 +181,21 @@ reduceInto(OpLowering &op, StringRef name, bool includeSelf,
   std::optional<ScatterReduction> reduction = findReduction(name);
   if (!reduction)
     return op.fail("its reduction is '" + name + "'");
-  Value target = op.tensor(0);
   Type dtype = op.resultDtype();
+  Type wide = reduction->combine == combineAdd ? sumDtypeOf(dtype) : dtype;
+  Value target = op.tensors.convert(op.tensor(0), dtype, wide);
   if (!includeSelf)
-    target = scatterScalar(target, dtype, combineReplace,
+    target = scatterScalar(target, wide, combineReplace,
                            [&](IndexBuilder &b, ValueRange) {
-                             ScalarBuilder s(b.builder, b.loc, dtype);
+                             ScalarBuilder s(b.builder, b.loc, wide);
                              return reduction->neutral(s);
                            });
-  Value result = scatterScalar(target, dtype, reduction->combine, scalar);
+  Value result = scatterScalar(target, wide, reduction->combine,
+                               [&](IndexBuilder &b, ValueRange position) {
+                                 return convertElement(b, scalar(b, position),
+                                                       dtype, wide);
+                               });
+  result = op.tensors.convert(result, wide, dtype);
   if (name == "mean")
     result = divideByCounts(op, result, includeSelf, scatterScalar);
   return op.replaceWith(result);
@@ -226,17 +247,19 @@ scatterSlices(OpLowering &op, ArrayRef<int64_t> sizes, int64_t lower,
 /// index_add(self, dim, index, source, alpha)
 static LogicalResult lowerIndexAdd(OpLowering &op) {
   NumberOperand alpha = op.number(4);
+  Type dtype = op.resultDtype(), wide = sumDtypeOf(dtype);
+  Value target = op.tensors.convert(op.tensor(0), dtype, wide);
   Value result = scatterSlices(
-      op, op.sizes(3), /*lower=*/0, op.tensor(0), op.resultDtype(), combineAdd,
+      op, op.sizes(3), /*lower=*/0, target, wide, combineAdd,
       [&](IndexBuilder &b, ValueRange position) {
         Value scalar = sourceElement(op, b, position);
-        if (alpha.asDouble() == 1.0)
-          return scalar;
-        ScalarBuilder s(b.builder, b.loc, op.resultDtype());
-        return s.mul(alpha.materialize(b.builder, b.loc, op.resultDtype()),
-                     scalar);
+        if (alpha.asDouble() != 1.0) {
+          ScalarBuilder s(b.builder, b.loc, dtype);
+          scalar = s.mul(alpha.materialize(b.builder, b.loc, dtype), scalar);
+        }
+        return convertElement(b, scalar, dtype, wide);
       });
-  return op.replaceWith(result);
+  return op.replaceWith(op.tensors.convert(result, wide, dtype));
 }
 
 static LogicalResult lowerIndexCopy(OpLowering &op) {
