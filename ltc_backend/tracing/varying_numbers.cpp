@@ -128,6 +128,7 @@ void VaryingNumbers::forget() {
   sizedPlaces.clear();
   unsizedPlaces.clear();
   parts.clear();
+  wholes.clear();
 }
 
 /// The call without numbers that may vary, which are added to `numbers`, and
@@ -194,26 +195,32 @@ wholeOfPart(const OpRecord &record, const ArgumentWalk &walk) {
   return std::pair(dim, whole[dim]);
 }
 
-/// Whether both ends of this part have differed from those of the preceding
-/// trace while the whole had the same size.
+/// Whether both ends of this part have differed from those of an earlier trace
+/// in which the whole had the same size, and that size isn't another one in
+/// each trace.
 bool VaryingNumbers::isMovingPart(const OpRecord &record,
                                   const ArgumentWalk &walk,
                                   const Numbers &numbers) {
   if (numbers.size() != 2 || config().varying_sizes.get() == "off")
     return false;
-  auto whole = wholeOfPart(record, walk);
-  if (!whole)
+  auto dimAndSize = wholeOfPart(record, walk);
+  if (!dimAndSize)
     return false;
+  auto [dim, size] = *dimAndSize;
   HashState state(13);
   state.add(opsBefore);
   state.add(record.id);
-  state.add(uint64_t(whole->first));
-  Part now{whole->second, numbers[0], numbers[1]};
+  state.add(uint64_t(dim));
+  Whole &whole = wholes.try_emplace(state.finish(), Whole{size}).first->second;
+  whole.changes = whole.size == size ? 0 : whole.changes + 1;
+  whole.size = size;
+  state.add(uint64_t(size));
+  Part now{numbers[0], numbers[1]};
   Part &last = parts.try_emplace(state.finish(), now).first->second;
   now.isMoving =
-      last.isMoving || (now.whole == last.whole && now.start != last.start &&
-                        now.end != last.end);
-  return (last = now).isMoving;
+      last.isMoving || (now.start != last.start && now.end != last.end);
+  last = now;
+  return now.isMoving && whole.changes < 2;
 }
 
 /// Logs once which number is a parameter from now on.

@@ -13,7 +13,7 @@
 // is also compared with traces of other sizes, so that it is no reason for a
 // program for each size. So are the ends of a part (`x[begin:end]`) if both of
 // them move within the same size, which then they don't follow: such a part may
-// have any length.
+// have any length. (If that size differs in each trace, they may follow it.)
 //
 // "There" is a place in a trace: the preceding ops, and the call itself without
 // these numbers. The decision only affects which program is requested. One with
@@ -64,11 +64,15 @@ private:
     Numbers numbers;                  // of the last call
     c10::SmallVector<bool, 4> varies; // each of them
   };
-  /// A part, in the last call.
+  /// A part of something of a certain size.
   struct Part {
-    int64_t whole; // its size
-    Word start, end;
-    bool isMoving = false; // in any call so far
+    Word start, end; // of the last call
+    bool isMoving = false;
+  };
+  /// What a part is taken from at a place, of any size.
+  struct Whole {
+    int64_t size;    // of the last call
+    int changes = 0; // of the size, in consecutive calls
   };
   /// Which numbers of a call are considered.
   enum class Sizes : uint8_t { Constant, Any };
@@ -93,6 +97,7 @@ private:
   std::unordered_map<Hash128, SizedPlace, Hash128Hasher> sizedPlaces;
   std::unordered_map<Hash128, SizedPlace, Hash128Hasher> unsizedPlaces;
   std::unordered_map<Hash128, Part, Hash128Hasher> parts;
+  std::unordered_map<Hash128, Whole, Hash128Hasher> wholes;
 };
 
 } // namespace torch_ltc
