@@ -53,6 +53,19 @@ def _split(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
     return _weighted((rows * w).split(lengths))
 
 
+def _part(i: int) -> slice:
+    """Of 40 rows: another place and another length in each step, some from the first
+    row and some to the last one."""
+    begin = (9 * i + 5) % 36
+    return slice(begin, min(begin + 3 + i % 8, 40))
+
+
+def _written_part(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
+    rows = inputs[0] * w
+    rows[_part(i)] = inputs[0][_part(i + 1)].mean(0)
+    return (rows * torch.arange(40, device=w.device)[:, None]).mean()
+
+
 def _bags(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
     """Its checks' messages name the number of indices."""
     indices = torch.arange(20 + 3 * i, device=w.device) % 9
@@ -189,6 +202,11 @@ LOOPS: dict[str, Loop] = {
         lambda i: [torch.randn(3 + i % 4, 4, 9 + i, 9 + i % 6)],
         lambda i, w, x: (F.group_norm(x[0] * w[0], 2, w[:4]) * x[0]).sum(),
     ),
+    "a part of any length": (
+        lambda i: [torch.randn(40, 5)],
+        lambda i, w, x: ((x[0] * w)[_part(i)] + 1).square().mean(),
+    ),
+    "a written part of any length": (lambda i: [torch.randn(40, 5)], _written_part),
     "strided": (
         _rows(),
         lambda i, w, x: (x[0][::2] * w).square().mean() + (x[0][-5:] * w).sum(),

@@ -15,10 +15,11 @@ using torch::lazy::Shape;
 
 namespace {
 
-/// Whether a part of the operand is written whose start or end is a scalar of
-/// the program. Its shape rule would compare the part's length with them.
+/// Whether a part is written whose start or end is a scalar of the program. Its
+/// shape rule would compare the part's length with them.
 bool isPartWritten(const SnapshotNode &node) {
-  if (node.record->shapeRule != ShapeRule::slice_scatterShape)
+  if (node.record->shapeRule != ShapeRule::slice_scatterShape &&
+      node.record->shapeRule != ShapeRule::slice_backwardShape)
     return false;
   AttributeReader reader(node.attributes->words);
   return std::ranges::any_of(node.record->arguments, [&](const auto &) {
@@ -26,11 +27,31 @@ bool isPartWritten(const SnapshotNode &node) {
   });
 }
 
+/// The sizes of what a gradient is a part of.
+c10::ArrayRef<int64_t> inputSizes(const SnapshotNode &node) {
+  AttributeReader reader(node.attributes->words);
+  for (const ArgumentSpec &spec : node.record->arguments) {
+    Attribute attribute = reader.next();
+    if (spec.name == "input_sizes")
+      return attribute.integers();
+  }
+  return {};
+}
+
 void checkAlike(bool isAlike, const SnapshotNode &node) {
   TORCH_CHECK(isAlike, "Results of ",
               node.record ? node.record->name : "a parameter",
               " have sizes of another kind (0 or 1) at these sizes",
               messageSuffix(node.location));
+}
+
+/// For a part whose ends are scalars: `part` isn't longer than `whole`.
+void checkPart(const Shape &part, const Shape &whole,
+               const SnapshotNode &node) {
+  for (int64_t d = 0; d < part.dim(); ++d)
+    TORCH_CHECK(part.size(d) <= whole.size(d), "A part of ", whole.size(d),
+                " elements would have ", part.size(d),
+                messageSuffix(node.location));
 }
 
 void setSize(Shape &shape, size_t dim, int64_t size) {
@@ -70,9 +91,12 @@ void ResizedGraph::inferShapes(size_t position) {
   if (!node.record)
     node.shapes = {changed.parameters[node.parameter].shape};
   else if (isPartWritten(node))
-    node.shapes = {changed.shape(changed.operands[node.firstOperand])};
+    inferWhole(node);
   else if (!hasSizesFromScalars(node))
     inferOp(node);
+  else if (node.record->shapeRule == ShapeRule::sliceShape)
+    checkPart(node.shapes[0],
+              changed.shape(changed.operands[node.firstOperand]), node);
   for (size_t k = 0; k < node.shapes.size(); ++k) {
     const Shape &shape = node.shapes[k];
     const Shape &former = base.nodes[position].shapes[k];
@@ -81,6 +105,18 @@ void ResizedGraph::inferShapes(size_t position) {
                      (shape.size(d) > 1 && former.size(d) > 1),
                  node);
   }
+}
+
+void ResizedGraph::inferWhole(SnapshotNode &node) {
+  const Shape &first = changed.shape(changed.operands[node.firstOperand]);
+  const bool isGradient =
+      node.record->shapeRule == ShapeRule::slice_backwardShape;
+  Shape whole =
+      isGradient ? Shape(first.scalar_type(), inputSizes(node)) : first;
+  checkPart(isGradient ? first
+                       : changed.shape(changed.operands[node.firstOperand + 1]),
+            whole, node);
+  node.shapes = {whole};
 }
 
 void ResizedGraph::inferOp(SnapshotNode &node) {

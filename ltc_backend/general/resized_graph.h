@@ -34,6 +34,8 @@ public:
   GraphSnapshot take() { return std::move(changed); }
 
 private:
+  /// Of an op that writes a part (isPartWritten in the source).
+  void inferWhole(SnapshotNode &node);
   void inferOp(SnapshotNode &node);
 
   const GraphSnapshot &base;

@@ -110,7 +110,8 @@ VaryingNumbers &VaryingNumbers::ofThisThread() {
 void VaryingNumbers::begin(uint64_t number) {
   trace = number;
   opsBefore = 0;
-  if (places.size() + sizedPlaces.size() + unsizedPlaces.size() > maxPlaces)
+  if (places.size() + sizedPlaces.size() + unsizedPlaces.size() + parts.size() >
+      maxPlaces)
     forget();
 }
 
@@ -126,6 +127,8 @@ void VaryingNumbers::forget() {
   places.clear();
   sizedPlaces.clear();
   unsizedPlaces.clear();
+  parts.clear();
+  wholes.clear();
 }
 
 /// The call without numbers that may vary, which are added to `numbers`, and
@@ -158,6 +161,66 @@ Hash128 VaryingNumbers::placeOf(const OpRecord &record,
   for (const torch::lazy::Value &operand : walk.operands)
     addShape(state, operand.shape(), withSizes);
   return state.finish();
+}
+
+/// The dimension of which a slice reads or writes a part, and its size; none if
+/// the op isn't a slice of consecutive elements.
+static std::optional<std::pair<int64_t, int64_t>>
+wholeOfPart(const OpRecord &record, const ArgumentWalk &walk) {
+  switch (record.shapeRule) {
+  case ShapeRule::sliceShape:
+  case ShapeRule::slice_scatterShape:
+  case ShapeRule::slice_backwardShape:
+    break;
+  default:
+    return std::nullopt;
+  }
+  c10::ArrayRef<int64_t> whole;
+  if (record.shapeRule != ShapeRule::slice_backwardShape)
+    whole = walk.operands[0].shape().sizes();
+  int64_t dim = 0, step = 0;
+  AttributeReader reader(walk.attributes.words);
+  for (const ArgumentSpec &spec : record.arguments) {
+    Attribute attribute = reader.next();
+    if (attribute.tag == Tag::integers && spec.name == "input_sizes")
+      whole = attribute.integers();
+    else if (attribute.tag == Tag::integer && spec.name == "dim")
+      dim = attribute.integer();
+    else if (attribute.tag == Tag::integer && spec.name == "step")
+      step = attribute.integer();
+  }
+  dim += dim < 0 ? int64_t(whole.size()) : 0;
+  if (step != 1 || dim < 0 || dim >= int64_t(whole.size()))
+    return std::nullopt;
+  return std::pair(dim, whole[dim]);
+}
+
+/// Whether both ends of this part have differed from those of an earlier trace
+/// in which the whole had the same size, and that size isn't another one in
+/// each trace.
+bool VaryingNumbers::isMovingPart(const OpRecord &record,
+                                  const ArgumentWalk &walk,
+                                  const Numbers &numbers) {
+  if (numbers.size() != 2 || config().varying_sizes.get() == "off")
+    return false;
+  auto dimAndSize = wholeOfPart(record, walk);
+  if (!dimAndSize)
+    return false;
+  auto [dim, size] = *dimAndSize;
+  HashState state(13);
+  state.add(opsBefore);
+  state.add(record.id);
+  state.add(uint64_t(dim));
+  Whole &whole = wholes.try_emplace(state.finish(), Whole{size}).first->second;
+  whole.changes = whole.size == size ? 0 : whole.changes + 1;
+  whole.size = size;
+  state.add(uint64_t(size));
+  Part now{numbers[0], numbers[1]};
+  Part &last = parts.try_emplace(state.finish(), now).first->second;
+  now.isMoving =
+      last.isMoving || (now.start != last.start && now.end != last.end);
+  last = now;
+  return now.isMoving && whole.changes < 2;
 }
 
 /// Logs once which number is a parameter from now on.
@@ -235,13 +298,14 @@ bool VaryingNumbers::parametrise(const OpRecord &record, ArgumentWalk &walk,
   if (record.hasVaryingNumbers)
     place = placeOf(record, walk, Sizes::Constant, numbers);
   auto *unsized = findUnsized(record, walk);
+  const bool isPart = isMovingPart(record, walk, numbers);
   opsBefore = HashState(opsBefore ^ record.id).finish().low;
   // A recorded call is replayed with its original numbers.
   if (numbers.empty() || Recording::current())
     return false;
 
   auto [known, isNew] = places.try_emplace(place, Place{numbers});
-  if (!unsized && !isNew && !known->second.isMoving &&
+  if (!unsized && !isPart && !isNew && !known->second.isMoving &&
       known->second.numbers == numbers)
     return false;
   known->second.isMoving |= !isNew && known->second.numbers != numbers;
@@ -255,9 +319,11 @@ bool VaryingNumbers::parametrise(const OpRecord &record, ArgumentWalk &walk,
   if (isFirst)
     sized->second.varies.resize(numbers.size(), false);
   bool any = compare(record, walk, Sizes::Constant, sized->second, numbers);
-  if (!any && !unsized)
+  if (!any && !unsized && !isPart)
     return false;
   c10::SmallVector<bool, 4> varies = sized->second.varies;
+  if (isPart)
+    varies.assign(varies.size(), true);
   for (size_t i = 0; unsized && i < varies.size(); ++i)
     varies[i] |= (*unsized)[i];
   makeParameters(record, walk, varies);

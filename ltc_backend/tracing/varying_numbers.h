@@ -11,7 +11,9 @@
 //
 // A number that can't decide sizes (a bound of `clamp`, the ends of `linspace`)
 // is also compared with traces of other sizes, so that it is no reason for a
-// program for each size.
+// program for each size. So are the ends of a part (`x[begin:end]`) if both of
+// them move within the same size, which then they don't follow: such a part may
+// have any length. (If that size differs in each trace, they may follow it.)
 //
 // "There" is a place in a trace: the preceding ops, and the call itself without
 // these numbers. The decision only affects which program is requested. One with
@@ -62,6 +64,16 @@ private:
     Numbers numbers;                  // of the last call
     c10::SmallVector<bool, 4> varies; // each of them
   };
+  /// A part of something of a certain size.
+  struct Part {
+    Word start, end; // of the last call
+    bool isMoving = false;
+  };
+  /// What a part is taken from at a place, of any size.
+  struct Whole {
+    int64_t size;    // of the last call
+    int changes = 0; // of the size, in consecutive calls
+  };
   /// Which numbers of a call are considered.
   enum class Sizes : uint8_t { Constant, Any };
 
@@ -72,6 +84,8 @@ private:
                   Numbers &numbers) const;
   const c10::SmallVector<bool, 4> *findUnsized(const OpRecord &record,
                                                const ArgumentWalk &walk);
+  bool isMovingPart(const OpRecord &record, const ArgumentWalk &walk,
+                    const Numbers &numbers);
   bool compare(const OpRecord &record, const ArgumentWalk &walk, Sizes sizes,
                SizedPlace &place, const Numbers &numbers);
 
@@ -82,6 +96,8 @@ private:
   std::unordered_map<Hash128, Place, Hash128Hasher> places;
   std::unordered_map<Hash128, SizedPlace, Hash128Hasher> sizedPlaces;
   std::unordered_map<Hash128, SizedPlace, Hash128Hasher> unsizedPlaces;
+  std::unordered_map<Hash128, Part, Hash128Hasher> parts;
+  std::unordered_map<Hash128, Whole, Hash128Hasher> wholes;
 };
 
 } // namespace torch_ltc
