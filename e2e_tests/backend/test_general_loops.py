@@ -66,6 +66,13 @@ def _written_part(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
     return (rows * torch.arange(40, device=w.device)[:, None]).mean()
 
 
+def _cut_out(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
+    """A box of images of one size, which the sizes of a convolution's result follow."""
+    images = inputs[0] * w[0]
+    images[:, :, _part(i), _part(i + 3)] = 0.5
+    return F.conv2d(images, inputs[1]).square().mean()
+
+
 def _bags(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
     """Its checks' messages name the number of indices."""
     indices = torch.arange(20 + 3 * i, device=w.device) % 9
@@ -207,6 +214,10 @@ LOOPS: dict[str, Loop] = {
         lambda i, w, x: ((x[0] * w)[_part(i)] + 1).square().mean(),
     ),
     "a written part of any length": (lambda i: [torch.randn(40, 5)], _written_part),
+    "a box cut out": (
+        lambda i: [torch.randn(2, 3, 40, 40), torch.randn(4, 3, 3, 3)],
+        _cut_out,
+    ),
     "strided": (
         _rows(),
         lambda i, w, x: (x[0][::2] * w).square().mean() + (x[0][-5:] * w).sum(),

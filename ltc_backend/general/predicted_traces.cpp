@@ -6,6 +6,7 @@
 #include "shape/shape_inference.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace torch_ltc;
 
@@ -298,18 +299,47 @@ std::vector<TraceNumbers> tryToPredict(const GraphSnapshot &graph,
   return result;
 }
 
-} // namespace
-
-bool torch_ltc::hasDynamicMarks(const GraphSnapshot &graph) {
-  return std::ranges::any_of(graph.parameters, [](const auto &parameter) {
-    return std::ranges::any_of(parameter.marks, &SizeMark::isDynamic);
-  });
+/// Dimensions of which a part is read or written whose length differs between
+/// traces: the dimension and its size.
+std::set<std::pair<uint32_t, int64_t>>
+dimsOfParts(const GraphSnapshot &graph,
+            const std::vector<TraceNumbers> &traces) {
+  std::set<std::pair<uint32_t, int64_t>> result;
+  std::vector<size_t> firstSizes; // by node, of its first result
+  size_t next = 0;
+  for (const SnapshotNode &node : graph.nodes) {
+    firstSizes.push_back(next);
+    for (const torch::lazy::Shape &shape : node.shapes)
+      next += size_t(shape.dim());
+  }
+  auto differs = [&](ResultRef ref, uint32_t dim) {
+    return std::ranges::any_of(traces, [&](const TraceNumbers &trace) {
+      size_t size = firstSizes[ref.position] + dim;
+      return trace.sizes[size] != traces.front().sizes[size];
+    });
+  };
+  for (uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    const SnapshotNode &node = graph.nodes[i];
+    const bool isRead =
+        node.record && node.record->shapeRule == ShapeRule::sliceShape;
+    if (!isRead && (!node.record ||
+                    node.record->shapeRule != ShapeRule::slice_scatterShape))
+      continue;
+    ResultRef whole = graph.operands[node.firstOperand];
+    ResultRef part = isRead ? ResultRef{.position = i, .index = 0}
+                            : graph.operands[node.firstOperand + 1];
+    if (whole.index || part.index)
+      continue;
+    for (uint32_t d = 0; d < graph.shape(whole).dim(); ++d)
+      if (differs(part, d) && !differs(whole, d))
+        result.emplace(d, graph.shape(whole).size(d));
+  }
+  return result;
 }
 
-std::vector<TraceNumbers>
-torch_ltc::predictTraces(const GraphSnapshot &graph,
-                         const std::vector<TraceNumbers> &traces) {
-  std::vector<MarkedSize> marked = markedSizes(graph, traces);
+std::vector<TraceNumbers> predict(const GraphSnapshot &graph,
+                                  const std::vector<TraceNumbers> &traces,
+                                  c10::ArrayRef<MarkedSize> marked) {
   if (marked.empty())
     return {};
   for (Affected affected :
@@ -324,4 +354,33 @@ torch_ltc::predictTraces(const GraphSnapshot &graph,
         return result;
     }
   return {};
+}
+
+} // namespace
+
+bool torch_ltc::hasDynamicMarks(const GraphSnapshot &graph) {
+  return std::ranges::any_of(graph.parameters, [](const auto &parameter) {
+    return std::ranges::any_of(parameter.marks, &SizeMark::isDynamic);
+  });
+}
+
+std::vector<TraceNumbers>
+torch_ltc::predictTraces(const GraphSnapshot &graph,
+                         const std::vector<TraceNumbers> &traces) {
+  return predict(graph, traces, markedSizes(graph, traces));
+}
+
+std::vector<TraceNumbers>
+torch_ltc::predictBounds(const GraphSnapshot &graph,
+                         const std::vector<TraceNumbers> &traces) {
+  std::vector<MarkedSize> bounds;
+  for (auto [dim, size] : dimsOfParts(graph, traces))
+    for (uint32_t p = 0; p < graph.parameters.size(); ++p) {
+      const SnapshotParameter &parameter = graph.parameters[p];
+      if (dim < parameter.shape.dim() && parameter.shape.size(dim) == size &&
+          size > 1 && !isMarkedStatic(parameter.marks, dim) &&
+          isConstant(graph, traces, p, dim))
+        bounds.push_back({p, dim, size, SizeMark{dim, /*isDynamic=*/true}});
+    }
+  return predict(graph, traces, bounds);
 }

@@ -27,6 +27,13 @@ std::vector<TraceNumbers>
 predictTraces(const GraphSnapshot &graph,
               const std::vector<TraceNumbers> &traces);
 
+/// Likewise for constant sizes of parameters of which parts of varying lengths
+/// are read or written, as if they were marked: one trace doesn't show what
+/// else follows from such a size, such as the size of a convolution's result.
+std::vector<TraceNumbers>
+predictBounds(const GraphSnapshot &graph,
+              const std::vector<TraceNumbers> &traces);
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_GENERAL_PREDICTED_TRACES_H

@@ -27,6 +27,16 @@ bool isPartWritten(const SnapshotNode &node) {
   });
 }
 
+int64_t dimOf(const SnapshotNode &node, int64_t rank) {
+  AttributeReader reader(node.attributes->words);
+  for (const ArgumentSpec &spec : node.record->arguments) {
+    Attribute attribute = reader.next();
+    if (spec.name == "dim" && attribute.tag == Tag::integer)
+      return attribute.integer() + (attribute.integer() < 0 ? rank : 0);
+  }
+  return 0; // the default
+}
+
 /// The sizes of what a gradient is a part of.
 c10::ArrayRef<int64_t> inputSizes(const SnapshotNode &node) {
   AttributeReader reader(node.attributes->words);
@@ -95,8 +105,7 @@ void ResizedGraph::inferShapes(size_t position) {
   else if (!hasSizesFromScalars(node))
     inferOp(node);
   else if (node.record->shapeRule == ShapeRule::sliceShape)
-    checkPart(node.shapes[0],
-              changed.shape(changed.operands[node.firstOperand]), node);
+    inferPart(node);
   for (size_t k = 0; k < node.shapes.size(); ++k) {
     const Shape &shape = node.shapes[k];
     const Shape &former = base.nodes[position].shapes[k];
@@ -105,6 +114,15 @@ void ResizedGraph::inferShapes(size_t position) {
                      (shape.size(d) > 1 && former.size(d) > 1),
                  node);
   }
+}
+
+void ResizedGraph::inferPart(SnapshotNode &node) {
+  const Shape &whole = changed.shape(changed.operands[node.firstOperand]);
+  const int64_t dim = dimOf(node, whole.dim());
+  for (int64_t d = 0; d < whole.dim(); ++d)
+    if (d != dim)
+      setSize(node.shapes[0], size_t(d), whole.size(d));
+  checkPart(node.shapes[0], whole, node);
 }
 
 void ResizedGraph::inferWhole(SnapshotNode &node) {

@@ -35,6 +35,8 @@ public:
 
 private:
   /// Of an op that writes a part (isPartWritten in the source).
+  /// Of a part whose ends are scalars: its length is given.
+  void inferPart(SnapshotNode &node);
   void inferWhole(SnapshotNode &node);
   void inferOp(SnapshotNode &node);
 

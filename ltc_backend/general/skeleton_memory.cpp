@@ -111,7 +111,24 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
           "no size but the present one is valid, as far as one trace shows";
     return nullptr;
   }
-  return GeneralGraph::generalise(entry.base, entry.traces, reason);
+  if (GeneralGraphPtr general =
+          GeneralGraph::generalise(entry.base, entry.traces, reason))
+    return general;
+  entry.predicted = predictBounds(*entry.base, entry.traces);
+  if (entry.predicted.empty())
+    return nullptr;
+  std::vector<TraceNumbers> all = entry.predicted;
+  // The oldest ones would be left out, which are the predicted ones.
+  const size_t numTraces =
+      std::min(entry.traces.size(), GeneralGraph::maxTraces - all.size());
+  all.insert(all.end(), entry.traces.end() - ptrdiff_t(numTraces),
+             entry.traces.end());
+  std::string why;
+  GeneralGraphPtr general =
+      GeneralGraph::generalise(entry.base, std::move(all), why);
+  if (!general)
+    entry.predicted.clear();
+  return general;
 }
 
 // The lock isn't held while a general graph is made: Meta kernels in Python
