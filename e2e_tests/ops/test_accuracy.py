@@ -95,6 +95,18 @@ def test_deviations_beside_a_large_mean(op: str, dims: int | tuple | None) -> No
     assert 0 <= constant.item() < 1e-15
 
 
+@pytest.mark.parametrize("order", [2, 3, 0.5, -1, 0, 1, torch.inf])
+@pytest.mark.parametrize("dim", [0, 1, (0, 1), None], ids=str)
+def test_norms_of_one_number(order: float, dim: int | tuple | None) -> None:
+    """Eager returns its magnitude, also if its power is no float32."""
+    sizes = {0: (1, 3), 1: (3, 1), (0, 1): (1, 1, 3), None: (1, 1)}[dim]
+    for number in (1e30, -1e-30, 0.0, torch.nan, -torch.inf):
+        x = torch.full(sizes, number)
+        wanted = torch.linalg.vector_norm(x, order, dim)
+        result = torch.linalg.vector_norm(x.to("lazy"), order, dim).cpu()
+        torch.testing.assert_close(result, wanted, atol=0, rtol=1e-6, equal_nan=True)
+
+
 #: Reductions of many equal terms: an accumulator that has become large adds each of
 #: them with the same error.
 REDUCTIONS = {

@@ -132,6 +132,8 @@ static LogicalResult decomposeStdMean(AtenStdMeanCorrectionOp op,
 static Value vectorNorm(FormulaBuilder &b, Value x, double order,
                         ArrayRef<int64_t> dims, bool keepDim) {
   auto sum = [&](Value terms) { return b.sum(terms, dims, keepDim); };
+  if (order != 0 && b.count(x, dims) == 1) // its power may overflow
+    return sum(b.abs(x));
   if (order == 2)
     return b.sqrt(sum(b.square(x)));
   if (order == 1)
