@@ -34,9 +34,9 @@ public:
   GraphSnapshot take() { return std::move(changed); }
 
 private:
-  /// Of an op that writes a part (isPartWritten in the source).
   /// Of a part whose ends are scalars: its length is given.
   void inferPart(SnapshotNode &node);
+  /// Of an op that writes such a part.
   void inferWhole(SnapshotNode &node);
   void inferOp(SnapshotNode &node);
 
