@@ -112,7 +112,8 @@ LINEAR = (
     "upsample_trilinear3d",
 )
 
-#: Ops whose gradient in eager is an op without a lowering, or reads a value.
+#: Ops whose gradient in eager is an op without a lowering, or reads a value; and one that
+#: functionalization decomposes with other errors.
 ABOVE_AUTOGRAD = (
     *LINEAR,
     "_pack_padded_sequence",
@@ -122,6 +123,7 @@ ABOVE_AUTOGRAD = (
     "grid_sampler_3d",
     "median",
     "nanmedian",
+    "narrow_copy",
 )
 
 #: Formulas of which eager's gradient is the derivative, where it isn't that of the
