@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import os
 import tempfile
 from collections.abc import Callable
@@ -56,4 +57,7 @@ def _join(rank: int, worker, ranks: int, store: str, arguments, options) -> None
     )
     torch.manual_seed(rank)
     worker(rank, *arguments)
+    # Otherwise tracebacks of caught errors keep the group. A thread of Gloo that
+    # releases a Python tensor while Python ends aborts the process (torch 2.13).
+    gc.collect()
     dist.destroy_process_group()
