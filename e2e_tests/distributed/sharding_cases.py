@@ -13,7 +13,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_model_state_dict,
 )
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import Shard
 
 
@@ -120,6 +120,24 @@ def from_meta(device: str):
     yield step(model, optimizer, *batch(device))
 
 
+def from_cpu(device: str):
+    """`fully_shard` moves the parameters to the mesh's device."""
+    model = fully_shard(perceptron("cpu"), mesh=_whole(device))
+    yield from _train(model, device)
+
+
+def offloaded(device: str):
+    """Shards are on the CPU, where the optimizer updates them."""
+    policy = CPUOffloadPolicy(pin_memory=False)
+    model = fully_shard(perceptron("cpu"), mesh=_whole(device), offload_policy=policy)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(3):
+        yield step(model, optimizer, *batch(device))
+    for parameter in model.parameters():
+        assert parameter.to_local().device.type == "cpu"
+        yield parameter.detach().to(device).full_tensor()
+
+
 def state_dicts(device: str):
     """Whole and by parts, and into another model."""
     model, other = sharded(device), sharded(device)
@@ -149,6 +167,8 @@ CASES = [
     hybrid,
     clipped,
     from_meta,
+    from_cpu,
+    offloaded,
     state_dicts,
 ]
 

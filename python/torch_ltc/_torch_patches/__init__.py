@@ -31,6 +31,7 @@ AT_IMPORT = (
 
 #: What only handles lazy tensors.
 AT_FIRST_TENSOR = (
+    "data_assignment",
     "device_names",
     "dispatch_modes",
     "saved_tensors",

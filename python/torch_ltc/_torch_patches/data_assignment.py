@@ -1,0 +1,63 @@
+"""`tensor.data = other` with the tensors on different devices, one of them lazy.
+
+Between CPU and CUDA PyTorch exchanges the memory of the tensor (`fully_shard` moves
+parameters in this way). The C++ objects of CPU tensors and lazy tensors are of different
+classes (torch 2.13: `torch._has_compatible_shallow_copy_type`), so the Python object
+gets another C++ object instead, as by `torch.utils.swap_tensors`.
+"""
+
+from __future__ import annotations
+
+import torch
+
+_DATA = torch._C.TensorBase.data
+
+
+def install() -> None:
+    """Replaces `torch.Tensor.data`."""
+    torch.Tensor.data = property(_DATA.__get__, _assign)
+
+
+def _assign(self: torch.Tensor, value: torch.Tensor) -> None:
+    if isinstance(value, torch.Tensor):
+        devices = {self.device.type, value.device.type}
+        if len(devices) == 2 and "lazy" in devices and "meta" not in devices:
+            _exchange(self, value)
+            return
+    _DATA.__set__(self, value)
+
+
+def _exchange(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    if tensor.requires_grad:
+        _separate_from_graph(tensor, value.device)
+    gradient = tensor.grad
+    replacement = value.detach().requires_grad_(tensor.requires_grad)
+    hooks = tensor._backward_hooks, tensor._post_accumulate_grad_hooks
+    torch._C._swap_tensor_impl(tensor, replacement)
+    tensor._backward_hooks, tensor._post_accumulate_grad_hooks = hooks
+    if gradient is not None:
+        gradient.data = gradient.to(value.device)
+        tensor.grad = gradient
+
+
+def _separate_from_graph(tensor: torch.Tensor, device: torch.device) -> None:
+    """Raises an error, now or in the backward pass, if a graph refers to the tensor: it
+    would accumulate the gradient in the old C++ object. The graph of the assigned value
+    is one, in `p.data = p.to(device)`, and ends without a backward pass."""
+    reason = (
+        f"`tensor.data = other` can't move a tensor from {tensor.device} to {device} "
+        "while an autograd graph uses the tensor: assign the data before the forward "
+        "pass, or after the graph has been released"
+    )
+
+    def fail(_):
+        raise RuntimeError(reason)
+
+    uses = tensor._use_count()
+    if not tensor.is_leaf or uses > 2:
+        raise RuntimeError(reason)
+    if uses == 2:
+        node = torch.autograd.graph.get_gradient_edge(tensor).node
+        if tensor._use_count() > 2:  # the node is new: something else holds the tensor
+            raise RuntimeError(reason)
+        node.register_prehook(fail)
