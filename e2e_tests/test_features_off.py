@@ -43,6 +43,7 @@ FEATURES = {
         "false",
         "package/test_debug.py::test_texts_have_locations_unless_switched_off",
     ),
+    "head_start": ("off", "backend/test_head_start.py::test_training_step"),
     "keep_programs": ("0", "package/test_debug.py"),
     "keep_weights": (
         "false",

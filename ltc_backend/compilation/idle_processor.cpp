@@ -2,6 +2,7 @@
 
 #include "compilation/idle_processor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -20,26 +21,48 @@ class ProcessorUse {
 public:
   bool hasIdle() {
     std::lock_guard<std::mutex> lock(mutex);
-    auto now = std::chrono::steady_clock::now();
-    if (now < nextSample)
-      return isIdle;
-    nextSample = now + kInterval;
-    LtcProcessorTimes times;
-    if (!ltcReadProcessorTimes(&times))
-      return false;
-    std::optional<LtcProcessorTimes> before = std::exchange(last, times);
-    if (!before)
-      return false;
-    isIdle = leftProcessorIdle(*before, times);
+    sample();
     return isIdle;
   }
 
+  double unusedByOthers() {
+    std::lock_guard<std::mutex> lock(mutex);
+    sample();
+    return unused;
+  }
+
 private:
+  void sample() {
+    auto now = std::chrono::steady_clock::now();
+    if (now < nextSample)
+      return;
+    nextSample = now + kInterval;
+    LtcProcessorTimes times;
+    isIdle = false;
+    unused = 0;
+    if (!ltcReadProcessorTimes(&times))
+      return;
+    std::optional<LtcProcessorTimes> before = std::exchange(last, times);
+    if (!before)
+      return;
+    isIdle = leftProcessorIdle(*before, times);
+    const double ofAll = times.all - before->all;
+    const double ofOthers = std::max(0.0, ofAll - (times.own - before->own));
+    unused = times.processors - ofOthers / (times.wall - before->wall);
+  }
+
   std::mutex mutex;
   std::chrono::steady_clock::time_point nextSample{};
   std::optional<LtcProcessorTimes> last;
   bool isIdle = false;
+  double unused = 0; // processors
 };
+
+/// Never destroyed: threads may ask until the process ends.
+ProcessorUse &processorUse() {
+  static auto *use = new ProcessorUse;
+  return *use;
+}
 
 } // namespace
 
@@ -49,8 +72,8 @@ bool torch_ltc::leftProcessorIdle(const LtcProcessorTimes &before,
   return after.processors - used >= kMostlyIdle;
 }
 
-bool torch_ltc::hasIdleProcessor() {
-  // Never destroyed: threads may ask until the process ends.
-  static auto *use = new ProcessorUse;
-  return use->hasIdle();
+bool torch_ltc::hasIdleProcessor() { return processorUse().hasIdle(); }
+
+bool torch_ltc::hasProcessorsFor(int numThreads) {
+  return processorUse().unusedByOthers() >= numThreads - 1 + kMostlyIdle;
 }

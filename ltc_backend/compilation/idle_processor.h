@@ -17,6 +17,10 @@ bool leftProcessorIdle(const LtcProcessorTimes &before,
 /// every tenth of a second. Thread-safe.
 bool hasIdleProcessor();
 
+/// Whether other processes leave this one so many processors mostly idle; as of
+/// the same samples.
+bool hasProcessorsFor(int numThreads);
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_COMPILATION_IDLE_PROCESSOR_H

@@ -13,6 +13,7 @@
 #include "events/guards.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
+#include "execution/expected_trace.h"
 #include "execution/recording.h"
 #include "graph/donation.h"
 #include "graph/tensor_names.h"
@@ -92,6 +93,7 @@ public:
       cache.remember(built, roots);
     }
     cache.endTrace();
+    early = ExpectedTraces::ofThisThread().endTrace(known);
   }
   ~StepGraph() {
     if (known) // it would keep the next step's nodes alive
@@ -100,9 +102,14 @@ public:
   StepGraph(const StepGraph &) = delete;
   StepGraph &operator=(const StepGraph &) = delete;
   Graph &get() { return known ? known->graph : built; }
+  /// What has run of it with this program.
+  HeadStartPtr headStartOf(const Program &program) {
+    return early && isRunOf(*early, program, get()) ? early : nullptr;
+  }
 
 private:
   std::shared_ptr<KnownGraph> known;
+  HeadStartPtr early;
   Graph built;
 };
 
@@ -139,7 +146,8 @@ HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
     return graph.parameters[plan.parameter];
   BufferPtr buffer = plan.place == OutputPlace::Donated
                          ? graph.parameters[plan.parameter]->buffer()
-                         : Buffer::deferred(byteSize(shape));
+                     : step.headStart ? step.headStart->outputs[index]
+                                      : Buffer::deferred(byteSize(shape));
   if (!plan.updatedParameter)
     return HostData::create(shape, buffer, step.completion);
   const HostData &old = *graph.parameters[*plan.updatedParameter];
@@ -311,6 +319,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   const ProgramPtr &program = chosen.program;
 
   ScheduledStep step;
+  step.headStart = stepGraph.headStartOf(*program);
   std::vector<HostDataPtr> results;
   for (size_t i = 0; i < graph.results.size(); ++i) {
     ResultRef ref = graph.results[i];
@@ -349,6 +358,8 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   step.isAwaited =
       wait || trigger == Trigger::Sync || program->isReadAtOnce.exchange(false);
   lastStep = {step.completion, program};
+  if (full && step.isAwaited && trigger != Trigger::Cut)
+    ExpectedTraces::ofThisThread().expectAgain(program, numThreadsOfSteps());
   step.location =
       shortText(chosen.location ? chosen.location : captureLocationIfWanted());
   recordTime(Timer::trace_to_schedule, stopwatch.seconds());

@@ -27,6 +27,8 @@
 #include <cstring>
 #include <deque>
 #include <thread>
+#include <utility>
+#include <variant>
 
 using namespace torch_ltc;
 
@@ -36,8 +38,11 @@ namespace {
 /// have to wait for it.
 constexpr double kMostSecondsInCaller = 3e-4;
 
-bool isShort(const Program &program) {
+bool isShort(const ScheduledStep &step) {
+  const Program &program = *step.program;
   double seconds = program.lastSeconds.load(std::memory_order_relaxed);
+  if (step.headStart)
+    seconds = std::max(0.0, seconds - step.headStart->seconds);
   return seconds < 0 ? program.isSmall : seconds <= kMostSecondsInCaller;
 }
 
@@ -55,22 +60,16 @@ std::atomic<const WorkerState *> workerState{nullptr};
 
 class Queue {
 public:
-  void push(ScheduledStep step) {
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      if (!worker.joinable())
-        worker = std::thread([this] { work(); });
-      ++inFlight;
-      steps.push_back(std::move(step));
-    }
-    arrived.notify_one();
+  void push(ScheduledStep step) { push(Item(std::move(step)), inFlight); }
+  void push(std::function<void()> work) {
+    push(Item(std::move(work)), otherWork);
   }
 
   /// Runs the step on the calling thread if the queue is empty.
   bool runIfIdle(ScheduledStep &step) {
     {
       std::lock_guard<std::mutex> lock(mutex);
-      if (inFlight)
+      if (inFlight || otherWork)
         return false;
       ++inFlight;
       isCallerRunning = true;
@@ -80,7 +79,7 @@ public:
       run(std::move(step));
     }
     std::lock_guard<std::mutex> lock(mutex);
-    if (!steps.empty() || isEnding)
+    if (!items.empty() || isEnding)
       arrived.notify_one();
     return true;
   }
@@ -99,7 +98,7 @@ public:
   void drain() {
     BlockingScope blocking;
     std::unique_lock<std::mutex> lock(mutex);
-    waitOrInterrupt(changed, lock, [&] { return inFlight == 0; });
+    waitOrInterrupt(changed, lock, [&] { return inFlight + otherWork == 0; });
   }
 
   StepErrorPtr takeError() {
@@ -148,6 +147,19 @@ public:
   }
 
 private:
+  using Item = std::variant<ScheduledStep, std::function<void()>>;
+
+  void push(Item item, size_t &numItems) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!worker.joinable())
+        worker = std::thread([this] { work(); });
+      ++numItems;
+      items.push_back(std::move(item));
+    }
+    arrived.notify_one();
+  }
+
   struct Outcome {
     StepErrorPtr error;
     /// Why an input is an old value.
@@ -169,15 +181,22 @@ private:
     std::unique_lock<std::mutex> lock(mutex);
     for (;;) {
       arrived.wait(lock, [&] {
-        return !isCallerRunning && (isEnding || !steps.empty());
+        return !isCallerRunning && (isEnding || !items.empty());
       });
-      if (steps.empty())
+      if (items.empty())
         return;
-      ScheduledStep step = std::move(steps.front());
-      steps.pop_front();
+      Item item = std::move(items.front());
+      items.pop_front();
       lock.unlock();
-      run(std::move(step));
+      if (auto *step = std::get_if<ScheduledStep>(&item)) {
+        run(std::move(*step));
+        lock.lock();
+        continue;
+      }
+      std::exchange(std::get<std::function<void()>>(item), nullptr)();
       lock.lock();
+      if (--otherWork == 0)
+        changed.notify_all();
     }
   }
 
@@ -201,6 +220,8 @@ private:
       }
     }
     double seconds = stopwatch.seconds();
+    if (step.headStart)
+      seconds += step.headStart->seconds;
     step.program->lastSeconds = seconds;
     recordTime(Timer::execute, seconds);
     finishStepEvent(step.event, seconds);
@@ -299,6 +320,10 @@ private:
     conditions.locations = step.nodeLocations;
     if (config().keep_weights.get())
       conditions.parameterContents = contents;
+    if (step.headStart && isValid(*step.headStart, contents)) {
+      conditions.headStart = step.headStart.get();
+      count(Counter::early_ops, step.headStart->numOps);
+    }
     try {
       for (size_t i = 0; i < step.outputs.size(); ++i) {
         Buffer &buffer = *step.outputs[i];
@@ -331,6 +356,16 @@ private:
     }
   }
 
+  /// Whether it has read what the step reads.
+  static bool isValid(const HeadStart &headStart,
+                      c10::ArrayRef<uint64_t> contents) {
+    bool isValid = !headStart.hasFailed;
+    for (size_t i = 0; i < contents.size(); ++i)
+      isValid = isValid && (!headStart.contents[i] ||
+                            headStart.contents[i] == contents[i]);
+    return isValid;
+  }
+
   static std::string describe(const ScheduledStep &step,
                               const std::string &message) {
     return "Step " + std::to_string(step.number) +
@@ -342,8 +377,9 @@ private:
   std::mutex mutex;
   std::condition_variable arrived; // the worker waits for it
   std::condition_variable changed; // everybody else waits for it
-  std::deque<ScheduledStep> steps;
-  size_t inFlight = 0;
+  std::deque<Item> items;
+  size_t inFlight = 0;          // steps
+  size_t otherWork = 0;         // other items
   bool isCallerRunning = false; // then the worker doesn't run steps
   bool isEnding = false;
   StepErrorPtr firstError; // that may not have been raised yet
@@ -398,17 +434,24 @@ bool torch_ltc::isQueueFull() { return queue().isFull(); }
 
 void torch_ltc::waitForRoomInQueue() { queue().waitForRoom(); }
 
+int torch_ltc::numThreadsOfSteps() {
+  int64_t threads = config().num_threads.get();
+  return int(threads ? threads : at::get_num_threads());
+}
+
+void torch_ltc::runOnWorker(std::function<void()> work) {
+  queue().push(std::move(work));
+}
+
 void torch_ltc::scheduleStep(ScheduledStep step) {
   thread_local auto sequence = std::make_shared<StepSequence>();
   step.sequence = sequence;
   step.sequenceNumber = ++sequence->scheduled;
-  // torch's setting is per thread: that of the requesting thread applies.
-  int64_t threads = config().num_threads.get();
-  step.conditions.threads = int(threads ? threads : at::get_num_threads());
+  step.conditions.threads = numThreadsOfSteps();
   if (at::hasCallbacks())
     step.threadState.emplace();
-  else if (step.isAwaited && !threads && workerState &&
-           isShort(*step.program) && step.program->mayRunInCaller() &&
+  else if (step.isAwaited && !config().num_threads.get() && workerState &&
+           isShort(step) && step.program->mayRunInCaller() &&
            queue().runIfIdle(step))
     return;
   ltcPrepareThreads(step.conditions.threads);

@@ -19,10 +19,12 @@
 #ifndef TORCH_LTC_EXECUTION_STEP_QUEUE_H
 #define TORCH_LTC_EXECUTION_STEP_QUEUE_H
 
+#include "programs/head_start.h"
 #include "programs/program.h"
 
 #include <ATen/ThreadLocalState.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +51,8 @@ struct ScheduledStep {
   std::string location;
   /// Lines of the graph's nodes, with option source_info.
   std::vector<LocationId> nodeLocations;
+  /// What has run already, null if nothing has.
+  HeadStartPtr headStart;
   /// The scheduling thread waits for its results next.
   bool isAwaited = false;
   /// State of the scheduling thread while torch's profiler is active, so that
@@ -71,6 +75,14 @@ void waitForRoomInQueue();
 /// queue is empty: then the calling thread runs it (the lock is released
 /// meanwhile).
 void scheduleStep(ScheduledStep step);
+
+/// Of programs that the calling thread schedules: option num_threads, or
+/// torch's setting, which is per thread.
+int numThreadsOfSteps();
+
+/// Runs `work` on the worker thread after the steps that are scheduled. Doesn't
+/// wait for room in the queue. It must not throw.
+void runOnWorker(std::function<void()> work);
 
 /// Waits until everything scheduled has run. Returns the first error that
 /// hasn't been raised, or null.

@@ -273,6 +273,7 @@ void TraceCache::endTrace() {
 }
 
 void TraceCache::drop(RecordedOp *branch) {
+  ++numDrops;
   std::vector<RecordedOp *> stack{branch};
   while (!stack.empty()) {
     RecordedOp *op = stack.back();

@@ -81,6 +81,9 @@ public:
   void endTrace();
   /// Identifier of the trace, unique in the process.
   uint64_t number() const { return traceNumber; }
+  /// Changes when ops are dropped from the tree: their addresses may then be
+  /// those of other ones.
+  uint64_t generation() const { return numDrops; }
 
 private:
   friend class RecordedOp;
@@ -101,6 +104,7 @@ private:
   int64_t numDivergedInTurn = 0;            // traces that differed from all
                                             // others
   size_t numOps = 0;                        // in the tree
+  uint64_t numDrops = 0;
 };
 
 } // namespace torch_ltc

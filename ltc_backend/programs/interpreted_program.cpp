@@ -3,6 +3,7 @@
 #include "programs/interpreted_program.h"
 
 #include "graph/node_arguments.h"
+#include "programs/head_start.h"
 #include "programs/worker_state.h"
 
 #include <ATen/Functions.h>
@@ -310,13 +311,34 @@ torch::jit::Stack InterpretedProgram::argumentsOf(
   return stack;
 }
 
+bool InterpretedProgram::isLastReader(size_t position, uint32_t node,
+                                      const RunValues &values) const {
+  if (values.readsToCome.empty())
+    return std::ranges::count(lastUses(position), node) != 0;
+  return values.readsToCome[node] ==
+         size_t(std::ranges::count(operandsOf(position), node,
+                                   &ResultRef::position));
+}
+
+void InterpretedProgram::release(size_t position, RunValues &values) const {
+  if (values.readsToCome.empty()) {
+    for (uint32_t unused : lastUses(position))
+      values.ofNodes[unused].clear();
+    return;
+  }
+  for (ResultRef operand : operandsOf(position))
+    if (--values.readsToCome[operand.position] == 0)
+      values.ofNodes[operand.position].clear();
+}
+
 bool InterpretedProgram::writeInPlace(size_t position,
                                       const c10::OperatorHandle &view,
-                                      const torch::jit::Stack &stack) const {
+                                      const torch::jit::Stack &stack,
+                                      const RunValues &values) const {
   const uint32_t written =
       graph->operands[graph->nodes[position].firstOperand].position;
   const at::Tensor &self = stack[0].toTensor(), &part = stack[1].toTensor();
-  if (!std::ranges::count(lastUses(position), written) || !ownsMemory(self) ||
+  if (!isLastReader(position, written, values) || !ownsMemory(self) ||
       self.scalar_type() != part.scalar_type())
     return false;
   torch::jit::Stack arguments(stack.begin(), stack.end());
@@ -327,10 +349,11 @@ bool InterpretedProgram::writeInPlace(size_t position,
 }
 
 bool InterpretedProgram::call(size_t position, const PreparedCall *prepared,
-                              std::vector<std::vector<at::Tensor>> &values,
+                              RunValues &run,
                               c10::ArrayRef<DynamicScalar> scalars,
                               c10::ArrayRef<void *> outputs,
                               LocationId location) const {
+  std::vector<std::vector<at::Tensor>> &values = run.ofNodes;
   const SnapshotNode &node = graph->nodes[position];
   const CpuCall &onCpu = prepared ? prepared->onCpu : cpuCallOf(*node.record);
   if (onCpu.readsMemory) {
@@ -339,10 +362,10 @@ bool InterpretedProgram::call(size_t position, const PreparedCall *prepared,
     value = value.contiguous();
   }
   torch::jit::Stack stack = argumentsOf(position, prepared, values, scalars);
-  if (onCpu.writtenView && writeInPlace(position, *onCpu.writtenView, stack)) {
+  if (onCpu.writtenView &&
+      writeInPlace(position, *onCpu.writtenView, stack, run)) {
     values[position].push_back(stack[0].toTensor());
-    for (uint32_t unused : lastUses(position))
-      values[unused].clear();
+    release(position, run);
     memory->store(position, values, outputs);
     return false;
   }
@@ -366,8 +389,7 @@ bool InterpretedProgram::call(size_t position, const PreparedCall *prepared,
   for (const IValue &value : stack)
     appendResults(value, values[position]);
   stack.clear();
-  for (uint32_t unused : lastUses(position))
-    values[unused].clear();
+  release(position, run);
   memory->store(position, values, outputs);
   return overwrites;
 }
@@ -375,6 +397,16 @@ bool InterpretedProgram::call(size_t position, const PreparedCall *prepared,
 std::vector<std::vector<at::Tensor>> InterpretedProgram::evaluate(
     c10::ArrayRef<void *> parameters, c10::ArrayRef<DynamicScalar> scalars,
     c10::ArrayRef<void *> outputs, const RunConditions &conditions) const {
+  return evaluate(
+      {.ofNodes = std::vector<std::vector<at::Tensor>>(graph->nodes.size())},
+      parameters, scalars, outputs, conditions);
+}
+
+std::vector<std::vector<at::Tensor>>
+InterpretedProgram::evaluate(RunValues values, c10::ArrayRef<void *> parameters,
+                             c10::ArrayRef<DynamicScalar> scalars,
+                             c10::ArrayRef<void *> outputs,
+                             const RunConditions &conditions) const {
   // torch's setting is per thread, and steps have their own thread.
   if (at::get_num_threads() != conditions.threads)
     at::set_num_threads(conditions.threads);
@@ -382,16 +414,17 @@ std::vector<std::vector<at::Tensor>> InterpretedProgram::evaluate(
   const bool isFirst = !wasRun.exchange(true);
   if (!isFirst)
     std::call_once(areCallsPrepared, [this] { prepareCalls(); });
-  std::vector<std::vector<at::Tensor>> values(graph->nodes.size());
   bool hasOverwritten = false;
   for (size_t i = 0; i < graph->nodes.size(); ++i) {
     const SnapshotNode &node = graph->nodes[i];
+    if (!values.hasRun.empty() && values.hasRun[i])
+      continue;
     LocationId location =
         conditions.locations.empty() ? node.location : conditions.locations[i];
     if (!node.record) {
-      values[i].push_back(at::from_blob(parameters[node.parameter],
-                                        node.shapes[0].sizes(),
-                                        hostOptions(node.shapes[0])));
+      values.ofNodes[i].push_back(at::from_blob(parameters[node.parameter],
+                                                node.shapes[0].sizes(),
+                                                hostOptions(node.shapes[0])));
       continue;
     }
     try {
@@ -402,7 +435,7 @@ std::vector<std::vector<at::Tensor>> InterpretedProgram::evaluate(
       throw;
     }
   }
-  return values;
+  return std::move(values.ofNodes);
 }
 
 void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
@@ -417,9 +450,107 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
   const double begin = isTimed ? threadSeconds() : 0;
   WorkerStateGuard state;
   std::vector<std::vector<at::Tensor>> values =
-      evaluate(parameters, scalars, outputPointers, conditions);
+      conditions.headStart
+          ? evaluate(std::move(conditions.headStart->values), parameters,
+                     scalars, outputPointers, conditions)
+          : evaluate(parameters, scalars, outputPointers, conditions);
   at::AutoDispatchBelowAutograd noAutograd;
   memory->fill(values, outputPointers);
   if (isTimed)
     secondsRun.fetch_add((threadSeconds() - begin) * (isSampled ? kPeriod : 1));
+}
+
+//===----------------------------------------------------------------------===//
+// Ops that run while the rest of the step is traced
+//===----------------------------------------------------------------------===//
+
+bool InterpretedProgram::mayRunEarly(size_t position) const {
+  const OpRecord *record = graph->nodes[position].record;
+  // A parameter keeps its value until the whole step is known, and a kernel in
+  // Python must run once.
+  return record && !memory->overwrites(position) &&
+         (record->name.starts_with("aten::") ||
+          record->name.starts_with("torch_ltc::"));
+}
+
+HeadStartPtr InterpretedProgram::beginHeadStart() const {
+  auto headStart = std::make_shared<HeadStart>();
+  const size_t numNodes = graph->nodes.size();
+  RunValues &values = headStart->values;
+  values.ofNodes.resize(numNodes);
+  values.hasRun.resize(numNodes, false);
+  values.readsToCome.resize(numNodes, 0);
+  for (ResultRef operand : graph->operands)
+    ++values.readsToCome[operand.position];
+  for (ResultRef result : graph->results)
+    ++values.readsToCome[result.position];
+  headStart->parameters.resize(graph->parameters.size());
+  headStart->contents.resize(graph->parameters.size(), 0);
+  headStart->scalars.resize(graph->scalarIsFloat.size());
+  headStart->memory.resize(outputs.size(), nullptr);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    headStart->outputs.push_back(
+        outputs[i].place == OutputPlace::Fresh
+            ? Buffer::deferred(byteSize(graph->shape(graph->results[i])))
+            : nullptr);
+  return headStart;
+}
+
+void InterpretedProgram::runEarly(HeadStart &headStart,
+                                  c10::ArrayRef<uint32_t> positions) {
+  at::AutoDispatchBelowAutograd noAutograd;
+  const double begin = threadSeconds();
+  std::call_once(areCallsPrepared, [this] { prepareCalls(); });
+  for (uint32_t position : positions) {
+    bool isReady = mayRunEarly(position);
+    for (ResultRef operand : operandsOf(position))
+      isReady = isReady && provide(headStart, operand.position);
+    if (headStart.hasFailed)
+      break;
+    if (!isReady)
+      continue;
+    try {
+      provideMemory(headStart, position);
+      call(position, calls[position].get(), headStart.values, headStart.scalars,
+           headStart.memory, /*location=*/0);
+    } catch (
+        const std::exception &) { // raised again if the step is as expected
+      headStart.hasFailed = true;
+      break;
+    }
+    headStart.values.hasRun[position] = true;
+    ++headStart.numOps;
+  }
+  const double seconds = threadSeconds() - begin;
+  headStart.seconds = headStart.seconds + seconds;
+  secondsRun.fetch_add(seconds);
+}
+
+bool InterpretedProgram::provide(HeadStart &headStart, size_t position) const {
+  const SnapshotNode &node = graph->nodes[position];
+  RunValues &values = headStart.values;
+  if (node.record || values.hasRun[position])
+    return values.hasRun[position];
+  const HeadStart::Parameter &parameter = headStart.parameters[node.parameter];
+  if (!parameter.buffer)
+    return false;
+  // Another thread's step may be behind this one in the queue.
+  if (parameter.producer && !parameter.producer->hasSucceeded()) {
+    headStart.hasFailed = true;
+    return false;
+  }
+  headStart.contents[node.parameter] = parameter.buffer->contents();
+  values.ofNodes[position].push_back(
+      at::from_blob(parameter.buffer->data(), node.shapes[0].sizes(),
+                    hostOptions(node.shapes[0])));
+  values.hasRun[position] = true;
+  return true;
+}
+
+void InterpretedProgram::provideMemory(HeadStart &headStart,
+                                       size_t position) const {
+  for (size_t i : memory->resultsOf(position)) {
+    headStart.outputs[i]->materialize();
+    headStart.memory[i] = headStart.outputs[i]->data();
+  }
 }

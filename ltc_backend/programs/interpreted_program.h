@@ -44,6 +44,19 @@ struct PreparedCall {
   std::vector<std::pair<uint32_t, Attribute>> varying;
 };
 
+/// The values of a run so far.
+struct RunValues {
+  std::vector<std::vector<at::Tensor>> ofNodes;
+  /// By node, if some ops run before their turn (programs/head_start.h):
+  /// whether it has run, and how often its values will still be read. Being a
+  /// result of the graph is one more read.
+  std::vector<bool> hasRun = {};
+  std::vector<uint32_t> readsToCome = {};
+};
+
+struct HeadStart;
+using HeadStartPtr = std::shared_ptr<HeadStart>;
+
 class InterpretedProgram : public Program {
 public:
   explicit InterpretedProgram(GraphSnapshotPtr graph);
@@ -60,6 +73,13 @@ public:
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
            const RunConditions &conditions) const;
 
+  /// Whether the op may run before the rest of its step is traced.
+  bool mayRunEarly(size_t position) const;
+  HeadStartPtr beginHeadStart() const;
+  /// Runs those of the ops that may run early and whose operands have values.
+  /// On the thread that runs steps.
+  void runEarly(HeadStart &headStart, c10::ArrayRef<uint32_t> positions);
+
   /// Processor time of all runs so far on their own threads; of a small
   /// program, estimated from some of them.
   double seconds() const { return secondsRun.load(); }
@@ -74,17 +94,35 @@ private:
               const std::vector<std::vector<at::Tensor>> &values,
               c10::ArrayRef<DynamicScalar> scalars) const;
   /// Returns whether it has overwritten a parameter.
-  bool call(size_t position, const PreparedCall *prepared,
-            std::vector<std::vector<at::Tensor>> &values,
+  bool call(size_t position, const PreparedCall *prepared, RunValues &values,
             c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
             LocationId location) const;
   /// Writes the part into the first operand itself, if that is its last reader
   /// and nothing else shares its memory.
   bool writeInPlace(size_t position, const c10::OperatorHandle &view,
-                    const torch::jit::Stack &stack) const;
+                    const torch::jit::Stack &stack,
+                    const RunValues &values) const;
   void prepareCalls() const;
-  /// Nodes whose values aren't read after this one.
+  /// Nodes whose values aren't read after this one, in the graph's order.
   c10::ArrayRef<uint32_t> lastUses(size_t position) const;
+  /// Whether no op reads the node's values after this one.
+  bool isLastReader(size_t position, uint32_t node,
+                    const RunValues &values) const;
+  /// Frees the values that nothing reads after this op.
+  void release(size_t position, RunValues &values) const;
+  std::vector<std::vector<at::Tensor>>
+  evaluate(RunValues values, c10::ArrayRef<void *> parameters,
+           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+           const RunConditions &conditions) const;
+  /// Whether the node has values; gives a parameter its value.
+  bool provide(HeadStart &headStart, size_t position) const;
+  /// Gives memory to the node's results.
+  void provideMemory(HeadStart &headStart, size_t position) const;
+  c10::ArrayRef<ResultRef> operandsOf(size_t position) const {
+    const SnapshotNode &node = graph->nodes[position];
+    return c10::ArrayRef(graph->operands)
+        .slice(node.firstOperand, node.numOperands);
+  }
 
   std::unique_ptr<ResultMemory> memory;
   /// By node: the end of its part of `lastUsed`.

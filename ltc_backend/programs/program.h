@@ -46,6 +46,8 @@ struct ProgramCommand {
   double seconds = 0;
 };
 
+struct HeadStart;
+
 struct RunConditions {
   int threads = 1;
   /// CPU-time clock of the thread that continues while the program runs.
@@ -54,6 +56,8 @@ struct RunConditions {
   c10::ArrayRef<uint64_t> parameterContents = {};
   /// For the graph's nodes, as traced for this run; empty: unknown.
   c10::ArrayRef<LocationId> locations = {};
+  /// What has already run of an interpreted program (programs/head_start.h).
+  HeadStart *headStart = nullptr;
 };
 
 class Program {

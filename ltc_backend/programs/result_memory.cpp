@@ -122,6 +122,15 @@ ResultMemory::ofNode(size_t position, const Values &values,
   return tensors;
 }
 
+std::vector<size_t> ResultMemory::resultsOf(size_t position) const {
+  auto found = outputsOfNodes.find(position);
+  if (found == outputsOfNodes.end())
+    return {};
+  std::vector<size_t> results = found->second;
+  std::erase(results, none);
+  return results;
+}
+
 bool ResultMemory::overwrites(size_t position) const {
   auto found = outputsOfNodes.find(position);
   return found != outputsOfNodes.end() &&

@@ -29,7 +29,10 @@ public:
   /// empty if there is none. Called before the node's operands are released.
   std::vector<at::Tensor> ofNode(size_t position, const Values &values,
                                  c10::ArrayRef<void *> outputs) const;
-  /// Whether an `out` kernel of the node overwrites a parameter.
+  /// The graph's results that are results of the node.
+  std::vector<size_t> resultsOf(size_t position) const;
+  /// Whether a result of the node takes the memory of a parameter, which an
+  /// `out` kernel overwrites.
   bool overwrites(size_t position) const;
 
   /// After the node has run: moves its results to their memory, except those

@@ -44,6 +44,7 @@ TEST(IdleProcessor, OtherProcessesCount) {
   }
   bool isIdle = hasIdleProcessor();
   EXPECT_FALSE(isIdle) << "nothing is known at first";
+  EXPECT_FALSE(hasProcessorsFor(1));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   isIdle = hasIdleProcessor();
   for (pid_t child : children) {
@@ -51,4 +52,5 @@ TEST(IdleProcessor, OtherProcessesCount) {
     waitpid(child, nullptr, 0);
   }
   EXPECT_FALSE(isIdle);
+  EXPECT_FALSE(hasProcessorsFor(now.processors));
 }

@@ -6,6 +6,7 @@
 #include "events/guards.h"
 #include "events/metrics.h"
 #include "events/op_error.h"
+#include "execution/expected_trace.h"
 #include "execution/step_executor.h"
 #include "fallback/eager_fallback.h"
 #include "graph/inference_tensors.h"
@@ -180,6 +181,11 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
     return runEagerly(record, arguments, "arguments of these sizes or dtypes");
   }
   bool isReused = node != nullptr;
+  ExpectedTraces &expected = ExpectedTraces::ofThisThread();
+  if (isReused)
+    expected.noteReused(static_cast<const OpNode &>(*node));
+  else
+    expected.noteNew();
   if (!node) {
     if (!attributes)
       attributes = internAttributes(record.id, call.words);

@@ -1,0 +1,160 @@
+"""Ops of an interpreted program run while the rest of the step is traced: results,
+errors, memory and random numbers are those of a run that begins at its end."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch_ltc
+from counting import counting
+from torch import nn
+
+
+@pytest.fixture(autouse=True)
+def interpreted():
+    with torch_ltc.config(tier="interpret"):
+        yield
+
+
+def model(device: str) -> nn.Module:
+    torch.manual_seed(0)
+    layers = [nn.Linear(64, 256), nn.ReLU(), nn.Dropout(0.1), nn.BatchNorm1d(256)]
+    return nn.Sequential(*layers, nn.Linear(256, 256), nn.GELU(), nn.Linear(256, 8)).to(
+        device
+    )
+
+
+def train(device: str, steps: int = 8, accumulate: int = 1, odd=None) -> list:
+    """Losses and parameters. `odd(step, model)`: more work in some steps."""
+    net = model(device)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
+    results = []
+    for step in range(steps):
+        x = torch.randn(512, 64).to(device)
+        y = torch.randint(8, (512,)).to(device)
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        if odd:
+            results.append(odd(step, net))
+        if step % accumulate == accumulate - 1:
+            optimizer.step()
+            optimizer.zero_grad()
+        results.append(loss.item())
+    return results + [p.detach().cpu() for p in net.parameters()]
+
+
+def compare(run) -> int:
+    """Compares bitwise with a run without head starts. Returns how many ops ran early."""
+    with torch_ltc.config(head_start="off"), counting() as counts:
+        expected = run()
+    assert counts.early_ops == 0
+    donated = counts.donated_buffers
+    with torch_ltc.config(head_start="on"), counting() as counts:
+        actual = run()
+    assert len(actual) == len(expected)
+    for ours, theirs in zip(actual, expected, strict=True):
+        if isinstance(ours, torch.Tensor):
+            assert torch.equal(ours, theirs)
+        else:
+            assert ours == theirs
+    assert counts.donated_buffers == donated
+    return counts.early_ops
+
+
+def test_training_step():
+    assert compare(lambda: train("lazy")) > 50
+    assert train("lazy")[:8] == pytest.approx(train("cpu")[:8], rel=1e-4)
+
+
+@pytest.mark.parametrize("period", [2, 3])
+def test_steps_that_alternate(period):
+    assert compare(lambda: train("lazy", 16, accumulate=period)) > 50
+
+
+def test_a_step_that_differs():
+    """The expectation is wrong in the first, the middle and the last ops."""
+
+    def odd(step: int, net: nn.Module) -> float | None:
+        if step == 5:
+            return net[0].weight.grad.abs().max().item()
+        if step == 6:
+            net[3].eval()
+        if step == 9:
+            nn.utils.clip_grad_norm_(net.parameters(), 0.1)
+        return None
+
+    assert compare(lambda: train("lazy", 14, odd=odd)) > 50
+
+
+def test_values_that_are_kept():
+    """Old parameters and intermediate values stay what they were."""
+
+    def run() -> list:
+        net = model("lazy")
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+        kept = []
+        for step in range(8):
+            x = torch.randn(256, 64).to("lazy")
+            old, view = net[0].weight.detach(), net[0].bias.detach()[1:]
+            hidden = net[0](x)
+            if step > 4:
+                kept += [old.clone(), view, hidden]
+            loss = net[1:](hidden).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=step % 2 == 0)
+            kept.append(loss.item())
+        return [k.cpu() if isinstance(k, torch.Tensor) else k for k in kept]
+
+    def seeded() -> list:
+        torch.manual_seed(1)
+        return run()
+
+    assert compare(seeded) > 50
+
+
+def test_an_op_that_fails():
+    """The error is raised once, where a run without a head start raises it."""
+    table = torch.randn(100, 512, device="lazy")
+    weight = torch.randn(512, 512, device="lazy")
+    message = []
+    for index in [3, 4, 5, 6, 100, 7]:
+        rows = torch.full((64,), index).to("lazy")
+        with torch_ltc.config(head_start="on"):
+            value = F.embedding(rows, table)
+            for _ in range(12):
+                value = torch.tanh(value @ weight)
+            if index < 100:
+                assert torch.isfinite(value.sum()).item()
+                continue
+            with pytest.raises(IndexError, match="index out of range") as error:
+                value.sum().item()
+            message.append(str(error.value))
+    assert len(message) == 1
+
+
+def test_data_that_is_replaced():
+    """Each step has other inputs, of which some are the same tensor."""
+
+    def run() -> list:
+        torch.manual_seed(2)
+        first, second = (torch.randn(256, 256).to("lazy") for _ in range(2))
+        results = []
+        for step in range(10):
+            left, right = (first, first) if step == 7 else (first, second)
+            value = left @ right
+            for _ in range(14):
+                value = torch.sin(value) @ right
+            results.append(value.sum().item())
+            first, second = second, torch.randn(256, 256).to("lazy")
+        return results
+
+    assert compare(run) > 20
+
+
+def test_processors_decide():
+    assert torch_ltc.config.head_start == "auto"
+    with torch_ltc.config(async_execution=False, head_start="on"), counting() as counts:
+        train("lazy")
+    assert counts.early_ops == 0

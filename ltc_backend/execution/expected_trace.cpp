@@ -1,0 +1,205 @@
+//===- expected_trace.cpp - Traces that will probably repeat --------------===//
+
+#include "execution/expected_trace.h"
+
+#include "compilation/idle_processor.h"
+#include "config/config.h"
+#include "execution/recording.h"
+#include "execution/step_queue.h"
+#include "memory/running_step.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/record_function.h>
+
+#include <unordered_map>
+
+using namespace torch_ltc;
+
+namespace {
+
+/// Waking the worker takes as long as tracing a few ops.
+constexpr size_t kOpsInRequest = 12;
+/// A shorter run isn't worth it.
+constexpr double kLeastSeconds = 2e-4;
+constexpr int kMostMisses = 4;
+constexpr size_t kMostTraces = 16;
+constexpr uint32_t kNoPosition = UINT32_MAX; // its result isn't needed
+
+} // namespace
+
+struct ExpectedTraces::Trace {
+  struct Op {
+    const GraphNode *node;
+    uint32_t position = kNoPosition; // in the graph
+    uint32_t firstScalar = 0;
+    std::vector<DataUse> data = {};
+  };
+
+  std::shared_ptr<KnownGraph> known;
+  std::weak_ptr<InterpretedProgram> program;
+  std::vector<Op> ops; // in the order of the trace
+  uint64_t generation;
+  int numThreads;
+  int numMisses = 0; // in turn
+};
+
+ExpectedTraces &ExpectedTraces::ofThisThread() {
+  thread_local ExpectedTraces traces;
+  return traces;
+}
+
+void ExpectedTraces::noteReused(const OpNode &op) {
+  if (current)
+    confirm(op);
+  else if (ops.empty() && areReused)
+    begin(op);
+  ops.push_back(&op);
+}
+
+void ExpectedTraces::noteNew() {
+  areReused = false;
+  abandon();
+}
+
+void ExpectedTraces::begin(const OpNode &op) {
+  auto found = traces.find({&op, lastGraph.get()});
+  if (found == traces.end())
+    return;
+  const Trace &trace = *found->second;
+  const std::string mode = config().head_start.get();
+  std::shared_ptr<InterpretedProgram> program = trace.program.lock();
+  if (!program || trace.generation != TraceCache::ofThisThread().generation()) {
+    traces.erase(found);
+    return;
+  }
+  if (trace.numMisses >= kMostMisses || mode == "off" || isWorkerMissing ||
+      isRunningStep || !config().async_execution.get() || at::hasCallbacks() ||
+      Recording::current() ||
+      (mode != "on" && !hasProcessorsFor(trace.numThreads + 1)))
+    return;
+  current = found->second;
+  headStart = program->beginHeadStart();
+  headStart->program = std::move(program);
+  numConfirmed = numRequested = 0;
+  confirm(op);
+}
+
+void ExpectedTraces::confirm(const OpNode &op) {
+  if (numConfirmed == current->ops.size() ||
+      current->ops[numConfirmed].node != &op)
+    return abandon();
+  const Trace::Op &expected = current->ops[numConfirmed++];
+  if (expected.position == kNoPosition)
+    return;
+  std::copy(op.scalars().begin(), op.scalars().end(),
+            headStart->scalars.begin() + expected.firstScalar);
+  for (const DataUse &use : expected.data) {
+    const GraphNode *node = asGraphNode(op.operandNode(use.operand).get());
+    if (!node->isData())
+      return abandon();
+    const HostDataPtr &data = static_cast<const DataNode *>(node)->data();
+    HeadStart::Parameter &parameter = headStart->parameters[use.parameter];
+    // A running step's donation counts references to data, not to buffers.
+    if (!parameter.buffer)
+      parameter = {data->buffer(), data->producer()};
+    else if (parameter.buffer != data->buffer())
+      return abandon();
+  }
+  if (numConfirmed - numRequested >= kOpsInRequest)
+    request();
+}
+
+void ExpectedTraces::request() {
+  if (headStart->hasFailed)
+    return abandon();
+  std::vector<uint32_t> positions;
+  for (size_t i = numRequested; i < numConfirmed; ++i)
+    if (current->ops[i].position != kNoPosition)
+      positions.push_back(current->ops[i].position);
+  numRequested = numConfirmed;
+  runOnWorker([headStart = headStart, positions = std::move(positions),
+               threads = current->numThreads] {
+    if (headStart.use_count() == 1 || headStart->hasFailed)
+      return; // it was abandoned
+    if (at::get_num_threads() != threads)
+      at::set_num_threads(threads);
+    RunningStepScope running;
+    headStart->program->runEarly(*headStart, positions);
+  });
+}
+
+void ExpectedTraces::abandon() {
+  if (!current)
+    return;
+  ++current->numMisses;
+  current = nullptr;
+  headStart = nullptr;
+}
+
+HeadStartPtr
+ExpectedTraces::endTrace(const std::shared_ptr<KnownGraph> &known) {
+  if (current && current->known != known)
+    abandon();
+  if (current)
+    current->numMisses = 0;
+  current = nullptr;
+  graphBefore = lastGraph.get();
+  lastGraph = areReused ? known : nullptr;
+  lastOps.swap(ops);
+  ops.clear();
+  areReused = true;
+  return std::exchange(headStart, nullptr);
+}
+
+void ExpectedTraces::expectAgain(const ProgramPtr &program, int numThreads) {
+  auto interpreted = std::dynamic_pointer_cast<InterpretedProgram>(program);
+  if (!lastGraph || lastOps.empty() || !interpreted ||
+      interpreted->waitsForRanks || interpreted->lastSeconds < kLeastSeconds)
+    return;
+  const Key key{lastOps[0], graphBefore};
+  if (traces.size() >= kMostTraces && !traces.count(key))
+    traces.clear();
+  TracePtr &trace = traces[key];
+  const uint64_t generation = TraceCache::ofThisThread().generation();
+  if (trace && trace->known == lastGraph &&
+      trace->program.lock() == interpreted && trace->generation == generation) {
+    trace->numThreads = numThreads;
+    return;
+  }
+  trace = std::make_shared<Trace>();
+  trace->known = lastGraph;
+  trace->program = interpreted;
+  trace->generation = generation;
+  trace->numThreads = numThreads;
+  std::unordered_map<const GraphNode *, size_t> placeOf;
+  for (const GraphNode *op : lastOps) {
+    placeOf.emplace(op, trace->ops.size());
+    trace->ops.push_back({.node = op});
+  }
+  uint32_t numScalars = 0;
+  const Graph &graph = lastGraph->graph;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    auto place = placeOf.find(graph.nodes[i]);
+    if (place == placeOf.end())
+      continue; // data
+    Trace::Op &op = trace->ops[place->second];
+    op.position = uint32_t(i);
+    op.firstScalar = numScalars;
+    numScalars +=
+        uint32_t(static_cast<const OpNode *>(op.node)->scalars().size());
+  }
+  for (const DataUse &use : lastGraph->uses)
+    trace->ops[placeOf.at(use.op)].data.push_back(use);
+}
+
+bool torch_ltc::isRunOf(const HeadStart &headStart, const Program &program,
+                        const Graph &graph) {
+  if (headStart.program.get() != &program)
+    return false;
+  for (size_t i = 0; i < graph.parameters.size(); ++i) {
+    const BufferPtr &read = headStart.parameters[i].buffer;
+    if (read && read != graph.parameters[i]->buffer())
+      return false;
+  }
+  return true;
+}

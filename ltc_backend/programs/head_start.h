@@ -1,0 +1,47 @@
+//===- head_start.h - Ops that run before their step is traced --*- C++ -*-===//
+//
+// A step that a thread waits for runs after it has been traced, so that one
+// processor traces and then another one computes. But the trace usually repeats
+// an earlier one: while it does, the ops so far can run on the worker thread,
+// which is idle. If the whole trace is as expected, the run of the program
+// continues from there; otherwise its values are dropped. Nothing that runs
+// early overwrites a parameter, so a wrong expectation only costs the time of
+// another thread.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_PROGRAMS_HEAD_START_H
+#define TORCH_LTC_PROGRAMS_HEAD_START_H
+
+#include "programs/interpreted_program.h"
+
+namespace torch_ltc {
+
+/// The tracing thread sets parameters and scalars before it requests the ops
+/// that read them; the rest belongs to the thread that runs steps.
+struct HeadStart {
+  struct Parameter {
+    BufferPtr buffer; // null until an op reads it
+    CompletionPtr producer;
+  };
+  std::shared_ptr<InterpretedProgram> program;
+  std::vector<Parameter> parameters;
+  std::vector<DynamicScalar> scalars;
+
+  RunValues values;
+  /// Of each parameter that was read (`Buffer::contents`), otherwise 0.
+  std::vector<uint64_t> contents;
+  /// Of the program's results, null for those that take a parameter's memory;
+  /// and their addresses, once they have some.
+  std::vector<BufferPtr> outputs;
+  std::vector<void *> memory;
+  int64_t numOps = 0; // that have run
+  /// Processor time.
+  std::atomic<double> seconds{0};
+  /// The step then runs from its first op, and raises the error.
+  std::atomic<bool> hasFailed{false};
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_PROGRAMS_HEAD_START_H
