@@ -110,7 +110,7 @@ void ExpectedTraces::confirm(const OpNode &op) {
 }
 
 void ExpectedTraces::request() {
-  if (headStart->hasFailed)
+  if (headStart->hasFailed || isWorkerMissing) // after a fork
     return abandon();
   std::vector<uint32_t> positions;
   for (size_t i = numRequested; i < numConfirmed; ++i)
