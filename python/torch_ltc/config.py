@@ -31,6 +31,7 @@ class Config:
     keep_weights: bool
     max_trace_ops: int
     reuse_traces: bool
+    head_start: str
     varying_numbers: str
     varying_sizes: str
     check_collectives: bool
