@@ -29,12 +29,6 @@ Defect defectOf(const std::vector<at::Tensor> &tensors) {
   return worst;
 }
 
-at::Tensor onMemory(void *memory, const torch::lazy::Shape &shape) {
-  return at::from_blob(
-      memory, shape.sizes(),
-      at::TensorOptions().dtype(shape.scalar_type()).device(c10::kCPU));
-}
-
 std::string describe(const GraphSnapshot &graph, size_t position,
                      Defect defect) {
   const SnapshotNode &node = graph.nodes[position];
@@ -71,7 +65,7 @@ void CheckedProgram::run(c10::ArrayRef<void *> parameters,
   for (size_t i = 0; i < outputPointers.size(); ++i) {
     const torch::lazy::Shape &shape = graph->shape(graph->results[i]);
     if (shape.scalar_type() != c10::ScalarType::Undefined)
-      worst = std::max(worst, defectOf(onMemory(outputPointers[i], shape)));
+      worst = std::max(worst, defectOf(tensorAt(outputPointers[i], shape)));
   }
   if (worst == Defect::None)
     return;

@@ -282,9 +282,7 @@ std::vector<std::vector<at::Tensor>> torch_ltc::interpretGraph(
     if (node.record)
       values[i] = interpretNode(graph, i, values, scalars);
     else
-      values[i].push_back(at::from_blob(parameters[node.parameter],
-                                        node.shapes[0].sizes(),
-                                        hostOptions(node.shapes[0])));
+      values[i].push_back(tensorAt(parameters[node.parameter], node.shapes[0]));
     if (visit && !visit(i, values[i]))
       break;
   }
@@ -422,9 +420,8 @@ InterpretedProgram::evaluate(RunValues values, c10::ArrayRef<void *> parameters,
     LocationId location =
         conditions.locations.empty() ? node.location : conditions.locations[i];
     if (!node.record) {
-      values.ofNodes[i].push_back(at::from_blob(parameters[node.parameter],
-                                                node.shapes[0].sizes(),
-                                                hostOptions(node.shapes[0])));
+      values.ofNodes[i].push_back(
+          tensorAt(parameters[node.parameter], node.shapes[0]));
       continue;
     }
     try {
@@ -541,8 +538,7 @@ bool InterpretedProgram::provide(HeadStart &headStart, size_t position) const {
   }
   headStart.contents[node.parameter] = parameter.buffer->contents();
   values.ofNodes[position].push_back(
-      at::from_blob(parameter.buffer->data(), node.shapes[0].sizes(),
-                    hostOptions(node.shapes[0])));
+      tensorAt(parameter.buffer->data(), node.shapes[0]));
   values.hasRun[position] = true;
   return true;
 }

@@ -22,10 +22,6 @@ using namespace torch_ltc;
 
 namespace {
 
-at::Tensor tensorAt(void *memory, const torch::lazy::Shape &shape) {
-  return at::from_blob(memory, shape.sizes(), hostOptions(shape));
-}
-
 bool isDefined(const torch::lazy::Shape &shape) {
   return shape.scalar_type() != c10::ScalarType::Undefined;
 }

@@ -55,9 +55,8 @@ private:
       errors.push_back(error);
       return;
     }
-    values[i].push_back(at::from_blob(run.parameters[node.parameter]->data(),
-                                      node.shapes[0].sizes(),
-                                      hostOptions(node.shapes[0])));
+    values[i].push_back(
+        tensorAt(run.parameters[node.parameter]->data(), node.shapes[0]));
   }
 
   std::optional<size_t> causeOfOperands(const SnapshotNode &node) const {

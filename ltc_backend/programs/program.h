@@ -9,6 +9,7 @@
 #include "torch_ltc-c/runtime.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
 
 #include <atomic>
 #include <functional>
@@ -25,6 +26,11 @@ namespace torch_ltc {
 /// Tensor options of a value's memory while a program runs.
 inline at::TensorOptions hostOptions(const torch::lazy::Shape &shape) {
   return at::TensorOptions().dtype(shape.scalar_type()).device(c10::kCPU);
+}
+
+/// A tensor on a value's memory, which must outlive it.
+inline at::Tensor tensorAt(void *memory, const torch::lazy::Shape &shape) {
+  return at::from_blob(memory, shape.sizes(), hostOptions(shape));
 }
 
 enum class OutputPlace { Fresh, Donated, Forwarded };

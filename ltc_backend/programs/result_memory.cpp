@@ -2,8 +2,6 @@
 
 #include "programs/result_memory.h"
 
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
 
 using namespace torch_ltc;
@@ -28,10 +26,6 @@ bool mayFail(const OpRecord &record) {
   default:
     return true;
   }
-}
-
-at::Tensor memoryOf(void *memory, const torch::lazy::Shape &shape) {
-  return at::from_blob(memory, shape.sizes(), hostOptions(shape));
 }
 
 } // namespace
@@ -117,7 +111,7 @@ ResultMemory::ofNode(size_t position, const Values &values,
                            !mayOverwrite(position, i, output, values)))
       return {};
     tensors.push_back(
-        memoryOf(outputs[output], graph.nodes[position].shapes[i]));
+        tensorAt(outputs[output], graph.nodes[position].shapes[i]));
   }
   return tensors;
 }
@@ -154,7 +148,7 @@ void ResultMemory::store(size_t position, Values &values,
         value.const_data_ptr() == outputs[output])
       continue;
     at::Tensor stored =
-        memoryOf(outputs[output], graph.nodes[position].shapes[i]);
+        tensorAt(outputs[output], graph.nodes[position].shapes[i]);
     value = stored.copy_(value);
   }
 }
@@ -168,7 +162,7 @@ void ResultMemory::fill(Values &values, c10::ArrayRef<void *> outputs) const {
         value.numel() != 0 && value.const_data_ptr() == outputs[i];
     if (isInPlace && value.is_contiguous())
       continue;
-    at::Tensor output = memoryOf(outputs[i], graph.shape(ref));
+    at::Tensor output = tensorAt(outputs[i], graph.shape(ref));
     // Statistics that an op's CPU kernel leaves empty although its Meta kernel
     // gives them a size (batch norm in evaluation mode).
     if (value.numel() == 0)
