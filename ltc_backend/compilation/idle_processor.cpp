@@ -2,7 +2,6 @@
 
 #include "compilation/idle_processor.h"
 
-#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -46,9 +45,7 @@ private:
     if (!before)
       return;
     isIdle = leftProcessorIdle(*before, times);
-    const double ofAll = times.all - before->all;
-    const double ofOthers = std::max(0.0, ofAll - (times.own - before->own));
-    unused = times.processors - ofOthers / (times.wall - before->wall);
+    unused = times.processors - ltcProcessorsOfOthers(&*before, &times);
   }
 
   std::mutex mutex;

@@ -38,8 +38,7 @@ bool ContentionEstimate::add(const LtcProcessorTimes &now, int numThreads) {
   std::optional<LtcProcessorTimes> before = std::exchange(last, now);
   if (!before || now.wall <= before->wall)
     return isContended;
-  double others = ((now.all - before->all) - (now.own - before->own)) /
-                  (now.wall - before->wall);
+  double others = ltcProcessorsOfOthers(&*before, &now);
   if (others > numProcessors - numThreads + kToleratedLoad) {
     isContended = true;
     numQuietSamples = 0;

@@ -57,4 +57,11 @@ static inline int ltcReadProcessorTimes(LtcProcessorTimes *times) {
   return isSeen;
 }
 
+/// How many processors other processes used on average between two samples.
+static inline double ltcProcessorsOfOthers(const LtcProcessorTimes *before,
+                                           const LtcProcessorTimes *after) {
+  return ((after->all - before->all) - (after->own - before->own)) /
+         (after->wall - before->wall);
+}
+
 #endif // TORCH_LTC_C_PROCESSOR_TIMES_H
