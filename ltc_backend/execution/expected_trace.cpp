@@ -23,14 +23,15 @@ constexpr size_t kOpsInRequest = 12;
 constexpr double kLeastSeconds = 2e-4;
 constexpr int kMostMisses = 4;
 constexpr size_t kMostTraces = 16;
-constexpr uint32_t kNoPosition = UINT32_MAX; // its result isn't needed
+constexpr uint32_t kNoPosition = UINT32_MAX;
 
 } // namespace
 
 struct ExpectedTraces::Trace {
   struct Op {
     const GraphNode *node;
-    uint32_t position = kNoPosition; // in the graph
+    /// In the graph; none if the op isn't needed or may not run early.
+    uint32_t position = kNoPosition;
     uint32_t firstScalar = 0;
     std::vector<DataUse> data = {};
   };
@@ -99,7 +100,7 @@ void ExpectedTraces::confirm(const OpNode &op) {
       return abandon();
     const HostDataPtr &data = static_cast<const DataNode *>(node)->data();
     HeadStart::Parameter &parameter = headStart->parameters[use.parameter];
-    // A running step's donation counts references to data, not to buffers.
+    // Only the buffer, because donation counts references to the data.
     if (!parameter.buffer)
       parameter = {data->buffer(), data->producer()};
     else if (parameter.buffer != data->buffer())
@@ -183,7 +184,8 @@ void ExpectedTraces::expectAgain(const ProgramPtr &program, int numThreads) {
     if (place == placeOf.end())
       continue; // data
     Trace::Op &op = trace->ops[place->second];
-    op.position = uint32_t(i);
+    if (interpreted->mayRunEarly(i))
+      op.position = uint32_t(i);
     op.firstScalar = numScalars;
     numScalars +=
         uint32_t(static_cast<const OpNode *>(op.node)->scalars().size());

@@ -102,9 +102,10 @@ public:
   StepGraph(const StepGraph &) = delete;
   StepGraph &operator=(const StepGraph &) = delete;
   Graph &get() { return known ? known->graph : built; }
-  /// What has run of it with this program.
-  HeadStartPtr headStartOf(const Program &program) {
-    return early && isRunOf(*early, program, get()) ? early : nullptr;
+  /// What has run of it with this program. Whoever holds it holds parameters.
+  HeadStartPtr takeHeadStart(const Program &program) {
+    HeadStartPtr taken = std::move(early);
+    return taken && isRunOf(*taken, program, get()) ? taken : nullptr;
   }
 
 private:
@@ -319,7 +320,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   const ProgramPtr &program = chosen.program;
 
   ScheduledStep step;
-  step.headStart = stepGraph.headStartOf(*program);
+  step.headStart = stepGraph.takeHeadStart(*program);
   std::vector<HostDataPtr> results;
   for (size_t i = 0; i < graph.results.size(); ++i) {
     ResultRef ref = graph.results[i];

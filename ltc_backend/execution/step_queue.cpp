@@ -188,16 +188,22 @@ private:
       Item item = std::move(items.front());
       items.pop_front();
       lock.unlock();
-      if (auto *step = std::get_if<ScheduledStep>(&item)) {
+      if (auto *step = std::get_if<ScheduledStep>(&item))
         run(std::move(*step));
-        lock.lock();
-        continue;
-      }
-      std::exchange(std::get<std::function<void()>>(item), nullptr)();
+      else
+        run(std::move(std::get<std::function<void()>>(item)));
       lock.lock();
-      if (--otherWork == 0)
-        changed.notify_all();
     }
+  }
+
+  void run(std::function<void()> work) {
+    work();
+    work = nullptr; // with everything it holds
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      --otherWork;
+    }
+    changed.notify_all();
   }
 
   /// The step is destroyed with the call: its buffers are released before

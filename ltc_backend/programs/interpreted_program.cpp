@@ -499,7 +499,7 @@ void InterpretedProgram::runEarly(HeadStart &headStart,
   const double begin = threadSeconds();
   std::call_once(areCallsPrepared, [this] { prepareCalls(); });
   for (uint32_t position : positions) {
-    bool isReady = mayRunEarly(position);
+    bool isReady = true;
     for (ResultRef operand : operandsOf(position))
       isReady = isReady && provide(headStart, operand.position);
     if (headStart.hasFailed)
@@ -510,8 +510,8 @@ void InterpretedProgram::runEarly(HeadStart &headStart,
       provideMemory(headStart, position);
       call(position, calls[position].get(), headStart.values, headStart.scalars,
            headStart.memory, /*location=*/0);
-    } catch (
-        const std::exception &) { // raised again if the step is as expected
+    } catch (const std::exception &) {
+      // Raised again by the step's run, if the trace is as expected.
       headStart.hasFailed = true;
       break;
     }

@@ -76,8 +76,8 @@ public:
   /// Whether the op may run before the rest of its step is traced.
   bool mayRunEarly(size_t position) const;
   HeadStartPtr beginHeadStart() const;
-  /// Runs those of the ops that may run early and whose operands have values.
-  /// On the thread that runs steps.
+  /// Runs those of the ops, which may run early, whose operands have values. On
+  /// the thread that runs steps.
   void runEarly(HeadStart &headStart, c10::ArrayRef<uint32_t> positions);
 
   /// Processor time of all runs so far on their own threads; of a small
