@@ -14,6 +14,10 @@ from torch import nn
 @pytest.fixture(autouse=True)
 def interpreted():
     with torch_ltc.config(tier="interpret"):
+        # Empties the trace cache. After many traces that differed, as of other tests, it
+        # adds few new ones, and nothing is expected to repeat.
+        with torch_ltc.config(reuse_traces=False):
+            torch.ones(1, device="lazy").add(1).item()
         yield
 
 
@@ -153,6 +157,27 @@ def test_data_that_is_replaced():
         return results
 
     assert compare(run) > 20
+
+
+def test_traces_that_are_forgotten_make_room():
+    """Of two traces in turn, one was expected before and one after the list was full."""
+    weight = torch.randn(256, 256, device="lazy")
+
+    def ops_run_early(size: int, period: int, steps: int) -> list[int]:
+        early = []
+        for step in range(steps):
+            with torch_ltc.config(head_start="on"), counting() as counts:
+                value = torch.randn(size, 256).to("lazy")
+                for _ in range(14 + step % period):
+                    value = torch.tanh(value @ weight)
+                value.sum().item()
+            early.append(counts.early_ops)
+        return early
+
+    for size in range(100, 118):
+        with torch_ltc.config(reuse_traces=False):
+            weight.add(1).sum().item()
+        assert ops_run_early(size, 2, 12)[-1] > 0
 
 
 def test_the_default_and_no_worker():

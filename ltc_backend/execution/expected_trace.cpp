@@ -42,6 +42,12 @@ struct ExpectedTraces::Trace {
   uint64_t generation;
   int numThreads;
   int numMisses = 0; // in turn
+
+  /// Whether the ops still exist, and the program.
+  bool mayRepeat() const {
+    return !program.expired() &&
+           generation == TraceCache::ofThisThread().generation();
+  }
 };
 
 ExpectedTraces &ExpectedTraces::ofThisThread() {
@@ -68,8 +74,7 @@ void ExpectedTraces::begin(const OpNode &op) {
     return;
   const Trace &trace = *found->second;
   const std::string mode = config().head_start.get();
-  std::shared_ptr<InterpretedProgram> program = trace.program.lock();
-  if (!program || trace.generation != TraceCache::ofThisThread().generation()) {
+  if (!trace.mayRepeat()) {
     traces.erase(found);
     return;
   }
@@ -77,6 +82,9 @@ void ExpectedTraces::begin(const OpNode &op) {
       isRunningStep || !config().async_execution.get() || at::hasCallbacks() ||
       Recording::current() ||
       (mode != "on" && !hasProcessorsFor(trace.numThreads + 1)))
+    return;
+  std::shared_ptr<InterpretedProgram> program = trace.program.lock();
+  if (!program) // another thread has just dropped it
     return;
   current = found->second;
   headStart = program->beginHeadStart();
@@ -158,19 +166,22 @@ void ExpectedTraces::expectAgain(const ProgramPtr &program, int numThreads) {
       interpreted->waitsForRanks || interpreted->lastSeconds < kLeastSeconds)
     return;
   const Key key{lastOps[0], graphBefore};
-  if (traces.size() >= kMostTraces && !traces.count(key))
-    traces.clear();
+  if (traces.size() >= kMostTraces && !traces.count(key)) {
+    std::erase_if(traces,
+                  [](const auto &entry) { return !entry.second->mayRepeat(); });
+    if (traces.size() >= kMostTraces)
+      traces.clear();
+  }
   TracePtr &trace = traces[key];
-  const uint64_t generation = TraceCache::ofThisThread().generation();
-  if (trace && trace->known == lastGraph &&
-      trace->program.lock() == interpreted && trace->generation == generation) {
+  if (trace && trace->known == lastGraph && trace->mayRepeat() &&
+      trace->program.lock() == interpreted) {
     trace->numThreads = numThreads;
     return;
   }
   trace = std::make_shared<Trace>();
   trace->known = lastGraph;
   trace->program = interpreted;
-  trace->generation = generation;
+  trace->generation = TraceCache::ofThisThread().generation();
   trace->numThreads = numThreads;
   std::unordered_map<const GraphNode *, size_t> placeOf;
   for (const GraphNode *op : lastOps) {
