@@ -180,6 +180,7 @@ def release(arguments: Sequence[str]) -> None:
         )
     if versions:
         release_archives.set_version(versions[0])
+    build.prepare_environment()  # whose pip loads the places' packages
     WHEELS.mkdir(parents=True, exist_ok=True)
     places = _places(pythons)
     packages = [TORCH, "rich", "protobuf", *TEST_PACKAGES]
