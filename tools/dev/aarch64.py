@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import environment
@@ -48,20 +49,45 @@ SITE_PACKAGES = [
     "typing-extensions",
 ]  # fmt: skip
 
-#: The processor that qemu emulates, as Linux describes it: PyTorch reads these files.
-PROCESSOR = "neoverse-n1"
-CPUINFO = """processor\t: {number}
-BogoMIPS\t: 50.00
-Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid \
-asimdrdm lrcpc dcpop asimddp
-CPU implementer\t: 0x41
-CPU architecture: 8
-CPU variant\t: 0x3
-CPU part\t: 0xd0c
-CPU revision\t: 1
 
-"""
-MIDR = "0x00000000413fd0c1\n"
+@dataclass(frozen=True)
+class Processor:
+    """A processor that qemu emulates, as Linux describes it in /proc/cpuinfo and /sys:
+    PyTorch and LLVM read both."""
+
+    features: str
+    implementer: int
+    variant: int
+    part: int
+    revision: int
+
+    def cpuinfo(self, number: int) -> str:
+        return (
+            f"processor\t: {number}\nBogoMIPS\t: 50.00\nFeatures\t: {self.features}\n"
+            f"CPU implementer\t: {self.implementer:#x}\nCPU architecture: 8\n"
+            f"CPU variant\t: {self.variant:#x}\nCPU part\t: {self.part:#05x}\n"
+            f"CPU revision\t: {self.revision}\n\n"
+        )
+
+    def midr(self) -> str:
+        """The register that names the processor."""
+        number = self.implementer << 24 | self.variant << 20 | 0xF << 16
+        return f"{number | self.part << 4 | self.revision:#018x}\n"
+
+
+#: By qemu's names: without SVE, and with SVE's vectors of 512 bits.
+PROCESSORS = {
+    "neoverse-n1": Processor(
+        "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid "
+        "asimdrdm lrcpc dcpop asimddp",
+        0x41, 3, 0xD0C, 1,
+    ),
+    "a64fx": Processor(
+        "fp asimd evtstrm sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm fcma "
+        "dcpop sve",
+        0x46, 1, 0x001, 0,
+    ),
+}  # fmt: skip
 
 
 def _cross_compiler() -> None:
@@ -108,18 +134,19 @@ def _make_links_relative(root: Path) -> None:
             link.symlink_to(os.path.relpath(inside, link.parent))
 
 
-def _describe_processor(root: Path) -> None:
+def _describe_processors() -> None:
+    """What in_aarch64.sh mounts over /proc/cpuinfo and /sys/devices/system/cpu."""
     count = os.cpu_count() or 1
-    text = "".join(CPUINFO.format(number=number) for number in range(count))
-    (FOLDER / "cpuinfo").write_text(text)
-    processors = root / "sys/devices/system/cpu"
-    processors.mkdir(parents=True, exist_ok=True)
-    for name in ("possible", "present"):
-        (processors / name).write_text(f"0-{count - 1}\n")
-    for number in range(count):
-        folder = processors / f"cpu{number}/regs/identification"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "midr_el1").write_text(MIDR)
+    for name, processor in PROCESSORS.items():
+        folder = FOLDER / "processors" / name
+        for number in range(count):
+            identification = folder / f"cpu/cpu{number}/regs/identification"
+            identification.mkdir(parents=True, exist_ok=True)
+            (identification / "midr_el1").write_text(processor.midr())
+        for file in ("possible", "present"):
+            (folder / "cpu" / file).write_text(f"0-{count - 1}\n")
+        text = "".join(map(processor.cpuinfo, range(count)))
+        (folder / "cpuinfo").write_text(text)
 
 
 def sysroot() -> None:
@@ -136,9 +163,8 @@ def sysroot() -> None:
         for package in sorted((FOLDER / "apt/cache/archives").glob("*.deb")):
             _unpack(package, SYSROOT)
         _make_links_relative(SYSROOT)
-        _describe_processor(SYSROOT)
 
-    once("aarch64-root", [*PACKAGES, CPUINFO, str(FOLDER)], make)
+    once("aarch64-root", [*PACKAGES, str(FOLDER)], make)
 
 
 def _dynamic(library: Path, *options: str) -> str:
@@ -264,6 +290,7 @@ def onednn() -> Path:
 def prepare() -> None:
     _cross_compiler()
     sysroot()
+    _describe_processors()
     site()
 
 
