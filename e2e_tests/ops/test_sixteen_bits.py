@@ -6,11 +6,15 @@ A result is within 1 unit in the last place of eager's, or nearer to float64's.
 
 from __future__ import annotations
 
+import platform
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 import torch_ltc
+from subprocesses import run_python
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -234,6 +238,27 @@ def test_cross_rounds_each_product(dtype: torch.dtype) -> None:
         with torch_ltc.config(tier=tier):
             for lazy, eager in zip(results("lazy"), results("cpu"), strict=True):
                 assert torch.equal(lazy.cpu(), eager)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64's instructions")
+def test_processors_with_16_bit_arithmetic_round_each_product(tmp_path: Path) -> None:
+    """They have fused operations, which would round once. The text is that of any
+    processor, also if this one lacks the instructions and can't run it."""
+    text = """
+        import torch
+        a, b, c = torch.randn(3, 64).half().to("lazy")
+        (a * b - c).cpu()
+    """
+    run_python(
+        text,
+        TORCH_LTC_CPU="sapphirerapids",
+        TORCH_LTC_TIER="compile",
+        TORCH_LTC_CACHE="0",
+        TORCH_LTC_DUMP=str(tmp_path),
+    )
+    (assembly,) = tmp_path.glob("*/asm.s")
+    assert "vmulph" in assembly.read_text()
+    assert not re.findall(r"vfn?m\w+ph", assembly.read_text())
 
 
 def _bilinear(a: Tensor, b: Tensor, w: Tensor) -> Tensor:

@@ -130,7 +130,10 @@ def assert_same(
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name: str, dtype: torch.dtype) -> None:
     x = special(dtype).repeat(16)
-    wanted = UNARY[name](x)
+    # Where a processor has float16 arithmetic, eager calls oneDNN, whose gelu(inf) is
+    # NaN (torch 2.13).
+    with torch.backends.mkldnn.flags(enabled=dtype != torch.float16):
+        wanted = UNARY[name](x)
     result = UNARY[name](x.to("lazy")).cpu()
     assert_same(result, wanted, RELATIVE[dtype], CANCELLING.get(name, 0.0))
 

@@ -10,6 +10,7 @@
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -52,7 +53,6 @@ createMachine(const TargetCpu &cpu) {
   if (!target)
     return nullptr;
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       triple, cpu.name, cpu.features, options, llvm::Reloc::PIC_, std::nullopt,
       llvm::CodeGenOptLevel::Default));
@@ -137,6 +137,17 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       .run(module, modules);
 }
 
+/// Lets products and sums become fused operations, except those of 16-bit
+/// numbers: each is rounded, as eager's kernels do. Processors with 16-bit
+/// arithmetic (AVX512-FP16, AArch64) would otherwise round once.
+static void allowContraction(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &op : llvm::instructions(function))
+      if (llvm::isa<llvm::FPMathOperator>(op) &&
+          op.getType()->getScalarSizeInBits() >= 32)
+        op.setHasAllowContract(true);
+}
+
 static bool emit(llvm::Module &module, llvm::TargetMachine &machine,
                  llvm::CodeGenFileType type, std::string &result) {
   SmallString<0> bytes;
@@ -182,6 +193,7 @@ FailureOr<std::string> KernelCompiler::emitObject(ModuleOp module,
   addEntry(function, symbol);
   setTargetAttributes(*llvmModule, *machine);
   optimize(*llvmModule, *machine);
+  allowContraction(*llvmModule);
   readBfloatBitsAsFloat(*llvmModule);
   if (texts) {
     llvm::raw_string_ostream(texts->llvm) << *llvmModule;
