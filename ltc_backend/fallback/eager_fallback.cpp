@@ -9,6 +9,7 @@
 #include "events/metrics.h"
 #include "events/op_error.h"
 #include "execution/step_executor.h"
+#include "fallback/cpu_autocast.h"
 #include "fallback/shared_layouts.h"
 #include "fallback/sparse_tensors.h"
 #include "fallback/unchecked_operands.h"
@@ -316,6 +317,7 @@ void checkHasCpuKernel(const c10::OperatorHandle &op) {
 }
 
 void runDense(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
+  CpuAutocast autocast;
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
 }
 

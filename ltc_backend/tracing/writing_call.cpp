@@ -3,6 +3,7 @@
 #include "tracing/writing_call.h"
 
 #include "events/op_error.h"
+#include "fallback/cpu_autocast.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
 #include "shape/strides.h"
@@ -52,7 +53,10 @@ public:
     runFallback(op, stack, reason,
                 [this](const OperatorHandle &, Stack &) { runOnCpu(); });
     for (const Memory &memory : memories)
-      setValue(memory.whole, memory.value);
+      if (memory.value.sizes() == memory.whole.sizes())
+        writeResult(memory.whole, memory.value); // which keeps its strides
+      else
+        setValue(memory.whole, memory.value);
     // A tensor that is resized must not share its memory.
     memories.clear();
     for (const Place &place : places)
@@ -153,7 +157,10 @@ private:
         place->onCpu = partOf(tensor, *place);
         return (place++)->onCpu;
       });
-    op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), &stack);
+    {
+      CpuAutocast autocast;
+      op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), &stack);
+    }
     visit = 0;
     for (size_t i = begin; i < stack.size(); ++i)
       stack[i] = mapTensors(stack[i], [&](const Tensor &result) {
