@@ -269,3 +269,62 @@ def test_the_zero_gradient_of_a_nearest_samples_grid_is_dense(dims: int) -> None
     sizes = [5, 4, 6][:dims]
     grid = torch.randn(2, *sizes, dims).requires_grad_()
     compare(gradient, torch.randn(2, 3, *sizes), grid)
+
+
+#: Ops that draw numbers, in place and into `out`. Eager's kernels draw other numbers
+#: into 16 and more contiguous elements than into others.
+DRAWN: dict[str, Callable[[torch.Tensor], object]] = {
+    "uniform_": lambda x: x.uniform_(),
+    "normal_": lambda x: x.normal_(),
+    "exponential_": lambda x: x.exponential_(),
+    "geometric_": lambda x: x.geometric_(0.3),
+    "cauchy_": lambda x: x.cauchy_(),
+    "log_normal_": lambda x: x.log_normal_(),
+    "random_": lambda x: x.random_(),
+    "random_ below": lambda x: x.random_(9),
+    "random_ from, to": lambda x: x.random_(3, 9),
+    "bernoulli_": lambda x: x.bernoulli_(0.4),
+    "bernoulli_ of numbers": lambda x: x.bernoulli_(torch.full_like(x, 0.4)),
+    "trunc_normal_": lambda x: torch.nn.init.trunc_normal_(x),
+    "orthogonal_": lambda x: torch.nn.init.orthogonal_(x),
+    "xavier_normal_": lambda x: torch.nn.init.xavier_normal_(x),
+    "rand": lambda x: torch.rand(12, 7, out=x),
+    "randn": lambda x: torch.randn(12, 7, out=x),
+    "randint": lambda x: torch.randint(9, (12, 7), out=x),
+    "bernoulli": lambda x: torch.bernoulli(torch.full_like(x, 0.4), out=x),
+    "normal": lambda x: torch.normal(torch.zeros_like(x), torch.ones_like(x), out=x),
+}
+
+#: Of sizes 12x7.
+DRAWN_INTO: dict[str, Callable[[str], torch.Tensor]] = {
+    "row-major": lambda d: torch.zeros(12, 7, device=d),
+    "columns": lambda d: torch.zeros(12, 20, device=d)[:, 3:10],
+    "with gaps": lambda d: torch.zeros(12, 14, device=d)[:, ::2],
+    "transposed": lambda d: torch.zeros(7, 12, device=d).t(),
+    "transposed with gaps": lambda d: torch.zeros(7, 15, device=d)[:, :12].t(),
+}
+#: These aren't views.
+FOR_IN_PLACE = {
+    "made with gaps": lambda d: torch.empty_strided((12, 7), (14, 2), device=d),
+    "made transposed": lambda d: torch.empty_strided((12, 7), (1, 12), device=d),
+}
+
+
+@pytest.mark.parametrize("place", [*DRAWN_INTO, *FOR_IN_PLACE])
+@pytest.mark.parametrize("name", DRAWN)
+def test_numbers_drawn_into_strides(name: str, place: str) -> None:
+    if place == "made with gaps" and "_" not in name:
+        pytest.skip("an `out` with gaps that isn't a view is drawn as contiguous")
+
+    def drawn(device: str) -> list[torch.Tensor]:
+        x = (DRAWN_INTO | FOR_IN_PLACE)[place](device)
+        torch.manual_seed(0)
+        DRAWN[name](x)
+        return [x, x.t(), torch.rand(2, device=device)]
+
+    for lazy, eager in zip(drawn("lazy"), drawn("cpu"), strict=True):
+        assert geometry(lazy) == geometry(eager)
+        if name == "orthogonal_":
+            torch.testing.assert_close(lazy.cpu(), eager)
+        else:
+            assert torch.equal(lazy.cpu(), eager)

@@ -255,8 +255,11 @@ public:
       expected = arguments[1].toTensor().scalar_type();
     if (isLazyWrapper(out) && out.scalar_type() != expected)
       return runWritingCall(op, *stack, "out= of another dtype");
-    if (isLazyWrapper(out) && op.operator_name().name == "aten::normal" &&
-        !fits(out, arguments))
+    // Numbers are drawn in the order of the memory of `out`.
+    bool fitsOut =
+        hasPackedStrides(out) &&
+        (op.operator_name().name != "aten::normal" || fits(out, arguments));
+    if (isLazyWrapper(out) && !fitsOut)
       return runWritingCall(op, *stack, "out= of another size or layout");
     previous.callBoxed(op, keys, stack);
   }
@@ -276,9 +279,7 @@ private:
       sizes = isSized ? at::infer_size(sizes, other) : other.vec();
       isSized = true;
     }
-    if (!isSized) // resized, but keeps strides for its own sizes
-      return hasPackedStrides(out) || out.sizes() != arguments[2].toDimVector();
-    return out.sizes() == sizes && hasPackedStrides(out);
+    return !isSized || out.sizes() == sizes;
   }
 
   c10::SafeKernelFunction previous;

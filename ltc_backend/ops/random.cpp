@@ -90,10 +90,46 @@ std::string distributionText(const OpRecord &record, const Stack &arguments) {
   return text.str();
 }
 
-/// A kernel for ops that read only the sizes and dtype of their tensor.
+/// Memory in whose place numbers are drawn that are written into `self`.
+/// Numbers are drawn in the order of the memory, and eager's kernels draw
+/// others into a tensor with gaps between its elements than into a contiguous
+/// one.
+at::Tensor emptyInOrderOf(const at::Tensor &self, at::ScalarType dtype) {
+  Strides strides = copyStrides(self, at::MemoryFormat::Preserve);
+  if (!self.is_contiguous() && strides == packedStrides(self.sizes()))
+    for (int64_t &stride : strides)
+      stride *= 2;
+  return at::empty_strided(self.sizes(), strides,
+                           at::TensorOptions().dtype(dtype));
+}
+
+/// The numbers without gaps.
+at::Tensor withoutGaps(const at::Tensor &numbers) {
+  return numbers.is_non_overlapping_and_dense()
+             ? numbers
+             : numbers.clone(at::MemoryFormat::Preserve);
+}
+
+/// The op that draws into its first tensor, of which `record` is the functional
+/// form; none for constructors and `rand_like`.
+std::optional<OperatorHandle> inPlaceOp(const OpRecord &record) {
+  if (!record.hasTensorArgument ||
+      record.name.find("_like") != std::string::npos)
+    return std::nullopt;
+  c10::OperatorName name = record.handle->operator_name();
+  constexpr std::string_view suffix = "_functional";
+  if (name.name.ends_with(suffix))
+    name.name.resize(name.name.size() - suffix.size());
+  name.name += '_';
+  return c10::Dispatcher::singleton().findSchema(name);
+}
+
+/// A kernel for ops that read only the sizes, strides and dtype of their
+/// tensor.
 class DrawKernel final : public c10::OperatorKernel {
 public:
-  explicit DrawKernel(const OpRecord &record) : record(record) {}
+  explicit DrawKernel(const OpRecord &record)
+      : record(record), inPlace(inPlaceOp(record)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet, Stack *stack) {
     size_t numArguments = record.arguments.size();
@@ -108,12 +144,18 @@ public:
     Stack arguments(stack->begin() + int64_t(begin), stack->end());
     stack->resize(begin);
     NewMemory newMemory(record.name, record.hasTensorArgument);
+    bool isWritten = inPlace.has_value();
     at::Tensor result = drawn(
-        [op, arguments] {
+        [drawing = inPlace.value_or(op), isWritten, arguments] {
           Stack values = arguments;
-          op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
-                             &values);
-          return std::move(values.back()).toTensor();
+          if (isWritten) { // new memory each time
+            const at::Tensor &memory = arguments[0].toTensor();
+            values[0] = at::empty_strided(memory.sizes(), memory.strides(),
+                                          memory.options());
+          }
+          drawing.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                  &values);
+          return withoutGaps(std::move(values.back()).toTensor());
         },
         [&] { return distributionText(record, arguments); });
     stack->emplace_back(record.hasTensorArgument ? result
@@ -121,14 +163,17 @@ public:
   }
 
 private:
-  /// Numbers are drawn in memory order.
-  static at::Tensor standIn(const at::Tensor &tensor) {
+  at::Tensor standIn(const at::Tensor &tensor) const {
+    if (inPlace)
+      return emptyInOrderOf(tensor, tensor.scalar_type());
     return at::empty_strided(tensor.sizes(),
                              copyStrides(tensor, at::MemoryFormat::Preserve),
                              at::TensorOptions().dtype(tensor.scalar_type()));
   }
 
   const OpRecord &record;
+  /// Called instead of the functional op, which draws into a copy without gaps.
+  std::optional<OperatorHandle> inPlace;
 };
 
 std::tuple<at::Tensor, at::Tensor>
@@ -190,15 +235,15 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
   return result;
 }
 
-/// `bernoulli_` with a number, which draws in memory order.
+/// `bernoulli_` with a number.
 at::Tensor bernoulliOfNumber(const at::Tensor &self, double p,
                              std::optional<at::Generator> generator) {
-  Strides strides = copyStrides(self, at::MemoryFormat::Preserve);
-  auto options = at::TensorOptions().dtype(self.scalar_type());
+  at::Tensor memory = emptyInOrderOf(self, self.scalar_type());
   return drawn(
-      [sizes = self.sizes().vec(), strides, p, generator, options] {
-        return at::empty_strided(sizes, strides, options)
-            .bernoulli_(p, generator);
+      [sizes = memory.sizes().vec(), strides = memory.strides().vec(), p,
+       generator, options = memory.options()] {
+        return withoutGaps(at::empty_strided(sizes, strides, options)
+                               .bernoulli_(p, generator));
       },
       [p] { return bernoulliText(p); });
 }
