@@ -235,3 +235,37 @@ def test_tensors_of_python_numbers(name: str) -> None:
     assert made.is_inference()
     assert not FROM_PYTHON[name]("lazy").is_inference()
     torch.testing.assert_close(made.cpu(), FROM_PYTHON[name]("cpu") + 1)
+
+
+#: Writes of a normal tensor, 3x3, into an inference tensor.
+WRITES = {
+    "copy_": lambda x, normal: x.copy_(normal),
+    "copy_ from the CPU": lambda x, normal: x.copy_(normal.cpu()),
+    "copy_ into a view": lambda x, normal: x.t().copy_(normal),
+    "a row": lambda x, normal: x.__setitem__(0, normal[0]),
+    "add_": lambda x, normal: x.add_(normal),
+    "addmm_": lambda x, normal: x.addmm_(normal, normal),
+    "masked_fill_": lambda x, normal: x.masked_fill_(normal > 0, 2.0),
+    "bernoulli_": lambda x, normal: x.bernoulli_(normal.sigmoid()),
+    "out of add": lambda x, normal: torch.add(normal, normal, out=x),
+    "out of cumsum": lambda x, normal: torch.cumsum(normal, 0, out=x),
+    "a list": lambda x, normal: torch._foreach_add_([x], [normal]),
+    "a copied list": lambda x, normal: torch._foreach_copy_([x], [normal]),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_written_tensor_stays_one(name: str) -> None:
+    """So do later views, which have the kind of the tensor's value."""
+    outcomes = {}
+    for device in ("cpu", "lazy"):
+        normal = torch.linspace(-1, 1, 9).reshape(3, 3).to(device)
+        torch.manual_seed(0)
+        with torch.inference_mode():
+            x = torch.ones(3, 3, device=device)
+            WRITES[name](x, normal)
+            results = [x, x.t(), x[0], x.view(-1), x + normal]
+        results.append(x[1])
+        outcomes[device] = [r.is_inference() for r in results]
+        torch.testing.assert_close(results[0].cpu(), outcomes.setdefault("x", x))
+    assert outcomes["lazy"] == outcomes["cpu"]

@@ -15,6 +15,8 @@
 #include "eager_semantics/memory_overlap.h"
 #include "eager_semantics/registration.h"
 #include "events/guards.h"
+#include "graph/live_tensors.h"
+#include "shape/strides.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
 #include "tracing/wrapped_value.h"
@@ -22,6 +24,7 @@
 
 #include <ATen/ExpandUtils.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 
 using namespace torch_ltc;
 using c10::DispatchKey;
@@ -143,12 +146,14 @@ public:
     auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
     const at::Tensor self = arguments[0].toTensor();
     const at::Tensor source = arguments[1].toTensor();
-    if (!isPlainWrapper(self) || !isLazyWrapper(self) ||
-        !isPlainWrapper(source) || !isLazyWrapper(source) ||
-        hasSymbolicSizes(self) || hasSymbolicSizes(source) ||
+    bool isSourceLazy = isLazyWrapper(source);
+    if (!isLazyWrapper(self) || !(isSourceLazy || isCpuMemory(source)) ||
+        c10::impl::dispatch_mode_enabled() || hasSymbolicSizes(self) ||
+        hasSymbolicSizes(source) ||
         !at::is_expandable_to(source.sizes(), self.sizes()))
       return previous.callBoxed(op, keys, stack);
-    Stack inside{valueOf(self), valueOf(source), arguments[2]};
+    Stack inside{valueOf(self), isSourceLazy ? valueOf(source) : source,
+                 arguments[2]};
     {
       c10::impl::ExcludeDispatchKeyGuard guard(DispatchKey::Functionalize);
       functional.callBoxed(&inside);
@@ -159,13 +164,21 @@ public:
   }
 
 private:
+  static bool isCpuMemory(const at::Tensor &tensor) {
+    return tensor.defined() && tensor.device().is_cpu() &&
+           tensor.layout() == c10::kStrided && !tensor.is_quantized() &&
+           !tensor.key_set().has(DispatchKey::Python) &&
+           !tensor.key_set().has(DispatchKey::Functionalize);
+  }
+
   OperatorHandle functional;
   c10::SafeKernelFunction previous;
 };
 
-/// Wraps ops that draw numbers. For arguments that they reject (mostly
-/// integers), the message is that of torch's formulas in Python instead of
-/// eager's kernels.
+/// Wraps ops that draw numbers. Functionalization gives a tensor that isn't a
+/// view the strides of the numbers, which are dense (torch 2.13). For arguments
+/// that the ops reject (mostly integers), the message is that of torch's
+/// formulas in Python instead of eager's kernels.
 class DrawInPlaceKernel final : public c10::OperatorKernel {
 public:
   explicit DrawInPlaceKernel(c10::SafeKernelFunction previous)
@@ -175,13 +188,24 @@ public:
                   Stack *stack) {
     auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
     Stack given(arguments.begin(), arguments.end());
+    const at::Tensor &self = given[0].toTensor();
+    Strides strides(self.strides());
     try {
       previous.callBoxed(op, keys, stack);
     } catch (const std::exception &) {
-      if (isDense(given[0].toTensor()))
+      if (isDense(self))
         raiseAsEager(op, std::move(given));
       throw;
     }
+    if (!isLazyWrapper(self))
+      return;
+    at::Tensor value = valueOf(self);
+    if (value.strides() == strides &&
+        value.is_inference() == self.is_inference())
+      return;
+    value = withValueOf(value);
+    setGeometry(value, strides);
+    setValue(self, value);
   }
 
 private:

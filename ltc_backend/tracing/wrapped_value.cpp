@@ -2,6 +2,7 @@
 
 #include "tracing/wrapped_value.h"
 
+#include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
@@ -25,8 +26,20 @@ at::Tensor torch_ltc::valueOf(const at::Tensor &tensor) {
   return functionalization::from_functional_tensor(tensor);
 }
 
+/// `value` as an inference tensor.
+static at::Tensor inferenceValue(const at::Tensor &value) {
+  c10::InferenceMode mode;
+  torch_ltc::NewMemory memory;
+  at::Tensor result = torch_ltc::withValueOf(value);
+  torch_ltc::setGeometry(result, value.strides(), value.storage_offset());
+  return result;
+}
+
 void torch_ltc::setValue(const at::Tensor &tensor, const at::Tensor &value) {
-  functionalization::replace_(tensor, value);
+  // Views have the kind of the value, which was computed from normal tensors.
+  bool isOtherKind = tensor.is_inference() && !value.is_inference();
+  functionalization::replace_(tensor,
+                              isOtherKind ? inferenceValue(value) : value);
   functionalization::commit_update(tensor);
   functionalization::sync(tensor);
   if (!functionalization::isBaseTensor(tensor))
