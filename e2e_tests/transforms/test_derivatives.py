@@ -233,6 +233,19 @@ def test_forward_mode() -> None:
     compare(program, x34())
 
 
+def test_forward_mode_over_backward_of_dropout() -> None:
+    def derivative(x: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(0)
+        x = x.detach().requires_grad_()
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, x.detach().cos())
+            y = F.dropout(dual.sin(), 0.4).square().sum()
+            (gradient,) = torch.autograd.grad(y, x)
+            return torch.autograd.forward_ad.unpack_dual(gradient).tangent.detach()
+
+    compare(derivative, x34())
+
+
 @pytest.fixture(scope="module")
 def library():
     with torch.library._scoped_library("ltc_tests", "FRAGMENT") as scoped:

@@ -286,6 +286,30 @@ private:
   c10::SafeKernelFunction previous;
 };
 
+/// The gradient of dropout, which eager's composite on the CPU computes by
+/// products. torch has no forward-mode derivative of this op (2.13).
+class DropoutBackward final : public c10::OperatorKernel {
+public:
+  explicit DropoutBackward(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    auto arguments = torch::jit::last(*stack, 3);
+    const at::Tensor &grad = arguments[0].toTensor();
+    if (!grad._fw_grad(/*level=*/0).defined())
+      return previous.callBoxed(op, keys, stack);
+    at::Tensor factor = at::mul(arguments[1].toTensor().to(grad.scalar_type()),
+                                arguments[2].toScalar());
+    at::Tensor result = at::mul(grad, factor);
+    torch::jit::drop(*stack, 3);
+    stack->emplace_back(std::move(result));
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
 /// An `out=` variant as its functional op and a copy: torch's composite treats
 /// tensors with functional wrappers as tensors that it must not write to, and
 /// leaves `out` unchanged (torch 2.13).
@@ -342,6 +366,8 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
                      std::make_unique<OutByCopy>(functional)));
   constexpr auto key = c10::DispatchKey::AutogradLazy;
   registerAround<ForeachCopy>(findOp({"aten::_foreach_copy_", ""}), key);
+  registerAround<DropoutBackward>(findOp({"aten::native_dropout_backward", ""}),
+                                  key);
   for (const char *name : {"aten::eq_", "aten::ne_", "aten::lt_", "aten::le_",
                            "aten::gt_", "aten::ge_"})
     registerAround<CompareInPlace>(findOp({name, "Tensor"}), key);
@@ -350,7 +376,8 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
         std::tuple("aten::index_put", "", &dense),
         std::tuple("aten::index_fill", "int_Scalar", &dense),
         std::tuple("aten::index_fill", "int_Tensor", &dense),
-        std::tuple("aten::put", "", &dense)})
+        std::tuple("aten::put", "", &dense),
+        std::tuple("aten::_unsafe_masked_index_put_accumulate", "", &dense)})
     registerAround<WithSelf>(findOp({name, overload}), key, layout);
   SilentRegistration silence; // `put` has two
   for (const char *name : {"aten::put", "aten::put_"})
