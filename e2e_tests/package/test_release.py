@@ -149,3 +149,17 @@ def test_the_version_is_version_py_s() -> None:
     # CMake, setuptools and the documentation must not repeat it.
     for name in ("CMakeLists.txt", "pyproject.toml", "setup.py"):
         assert torch_ltc.__version__ not in (ROOT / name).read_text(), name
+
+
+@pytest.mark.parametrize("name", ["_C", "libtorch_ltc_backend.so"])
+def test_libraries_search_no_path_of_the_build(name: str) -> None:
+    """Not even until the wheel is packed: the linker's identifier of the library
+    depends on it, so the same sources would give other bytes in another folder."""
+    package = Path(torch_ltc.__file__).parent
+    library = bindings().__file__ if name == "_C" else package / "lib" / name
+    command = ["readelf", "-d", "-W", str(library)]
+    dynamic = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    paths = [line for line in dynamic.splitlines() if "PATH)" in line]
+    assert len(paths) == 1
+    searched = paths[0].partition("[")[2].rstrip("]").split(":")
+    assert searched and all(path.startswith("$ORIGIN") for path in searched)
