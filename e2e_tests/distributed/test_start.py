@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import glob
 import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from distributed.launching import run_ranks
@@ -24,32 +31,80 @@ def test_one_compilation_for_all_ranks(tier, tmp_path):
     assert not list((tmp_path / "cache").glob("tmp-*")), "a lock is left"
 
 
-def test_a_killed_process_holds_nobody_up(tmp_path):
-    program = """
-        import os, signal, threading, time, torch, torch_ltc
-        from pathlib import Path
+#: Compiles one program. ROLE=killed: it is killed while it has the lock, whose file
+#: it leaves.
+PROGRAM = """
+import os, signal, threading, time, torch, torch_ltc
+from pathlib import Path
 
-        folder = Path(os.environ["TORCH_LTC_CACHE_DIR"])
-        if os.environ["ROLE"] == "killed":
-            # While it compiles: it has the lock.
-            def watch():
-                while not list(folder.glob("tmp-compiling-*")):
-                    time.sleep(0.0005)
-                os.kill(os.getpid(), signal.SIGKILL)
-            threading.Thread(target=watch, daemon=True).start()
-        x = torch.arange(64.0, device="lazy").view(8, 8)
-        for _ in range(20):
-            x = (x @ x).softmax(0).tanh()
-        print(x.sum().item())
-    """
-    cache = str(tmp_path / "cache")
+folder = Path(os.environ["TORCH_LTC_CACHE_DIR"])
+if os.environ["ROLE"] == "killed":
+    def watch():
+        while not list(folder.glob("tmp-compiling-*")):
+            time.sleep(0.0005)
+        os.kill(os.getpid(), signal.SIGKILL)
+    threading.Thread(target=watch, daemon=True).start()
+x = torch.arange(64.0, device="lazy").view(8, 8)
+for _ in range(20):
+    x = (x @ x).softmax(0).tanh()
+print(x.sum().item())
+"""
+
+
+def _leave_lock_file(cache: Path) -> Path:
+    """A killed process's file: its name is that of PROGRAM's lock."""
     killed = run_python(
-        program, check=False, TORCH_LTC_CACHE_DIR=cache, ROLE="killed",
+        PROGRAM, check=False, TORCH_LTC_CACHE_DIR=str(cache), ROLE="killed",
         TORCH_LTC_TIER="compile",
     )  # fmt: skip
     assert killed.returncode == -9
-    again = run_python(
-        program, TORCH_LTC_CACHE_DIR=cache, ROLE="other", TORCH_LTC_TIER="compile",
-        timeout=60,
+    (file,) = cache.glob("tmp-compiling-*")
+    return file
+
+
+def _run_program(cache: Path) -> float:
+    result = run_python(
+        PROGRAM, TORCH_LTC_CACHE_DIR=str(cache), ROLE="other",
+        TORCH_LTC_TIER="compile", timeout=60,
     )  # fmt: skip
-    assert float(again.stdout) > 0
+    return float(result.stdout)
+
+
+def _count_opened(file: Path) -> int:
+    """How often the processes of this machine have opened `file`."""
+    count = 0
+    for link in glob.glob("/proc/[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):  # closed meanwhile, or another user's
+            count += os.readlink(link) == str(file)
+    return count
+
+
+def _lock(file: Path) -> int:
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
+
+
+def test_a_killed_process_holds_nobody_up(tmp_path):
+    cache = tmp_path / "cache"
+    _leave_lock_file(cache)
+    assert _run_program(cache) > 0
+
+
+def test_a_lock_on_a_removed_file_excludes_nobody(tmp_path):
+    cache = tmp_path / "cache"
+    file = _leave_lock_file(cache)
+    first = _lock(file)
+    with ThreadPoolExecutor() as pool:
+        run = pool.submit(_run_program, cache)
+        while _count_opened(file) < 2:  # the program waits for the lock
+            time.sleep(0.01)
+        # A process that starts removes files that nobody has locked; a third process
+        # then makes and locks a new one.
+        file.unlink()
+        second = _lock(file)
+        os.close(first)
+        with pytest.raises(TimeoutError):
+            run.result(timeout=3)
+        os.close(second)
+        assert run.result() > 0

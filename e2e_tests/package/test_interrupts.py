@@ -109,15 +109,18 @@ def compile(program):
 torch_ltc.register_backend("slow", compile, stage="torch-raw")
 weight = torch.ones(4, device="lazy") * 3
 torch_ltc.mark_step()
+# Outside `work`: as with any context manager in Python, a handler's exception between
+# the constructor and the body of `with`, or in `__exit__`, would leave it selected.
+torch_ltc.use_backend("slow")
 size = [8]
 def work():
-    with torch_ltc.use_backend("slow"):
-        size[0] += 1
-        (torch.ones(size[0], device="lazy") + 1).cpu()
+    size[0] += 1
+    (torch.ones(size[0], device="lazy") + 1).cpu()
 """
 
 #: Nothing is lost: earlier results can be read, and later steps run.
 CHECK = """
+torch_ltc.use_backend(None)
 assert weight.tolist() == [3.0] * 4, weight
 y = torch.ones(5, device="lazy")
 assert (y + weight.sum()).tolist() == [13.0] * 5

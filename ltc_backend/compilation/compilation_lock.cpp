@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdexcept>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -30,8 +31,7 @@ CompilationLock::CompilationLock(const std::string &name) {
   // The cache removes files with this name that no process has locked: those of
   // killed processes.
   path = cache.directory + "/tmp-compiling-" + name;
-  descriptor =
-      open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  openFile();
   auto end = steady_clock::now() + kMostWait;
   while (descriptor >= 0 && !tryLock() && steady_clock::now() < end) {
     if (areCompilationsCancelled())
@@ -44,8 +44,27 @@ CompilationLock::CompilationLock(const std::string &name) {
   }
 }
 
-bool CompilationLock::tryLock() const {
-  return flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+void CompilationLock::openFile() {
+  if (descriptor >= 0)
+    close(descriptor);
+  descriptor =
+      open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+bool CompilationLock::tryLock() {
+  // The file may have been removed since it was opened, by the process that had
+  // the lock, or by one that found the file before anybody locked it. A lock on
+  // it excludes nobody: others lock a new file of this name.
+  for (;;) {
+    struct stat status;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
+      return false;
+    if (fstat(descriptor, &status) != 0 || status.st_nlink != 0)
+      return true;
+    openFile();
+    if (descriptor < 0)
+      return false;
+  }
 }
 
 CompilationLock::~CompilationLock() {

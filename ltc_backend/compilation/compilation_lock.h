@@ -25,7 +25,8 @@ public:
   CompilationLock &operator=(const CompilationLock &) = delete;
 
 private:
-  bool tryLock() const;
+  void openFile();
+  bool tryLock();
 
   std::string path;
   int descriptor = -1;
