@@ -138,6 +138,15 @@ def test_eagers_error(name: str) -> None:
     assert str(eager).split("\n")[0] in str(lazy)
 
 
+def test_abs_of_a_complex_tensor_in_place() -> None:
+    """The functional op accepts complex tensors, unlike the one in place."""
+    for device in ("cpu", "lazy"):
+        x = torch.full((3,), 3 - 4j).to(device)
+        with pytest.raises(RuntimeError, match="In-place abs is not supported"):
+            x.abs_()
+        assert x.tolist() == [3 - 4j] * 3
+
+
 def test_batch_norm_itself_reads_within_bounds() -> None:
     """Eager's kernel doesn't check sizes: it reads past the end."""
     x, weight = torch.ones(4, 3, device="lazy"), torch.ones(2, device="lazy")
