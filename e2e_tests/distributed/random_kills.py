@@ -111,7 +111,7 @@ class Job:
         self.slowest = 0.0
 
     def launch(self, kills: bool) -> bool:
-        """Whether both ranks ended well."""
+        """Whether both ranks exited with code 0."""
         self.launches += 1
         phase = mmap.mmap(-1, RANKS)
         processes = [

@@ -51,8 +51,8 @@ void torch_ltc::useOwnSizes(const Tensor &tensor) {
   if (!isLazyWrapper(tensor) ||
       SizesPolicy::isDefault(*tensor.unsafeGetTensorImpl()))
     return;
-  // Copies, because while the wrapper asks its value, these belong to the
-  // value. Its own may date from its creation.
+  // Copies, because under the custom policy these belong to the wrapper's
+  // value. The wrapper's own sizes may still be those of its creation.
   Strides sizes(tensor.sizes()), strides(tensor.strides());
   int64_t offset = tensor.sym_storage_offset().expect_int();
   c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();

@@ -34,8 +34,8 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Also the empty one of the CPU by which ops that create jagged nested tensors
-/// are dispatched (torch 2.13).
+/// Also true of a nested tensor subclass on the CPU: torch (2.13) passes an
+/// empty one to the ops that create jagged nested tensors, to dispatch them.
 bool isUnmodelled(const Tensor &tensor) {
   if (tensor.key_set().has(DispatchKey::Functionalize))
     return false;

@@ -2,10 +2,10 @@
 //
 // Eager counts the zeros of the operand. Without one, the gradient is the
 // product divided by the operand; with one, the product of all other elements;
-// with several, zero. torch doesn't read values of tensors with functional
-// wrappers and always computes the products of all others, which are different
-// numbers if an element is NaN or infinite, or a product overflows. So all
-// three are computed and selected here.
+// with several, zero. For a tensor with a functional wrapper, torch can't count
+// them and always computes the product of all other elements. That differs from
+// eager's gradient if an element is NaN or infinite, or if a product overflows.
+// So all three forms are computed here, and one is selected.
 //
 //===----------------------------------------------------------------------===//
 

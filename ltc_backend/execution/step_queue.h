@@ -69,11 +69,11 @@ bool isQueueFull();
 /// Waits while it is full. The caller must not hold the trace lock, which other
 /// threads need to schedule steps.
 void waitForRoomInQueue();
-/// Schedules a step. The trace lock must be held since its inputs and the
-/// buffers that it overwrites were chosen. Returns when it has run if option
-/// async_execution is off, or if the caller waits for it, it is short, and the
-/// queue is empty: then the calling thread runs it (the lock is released
-/// meanwhile).
+/// Schedules a step. The caller holds the trace lock, and has held it since it
+/// chose the step's inputs and the buffers that the step overwrites. Returns
+/// when the step has run if option async_execution is off, or if the caller
+/// waits for it, it is short, and the queue is empty: then the calling thread
+/// runs it, and releases the lock meanwhile.
 void scheduleStep(ScheduledStep step);
 
 /// Of programs that the calling thread schedules: option num_threads, or

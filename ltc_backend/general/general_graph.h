@@ -46,8 +46,8 @@ struct NumberSlot {
 /// `multiple * value` is the number of `slot`.
 struct SizeSymbol {
   uint32_t slot;
-  /// Negative for a negative number; above 1 if the graph only exists at
-  /// multiples of a number.
+  /// Negative for a negative number. Its absolute value is above 1 if the
+  /// general graph is only valid for multiples of it.
   int64_t multiple = 1;
   int64_t least, most; // in the traces
   int64_t lowest = 2;  // that is allowed

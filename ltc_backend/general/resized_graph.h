@@ -34,9 +34,10 @@ public:
   GraphSnapshot take() { return std::move(changed); }
 
 private:
-  /// Of a part whose ends are scalars: its length is given.
+  /// For a slice whose start or end is a scalar. Its length doesn't follow from
+  /// the operands: `setResultSize` has set it.
   void inferPart(SnapshotNode &node);
-  /// Of an op that writes such a part.
+  /// For an op that writes such a slice (`slice_scatter`, `slice_backward`).
   void inferWhole(SnapshotNode &node);
   void inferOp(SnapshotNode &node);
 

@@ -76,8 +76,8 @@ public:
   /// Whether the op may run before the rest of its step is traced.
   bool mayRunEarly(size_t position) const;
   HeadStartPtr beginHeadStart() const;
-  /// Runs those of the ops, which may run early, whose operands have values. On
-  /// the thread that runs steps.
+  /// Runs the ops at `positions`, all of which may run early, except those
+  /// whose operands have no values yet. Called on the thread that runs steps.
   void runEarly(HeadStart &headStart, c10::ArrayRef<uint32_t> positions);
 
   /// Processor time of all runs so far on their own threads; of a small

@@ -86,8 +86,9 @@ private:
   const FailedRun &run;
   std::vector<std::vector<at::Tensor>> values;
   std::vector<StepErrorPtr> errors;
-  /// In `errors`: why a node has no value, and those of ops.
+  /// For each node without a value, the index in `errors` of the reason.
   std::vector<std::optional<size_t>> causes;
+  /// The indices in `errors` of the errors that ops themselves raised.
   std::vector<size_t> failedOps;
 };
 

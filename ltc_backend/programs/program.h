@@ -112,7 +112,7 @@ public:
 };
 using ProgramPtr = std::shared_ptr<Program>;
 
-/// How the names of ops that wait for other processes begin.
+/// Prefix of the names of ops that wait for other processes.
 inline constexpr std::string_view kCollective = "torch_ltc::collective";
 
 /// Sets the members about collectives.

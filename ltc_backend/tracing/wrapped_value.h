@@ -32,9 +32,9 @@ inline bool hasSymbolicSizes(const at::Tensor &tensor) {
          tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
-/// Whether an op of `tensor` and others of that type is traced directly:
-/// transforms of torch.func and forward-mode gradients use torch's
-/// implementation.
+/// Whether a shortcut that traces an op directly accepts `tensor` as an operand
+/// of type `dtype`. Transforms of torch.func and forward-mode gradients need
+/// torch's own implementation of the op.
 bool isPlainOperand(const at::Tensor &tensor, at::ScalarType dtype);
 
 /// While it exists, kernels of the device's own key are called. Tracing calls

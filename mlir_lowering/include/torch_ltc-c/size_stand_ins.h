@@ -36,9 +36,9 @@ enum { LTC_LARGE_SIZE = 4096 };
 /// search, a sort) differs between the samples, and so has no general form.
 ///
 /// Symbols are in general position: stand-ins in an arithmetic progression
-/// would make a sum of some of them equal to another one in all samples. No two
-/// different sums of up to four of eight consecutive ranks with small factors
-/// are equal in all samples, because the sums of their remainders differ.
+/// would make a sum of some of them equal to another one in all samples. Of
+/// eight consecutive ranks, any two different sums of up to four stand-ins
+/// differ in at least one sample: their remainders modulo 64 do.
 ///
 /// At the three largest scales, the remainders of a division by 3 are 1, 2, 1
 /// and 2: they determine how a third is rounded, and three parts never have

@@ -151,8 +151,9 @@ void LoopEmitter::createTemporaries() {
   }
 }
 
-/// Long sums that points update in memory, one term each, are stored in f64:
-/// partial sums would take more memory, too.
+/// Stores a long sum in f64 if each point of the nest adds its term to the sum
+/// in memory. Partial sums, the other way to limit the rounding error, would
+/// take more memory, too.
 void LoopEmitter::createWideSums() {
   constexpr int64_t fewTerms = 256;
   for (const Nest &nest : schedule.getNests())

@@ -221,8 +221,8 @@ private:
   }
 
   void placeResult(Value root, unsigned output) {
-    // A parameter that the writer itself reads is preferable to one that is
-    // only dead by then: its memory is in the cache.
+    // Prefer a parameter that the writing call itself reads, because its memory
+    // is still in the processor's cache, to one that was last read before.
     for (Death wanted : {Death::AtWriter, Death::Before})
       for (BlockArgument argument : program.getArguments())
         if (deathOf(argument, root) == wanted)

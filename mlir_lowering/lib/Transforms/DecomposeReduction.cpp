@@ -45,11 +45,11 @@ struct Moments {
 };
 } // namespace
 
-// The squares of `deviation` from a mean that has been rounded exceed those
-// from the mean itself by the square of what the rounding adds to the sum,
-// divided by n: much, if |mean| is much larger than the deviation. Rounding
-// doesn't make the difference negative; if the correction overflows, so did the
-// squares.
+// `deviation` is x - m for a rounded mean m. Its squares sum to
+// sum((x - mean)^2) + sum(x - m)^2 / n. The second term is subtracted, because
+// it is large if |mean| is much larger than the standard deviation. The result
+// is clamped, because rounding could make it negative. If the term overflows,
+// so has the sum of squares, which is at least as large.
 static Value sumOfSquares(FormulaBuilder &b, Value deviation,
                           ArrayRef<int64_t> dims, double count) {
   Value squares = b.sum(b.square(deviation), dims, /*keepDim=*/true);

@@ -88,7 +88,8 @@ class Numbers:
         return [by_value.get(scalar, set()) for scalar in scalars]
 
     def learn(self, scalars: list[float], state: Any) -> None:
-        """Adds another trace. Raises ValueError for numbers that nothing explains."""
+        """Adds another trace. Raises ValueError if a number is neither constant nor
+        given by one formula in all traces."""
         found = self._matches(scalars, state)
         for number, scalar in enumerate(scalars):
             if scalar == self.recorded[number]:

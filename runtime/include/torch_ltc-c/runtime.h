@@ -122,7 +122,7 @@ typedef struct {
   /// Threads to use, at least 1 (torch.get_num_threads()).
   int num_threads;
   /// Optional: CPU-time clock (pthread_getcpuclockid) of the thread that
-  /// requested the run and continues meanwhile. If it and `num_threads`
+  /// requested the run and keeps computing meanwhile. If it and `num_threads`
   /// together exceed the processors and it computes much, short commands leave
   /// it a processor.
   const clockid_t *caller_clock;

@@ -257,7 +257,7 @@ static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
 namespace {
 /// One dimension of a resized image: each row of the result is a copy of a
 /// source row, and sources never decrease. Kernels look rows up in tables. A
-/// program for all sizes computes them, because its tables would follow the
+/// program for all sizes computes the rows, because a table would depend on the
 /// sizes.
 class NearestRows {
 public:

@@ -17,7 +17,7 @@
 namespace mlir::torch_ltc {
 
 /// Whether `op` belongs to a program for all sizes. Such a program has the same
-/// code for all of them: no tables, passes or factors that follow a size.
+/// code for all of them: no tables, passes or factors that depend on a size.
 bool isForAllSizes(Operation *op);
 
 /// States that code made for `op`, which belongs to a function, relies on
