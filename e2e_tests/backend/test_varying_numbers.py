@@ -303,7 +303,7 @@ def test_repeated_values_come_back_to_the_same_programs() -> None:
 
 
 def test_captured_steps_have_their_numbers_as_constants(tier: str) -> None:
-    """A recorded program stays the one with which its number was traced."""
+    """A captured step is only replayed for the number with which it was traced."""
     weight = torch.zeros(6, device="lazy")
     rows = torch.arange(60.0, device="lazy").reshape(10, 6)
 

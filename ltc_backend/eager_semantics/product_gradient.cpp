@@ -50,7 +50,8 @@ public:
                      result.unsqueeze(along->dim), /*isOfAll=*/false)};
   }
 
-  /// torch traces the node itself, which is right for most numbers.
+  /// Compiled autograd traces torch's own node instead: its gradient only
+  /// differs for the numbers that are listed above.
   void
   compiled_args(torch::dynamo::autograd::CompiledNodeArgs &) const override {}
 

@@ -88,8 +88,8 @@ private:
   size_t sizeToPrune = 64; // of `writtenViews`
 };
 
-/// `tensor` is the end of a trace's effects other than computing values (the
-/// chain of collectives), which must run exactly once.
+/// Makes `tensor` the end of the chain of pending collectives. They have
+/// effects other than computing values, so each must run exactly once.
 void setEffects(TensorDataPtr tensor);
 /// Extends `tensors`, whose graph is about to run: if effects are pending in a
 /// trace, all of that trace runs now, so that no other graph contains their

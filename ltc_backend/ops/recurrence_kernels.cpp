@@ -135,7 +135,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> torch_ltc::lstmBackward(
   Tensor i = gate(gates, size, 0), f = gate(gates, size, 1);
   Tensor g = gate(gates, size, 2), o = gate(gates, size, 3);
   Tensor states = at::tanh(cells);
-  // Factors of the gradients of c', for o of that of h'.
+  // The gradient of each gate's input, divided by the gradient of c' (for o: by
+  // that of h'). The loop below multiplies it by that gradient, step by step.
   Tensor grads = at::empty_like(gates, at::MemoryFormat::Contiguous);
   gate(grads, size, 0).copy_(at::sigmoid_backward(g, i));
   gate(grads, size, 1)

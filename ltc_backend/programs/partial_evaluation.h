@@ -18,7 +18,7 @@
 
 namespace torch_ltc {
 
-/// A result of the program: one of both.
+/// A result of the program: either its value or the reason why it has none.
 struct PartialResult {
   at::Tensor value; // contiguous, with its own memory
   StepErrorPtr error;

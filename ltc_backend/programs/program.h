@@ -88,8 +88,9 @@ public:
   std::vector<OutputPlan> outputs;
   size_t numOps = 0;
   size_t numDonated = 0;
-  /// Collectives begun by a run; and whether it may wait for other processes.
+  /// Number of collectives that a run begins.
   size_t numCollectives = 0;
+  /// Whether a run may wait for other processes.
   bool waitsForRanks = false;
   /// Duration of its last run in seconds; negative before the first run has
   /// ended.

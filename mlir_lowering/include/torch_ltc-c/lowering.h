@@ -228,8 +228,9 @@ typedef struct {
 } LtcSizeSymbol;
 
 /// One program at the stand-ins of its symbols (as for
-/// ltcProgramsCompileGeneral), and at one more vector of sizes. All but one
-/// were created beside it; none is consumed.
+/// ltcProgramsCompileGeneral), and at one more vector of sizes. All are in the
+/// MLIR context of the first one (ltcProgramCreateBeside). The caller keeps
+/// ownership of them.
 typedef struct {
   const LtcProgram *programs; // LTC_GENERAL_SAMPLES
   const LtcSizeSamples *sizes;

@@ -42,8 +42,9 @@ def _exchange(tensor: torch.Tensor, value: torch.Tensor) -> None:
 
 def _separate_from_graph(tensor: torch.Tensor, device: torch.device) -> None:
     """Raises an error, now or in the backward pass, if a graph refers to the tensor: it
-    would accumulate the gradient in the old C++ object. The graph of the assigned value
-    is one, in `p.data = p.to(device)`, and ends without a backward pass."""
+    would accumulate the gradient in the old C++ object. In `p.data = p.to(device)` the
+    assigned value has such a graph, too, but it is released without a backward pass,
+    so an error must not be raised now."""
     reason = (
         f"`tensor.data = other` can't move a tensor from {tensor.device} to {device} "
         "while an autograd graph uses the tensor: assign the data before the forward "

@@ -120,8 +120,8 @@ def _take_bfloat16(original: Callable[..., None]) -> Callable[..., None]:
 def _keep_equal_lists(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def _assign_modules_buffers(self) -> None:
-        # torch (2.13) lists the buffers again in each step; a captured step must see
-        # whether they are others.
+        # torch (2.13) makes a new list of the buffers in each step. A captured step
+        # must be able to tell whether the buffers in it have changed.
         names = ("modules_buffers", "named_module_buffers")
         before = [self.__dict__.get(name) for name in names]
         original(self)

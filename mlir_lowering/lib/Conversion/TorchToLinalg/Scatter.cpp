@@ -38,7 +38,8 @@ static Value combineMinimum(ScalarBuilder &s, Value there, Value scalar) {
 using Step = function_ref<std::pair<SmallVector<Value>, Value>(
     IndexBuilder &, ValueRange position)>;
 
-/// `target` after one combination for each position below `sizes`.
+/// Returns `target` with one element updated for each position in the iteration
+/// space `sizes`: `step` selects the element and gives the scalar to combine.
 static Value scatter(OpLowering &op, ArrayRef<int64_t> sizes, Value target,
                      Type dtype, Combine combine, Step step) {
   // The loops would write a clamped position even into an empty tensor.
