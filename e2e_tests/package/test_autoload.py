@@ -100,8 +100,7 @@ def test_only_what_every_program_needs_is_imported() -> None:
     allowed_ours = AT_IMPORT | {f"_torch_patches.{name}" for name in patches}
     assert ours <= allowed_ours, ours - allowed_ours
     others = [name for name in added if name.partition(".")[0] != "torch_ltc"]
-    allowed = [n for n in others if n.startswith("torch._lazy") or n == "torch.lazy"]
-    assert others == allowed, "modules that torch itself doesn't import"
+    assert others == ["torch.lazy"], "modules that torch itself doesn't import"
 
 
 def test_pages_that_registering_has_read_are_released() -> None:

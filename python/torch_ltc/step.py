@@ -10,8 +10,6 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch._lazy.closure import add_step_closure as _torch_add_step_closure
-from torch._lazy.closure import run_step_closures
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from torch_ltc._backend import bindings
@@ -31,6 +29,14 @@ after_steps: list[Callable[[], None]] = []
 def _call_after_steps() -> None:
     for function in after_steps:
         function()
+
+
+def run_step_closures() -> None:
+    """Runs the closures of this step, also those that torch._lazy's own function added."""
+    # Without the module there are none. Importing it takes longer than most of this
+    # package.
+    if closures := sys.modules.get("torch._lazy.closure"):
+        closures.run_step_closures()
 
 
 def mark_step(device: str = "", wait: bool = False) -> None:
@@ -101,7 +107,9 @@ def add_step_closure(
             f"but got {args!r:.60}."
         )
     check_bool("add_step_closure", "run_async", run_async)
-    _torch_add_step_closure(closure, args, run_async)
+    from torch._lazy.closure import add_step_closure
+
+    add_step_closure(closure, args, run_async)
 
 
 def _is_lazy(value: Any) -> bool:

@@ -6,7 +6,11 @@ original unless a lazy tensor or device "lazy" is involved.
 
 from __future__ import annotations
 
+import functools
 import importlib
+from types import ModuleType
+
+from torch_ltc._torch_patches import import_hooks
 
 #: What programs use, or bind with `from torch... import`, before a lazy tensor exists.
 AT_IMPORT = (
@@ -20,14 +24,21 @@ AT_IMPORT = (
     "scripted",
     "custom_ops",
     "serialization",
-    "safetensors_files",
     "storages",
     "interchange",
-    "lazy_interface",
-    "accelerate_processes",
-    "lightning_accelerator",
     "transforms",
 )
+
+#: What is in modules that `import torch` doesn't import. The patch is imported, and its
+#: `install(module)` is called, when the module is.
+WHEN_IMPORTED = {
+    "accelerate.state": "accelerate_processes",
+    "lightning": "lightning_accelerator",
+    "lightning_fabric": "lightning_accelerator",
+    "pytorch_lightning": "lightning_accelerator",
+    "safetensors": "safetensors_files",
+    "torch._lazy": "lazy_interface",
+}
 
 #: What only handles lazy tensors.
 AT_FIRST_TENSOR = (
@@ -46,8 +57,17 @@ def _install(names: tuple[str, ...]) -> None:
         importlib.import_module(f"{__name__}.{name}").install()
 
 
+def _install_in(patch: str, module: ModuleType) -> None:
+    importlib.import_module(f"{__name__}.{patch}").install(module)
+
+
 def install_at_import() -> None:
     _install(AT_IMPORT)
+    hooks = {
+        name: functools.partial(_install_in, patch)
+        for name, patch in WHEN_IMPORTED.items()
+    }
+    import_hooks.install(hooks)
 
 
 def install_at_first_tensor() -> None:

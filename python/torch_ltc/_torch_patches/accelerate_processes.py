@@ -13,8 +13,6 @@ from typing import Any
 
 import torch
 
-from torch_ltc._torch_patches import import_hooks
-
 _NAME = "lazy"
 
 
@@ -23,7 +21,7 @@ def _is_on_lazy(state: Any) -> bool:
     return device is not None and device.type == _NAME
 
 
-def _join(module: ModuleType) -> None:
+def install(module: ModuleType) -> None:
     state = module.PartialState
     prepare = state._prepare_backend
 
@@ -45,7 +43,3 @@ def _join(module: ModuleType) -> None:
         return name, kind
 
     state._prepare_backend = prepare_backend
-
-
-def install() -> None:
-    import_hooks.install({"accelerate.state": _join})

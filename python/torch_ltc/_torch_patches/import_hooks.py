@@ -37,10 +37,13 @@ class _Finder(importlib.abc.MetaPathFinder):
         hook = self.hooks.get(name)
         if hook is None:
             return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec and spec.loader:
-            spec.loader = _Loader(spec.loader, hook)
-        return spec
+        for finder in sys.meta_path:
+            if not isinstance(finder, _Finder):
+                spec = finder.find_spec(name, path, target)
+                if spec and spec.loader:
+                    spec.loader = _Loader(spec.loader, hook)
+                    return spec
+        return None
 
 
 def install(hooks: Mapping[str, Hook]) -> None:

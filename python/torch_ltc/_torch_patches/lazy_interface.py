@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch._lazy
-import torch._lazy.computation as computation
-import torch._lazy.config
-import torch._lazy.ts_backend
+from torch._lazy import computation, ts_backend
+from torch._lazy import config as torch_config
 
 from torch_ltc import step
 from torch_ltc._backend import bindings
@@ -133,16 +132,17 @@ def _set_reuse_ir(val: bool) -> None:
     config.reuse_traces = val
 
 
-def install() -> None:
-    torch._lazy.mark_step = step.mark_step
-    torch._lazy.wait_device_ops = step.wait_device_ops
-    torch._lazy.sync_multi = step.sync
-    torch._lazy.to_cpu = step.to_cpu
-    torch._lazy.ts_backend.init = _keep_this_backend
-    torch._lazy.config.get_force_fallback = _get_force_fallback
-    torch._lazy.config.set_force_fallback = _set_force_fallback
-    torch._lazy.config.set_reuse_ir = _set_reuse_ir
-    torch._lazy.get_tensor_id = get_tensor_id
+def install(module: ModuleType) -> None:
+    """`module`: torch._lazy."""
+    module.mark_step = step.mark_step
+    module.wait_device_ops = step.wait_device_ops
+    module.sync_multi = step.sync
+    module.to_cpu = step.to_cpu
+    ts_backend.init = _keep_this_backend
+    torch_config.get_force_fallback = _get_force_fallback
+    torch_config.set_force_fallback = _set_force_fallback
+    torch_config.set_reuse_ir = _set_reuse_ir
+    module.get_tensor_id = get_tensor_id
     for function in (
         get_tensors_ts_device_data_node,
         get_graph_hash,

@@ -143,5 +143,11 @@ for _pytorch, _fabric in (
     _HOOKS[f"{_fabric}.strategies.ddp"] = _parallelise
 
 
-def install() -> None:
+@functools.cache
+def _install_hooks() -> None:
     import_hooks.install(_HOOKS)
+
+
+def install(module: ModuleType) -> None:
+    """`module`: one of Lightning's packages, which import each other."""
+    _install_hooks()

@@ -1,14 +1,8 @@
-"""`device="lazy"` for the safetensors library, which has a list of torch's own devices.
-
-The library may be imported before torch, after it, or never: its `safe_open` is
-replaced when it exists.
-"""
+"""`device="lazy"` for the safetensors library, which has a list of torch's own devices."""
 
 from __future__ import annotations
 
 import functools
-import importlib.abc
-import importlib.util
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -74,34 +68,9 @@ def _wrap_open(original: Callable[..., Any]) -> Callable[..., Any]:
     return safe_open
 
 
-def _replace(module: ModuleType) -> None:
+def install(module: ModuleType) -> None:
     original = module.safe_open
     replaced = _wrap_open(original)
     for other in (module, sys.modules.get("safetensors.torch")):
         if other is not None and getattr(other, "safe_open", None) is original:
             other.safe_open = replaced  # type: ignore[attr-defined]
-
-
-class _WhenImported(importlib.abc.MetaPathFinder):
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        if name != "safetensors":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return None
-        execute = spec.loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            execute(module)
-            _replace(module)
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
-def install() -> None:
-    if "safetensors" in sys.modules:
-        _replace(sys.modules["safetensors"])
-    else:
-        sys.meta_path.insert(0, _WhenImported())
