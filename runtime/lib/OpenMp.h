@@ -9,6 +9,10 @@
 #ifndef TORCH_LTC_RUNTIME_OPENMP_H
 #define TORCH_LTC_RUNTIME_OPENMP_H
 
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
 extern "C" {
 int omp_get_max_threads(void);
 int omp_get_num_procs(void);
@@ -28,12 +32,36 @@ namespace torch_ltc::runtime {
 /// Kind of omp_pause_resource_all: keeps the settings, but not the threads.
 constexpr int kSoftPause = 1;
 
+/// Tells ThreadSanitizer that a team starts after its caller's earlier work and
+/// ends before its later work: libgomp isn't instrumented. The addresses only
+/// identify the team's start and its end.
+struct TeamOrder {
+#ifdef __SANITIZE_THREAD__
+  static void start(char *team) { __tsan_release(team); }
+  static void enter(char *team) { __tsan_acquire(team); }
+  static void leave(char *team) { __tsan_release(team + 1); }
+  static void finish(char *team) { __tsan_acquire(team + 1); }
+#else
+  static void start(char *) {}
+  static void enter(char *) {}
+  static void leave(char *) {}
+  static void finish(char *) {}
+#endif
+};
+
 /// Calls `body` once on each thread of a team, and waits for all of them. The
 /// team can be smaller than requested (OMP_THREAD_LIMIT, nesting).
 template <typename Body> void runTeam(int numThreads, const Body &body) {
+  void *data = const_cast<Body *>(&body);
+  TeamOrder::start(static_cast<char *>(data));
   GOMP_parallel(
-      [](void *data) noexcept { (*static_cast<const Body *>(data))(); },
-      const_cast<Body *>(&body), unsigned(numThreads), /*flags=*/0);
+      [](void *data) noexcept {
+        TeamOrder::enter(static_cast<char *>(data));
+        (*static_cast<const Body *>(data))();
+        TeamOrder::leave(static_cast<char *>(data));
+      },
+      data, unsigned(numThreads), /*flags=*/0);
+  TeamOrder::finish(static_cast<char *>(data));
 }
 
 } // namespace torch_ltc::runtime

@@ -8,10 +8,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#ifdef __SANITIZE_THREAD__
-#include <sanitizer/tsan_interface.h>
-#endif
-
 namespace torch_ltc::runtime {
 
 /// Sets the OpenMP thread count of the calling thread (oneDNN reads it when it
@@ -64,24 +60,6 @@ inline Team teamFor(int threads, int64_t count, int64_t grain) {
   return count / grain < 1024 ? Team::Short : Team::Long;
 }
 
-/// Tells ThreadSanitizer that a team starts after its caller's earlier work and
-/// ends before its later work: libgomp isn't instrumented.
-class TeamOrder {
-public:
-#ifdef __SANITIZE_THREAD__
-  TeamOrder() { __tsan_release(&begun); }
-  ~TeamOrder() { __tsan_acquire(&ended); }
-  void enter() { __tsan_acquire(&begun); }
-  void leave() { __tsan_release(&ended); }
-
-private:
-  char begun = 0, ended = 0;
-#else
-  void enter() {}
-  void leave() {}
-#endif
-};
-
 /// Calls body(begin, end) for parts of [0, count) on `threads` threads; with
 /// one thread it is a plain call. Parts begin at multiples of `unit`.
 template <typename Body>
@@ -89,15 +67,12 @@ void parallelFor(int64_t count, int threads, int64_t unit, const Body &body) {
   if (threads <= 1)
     return body(int64_t(0), count);
   int64_t units = (count + unit - 1) / unit;
-  TeamOrder order;
   runTeam(threads, [&] {
-    order.enter();
     int64_t team = omp_get_num_threads(), thread = omp_get_thread_num();
     int64_t begin = std::min(count, units * thread / team * unit);
     int64_t end = std::min(count, units * (thread + 1) / team * unit);
     if (begin < end)
       body(begin, end);
-    order.leave();
   });
 }
 

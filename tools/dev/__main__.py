@@ -30,8 +30,9 @@ Usage: ./dev COMMAND [ARGUMENTS]
                      (examples/train_digits.py; --help lists its options)
   test [--full] [SUITES] [-- ARGS]
                      all tests, or some of: {suites}
-  sanitize [address|thread] [--sample]
-                     the runtime's tests in builds with sanitizers
+  sanitize [address|thread] [--sample|--python]
+                     the runtime's tests and end-to-end tests in builds with
+                     sanitizers; a sample of the former, or only the latter
   bench [ARGS]       training steps of lazy and its peers
   python ARGS        the environment's Python with the package in it
   lint [--fix]       formatting, Python checks, house rules

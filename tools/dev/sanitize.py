@@ -1,14 +1,16 @@
-"""Builds of the runtime with sanitizers, and their tests."""
+"""Builds with sanitizers and their tests: GoogleTest of the runtime, and end-to-end tests
+of runtime, compiler and backend in Python."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import environment
+from environment import PYTHON
 from steps import ROOT, StepFailed, exclusive, say
 
 import build
@@ -18,9 +20,14 @@ import build
 class Sanitizer:
     name: str
     about: str
-    #: Options of its runtime.
-    options: dict[str, str]
+    #: Options of its library for the runtime's tests, and those for tests in Python.
+    options: Mapping[str, str]
+    python_options: Mapping[str, str]
+    #: Its libraries. Python isn't linked with them, so they are loaded before all others.
+    libraries: tuple[str, ...]
+    #: Programs of the runtime's tests, and arguments of pytest in e2e_tests/.
     tests: tuple[str, ...]
+    python_tests: tuple[str, ...]
 
     @property
     def folder(self) -> Path:
@@ -37,6 +44,9 @@ TESTS = (
     "StatusTest",
 )  # fmt: skip
 
+#: What Python loads.
+_LIBRARIES = ("_C", "torch_ltc_backend", "ltc_runtime", "ltc_mlir_lowering")
+
 SANITIZERS = (
     Sanitizer(
         "address",
@@ -47,7 +57,14 @@ SANITIZERS = (
             "ASAN_OPTIONS": "allow_user_poisoning=0",
             "UBSAN_OPTIONS": "print_stacktrace=1",
         },
+        # Python and torch release little when they end.
+        {
+            "ASAN_OPTIONS": "allow_user_poisoning=0:detect_leaks=0",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+        },
+        ("libasan.so", "libubsan.so"),
         (*TESTS, "ThreadsTest"),
+        ("backend", "capture", "semantics", "transforms", "training", "fuzz"),
     ),
     Sanitizer(
         "thread",
@@ -56,13 +73,23 @@ SANITIZERS = (
             "TSAN_OPTIONS": f"suppressions={_SUPPRESSIONS / 'thread.txt'}"
             ":ignore_noninstrumented_modules=1"
         },
+        {"TSAN_OPTIONS": f"suppressions={_SUPPRESSIONS / 'thread_python.txt'}"},
+        ("libtsan.so",),
         # ThreadsTest counts the threads of the process, and the sanitizer adds one.
         TESTS,
+        (
+            "backend/test_async.py", "backend/test_donation.py",
+            "backend/test_first_tensor.py", "backend/test_head_start.py",
+            "backend/test_reads.py", "backend/test_threads.py",
+            "backend/test_tiers.py", "capture",
+            # It expects one thread.
+            "-k", "not test_small_new_programs_run_where_their_value_is_read",
+        ),
     ),
-)
+)  # fmt: skip
 
 
-def _run_tests(sanitizer: Sanitizer, tests: Sequence[str]) -> int:
+def _build(sanitizer: Sanitizer, targets: Sequence[str]) -> None:
     build.configure(
         f"configure-{sanitizer.name}",
         sanitizer.folder,
@@ -70,7 +97,11 @@ def _run_tests(sanitizer: Sanitizer, tests: Sequence[str]) -> int:
         # tested.
         ["-DCMAKE_CXX_COMPILER=g++", f"-DTORCH_LTC_SANITIZE={sanitizer.name}"],
     )
-    build.ninja(*tests, name=f"build-{sanitizer.name}", folder=sanitizer.folder)
+    build.ninja(*targets, name=f"build-{sanitizer.name}", folder=sanitizer.folder)
+
+
+def _run_tests(sanitizer: Sanitizer, tests: Sequence[str]) -> int:
+    _build(sanitizer, tests)
     variables = {**os.environ, **environment.environment(), **sanitizer.options}
     code = 0
     for name in tests:
@@ -80,10 +111,35 @@ def _run_tests(sanitizer: Sanitizer, tests: Sequence[str]) -> int:
     return code
 
 
+def _library(name: str) -> str:
+    command = ["g++", f"-print-file-name={name}"]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def _run_python_tests(sanitizer: Sanitizer) -> int:
+    _build(sanitizer, _LIBRARIES)
+    # The sanitizers find the C++ library's functions when they are loaded.
+    libraries = (*sanitizer.libraries, "libstdc++.so")
+    variables = {
+        **os.environ,
+        **environment.environment(),
+        **sanitizer.python_options,
+        "LD_PRELOAD": " ".join(_library(name) for name in libraries),
+        "PYTHONPATH": str(sanitizer.folder),  # before the installed package
+    }
+    say(f"{sanitizer.about}: end-to-end tests")
+    command = [str(PYTHON), "-m", "pytest", "-q", "-n", str(environment.processors())]
+    return subprocess.run(
+        [*command, *sanitizer.python_tests], cwd=ROOT / "e2e_tests", env=variables
+    ).returncode
+
+
 def sanitize(arguments: Sequence[str]) -> int:
-    """`address`, `thread` (both if neither), `--sample`."""
+    """`address`, `thread` (both if neither), `--sample`, `--python`."""
     known = {sanitizer.name: sanitizer for sanitizer in SANITIZERS}
-    names = [name for name in arguments if name != "--sample"]
+    names = [name for name in arguments if name not in ("--sample", "--python")]
     for name in names:
         if name not in known:
             raise StepFailed(
@@ -93,6 +149,9 @@ def sanitize(arguments: Sequence[str]) -> int:
     code = 0
     with exclusive("sanitize"):
         for sanitizer in (known[name] for name in names or known):
-            tests = SAMPLE if "--sample" in arguments else sanitizer.tests
-            code |= _run_tests(sanitizer, tests)
+            if "--python" not in arguments:
+                tests = SAMPLE if "--sample" in arguments else sanitizer.tests
+                code |= _run_tests(sanitizer, tests)
+            if "--sample" not in arguments:
+                code |= _run_python_tests(sanitizer)
     return 1 if code else 0

@@ -52,7 +52,10 @@ class Source:
                 )
             shutil.rmtree(path, ignore_errors=True)
             with tarfile.open(archive) as contents:
-                contents.extractall(FOLDER, filter="data")
+                # Debian 12's Python (3.11.2) has no filters. The digest is known.
+                if hasattr(tarfile, "data_filter"):
+                    contents.extraction_filter = tarfile.data_filter
+                contents.extractall(FOLDER)
 
         once(f"source-{self.folder}", [self.digest, str(FOLDER)], load)
         return path

@@ -49,11 +49,17 @@ static LogicalResult lowerIdentity(TensorLowering &op) {
   return op.replaceWith(op.tensor(0));
 }
 
+// With UBSan, g++ 12 doesn't take comparisons of functions as constants.
+template <ScalarEmitter emitter> constexpr bool isIdentity = false;
+template <> constexpr bool isIdentity<&emitIdentity> = true;
+template <ScalarEmitter emitter> constexpr bool isCast = false;
+template <> constexpr bool isCast<&emitCast> = true;
+
 template <ScalarEmitter emitter, bool inResultDtype>
 static LogicalResult lower(TensorLowering &op) {
-  if constexpr (emitter == &emitIdentity)
+  if constexpr (isIdentity<emitter>)
     return lowerIdentity(op);
-  if constexpr (emitter == &emitCast)
+  if constexpr (isCast<emitter>)
     if (op.dtype(0) == op.resultDtype())
       return lowerIdentity(op);
   return lowerElementwise(op, emitter, inResultDtype);
