@@ -72,6 +72,8 @@ SPECIAL_FUNCTIONS = [
     Row("digamma-gradient", torch.digamma, (positive(3, 5),), WIDE),
     Row("frexp", lambda a: tuple(torch.frexp(a)), (special(),), WIDE, grad=False),
     Row("nextafter", torch.nextafter, (x, y), WIDE, grad=False),
+    Row("ldexp", torch.ldexp, (x, y), WIDE),
+    Row("ldexp-special", lambda a: torch.ldexp(a[:, None], torch.tensor([-200, -1, 0, 3, 130, 200], device=a.device)), (special(),), WIDE, grad=False),
     Row("gcd-lcm", lambda a, b: (torch.gcd(a, b), torch.lcm(a, b)), (x, y), INTS, grad=False),
     Row("nan_to_num", lambda a: torch.nan_to_num(a, 7), (special(),), FLOATS),
 ]  # fmt: skip

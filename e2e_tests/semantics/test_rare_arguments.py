@@ -198,13 +198,48 @@ def test_ctc_loss_of_nothing() -> None:
             F.ctc_loss(torch.zeros(3, 0, 4, device=device), torch.ones(0, 2, device=device), one, one)  # fmt: skip
 
 
-@pytest.mark.parametrize("other", [torch.float16, torch.bfloat16, torch.int32])
-@pytest.mark.parametrize("dtype", [torch.int16, torch.bool, torch.float32])
-def test_ldexp_of_numbers_in_tensors(dtype: torch.dtype, other: torch.dtype) -> None:
+LDEXP_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int16, torch.int32, torch.bool, torch.complex64)  # fmt: skip
+
+
+@pytest.mark.parametrize("other", LDEXP_DTYPES)
+@pytest.mark.parametrize("dtype", LDEXP_DTYPES)
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_ldexp_of_all_dtypes(
+    dtype: torch.dtype, other: torch.dtype, shape: tuple[int, ...]
+) -> None:
     def program(x: torch.Tensor, exponent: torch.Tensor) -> list[torch.Tensor]:
         return [torch.ldexp(x, exponent), torch.ldexp(x, exponent.expand(3))]
 
-    compare(program, torch.ones(3, dtype=dtype), torch.tensor(2, dtype=other))
+    compare(program, torch.ones(shape, dtype=dtype), torch.tensor(2, dtype=other))
+
+
+@pytest.mark.parametrize("exponent", [-200, 127, 128, 130, 200])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_ldexp_where_the_power_alone_is_infinite(
+    dtype: torch.dtype, exponent: int
+) -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        power = torch.full((), exponent, device=x.device)
+        return [torch.ldexp(x, power), x.clone().ldexp_(power.expand(4))]
+
+    compare(program, torch.tensor([0.0, -0.0, 1e-30, 3.0], dtype=dtype))
+
+
+BLOCKS = {
+    "a number and a matrix": ((), (2, 2)),
+    "a row and a number": ((3,), ()),
+    "numbers": ((), ()),
+}
+
+
+@pytest.mark.parametrize("shapes", BLOCKS)
+@pytest.mark.parametrize("other", [torch.float16, torch.int32, torch.complex64])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.float64])
+def test_the_dtype_of_blocks(
+    dtype: torch.dtype, other: torch.dtype, shapes: str
+) -> None:
+    first, second = (torch.ones(s) for s in BLOCKS[shapes])
+    compare(lambda x, y: [torch.block_diag(x, y)], first.to(dtype), second.to(other))
 
 
 @pytest.mark.parametrize("function", [torch.median, torch.nanmedian])

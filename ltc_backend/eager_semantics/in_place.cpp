@@ -74,8 +74,6 @@ public:
     if (isChecked)
       checkOverlaps(self, arguments);
     bool fits = isElementwise && fitsInPlace(*record, arguments, &isDense);
-    if (!fits && record)
-      checkResultFits(*record, arguments, self.scalar_type());
     at::Tensor written = self;
     at::Tensor value;
     try {
@@ -85,6 +83,9 @@ public:
         throw;
       return runWritingCall(op, *stack, "rejected by the functional op");
     }
+    // As in eager, after errors of the operands and of the size.
+    if (!fits && record && value.sizes() == self.sizes())
+      checkResultFits(*record, arguments, self.scalar_type());
     if (!fits && (value.sizes() != self.sizes() ||
                   value.scalar_type() != self.scalar_type())) {
       value.reset(); // not to be computed

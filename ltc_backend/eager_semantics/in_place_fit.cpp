@@ -67,6 +67,24 @@ static bool broadcastsTo(at::IntArrayRef from, at::IntArrayRef to) {
   return true;
 }
 
+/// The dtype to which all tensors and numbers are promoted, if there is one.
+static std::optional<at::ScalarType>
+commonType(c10::ArrayRef<IValue> arguments) {
+  at::native::ResultTypeState state;
+  try {
+    for (const IValue &argument : arguments)
+      if (argument.isTensor())
+        state =
+            at::native::update_result_type_state(argument.toTensor(), state);
+      else if (argument.isScalar())
+        state =
+            at::native::update_result_type_state(argument.toScalar(), state);
+    return at::native::result_type(state);
+  } catch (const c10::Error &) {
+    return std::nullopt; // of a pair like float32 and uint16
+  }
+}
+
 bool torch_ltc::fitsInPlace(const OpRecord &functional,
                             c10::ArrayRef<IValue> arguments,
                             bool (*isOurs)(const at::Tensor &)) {
@@ -80,7 +98,6 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
   // Its magnitude is real, and eager doesn't write a real value there.
   if (functional.name == "aten::abs" && self.is_complex())
     return false;
-  at::native::ResultTypeState state;
   for (const IValue &argument : arguments) {
     if (argument.isTensor()) {
       const at::Tensor &tensor = argument.toTensor();
@@ -89,21 +106,21 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
       if (!isNumber &&
           (!isOurs(tensor) || !broadcastsTo(tensor.sizes(), self.sizes())))
         return false;
-      state = at::native::update_result_type_state(tensor, state);
-    } else if (argument.isScalar()) {
-      state = at::native::update_result_type_state(argument.toScalar(), state);
     } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
       return false;
     }
   }
-  c10::ScalarType type = at::native::result_type(state);
+  if (functional.dtypeRule == DTypeRule::selfDType)
+    return true;
+  std::optional<at::ScalarType> type = commonType(arguments);
+  if (!type)
+    return false; // the functional op says why
   if (functional.dtypeRule == DTypeRule::booleanDType)
     type = c10::ScalarType::Bool;
   if (functional.dtypeRule == DTypeRule::promote_floatDType &&
-      c10::isIntegralType(type, /*includeBool=*/true))
+      c10::isIntegralType(*type, /*includeBool=*/true))
     return false;
-  return functional.dtypeRule == DTypeRule::selfDType ||
-         c10::canCast(type, self.scalar_type());
+  return c10::canCast(*type, self.scalar_type());
 }
 
 /// The dtype of the functional op's result, if its rule is simple.

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch._prims_common import suggest_memory_format
+from torch._prims_common import (
+    ELEMENTWISE_TYPE_PROMOTION_KIND,
+    elementwise_dtypes,
+    suggest_memory_format,
+)
+
+
+def block_diag(tensors: list[Tensor]) -> Tensor:
+    """With one dtype for all operands, of which those without dims decide little:
+    PyTorch's formula gives each of them two dims before it finds the dtype."""
+    from torch._decomp import decomposition_table
+
+    _, dtype = elementwise_dtypes(
+        *tensors, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.NO_OPMATH
+    )
+    formula = decomposition_table[torch.ops.aten.block_diag.default]
+    return formula([tensor.to(dtype) for tensor in tensors])
 
 
 def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:

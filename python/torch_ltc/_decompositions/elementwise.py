@@ -8,12 +8,6 @@ import torch
 from torch import Tensor
 
 
-def ldexp(x: Tensor, exponent: Tensor) -> Tensor:
-    """A power with eager's dtype: PyTorch's formula for compilers makes it float32 for
-    integers, even if a 16-bit exponent decides."""
-    return x * torch.pow(2.0, exponent)
-
-
 def mvlgamma(x: Tensor, p: int) -> Tensor:
     """Rounded after each step in 16-bit floats, as eager does."""
     dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
