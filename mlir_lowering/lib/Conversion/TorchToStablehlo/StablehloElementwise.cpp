@@ -134,102 +134,120 @@ Value StablehloTarget::convert(Operation *op, Value operand) {
 // All scalar ops
 //===----------------------------------------------------------------------===//
 
+template <typename OpTy> Value StablehloTarget::unary(Value a) {
+  return OpTy::create(builder, loc, a.getType(), a);
+}
+
+template <typename OpTy> Value StablehloTarget::binary(Value a, Value b) {
+  return OpTy::create(builder, loc, a.getType(), a, b);
+}
+
+Value StablehloTarget::select(Value condition, Value yes, Value no) {
+  return stablehlo::SelectOp::create(builder, loc, yes.getType(), condition,
+                                     yes, no);
+}
+
+Value StablehloTarget::function(Operation *op, Value a) {
+  namespace hlo = stablehlo;
+  using namespace math;
+  auto scaledLog = [&](double scale) {
+    return binary<hlo::MulOp>(unary<hlo::LogOp>(a), splatLike(a, scale));
+  };
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<arith::NegFOp>([&](auto) { return unary<hlo::NegOp>(a); })
+      .Case<AbsFOp>([&](auto) { return unary<hlo::AbsOp>(a); })
+      .Case<FloorOp>([&](auto) { return unary<hlo::FloorOp>(a); })
+      .Case<CeilOp>([&](auto) { return unary<hlo::CeilOp>(a); })
+      .Case<RoundEvenOp>(
+          [&](auto) { return unary<hlo::RoundNearestEvenOp>(a); })
+      .Case<TruncOp>([&](auto) {
+        Value isNegative =
+            compare(builder, loc, a, splatLike(a, 0), ComparisonDirection::LT);
+        return select(isNegative, unary<hlo::CeilOp>(a),
+                      unary<hlo::FloorOp>(a));
+      })
+      .Case<ExpOp>([&](auto) { return unary<hlo::ExpOp>(a); })
+      .Case<ExpM1Op>([&](auto) { return unary<hlo::Expm1Op>(a); })
+      .Case<Exp2Op>(
+          [&](auto) { return binary<hlo::PowOp>(splatLike(a, 2), a); })
+      .Case<LogOp>([&](auto) { return unary<hlo::LogOp>(a); })
+      .Case<Log1pOp>([&](auto) { return unary<hlo::Log1pOp>(a); })
+      .Case<Log2Op>([&](auto) { return scaledLog(std::numbers::log2e); })
+      .Case<Log10Op>([&](auto) { return scaledLog(std::numbers::log10e); })
+      .Case<SqrtOp>([&](auto) { return unary<hlo::SqrtOp>(a); })
+      .Case<RsqrtOp>([&](auto) { return unary<hlo::RsqrtOp>(a); })
+      .Case<SinOp>([&](auto) { return unary<hlo::SineOp>(a); })
+      .Case<CosOp>([&](auto) { return unary<hlo::CosineOp>(a); })
+      .Case<TanOp>([&](auto) { return unary<hlo::TanOp>(a); })
+      .Case<TanhOp>([&](auto) { return unary<hlo::TanhOp>(a); })
+      .Case<AtanOp>(
+          [&](auto) { return binary<hlo::Atan2Op>(a, splatLike(a, 1)); })
+      .Default(Value());
+}
+
+Value StablehloTarget::arithmetic(Operation *op, Value a, Value b) {
+  namespace hlo = stablehlo;
+  using namespace arith;
+  auto isNan = [&](Value x) {
+    return compare(builder, loc, x, x, ComparisonDirection::NE);
+  };
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<AddFOp, AddIOp>([&](auto) { return binary<hlo::AddOp>(a, b); })
+      .Case<SubFOp, SubIOp>([&](auto) { return binary<hlo::SubtractOp>(a, b); })
+      .Case<MulFOp, MulIOp>([&](auto) { return binary<hlo::MulOp>(a, b); })
+      .Case<DivFOp, DivSIOp>([&](auto) { return binary<hlo::DivOp>(a, b); })
+      .Case<RemFOp, RemSIOp>([&](auto) { return binary<hlo::RemOp>(a, b); })
+      .Case<math::PowFOp>([&](auto) { return binary<hlo::PowOp>(a, b); })
+      .Case<math::Atan2Op>([&](auto) { return binary<hlo::Atan2Op>(a, b); })
+      .Case<MaximumFOp, MaxSIOp>([&](auto) { return binary<hlo::MaxOp>(a, b); })
+      .Case<MinimumFOp, MinSIOp>([&](auto) { return binary<hlo::MinOp>(a, b); })
+      .Case<MaxNumFOp, MinNumFOp>([&](auto) {
+        Value extreme = isa<MaxNumFOp>(op) ? binary<hlo::MaxOp>(a, b)
+                                           : binary<hlo::MinOp>(a, b);
+        return select(isNan(a), b, select(isNan(b), a, extreme));
+      })
+      .Default(Value());
+}
+
+Value StablehloTarget::bitwise(Operation *op, Value a, Value b) {
+  namespace hlo = stablehlo;
+  using namespace arith;
+  // For bools, the unsigned extremes are their conjunction and disjunction.
+  if (isa<MinUIOp, MaxUIOp>(op) && !op->getResult(0).getType().isInteger(1))
+    return refuse(op, a.getType());
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<AndIOp, MinUIOp>([&](auto) { return binary<hlo::AndOp>(a, b); })
+      .Case<OrIOp, MaxUIOp>([&](auto) { return binary<hlo::OrOp>(a, b); })
+      .Case<XOrIOp>([&](auto) { return binary<hlo::XorOp>(a, b); })
+      .Case<ShLIOp>([&](auto) { return binary<hlo::ShiftLeftOp>(a, b); })
+      .Case<ShRSIOp>(
+          [&](auto) { return binary<hlo::ShiftRightArithmeticOp>(a, b); })
+      .Case<ShRUIOp>(
+          [&](auto) { return binary<hlo::ShiftRightLogicalOp>(a, b); })
+      .Default(Value());
+}
+
 Value StablehloTarget::elementwise(Operation *op, ValueRange given) {
+  namespace hlo = stablehlo;
+  using namespace arith;
   SmallVector<int64_t> sizes = broadcastSizes(given);
   SmallVector<Value> operands;
   for (Value operand : given)
     operands.push_back(broadcast(operand, sizes));
   Value a = operands[0], b = operands.size() > 1 ? operands[1] : Value();
+  if (Value result = function(op, a))
+    return result;
+  if (Value result = arithmetic(op, a, b))
+    return result;
+  if (Value result = bitwise(op, a, b))
+    return result;
   Type type = typeOf(a).clone(op->getResult(0).getType());
-  bool isBool = op->getResult(0).getType().isInteger(1);
-  auto unary = [&]<typename OpTy>(OpTy) -> Value {
-    return OpTy::create(builder, loc, type, a);
-  };
-  auto binary = [&]<typename OpTy>(OpTy) -> Value {
-    return OpTy::create(builder, loc, type, a, b);
-  };
-  auto product = [&](Value x, Value y) -> Value {
-    return stablehlo::MulOp::create(builder, loc, type, x, y);
-  };
-  auto select = [&](Value condition, Value yes, Value no) -> Value {
-    return stablehlo::SelectOp::create(builder, loc, yes.getType(), condition,
-                                       yes, no);
-  };
-  auto log = [&] { return unary(stablehlo::LogOp()); };
-  auto isNan = [&](Value x) {
-    return compare(builder, loc, x, x, ComparisonDirection::NE);
-  };
-  namespace hlo = stablehlo;
-  using namespace arith;
-  using namespace math;
   return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case<AddFOp, AddIOp>([&](auto) { return binary(hlo::AddOp()); })
-      .Case<SubFOp, SubIOp>([&](auto) { return binary(hlo::SubtractOp()); })
-      .Case<MulFOp, MulIOp>([&](auto) { return binary(hlo::MulOp()); })
-      .Case<DivFOp, DivSIOp>([&](auto) { return binary(hlo::DivOp()); })
-      .Case<RemFOp, RemSIOp>([&](auto) { return binary(hlo::RemOp()); })
-      .Case<PowFOp>([&](auto) { return binary(hlo::PowOp()); })
-      .Case<Atan2Op>([&](auto) { return binary(hlo::Atan2Op()); })
-      .Case<MaximumFOp, MaxSIOp>([&](auto) { return binary(hlo::MaxOp()); })
-      .Case<MinimumFOp, MinSIOp>([&](auto) { return binary(hlo::MinOp()); })
-      .Case<MaxNumFOp, MinNumFOp>([&](auto) {
-        Value extreme =
-            isa<MaxNumFOp>(op) ? binary(hlo::MaxOp()) : binary(hlo::MinOp());
-        return select(isNan(a), b, select(isNan(b), a, extreme));
+      .Case<math::FmaOp>([&](auto) {
+        return binary<hlo::AddOp>(binary<hlo::MulOp>(a, b), operands[2]);
       })
-      .Case<MaxUIOp, MinUIOp>([&](auto) {
-        if (!isBool)
-          return refuse(op, type);
-        return isa<MaxUIOp>(op) ? binary(hlo::OrOp()) : binary(hlo::AndOp());
-      })
-      .Case<AndIOp>([&](auto) { return binary(hlo::AndOp()); })
-      .Case<OrIOp>([&](auto) { return binary(hlo::OrOp()); })
-      .Case<XOrIOp>([&](auto) { return binary(hlo::XorOp()); })
-      .Case<ShLIOp>([&](auto) { return binary(hlo::ShiftLeftOp()); })
-      .Case<ShRSIOp>(
-          [&](auto) { return binary(hlo::ShiftRightArithmeticOp()); })
-      .Case<ShRUIOp>([&](auto) { return binary(hlo::ShiftRightLogicalOp()); })
-      .Case<FmaOp>([&](auto) {
-        return hlo::AddOp::create(builder, loc, type, product(a, b),
-                                  operands[2])
-            .getResult();
-      })
-      .Case<NegFOp>([&](auto) { return unary(hlo::NegOp()); })
-      .Case<AbsFOp>([&](auto) { return unary(hlo::AbsOp()); })
-      .Case<FloorOp>([&](auto) { return unary(hlo::FloorOp()); })
-      .Case<CeilOp>([&](auto) { return unary(hlo::CeilOp()); })
-      .Case<RoundEvenOp>([&](auto) { return unary(hlo::RoundNearestEvenOp()); })
-      .Case<TruncOp>([&](auto) {
-        Value isNegative =
-            compare(builder, loc, a, splatLike(a, 0), ComparisonDirection::LT);
-        return select(isNegative, unary(hlo::CeilOp()), unary(hlo::FloorOp()));
-      })
-      .Case<ExpOp>([&](auto) { return unary(hlo::ExpOp()); })
-      .Case<ExpM1Op>([&](auto) { return unary(hlo::Expm1Op()); })
-      .Case<Exp2Op>([&](auto) {
-        return hlo::PowOp::create(builder, loc, type, splatLike(a, 2), a)
-            .getResult();
-      })
-      .Case<LogOp>([&](auto) { return log(); })
-      .Case<Log1pOp>([&](auto) { return unary(hlo::Log1pOp()); })
-      .Case<Log2Op>([&](auto) {
-        return product(log(), splatLike(a, std::numbers::log2e));
-      })
-      .Case<Log10Op>([&](auto) {
-        return product(log(), splatLike(a, std::numbers::log10e));
-      })
-      .Case<SqrtOp>([&](auto) { return unary(hlo::SqrtOp()); })
-      .Case<RsqrtOp>([&](auto) { return unary(hlo::RsqrtOp()); })
-      .Case<SinOp>([&](auto) { return unary(hlo::SineOp()); })
-      .Case<CosOp>([&](auto) { return unary(hlo::CosineOp()); })
-      .Case<TanOp>([&](auto) { return unary(hlo::TanOp()); })
-      .Case<TanhOp>([&](auto) { return unary(hlo::TanhOp()); })
-      .Case<AtanOp>([&](auto) {
-        return hlo::Atan2Op::create(builder, loc, type, a, splatLike(a, 1))
-            .getResult();
-      })
-      .Case<CmpFOp>([&](auto) {
-        return compareFloats(op, cast<CmpFOp>(op).getPredicate(), operands);
+      .Case<CmpFOp>([&](CmpFOp compared) {
+        return compareFloats(op, compared.getPredicate(), operands);
       })
       .Case<CmpIOp>([&](auto) { return compareIntegers(op, operands); })
       .Case<SelectOp>([&](auto) { return select(a, b, operands[2]); })

@@ -37,10 +37,19 @@ public:
   LogicalResult expandScalarCode(Operation *body) override;
 
 private:
+  /// The parts of `elementwise`: null if `op` doesn't belong to the part.
+  /// Operands have the result's sizes.
+  Value function(Operation *op, Value a);
+  Value arithmetic(Operation *op, Value a, Value b);
+  Value bitwise(Operation *op, Value a, Value b);
   Value compareFloats(Operation *op, arith::CmpFPredicate predicate,
                       ArrayRef<Value> operands);
   Value compareIntegers(Operation *op, ArrayRef<Value> operands);
   Value convert(Operation *op, Value operand);
+  template <typename OpTy> Value unary(Value a);
+  template <typename OpTy> Value binary(Value a, Value b);
+  Value select(Value condition, Value yes, Value no);
+  /// All elements are `value`; sizes and dtype are those of `tensor`.
   Value splatLike(Value tensor, double value);
 };
 

@@ -178,11 +178,8 @@ Value TosaTarget::cast(Operation *op, Value operand) {
   if (isUnsigned && !isBool)
     return refuse(op, from.clone(to));
   // TOSA rounds floats to the nearest integer, C towards zero.
-  if (isa<arith::FPToSIOp>(op)) {
-    Value isNegative = compare<tosa::GreaterOp>(splatLike(operand, 0), operand);
-    operand = select(isNegative, unary<tosa::CeilOp>(operand),
-                     unary<tosa::FloorOp>(operand));
-  }
+  if (isa<arith::FPToSIOp>(op))
+    operand = truncate(operand);
   if (from.getElementType() == to)
     return operand;
   return tosa::CastOp::create(builder, loc, from.clone(to), operand);
@@ -192,75 +189,63 @@ Value TosaTarget::cast(Operation *op, Value operand) {
 // All scalar ops
 //===----------------------------------------------------------------------===//
 
-Value TosaTarget::elementwise(Operation *op, ValueRange operands) {
-  Type resultElement = op->getResult(0).getType();
-  bool isBool = resultElement.isInteger(1);
-  Value a = operands[0], b = operands.size() > 1 ? operands[1] : Value();
-  auto trunc = [&](Value x) {
-    return select(compare<tosa::GreaterOp>(splatLike(x, 0), x),
-                  unary<tosa::CeilOp>(x), unary<tosa::FloorOp>(x));
-  };
+Value TosaTarget::truncate(Value a) {
+  return select(compare<tosa::GreaterOp>(splatLike(a, 0), a),
+                unary<tosa::CeilOp>(a), unary<tosa::FloorOp>(a));
+}
+
+Value TosaTarget::expm1(Value a) {
+  // tanh(x / 2) * (exp(x) + 1), which is small for small x.
+  Value half = mul(a, splatLike(a, 0.5));
+  Value sum = binary<tosa::AddOp>(unary<tosa::ExpOp>(a), splatLike(a, 1));
+  return mul(unary<tosa::TanhOp>(half), sum);
+}
+
+Value TosaTarget::log1p(Value a) {
+  // log(u) * x / (u - 1) with u = 1 + x: the rounding errors of u cancel.
+  Value u = binary<tosa::AddOp>(a, splatLike(a, 1));
+  Value rest = binary<tosa::SubOp>(u, splatLike(a, 1));
+  Value quotient = mul(a, unary<tosa::ReciprocalOp>(rest));
+  Value result = mul(unary<tosa::LogOp>(u), quotient);
+  Value isSmall = compare<tosa::EqualOp>(rest, splatLike(a, 0));
+  Value infinity = splatLike(a, std::numeric_limits<double>::infinity());
+  Value isInfinite = compare<tosa::EqualOp>(a, infinity);
+  return select(isInfinite, a, select(isSmall, a, result));
+}
+
+template <typename OpTy>
+Value TosaTarget::extreme(Value a, Value b, bool ignoresNaN) {
+  Type type = typeOf(a).clone(broadcastSizes({a, b}));
+  if (!ignoresNaN)
+    return OpTy::create(builder, loc, type, a, b);
+  auto mode = tosa::NanPropagationModeAttr::get(
+      builder.getContext(), tosa::NanPropagationMode::IGNORE);
+  return OpTy::create(builder, loc, type, a, b, mode);
+}
+
+Value TosaTarget::function(Operation *op, Value a) {
+  using namespace math;
   auto scaledLog = [&](double scale) {
     return mul(unary<tosa::LogOp>(a), splatLike(a, scale));
   };
-  using namespace arith;
-  using namespace math;
-  auto nanIgnored = tosa::NanPropagationModeAttr::get(
-      builder.getContext(), tosa::NanPropagationMode::IGNORE);
-  auto extreme =
-      [&]<typename OpTy>(tosa::NanPropagationModeAttr mode) -> Value {
-    Type type = typeOf(a).clone(broadcastSizes({a, b}));
-    if (mode)
-      return OpTy::create(builder, loc, type, a, b, mode);
-    return OpTy::create(builder, loc, type, a, b);
-  };
   return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case<AddFOp>([&](auto) { return binary<tosa::AddOp>(a, b); })
-      .Case<AddIOp>([&](auto) { return binary<tosa::AddOp>(a, b); })
-      .Case<SubFOp>([&](auto) { return binary<tosa::SubOp>(a, b); })
-      .Case<SubIOp>([&](auto) { return binary<tosa::SubOp>(a, b); })
-      .Case<MulFOp>([&](auto) { return mul(a, b); })
-      .Case<MulIOp>([&](auto) { return mul(a, b); })
-      .Case<DivFOp>([&](auto) { return mul(a, unary<tosa::ReciprocalOp>(b)); })
-      .Case<DivSIOp>([&](auto) { return divide(a, b); })
-      .Case<RemSIOp>([&](auto) {
-        Value whole = mul(divide(a, b), b);
-        return binary<tosa::SubOp>(a, whole);
-      })
-      .Case<NegFOp>([&](auto) {
+      .Case<arith::NegFOp>([&](auto) {
         Value zero = zeroPoint(typeOf(a).getElementType());
         return tosa::NegateOp::create(builder, loc, a.getType(), a, zero, zero)
             .getResult();
       })
-      .Case<FmaOp>(
-          [&](auto) { return binary<tosa::AddOp>(mul(a, b), operands[2]); })
       .Case<AbsFOp>([&](auto) { return unary<tosa::AbsOp>(a); })
       .Case<FloorOp>([&](auto) { return unary<tosa::FloorOp>(a); })
       .Case<CeilOp>([&](auto) { return unary<tosa::CeilOp>(a); })
-      .Case<TruncOp>([&](auto) { return trunc(a); })
+      .Case<TruncOp>([&](auto) { return truncate(a); })
       .Case<ExpOp>([&](auto) { return unary<tosa::ExpOp>(a); })
       .Case<Exp2Op>(
           [&](auto) { return binary<tosa::PowOp>(splatLike(a, 2), a); })
-      // tanh(x / 2) * (exp(x) + 1), which is small for small x.
-      .Case<ExpM1Op>([&](auto) {
-        Value half = mul(a, splatLike(a, 0.5));
-        Value sum = binary<tosa::AddOp>(unary<tosa::ExpOp>(a), splatLike(a, 1));
-        return mul(unary<tosa::TanhOp>(half), sum);
-      })
+      .Case<ExpM1Op>([&](auto) { return expm1(a); })
       .Case<LogOp>([&](auto) { return unary<tosa::LogOp>(a); })
       .Case<Log2Op>([&](auto) { return scaledLog(std::numbers::log2e); })
       .Case<Log10Op>([&](auto) { return scaledLog(std::numbers::log10e); })
-      // log(u) * x / (u - 1) with u = 1 + x: the rounding errors of u cancel.
-      .Case<Log1pOp>([&](auto) {
-        Value u = binary<tosa::AddOp>(a, splatLike(a, 1));
-        Value rest = binary<tosa::SubOp>(u, splatLike(a, 1));
-        Value quotient = mul(a, unary<tosa::ReciprocalOp>(rest));
-        Value result = mul(unary<tosa::LogOp>(u), quotient);
-        Value isSmall = compare<tosa::EqualOp>(rest, splatLike(a, 0));
-        Value infinity = splatLike(a, std::numeric_limits<double>::infinity());
-        Value isInfinite = compare<tosa::EqualOp>(a, infinity);
-        return select(isInfinite, a, select(isSmall, a, result));
-      })
+      .Case<Log1pOp>([&](auto) { return log1p(a); })
       .Case<TanhOp>([&](auto) { return unary<tosa::TanhOp>(a); })
       .Case<ErfOp>([&](auto) { return unary<tosa::ErfOp>(a); })
       .Case<SinOp>([&](auto) { return unary<tosa::SinOp>(a); })
@@ -268,28 +253,45 @@ Value TosaTarget::elementwise(Operation *op, ValueRange operands) {
       .Case<RsqrtOp>([&](auto) { return unary<tosa::RsqrtOp>(a); })
       .Case<SqrtOp>(
           [&](auto) { return binary<tosa::PowOp>(a, splatLike(a, 0.5)); })
-      .Case<PowFOp>([&](auto) { return binary<tosa::PowOp>(a, b); })
-      .Case<MaximumFOp, MaxSIOp>([&](auto) {
-        return extreme.template operator()<tosa::MaximumOp>({});
+      .Default(Value());
+}
+
+Value TosaTarget::arithmetic(Operation *op, Value a, Value b) {
+  using namespace arith;
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<AddFOp, AddIOp>([&](auto) { return binary<tosa::AddOp>(a, b); })
+      .Case<SubFOp, SubIOp>([&](auto) { return binary<tosa::SubOp>(a, b); })
+      .Case<MulFOp, MulIOp>([&](auto) { return mul(a, b); })
+      .Case<DivFOp>([&](auto) { return mul(a, unary<tosa::ReciprocalOp>(b)); })
+      .Case<DivSIOp>([&](auto) { return divide(a, b); })
+      .Case<RemSIOp>([&](auto) {
+        Value whole = mul(divide(a, b), b);
+        return binary<tosa::SubOp>(a, whole);
       })
-      .Case<MinimumFOp, MinSIOp>([&](auto) {
-        return extreme.template operator()<tosa::MinimumOp>({});
-      })
-      .Case<MaxNumFOp>([&](auto) {
-        return extreme.template operator()<tosa::MaximumOp>(nanIgnored);
-      })
-      .Case<MinNumFOp>([&](auto) {
-        return extreme.template operator()<tosa::MinimumOp>(nanIgnored);
-      })
+      .Case<math::PowFOp>([&](auto) { return binary<tosa::PowOp>(a, b); })
+      .Case<MaximumFOp, MaxSIOp>(
+          [&](auto) { return extreme<tosa::MaximumOp>(a, b, false); })
+      .Case<MinimumFOp, MinSIOp>(
+          [&](auto) { return extreme<tosa::MinimumOp>(a, b, false); })
+      .Case<MaxNumFOp>(
+          [&](auto) { return extreme<tosa::MaximumOp>(a, b, true); })
+      .Case<MinNumFOp>(
+          [&](auto) { return extreme<tosa::MinimumOp>(a, b, true); })
+      .Default(Value());
+}
+
+Value TosaTarget::bitwise(Operation *op, Value a, Value b) {
+  using namespace arith;
+  bool isBool = op->getResult(0).getType().isInteger(1);
+  // For bools, the unsigned extremes are their conjunction and disjunction.
+  if (isa<MinUIOp, MaxUIOp>(op) && !isBool)
+    return refuse(op, a.getType());
+  return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<AndIOp, MinUIOp>([&](auto) {
-        if (isa<MinUIOp>(op) && !isBool)
-          return refuse(op, a.getType());
         return isBool ? binary<tosa::LogicalAndOp>(a, b)
                       : binary<tosa::BitwiseAndOp>(a, b);
       })
       .Case<OrIOp, MaxUIOp>([&](auto) {
-        if (isa<MaxUIOp>(op) && !isBool)
-          return refuse(op, a.getType());
         return isBool ? binary<tosa::LogicalOrOp>(a, b)
                       : binary<tosa::BitwiseOrOp>(a, b);
       })
@@ -307,16 +309,30 @@ Value TosaTarget::elementwise(Operation *op, ValueRange operands) {
                    /*round=*/false)
             .getResult();
       })
-      .Case<CmpFOp>([&](auto) {
-        return compareFloats(op, mlir::cast<CmpFOp>(op).getPredicate(),
-                             operands);
+      .Default(Value());
+}
+
+Value TosaTarget::elementwise(Operation *op, ValueRange operands) {
+  using namespace arith;
+  Value a = operands[0], b = operands.size() > 1 ? operands[1] : Value();
+  if (Value result = function(op, a))
+    return result;
+  if (Value result = arithmetic(op, a, b))
+    return result;
+  if (Value result = bitwise(op, a, b))
+    return result;
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<math::FmaOp>(
+          [&](auto) { return binary<tosa::AddOp>(mul(a, b), operands[2]); })
+      .Case<CmpFOp>([&](CmpFOp compared) {
+        return compareFloats(op, compared.getPredicate(), operands);
       })
       .Case<CmpIOp>([&](auto) { return compareIntegers(op, operands); })
       .Case<SelectOp>([&](auto) { return select(a, b, operands[2]); })
       .Case<ExtFOp, TruncFOp, SIToFPOp, UIToFPOp, FPToSIOp, ExtSIOp, ExtUIOp,
             TruncIOp>([&](auto) { return cast(op, a); })
       .Default([&](Operation *) {
-        return refuse(
-            op, RankedTensorType::get(broadcastSizes(operands), resultElement));
+        return refuse(op, RankedTensorType::get(broadcastSizes(operands),
+                                                op->getResult(0).getType()));
       });
 }

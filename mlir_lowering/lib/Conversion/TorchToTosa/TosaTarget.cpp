@@ -102,8 +102,8 @@ Value TosaTarget::broadcast(Value tensor, ArrayRef<int64_t> sizes) {
 
 /// Every `stride`-th of the first elements along a dimension: reshapes them
 /// into rows of `stride` and takes the first column.
-Value TosaTarget::everySecond(Value tensor, int64_t dim, int64_t count,
-                              int64_t stride) {
+Value TosaTarget::stridedSlice(Value tensor, int64_t dim, int64_t count,
+                               int64_t stride) {
   SmallVector<int64_t> sizes(sizesOf(tensor)), apart(sizes);
   SmallVector<int64_t> zerosOf(sizes.size(), 0), behind(sizes.size(), 0);
   behind[dim] = count * stride - sizes[dim];
@@ -134,7 +134,7 @@ Value TosaTarget::slice(Value tensor, ArrayRef<int64_t> offsets,
                                    tensor, shape(offsets), shape(reach));
   for (auto [dim, size, stride] : llvm::enumerate(sizes, strides))
     if (stride != 1 && size != 1)
-      tensor = everySecond(tensor, dim, size, stride);
+      tensor = stridedSlice(tensor, dim, size, stride);
   return tensor;
 }
 

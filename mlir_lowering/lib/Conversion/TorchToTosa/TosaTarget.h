@@ -43,24 +43,35 @@ private:
   Value shape(ArrayRef<int64_t> sizes);
   /// Constant of one element, for zero points and similar operands.
   Value zeroPoint(Type elementType);
-  Value everySecond(Value tensor, int64_t dim, int64_t count, int64_t stride);
+  /// Every `stride`-th of the first elements along a dimension: `count` of
+  /// them.
+  Value stridedSlice(Value tensor, int64_t dim, int64_t count, int64_t stride);
   Value spreadDim(Value tensor, int64_t dim, int64_t interior,
                   TypedAttr scalar);
   Value reduceDim(ReductionKind kind, Value tensor, int64_t dim);
   Value convolveGroup(Value input, Value weight,
                       const ConvolutionWindow &window);
 
+  /// The parts of `elementwise`: null if `op` doesn't belong to the part.
+  Value function(Operation *op, Value a);
+  Value arithmetic(Operation *op, Value a, Value b);
+  Value bitwise(Operation *op, Value a, Value b);
   Value compareFloats(Operation *op, arith::CmpFPredicate predicate,
                       ValueRange operands);
   Value compareIntegers(Operation *op, ValueRange operands);
   Value cast(Operation *op, Value operand);
+  /// One element, `value`, which is broadcast to the sizes of `tensor`.
   Value splatLike(Value tensor, double value);
   /// For integers; TOSA supports 32 and 64 bits.
   Value divide(Value a, Value b);
   template <typename OpTy> Value binary(Value a, Value b);
   template <typename OpTy> Value unary(Value a);
   template <typename OpTy> Value compare(Value a, Value b);
+  template <typename OpTy> Value extreme(Value a, Value b, bool ignoresNaN);
   Value mul(Value a, Value b);
+  Value truncate(Value a);
+  Value expm1(Value a);
+  Value log1p(Value a);
   Value logicalNot(Value a);
   Value select(Value condition, Value yes, Value no);
 };
