@@ -16,10 +16,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 def _points(count: int, width: int, classes: int) -> TensorDataset:
     generator = torch.Generator().manual_seed(11)
-    centres = torch.randn(classes, width, generator=generator)
+    centers = torch.randn(classes, width, generator=generator)
     kinds = torch.randint(classes, (count,), generator=generator)
     noise = torch.randn(count, width, generator=generator)
-    return TensorDataset(centres[kinds] + 0.5 * noise, kinds)
+    return TensorDataset(centers[kinds] + 0.5 * noise, kinds)
 
 
 def _network(*widths: int) -> nn.Sequential:

@@ -177,7 +177,7 @@ def test_rows_of_a_data_set_on_the_device() -> None:
     assert torch_ltc.metrics()["compilations"] <= MOST_COMPILATIONS
 
 
-def test_tier_auto_generalises_only_what_is_worth_it() -> None:
+def test_tier_auto_generalizes_only_what_is_worth_it() -> None:
     """In a short loop no general graph is made, so that no sizes are named."""
     with torch_ltc.config(tier="auto"):
         _train(perceptron, "lazy")
@@ -185,7 +185,7 @@ def test_tier_auto_generalises_only_what_is_worth_it() -> None:
     assert torch_ltc.metrics()["compilations"] == 0
 
 
-def test_tier_auto_generalises_a_loop_over_known_sizes() -> None:
+def test_tier_auto_generalizes_a_loop_over_known_sizes() -> None:
     """Bucketed lengths: no program is new after the first pass, and none of them alone
     is worth a compilation."""
     weight = torch.randn(256, 256)

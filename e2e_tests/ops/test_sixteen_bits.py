@@ -112,7 +112,7 @@ def every(dtype: torch.dtype) -> Tensor:
 
 
 def _order(values: Tensor) -> Tensor:
-    """Neighbouring numbers are neighbouring integers."""
+    """Neighboring numbers are neighboring integers."""
     bits = values.contiguous().view(torch.int16).long()
     return torch.where(bits < 0, -(bits & 0x7FFF), bits)
 

@@ -166,7 +166,7 @@ ProgramPtr torch_ltc::bindExternal(const ExternalBackend &backend,
                                    Sighting &sighting, bool &isCompiled,
                                    std::string &reason) {
   if (!sighting.general)
-    SkeletonMemory::get().generalise(sighting);
+    SkeletonMemory::get().generalize(sighting);
   reason = sighting.reason;
   if (!sighting.general)
     return nullptr;

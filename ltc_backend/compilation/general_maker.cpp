@@ -118,7 +118,7 @@ ProgramPtr torch_ltc::makeAndBindGeneral(const GraphSnapshotPtr &graph,
   if (config().varying_sizes.get() == "off")
     return nullptr;
   if (!sighting.general)
-    SkeletonMemory::get().generalise(sighting);
+    SkeletonMemory::get().generalize(sighting);
   describe(sighting, event);
   if (!sighting.general || !GeneralPrograms::get().begin(*sighting.general))
     return nullptr;
@@ -131,7 +131,7 @@ LtcExecutable torch_ltc::bindApart(const GraphSnapshotPtr &graph) {
   if (sighting.numbers.sizes.empty())
     return nullptr;
   if (!sighting.general)
-    SkeletonMemory::get().generalise(sighting);
+    SkeletonMemory::get().generalize(sighting);
   if (!sighting.general)
     return nullptr;
   if (GeneralPrograms::get().begin(*sighting.general)) {
@@ -160,7 +160,7 @@ void torch_ltc::noteNewSizes(const GraphSnapshotPtr &graph, Sighting &sighting,
     return;
   programs.startAgain(skeleton);
   if (!sighting.general)
-    SkeletonMemory::get().generalise(sighting);
+    SkeletonMemory::get().generalize(sighting);
   describe(sighting, event);
   if (!sighting.general || !programs.begin(*sighting.general))
     return;

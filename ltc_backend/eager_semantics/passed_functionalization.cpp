@@ -36,7 +36,7 @@ namespace {
 
 /// Also true of a nested tensor subclass on the CPU: torch (2.13) passes an
 /// empty one to the ops that create jagged nested tensors, to dispatch them.
-bool isUnmodelled(const Tensor &tensor) {
+bool isUnmodeled(const Tensor &tensor) {
   if (tensor.key_set().has(DispatchKey::Functionalize))
     return false;
   if (!tensor.device().is_lazy())
@@ -75,7 +75,7 @@ public:
                   Stack *stack) {
     auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
     bool passes =
-        always || anyTensor(arguments, isUnmodelled) ||
+        always || anyTensor(arguments, isUnmodeled) ||
         (isBeforePython(keys, arguments) && !anyTensor(arguments, isOfCompile));
     if (!passes)
       return previous.callBoxed(op, keys, stack);

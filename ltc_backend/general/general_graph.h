@@ -1,9 +1,9 @@
 //===- general_graph.h - One graph for all sizes ----------------*- C++ -*-===//
 //
-// Graphs with one skeleton, generalised: the numbers that differ between them
+// Graphs with one skeleton, generalized: the numbers that differ between them
 // are symbols and expressions of symbols.
 //
-//   trace 1: x f32[8, 20], view(x, 160)    generalised: x f32[s1, s0],
+//   trace 1: x f32[8, 20], view(x, 160)    generalized: x f32[s1, s0],
 //   trace 2: x f32[4, 30], view(x, 120)                 view(x, s0*s1)
 //
 // `bind` reads the symbols' values from another graph and checks each number of
@@ -74,7 +74,7 @@ public:
 
   /// `traces`: the numbers of two or more graphs, of which `base` is one. Null,
   /// with the reason, if they don't have one skeleton, or no common graph.
-  static GeneralGraphPtr generalise(GraphSnapshotPtr base,
+  static GeneralGraphPtr generalize(GraphSnapshotPtr base,
                                     std::vector<TraceNumbers> traces,
                                     std::string &reason);
   /// The same with one more trace, and without the oldest ones.
@@ -106,7 +106,7 @@ public:
   std::string symbolText(size_t symbol) const;
 
 private:
-  friend class Generalisation;
+  friend class Generalization;
   GeneralGraph(GraphSnapshotPtr base, std::vector<TraceNumbers> traces)
       : base(std::move(base)), traces(std::move(traces)) {}
 

@@ -71,24 +71,25 @@ struct SizeCandidate {
   Column values;
 };
 
-/// Which relations are looked for. Two traces fulfil many by accident.
+/// The relations between numbers that are tried. The more there are, the more
+/// of them hold in two traces by accident.
 enum class Relations : uint8_t {
-  Equal, // equal sizes
-  Few,   // and small differences; of arguments also products
-  Some,  // of arguments also quotients and sums
-  Many   // multiples, products, sums, quotients and any differences
+  Equal, ///< equal sizes
+  Few,   ///< as `Equal`, and small differences; for arguments also products
+  Some,  ///< as `Few`; for arguments also quotients and sums
+  Many   ///< multiples, products, sums, quotients and any differences
 };
 
-/// A number of an op's arguments. `operands`: sizes of each of its operands;
-/// `others`: symbols and sizes of preceding values. Returns the simplest
-/// expression that holds in all traces, or none if no known form does.
+/// Fits a number of an op's arguments. `operands`: sizes of each of its
+/// operands; `others`: symbols and sizes of preceding values. Returns the
+/// simplest expression that holds in all traces, or none if no known form does.
 std::optional<SizeExpression>
 fitArgument(const Column &numbers,
             c10::ArrayRef<std::vector<SizeCandidate>> operands,
             c10::ArrayRef<SizeCandidate> others, Relations relations);
 
-/// A size of a parameter. Only Python code may have computed it from other
-/// sizes.
+/// Fits a size of a parameter, which only Python code may have computed from
+/// other sizes.
 std::optional<SizeExpression>
 fitParameterSize(const Column &numbers, c10::ArrayRef<SizeCandidate> symbols,
                  Relations relations);

@@ -101,7 +101,7 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
     std::vector<TraceNumbers> all = entry.predicted;
     all.insert(all.end(), entry.traces.begin(), entry.traces.end());
     if (GeneralGraphPtr general =
-            GeneralGraph::generalise(entry.base, std::move(all), reason))
+            GeneralGraph::generalize(entry.base, std::move(all), reason))
       return general;
     entry.predicted.clear();
   }
@@ -112,7 +112,7 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
     return nullptr;
   }
   if (GeneralGraphPtr general =
-          GeneralGraph::generalise(entry.base, entry.traces, reason))
+          GeneralGraph::generalize(entry.base, entry.traces, reason))
     return general;
   entry.predicted = predictBounds(*entry.base, entry.traces);
   if (entry.predicted.empty())
@@ -125,7 +125,7 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
              entry.traces.end());
   std::string why;
   GeneralGraphPtr general =
-      GeneralGraph::generalise(entry.base, std::move(all), why);
+      GeneralGraph::generalize(entry.base, std::move(all), why);
   if (!general)
     entry.predicted.clear();
   return general;
@@ -133,7 +133,7 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
 
 // The lock isn't held while a general graph is made: Meta kernels in Python
 // wait for the interpreter's lock, whose holder may wait here.
-void SkeletonMemory::generalise(Sighting &sighting) {
+void SkeletonMemory::generalize(Sighting &sighting) {
   std::optional<Entry> entry = find(sighting.numbers.skeleton);
   if (!entry || !entry->isChanged || entry->attempts == maxAttempts ||
       (entry->traces.size() < 2 && !hasDynamicMarks(*entry->base)))

@@ -38,7 +38,7 @@ public:
   /// Makes a general graph that also fits the graphs that were noted since the
   /// last attempt, and fits `sighting` to it. Takes as long as inferring the
   /// graph's shapes several times.
-  void generalise(Sighting &sighting);
+  void generalize(Sighting &sighting);
   void clear();
 
 private:

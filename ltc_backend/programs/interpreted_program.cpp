@@ -14,9 +14,6 @@
 #include <algorithm>
 #include <ctime>
 #include <iterator>
-#include <mutex>
-#include <string_view>
-#include <unordered_map>
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -31,107 +28,11 @@ void appendResults(const IValue &value, std::vector<at::Tensor> &results) {
     results.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
 }
 
-/// Whether the op reads its operand's memory instead of its elements.
-bool readsMemory(const OpRecord &record) {
-  return record.shapeRule == ShapeRule::as_stridedShape ||
-         record.shapeRule == ShapeRule::as_strided_scatterShape;
-}
-
-/// The op that the compiler computes in its place, null if there is none.
-/// Values of a graph never change, so a view can replace a copy in the graph.
-std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
-  if (readsMemory(record))
-    return std::nullopt;
-  c10::OperatorName name{"aten::reshape", ""};
-  if (record.shapeRule != ShapeRule::viewShape) {
-    std::string emitted = record.emitName; // "aten.select.int"
-    emitted.replace(emitted.find('.'), 1, "::");
-    name = torch::jit::parseName(emitted);
-  }
-  auto handle = c10::Dispatcher::singleton().findSchema(name);
-  if (!handle || handle->operator_name() == record.handle->operator_name() ||
-      handle->schema().arguments().size() != record.arguments.size())
-    return std::nullopt;
-  return handle;
-}
-
-/// The overload with additional arguments for its results' memory, if it has a
-/// CPU kernel that isn't composed of the functional one and a copy.
-std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
-  // Kernels of other families also use this memory for intermediate values, and
-  // resize it: losses write all elements before they reduce them.
-  if (record.family != Family::elementwise && record.family != Family::linear)
-    return std::nullopt;
-  const c10::FunctionSchema &schema = record.handle->schema();
-  size_t numArguments = schema.arguments().size();
-  for (const std::string &overload :
-       {std::string("out"), schema.overload_name() + "_out"}) {
-    auto found =
-        c10::Dispatcher::singleton().findSchema({schema.name(), overload});
-    if (!found || !found->hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
-        found->schema().arguments().size() != numArguments + record.numResults)
-      continue;
-    bool isSame = true;
-    for (size_t i = 0; i < numArguments; ++i)
-      isSame = isSame && *schema.arguments()[i].type() ==
-                             *found->schema().arguments()[i].type();
-    if (isSame)
-      return found;
-  }
-  return std::nullopt;
-}
-
-/// The view op whose part of the first operand a `*_scatter` op replaces. Its
-/// arguments are those of the op without the second one, the new part.
-std::optional<c10::OperatorHandle> findWrittenView(const OpRecord &record) {
-  constexpr std::string_view suffix = "_scatter";
-  if (record.shapeRule != ShapeRule::select_scatterShape &&
-      record.shapeRule != ShapeRule::slice_scatterShape)
-    return std::nullopt;
-  std::string name = record.handle->schema().name();
-  name.resize(name.size() - suffix.size());
-  const bool isSelect = record.shapeRule == ShapeRule::select_scatterShape;
-  return c10::Dispatcher::singleton().findSchema(
-      {name, isSelect ? "int" : "Tensor"});
-}
-
 /// Whether no other tensor and no parameter or result of the program shares the
 /// memory of `value`, of which there is one reference beside the one passed.
 bool ownsMemory(const at::Tensor &value) {
   return value.use_count() == 2 && value.is_non_overlapping_and_dense() &&
          value.storage().use_count() == 1 && value.storage().resizable();
-}
-
-/// With strides these read wrong elements or raise errors; other kernels
-/// support them.
-bool wantsContiguous(const OpRecord &record) {
-  return record.family == Family::normalization ||
-         record.family == Family::loss || record.family == Family::embedding ||
-         record.name == "torch_ltc::attention" ||
-         record.name == "torch_ltc::attention_backward";
-}
-
-CpuCall findCpuCall(const OpRecord &record) {
-  CpuCall call{.op = *record.handle};
-  if (std::optional<c10::OperatorHandle> other = substituteFor(record))
-    call.op = *other;
-  else
-    call.outOp = findOutOp(record);
-  call.writtenView = findWrittenView(record);
-  call.readsMemory = readsMemory(record);
-  call.wantsContiguous = wantsContiguous(record);
-  return call;
-}
-
-/// Found once for each op, because that looks names up.
-const CpuCall &cpuCallOf(const OpRecord &record) {
-  static auto *known = new std::unordered_map<const OpRecord *, CpuCall>;
-  static std::mutex mutex;
-  std::lock_guard<std::mutex> lock(mutex);
-  auto found = known->find(&record);
-  if (found == known->end())
-    found = known->emplace(&record, findCpuCall(record)).first;
-  return found->second;
 }
 
 void makeContiguous(torch::jit::Stack &stack) {
@@ -158,7 +59,7 @@ double threadSeconds() {
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
-/// Of a graph within these limits, a run takes a fraction of a millisecond.
+/// Whether a run takes a fraction of a millisecond.
 bool isSmall(const GraphSnapshot &graph) {
   constexpr size_t kMaxOps = 64;
   constexpr int64_t kMaxElements = 1 << 16;

@@ -9,6 +9,7 @@
 #ifndef TORCH_LTC_PROGRAMS_INTERPRETED_PROGRAM_H
 #define TORCH_LTC_PROGRAMS_INTERPRETED_PROGRAM_H
 
+#include "programs/cpu_call.h"
 #include "programs/program.h"
 #include "programs/result_memory.h"
 
@@ -16,23 +17,8 @@
 
 #include <atomic>
 #include <mutex>
-#include <optional>
-#include <unordered_map>
 
 namespace torch_ltc {
-
-/// How an op runs on the CPU, whatever its arguments are.
-struct CpuCall {
-  c10::OperatorHandle op;
-  /// The same op with an argument `out` for each result, if it has a kernel.
-  std::optional<c10::OperatorHandle> outOp = {};
-  /// The view of the first operand that the op replaces.
-  std::optional<c10::OperatorHandle> writtenView = {};
-  bool readsMemory = false;
-  /// The kernel requires contiguous operands: in eager PyTorch its callers make
-  /// them contiguous.
-  bool wantsContiguous = false;
-};
 
 /// One op with the arguments that are the same in each run.
 struct PreparedCall {

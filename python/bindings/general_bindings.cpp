@@ -17,13 +17,13 @@ GeneralProgram checked(GeneralGraphPtr graph, const std::string &reason) {
   return {std::move(graph)};
 }
 
-GeneralProgram generalise(const std::vector<TracedProgram> &programs) {
-  TORCH_CHECK(!programs.empty(), "There is no program to generalise.");
+GeneralProgram generalize(const std::vector<TracedProgram> &programs) {
+  TORCH_CHECK(!programs.empty(), "There is no program to generalize.");
   std::vector<TraceNumbers> traces;
   for (const TracedProgram &program : programs)
     traces.push_back(numbersOf(*program.graph));
   std::string reason;
-  GeneralGraphPtr graph = GeneralGraph::generalise(programs.back().graph,
+  GeneralGraphPtr graph = GeneralGraph::generalize(programs.back().graph,
                                                    std::move(traces), reason);
   return checked(graph, reason);
 }
@@ -97,7 +97,7 @@ void bindSymbolicPrograms(py::module_ &module) {
 
 void torch_ltc::bindGeneralGraphs(py::module_ &module) {
   py::class_<GeneralProgram>(module, "GeneralGraph")
-      .def(py::init(&generalise), py::arg("programs"), NoGil())
+      .def(py::init(&generalize), py::arg("programs"), NoGil())
       .def("symbols",
            [](const GeneralProgram &p) {
              std::vector<std::string> texts;

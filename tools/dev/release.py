@@ -52,8 +52,8 @@ SAMPLE = (
 EMULATED_SAMPLE = ("backend/test_linear.py", "backend/test_views.py")
 
 #: Other projects that contain an LLVM, for the first place.
-NEIGHBOURS = ("torch-mlir==20261001", "iree-base-compiler==3.13.0")
-BESIDE_NEIGHBOURS = """
+NEIGHBORS = ("torch-mlir==20261001", "iree-base-compiler==3.13.0")
+BESIDE_NEIGHBORS = """
 import os
 os.environ.update(TORCH_LTC_TIER="compile", TORCH_LTC_CACHE="0")
 import torch
@@ -119,8 +119,8 @@ def _try(place: Place, wheel: Path) -> str:
     files = [f"{work}/e2e_tests/{name}" for name in sample]
     report = place.run(python, "-m", "pytest", "-q", f"--rootdir={work}", *files)
     if place is release_places.DEBIANS[0]:
-        place.pip_install("--no-deps", *NEIGHBOURS)
-        place.run(python, "-c", BESIDE_NEIGHBOURS)
+        place.pip_install("--no-deps", *NEIGHBORS)
+        place.run(python, "-c", BESIDE_NEIGHBORS)
     passed = re.search(r"(\d+) passed", report)
     torch = place.run(python, "-c", "import torch; print(torch.__version__)").strip()
     libc = "import platform; print(platform.libc_ver()[1])"
@@ -187,7 +187,7 @@ def release(arguments: Sequence[str]) -> None:
     for place in places:
         place.prepare()
         release_places.download(PYTHON, place.python, packages)
-    release_places.download(PYTHON, places[0].python, NEIGHBOURS, "--no-deps")
+    release_places.download(PYTHON, places[0].python, NEIGHBORS, "--no-deps")
     headers = [place.headers for place in places]
     # The environment's own module is always built.
     own = f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -26,7 +26,7 @@ from torch_ltc._export.numbers import (
     draw,
     evaluate,
 )
-from torch_ltc._export.symbolic import Sizes, SymbolicSizes, generalise
+from torch_ltc._export.symbolic import Sizes, SymbolicSizes, generalize
 from torch_ltc._export.tracing import (
     Traced,
     resized,
@@ -99,13 +99,13 @@ class ExportedProgram:
         self._sizes: SymbolicSizes | None = None
         self._compiled: dict[tuple[tuple[str, int], ...], Any] = {}
 
-    def generalise(
+    def generalize(
         self, variables: list[Variable], trace: Callable[[Sizes], Any]
     ) -> None:
         """Makes it one program for all sizes. `trace`: the program at other sizes."""
         labels = [row["name"] for row in self.inputs]
         stage = DIALECTS[self.dialect]
-        sizes = generalise(variables, trace, self._program.traced, labels, stage)
+        sizes = generalize(variables, trace, self._program.traced, labels, stage)
         self._program = Program(sizes.trace, stage)
         self.entry = self._program.entry
         self._sizes = sizes
@@ -247,7 +247,7 @@ def export(
     with tracing_call(function, *call) as traced:
         exported = _exported(dialect, traced)
     if variables:
-        exported.generalise(variables, trace)
+        exported.generalize(variables, trace)
     return exported
 
 
@@ -306,7 +306,7 @@ def export_step(
                 return other.program()
 
         mark_step()  # runs the traced one
-        exported.generalise(variables, trace)
+        exported.generalize(variables, trace)
     if baked := [row["name"] for row in exported.inputs if row["role"] == "constant"]:
         logger.warning(
             "torch_ltc.export_step: %d tensors are constants of the program, because "

@@ -98,7 +98,7 @@ def _evaluate(text: str, values: dict[str, int]) -> int:
     )
 
 
-def generalise(
+def generalize(
     variables: list[Variable],
     trace: Callable[[Sizes], Any],
     base: Any,

@@ -229,8 +229,8 @@ def _argument_names(
 def tensor_names(
     args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    labelled = [(f"arg{number}", value) for number, value in enumerate(args)]
-    for label, value in labelled + list(kwargs.items()):
+    labeled = [(f"arg{number}", value) for number, value in enumerate(args)]
+    for label, value in labeled + list(kwargs.items()):
         leaves = tree_flatten(value)[0]
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         for i, tensor in enumerate(tensors):

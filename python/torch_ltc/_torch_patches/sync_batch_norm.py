@@ -69,10 +69,10 @@ class _Normalize(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple:
         input, weight, mean, deviation, total = ctx.saved_tensors
         x, gradient = _exact(input), _exact(gradients[0])
-        centred = x - _by_channel(mean, x)
+        centered = x - _by_channel(mean, x)
         axes = [0, *range(2, x.dim())]
         of_bias = gradient.sum(axes)
-        of_product = (gradient * centred).sum(axes)
+        of_product = (gradient * centered).sum(axes)
         of_weight = of_product * deviation
         of_input = None
         if ctx.needs_input_grad[0]:
@@ -82,7 +82,7 @@ class _Normalize(torch.autograd.Function):
             scale = deviation if weight is None else deviation * weight
             slope = deviation.square() * product_all
             of_input = gradient - _by_channel(sum_all, x)
-            of_input = of_input - centred * _by_channel(slope, x)
+            of_input = of_input - centered * _by_channel(slope, x)
             of_input = (of_input * _by_channel(scale, x)).to(input.dtype)
         # DistributedDataParallel reduces those of the parameters.
         wanted = ctx.needs_input_grad

@@ -1,11 +1,9 @@
-//===- generalise.cpp - Symbols and expressions from traces ---------------===//
+//===- generalize.cpp - Symbols and expressions from traces ---------------===//
 
-#include "general/general_graph.h"
+#include "general/slice_bounds.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <set>
 
 using namespace torch_ltc;
 
@@ -13,41 +11,33 @@ namespace {
 
 /// Distinct sizes among which the value of an argument is searched for, besides
 /// those of its operands.
-constexpr size_t maxCandidates = 48;
-
-/// What becomes of a constant size of a parameter that bounds slices.
-enum class Bounds : uint8_t {
-  Constant,
-  Size,  // a symbol, also in parameters of the same shape
-  Equal, // the same, and in equal integers of arguments
-  All    // the same, and in all equal sizes of parameters
-};
+constexpr size_t kMaxCandidates = 48;
 
 } // namespace
 
 namespace torch_ltc {
 
 /// Fits the slots of a general graph, first those of parameters.
-class Generalisation {
+class Generalization {
 public:
   /// `arguments`: the relations of arguments to sizes. `asMultiples`: a symbol
   /// is multiplied by what divides its number in all traces. `boundsVary`: a
   /// constant size of a parameter becomes a symbol where it bounds slices of
   /// varying lengths, so that their stand-ins may be large.
-  Generalisation(GeneralGraph &graph, Relations relations, Relations arguments,
+  Generalization(GeneralGraph &graph, Relations relations, Relations arguments,
                  bool asMultiples, Bounds boundsVary)
-      : graph(graph), relations(relations), arguments(arguments),
-        asMultiples(asMultiples), boundsVary(boundsVary) {}
+      : graph(graph), columns(*graph.base, graph.traces), relations(relations),
+        arguments(arguments), asMultiples(asMultiples), boundsVary(boundsVary) {
+  }
 
-  /// Whether there are such bounds.
+  /// Returns whether there are such bounds.
   bool run() {
     findSlots();
-    if (boundsVary != Bounds::Constant)
-      findBounds();
+    bounds = findSliceBounds(*graph.base, columns, graph.slots, boundsVary);
     fitParameters();
     fitNodes();
     orderSymbols();
-    return !bounds.empty() || hasFilledSizes;
+    return !bounds.empty() || hasPaddedLengths;
   }
 
 private:
@@ -58,20 +48,12 @@ private:
     return column;
   }
 
-  Column sizeColumn(uint32_t index) const {
-    Column column;
-    for (const TraceNumbers &trace : graph.traces)
-      column.push_back(trace.sizes[index]);
-    return column;
-  }
-
   void findSlots() {
     const GraphSnapshot &base = *graph.base;
     std::vector<bool> isKnown(base.parameters.size(), false);
     uint32_t nextSize = 0, nextInteger = 0;
     for (uint32_t i = 0; i < base.nodes.size(); ++i) {
       const SnapshotNode &node = base.nodes[i];
-      firstSize.push_back(nextSize);
       bool isParameter = !node.record && !isKnown[node.parameter];
       if (isParameter)
         isKnown[node.parameter] = true;
@@ -101,11 +83,12 @@ private:
     }
   }
 
-  /// The length of a slice, if it differs between traces. It comes before the
-  /// slice's start and end: if these follow from no other sizes, start and
-  /// length are symbols, because a difference of symbols is small at their
-  /// stand-ins. Likewise the length to which a varying size is padded, which
-  /// may be the same in all traces: it may have to be a multiple of a number.
+  /// Adds a slot for the length of a slice that differs between traces. It
+  /// comes before the slice's start and end: if these follow from no other
+  /// sizes, start and length are symbols, because a difference of symbols is
+  /// small at their stand-ins. The length to which a varying size is padded is
+  /// a slot as well, even if it is the same in all traces, because it may have
+  /// to be a multiple of a number.
   void addLengths(uint32_t position, uint32_t size) {
     const SnapshotNode &node = graph.base->nodes[position];
     bool isPad = node.record->shapeRule == ShapeRule::constant_padShape;
@@ -113,127 +96,15 @@ private:
         hasSizesFromScalars(node))
       return;
     for (uint32_t d = 0; d < node.shapes[0].dim(); ++d) {
-      bool isFilled = isPad && boundsVary != Bounds::Constant &&
-                      !candidateOf(size + d) &&
-                      candidateOf(sizeOfOperand(node, d));
-      hasFilledSizes |= isFilled;
-      if (isFilled || candidateOf(size + d))
+      bool isPaddedLength = isPad && boundsVary != Bounds::Constant &&
+                            !columns.varies(size + d) &&
+                            columns.varies(columns.operandSize(node, d));
+      hasPaddedLengths |= isPaddedLength;
+      if (isPaddedLength || columns.varies(size + d))
         graph.slots.push_back({.kind = NumberSlot::Kind::ResultSize,
                                .node = position,
                                .index = size + d,
                                .place = d});
-    }
-  }
-
-  /// In `TraceNumbers::sizes`, of the first operand.
-  uint32_t sizeOfOperand(const SnapshotNode &node, uint32_t dim) const {
-    return firstSizeOf(graph.base->operands[node.firstOperand]) + dim;
-  }
-
-  uint32_t firstSizeOf(ResultRef ref) const {
-    uint32_t first = firstSize[ref.position];
-    for (uint32_t k = 0; k < ref.index; ++k)
-      first += uint32_t(graph.base->nodes[ref.position].shapes[k].dim());
-    return first;
-  }
-
-  /// Indices in `TraceNumbers::sizes` of parameters' sizes that bound a slice
-  /// whose length differs between traces.
-  void findBounds() {
-    const GraphSnapshot &base = *graph.base;
-    for (uint32_t i = 0; i < base.nodes.size(); ++i) {
-      const SnapshotNode &node = base.nodes[i];
-      if (!node.record)
-        continue;
-      addFilledSizes(i);
-      if (node.record->shapeRule == ShapeRule::sliceShape)
-        addBounds({.position = i, .index = 0}, node);
-      else if (node.record->shapeRule == ShapeRule::slice_scatterShape)
-        addBounds(base.operands[node.firstOperand + 1], node);
-    }
-  }
-
-  /// Of a part of the node's first operand.
-  void addBounds(ResultRef part, const SnapshotNode &node) {
-    const GraphSnapshot &base = *graph.base;
-    ResultRef whole = base.operands[node.firstOperand];
-    if (part.index != 0 || base.shape(part).dim() != base.shape(whole).dim())
-      return;
-    for (uint32_t d = 0; d < base.shape(part).dim(); ++d)
-      if (candidateOf(firstSize[part.position] + d))
-        if (auto bound = boundOf(whole, d))
-          addBound(*bound);
-  }
-
-  /// A constant size to which a varying one is padded is that of a parameter.
-  void addFilledSizes(uint32_t position) {
-    const GraphSnapshot &base = *graph.base;
-    const SnapshotNode &node = base.nodes[position];
-    if (!node.numOperands || node.record->name != "aten::constant_pad_nd")
-      return;
-    ResultRef operand = base.operands[node.firstOperand];
-    for (uint32_t d = 0; d < node.shapes[0].dim(); ++d) {
-      if (candidateOf(firstSize[position] + d) || operand.index != 0 ||
-          !candidateOf(firstSize[operand.position] + d))
-        continue;
-      for (const NumberSlot &slot : graph.slots)
-        if (slot.kind == NumberSlot::Kind::ParameterSize &&
-            !candidateOf(slot.index) && !isStatic(slot) &&
-            graph.traces.front().sizes[slot.index] == node.shapes[0].size(d))
-          bounds.insert(slot.index);
-    }
-  }
-
-  /// Also at the same place of parameters of the same shape: an optimizer's
-  /// states.
-  void addBound(uint32_t size) {
-    const GraphSnapshot &base = *graph.base;
-    const NumberSlot *slot = nullptr;
-    for (const NumberSlot &other : graph.slots)
-      if (other.kind == NumberSlot::Kind::ParameterSize && other.index == size)
-        slot = &other;
-    if (!slot || isStatic(*slot) || !bounds.insert(size).second)
-      return;
-    c10::ArrayRef<int64_t> shape = base.nodes[slot->node].shapes[0].sizes();
-    for (const NumberSlot &other : graph.slots)
-      if (other.kind == NumberSlot::Kind::ParameterSize &&
-          other.place == slot->place && !isStatic(other) &&
-          base.nodes[other.node].shapes[0].sizes() == shape)
-        bounds.insert(other.index);
-    if (boundsVary != Bounds::All)
-      return;
-    const std::vector<int64_t> &sizes = graph.traces.front().sizes;
-    for (const NumberSlot &other : graph.slots)
-      if (other.kind == NumberSlot::Kind::ParameterSize && !isStatic(other) &&
-          !candidateOf(other.index) && sizes[other.index] == sizes[size])
-        bounds.insert(other.index);
-  }
-
-  /// A size of a parameter that is marked.
-  bool isStatic(const NumberSlot &slot) const {
-    const GraphSnapshot &base = *graph.base;
-    return isMarkedStatic(
-        base.parameters[base.nodes[slot.node].parameter].marks, slot.place);
-  }
-
-  /// The parameter's size that equals this size of a value.
-  std::optional<uint32_t> boundOf(ResultRef ref, uint32_t dim) const {
-    const GraphSnapshot &base = *graph.base;
-    for (;;) {
-      const SnapshotNode &node = base.nodes[ref.position];
-      const auto &shape = base.shape(ref);
-      uint32_t size = firstSizeOf(ref) + dim;
-      if (candidateOf(size))
-        return std::nullopt; // it varies already
-      if (!node.record)
-        return size;
-      if (!node.numOperands)
-        return std::nullopt;
-      ResultRef operand = base.operands[node.firstOperand];
-      const torch::lazy::Shape &from = base.shape(operand);
-      if (from.dim() != shape.dim() || from.size(dim) != shape.size(dim))
-        return std::nullopt;
-      ref = operand;
     }
   }
 
@@ -268,8 +139,8 @@ private:
     return SizeExpression::of(symbol.term, multiple);
   }
 
-  /// The smallest first, so that a size that is a multiple of another one
-  /// becomes an expression of it.
+  /// Fits the smallest size first, so that a size that is a multiple of another
+  /// one becomes an expression of it.
   void fitParameters() {
     std::vector<uint32_t> order;
     for (uint32_t i = 0; i < graph.slots.size(); ++i)
@@ -306,7 +177,7 @@ private:
           continue;
         Column column = columnOf(number);
         if (!operands)
-          operands = sizesOfOperands(graph.base->nodes[i]);
+          operands = columns.operandSizes(graph.base->nodes[i]);
         std::optional<SizeExpression> value =
             isKnownLength(slot, *operands)
                 ? SizeExpression::of({.isSymbol = false, .index = number.index})
@@ -349,9 +220,9 @@ private:
         if (graph.sizeSymbols[symbol.term.index].isBound() &&
             symbol.values == column)
           return SizeExpression::of(symbol.term);
-    bool isFilled = number.kind == NumberSlot::Kind::ResultSize &&
-                    isPadded(number) && !candidateOf(number.index);
-    if (isFilled && boundsVary != Bounds::Constant)
+    bool isPaddedLength = number.kind == NumberSlot::Kind::ResultSize &&
+                          isPadded(number) && !columns.varies(number.index);
+    if (isPaddedLength && boundsVary != Bounds::Constant)
       return std::nullopt; // a symbol
     auto value = fitArgument(column, operands, others, arguments);
     if (value || number.kind != NumberSlot::Kind::Integer)
@@ -364,12 +235,12 @@ private:
            ShapeRule::constant_padShape;
   }
 
-  /// What is padded at the other end of this dimension, with the sign changed,
-  /// if it is the same in all traces.
+  /// The negated pad at the other end of this dimension, if it is the same in
+  /// all traces.
   std::optional<int64_t> otherPad(const NumberSlot &length,
                                   const Column &pad) const {
-    Column sizes =
-        sizeColumn(sizeOfOperand(graph.base->nodes[length.node], length.place));
+    Column sizes = columns.sizes(
+        columns.operandSize(graph.base->nodes[length.node], length.place));
     Column lengths = columnOf(length);
     int64_t other = pad[0] - (lengths[0] - sizes[0]);
     for (size_t i = 1; i < pad.size(); ++i)
@@ -378,7 +249,7 @@ private:
     return other;
   }
 
-  /// The padded length minus that of the operand.
+  /// A pad as the padded length minus that of the operand.
   std::optional<SizeExpression> fitPad(const NumberSlot &number,
                                        const Column &column) const {
     for (const NumberSlot &length : graph.slots) {
@@ -390,7 +261,7 @@ private:
       if (!other || pad.isConstant() || pad.addend || isItself(length))
         continue;
       uint32_t size =
-          sizeOfOperand(graph.base->nodes[length.node], length.place);
+          columns.operandSize(graph.base->nodes[length.node], length.place);
       pad.addend = SizeTerm{.isSymbol = false, .index = size};
       pad.sign = -1;
       pad.offset += *other;
@@ -406,9 +277,9 @@ private:
     });
   }
 
-  /// The end of a slice: its length plus its start. The size of the result
-  /// isn't known when the arguments are computed, but what it is computed from
-  /// is.
+  /// The end of a slice as its length plus its start. The size of the result
+  /// isn't known when the arguments are computed, but the terms of its
+  /// expression are.
   std::optional<SizeExpression> fitEnd(const NumberSlot &number,
                                        const Column &column) const {
     if (graph.base->nodes[number.node].record->shapeRule !=
@@ -433,8 +304,8 @@ private:
     return true;
   }
 
-  /// Of two fitted slots: a length without an addend, and a start that is a
-  /// constant or a term.
+  /// The sum of two fitted slots: a length without an addend, and a start that
+  /// is a constant or a term. None for other expressions.
   std::optional<SizeExpression> sumOf(const NumberSlot &length,
                                       const NumberSlot &start) const {
     SizeExpression sum = length.value;
@@ -451,39 +322,13 @@ private:
     return sum;
   }
 
-  std::vector<std::vector<SizeCandidate>>
-  sizesOfOperands(const SnapshotNode &node) const {
-    std::vector<std::vector<SizeCandidate>> result;
-    for (uint32_t i = 0; i < node.numOperands; ++i) {
-      ResultRef ref = graph.base->operands[node.firstOperand + i];
-      uint32_t first = firstSizeOf(ref);
-      std::vector<SizeCandidate> &sizes = result.emplace_back();
-      for (uint32_t d = 0; d < graph.base->shape(ref).dim(); ++d)
-        if (auto candidate = candidateOf(first + d))
-          sizes.push_back(*candidate);
-    }
-    return result;
-  }
-
-  /// A size that differs between traces.
-  std::optional<SizeCandidate> candidateOf(uint32_t index) const {
-    SizeCandidate candidate{.term = {.isSymbol = false, .index = index},
-                            .values = sizeColumn(index)};
-    bool differs = std::ranges::any_of(candidate.values, [&](int64_t value) {
-      return value != candidate.values[0];
-    });
-    return differs ? std::optional(candidate) : std::nullopt;
-  }
-
   /// Makes the node's sizes available to later arguments.
   void addSizes(uint32_t position) {
-    uint32_t end = position + 1 < firstSize.size()
-                       ? firstSize[position + 1]
-                       : uint32_t(graph.traces.front().sizes.size());
-    for (uint32_t i = firstSize[position]; i < end; ++i) {
-      if (others.size() >= maxCandidates)
+    for (uint32_t i = columns.firstSize(position);
+         i < columns.endOfSizes(position); ++i) {
+      if (others.size() >= kMaxCandidates)
         return;
-      auto candidate = candidateOf(i);
+      auto candidate = columns.varying(i);
       if (candidate &&
           std::ranges::none_of(others, [&](const SizeCandidate &other) {
             return other.values == candidate->values;
@@ -523,22 +368,22 @@ private:
   }
 
   GeneralGraph &graph;
+  TraceColumns columns;
   Relations relations;
   Relations arguments;
   bool asMultiples;
   Bounds boundsVary;
-  std::vector<uint32_t> firstSize; // by node
   std::set<uint32_t> bounds;
-  bool hasFilledSizes = false;
+  bool hasPaddedLengths = false;
   std::vector<SizeCandidate> symbols, others;
 };
 
 } // namespace torch_ltc
 
-GeneralGraphPtr GeneralGraph::generalise(GraphSnapshotPtr base,
+GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
                                          std::vector<TraceNumbers> traces,
                                          std::string &reason) {
-  TORCH_CHECK(traces.size() > 1, "Two traces are needed to generalise one.");
+  TORCH_CHECK(traces.size() > 1, "Two traces are needed to generalize one.");
   for (const TraceNumbers &trace : traces)
     if (trace.skeleton != traces.front().skeleton) {
       reason = "the traces differ in more than sizes";
@@ -554,7 +399,7 @@ GeneralGraphPtr GeneralGraph::generalise(GraphSnapshotPtr base,
       return nullptr;
     auto graph = std::shared_ptr<GeneralGraph>(new GeneralGraph(base, traces));
     hasBounds =
-        Generalisation(*graph, relations, arguments, asMultiples, boundsVary)
+        Generalization(*graph, relations, arguments, asMultiples, boundsVary)
             .run();
     std::string why = graph->findStandIns();
     if (why.empty())
@@ -589,5 +434,5 @@ GeneralGraphPtr GeneralGraph::refine(TraceNumbers trace,
                                      std::string &reason) const {
   std::vector<TraceNumbers> all = traces;
   all.push_back(std::move(trace));
-  return generalise(base, std::move(all), reason);
+  return generalize(base, std::move(all), reason);
 }

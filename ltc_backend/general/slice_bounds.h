@@ -1,0 +1,39 @@
+//===- slice_bounds.h - Constant sizes that bound slices --------*- C++ -*-===//
+//
+// `corpus[i : i + n]` with a varying n: the number of rows of the corpus is the
+// same in all traces, but n must stay below it at the stand-ins, which are
+// large. So the constant size becomes a symbol as well.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TORCH_LTC_GENERAL_SLICE_BOUNDS_H
+#define TORCH_LTC_GENERAL_SLICE_BOUNDS_H
+
+#include "general/general_graph.h"
+#include "general/trace_columns.h"
+
+#include <set>
+
+namespace torch_ltc {
+
+/// Which constant sizes become symbols because they bound slices of varying
+/// lengths.
+enum class Bounds : uint8_t {
+  Constant, ///< none
+  Size,     ///< the parameter's, and those of parameters of the same shape
+  Equal,    ///< as `Size`; equal integers of arguments become the symbol, too
+  All       ///< as `Equal`, and all equal sizes of parameters
+};
+
+/// The sizes of parameters (indices in `TraceNumbers::sizes`) that are the same
+/// in all traces and bound a slice whose length differs, or to which a varying
+/// size is padded. Sizes that the user has marked as static are left out.
+/// `slots` has those of the parameters.
+std::set<uint32_t> findSliceBounds(const GraphSnapshot &base,
+                                   const TraceColumns &columns,
+                                   c10::ArrayRef<NumberSlot> slots,
+                                   Bounds bounds);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_GENERAL_SLICE_BOUNDS_H

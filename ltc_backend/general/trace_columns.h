@@ -1,0 +1,43 @@
+//===- trace_columns.h - Numbers of several traces, by position -*- C++ -*-===//
+
+#ifndef TORCH_LTC_GENERAL_TRACE_COLUMNS_H
+#define TORCH_LTC_GENERAL_TRACE_COLUMNS_H
+
+#include "general/size_expression.h"
+#include "general/trace_numbers.h"
+
+namespace torch_ltc {
+
+/// The sizes in several traces of one skeleton. A size is identified by its
+/// index in `TraceNumbers::sizes`. Refers to the graph and the traces.
+class TraceColumns {
+public:
+  /// `base`: the graph of one of the traces.
+  TraceColumns(const GraphSnapshot &base,
+               const std::vector<TraceNumbers> &traces);
+
+  Column sizes(uint32_t size) const;
+  /// The size with its values, if it differs between traces.
+  std::optional<SizeCandidate> varying(uint32_t size) const;
+  bool varies(uint32_t size) const { return varying(size).has_value(); }
+
+  /// The first size of a node, or of one of its results.
+  uint32_t firstSize(size_t position) const { return firstSizes[position]; }
+  uint32_t firstSize(ResultRef result) const;
+  /// The end of a node's sizes.
+  uint32_t endOfSizes(size_t position) const;
+  /// Size `dim` of the node's first operand.
+  uint32_t operandSize(const SnapshotNode &node, uint32_t dim) const;
+  /// The sizes of each operand that differ between traces.
+  std::vector<std::vector<SizeCandidate>>
+  operandSizes(const SnapshotNode &node) const;
+
+private:
+  const GraphSnapshot &base;
+  const std::vector<TraceNumbers> &traces;
+  std::vector<uint32_t> firstSizes; // by node
+};
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_GENERAL_TRACE_COLUMNS_H

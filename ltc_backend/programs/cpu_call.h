@@ -1,0 +1,32 @@
+//===- cpu_call.h - The CPU kernels that compute traced ops -----*- C++ -*-===//
+
+#ifndef TORCH_LTC_PROGRAMS_CPU_CALL_H
+#define TORCH_LTC_PROGRAMS_CPU_CALL_H
+
+#include "ir/op_record.h"
+
+#include <optional>
+
+namespace torch_ltc {
+
+/// How PyTorch's CPU kernels compute an op, whatever its arguments are.
+struct CpuCall {
+  /// A view op if the traced op copies a view.
+  c10::OperatorHandle op;
+  /// The same op with an argument `out` for each result, if it has a kernel.
+  std::optional<c10::OperatorHandle> outOp = {};
+  /// For ops that replace a part of their first operand: the view of the part.
+  std::optional<c10::OperatorHandle> writtenView = {};
+  /// Whether the op reads its operand's memory instead of its elements.
+  bool readsMemory = false;
+  /// Whether the kernel requires contiguous operands: in eager PyTorch its
+  /// callers make them contiguous.
+  bool wantsContiguous = false;
+};
+
+/// The call for a traced op. Looked up once for each op, by names.
+const CpuCall &cpuCallOf(const OpRecord &record);
+
+} // namespace torch_ltc
+
+#endif // TORCH_LTC_PROGRAMS_CPU_CALL_H
