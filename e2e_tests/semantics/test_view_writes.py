@@ -231,6 +231,72 @@ def test_another_shape_for_a_base_with_gradients(name: str) -> None:
         change(x)
 
 
+#: Of a 3 x 3 matrix, after which it isn't the base's first part.
+OTHER_SHAPES = {
+    "as_strided_": lambda v: v.as_strided_((2, 2), (1, 4)),
+    "as_strided_ outside of the view": lambda v: v.as_strided_((3, 3), (1, 4), 0),
+    "squeeze_": lambda v: v.unsqueeze_(1).squeeze_(),
+    "squeeze_.dim": lambda v: v.unsqueeze_(0).squeeze_(0),
+    "squeeze_.dims": lambda v: v.unsqueeze_(2).squeeze_((2, 1)),
+    "swapaxes_": lambda v: v.swapaxes_(0, 1),
+    "t_": lambda v: v.t_(),
+    "transpose_": lambda v: v.transpose_(0, 1),
+    "unsqueeze_": lambda v: v.unsqueeze_(-1),
+}
+
+#: After the view has changed its shape.
+LATER_WRITES = {
+    "nothing": lambda v, x, w: None,
+    "the view": lambda v, x, w: v.mul_(w),
+    "the base": lambda v, x, w: x.mul_(2),
+    "a part of the view": lambda v, x, w: v[0].copy_(w[1]),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_SHAPES)
+@pytest.mark.parametrize("write", LATER_WRITES)
+def test_another_shape_for_a_view_with_gradients(name: str, write: str) -> None:
+    """torch (2.13) derives the gradient of a view again once its memory is written."""
+
+    def program(leaf: torch.Tensor) -> list:
+        x = leaf * leaf
+        view = x[1:, 1:]
+        OTHER_SHAPES[name](view)
+        w = torch.arange(1.0, view.numel() + 1).view(view.shape).to(x.device)
+        w.requires_grad_()
+        LATER_WRITES[write](view, x, w)
+        again = view.as_strided((2,), (1,))  # counts from the view's own offset
+        loss = (x * torch.arange(1.0, 17.0).view(4, 4).to(x.device)).sum()
+        loss = loss + (view * w * w).sum() + again.sum()
+        return [view, again, *torch.autograd.grad(loss, [leaf, w])]
+
+    source = torch.arange(16.0).view(4, 4)
+    compare(lambda x: program(x.requires_grad_()), source)
+
+
+def test_as_strided_outside_of_a_view_with_gradients() -> None:
+    def program(leaf: torch.Tensor) -> list:
+        x = leaf * leaf
+        outside = x[1:3, 1:].as_strided((3, 2), (4, 1), 1)
+        x.mul_(2)
+        outside.mul_(3)
+        return [outside, torch.autograd.grad((outside * outside).sum(), leaf)]
+
+    source = torch.arange(16.0).view(4, 4)
+    compare(lambda x: program(x.requires_grad_()), source)
+
+
+@pytest.mark.parametrize("name", ["squeeze_", "t_", "unsqueeze_"])
+def test_another_shape_keeps_the_offset(name: str) -> None:
+    def program(x: torch.Tensor) -> list:
+        view = x[1:2]
+        SHAPES_IN_PLACE[name](view)
+        view.add_(10)
+        return [view, view.as_strided((2,), (1,)), view.storage_offset(), x]
+
+    compare(program, torch.arange(12.0).view(3, 4))
+
+
 def test_a_view_outlives_its_base() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         view = (x + 1)[1:].transpose(0, 1)

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "eager_semantics/replayed_views.h"
 #include "events/op_error.h"
 #include "graph/live_tensors.h"
 #include "shape/strides.h"
@@ -161,11 +162,18 @@ at::Tensor differentiated(const at::Tensor &self, c10::SymIntArrayRef size,
 at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
                      c10::SymIntArrayRef stride,
                      std::optional<c10::SymInt> offset) {
-  if (!self.is_view() || self._base().scalar_type() == self.scalar_type())
-    return differentiated(self, size, stride, std::move(offset));
-  at::Tensor base(self._base()); // of real parts, of view(dtype)
   if (!offset)
     offset = self.sym_storage_offset();
+  if (!self.is_view() || self._base().scalar_type() == self.scalar_type()) {
+    at::Tensor view = differentiated(self, size, stride, offset);
+    // Once the memory is written, gradients go through the base instead: they
+    // also reach elements outside of `self`.
+    if (isReplayedView(self) && !self.is_conj() && !self.is_neg())
+      replayLike(
+          view, differentiated(at::Tensor(self._base()), size, stride, offset));
+    return view;
+  }
+  at::Tensor base(self._base()); // of real parts, of view(dtype)
   base = base.is_complex() && !self.is_complex()
              ? at::view_as_real(base)
              : base.view(self.scalar_type());

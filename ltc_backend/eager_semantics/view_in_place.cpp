@@ -3,16 +3,26 @@
 // The gradient of a view of a written base is derived again (torch 2.13). Eager
 // uses the view's strides. If functionalization manages the memory, torch calls
 // the view's op on the base again, which yields another part of the memory if
-// `t_` or a similar op has changed the base's shape meanwhile.
+// `t_` or a similar op has changed the base's shape meanwhile. If a view has
+// changed its own shape, the calls to repeat are extended by that change.
+//
+// The shape itself comes from a Meta tensor, which has strides, but no offset
+// (torch 2.13): the op would move a view to the beginning of its memory.
 //
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "eager_semantics/replayed_views.h"
 #include "events/op_error.h"
 #include "tracing/boxed_kernels.h"
+#include "tracing/writing_call.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/stack.h>
+#include <ATen/ops/alias.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <cstddef>
 
 using namespace torch_ltc;
 using c10::DispatchKey;
@@ -33,13 +43,14 @@ bool mayHaveViewsWithGradients(const at::Tensor &self) {
 
 class ShapeInPlace final : public c10::OperatorKernel {
 public:
-  explicit ShapeInPlace(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  /// `view` does the same as the op, but not in place.
+  ShapeInPlace(OperatorHandle view, c10::SafeKernelFunction previous)
+      : view(std::move(view)), previous(std::move(previous)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
     size_t numArguments = op.schema().arguments().size();
-    const at::Tensor &self =
+    const at::Tensor self =
         torch::jit::peek(*stack, 0, numArguments).toTensor();
     TORCH_CHECK(!mayHaveViewsWithGradients(self), op.schema().name(),
                 " would change the shape of a tensor that shares memory with "
@@ -47,7 +58,36 @@ public:
                 "gradients would be lost on device 'lazy': call the op "
                 "without the underscore, or before there are views.",
                 opSuffix(op.schema().name()));
+    if (!isReplayedView(self))
+      return previous.callBoxed(op, keys, stack);
+    Stack changed(stack->end() - std::ptrdiff_t(numArguments), stack->end());
+    changed[0] = at::alias(self); // as it was
     previous.callBoxed(op, keys, stack);
+    view.callBoxed(&changed);
+    replayLike(self, changed[0].toTensor());
+  }
+
+private:
+  OperatorHandle view;
+  c10::SafeKernelFunction previous;
+};
+
+/// At Functionalize.
+class OffsetInPlace final : public c10::OperatorKernel {
+public:
+  explicit OffsetInPlace(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    const at::Tensor self =
+        torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
+    if (!isLazyWrapper(self))
+      return previous.callBoxed(op, keys, stack);
+    int64_t offset = self.storage_offset();
+    previous.callBoxed(op, keys, stack);
+    // The same fields that the previous kernel writes.
+    self.unsafeGetTensorImpl()->set_storage_offset(offset);
   }
 
 private:
@@ -56,15 +96,40 @@ private:
 
 } // namespace
 
+bool torch_ltc::isReplayedView(const at::Tensor &tensor) {
+  if (!tensor.defined() || tensor.key_set().has(DispatchKey::Python))
+    return false;
+  auto *meta = torch::autograd::impl::get_view_autograd_meta(tensor);
+  return meta && meta->has_bw_view() && meta->get_backward_view().has_view_fn();
+}
+
+void torch_ltc::replayLike(const at::Tensor &view, const at::Tensor &same) {
+  if (!isReplayedView(view) || !isReplayedView(same))
+    return;
+  using torch::autograd::ViewInfo;
+  using torch::autograd::impl::get_view_autograd_meta;
+  const ViewInfo &info = get_view_autograd_meta(same)->get_backward_view();
+  // No function of torch changes it after the view is made (2.13).
+  const_cast<ViewInfo &>(get_view_autograd_meta(view)->get_backward_view()) =
+      ViewInfo(info.base_, info.view_fn().clone_and_set(), info.rev_view_fn());
+}
+
 void torch_ltc::registerShapesInPlace() {
   SilentRegistration silence;
-  for (const c10::OperatorName &name :
-       std::initializer_list<c10::OperatorName>{{"aten::as_strided_", ""},
-                                                {"aten::squeeze_", ""},
-                                                {"aten::squeeze_", "dim"},
-                                                {"aten::squeeze_", "dims"},
-                                                {"aten::t_", ""},
-                                                {"aten::transpose_", ""},
-                                                {"aten::unsqueeze_", ""}})
-    registerAround<ShapeInPlace>(findOp(name), DispatchKey::AutogradLazy);
+  struct Row {
+    c10::OperatorName inPlace, view;
+  };
+  for (const auto &[name, view] : std::initializer_list<Row>{
+           {{"aten::as_strided_", ""}, {"aten::as_strided", ""}},
+           {{"aten::squeeze_", ""}, {"aten::squeeze", ""}},
+           {{"aten::squeeze_", "dim"}, {"aten::squeeze", "dim"}},
+           {{"aten::squeeze_", "dims"}, {"aten::squeeze", "dims"}},
+           {{"aten::t_", ""}, {"aten::t", ""}},
+           {{"aten::transpose_", ""}, {"aten::transpose", "int"}},
+           {{"aten::unsqueeze_", ""}, {"aten::unsqueeze", ""}}}) {
+    registerAround<ShapeInPlace>(findOp(name), DispatchKey::AutogradLazy,
+                                 findOp(view));
+    if (name.name != "aten::as_strided_") // which has an offset of its own
+      registerAround<OffsetInPlace>(findOp(name), DispatchKey::Functionalize);
+  }
 }
