@@ -133,6 +133,19 @@ def test_lazy_names_are_there() -> None:
         torch_ltc.nonsense  # noqa: B018
 
 
+def test_torch_lazy_needs_no_import() -> None:
+    """torch's own test functions use it without one (2.13)."""
+    run_python(
+        """
+        import sys, torch
+        assert "torch._lazy" not in sys.modules
+        from torch.testing._utils import wrapper_set_seed
+        x = torch.ones(2, 3, device="lazy")
+        wrapper_set_seed(torch.nn.functional.dropout, x)
+        """
+    )
+
+
 def test_other_torch_version_is_one_sentence() -> None:
     assert torch_version_problem(REQUIRED_TORCH) == ""
     assert torch_version_problem(REQUIRED_TORCH + "+cpu") == ""

@@ -10,6 +10,8 @@ import functools
 import importlib
 from types import ModuleType
 
+import torch
+
 from torch_ltc._torch_patches import import_hooks
 
 #: What programs use, or bind with `from torch... import`, before a lazy tensor exists.
@@ -68,6 +70,8 @@ def install_at_import() -> None:
         for name, patch in WHEN_IMPORTED.items()
     }
     import_hooks.install(hooks)
+    # torch's test functions (`torch.testing._utils`) use it without an import.
+    torch._lazy_modules.add("_lazy")
 
 
 def install_at_first_tensor() -> None:
