@@ -118,10 +118,16 @@ Value torch_ltc::emitLgamma(ElementwiseBody &s) {
     Value direct = d.sub(d.add(d.add(stirling, half), series), d.log(product));
     Value sine =
         d.unary<math::SinOp>(d.mul(g.distance, d.constant(std::numbers::pi)));
-    Value mirror = d.log(d.div(d.constant(std::numbers::pi), sine));
+    // The quotient of a denormal sine is infinite.
+    Value isNearPole = d.compare(Comparison::lt, g.distance, d.constant(1e-30));
+    Value mirror = d.select(isNearPole, d.neg(d.log(g.distance)),
+                            d.log(d.div(d.constant(std::numbers::pi), sine)));
     Value result = d.select(g.isReflected, d.sub(mirror, direct), direct);
-    Value isInfinite =
-        d.compare(Comparison::eq, d.abs(x), d.constant(kInfinity));
+    // At a large pole, both terms are infinite.
+    Value isPole = d.logicalAnd(
+        g.isReflected, d.compare(Comparison::eq, g.distance, d.constant(0)));
+    Value isInfinite = d.logicalOr(
+        isPole, d.compare(Comparison::eq, d.abs(x), d.constant(kInfinity)));
     // The roots are exactly 0, as in eager, where users may divide by them.
     Value isRoot = d.logicalOr(d.compare(Comparison::eq, x, d.constant(1)),
                                d.compare(Comparison::eq, x, d.constant(2)));
