@@ -32,6 +32,7 @@ ROWS = [
     Row("addbmm", torch.addbmm, (any_of(5, 3), any_of(4, 5, 7), any_of(4, 7, 3)), WIDE),
     Row("addmv", torch.addmv, (any_of(5), a, any_of(7)), WIDE),
     Row("addr", torch.addr, (any_of(5, 3), any_of(5), any_of(3)), WIDE),
+    Row("addr-of-a-mask", lambda a, b, c: torch.addr(a, b > 0, c), (any_of(5, 3), any_of(5), any_of(3)), WIDE, grad=False),
     Row("mv", torch.mv, (a, any_of(7)), FLOATS),
     Row("dot", torch.dot, (any_of(7), any_of(7)), FLOATS),
     Row("vdot", torch.vdot, (any_of(7), any_of(7)), WIDE),

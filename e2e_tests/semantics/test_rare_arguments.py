@@ -95,6 +95,21 @@ def test_numbers_beyond_the_range_of_a_dtype(
     assert torch.equal(result, x * number)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int64], ids=str)  # fmt: skip
+def test_the_median_of_no_integers(dtype: torch.dtype) -> None:
+    compare(lambda x: [x.median(), x.nanmedian()], torch.empty(0, dtype=dtype))
+
+
+def test_a_scalar_in_block_diag_decides_no_dtype() -> None:
+    numbers = torch.tensor([1, 2], dtype=torch.int8)
+    compare(
+        lambda x, y, z: [torch.block_diag(x, y), torch.block_diag(x, z)],
+        numbers,
+        torch.tensor(200, dtype=torch.uint8),
+        torch.tensor(2.5, dtype=torch.float64),
+    )
+
+
 NO_VIEWS = {
     "rot90": lambda x: x.rot90(1, (0, 1)),
     "median": lambda x: x.long().median(),

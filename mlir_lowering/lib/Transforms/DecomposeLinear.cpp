@@ -66,8 +66,10 @@ static LogicalResult decomposeAddmv(AtenAddmvOp op, FormulaBuilder &b) {
 }
 
 static LogicalResult decomposeAddr(AtenAddrOp op, FormulaBuilder &b) {
-  return replaceByAddend(
-      op, b, b.mul(columnOf(b, op.getVec1()), rowOf(b, op.getVec2())));
+  Type dtype = b.resultDtype(); // vectors of two dtypes are promoted
+  return replaceByAddend(op, b,
+                         b.mul(columnOf(b, b.cast(op.getVec1(), dtype)),
+                               rowOf(b, b.cast(op.getVec2(), dtype))));
 }
 
 static LogicalResult decomposeMv(AtenMvOp op, FormulaBuilder &b) {

@@ -13,9 +13,9 @@ from torch_ltc._decompositions import gradients
 def median(x: Tensor) -> Tensor:
     """The lower of two middle elements; NaN if there is one (NaNs are sorted to the
     end)."""
-    if not x.numel():  # NaN, which becomes the lowest integer
-        lowest = torch.iinfo(x.dtype).min if not x.is_floating_point() else math.nan
-        chosen = torch.full((), lowest, dtype=x.dtype, device=x.device)
+    if not x.numel():  # NaN, or the integer that the processor makes of it
+        none = torch.tensor(math.nan, device="cpu").to(x.dtype).item()
+        chosen = torch.full((), none, dtype=x.dtype, device=x.device)
         return chosen + x.sum() if x.is_floating_point() else chosen
     ordered = torch.sort(x.flatten())[0]
     middle = ordered[(x.numel() - 1) // 2].clone()
