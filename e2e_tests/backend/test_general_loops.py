@@ -39,6 +39,31 @@ def _scores(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
     return (y * torch.arange(len(y), device=y.device)).mean()
 
 
+def _constant(i: int) -> list[Tensor]:
+    """Sizes that bound what varies."""
+    return [torch.randn(40, 24)]
+
+
+def _ones(inputs: list[Tensor], *sizes: int) -> Tensor:
+    return torch.ones(sizes, device=inputs[0].device)
+
+
+def _attention(
+    i: int, w: Tensor, inputs: list[Tensor], rows: int = 40, is_causal: bool = False
+) -> Tensor:
+    """The sliced dimension isn't that of an input, but of a view of one."""
+    x = (inputs[0] * w[0])[None, None]
+    y = F.scaled_dot_product_attention(
+        x[:, :, : 3 + 2 * i], x[:, :, :rows], x[:, :, :rows], is_causal=is_causal
+    )
+    return y.square().mean()
+
+
+def _folded(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
+    image = (inputs[0] * w[0])[None, None, : 5 + i, : 5 + i]
+    return F.fold(F.unfold(image, 3), (5 + i, 5 + i), 3).square().mean()
+
+
 def _weighted(parts: Sequence[Tensor]) -> Tensor:
     """Another factor for each part, so that they aren't interchangeable."""
     terms = [(k + 1) * part.square().mean() for k, part in enumerate(parts)]
@@ -217,6 +242,40 @@ LOOPS: dict[str, Loop] = {
     "a box cut out": (
         lambda i: [torch.randn(2, 3, 40, 40), torch.randn(4, 3, 3, 3)],
         _cut_out,
+    ),
+    "attention of a part": (_constant, _attention),
+    "causal attention of a part": (
+        _constant,
+        lambda i, w, x: _attention(i, w, x, rows=3 + 2 * i, is_causal=True),
+    ),
+    "convolution of a part": (
+        _constant,
+        lambda i, w, x: (
+            F.conv2d(
+                (x[0] * w[0])[None, None, : 9 + 2 * i, : 5 + i], _ones(x, 2, 1, 3, 3)
+            )
+            .square()
+            .mean()
+        ),
+    ),
+    "folded windows of a part": (_constant, _folded),
+    "topk of constant rows": (
+        _constant,
+        lambda i, w, x: ((x[0] * w[0]).topk(2 + i, 1)[0] * x[0][:, :1]).sum(),
+    ),
+    "kthvalue of constant rows": (
+        _constant,
+        lambda i, w, x: (x[0] * w[0]).kthvalue(2 + i, 1)[0].sum(),
+    ),
+    "windows of varying size": (
+        _constant,
+        lambda i, w, x: (x[0] * w[0]).unfold(1, 2 + i, 1).square().mean(2).sum(),
+    ),
+    "adaptive maxima": (
+        _constant,
+        lambda i, w, x: (
+            F.adaptive_max_pool2d((x[0] * w[0])[None], (2 + i, 3 + i)).square().mean()
+        ),
     ),
     "strided": (
         _rows(),

@@ -102,11 +102,18 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
     return {};
   }
   quality.leastSize = std::numeric_limits<int64_t>::max();
-  for (size_t i = 0; i < samples[0].sizes.size(); ++i)
-    for (const TraceNumbers &sample : samples)
-      if (sample.sizes[i] != samples[0].sizes[i])
-        quality.leastSize =
-            std::min({quality.leastSize, sample.sizes[i], samples[0].sizes[i]});
+  for (size_t i = 0; i < samples[0].sizes.size(); ++i) {
+    auto size = [i](const TraceNumbers &numbers) { return numbers.sizes[i]; };
+    auto [least, most] = std::ranges::minmax(samples, {}, size);
+    if (size(least) != size(most)) {
+      quality.leastSize = std::min(quality.leastSize, size(least));
+    } else if (std::ranges::any_of(traces, [&](const TraceNumbers &trace) {
+                 return size(trace) != size(traces.front());
+               })) {
+      why = "at large sizes, a size that varies is a constant";
+      return {};
+    }
+  }
   return quality;
 }
 

@@ -392,15 +392,19 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
   if (traces.size() > maxTraces)
     traces.erase(traces.begin(), traces.end() - maxTraces);
   reason.clear();
-  bool hasBounds = true;
+  std::set<Bounds> withoutEffect;
   auto attempt = [&](Bounds boundsVary, bool asMultiples, Relations relations,
                      Relations arguments) -> std::shared_ptr<GeneralGraph> {
-    if (!hasBounds && boundsVary != Bounds::Constant)
+    if (withoutEffect.contains(boundsVary))
       return nullptr;
     auto graph = std::shared_ptr<GeneralGraph>(new GeneralGraph(base, traces));
-    hasBounds =
+    bool hasBounds =
         Generalization(*graph, relations, arguments, asMultiples, boundsVary)
             .run();
+    if (!hasBounds && boundsVary == Bounds::Operands)
+      withoutEffect.insert(Bounds::Operands);
+    else if (!hasBounds && boundsVary != Bounds::Constant)
+      withoutEffect.insert({Bounds::Equal, Bounds::All, Bounds::Size});
     std::string why = graph->findStandIns();
     if (why.empty())
       return graph;
@@ -415,7 +419,7 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
       {Relations::Many, Relations::Some},
       {Relations::Many, Relations::Many}};
   constexpr Bounds allBounds[] = {Bounds::Equal, Bounds::All, Bounds::Size,
-                                  Bounds::Constant};
+                                  Bounds::Constant, Bounds::Operands};
   for (Bounds boundsVary : allBounds)
     for (bool asMultiples : {false, true})
       for (auto [relations, arguments] : efforts)

@@ -28,6 +28,7 @@ public:
         setNumbers(i, ofNode);
       resized.inferShapes(i);
       resized.finish(i);
+      checkLengths(ofNode);
     }
     return resized.take();
   }
@@ -59,6 +60,17 @@ private:
       else if (areSizesGiven)
         resized.setResultSize(position, slot.result, slot.place, valueOf(slot));
     resized.setWords(position, std::move(words));
+  }
+
+  /// A slice may be shorter than its number because its operand ends.
+  void checkLengths(c10::ArrayRef<NumberSlot> ofNode) const {
+    for (const NumberSlot &slot : ofNode)
+      if (slot.kind == NumberSlot::Kind::ResultSize)
+        TORCH_CHECK(resized.sizes()[slot.index] == valueOf(slot), "Size ",
+                    slot.place, " of ", base.nodes[slot.node].record->name,
+                    " is ", resized.sizes()[slot.index], " instead of ",
+                    valueOf(slot), " at these sizes",
+                    messageSuffix(base.nodes[slot.node].location));
   }
 
   const GraphSnapshot &base;

@@ -2,6 +2,8 @@
 
 #include "general/slice_bounds.h"
 
+#include <cstdlib>
+
 using namespace torch_ltc;
 
 namespace {
@@ -10,7 +12,7 @@ class BoundFinder {
 public:
   BoundFinder(const GraphSnapshot &base, const TraceColumns &columns,
               c10::ArrayRef<NumberSlot> slots, Bounds mode)
-      : base(base), columns(columns), mode(mode) {
+      : base(base), columns(columns), slots(slots), mode(mode) {
     for (const NumberSlot &slot : slots)
       if (slot.kind == NumberSlot::Kind::ParameterSize)
         parameterSizes.push_back(&slot);
@@ -27,6 +29,11 @@ public:
       else if (node.record->shapeRule == ShapeRule::slice_scatterShape)
         addBoundsOfPart(base.operands[node.firstOperand + 1], node);
     }
+    if (mode == Bounds::Operands)
+      for (const NumberSlot &slot : slots)
+        if (slot.kind == NumberSlot::Kind::Integer &&
+            columns.integerVaries(slot.index))
+          addSizesOfOperands(slot.node);
     return std::move(bounds);
   }
 
@@ -40,6 +47,26 @@ private:
       if (columns.varies(columns.firstSize(part) + d))
         if (auto bound = parameterSizeOf(whole, d))
           addBound(*bound);
+  }
+
+  /// The sizes of the dimensions whose size varies in the result; if there are
+  /// none, all.
+  void addSizesOfOperands(uint32_t position) {
+    const SnapshotNode &node = base.nodes[position];
+    const uint32_t result = columns.firstSize(position);
+    const int64_t rank = node.shapes[0].dim();
+    for (uint32_t i = 0; i < node.numOperands; ++i) {
+      ResultRef operand = base.operands[node.firstOperand + i];
+      std::vector<uint32_t> all, varying;
+      for (uint32_t d = 0; d < base.shape(operand).dim(); ++d) {
+        all.push_back(d);
+        if (d < rank && columns.varies(result + d))
+          varying.push_back(d);
+      }
+      for (uint32_t d : varying.empty() ? all : varying)
+        if (auto bound = parameterSizeOf(operand, d))
+          addBound(*bound);
+    }
   }
 
   /// A constant size to which a varying one is padded is that of a parameter.
@@ -73,7 +100,7 @@ private:
       if (slot->place == bound->place && !isStatic(*slot) &&
           base.nodes[slot->node].shapes[0].sizes() == shape)
         bounds.insert(slot->index);
-    if (mode != Bounds::All)
+    if (mode < Bounds::All)
       return;
     for (const NumberSlot *slot : parameterSizes)
       if (!isStatic(*slot) && !columns.varies(slot->index) &&
@@ -95,7 +122,6 @@ private:
   std::optional<uint32_t> parameterSizeOf(ResultRef ref, uint32_t dim) const {
     for (;;) {
       const SnapshotNode &node = base.nodes[ref.position];
-      const torch::lazy::Shape &shape = base.shape(ref);
       uint32_t size = columns.firstSize(ref) + dim;
       if (columns.varies(size))
         return std::nullopt;
@@ -104,15 +130,36 @@ private:
       if (!node.numOperands)
         return std::nullopt;
       ResultRef operand = base.operands[node.firstOperand];
-      const torch::lazy::Shape &from = base.shape(operand);
-      if (from.dim() != shape.dim() || from.size(dim) != shape.size(dim))
+      auto from = sameSize(base.shape(operand), base.shape(ref), dim);
+      if (!from)
         return std::nullopt;
       ref = operand;
+      dim = *from;
     }
+  }
+
+  /// The dimension of an operand that size `dim` of a result comes from, as far
+  /// as the shapes show: the same one, or, if the result is a view with other
+  /// dimensions, the nearest one of this size, counted from the last.
+  static std::optional<uint32_t> sameSize(const torch::lazy::Shape &from,
+                                          const torch::lazy::Shape &to,
+                                          uint32_t dim) {
+    if (from.dim() == to.dim() && from.size(dim) == to.size(dim))
+      return dim;
+    if (from.numel() != to.numel())
+      return std::nullopt;
+    const int64_t likely = int64_t(dim) + from.dim() - to.dim();
+    std::optional<uint32_t> nearest;
+    for (int64_t d = 0; d < from.dim(); ++d)
+      if (from.size(d) == to.size(dim) &&
+          (!nearest || std::abs(d - likely) < std::abs(*nearest - likely)))
+        nearest = uint32_t(d);
+    return nearest;
   }
 
   const GraphSnapshot &base;
   const TraceColumns &columns;
+  c10::ArrayRef<NumberSlot> slots;
   Bounds mode;
   std::vector<const NumberSlot *> parameterSizes;
   std::set<uint32_t> bounds;

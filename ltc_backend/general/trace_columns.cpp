@@ -33,6 +33,12 @@ std::optional<SizeCandidate> TraceColumns::varying(uint32_t size) const {
   return differs ? std::optional(candidate) : std::nullopt;
 }
 
+bool TraceColumns::integerVaries(uint32_t integer) const {
+  return std::ranges::any_of(traces, [&](const TraceNumbers &trace) {
+    return trace.integers[integer] != traces.front().integers[integer];
+  });
+}
+
 uint32_t TraceColumns::firstSize(ResultRef result) const {
   uint32_t first = firstSizes[result.position];
   for (uint32_t k = 0; k < result.index; ++k)

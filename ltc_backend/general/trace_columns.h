@@ -8,8 +8,9 @@
 
 namespace torch_ltc {
 
-/// The sizes in several traces of one skeleton. A size is identified by its
-/// index in `TraceNumbers::sizes`. Refers to the graph and the traces.
+/// The numbers in several traces of one skeleton. A size is identified by its
+/// index in `TraceNumbers::sizes`, an argument by that in
+/// `TraceNumbers::integers`. Refers to the graph and the traces.
 class TraceColumns {
 public:
   /// `base`: the graph of one of the traces.
@@ -20,6 +21,7 @@ public:
   /// The size with its values, if it differs between traces.
   std::optional<SizeCandidate> varying(uint32_t size) const;
   bool varies(uint32_t size) const { return varying(size).has_value(); }
+  bool integerVaries(uint32_t integer) const;
 
   /// The first size of a node, or of one of its results.
   uint32_t firstSize(size_t position) const { return firstSizes[position]; }
