@@ -55,6 +55,7 @@ SHARED: dict[str, Program] = {
     "scatter_": lambda x: x[1:].scatter_(0, places(x), x[:-1]),
     "nonzero out": lambda x: torch.nonzero(whole := x.long(), out=whole),
     "scatter_add_": lambda x: x[1:].scatter_add_(0, places(x), x[1:]),
+    "zeta out": lambda x: torch.special.zeta(x[:-1], x[0] * 1, out=x[1:]),
     "put_": lambda x: x[1:].put_(rows(x), x[1, :4]),
 }
 
@@ -84,6 +85,18 @@ REPEATED: dict[str, Program] = {
     "ldexp_": lambda x: x[:1].expand(4, 5).ldexp_(places(x)),
     "mvlgamma_": lambda x: (x[:1] + 4).expand(5, 5).mvlgamma_(2),
     "conj_physical_": lambda x: torch.complex(x, x)[:1].expand(5, 5).conj_physical_(),
+    "fill_ with a tensor": lambda x: x[:1].expand(5, 5).fill_(x[1, 1]),
+    "complex out": lambda x: torch.complex(
+        x, x, out=torch.complex(x, x)[:1].expand(5, 5)
+    ),
+    "fft out": lambda x: torch.fft.fft(x, out=torch.complex(x, x)[:1].expand(5, 5)),
+    "nan_to_num out": lambda x: torch.nan_to_num(x, out=x[:1].clone().expand(5, 5)),
+    "scatter_reduce out": lambda x: torch.scatter_reduce(
+        x[:4], 0, places(x), x, "amax", out=x[:1].clone().expand(4, 5)
+    ),
+    "transpose_copy out": lambda x: torch.transpose_copy(
+        x, 0, 1, out=x[:1].clone().expand(5, 5)
+    ),
     "add out": lambda x: torch.add(x, 1, out=x[:1].clone().expand(5, 5)),
     "mm out": lambda x: torch.mm(x, x, out=x[:1].clone().expand(5, 5)),
     "stack out": lambda x: torch.stack([x[1], x[2]], out=x[0].clone().expand(2, 5)),
@@ -105,6 +118,7 @@ ALLOWED: dict[str, Program] = {
     "interleaved columns": lambda x: x[:, ::2].add_(x[:, 1:4]),
     "nothing": lambda x: x[2:2].add_(x[2:2]),
     "repeated fill_": lambda x: x[:1].expand(5, 5).fill_(2.5),
+    "repeated copy of itself": lambda x: (view := x[1:2].expand(5, 5)).copy_(view),
     "repeated zero_": lambda x: x[1:2].expand(5, 5).zero_(),
     "repeated masked_fill_": lambda x: x[:1].expand(5, 5).masked_fill_(x[0] > 2, -3.0),
     "repeated index_fill_": lambda x: x[:1].expand(4, 5).index_fill_(0, rows(x), 4.0),

@@ -26,6 +26,13 @@ def _batch_norm(
     return call
 
 
+def _squeezed_leaf(device: str) -> torch.Tensor:
+    leaf = torch.ones(1, 2, device=device, requires_grad=True)
+    view = leaf[0]
+    leaf.squeeze_()
+    return view
+
+
 def _filled(name: str, dtype: torch.dtype, *numbers: float) -> Callable:
     return lambda d: getattr(torch.zeros(3, dtype=dtype).to(d), name)(*numbers)
 
@@ -64,6 +71,11 @@ def _rank(dtype: torch.dtype, device: str) -> torch.Tensor:
 
 
 CASES: dict[str, Callable] = {
+    "t_ of three dims": lambda d: torch.ones(2, 3, 4, device=d).t_(),
+    "squeeze_ of a missing dim": lambda d: torch.ones(2, device=d).squeeze_(5),
+    "transpose_ of a missing dim": lambda d: torch.ones(2, device=d).transpose_(0, 5),
+    "unsqueeze_ at a missing dim": lambda d: torch.ones(2, device=d).unsqueeze_(5),
+    "shape of a leaf that has a view": _squeezed_leaf,
     "rank as a boolean": lambda d: _rank(torch.bool, d),
     "batch_norm of one value": _batch_norm(rows=1),
     "batch_norm of integers": lambda d: F.batch_norm(
@@ -136,6 +148,15 @@ def test_eagers_error(name: str) -> None:
     eager, lazy = (_error(CASES[name], device) for device in ("cpu", "lazy"))
     assert type(lazy) is type(eager), lazy
     assert str(eager).split("\n")[0] in str(lazy)
+
+
+def test_the_type_of_an_expanded_tensor() -> None:
+    """Views are checked on Meta tensors."""
+    x, y = torch.ones(3, device="lazy"), torch.ones(2, 2, device="lazy")
+    with pytest.raises(
+        RuntimeError, match=r"expand\(LazyFloatType{\[2, 2\]}, size=\[\]"
+    ):
+        x[0] = y
 
 
 def test_abs_of_a_complex_tensor_in_place() -> None:

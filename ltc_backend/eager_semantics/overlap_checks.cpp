@@ -35,6 +35,7 @@ const Row inPlaceOps[] = {
     {"aten::copy_", Overlap::Part},
     {"aten::cumprod_", Overlap::Part},
     {"aten::cumsum_", Overlap::Part},
+    {"aten::fill_.Tensor", Overlap::None},
     {"aten::index_add_", Overlap::Whole},
     {"aten::index_copy_", Overlap::Whole},
     {"aten::index_fill_.int_Scalar", Overlap::Whole, /*once=*/false},
@@ -56,7 +57,7 @@ const Row inPlaceOps[] = {
     {"aten::scatter_.value_reduce", Overlap::Whole},
     {"aten::scatter_add_", Overlap::Whole},
     {"aten::scatter_reduce_.two", Overlap::Whole},
-    {"aten::bernoulli_.Tensor", Overlap::None},
+    {"aten::bernoulli_.Tensor", Overlap::Part},
     {"aten::bernoulli_.float", Overlap::None},
     {"aten::cauchy_", Overlap::None},
     {"aten::exponential_", Overlap::None},
@@ -70,23 +71,38 @@ const Row inPlaceOps[] = {
 };
 
 const Row outOps[] = {
+    {"aten::_fft_c2c.out", Overlap::None},
+    {"aten::_fft_c2r.out", Overlap::None},
+    {"aten::_fft_r2c.out", Overlap::None},
     {"aten::addbmm.out", Overlap::Part},
     {"aten::addmm.out", Overlap::Part},
     {"aten::addmv.out", Overlap::Part},
     {"aten::addr.out", Overlap::Part},
+    {"aten::alias_copy.out", Overlap::None},
+    {"aten::as_strided_copy.out", Overlap::None},
     {"aten::baddbmm.out", Overlap::Part},
-    {"aten::bernoulli.out", Overlap::None},
+    {"aten::bernoulli.out", Overlap::Part},
+    {"aten::bucketize.Tensor_out", Overlap::None},
     {"aten::cat.out", Overlap::Whole},
+    {"aten::complex.out", Overlap::Part},
+    {"aten::conj_physical.out", Overlap::Part},
     {"aten::cumprod.out", Overlap::Part},
     {"aten::cumsum.out", Overlap::Part},
+    {"aten::detach_copy.out", Overlap::None},
+    {"aten::diag_embed.out", Overlap::None},
+    {"aten::diagonal_copy.out", Overlap::None},
+    {"aten::expand_copy.out", Overlap::None},
     {"aten::gather.out", Overlap::Whole},
     {"aten::index.Tensor_out", Overlap::Whole},
-    {"aten::index_select.out", Overlap::Whole},
     {"aten::index_add.out", Overlap::Whole, true, /*selfIsCopied=*/true},
     {"aten::index_copy.out", Overlap::Whole, true, /*selfIsCopied=*/true},
+    {"aten::index_reduce.out", Overlap::Whole, true, /*selfIsCopied=*/true},
+    {"aten::index_select.out", Overlap::Whole},
+    {"aten::isin.Tensor_Tensor_out", Overlap::None},
     {"aten::ldexp.out", Overlap::Part},
-    {"aten::logcumsumexp.out", Overlap::Part},
+    {"aten::linalg_cross.out", Overlap::Part},
     {"aten::log_softmax.int_out", Overlap::None},
+    {"aten::logcumsumexp.out", Overlap::Part},
     {"aten::logsumexp.out", Overlap::None},
     {"aten::masked_select.out", Overlap::Whole},
     {"aten::max.dim_max", Overlap::Part},
@@ -95,21 +111,45 @@ const Row outOps[] = {
     {"aten::min.dim_min", Overlap::Part},
     {"aten::mm.out", Overlap::None},
     {"aten::mse_loss.out", Overlap::Part},
-    {"aten::norm.out", Overlap::None},
-    {"aten::norm.dtype_out", Overlap::None},
+    {"aten::mvlgamma.out", Overlap::None},
+    {"aten::nan_to_num.out", Overlap::Part},
     {"aten::nonzero.out", Overlap::Whole},
+    {"aten::norm.dtype_out", Overlap::None},
+    {"aten::norm.out", Overlap::None},
+    {"aten::permute_copy.out", Overlap::None},
+    {"aten::polar.out", Overlap::Part},
     {"aten::rand.out", Overlap::None},
     {"aten::randn.out", Overlap::None},
     {"aten::renorm.out", Overlap::Part},
-    {"aten::scatter.value_out", Overlap::Part},
+    {"aten::scatter.reduce_out", Overlap::Whole, true, /*selfIsCopied=*/true},
     {"aten::scatter.src_out", Overlap::Whole, true, /*selfIsCopied=*/true},
+    {"aten::scatter.value_out", Overlap::Part},
+    {"aten::scatter.value_reduce_out", Overlap::Part},
     {"aten::scatter_add.out", Overlap::Whole, true, /*selfIsCopied=*/true},
+    {"aten::scatter_reduce.two_out", Overlap::Whole, true,
+     /*selfIsCopied=*/true},
+    {"aten::select_copy.int_out", Overlap::None},
+    {"aten::slice_copy.Tensor_out", Overlap::None},
+    {"aten::slice_scatter.out", Overlap::None},
     {"aten::softmax.int_out", Overlap::None},
     {"aten::sort.values", Overlap::Part},
     {"aten::sort.values_stable", Overlap::Part},
+    {"aten::special_shifted_chebyshev_polynomial_u.out", Overlap::Part},
+    {"aten::special_shifted_chebyshev_polynomial_v.out", Overlap::Part},
+    {"aten::special_shifted_chebyshev_polynomial_w.out", Overlap::Part},
+    {"aten::special_xlog1py.out", Overlap::Part},
+    {"aten::special_zeta.out", Overlap::Part},
+    {"aten::squeeze_copy.dim_out", Overlap::None},
+    {"aten::squeeze_copy.dims_out", Overlap::None},
+    {"aten::squeeze_copy.out", Overlap::None},
     {"aten::stack.out", Overlap::Whole},
+    {"aten::t_copy.out", Overlap::None},
     {"aten::take.out", Overlap::Whole},
     {"aten::topk.values", Overlap::Part},
+    {"aten::transpose_copy.int_out", Overlap::None},
+    {"aten::unfold_copy.out", Overlap::None},
+    {"aten::unsqueeze_copy.out", Overlap::None},
+    {"aten::view_copy.out", Overlap::None},
     {"aten::where.self_out", Overlap::Part},
 };
 
@@ -119,6 +159,7 @@ public:
                c10::SafeKernelFunction previous)
       : row(row),
         isConjugation(op.operator_name().name == "aten::conj_physical_"),
+        isCopy(op.operator_name().name == "aten::copy_"),
         previous(std::move(previous)) {
     const auto &arguments = op.schema().arguments();
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -137,7 +178,7 @@ public:
       if (arguments[i].isTensor() && arguments[i].toTensor().defined()) {
         if (arguments[i].toTensor().device().is_lazy())
           check(arguments[i].toTensor(), arguments);
-        else if (op.schema().name() != "aten::copy_")
+        else if (!isCopy)
           checkWrittenDevice(arguments[i].toTensor(), arguments, row.op);
       }
     previous.callBoxed(op, keys, stack);
@@ -145,7 +186,8 @@ public:
 
 private:
   void check(const at::Tensor &output, c10::ArrayRef<IValue> arguments) const {
-    if (isConjugation && !output.is_complex())
+    if ((isConjugation && !output.is_complex()) ||
+        (isCopy && arguments[1].toTensor().is_same(output)))
       return; // writes nothing
     // PyTorch recognizes this message and appends advice to it.
     for (size_t i : read)
@@ -188,7 +230,7 @@ private:
   }
 
   Row row;
-  bool isConjugation;
+  bool isConjugation, isCopy;
   c10::SmallVector<size_t, 4> written, read;
   std::optional<size_t> accumulate; // the argument that determines it
   c10::SafeKernelFunction previous;

@@ -10,11 +10,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "events/error_kind.h"
 #include "events/op_error.h"
 
 #include <ATen/CompositeExplicitAutogradFunctions.h>
 #include <ATen/MetaFunctions.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <string>
 
 using namespace torch_ltc;
 using c10::DispatchKey;
@@ -40,8 +43,17 @@ struct MetaView<kernel, Result (*)(Arguments...)> {
     } catch (const c10::Error &error) {
       if (!isInsideFunctionalization())
         throw;
-      rethrowWithOp(error, name);
+      throwError(kindOf(error), named(error.msg()) + opSuffix(name));
     }
+  }
+
+private:
+  /// With the user's type of tensor, as in "expand(MetaFloatType{[2]}, ...)".
+  static std::string named(std::string text) {
+    size_t at = text.find("(Meta");
+    if (at != std::string::npos && text.find("Type{", at) != std::string::npos)
+      text.replace(at + 1, 4, "Lazy");
+    return text;
   }
 };
 
@@ -69,6 +81,8 @@ void torch_ltc::registerViewErrors() {
   add<views::select_symint>(*library, "aten::select.int");
   add<views::slice_symint>(*library, "aten::slice.Tensor");
   add<views::unsqueeze>(*library, "aten::unsqueeze");
+  // torch's formula in Python raises an AssertionError.
+  add<views::t_>(*library, "aten::t_");
   add<static_cast<Tensor (*)(const Tensor &, int64_t)>(views::squeeze)>(
       *library, "aten::squeeze.dim");
   add<static_cast<Tensor (*)(const Tensor &, Dims)>(views::squeeze)>(

@@ -32,13 +32,14 @@ using torch::jit::Stack;
 namespace {
 
 /// Whether gradients of views of `self` may be requested: it has gradients
-/// itself, and other tensors share its memory. What a subclass does (a
-/// capture's fake tensors share nothing) is checked where it calls the op on
-/// its tensors.
+/// itself, and other tensors share its memory. Eager rejects leaves. What a
+/// subclass does (a capture's fake tensors share nothing) is checked where it
+/// calls the op on its tensors.
 bool mayHaveViewsWithGradients(const at::Tensor &self) {
   return at::GradMode::is_enabled() && self.requires_grad() &&
-         !self.key_set().has(DispatchKey::Python) && !self.is_view() &&
-         self.has_storage() && self.storage().use_count() > 1;
+         !self.is_leaf() && !self.key_set().has(DispatchKey::Python) &&
+         !self.is_view() && self.has_storage() &&
+         self.storage().use_count() > 1;
 }
 
 class ShapeInPlace final : public c10::OperatorKernel {
