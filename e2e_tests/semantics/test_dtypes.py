@@ -25,6 +25,7 @@ PROGRAMS = {
     "cat": lambda d, t: torch.cat([_numbers(d, t), _numbers(d, t)[:1]]),
     "clone": lambda d, t: _numbers(d, t).clone(),
     "a written view": lambda d, t: _written(d, t),
+    "a written expanded view": lambda d, t: _written_expanded(d, t),
     "fill_": lambda d, t: _numbers(d, t).fill_(1),
     "copy_": lambda d, t: torch.zeros(4, dtype=t, device=d).copy_(_numbers(d, t)),
     "other dtype's bits": lambda d, t: _numbers(d, t).view(torch.uint8),
@@ -49,6 +50,12 @@ def _numbers(device: str, dtype: torch.dtype) -> torch.Tensor:
 def _written(device: str, dtype: torch.dtype) -> torch.Tensor:
     x = _numbers(device, dtype)
     x[1:3].copy_(x[2:].clone())
+    return x
+
+
+def _written_expanded(device: str, dtype: torch.dtype) -> torch.Tensor:
+    x = _numbers(device, dtype)
+    x.expand(2, 4)[1].copy_(_numbers(device, dtype).flip(0))
     return x
 
 

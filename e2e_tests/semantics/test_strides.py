@@ -328,3 +328,22 @@ def test_numbers_drawn_into_strides(name: str, place: str) -> None:
             torch.testing.assert_close(lazy.cpu(), eager)
         else:
             assert torch.equal(lazy.cpu(), eager)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
+def test_scattered_into_repeated_elements(dtype: torch.dtype) -> None:
+    """Each element of the result has a place of its own."""
+
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        rows, other = x.expand(3, 4), x * 2
+        return [
+            part + torch.special.sinc(part.real)
+            for part in (
+                torch.select_scatter(rows, other, 0, 1),
+                torch.slice_scatter(rows, other[None], 0, 1, 2),
+                torch.diagonal_scatter(rows, other[:3]),
+                torch.as_strided_scatter(rows, other[:2], (2,), (1,)),
+            )
+        ]
+
+    compare(program, torch.arange(4.0).to(dtype))

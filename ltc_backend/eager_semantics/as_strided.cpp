@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 using namespace torch_ltc;
 using c10::IValue;
@@ -129,6 +130,9 @@ at::Tensor asStridedScatter(const at::Tensor &self, const at::Tensor &src,
                             c10::SymIntArrayRef symSize,
                             c10::SymIntArrayRef symStride,
                             std::optional<c10::SymInt> symOffset) {
+  if (hasRepeatedElements(self)) // eager counts in a copy, too
+    return asStridedScatter(withValueOf(self), src, symSize, symStride,
+                            std::move(symOffset));
   auto size = C10_AS_INTARRAYREF_SLOW(symSize);
   auto stride = C10_AS_INTARRAYREF_SLOW(symStride);
   int64_t offset = symOffset ? symOffset->expect_int() : self.storage_offset();

@@ -3,6 +3,7 @@
 #include "eager_semantics/memory_overlap.h"
 
 #include "events/op_error.h"
+#include "graph/live_tensors.h"
 
 #include <algorithm>
 
@@ -61,11 +62,7 @@ void torch_ltc::checkWrittenDevice(const at::Tensor &written,
 }
 
 bool torch_ltc::isWrittenTwice(const at::Tensor &written) {
-  at::IntArrayRef sizes = written.sizes(), strides = written.strides();
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (strides[i] == 0 && sizes[i] > 1)
-      return written.numel() != 0;
-  return false;
+  return written.numel() != 0 && hasRepeatedElements(written);
 }
 
 void torch_ltc::checkWrittenOnce(const at::Tensor &written,

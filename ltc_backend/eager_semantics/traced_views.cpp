@@ -67,8 +67,15 @@ struct RecordedView final : ViewMeta {
     return call(*op.copy.handle, withNumbers({base}));
   }
 
-  /// The usual ones as torch's inverses (2.13), which are calls to these ops.
   Tensor reverse(const Tensor &base, const Tensor &mutated) override {
+    Tensor value = inverse(base, mutated);
+    keepGeometry(value, base); // strides of dims of one element
+    return value;
+  }
+
+private:
+  /// The usual ones as torch's inverses (2.13), which are calls to these ops.
+  Tensor inverse(const Tensor &base, const Tensor &mutated) const {
     static const OperatorHandle squeeze = findOp({"aten::squeeze_copy", "dim"}),
                                 select = findOp({"aten::select_scatter", ""}),
                                 slice = findOp({"aten::slice_scatter", ""});
@@ -89,7 +96,6 @@ struct RecordedView final : ViewMeta {
     }
   }
 
-private:
   Stack withNumbers(Stack stack) const {
     stack.insert(stack.end(), numbers.begin(), numbers.end());
     return stack;

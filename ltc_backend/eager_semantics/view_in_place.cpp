@@ -62,8 +62,14 @@ public:
     if (!isReplayedView(self))
       return previous.callBoxed(op, keys, stack);
     Stack changed(stack->end() - std::ptrdiff_t(numArguments), stack->end());
-    changed[0] = at::alias(self); // as it was
+    {
+      // Only its record is used; with gradients, torch would reject the call
+      // for a view that can't be written, with another message.
+      at::NoGradGuard noGradients;
+      changed[0] = at::alias(self); // as it was
+    }
     previous.callBoxed(op, keys, stack);
+    at::NoGradGuard noGradients;
     view.callBoxed(&changed);
     replayLike(self, changed[0].toTensor());
   }

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "graph/live_tensors.h"
 #include "tracing/boxed_kernels.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
@@ -40,7 +41,35 @@ struct OtherInverse : ViewMeta {
     return recorded->forward(base);
   }
 
+  /// The base has the same strides as before, whatever those of an inverse's
+  /// ops are.
+  Tensor reverse(const Tensor &base, const Tensor &mutated) final {
+    at::ScalarType type = base.scalar_type(), carrier = carrierOf(type);
+    Tensor result =
+        carrier == type
+            ? inverse(base, mutated)
+            : at::view_copy(inverse(at::view_copy(base, carrier),
+                                    at::view_copy(mutated, carrier)),
+                            type);
+    keepGeometry(result, base);
+    return result;
+  }
+
   ViewMetaPtr recorded;
+
+private:
+  virtual Tensor inverse(const Tensor &base, const Tensor &mutated) = 0;
+
+  /// Integers of the same bits, if eager's kernels don't compare the dtype.
+  static at::ScalarType carrierOf(at::ScalarType type) {
+    if (c10::isFloat8Type(type))
+      return at::kChar;
+    if (type == at::kUInt16)
+      return at::kShort;
+    if (type == at::kUInt32)
+      return at::kInt;
+    return type == at::kUInt64 ? at::kLong : type;
+  }
 };
 
 /// The written positions in a view of the base, which held `before`.
@@ -68,7 +97,8 @@ at::Scalar leastOf(at::ScalarType type) {
 struct ExpandView final : OtherInverse {
   using OtherInverse::OtherInverse;
 
-  Tensor reverse(const Tensor &base, const Tensor &mutated) override {
+private:
+  Tensor inverse(const Tensor &base, const Tensor &mutated) override {
     if (mutated.numel() == base.numel())
       return at::view_copy(mutated, base.sizes());
     if (mutated.numel() == 0)
@@ -101,7 +131,8 @@ struct UnfoldView final : OtherInverse {
   UnfoldView(ViewMetaPtr recorded, int64_t dim, int64_t size, int64_t step)
       : OtherInverse(std::move(recorded)), dim(dim), size(size), step(step) {}
 
-  Tensor reverse(const Tensor &base, const Tensor &mutated) override {
+private:
+  Tensor inverse(const Tensor &base, const Tensor &mutated) override {
     if (base.dim() == 0)
       return recorded->reverse(base, mutated);
     if (step < size)
@@ -116,7 +147,6 @@ struct UnfoldView final : OtherInverse {
 
   int64_t dim, size, step;
 
-private:
   /// The windows' first elements, then their second ones, and so on: each of
   /// these is a slice of the base without repeated elements. An element that
   /// wasn't written in one window may have been written in another.
@@ -140,9 +170,10 @@ private:
 struct OverlappingView final : OtherInverse {
   using OtherInverse::OtherInverse;
 
+private:
   /// Each element of the base takes the value of the last written position of
   /// the view that refers to it.
-  Tensor reverse(const Tensor &base, const Tensor &mutated) override {
+  Tensor inverse(const Tensor &base, const Tensor &mutated) override {
     auto numbers = [&](const Tensor &like) {
       return at::arange(like.numel(), like.options().dtype(at::kLong))
           .view(like.sizes());

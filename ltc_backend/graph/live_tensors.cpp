@@ -347,6 +347,27 @@ void torch_ltc::setGeometry(const at::Tensor &tensor, at::IntArrayRef strides,
                                                       offset);
 }
 
+bool torch_ltc::hasRepeatedElements(const at::Tensor &tensor) {
+  at::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > 1 && strides[i] == 0)
+      return true;
+  return false;
+}
+
+void torch_ltc::keepGeometry(const at::Tensor &value,
+                             const at::Tensor &previous) {
+  auto isValue = [](const at::Tensor &tensor) {
+    const c10::DispatchKeySet keys = tensor.key_set();
+    return tensor.device().is_lazy() &&
+           !keys.has(c10::DispatchKey::Functionalize) &&
+           !keys.has(c10::DispatchKey::Python);
+  };
+  if (!value.is_same(previous) && isValue(value) && isValue(previous) &&
+      value.strides() != previous.strides() && !hasRepeatedElements(previous))
+    setGeometry(value, previous.strides(), previous.storage_offset());
+}
+
 void torch_ltc::resetSizes(const at::Tensor &tensor, at::IntArrayRef sizes) {
   at::Tensor inner = tensor;
   if (tensor.key_set().has(c10::DispatchKey::Functionalize))

@@ -117,6 +117,13 @@ at::Tensor withValueOf(const at::Tensor &tensor);
 /// packed (shape/strides.h). `tensor` has no functional wrapper.
 void setGeometry(const at::Tensor &tensor, at::IntArrayRef strides,
                  int64_t offset = 0);
+/// Whether elements of the tensor share a place in memory, like those of an
+/// expanded one.
+bool hasRepeatedElements(const at::Tensor &tensor);
+/// Gives `value`, a new value of the memory that `previous` is, its geometry.
+/// Does nothing if they aren't values of lazy tensors, or if `previous` has
+/// repeated elements, which may differ in `value`.
+void keepGeometry(const at::Tensor &value, const at::Tensor &previous);
 /// To be called after data of other sizes was assigned to `tensor`: row-major
 /// again.
 void resetSizes(const at::Tensor &tensor, at::IntArrayRef sizes);

@@ -137,6 +137,9 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   bool isInPlace = std::exchange(inPlaceRecord, nullptr) == &record;
   if (isInPlace)
     rule = StrideRule::LikeSelf;
+  else if (rule == StrideRule::LikeSelf && arguments[0].isTensor() &&
+           hasRepeatedElements(arguments[0].toTensor()))
+    rule = StrideRule::Preserve; // eager's too: each element has its own place
   if (!walk.obstacle().empty()) {
     if (otherwise == Otherwise::Nothing)
       return {};
