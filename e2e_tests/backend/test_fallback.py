@@ -18,7 +18,7 @@ def empty_fallback_log() -> None:
 
 CALLS = {
     "one result": lambda x: torch.special.zeta(x + 1, x),
-    "several results": lambda x: torch.linalg.qr(x)[1],
+    "several results": lambda x: torch.linalg.eigh(x @ x.t())[0],
     "size by value": lambda x: x.masked_select(x > 0),
     "positions": lambda x: x.nonzero(),
     "bool result": lambda x: torch.tensor(torch.equal(x, x + 1)),
@@ -62,9 +62,9 @@ def test_forced() -> None:
 
 def test_the_graph_goes_on_after_a_fallback() -> None:
     x = torch.rand(3, 3).to("lazy").requires_grad_()
-    (torch.linalg.matrix_exp(x) * 2).sum().backward()
+    (torch.linalg.inv(x) * 2).sum().backward()
     cpu = x.detach().cpu().requires_grad_()
-    (torch.linalg.matrix_exp(cpu) * 2).sum().backward()
+    (torch.linalg.inv(cpu) * 2).sum().backward()
     torch.testing.assert_close(x.grad.cpu(), cpu.grad)
 
 

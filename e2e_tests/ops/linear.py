@@ -9,6 +9,25 @@ from torch.nn import functional as F
 a = any_of(5, 7)
 b = any_of(7, 3)
 
+
+def regular(*shape):
+    """Matrices that are far from singular, symmetric and positive definite."""
+
+    def make(dtype, generator):
+        x = any_of(*shape)(dtype, generator)
+        return x @ x.mT + 2 * torch.eye(shape[-1], dtype=dtype)
+
+    return make
+
+
+def solve_factored(a, b, **arguments):
+    """With a factor of distinct numbers and all rows in place."""
+    pivots = torch.arange(1, a.shape[-1] + 1, dtype=torch.int32, device=a.device)
+    return torch.linalg.lu_solve(a, pivots, b, **arguments)
+
+
+square, columns, stacked = regular(3, 3), any_of(3, 2), any_of(2, 3, 4)
+
 ROWS = [
     Row("mm", torch.mm, (a, b), FLOATS),
     Row("mm-integers", torch.mm, (a, b), INTS, grad=False),
@@ -47,4 +66,16 @@ ROWS = [
     Row("sdpa", F.scaled_dot_product_attention, (any_of(2, 3, 6, 4), any_of(2, 3, 5, 4), any_of(2, 3, 5, 4)), WIDE),
     Row("sdpa-causal", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), (any_of(2, 3, 6, 4), any_of(2, 3, 6, 4), any_of(2, 3, 6, 4)), WIDE),
     Row("sdpa-mask", lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m), (any_of(2, 3, 6, 4), any_of(2, 3, 5, 4), any_of(2, 3, 5, 4), lambda d, g: mask(2, 1, 1, 5)(d, g) | (torch.arange(5) == 0)), WIDE),
+    Row("matrix-exp", torch.linalg.matrix_exp, (any_of(2, 3, 3),), WIDE),
+    Row("matrix-exp-empty", torch.linalg.matrix_exp, (any_of(0, 0),), WIDE),
+    Row("solve-triangular", lambda a, b: torch.linalg.solve_triangular(a.triu(), b, upper=True), (square, stacked), WIDE),
+    Row("solve-triangular-right", lambda a, b: torch.linalg.solve_triangular(a.tril(), b.mT, upper=False, left=False), (square, columns), WIDE),
+    Row("cholesky-solve", lambda a, b: torch.cholesky_solve(b, a.tril()), (square, stacked), WIDE),
+    Row("cholesky-inverse", lambda a: torch.cholesky_inverse(a.tril()), (square,), WIDE),
+    Row("lu-unpack", lambda x: torch.lu_unpack(x, 2 + torch.arange(3, device=x.device).int()), (any_of(4, 3),), WIDE),
+    Row("lu-solve", solve_factored, (square, stacked), WIDE),
+    Row("lu-solve-right-adjoint", lambda a, b: solve_factored(a, b.mT, left=False, adjoint=True), (square, columns), WIDE),
+    Row("qr", torch.linalg.qr, (any_of(2, 4, 3),), WIDE),
+    Row("qr-only-r", lambda x: torch.linalg.qr(x, mode="r")[1], (any_of(4, 3),), WIDE, grad=False),
+    Row("qr-complete", lambda x: torch.linalg.qr(x, mode="complete"), (any_of(4, 3),), WIDE, grad=False),
 ]  # fmt: skip

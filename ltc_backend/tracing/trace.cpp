@@ -217,6 +217,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   if (isInPlace)
     static_cast<OpNode &>(*node).markInPlace();
   if (rule == StrideRule::View || rule == StrideRule::HeadsInside ||
+      rule == StrideRule::MatrixColumns ||
       (walk.hasStridedOperand && rule != StrideRule::Contiguous))
     setGeometries(rule, record, arguments, results);
   count(Counter::traced_ops);

@@ -90,6 +90,8 @@ SHAPE_RULES = (
     "mm",
     "bmm",
     "euclidean_dist",
+    "square_matrices",
+    "solved_matrices",
     "addmm",
     "baddbmm",
     "addbmm",
@@ -196,6 +198,7 @@ STRIDE_RULES = (
     "stack",
     "roll",
     "heads_inside",
+    "matrix_columns",
 )
 TRACE_KINDS = ("node", "random", "dialect")
 #: Values of `lower` that aren't scalar builders.

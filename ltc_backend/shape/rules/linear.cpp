@@ -2,6 +2,8 @@
 
 #include "shape/rules/rules.h"
 
+#include <ATen/ExpandUtils.h>
+
 using namespace torch_ltc;
 using at::ScalarType;
 
@@ -43,6 +45,10 @@ bool addSum(const Arguments &arguments, ScalarType dtype, SizesRef sizes,
   return true;
 }
 
+bool isLapackType(ScalarType dtype) {
+  return dtype == at::kFloat || dtype == at::kDouble;
+}
+
 } // namespace
 
 bool shape_rules::mm(const Arguments &arguments, ScalarType dtype,
@@ -70,6 +76,37 @@ bool shape_rules::euclidean_dist(const Arguments &arguments, ScalarType dtype,
     return false;
   Sizes sizes(left.begin(), left.end());
   sizes.back() = right[rank - 2];
+  addResult(results, dtype, sizes);
+  return true;
+}
+
+bool shape_rules::square_matrices(const Arguments &arguments, ScalarType dtype,
+                                  ResultShapes &results) {
+  SizesRef sizes = arguments.sizes(0);
+  size_t rank = sizes.size();
+  if (rank < 2 || sizes[rank - 1] != sizes[rank - 2] || !isLapackType(dtype))
+    return false;
+  addResult(results, dtype, sizes);
+  return true;
+}
+
+// linalg_solve_triangular(A, B, left=...) and cholesky_solve(B, factor).
+bool shape_rules::solved_matrices(const Arguments &arguments, ScalarType dtype,
+                                  ResultShapes &results) {
+  std::optional<size_t> side = arguments.find("left");
+  size_t factor = side ? 0 : 1, sides = side ? 1 : 0;
+  int64_t rank = arguments.rank(factor), otherRank = arguments.rank(sides);
+  if (rank < 2 || otherRank < 2 || !isLapackType(dtype) ||
+      arguments.dtype(0) != arguments.dtype(1))
+    return false;
+  SizesRef matrix = arguments.sizes(factor), other = arguments.sizes(sides);
+  bool left = !side || arguments.flag(*side);
+  int64_t shared = other[size_t(otherRank) - (left ? 2 : 1)];
+  if (matrix[size_t(rank) - 1] != shared || matrix[size_t(rank) - 2] != shared)
+    return false;
+  at::DimVector sizes = at::infer_size_dimvector(
+      matrix.slice(0, matrix.size() - 2), other.slice(0, other.size() - 2));
+  sizes.append(other.end() - 2, other.end());
   addResult(results, dtype, sizes);
   return true;
 }

@@ -269,6 +269,22 @@ bool rollsToItself(const Arguments &named, SizesRef shape) {
   return shifts[0] % shape[dim] == 0;
 }
 
+/// LAPACK writes each matrix column by column. Its other results (pivots,
+/// determinants) have fewer dims than the matrices that it reads.
+Strides matrixStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
+  Strides strides = packedStrides(shape);
+  int64_t rank = 2;
+  for (const c10::IValue &argument : arguments)
+    if (argument.isTensor())
+      rank = std::max(rank, argument.toTensor().dim());
+  size_t last = shape.size() - 1;
+  if (int64_t(shape.size()) == rank) {
+    strides[last] = std::max<int64_t>(shape[last - 1], 1);
+    strides[last - 1] = 1;
+  }
+  return strides;
+}
+
 std::optional<at::MemoryFormat> formatArgument(const Arguments &arguments) {
   if (std::optional<size_t> position = arguments.find("memory_format"))
     return arguments[*position].toMemoryFormat();
@@ -324,6 +340,8 @@ Strides torch_ltc::resultStrides(StrideRule rule,
   case StrideRule::HeadsInside: // [batch, length, heads, features], transposed
     return Strides({resultSizes[1] * resultSizes[2] * resultSizes[3],
                     resultSizes[3], resultSizes[1] * resultSizes[3], 1});
+  case StrideRule::MatrixColumns:
+    return matrixStrides(arguments, resultSizes);
   case StrideRule::Stack:
     return stackStrides(named, arguments, resultSizes);
   case StrideRule::Roll:

@@ -58,6 +58,33 @@ def layers(op):
     ]
 
 
+SQUARES = ((3, 3), (2, 3, 3), (1, 3, 3), (4, 1, 2, 2), (1, 1), (0, 0), (0, 3, 3))
+OTHERS = ((3, 4), (2, 3, 1), (4, 3), (5, 1, 3, 4), (3, 0), (0, 4), (3,), (2, 1))
+
+
+def squares(op):
+    return [call(T(s, d)) for s in (*SQUARES, *MATRICES) for d in (F32, F64, BF16, I64)]
+
+
+def triangular(op):
+    return [
+        call(T(a, d), T(b, e), upper=True, left=left)
+        for a in (*SQUARES, (2, 3))
+        for b in OTHERS
+        for d, e in TYPES
+        for left in (True, False)
+    ]
+
+
+def factored(op):
+    return [
+        call(T(b, d), T(a, e))
+        for a in (*SQUARES, (2, 3))
+        for b in OTHERS
+        for d, e in TYPES
+    ]
+
+
 GENERATORS = {
     "aten::mm": pairs(MATRICES),
     "aten::bmm": pairs(BATCHES),
@@ -70,4 +97,8 @@ GENERATORS = {
     "aten::vdot": pairs(VECTORS),
     "aten::addr": sums(VECTORS),
     "aten::linear": layers,
+    "aten::linalg_matrix_exp": squares,
+    "aten::cholesky_inverse": squares,
+    "aten::linalg_solve_triangular": triangular,
+    "aten::cholesky_solve": factored,
 }
