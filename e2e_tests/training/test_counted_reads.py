@@ -160,8 +160,7 @@ def test_reads_of_a_step(name: str) -> None:
         step()
         torch_ltc.mark_step()
     assert torch_ltc.metrics()["implicit_syncs"] <= 2 * most, torch_ltc.syncs()
-    if name != "scaled gradients":
-        assert torch_ltc.metrics()["fallback_calls"] == 0, torch_ltc.fallbacks()
+    assert torch_ltc.metrics()["fallback_calls"] == 0, torch_ltc.fallbacks()
 
 
 def python_calls(function: Step) -> int:

@@ -108,6 +108,52 @@ def test_training_follows_the_cpu() -> None:
     assert dtype == torch.float32 and exact != actual
 
 
+@pytest.mark.parametrize("bad", [None, float("inf"), float("nan")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, BF16, torch.float16])
+def test_gradients_are_unscaled_with_eagers_rounding(
+    dtype: torch.dtype, bad: float | None
+) -> None:
+    def unscale(device: str) -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(0)
+        gradients = [
+            torch.randn(shape, generator=generator).to(dtype).to(device)
+            for shape in ((5, 3), (), (0,), (7,))
+        ]
+        if bad is not None:
+            gradients[0][1, 2] = bad
+        if dtype == torch.float64:  # finite, but not in float32
+            gradients[3][0] = 1e300
+        found = torch.zeros(1, device=device)
+        factor = torch.tensor([1 / 3], device=device)
+        torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, factor)
+        return [*gradients, found]
+
+    expected = unscale("cpu")
+    with counting() as counts:
+        actual = unscale("lazy")
+    assert counts.fallback_calls == counts.implicit_syncs == 0
+    for a, b in zip(actual, expected, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        torch.testing.assert_close(a.cpu(), b, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("scale", [3.3, 3e38])
+def test_the_scale_follows_the_cpu(scale: float) -> None:
+    def scales(device: str) -> list[tuple[float, int]]:
+        value = torch.tensor([scale], device=device)
+        tracker = torch.zeros(1, dtype=torch.int32, device=device)
+        results = []
+        for found in (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0):
+            found = torch.tensor([found], device=device)
+            torch._amp_update_scale_(value, tracker, found, 1.1, 0.3, 2)
+            results.append((value.item(), tracker.item()))
+        return results
+
+    torch_ltc.reset_metrics()
+    assert scales("lazy") == scales("cpu")
+    assert torch_ltc.metrics()["fallback_calls"] == 0
+
+
 def test_state() -> None:
     assert not torch.is_autocast_enabled("lazy")
     assert torch.amp.is_autocast_available("lazy")

@@ -48,6 +48,8 @@ TORCH_DECOMPOSITIONS = (
 #: Modules and functions of this package, imported on first use.
 PYTHON_DECOMPOSITIONS = {
     "_adaptive_avg_pool3d": "pooling.adaptive_avg_pool3d",
+    "_amp_foreach_non_finite_check_and_unscale": "scaling.non_finite_check_and_unscale",
+    "_amp_update_scale": "scaling.update_scale",
     "_cdist_backward": "linear.cdist_backward",
     "_cdist_forward": "linear.cdist_forward",
     "_embedding_bag": "embedding.embedding_bag",
