@@ -3,6 +3,7 @@ that run eagerly: none, unless a table in docs/frameworks.md has a reason for it
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +14,7 @@ import torch_ltc
 from torch import nn
 from torch.nn import functional
 from torch.optim import swa_utils
+from torch.utils._pytree import tree_map_only
 
 X = torch.rand(6, 4, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(6) % 3
@@ -161,6 +163,66 @@ def test_reads_of_a_step(name: str) -> None:
         torch_ltc.mark_step()
     assert torch_ltc.metrics()["implicit_syncs"] <= 2 * most, torch_ltc.syncs()
     assert torch_ltc.metrics()["fallback_calls"] == 0, torch_ltc.fallbacks()
+
+
+def through_a_file(state: dict) -> dict:
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file, map_location="lazy")
+
+
+def moved(state: dict) -> dict:
+    return tree_map_only(torch.Tensor, lambda value: value.to("lazy", copy=True), state)
+
+
+@pytest.mark.parametrize("load", [through_a_file, moved])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        partial(torch.optim.Adam, amsgrad=True),
+        partial(torch.optim.Adam, foreach=False),
+        *(
+            getattr(torch.optim, name)
+            for name in (
+                "Adadelta",
+                "Adafactor",
+                "Adagrad",
+                "AdamW",
+                "Adamax",
+                "NAdam",
+                "RAdam",
+                "RMSprop",
+                "Rprop",
+            )
+        ),
+    ],
+    ids=str,
+)
+def test_a_resumed_loop_equals_one_that_was_not_interrupted(
+    kind: Callable, load: Callable[[dict], dict]
+) -> None:
+    """Step counts that a file puts on the device are still read in Python."""
+    models = [nn.Linear(4, 3).to("lazy") for _ in range(2)]
+    optimizers = [kind(model.parameters(), lr=0.01) for model in models]
+    x = X.to("lazy")
+
+    def steps(number: int) -> int:
+        torch_ltc.mark_step(wait=True)
+        torch_ltc.reset_metrics()
+        for _ in range(3):
+            optimizers[number].zero_grad()
+            models[number](x).square().mean().backward()
+            optimizers[number].step()
+        return torch_ltc.metrics()["implicit_syncs"]
+
+    steps(0)
+    models[1].load_state_dict(load(models[0].state_dict()))
+    optimizers[1].load_state_dict(load(optimizers[0].state_dict()))
+    reads = [steps(number) for number in range(2)]
+    assert reads[1] == reads[0]
+    for straight, resumed in zip(models[0].parameters(), models[1].parameters()):
+        assert torch.equal(straight, resumed)
 
 
 def python_calls(function: Step) -> int:

@@ -63,6 +63,44 @@ def _move_counts(optimizer: torch.optim.Adam, device: str) -> bool:
     return moved
 
 
+#: Optimizers that read these states in Python, so torch creates them on the CPU.
+_READ_IN_PYTHON = ("step", "mu_product")
+_READERS = (
+    torch.optim.Adadelta,
+    torch.optim.Adafactor,
+    torch.optim.Adagrad,
+    torch.optim.Adam,
+    torch.optim.Adamax,
+    torch.optim.NAdam,
+    torch.optim.RAdam,
+    torch.optim.RMSprop,
+    torch.optim.Rprop,
+)
+
+
+def _return_to_the_cpu(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    """Hook before a step. `torch.load(map_location=device)` and loops that move all
+    states of an optimizer also move those, and each step would read them back, which
+    cuts it between backward and update."""
+    if not isinstance(optimizer, _READERS):
+        return
+    for group in optimizer.param_groups:
+        if group.get("capturable") or group.get("fused"):
+            continue
+        for parameter in group["params"]:
+            state = optimizer.state.get(parameter)
+            if not state:
+                continue
+            moved = False
+            for name in _READ_IN_PYTHON:
+                value = state.get(name)
+                if isinstance(value, torch.Tensor) and value.device.type == "lazy":
+                    state[name] = value.cpu()
+                    moved = True
+            if not moved:
+                break  # states are moved together, or not at all
+
+
 def _allow_counts_on_the_device() -> None:
     """Option `capturable`: step counts are tensors on the parameters' device."""
     # Other modules may import more when an attribute of theirs is read.
@@ -200,6 +238,7 @@ def _trace_numbers_of_lbfgs() -> None:
 
 def install() -> None:
     hooks = sys.modules["torch.optim.optimizer"]
+    hooks.register_optimizer_step_pre_hook(_return_to_the_cpu)
     hooks.register_optimizer_step_post_hook(_step.end_after_optimizer_step)
     _list_device()
     _allow_counts_on_the_device()
