@@ -277,6 +277,14 @@ LOOPS: dict[str, Loop] = {
             F.adaptive_max_pool2d((x[0] * w[0])[None], (2 + i, 3 + i)).square().mean()
         ),
     ),
+    "a layer of two lengths": (
+        lambda i: [
+            torch.randn(8, 6 + i // 2, 64),
+            torch.randn(8, 7 + i + i % 3, 64),
+            torch.randn(64, 64),
+        ],
+        lambda i, w, x: _weighted([F.linear(y * w[0], x[2]) for y in x[:2]]),
+    ),
     "strided": (
         _rows(),
         lambda i, w, x: (x[0][::2] * w).square().mean() + (x[0][-5:] * w).sum(),

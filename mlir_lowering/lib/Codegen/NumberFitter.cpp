@@ -233,6 +233,37 @@ NumberFitter::fitSum(const SizeSamples &number) const {
   return std::nullopt;
 }
 
+/// A multiple of a sum of two products, plus a small constant: the bytes of
+/// rows of two batches beside each other.
+std::optional<NumberCode>
+NumberFitter::fitMultipleOfSum(const SizeSamples &number) const {
+  for (const Monomial &a : monomials) {
+    if (a.factors.size() > 2)
+      break;
+    for (int64_t factor : {1, -1, 2, 3, 4}) {
+      std::optional<SizeSamples> first = multiply(a.values, everywhere(factor));
+      if (!first)
+        continue;
+      for (const Monomial &b : monomials) {
+        if (b.factors.size() > 2)
+          break;
+        SizeSamples sum;
+        bool isFine = true;
+        for (unsigned i = 0; i < kNumSamples; ++i)
+          isFine &= !llvm::AddOverflow((*first)[i], b.values[i], sum[i]);
+        auto solution = isFine ? solve(sum, number) : std::nullopt;
+        if (!solution || std::abs(solution->second) > kMostSmallOffset)
+          continue;
+        return shifted(
+            scaled(apply(runtime::ADD, scaled(codeOf(a), factor), codeOf(b)),
+                   solution->first),
+            solution->second);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 /// The size of a strided window.
 std::optional<NumberCode>
 NumberFitter::fitQuotient(const SizeSamples &number) const {
@@ -276,6 +307,8 @@ std::optional<NumberCode> NumberFitter::fit(const SizeSamples &number) {
     code = fitQuotient(number);
   if (!code)
     code = fitSum(number);
+  if (!code)
+    code = fitMultipleOfSum(number);
   return entry->second = code;
 }
 

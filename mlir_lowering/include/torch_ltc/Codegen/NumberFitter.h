@@ -77,6 +77,7 @@ private:
   std::optional<NumberCode> fitProduct(const SizeSamples &number) const;
   std::optional<NumberCode> fitLinear(const SizeSamples &number) const;
   std::optional<NumberCode> fitSum(const SizeSamples &number) const;
+  std::optional<NumberCode> fitMultipleOfSum(const SizeSamples &number) const;
   std::optional<NumberCode> fitQuotient(const SizeSamples &number) const;
   std::optional<NumberCode> fitWindow(const SizeSamples &number,
                                       const Base &base, int64_t divisor) const;
