@@ -108,6 +108,25 @@ def test_generator_argument() -> None:
     torch.testing.assert_close(first.cpu(), second)
 
 
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_dropout_rounds_like_eager(dtype: torch.dtype, tier: str) -> None:
+    """Kept elements, for probabilities whose quotients round differently in double
+    precision."""
+
+    def dropped(device: str, p: float) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        x = torch.linspace(-2, 3, 41, dtype=dtype).to(device).requires_grad_()
+        y = torch.nn.functional.dropout(x, p)
+        y.sum().backward()
+        return [y.detach().cpu(), x.grad.cpu()]
+
+    with torch_ltc.config(tier=tier):
+        for p in (0.1, 0.49362960051650645, 0.3, 0.7, 0.17, 0.0337, 1 / 3):
+            for got, expected in zip(dropped("lazy", p), dropped("cpu", p)):
+                torch.testing.assert_close(got, expected, rtol=0, atol=0)
+
+
 def test_dropout_does_not_recompile() -> None:
     x = torch.randn(16).to("lazy").requires_grad_()
     for _ in range(5):

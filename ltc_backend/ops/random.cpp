@@ -176,6 +176,37 @@ private:
   std::optional<OperatorHandle> inPlace;
 };
 
+/// `F.dropout` on the CPU divides a mask of the input's dtype by the
+/// probability to keep an element, which rounds otherwise than 1 / `keep` in
+/// double precision.
+double dropoutScale(at::ScalarType dtype, double keep) {
+  if (keep == 0)
+    return 0;
+  float rounded = 1.0F / float(keep);
+  switch (dtype) {
+  case at::kFloat:
+    return rounded;
+  case at::kBFloat16:
+    return float(at::BFloat16(rounded));
+  case at::kHalf:
+    return float(at::Half(rounded));
+  default:
+    return 1 / keep;
+  }
+}
+
+/// The backward op is the same computation as the forward op.
+at::Tensor scaledDropout(const at::Tensor &input, const at::Tensor &mask,
+                         double keep) {
+  double scale = dropoutScale(input.scalar_type(), keep);
+  return traceOp("aten::native_dropout_backward", {input, mask, IValue(scale)});
+}
+
+at::Tensor nativeDropoutBackward(const at::Tensor &gradient,
+                                 const at::Tensor &mask, double scale) {
+  return scaledDropout(gradient, mask, scale == 0 ? 0 : 1 / scale);
+}
+
 std::tuple<at::Tensor, at::Tensor>
 nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
   auto maskOptions = at::TensorOptions().dtype(at::kBool);
@@ -193,11 +224,7 @@ nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
         return at::empty_strided(sizes, strides, maskOptions).bernoulli_(1 - p);
       },
       [p] { return bernoulliText(1 - p); });
-  double scale = p == 1 ? 0 : 1 / (1 - p);
-  // The backward op is the same computation as the forward op.
-  at::Tensor output =
-      traceOp("aten::native_dropout_backward", {input, mask, IValue(scale)});
-  return {output, mask};
+  return {scaledDropout(input, mask, 1 - p), mask};
 }
 
 at::Tensor isProbability(const at::Tensor &x) {
@@ -252,6 +279,7 @@ at::Tensor bernoulliOfNumber(const at::Tensor &self, double p,
 
 void torch_ltc::registerRandomKernels(torch::Library &library) {
   library.impl("native_dropout", TORCH_FN(nativeDropout));
+  library.impl("native_dropout_backward", TORCH_FN(nativeDropoutBackward));
   library.impl("bernoulli", TORCH_FN(bernoulli));
   library.impl("bernoulli.p", TORCH_FN(bernoulliOfNumber));
   registerDrawsOfTensors(library);
