@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch._lazy  # torch.testing's samples that draw use it without importing it
 import torch_ltc
 from sweeps.exclusions import is_excluded
 from torch.testing._internal.common_methods_invocations import op_db

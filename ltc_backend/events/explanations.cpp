@@ -53,7 +53,7 @@ void torch_ltc::explainSync(const CallLogRow &event) {
   say(calls, event.op + atLine(event.location) +
                  " needed a value in the middle of a step: " +
                  std::to_string(event.ops) +
-                 " traced ops were cut off, compiled and run separately (" +
+                 " traced ops were cut off and run separately (" +
                  milliseconds(event.seconds) + ")." + soFar(calls) +
                  " Read values after the end of the step, or in "
                  "torch_ltc.add_step_closure.");
