@@ -121,7 +121,7 @@ class Race:
         process.ask("memory")
 
     def _start_again(self, contender: Contender, files: Path) -> None:
-        """For the first step with a filled disk cache."""
+        """Measures the first step of a new process with a filled disk cache."""
         if not contender.cache_variable:
             return
         process = Process(contender, self.workload, self.settings, files)

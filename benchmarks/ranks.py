@@ -82,7 +82,7 @@ def join(rank: int, ranks: int, path: str, network: bool):
 
 
 def seconds_of_buckets(ddp) -> float:
-    """Of a step's reductions alone."""
+    """The time of a step's reductions without anything else."""
     import torch
     import torch.distributed as dist
 
@@ -99,7 +99,7 @@ def seconds_of_buckets(ddp) -> float:
 
 
 def seconds_of_waits(step: Callable[[], None]) -> float:
-    """Of the commands of a step that wait for other ranks."""
+    """The time of the commands of a step that wait for other ranks."""
     import torch_ltc
 
     with torch_ltc.config(profile_commands=True):
@@ -205,7 +205,8 @@ class Group:
 
 
 def compare(options: argparse.Namespace, model: str) -> dict[str, dict]:
-    """By device: seconds of each round, loss after the same steps, memory."""
+    """The results of each device: seconds of each round, loss after the same steps,
+    memory."""
     with tempfile.TemporaryDirectory() as folder:
         groups = {
             device: Group(options, device, model, str(Path(folder) / device))

@@ -28,7 +28,7 @@ class Network:
 
 
 class _Direction:
-    """What passes in one direction, of all connections together."""
+    """The bytes that pass in one direction, over all connections together."""
 
     def __init__(self, network: Network) -> None:
         self.network = network

@@ -37,7 +37,7 @@ class Workload:
     has_jax_twin: bool = True
 
     def model(self) -> nn.Module:
-        """On the CPU, in training mode, always with the same weights."""
+        """The model on the CPU, in training mode, always with the same weights."""
         torch.manual_seed(0)
         return self.build()
 
@@ -76,7 +76,7 @@ class BasicBlock(nn.Module):
 
 
 class ResNet18(nn.Module):
-    """For 32x32 images: a 3x3 stem without pooling."""
+    """ResNet-18 for 32x32 images: a 3x3 stem without pooling."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -94,7 +94,7 @@ def check(programs: Sequence[Any], stages: bool = True) -> Outcome:
 
 
 def _general_form(group: Sequence[Any], outcome: Outcome) -> tuple[Any, int]:
-    """Also returns the number of programs that it needed."""
+    """The general graph of the programs, and how many of them it was made from."""
     reason = ""
     for seen in range(2, min(len(group), 4) + 1):
         try:

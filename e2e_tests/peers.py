@@ -25,7 +25,7 @@ class Peer:
         return str(path) if path.exists() else None
 
     def python(self) -> str:
-        """Its interpreter; skips the test if there is none."""
+        """The peer's interpreter; skips the test if there is none."""
         found = self.find()
         if found is None:
             pytest.skip(

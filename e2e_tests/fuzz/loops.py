@@ -96,7 +96,7 @@ class _Loop:
         return [*layers, "nn.AdaptiveAvgPool2d(2)", "nn.Flatten()", f"nn.Linear(16, {self.classes})"]  # fmt: skip
 
     def _over_time(self) -> list[str]:
-        """For sequences of 4 features."""
+        """A model of sequences of 4 features."""
         choices = (
             "First(nn.LSTM(4, 4, batch_first=True))", "First(nn.GRU(4, 4, batch_first=True))",
             "First(nn.RNN(4, 2, batch_first=True, bidirectional=True))",

@@ -94,7 +94,7 @@ def _flat(t: torch.Tensor, rng: random.Random) -> torch.Tensor:
 
 
 def _strided(t: torch.Tensor, rng: random.Random) -> torch.Tensor:
-    """In another memory order, or as every second element of a tensor."""
+    """The tensor in another memory order, or as every second element of a tensor."""
     if t.dim() > 1 and rng.random() < 0.5:
         return t.mT.contiguous().mT
     return t.repeat_interleave(2, -1)[..., ::2] if t.dim() else t

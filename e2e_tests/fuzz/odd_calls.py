@@ -128,7 +128,7 @@ def difference(results: list[Any], expected: list[Any]) -> str:
 
 
 def words(error: Exception) -> str:
-    """Without the suffix (op and line) of errors on device `lazy`."""
+    """The message without the suffix (op and line) of errors on device `lazy`."""
     return _SUFFIX.sub("", str(error).split("\nException raised from")[0]).strip()
 
 

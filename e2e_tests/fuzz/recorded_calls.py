@@ -94,7 +94,7 @@ def _run(op: Any, dtype: torch.dtype, recorder: _Recorder) -> None:
 
 @functools.cache
 def recorded_calls() -> dict[str, list[Call]]:
-    """By the name of the op, "add.Tensor". Takes some ten seconds."""
+    """The calls by the op's name, "add.Tensor". Takes some ten seconds."""
     recorder = _Recorder()
     torch.manual_seed(0)
     threads = torch.get_num_threads()

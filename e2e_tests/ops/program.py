@@ -40,7 +40,7 @@ def positive(*shape: int) -> Maker:
 
 
 def nonzero(*shape: int) -> Maker:
-    """Of either sign, at least 0.5 (integers: 1) away from zero."""
+    """Numbers of either sign, at least 0.5 (integers: 1) away from zero."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
         values = any_of(*shape, low=1, high=4)(dtype, generator)
@@ -53,7 +53,7 @@ def nonzero(*shape: int) -> Maker:
 
 
 def distinct(*shape: int) -> Maker:
-    """No two values are equal or close: for sorts and maxima with gradients."""
+    """Numbers of which no two are equal or close: for sorts and maxima with gradients."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
         count = torch.Size(shape).numel()
@@ -67,7 +67,7 @@ def distinct(*shape: int) -> Maker:
 
 
 def of(dtype: torch.dtype, maker: Maker) -> Maker:
-    """The same dtype in each of the row's variants."""
+    """An operand with the same dtype in each of the row's variants."""
     return lambda _, generator: maker(dtype, generator)
 
 

@@ -28,7 +28,7 @@ def as_they_are(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def transposed(tensor: torch.Tensor) -> torch.Tensor:
-    """The same sizes, with the last dimension as the slowest."""
+    """A copy whose last dimension is the slowest in memory."""
     if tensor.dim() < 2:
         return tensor.clone()
     order = [tensor.dim() - 1, *range(tensor.dim() - 1)]

@@ -70,15 +70,15 @@ def _text(generator: torch.Generator) -> Batch:
 
 
 def _attended_text(generator: torch.Generator) -> Batch:
-    """With a mask, which prevents `transformers` from checking whether `position_ids`
-    contain several sequences (`find_packed_sequence_indices`)."""
+    """A batch with a mask, which prevents `transformers` from checking whether
+    `position_ids` contain several sequences (`find_packed_sequence_indices`)."""
     batch = _text(generator)
     return batch | {"attention_mask": torch.ones_like(batch["input_ids"])}
 
 
 def _causally_attended_text(generator: torch.Generator) -> Batch:
-    """With the complete mask of scaled_dot_product_attention, which `transformers` uses
-    without searching it for padding."""
+    """A batch with the complete mask of scaled_dot_product_attention, which
+    `transformers` uses without searching it for padding."""
     batch = _text(generator)
     seen = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()
     return batch | {"attention_mask": seen.expand(4, 1, LENGTH, LENGTH).clone()}

@@ -371,12 +371,13 @@ HostDataPtr CapturedStep::valueOfState(size_t result) const {
 void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
                                  ScheduledStep &step) {
   std::vector<HostDataPtr> drawn;
-  for (const Draw &draw : draws) // also those that the program doesn't read
+  // Draws that the program doesn't read advance the generator as well.
+  for (const Draw &draw : draws)
     drawn.push_back(HostData::takeOver(draw()));
   inputs.clear();
   for (const Parameter &parameter : parameters) {
     HostDataPtr data;
-    long holders = 1; // of this function
+    long holders = 1; // references of this function
     switch (parameter.origin) {
     case Origin::Argument:
       if (arguments[parameter.index].isLazy)

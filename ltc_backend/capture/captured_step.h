@@ -78,26 +78,30 @@ private:
     // If other tensors share its memory, `inner` and `data` are those of the
     // memory, from which all of them get their values again.
     bool isShared = false;
-    // Another slot has the memory of this tensor; these are its own values,
-    // which a step that writes the memory makes again.
+    // Whether another slot has the memory of this tensor. A step that writes
+    // the memory then computes the tensor's own values again.
     bool isView = false;
     bool isWritten = false, isRead = false;
-    bool isOrder = false; // of collectives, which others may continue
+    // Whether it is the chain of collectives, which other steps may continue.
+    bool isOrder = false;
   };
+  // A result of the program.
   struct Output {
     torch::lazy::Shape shape;
-    std::vector<size_t> slots; // of the known tensors that refer to it
-    // The tensors that refer to it: their values, and those of their storages.
+    std::vector<size_t> slots; // known tensors whose value it becomes
+    // The values of the tensors that refer to it, and of their storages.
     std::vector<TensorDataPtr> states;
-    std::vector<size_t> arguments; // that are overwritten with it
+    std::vector<size_t> arguments; // call's tensors that it overwrites
     bool isReturned = false;
-    bool isState = false; // read by the next step
-    HostDataPtr scratch;  // of results without a tensor
+    bool isState = false; // whether the next step reads it
+    HostDataPtr scratch;  // its memory if no tensor refers to it
   };
 
+  // A tensor that the function returns.
   struct Returned {
     enum { Result, Argument, Known, Again } from;
-    size_t index; // of the result, the argument, the slot, the returned tensor
+    // Number of the result, argument or slot, or of an earlier returned tensor.
+    size_t index;
     Geometry geometry;
     bool requiresGrad;
   };

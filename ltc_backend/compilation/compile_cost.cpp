@@ -19,7 +19,8 @@ namespace {
 constexpr double kSecondsToLoad = 0.15;
 constexpr double kSecondsToBegin = 0.005;
 constexpr double kSecondsPerOp = 1e-4;
-/// About three of them are one kernel.
+/// The cost per node that no compiled graph has had. About three such nodes are
+/// one kernel.
 constexpr double kSecondsPerNewNode = 4e-3;
 
 class CompileCosts {
@@ -45,7 +46,8 @@ public:
     double guess = estimate(graph, signatures);
     if (std::exchange(isFirst, false))
       guess += kSecondsToLoad;
-    // One compilation that other processes slow down shouldn't decide.
+    // The mean limits the weight of one compilation, which other processes may
+    // have slowed down.
     factor = std::clamp((factor + seconds / guess) / 2, 0.25, 4.0);
     if (known.size() > kMostKnown)
       known.clear();

@@ -22,7 +22,8 @@ std::optional<std::string> lookupProgram(const Hash128 &hash);
 bool mayHaveProgram(const Hash128 &hash);
 void storeProgram(const Hash128 &hash, const char *bytes, size_t size);
 
-/// For the compiler: kernels in the same store.
+/// The compiler's interface to the same store, in which kernels are entries,
+/// too.
 LtcKernelCache kernelCache();
 
 struct CacheDescription {

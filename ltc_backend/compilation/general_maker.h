@@ -32,19 +32,20 @@ ProgramPtr bindGeneral(const GraphSnapshotPtr &graph, const Sighting &sighting,
 ProgramPtr makeAndBindGeneral(const GraphSnapshotPtr &graph, Sighting &sighting,
                               CompileEvent &event);
 
-/// For a graph that runs outside of steps: the same in any tier, as an
-/// executable that the caller owns.
+/// Like `makeAndBindGeneral`, but in any tier, for a graph that runs outside of
+/// steps. Returns an executable that the caller owns.
 LtcExecutable bindApart(const GraphSnapshotPtr &graph);
 
 // Tier auto: the program for all sizes is compiled once the programs of such
 // graphs have run for long enough, whether sizes are always new or repeated.
 
-/// `next` is the new program of the graph.
+/// To be called for a graph without a program. `next`: the interpreted program
+/// that has been made for it.
 void noteNewSizes(const GraphSnapshotPtr &graph, Sighting &sighting,
                   const std::shared_ptr<PlaceholderProgram> &next,
                   CompileEvent &event);
 
-/// Of a placeholder's replacement by the program for all sizes.
+/// State of the replacement of a placeholder by the program for all sizes.
 enum class Binding { None, Pending, Failed };
 
 /// A graph with a placeholder.
@@ -56,8 +57,9 @@ struct KnownSizes {
       std::make_shared<std::atomic<Binding>>(Binding::None);
 };
 
-/// `program`, the graph's, runs again. Returns whether a thread is about to
-/// replace it by the program for all sizes, if that can be made.
+/// To be called when `program`, the graph's placeholder, runs again. Returns
+/// whether a thread is about to replace it by the program for all sizes, if
+/// that can be made.
 bool noteKnownSizes(const KnownSizes &known, PlaceholderProgram &program);
 
 } // namespace torch_ltc

@@ -34,7 +34,7 @@ public:
     Ready,     ///< `bind` may succeed
     Impossible ///< the compiler finds no form for all sizes
   };
-  /// From Unknown to Pending; false if it was in another state.
+  /// Changes the state from Unknown to Pending; false if it was another one.
   bool begin(const GeneralGraph &general);
   /// The name of the general graph in the disk cache, for the present options.
   static Hash128 hashOf(const GeneralGraph &general);
@@ -71,7 +71,7 @@ public:
   void clear();
 
 private:
-  /// Of a skeleton.
+  /// What is known about the programs of a skeleton.
   struct Use {
     double seconds = 0;
     bool isBeingMade = false;

@@ -13,7 +13,8 @@ namespace {
 
 /// The kernel counts in ticks of 10 ms.
 constexpr std::chrono::milliseconds kInterval{100};
-/// Of a processor. Background services of the system use some of it.
+/// The unused share of a processor from which it counts as idle. Background
+/// services of the system use some of it.
 constexpr double kMostlyIdle = 0.7;
 
 class ProcessorUse {

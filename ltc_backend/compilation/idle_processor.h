@@ -12,13 +12,14 @@ namespace torch_ltc {
 bool leftProcessorIdle(const LtcProcessorTimes &before,
                        const LtcProcessorTimes &after);
 
-/// The same since an earlier call, a tenth of a second ago or longer. False for
-/// the first call, and if the system doesn't tell. Takes some 50 us at most
-/// every tenth of a second. Thread-safe.
+/// Whether a processor was mostly idle since an earlier call, which was a tenth
+/// of a second ago or longer. False for the first call, and if the system
+/// doesn't provide the times. Takes some 50 us at most every tenth of a second.
+/// Thread-safe.
 bool hasIdleProcessor();
 
-/// Whether other processes leave this one so many processors mostly idle; as of
-/// the same samples.
+/// Whether other processes leave `numThreads` processors mostly idle, judged by
+/// the same samples. Thread-safe.
 bool hasProcessorsFor(int numThreads);
 
 } // namespace torch_ltc

@@ -41,7 +41,7 @@ public:
 
 private:
   void watch();
-  /// Of the whole process.
+  /// Resident bytes of the process that are backed by files.
   int64_t residentFileBytes();
 
   struct Closer {

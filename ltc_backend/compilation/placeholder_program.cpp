@@ -9,12 +9,13 @@
 
 using namespace torch_ltc;
 
+/// By how much the time of runs grows until the next decision.
 static constexpr double kGrowth = 1.1;
-/// Of a run's time, a compiled program saves about so much.
+/// The share of a run's time that a compiled program saves, approximately.
 static constexpr double kShareSaved = 0.4;
 
-/// Nobody waits for a compilation on a processor that is otherwise idle, but it
-/// takes memory.
+/// The cost of a compilation on a processor that is otherwise idle, relative to
+/// that on a busy one. Nobody waits for it, but it takes memory.
 static constexpr double kCostOnIdleProcessor = 0.3;
 
 bool torch_ltc::isWorthCompiling(double seconds, const GraphSnapshot &graph) {

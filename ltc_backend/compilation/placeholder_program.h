@@ -4,11 +4,11 @@
 // thread compiles it once that pays off.
 //
 // The benefit of a compilation isn't known in advance, which makes this the ski
-// rental problem: it starts when a compiled program would have saved its
-// expected time in the runs so far. Then it costs at most as much as it would
-// have saved: 0.4 of the runs. If a processor is idle, it starts when a third
-// of that is saved, because no step is delayed. A program that is used once is
-// never compiled.
+// rental problem: a compilation starts when a compiled program would have saved
+// the compilation's expected time in the runs so far (it saves 0.4 of a run's
+// time). Then it costs at most as much as it would have saved. If a processor
+// is idle, it starts when 0.3 of its expected time would have been saved,
+// because no step is delayed. A program that is used once is never compiled.
 //
 //===----------------------------------------------------------------------===//
 

@@ -44,7 +44,8 @@ struct StageRequest {
   bool locations = false;
 };
 
-/// For the compiler; `legalOps` holds what the result refers to.
+/// The request in the form of the C API; `legalOps` holds the list to which the
+/// result refers.
 LtcStageOptions stageOptions(const StageRequest &request,
                              std::vector<const char *> &legalOps);
 

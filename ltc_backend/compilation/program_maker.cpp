@@ -89,7 +89,8 @@ ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
   return program;
 }
 
-/// Unless another process compiles or has compiled it.
+/// Compiles the graph, unless another process compiles it or has compiled it:
+/// then loads that program from the disk cache.
 ProgramPtr compileOnce(const GraphSnapshotPtr &graph, const Hash128 &hash,
                        CompileEvent &event) {
   if (!config().cache.get())
@@ -195,7 +196,7 @@ void noteDifference(const GraphSnapshotPtr &graph, CompileEvent &event) {
   };
 }
 
-/// For option lockstep: a graph outside of steps.
+/// Compiles a graph outside of steps, for option lockstep.
 ProgramPtr compileApart(const GraphSnapshot &graph) {
   auto compilation = std::make_shared<Compilation>();
   compile(graph, /*withTexts=*/false, compilation);
@@ -204,7 +205,8 @@ ProgramPtr compileApart(const GraphSnapshot &graph) {
       compilation->executable.data, compilation->executable.size);
 }
 
-/// By the backend's program for all sizes, if there is one.
+/// The backend's program for all sizes, bound to those of the graph; null if
+/// there is none.
 ProgramPtr makeBound(const ExternalBackend &backend,
                      const GraphSnapshotPtr &graph, CompileEvent &event) {
   Sighting sighting = noteSizes(graph);
@@ -342,7 +344,8 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
         });
   origin = event.origin;
   event.seconds = stopwatch.seconds();
-  if (!program->isPlaceholder() && !program->isBound) // only counted
+  // Placeholders and bindings are only counted.
+  if (!program->isPlaceholder() && !program->isBound)
     explainCompilation(event);
   addCompileEvent(event);
   keepProgram({graph, program});

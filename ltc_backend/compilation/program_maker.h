@@ -10,8 +10,9 @@
 
 namespace torch_ltc {
 
-/// From the disk cache, or compiled; adds a row to the compile log. `origin` is
-/// set to "disk" or "compiled". Throws c10::Error with a one-sentence message.
+/// Loads the program from the disk cache or compiles it, and adds a row to the
+/// compile log. Sets `origin` to "disk" or "compiled". Throws c10::Error with a
+/// one-sentence message.
 ProgramPtr makeProgram(GraphSnapshot graph, const Hash128 &hash, int64_t step,
                        LocationId location, std::string &origin);
 

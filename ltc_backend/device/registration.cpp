@@ -68,9 +68,9 @@ private:
   const OpRecord &record;
 };
 
-/// For views. If a Meta kernel of torch makes a view of a fake tensor, the view
-/// is a Meta tensor with the dispatch keys of the fake tensor's device (torch
-/// 2.13).
+/// The kernel of a view op. If a Meta kernel of torch makes a view of a fake
+/// tensor, the view is a Meta tensor with the dispatch keys of the fake
+/// tensor's device (torch 2.13).
 class ViewKernel final : public c10::OperatorKernel {
 public:
   explicit ViewKernel(const OpRecord &record) : onDevice(record) {}
@@ -88,7 +88,9 @@ private:
   TraceKernel onDevice;
 };
 
-/// Composite kernels that only call functional ops and views.
+/// Whether torch's CompositeExplicitAutograd kernel of an op without a row in
+/// the op table may run on the device, because it only calls functional ops and
+/// views. Such ops run as their parts; all others get the fallback.
 bool isTraceableComposite(const std::string &name) {
   static const std::unordered_set<std::string> names = {
       "aten::_foreach_add",
@@ -140,13 +142,14 @@ bool returnsView(const c10::FunctionSchema &schema) {
   return false;
 }
 
-/// For ops without a row in the op table.
+/// The kernel of ops without a row in the op table.
 void fallbackKernel(const OperatorHandle &op, Stack *stack) {
   if (!isInsideTorchDispatch() || !callWithFunctionalization(op, stack))
     runFallback(op, *stack, "not in the op table");
 }
 
-/// Python kernels registered at `import torch` are left in place.
+/// Registers a kernel of the device, unless Python has registered one at
+/// `import torch`.
 void implement(const OperatorHandle &op, c10::KernelFunction kernel) {
   if (!op.hasKernelForDispatchKey(DispatchKey::Lazy))
     registerBoxedKernel(op.operator_name(), DispatchKey::Lazy,
@@ -158,8 +161,9 @@ void trace(const OperatorHandle &op, const OpRecord &record) {
                     std::make_unique<TraceKernel>(record)));
 }
 
-/// Also by eager: on the CPU some ops with a decomposition (`silu_backward`)
-/// have a kernel, which rounds once where that rounds several times.
+/// Whether eager decomposes the op, too: on the CPU some ops with a
+/// decomposition (`silu_backward`) have a kernel, which rounds once where the
+/// decomposition rounds several times.
 bool isDecomposed(const OperatorHandle &op) {
   return op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
          !op.hasKernelForDispatchKey(DispatchKey::CPU);
@@ -195,7 +199,8 @@ void registerOther(const OperatorHandle &op) {
 
 /// Ops through which a program may use the device without having a tensor on
 /// it: those that torch (2.13) dispatches by their options and doesn't
-/// decompose. `empty` and `_to_copy` are hand-written.
+/// decompose (e2e_tests/backend/test_first_tensor.py compares the list with the
+/// dispatcher's). `empty` and `_to_copy` are hand-written.
 const char *const byDevice[] = {
     "_cudnn_init_dropout_state",
     "_efficientzerotensor",

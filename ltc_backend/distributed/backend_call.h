@@ -39,9 +39,9 @@ struct BackendCall {
   at::IntArrayRef numbers;
 };
 
-/// Starts it. The backend uses both tensors until the work is done. `output`
-/// need not be initialized; that of all_reduce, reduce and broadcast may be the
-/// input.
+/// Starts the collective. The backend uses both tensors until the work is done.
+/// `output` need not be initialized; that of all_reduce, reduce and broadcast
+/// may be the input.
 c10::intrusive_ptr<c10d::Work> begin(const BackendCall &call,
                                      const at::Tensor &input,
                                      const at::Tensor &output);

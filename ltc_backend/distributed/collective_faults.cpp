@@ -52,7 +52,8 @@ const char *reductionName(int64_t reduction) {
              : "?";
 }
 
-/// Equal on all ranks that do the same.
+/// The kind, reduction, sizes and dtype of a collective: equal on all ranks
+/// that take part in the same one.
 std::string signatureOf(const BackendCall &call, const Tensor &input,
                         const Tensor &output) {
   std::string_view kind = call.kind;
@@ -88,14 +89,14 @@ std::string signatureAndPlace(const CollectiveName &name) {
 }
 
 //===----------------------------------------------------------------------===//
-// What ranks tell each other when they wait
+// Announcements of ranks that wait
 //===----------------------------------------------------------------------===//
 
 /// Whether this rank has written to the store.
 std::atomic<bool> wasTold{false};
 
-/// Informs other ranks through the job's store. Whatever goes wrong with the
-/// store must not hide the error that is to be reported.
+/// Informs other ranks through the job's store. An error of the store must not
+/// hide the error that is about to be reported.
 class Arrivals {
 public:
   explicit Arrivals(const CollectiveName &name) : name(name) {
@@ -272,7 +273,7 @@ void waitAndTell(const CollectiveName &name, c10d::Work &work) {
 }
 
 //===----------------------------------------------------------------------===//
-// What they exchange with option check_collectives
+// Signatures that ranks exchange with option check_collectives
 //===----------------------------------------------------------------------===//
 
 Tensor packed(const std::string &text) {

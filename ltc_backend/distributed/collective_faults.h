@@ -40,11 +40,12 @@ struct CollectiveName {
   bool isMessage() const { return !number; }
 };
 
-/// Names the process's `number`-th collective, which is about to begin.
+/// The name of the process's `number`-th collective, which is about to begin.
 CollectiveName nameCollective(const BackendCall &call, int64_t number,
                               const at::Tensor &input,
                               const at::Tensor &output);
-/// Likewise one of CPU tensors, `op`, that isn't traced.
+/// The name of a collective of CPU tensors, `op`, which isn't traced and is
+/// about to begin.
 CollectiveName nameCpuCollective(const std::string &op,
                                  const ProcessGroupPtr &group);
 

@@ -199,7 +199,8 @@ void hostFinish(const torch::jit::Stack &arguments, at::TensorList outputs) {
   collectives().keep(number, output);
 }
 
-/// After a failed run: its memory is about to be released.
+/// Waits for the collectives that use the memory of a failed run, which is
+/// about to be released.
 void finishBorrowing() {
   for (const Begun &begun : collectives().removeBorrowing())
     try {
@@ -271,7 +272,7 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
               "group, int[] numbers, int[] size) -> Tensor");
   library.def("collective_wait(Tensor order, Tensor started, int[] size, int "
               "dtype) -> Tensor");
-  // Of compiled programs alone.
+  // Only compiled programs have these two (pass OverlapCollectives).
   library.def("collective_begin(Tensor order, Tensor input, str kind, int "
               "group, int[] numbers, int[] size) -> (Tensor, Tensor)");
   library.def("collective_finish(Tensor started, Tensor? input, Tensor output) "

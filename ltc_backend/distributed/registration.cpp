@@ -70,7 +70,8 @@ void assign(const Tensors &outputs, const Tensor &value) {
   }
 }
 
-/// Without outputs no reader waits for it, but the chain of collectives does.
+/// Makes the chain of collectives wait for a collective without outputs, which
+/// has no reader that would wait for it.
 void waitInOrder(const CallPart &part, const StartedCollective &started) {
   traceCollective({"await",
                    part.collective.group,
@@ -159,7 +160,7 @@ WorkPtr runEagerly(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
   return c10::make_intrusive<LazyWork>(std::move(outputs), nullptr);
 }
 
-/// At Functionalize.
+/// A "c10d" op of lazy tensors, at key Functionalize.
 class LazyCollective final : public c10::OperatorKernel {
 public:
   explicit LazyCollective(c10::SafeKernelFunction previous)
@@ -187,9 +188,10 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// At Functionalize: torch's own kernel, on the user's tensors. It waits for
-/// its results immediately, which costs nothing: torch's deferred wait needs a
-/// wrapper that can't contain the device's functional tensors (2.13).
+/// A "_c10d_functional" op, at key Functionalize: torch's own kernel, on the
+/// user's tensors. It waits for its results immediately, which costs nothing:
+/// torch's deferred wait needs a wrapper that can't contain the device's
+/// functional tensors (2.13).
 class FunctionalCollective final : public c10::OperatorKernel {
 public:
   explicit FunctionalCollective(c10::SafeKernelFunction previous)
@@ -218,8 +220,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// At CPU. Such a collective blocks the thread, and other ranks may need ops
-/// for it that this one has only traced.
+/// A collective of CPU tensors, at key CPU. It blocks the thread, and other
+/// ranks may need ops for it that this one has only traced.
 class CpuCollective final : public c10::OperatorKernel {
 public:
   explicit CpuCollective(c10::SafeKernelFunction previous)

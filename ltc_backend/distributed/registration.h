@@ -5,9 +5,9 @@
 
 namespace torch_ltc {
 
-/// At Functionalize, for lazy tensors; and at CPU, in front of the existing
-/// kernels: collectives run in the order of the program, whatever their
-/// tensors' devices.
+/// Registers collectives of lazy tensors at key Functionalize, and of CPU
+/// tensors in front of the existing kernels at key CPU: collectives run in the
+/// order of the program, whatever their tensors' devices.
 void registerCollectives();
 
 } // namespace torch_ltc

@@ -36,7 +36,7 @@ struct StartedCollective {
 StartedCollective traceStart(const Collective &collective);
 at::Tensor traceWait(const StartedCollective &collective);
 
-// For steps that are replayed. With the trace lock held.
+// Functions for steps that are replayed. The caller holds the trace lock.
 
 /// The end of the chain of collectives, computed or scheduled; a new one if
 /// nothing was traced on this thread, or the last one failed.

@@ -34,7 +34,7 @@ namespace {
 namespace functional = at::functionalization::impl;
 using Dims = std::vector<int64_t>;
 
-/// From the outermost dim in memory to the innermost.
+/// The dims from the outermost in memory to the innermost.
 Dims memoryOrder(const at::Tensor &self) {
   Dims order(size_t(self.dim()));
   std::iota(order.begin(), order.end(), 0);
@@ -161,8 +161,8 @@ at::Tensor differentiated(const at::Tensor &self, c10::SymIntArrayRef size,
   return std::move(stack.back()).toTensor();
 }
 
-/// At AutogradLazy. Gradients go through `self`, which may be a leaf, or
-/// created without recording gradients, although it is a view.
+/// The kernel at AutogradLazy. Gradients go through `self`, which may be a
+/// leaf, or created without recording gradients, although it is a view.
 at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
                      c10::SymIntArrayRef stride,
                      std::optional<c10::SymInt> offset) {
@@ -198,7 +198,7 @@ bool isViewOfSameDType(const at::Tensor &tensor) {
   return memory->base().scalar_type() == tensor.scalar_type();
 }
 
-/// At Functionalize.
+/// `as_strided` of the memory of a tensor, at key Functionalize.
 class AsStridedOfMemory : public c10::OperatorKernel {
 public:
   explicit AsStridedOfMemory(c10::SafeKernelFunction previous)

@@ -21,7 +21,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Like torch's composite; below it nothing checks sizes.
+/// Checks the operands' sizes like torch's composite: below it nothing does.
 void checkPerChannel(const char *name, const std::optional<at::Tensor> &values,
                      int64_t channels, bool isNeeded) {
   bool isGiven = values && values->defined();
@@ -212,8 +212,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Functionalization (torch 2.13) asserts if a lazy tensor is written into a
-/// CPU tensor. The lazy one is read first, differentiably.
+/// `copy_`. Functionalization (torch 2.13) asserts if a lazy tensor is written
+/// into a CPU tensor, so the lazy tensor is moved to the CPU first, by a
+/// differentiable op.
 void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   auto arguments = torch::jit::last(*stack, 3);
   const at::Tensor &self = arguments[0].toTensor();
@@ -223,7 +224,7 @@ void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
     op.callBoxed(stack);
     return;
   }
-  // Our kernel hides torch's for this device; it is the same for all devices.
+  // This kernel hides torch's, which is the same for all devices.
   op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
 }
 
@@ -331,7 +332,7 @@ public:
   }
 
 private:
-  /// In the words of eager's kernel.
+  /// Raises the errors of eager's kernel, in its words.
   static void check(const at::Tensor &out, const at::Tensor &result) {
     TORCH_CHECK(out.device() == result.device(),
                 "torch.linalg.matrix_rank: Expected result and input tensors "

@@ -42,9 +42,9 @@ bool isDense(const at::Tensor &tensor) {
          tensor.layout() == c10::kStrided;
 }
 
-/// Ops for which eager allows an element to be written twice: it gets the same
-/// value each time, and a value that is read from written memory is copied
-/// before.
+/// Ops for which eager allows an element to be written twice: the element gets
+/// the same value each time, and a value that is read from the written memory
+/// is copied first.
 bool repeats(const std::string &functional) {
   for (const char *name :
        {"aten::fill.", "aten::zero", "aten::masked_fill.", "aten::threshold"})
@@ -210,7 +210,8 @@ public:
   }
 
 private:
-  /// For calls that eager rejects whatever the sizes and values of the tensors.
+  /// Raises eager's error for a call that eager rejects whatever the sizes and
+  /// values of the tensors.
   static void raiseAsEager(const OperatorHandle &op, Stack arguments) {
     for (IValue &argument : arguments)
       argument = mapTensors(argument, [](const at::Tensor &tensor) {

@@ -24,7 +24,7 @@ using torch::jit::Stack;
 
 namespace {
 
-/// At Functionalize.
+/// Torch's decomposition of an op, at key Functionalize.
 class TakenApart final : public c10::OperatorKernel {
 public:
   TakenApart(DispatchKey composite, c10::SafeKernelFunction previous)

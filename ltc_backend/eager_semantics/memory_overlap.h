@@ -19,10 +19,10 @@ namespace torch_ltc {
 
 /// The part of the written tensor that an op may not read.
 enum class Overlap : uint8_t {
-  None,  // it may read all of it
-  Part,  // it may only read the same elements in the same order, like
-         // elementwise ops
-  Whole, // it may read nothing
+  None,  ///< nothing: it may read all of the tensor
+  Part,  ///< it may only read the same elements in the same order, like
+         ///< elementwise ops
+  Whole, ///< it may read none of the tensor
 };
 
 /// Throws if `written` is a CPU tensor and one of `arguments` is lazy, for

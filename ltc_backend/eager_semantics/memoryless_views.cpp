@@ -34,7 +34,7 @@ bool isMemoryless(const c10::IValue &value) {
              tensor.unsafeGetTensorImpl());
 }
 
-/// At Lazy.
+/// A view of a tensor without memory, at key Lazy.
 class MemorylessView final : public c10::OperatorKernel {
 public:
   explicit MemorylessView(c10::SafeKernelFunction previous)

@@ -18,7 +18,7 @@ using c10::OperatorHandle;
 
 namespace {
 
-/// At Functionalize.
+/// An op whose result is on another device, at key Functionalize.
 class OnOtherDevice final : public c10::OperatorKernel {
 public:
   OnOtherDevice(int deviceArgument, c10::SafeKernelFunction previous)

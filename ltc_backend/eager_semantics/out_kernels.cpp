@@ -142,8 +142,9 @@ public:
   }
 
 private:
-  /// In the first call, because few programs call any of these ops, and the
-  /// comparison of all of their schemas would delay the first lazy tensor.
+  /// Finds the functional op. Called in the first call, because few programs
+  /// call any of these ops, and the comparison of all of their schemas would
+  /// delay the first lazy tensor.
   void findFunctional(const OperatorHandle &op) {
     writesList = isList(op.schema().arguments().back());
     functional = functionalOfOut(op, numOuts);

@@ -1,9 +1,11 @@
 //===- overlap_checks.cpp - Writes that eager rejects, op by op -----------===//
 //
 // Elementwise ops have their own checks (in_place.cpp, out_kernels.cpp). For
-// the others, the CPU kernels define which operands may overlap (torch 2.13);
-// this is the list of them. Ops that aren't listed write in an undefined order,
-// and eager doesn't check them.
+// other ops, the CPU kernels define which operands may overlap (torch 2.13);
+// the tables below list these ops. Ops that aren't listed write in an undefined
+// order, and eager doesn't check them. The tables aren't columns of the op
+// table, which has functional ops: a functional op has an in-place and an `out`
+// form with different rules, and a fifth of the ops here have no row there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +23,13 @@ namespace {
 
 struct Row {
   const char *op;
-  Overlap reads;             // overlap of reads with the written tensor
-  bool once = true;          // otherwise eager warns
-  bool selfIsCopied = false; // copied to the written tensor, unless it is the
-                             // same
+  /// The overlap of read operands with the written tensor that is an error.
+  Overlap reads;
+  /// Whether writing an element twice is an error; otherwise eager warns.
+  bool once = true;
+  /// Whether the op first copies `self` to the written tensor, unless both are
+  /// one tensor.
+  bool selfIsCopied = false;
 };
 
 const Row inPlaceOps[] = {

@@ -34,8 +34,9 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Also true of a nested tensor subclass on the CPU: torch (2.13) passes an
-/// empty one to the ops that create jagged nested tensors, to dispatch them.
+/// Whether functionalization doesn't model the tensor. True for a nested tensor
+/// subclass on the CPU, too: torch (2.13) passes an empty one to the ops that
+/// create jagged nested tensors, to dispatch them.
 bool isUnmodeled(const Tensor &tensor) {
   if (tensor.key_set().has(DispatchKey::Functionalize))
     return false;
@@ -65,7 +66,7 @@ bool isBeforePython(c10::DispatchKeySet keys,
          (keys.has(DispatchKey::Python) && anyTensor(arguments, isSubclass));
 }
 
-/// At Functionalize.
+/// An op that bypasses functionalization, at key Functionalize.
 class Pass final : public c10::OperatorKernel {
 public:
   Pass(bool always, c10::SafeKernelFunction previous)

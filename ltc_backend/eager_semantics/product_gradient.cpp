@@ -26,8 +26,8 @@ using torch::autograd::generated::ProdBackward1;
 
 namespace {
 
-/// Of `ProdBackward0` (all elements) and `ProdBackward1` (along a dim), whose
-/// results are the products of all others.
+/// A hook of `ProdBackward0` (all elements) and `ProdBackward1` (along a dim),
+/// whose results are the products of all other elements.
 class SelectedGradient final : public torch::autograd::FunctionPostHook {
 public:
   explicit SelectedGradient(Node *node) : node(node) {}

@@ -18,46 +18,51 @@ void registerStorageViews(torch::Library &library);
 void registerStorageChanges();
 /// Wraps views at Functionalize; see own_sizes.cpp.
 void registerOwnSizes(const AtenOps &ops);
-/// At Functionalize, in front of the kernels of the usual views; see
-/// traced_views.cpp.
+/// Registers kernels of the usual views at key Functionalize, in front of
+/// torch's; see traced_views.cpp.
 void registerTracedViews();
-/// At AutogradLazy.
+// Kernels at key AutogradLazy.
 void registerAutogradKernels(torch::Library &library);
 void registerAsStridedAutograd(torch::Library &library);
-/// At Meta, in front of the registered kernels; see meta_shortcuts.cpp.
+/// Registers kernels at key Meta, in front of torch's; see meta_shortcuts.cpp.
 void registerMetaShortcuts();
-/// At Meta, where errors of views are raised; see view_errors.cpp.
+/// Wraps kernels at key Meta, where errors of views are raised; see
+/// view_errors.cpp.
 void registerViewErrors();
-/// At Functionalize, wrapping the registered kernels; see view_inverses.cpp.
+/// Wraps kernels at key Functionalize; see as_strided.cpp and
+/// view_inverses.cpp.
 void registerAsStridedOfMemory();
 void registerViewInverses();
-/// For complex tensors; see math_bits.cpp and reinterpreting_views.cpp.
+/// Registers kernels for complex tensors; see math_bits.cpp and
+/// reinterpreting_views.cpp.
 void registerMathBits();
 void registerReinterpretingViews();
-/// At AutogradLazy; see product_gradient.cpp.
+/// Registers kernels at key AutogradLazy; see product_gradient.cpp.
 void registerProducts();
 void registerViewCopies(const AtenOps &ops);
-/// At Functionalize, for ops without a kernel there; see
+/// Registers kernels at key Functionalize for ops without one; see
 /// inference_composites.cpp.
 void registerInferenceComposites(const AtenOps &ops);
 /// Wraps the kernels at Functionalize, including those of sparse tensors.
 void registerOutKernels(const AtenOps &ops);
 void registerInPlaceKernels(const AtenOps &ops);
-/// Around what is at Functionalize; see other_devices.cpp.
+/// Wraps kernels at key Functionalize; see other_devices.cpp.
 void registerOtherDevices(const AtenOps &ops);
 void registerOverlapChecks();
 void registerShapesInPlace();
-/// For sparse tensors: ops that move and inspect them, and ops of dense tensors
+/// Registers ops that move and inspect sparse tensors, and ops of dense tensors
 /// that create them. The first sparse tensor registers all other ops.
 void registerSparseLayouts();
 void registerSparseResults();
-/// For quantized and nested tensors: ops that create and move them. The first
+/// Registers ops that create and move quantized and nested tensors. The first
 /// such tensor registers all other ops.
 void registerSharedFactories();
-/// For tensors that functionalization doesn't model and modes, when the first
-/// one is created; see passed_functionalization.cpp.
+/// Registers kernels that bypass functionalization, when the first tensor that
+/// it doesn't model, or the first mode, is created; see
+/// passed_functionalization.cpp.
 void registerPassedFunctionalization();
-/// At the same time: views of wrapper subclasses; see memoryless_views.cpp.
+/// Registers views of wrapper subclasses at the same time; see
+/// memoryless_views.cpp.
 void registerMemorylessViews();
 
 } // namespace torch_ltc

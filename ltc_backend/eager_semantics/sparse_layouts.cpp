@@ -131,8 +131,8 @@ private:
   at::Layout layout;
 };
 
-/// At Functionalize: indices and values become parts of the sparse tensor
-/// together with their wrappers.
+/// An op that assembles a sparse tensor, at key Functionalize: indices and
+/// values become parts of it together with their wrappers.
 struct KeepWrapped final : Around {
   using Around::Around;
 
@@ -148,8 +148,9 @@ struct KeepWrapped final : Around {
   }
 };
 
-/// At Functionalize, wraps ops that may return a sparse tensor for dense ones:
-/// functionalization has put a wrapper around it, which would be read-only.
+/// Wraps ops that may return a sparse tensor for dense ones, at key
+/// Functionalize: functionalization has put a wrapper around the result, which
+/// would be read-only.
 struct UnwrapSparse final : Around {
   using Around::Around;
 
@@ -166,8 +167,8 @@ struct UnwrapSparse final : Around {
   }
 };
 
-/// At Functionalize, in-place ops of a sparse or quantized tensor with a dense
-/// one, which functionalization treats as an error.
+/// An in-place op of a sparse or quantized tensor with a dense one, at key
+/// Functionalize, which treats such calls as errors.
 struct WriteSparse final : Around {
   using Around::Around;
 

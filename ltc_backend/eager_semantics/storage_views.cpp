@@ -105,7 +105,8 @@ private:
       source = at::_neg_view(source.toTensor());
   }
 
-  /// In the words of eager's kernels, before the tensor leaves its memory.
+  /// Raises the errors of eager's kernels, in their words, before the tensor
+  /// leaves its memory.
   static void checkDevices(const at::Tensor &self, const at::Tensor &source) {
     TORCH_CHECK(self.device() == source.device(),
                 "Attempted to set the storage of a tensor on device \"",

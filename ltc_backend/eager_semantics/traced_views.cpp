@@ -118,7 +118,7 @@ bool isSymbolic(const IValue &value) {
   return value.isSymInt() || value.isSymIntList();
 }
 
-/// At Functionalize.
+/// A view op that traces its copy, at key Functionalize.
 class ViewKernel final : public c10::OperatorKernel {
 public:
   template <typename... Arguments>

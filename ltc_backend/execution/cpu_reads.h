@@ -19,7 +19,7 @@ namespace torch_ltc {
 
 class CpuReads {
 public:
-  /// Watches the ops of this thread until `close`.
+  /// Watches the ops of the calling thread until `close`.
   explicit CpuReads(const std::vector<at::Tensor> &arguments);
   ~CpuReads() { close(); }
   void close();

@@ -17,7 +17,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Waking the worker takes as long as tracing a few ops.
+/// Ops that the worker is woken for: waking it takes as long as tracing a few.
 constexpr size_t kOpsInRequest = 12;
 /// A shorter run isn't worth it.
 constexpr double kLeastSeconds = 2e-4;
@@ -30,7 +30,8 @@ constexpr uint32_t kNoPosition = UINT32_MAX;
 struct ExpectedTraces::Trace {
   struct Op {
     const GraphNode *node;
-    /// In the graph; none if the op isn't needed or may not run early.
+    /// The op's position in the graph; none if the op isn't needed or may not
+    /// run early.
     uint32_t position = kNoPosition;
     uint32_t firstScalar = 0;
     std::vector<DataUse> data = {};
@@ -41,9 +42,9 @@ struct ExpectedTraces::Trace {
   std::vector<Op> ops; // in the order of the trace
   uint64_t generation;
   int numThreads;
-  int numMisses = 0; // in turn
+  int numMisses = 0; // consecutive traces that differed
 
-  /// Whether the ops still exist, and the program.
+  /// Whether the ops and the program still exist.
   bool mayRepeat() const {
     return !program.expired() &&
            generation == TraceCache::ofThisThread().generation();

@@ -43,7 +43,7 @@ private:
   void request();
   void abandon();
 
-  std::vector<const GraphNode *> ops; // of this trace
+  std::vector<const GraphNode *> ops; // this trace's so far
   bool areReused = true;
   TracePtr current; // what this trace repeats so far
   HeadStartPtr headStart;
@@ -51,8 +51,8 @@ private:
   /// The last trace, if an earlier one had the same graph.
   std::vector<const GraphNode *> lastOps;
   std::shared_ptr<KnownGraph> lastGraph;
-  /// By first op and by the graph of the trace before: a loop that accumulates
-  /// gradients alternates between two.
+  /// The first op, and the graph of the trace before: a loop that accumulates
+  /// gradients alternates between two graphs.
   using Key = std::pair<const GraphNode *, const KnownGraph *>;
   std::map<Key, TracePtr> traces;
   const KnownGraph *graphBefore = nullptr; // may be deleted

@@ -65,7 +65,7 @@ public:
   /// A collective of the step writes `tensor`, which may belong to a C++ object
   /// (the buckets of DistributedDataParallel).
   void noteReceiver(const at::Tensor &tensor);
-  /// Those that are still alive.
+  /// The received tensors that are still alive.
   std::vector<at::Tensor> receivers() const;
   void noteRun(const ProgramPtr &program,
                c10::ArrayRef<HostDataPtr> programParameters,

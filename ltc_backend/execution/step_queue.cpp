@@ -164,11 +164,11 @@ private:
     StepErrorPtr error;
     /// Why an input is an old value.
     StepErrorPtr staleInput;
-    /// Of each output of a failed step, if the parameters are intact: as a
-    /// result, and as the update of a parameter.
+    /// The outcome of each output of a failed step whose parameters are intact:
+    /// as a result, and as the update of a parameter.
     Completion::Outcomes ofResults = {}, ofUpdates = {};
   };
-  /// For each parameter: why it has no value.
+  /// Why each parameter has no value; null for those that have one.
   using InputErrors = std::vector<StepErrorPtr>;
 
   bool isFullLocked() const {

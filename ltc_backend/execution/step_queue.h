@@ -76,8 +76,8 @@ void waitForRoomInQueue();
 /// runs it, and releases the lock meanwhile.
 void scheduleStep(ScheduledStep step);
 
-/// Of programs that the calling thread schedules: option num_threads, or
-/// torch's setting, which is per thread.
+/// The number of threads for programs that the calling thread schedules: option
+/// num_threads, or torch's setting, which is per thread.
 int numThreadsOfSteps();
 
 /// Runs `work` on the worker thread after the steps that are scheduled. Doesn't

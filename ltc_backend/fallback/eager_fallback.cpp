@@ -251,8 +251,8 @@ IValue valueToLazy(IValue result, CpuArguments &arguments, bool outside) {
   return result;
 }
 
-/// Before anything is stored: the op's writes are lost together with its
-/// results.
+/// Rejects results of layouts that the device doesn't support. Called before
+/// anything is stored: the op's writes are lost together with its results.
 void checkLayout(const IValue &result, const std::string &opName) {
   if (result.isTensorList()) {
     for (const at::Tensor &tensor : result.toTensorVector())
@@ -287,7 +287,8 @@ bool takesCpuTensors(const std::string &opName) {
   return false;
 }
 
-/// Except for numbers.
+/// Throws if lazy tensors and tensors of other devices are mixed. CPU tensors
+/// of rank 0 count as numbers.
 void checkSameDevice(const c10::OperatorHandle &op,
                      const torch::jit::Stack &stack) {
   size_t count = op.schema().arguments().size();

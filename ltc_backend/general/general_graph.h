@@ -28,31 +28,33 @@ namespace torch_ltc {
 struct NumberSlot {
   enum class Kind : uint8_t {
     ParameterSize,
-    ResultSize, // that no shape rule can tell
-    Integer     // of an op's arguments
+    ResultSize, ///< a size that no shape rule can derive
+    Integer     ///< an integer among an op's arguments
   };
   Kind kind;
   uint32_t node;
-  /// In `TraceNumbers::sizes` or `TraceNumbers::integers`.
+  /// The number's index in `TraceNumbers::sizes` or `TraceNumbers::integers`.
   uint32_t index;
-  /// Result and dimension, or position among the node's words.
+  /// Result and dimension of a size, or position of an integer among the node's
+  /// words.
   uint32_t result = 0;
   uint32_t place;
-  /// An integer that may be 1 (see isStructural).
+  /// Whether it is an integer that may be 1 (see isStructural).
   bool isPosition = false;
   SizeExpression value = {};
 };
 
-/// `multiple * value` is the number of `slot`.
+/// A symbol with the slot from which its value is read: the slot's number is
+/// `multiple * value`.
 struct SizeSymbol {
   uint32_t slot;
   /// Negative for a negative number. Its absolute value is above 1 if the
   /// general graph is only valid for multiples of it.
   int64_t multiple = 1;
-  int64_t least, most; // in the traces
-  int64_t lowest = 2;  // that is allowed
+  int64_t least, most; // values in the traces
+  int64_t lowest = 2;  // the lowest valid value
 
-  /// A constant size that bounds slices of varying lengths.
+  /// Whether it is a constant size that bounds slices of varying lengths.
   bool isBound() const { return least == most; }
 };
 
@@ -82,14 +84,15 @@ public:
 
   /// Numbers of the most recent traces.
   const std::vector<TraceNumbers> &numbers() const { return traces; }
-  /// Covers everything that `instantiate` depends on, stable across processes.
+  /// A hash of everything that `instantiate` depends on, stable across
+  /// processes.
   Hash128 hash() const;
   const std::vector<SizeSymbol> &symbols() const { return sizeSymbols; }
   std::vector<ParameterSize> parameterSizes() const;
   const Hash128 &skeleton() const { return traces.front().skeleton; }
 
-  /// The values at which this is the graph with these numbers; none, with the
-  /// reason, if there are none. Values of sizes are at least 2.
+  /// The values of the symbols at which this is the graph with these numbers;
+  /// none, with the reason, if there are none. Values of sizes are at least 2.
   std::optional<SymbolValues> bind(const TraceNumbers &numbers,
                                    std::string *reason = nullptr) const;
   /// The graph at these values, called `name`. Throws c10::Error if there is
@@ -117,12 +120,12 @@ private:
     return slot.kind == NumberSlot::Kind::Integer ? trace.integers[slot.index]
                                                   : trace.sizes[slot.index];
   }
-  /// How good some stand-ins are.
+  /// How suitable vectors of stand-ins are.
   struct Quality {
-    /// The least size that isn't the same at all of them; 0 if the graph
-    /// doesn't exist there.
+    /// The smallest size that isn't the same at all vectors; 0 if the graph
+    /// doesn't exist at one of them.
     int64_t leastSize = 0;
-    /// Whether doubles represent all numbers of elements.
+    /// Whether doubles represent all numbers of elements exactly.
     bool hasExactCounts = true;
 
     bool isBetterThan(const Quality &other) const {
@@ -135,7 +138,7 @@ private:
   /// `why` is the reason if the graph doesn't exist there.
   Quality qualityOf(const std::vector<SymbolValues> &vectors,
                     std::string &why) const;
-  /// Why there are none, "" if it has found some.
+  /// Sets `standInValues`. Returns why there are none, or "".
   std::string findStandIns();
 
   GraphSnapshotPtr base;

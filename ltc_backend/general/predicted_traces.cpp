@@ -26,10 +26,11 @@ struct MarkedSize {
   SizeMark mark;
 };
 
-/// Which parameters' sizes become the other one.
+/// Which parameters' sizes become the other size.
 enum class Affected : uint8_t {
-  Marked,  // those that are marked
-  SameDim, // and equal ones at the same dimension: labels of a batch
+  Marked,  ///< those that are marked
+  SameDim, ///< as `Marked`, and equal ones at the same dimension: a batch's
+           ///< labels
   AllEqual // and all equal ones
 };
 
@@ -153,7 +154,7 @@ private:
     }
   }
 
-  /// By the integers' places among the node's words.
+  /// Candidates for each integer, by its place among the node's words.
   using Choices = std::vector<std::pair<size_t, std::vector<int64_t>>>;
 
   /// The likeliest combination of candidates that the op accepts: the one with

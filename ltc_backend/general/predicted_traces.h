@@ -27,9 +27,10 @@ std::vector<TraceNumbers>
 predictTraces(const GraphSnapshot &graph,
               const std::vector<TraceNumbers> &traces);
 
-/// Likewise for constant sizes of parameters of which parts of varying lengths
-/// are read or written, as if they were marked: one trace doesn't show what
-/// else follows from such a size, such as the size of a convolution's result.
+/// Numbers of the graph at other sizes of parameters that are the same in all
+/// traces and of which parts of varying lengths are read or written, as if
+/// these sizes were marked: one trace doesn't show what else follows from such
+/// a size (the size of a convolution's result).
 std::vector<TraceNumbers>
 predictBounds(const GraphSnapshot &graph,
               const std::vector<TraceNumbers> &traces);

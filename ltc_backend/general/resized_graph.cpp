@@ -37,7 +37,7 @@ int64_t dimOf(const SnapshotNode &node, int64_t rank) {
   return 0; // the default
 }
 
-/// The sizes of what a gradient is a part of.
+/// The sizes of the tensor of which a gradient is a part.
 c10::ArrayRef<int64_t> inputSizes(const SnapshotNode &node) {
   AttributeReader reader(node.attributes->words);
   for (const ArgumentSpec &spec : node.record->arguments) {
@@ -55,7 +55,7 @@ void checkAlike(bool isAlike, const SnapshotNode &node) {
               messageSuffix(node.location));
 }
 
-/// For a part whose ends are scalars: `part` isn't longer than `whole`.
+/// Throws if `part`, whose ends are scalars, is longer than `whole`.
 void checkPart(const Shape &part, const Shape &whole,
                const SnapshotNode &node) {
   for (int64_t d = 0; d < part.dim(); ++d)

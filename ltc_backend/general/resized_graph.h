@@ -29,15 +29,16 @@ public:
   void finish(size_t position);
 
   const GraphSnapshot &graph() const { return changed; }
-  /// Of all finished nodes, as in `TraceNumbers::sizes`.
+  /// Sizes of all finished nodes, as in `TraceNumbers::sizes`.
   const std::vector<int64_t> &sizes() const { return finishedSizes; }
   GraphSnapshot take() { return std::move(changed); }
 
 private:
-  /// For a slice whose start or end is a scalar. Its length doesn't follow from
-  /// the operands: `setResultSize` has set it.
+  /// Infers the shape of a slice whose start or end is a scalar. Its length
+  /// doesn't follow from the operands: `setResultSize` has set it.
   void inferPart(SnapshotNode &node);
-  /// For an op that writes such a slice (`slice_scatter`, `slice_backward`).
+  /// Infers the shape of the result of an op that writes such a slice
+  /// (`slice_scatter`, `slice_backward`).
   void inferWhole(SnapshotNode &node);
   void inferOp(SnapshotNode &node);
 

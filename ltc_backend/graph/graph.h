@@ -64,9 +64,9 @@ Graph buildGraph(c10::ArrayRef<torch::lazy::Output> roots);
 struct DataUse {
   const GraphNode *op;
   uint32_t operand;
-  uint32_t position;  // of the data
-  uint32_t parameter; // its index
-  bool isFirst;       // of its position
+  uint32_t position;  // of the data in the graph
+  uint32_t parameter; // the data's number among the parameters
+  bool isFirst;       // whether it is the first use of its position
 };
 
 /// All of them, in the order of the graph's operands.

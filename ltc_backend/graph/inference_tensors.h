@@ -57,7 +57,7 @@ public:
       begin();
   }
 
-  /// For an op that may create memory, as `zeros` and `zeros_like` do.
+  /// `opName`: an op that may create memory, as `zeros` and `zeros_like` do.
   NewMemory(std::string_view opName, bool hasTensorArgument) {
     if (c10::InferenceMode::is_enabled() &&
         (!hasTensorArgument || opName.find("_like") != std::string_view::npos))

@@ -106,15 +106,16 @@ TensorDataPtr tensorDataOf(const at::Tensor &tensor);
 /// `hook` is called once, when a second thread creates a lazy tensor.
 void onSecondThread(void (*hook)());
 
-/// A lazy tensor, without a functional wrapper.
+/// A new lazy tensor, without a functional wrapper.
 at::Tensor makeTensor(TensorDataPtr data, at::IntArrayRef sizes);
 at::Tensor makeTensor(torch::lazy::Value value);
 at::Tensor makeTensor(HostDataPtr data);
-/// A new row-major one with the value of `tensor`.
+/// A new row-major lazy tensor with the value of `tensor`, without a functional
+/// wrapper.
 at::Tensor withValueOf(const at::Tensor &tensor);
 
-/// The strides and storage offset that the tensor reports; its elements are
-/// packed (shape/strides.h). `tensor` has no functional wrapper.
+/// Sets the strides and the storage offset that the tensor reports; its
+/// elements are packed (shape/strides.h). `tensor` has no functional wrapper.
 void setGeometry(const at::Tensor &tensor, at::IntArrayRef strides,
                  int64_t offset = 0);
 /// Whether elements of the tensor share a place in memory, like those of an
@@ -124,14 +125,14 @@ bool hasRepeatedElements(const at::Tensor &tensor);
 /// Does nothing if they aren't values of lazy tensors, or if `previous` has
 /// repeated elements, which may differ in `value`.
 void keepGeometry(const at::Tensor &value, const at::Tensor &previous);
-/// To be called after data of other sizes was assigned to `tensor`: row-major
-/// again.
+/// Makes `tensor` row-major with these sizes. To be called after data of other
+/// sizes was assigned to it.
 void resetSizes(const at::Tensor &tensor, at::IntArrayRef sizes);
 /// Whether it reports the geometry of a new tensor of its sizes.
 bool isPacked(const at::Tensor &tensor);
 
-/// For kernels that are called from outside functionalization (factories, moves
-/// from the CPU): wraps the result unless the call is inside it.
+/// Wraps the result of a kernel that is called from outside functionalization
+/// (a factory, a move from the CPU), unless this call is inside it.
 at::Tensor wrapIfOutside(at::Tensor tensor);
 
 } // namespace torch_ltc

@@ -30,7 +30,7 @@ Names &names() {
   return *instance;
 }
 
-/// For the hot path: whether there are names at all.
+/// Whether any tensor has a name: a cheap check for each step.
 std::atomic<bool> hasNames{false};
 
 /// The data of a tensor, without applying its pending updates: this must not

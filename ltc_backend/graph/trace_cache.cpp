@@ -27,7 +27,7 @@ constexpr size_t maxContinuations = 8;
 constexpr size_t maxGraphs = 2;
 constexpr int64_t maxDivergedInTurn = 8;
 
-/// For all threads.
+/// A number that is unique among the traces of all threads.
 uint64_t nextTraceNumber() {
   static std::atomic<uint64_t> number{0};
   return number.fetch_add(1, std::memory_order_relaxed) + 1;

@@ -97,7 +97,7 @@ private:
   void forget();
 
   State state = State::Start;
-  RecordedOp *last = nullptr; // of the trace so far
+  RecordedOp *last = nullptr; // the trace's last op so far
   std::vector<RecordedOp *> starts;
   uint64_t traceNumber;
   int64_t numFollowed = 0, numAppended = 0; // in this trace

@@ -110,12 +110,12 @@ struct OpRecord {
 /// All records, in the table's order. Ops that the installed torch doesn't have
 /// are skipped with a warning.
 const std::vector<OpRecord> &opRecords();
-/// By name ("aten::add.Tensor"), null if there is none.
+/// The record of an op by its name ("aten::add.Tensor"), null if there is none.
 const OpRecord *findOpRecord(const std::string &name);
 /// The same; throws if there is none.
 const OpRecord &getOpRecord(const std::string &name);
-/// Of a view op: "aten::select.int" -> the row of "aten::select_copy.int", null
-/// if there is none.
+/// The record of the op that copies a view: "aten::select.int" -> the row of
+/// "aten::select_copy.int". Null if there is none.
 const OpRecord *copyRecord(const c10::OperatorName &view);
 
 /// Whether `list`, a comma-separated list of patterns, contains the op. A

@@ -66,7 +66,7 @@ struct StepOutcome {
 /// results wait for it.
 class Completion {
 public:
-  /// By the buffers of a step's results.
+  /// Outcomes by the buffers of a step's results.
   using Outcomes = std::unordered_map<const Buffer *, StepOutcome>;
 
   enum class Of { Results, Updates };
@@ -77,7 +77,7 @@ public:
   /// are the old values, so that reading them isn't an error.
   bool isOfUpdates() const { return of == Of::Updates; }
 
-  /// `outcomes`: of the results of a failed step, empty if it succeeded.
+  /// `outcomes`: those of the results of a failed step; empty if it succeeded.
   void finish(StepOutcome outcome, Outcomes outcomes = {}) {
     {
       std::lock_guard<std::mutex> lock(mutex);

@@ -48,7 +48,7 @@ public:
   void wait() const;
   /// How often the calling thread has waited; each read of a value waits once.
   static uint64_t numWaits();
-  /// For a value that is read without waiting.
+  /// Counts a value that is read without waiting.
   static void noteRead();
 
   /// A CPU tensor on the same memory, which it keeps alive. Waits. The caller

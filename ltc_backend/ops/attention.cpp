@@ -65,8 +65,8 @@ constexpr int64_t kMostStoredScores = int64_t(1) << 24;
 /// The gradient's threads work on different heads.
 constexpr int64_t kFewestHeads = 4;
 
-// The ops as separate calls: for devices that run them eagerly, and for
-// second-order gradients.
+// The ops as separate calls of torch's ops: their kernels for eager calls, and
+// functions that second-order gradients differentiate.
 
 Tensor scoresOf(const Tensor &query, const Tensor &key,
                 const OptionalTensor &mask, bool isCausal) {
@@ -116,7 +116,7 @@ attentionBackward(const Tensor &gradOutput, const Tensor &query,
   return operandGradients(gradOutput, query, key, weights, gradWeights, delta);
 }
 
-/// The same as a differentiable function of the operands alone.
+/// The gradients as differentiable functions of the operands alone.
 std::tuple<Tensor, Tensor, Tensor>
 differentiableBackward(const Tensor &gradOutput, const Tensor &query,
                        const Tensor &key, const Tensor &value,
@@ -128,7 +128,7 @@ differentiableBackward(const Tensor &gradOutput, const Tensor &query,
   return operandGradients(gradOutput, query, key, weights, gradWeights, delta);
 }
 
-/// Eager's kernel.
+/// The kernel of short_attention: eager's.
 Tensor shortAttention(const Tensor &query, const Tensor &key,
                       const Tensor &value, const OptionalTensor &mask,
                       bool isCausal, double scale) {
@@ -136,7 +136,7 @@ Tensor shortAttention(const Tensor &query, const Tensor &key,
                                           /*dropout_p=*/0, isCausal, scale);
 }
 
-/// As eager's kernels read them.
+/// The tensor with contiguous rows, as eager's kernels read it.
 Tensor withRows(const Tensor &tensor) {
   return tensor.stride(-1) == 1 && tensor.is_non_overlapping_and_dense()
              ? tensor
@@ -150,7 +150,8 @@ OptionalTensor addendOf(const OptionalTensor &mask, const Tensor &query) {
       .masked_fill_(mask->logical_not(), -kInfinity);
 }
 
-/// Eager's kernel, and its result for the gradient.
+/// The kernel of trained_attention: eager's, which also returns what its
+/// gradient reads.
 std::tuple<Tensor, Tensor>
 trainedAttention(const Tensor &query, const Tensor &key, const Tensor &value,
                  const OptionalTensor &mask, bool isCausal, double scale) {
@@ -289,7 +290,7 @@ public:
   }
 };
 
-/// Whether each size is 1 or that of the whole.
+/// Whether each size is 1 or equals that of `whole`.
 bool broadcastsTo(at::IntArrayRef sizes, at::IntArrayRef whole) {
   for (size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] != 1 && sizes[i] != whole[i])
@@ -328,8 +329,8 @@ double factorOf(std::optional<double> scale, const Tensor &query) {
   return scale ? *scale : 1 / std::sqrt(double(query.size(3)));
 }
 
-/// Whether eager has one kernel for it, with the result's strides those of the
-/// query (torch 2.13). Other calls are decomposed.
+/// Whether eager has one kernel for the call, whose result has the query's
+/// strides (torch 2.13). Other calls are decomposed.
 bool isShort(const Tensor &query, const Tensor &key, const Tensor &value,
              const OptionalTensor &mask, bool isCausal) {
   at::ScalarType dtype = query.scalar_type();
@@ -353,7 +354,8 @@ bool isShort(const Tensor &query, const Tensor &key, const Tensor &value,
          broadcastsTo(mask->sizes(), at::IntArrayRef(sizes).slice(4 - rank));
 }
 
-/// The result for values without wrappers; undefined if it isn't one op.
+/// Traces a short attention of values without wrappers as one op. Undefined if
+/// that isn't possible.
 Tensor tracedShortAttention(const Tensor &query, const Tensor &key,
                             const Tensor &value, const OptionalTensor &mask,
                             bool isCausal, std::optional<double> scale) {
@@ -366,7 +368,8 @@ Tensor tracedShortAttention(const Tensor &query, const Tensor &key,
                   isCausal, factorOf(scale, query)})[0];
 }
 
-/// Whether nothing but autograd and functionalization needs to see the parts.
+/// Whether nothing but autograd and functionalization (such as a mode) needs to
+/// see the ops into which torch decomposes the call.
 bool isPlain(const Tensor &query, const Tensor &key, const Tensor &value,
              const OptionalTensor &mask) {
   for (const Tensor &tensor : {query, key, value})
@@ -375,7 +378,8 @@ bool isPlain(const Tensor &query, const Tensor &key, const Tensor &value,
   return !exists(mask) || isPlainOperand(*mask, mask->scalar_type());
 }
 
-/// One op, and one in its gradient, or undefined.
+/// Traces a short attention as one op, and its gradient as another one.
+/// Undefined if that isn't possible.
 Tensor shortAttentionWithGradient(const Tensor &query, const Tensor &key,
                                   const Tensor &value,
                                   const OptionalTensor &mask, bool isCausal,
@@ -392,7 +396,8 @@ Tensor shortAttentionWithGradient(const Tensor &query, const Tensor &key,
                                  factorOf(scale, query))[0];
 }
 
-/// One op, or undefined if it isn't one.
+/// Traces a short attention as one op, with or without a gradient. Undefined if
+/// that isn't possible.
 Tensor shortAttention(const Tensor &query, const Tensor &key,
                       const Tensor &value, const OptionalTensor &mask,
                       bool isCausal, std::optional<double> scale) {

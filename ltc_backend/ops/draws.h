@@ -13,13 +13,13 @@
 
 namespace torch_ltc {
 
-/// Draws numbers into a tensor of device lazy with the same strides. An open
-/// recording stores `draw`, which returns a new CPU tensor at each call, and
-/// the result of `distribution`, such as "bernoulli(0.5)".
+/// A tensor of device lazy with the numbers and strides of the result of
+/// `draw`, which returns a new CPU tensor at each call. An open recording
+/// stores `draw`, and the result of `distribution`, such as "bernoulli(0.5)".
 at::Tensor drawn(Draw draw, c10::function_ref<std::string()> distribution);
 
-/// `value`, of floats or int64. Unless all of `isValid` is true, the step fails
-/// with the error that eager raises at the call.
+/// Returns `value` (floats or int64). Unless all of `isValid` is true, the step
+/// that computes it fails with the error that eager raises at the call.
 at::Tensor checked(const at::Tensor &value, const at::Tensor &isValid,
                    const char *message);
 

@@ -61,7 +61,7 @@ public:
                [](const Tensor &x) { return at::reciprocal(x); });
   }
 
-  /// In the tensor's dtype, whatever its rank.
+  /// The product of the number and `x`, in the dtype of `x`, whatever its rank.
   Tensor scale(const Tensor &x) const {
     return isKnown() ? at::mul(x, known)
                      : at::mul(x, tensor.to(x.scalar_type()));

@@ -5,7 +5,7 @@
 
 namespace torch_ltc {
 
-/// At AutogradLazy.
+/// Registers kernels at key AutogradLazy.
 void registerFusedOptimizers();
 
 } // namespace torch_ltc

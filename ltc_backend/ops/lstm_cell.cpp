@@ -125,7 +125,7 @@ std::tuple<Tensor, Tensor> lstmCell(const Tensor &input, at::TensorList hx,
                                     const std::optional<Tensor> &biasIh,
                                     const std::optional<Tensor> &biasHh) {
   at::ScalarType dtype = input.scalar_type();
-  // With 16-bit floats each of torch's ops rounds.
+  // 16-bit floats are excluded, because each of torch's ops rounds them.
   bool plain =
       (dtype == at::ScalarType::Float || dtype == at::ScalarType::Double) &&
       isPlainOperand(input, dtype) && hx.size() == 2 && input.dim() == 2 &&

@@ -274,8 +274,9 @@ Tensor runLayers(const Network &network, const Tensor &input,
   return network.batchFirst ? layerInput.transpose(0, 1) : layerInput;
 }
 
-/// In the steps that a sequence doesn't have, its cell keeps its value: the
-/// sigmoids of these numbers are 0 (the new part) and 1 (the old one).
+/// Projections for the steps that a sequence doesn't have, in which its cell
+/// keeps its value: their sigmoids are 0 (for the new part) and 1 (for the old
+/// one).
 Tensor fillerOfLstm(const Tensor &states) {
   constexpr double kSaturating = 1e30;
   int64_t size = states.size(-1);

@@ -62,7 +62,7 @@ Tensor gate(const Tensor &gates, int64_t size, int64_t begin, int64_t end = 0) {
   return gates.narrow(-1, begin * size, count * size);
 }
 
-/// For each step the state before it: `first`, then those of `states`.
+/// The state before each step: `first`, then those of `states`.
 Tensor statesBefore(const Tensor &first, const Tensor &states, bool reverse) {
   int64_t rest = states.size(0) - 1;
   if (reverse)

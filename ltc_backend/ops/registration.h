@@ -9,7 +9,7 @@
 
 namespace torch_ltc {
 
-// At the Lazy key.
+// Kernels at key Lazy.
 void registerCopyKernels(torch::Library &library);
 void registerFactoryKernels(torch::Library &library);
 void registerListKernels(torch::Library &library);
@@ -17,14 +17,15 @@ void registerScalarKernels(torch::Library &library);
 void registerRandomKernels(torch::Library &library);
 void registerIndexingKernels(torch::Library &library);
 void registerPoolingBackward(torch::Library &library);
-/// After the kernels that trace; see nearest_scales.cpp.
+/// To be called after the kernels that trace are registered; see
+/// nearest_scales.cpp.
 void registerNearestScales();
 void registerConvolutionKernels(torch::Library &library);
 void registerHistogramKernels(torch::Library &library);
 /// A CTC loss whose lengths are data; see ctc_loss.cpp.
 void registerCtcLoss(torch::Library &library);
 
-// At AutogradLazy.
+// Kernels at key AutogradLazy.
 void registerOneHot();
 void registerQuantiles();
 /// Attention as one op; see attention.cpp.

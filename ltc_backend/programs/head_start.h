@@ -29,16 +29,18 @@ struct HeadStart {
   std::vector<DynamicScalar> scalars;
 
   RunValues values;
-  /// Of each parameter that was read (`Buffer::contents`), otherwise 0.
+  /// The contents of each parameter that was read (`Buffer::contents`), 0 for
+  /// the others.
   std::vector<uint64_t> contents;
-  /// Of the program's results, null for those that take a parameter's memory;
-  /// and their addresses, once they have some.
+  /// Buffers of the program's results, null for those that take a parameter's
+  /// memory; and their addresses, once they have some.
   std::vector<BufferPtr> outputs;
   std::vector<void *> memory;
-  int64_t numOps = 0; // that have run
-  /// Processor time.
+  int64_t numOps = 0; // ops that have run
+  /// Processor time of these ops.
   std::atomic<double> seconds{0};
-  /// The step then runs from its first op, and raises the error.
+  /// Whether an op has failed. The step then runs from its first op, and raises
+  /// the error.
   std::atomic<bool> hasFailed{false};
 };
 

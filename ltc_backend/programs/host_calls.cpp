@@ -156,7 +156,7 @@ void store(const at::Tensor &value, const LtcHostTensor &destination) {
     output.copy_(value);
 }
 
-/// By op; filled before the first program.
+/// Kernels by op; filled before the first program.
 std::map<std::string, HostKernel, std::less<>> &hostKernels() {
   static auto *kernels = new std::map<std::string, HostKernel, std::less<>>;
   return *kernels;

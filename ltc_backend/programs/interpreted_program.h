@@ -33,9 +33,9 @@ struct PreparedCall {
 /// The values of a run so far.
 struct RunValues {
   std::vector<std::vector<at::Tensor>> ofNodes;
-  /// By node, if some ops run before their turn (programs/head_start.h):
-  /// whether it has run, and how often its values will still be read. Being a
-  /// result of the graph is one more read.
+  /// Empty unless some ops run before their turn (programs/head_start.h): for
+  /// each node, whether it has run, and how often its values will still be
+  /// read. Being a result of the graph is one more read.
   std::vector<bool> hasRun = {};
   std::vector<uint32_t> readsToCome = {};
 };
@@ -111,7 +111,8 @@ private:
   }
 
   std::unique_ptr<ResultMemory> memory;
-  /// By node: the end of its part of `lastUsed`.
+  /// Nodes whose values aren't read after a node, from the last node to the
+  /// first, and for each node the end of its part of that list.
   std::vector<uint32_t> lastUsed, endOfLastUsed;
   /// Created for the second run: most programs of a loop with changing sizes
   /// run only once, but stay in memory.

@@ -58,9 +58,9 @@ struct RunConditions {
   int threads = 1;
   /// CPU-time clock of the thread that continues while the program runs.
   std::optional<clockid_t> caller;
-  /// For each parameter (Buffer::contents), or empty.
+  /// Contents of each parameter (Buffer::contents), or empty.
   c10::ArrayRef<uint64_t> parameterContents = {};
-  /// For the graph's nodes, as traced for this run; empty: unknown.
+  /// Lines of the graph's nodes, as traced for this run; empty: unknown.
   c10::ArrayRef<LocationId> locations = {};
   /// What has already run of an interpreted program (programs/head_start.h).
   HeadStart *headStart = nullptr;
@@ -107,8 +107,8 @@ public:
   virtual bool isPlaceholder() const { return false; }
   /// Called when a step of the program is scheduled again.
   virtual void noteReuse() {}
-  /// For a placeholder: starts to compile the program, unless that has already
-  /// been started.
+  /// Starts to compile the program, unless a compilation was started already.
+  /// Only for placeholders.
   virtual void requestCompilation() {}
 };
 using ProgramPtr = std::shared_ptr<Program>;

@@ -35,11 +35,11 @@ public:
   /// `out` kernel overwrites.
   bool overwrites(size_t position) const;
 
-  /// After the node has run: moves its results to their memory, except those
-  /// that take a parameter's.
+  /// Moves the node's results to their memory, except those that take a
+  /// parameter's. To be called when the node has run.
   void store(size_t position, Values &values,
              c10::ArrayRef<void *> outputs) const;
-  /// After the last node: fills the rest.
+  /// Fills the memory of all other results. To be called after the last node.
   void fill(Values &values, c10::ArrayRef<void *> outputs) const;
 
 private:
@@ -48,9 +48,9 @@ private:
 
   const GraphSnapshot &graph;
   std::vector<OutputPlan> plans;
-  /// By node: the graph's result that each of its results is, or `none`.
+  /// For each node, the graph's result that each of its results is, or `none`.
   std::unordered_map<size_t, std::vector<size_t>> outputsOfNodes;
-  /// By parameter: its node, and the last node that reads it.
+  /// For each parameter, its node, and the last node that reads it.
   std::vector<size_t> nodes, lastReaders;
   /// The last node whose op may fail because of values.
   size_t lastFailing = 0;

@@ -13,7 +13,7 @@ using ShapeFunction = bool (*)(const Arguments &, at::ScalarType,
                                ResultShapes &);
 using DTypeFunction = at::ScalarType (*)(const Arguments &);
 
-// In the order of the enumerators, which come from the same list.
+// Functions in the order of the enumerators, which come from the same list.
 constexpr ShapeFunction shapeFunctions[] = {
 #define OP_SHAPE_RULE(Name) &shape_rules::Name,
 #include "OpRules.inc"

@@ -29,10 +29,10 @@ private:
   TensorDataPtr flag;
 };
 
-/// From now on the calling thread assumes that results of `_is_all_true` are
-/// true when they are read, unless a capture is recording.
+/// Makes the calling thread assume that results of `_is_all_true` are true when
+/// they are read, unless a capture is recording.
 void beginAssuming();
-/// Ends it; returns the assumed results.
+/// Ends `beginAssuming`; returns the assumed results.
 std::vector<std::shared_ptr<AssumedTruth>> endAssuming();
 
 /// The calling thread has traced a result of `_is_all_true`.

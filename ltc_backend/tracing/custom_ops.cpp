@@ -76,7 +76,7 @@ bool isComposition(const OperatorHandle &op) {
          op.hasKernelForDispatchKey(DispatchKey::CPU);
 }
 
-/// At Functionalize.
+/// An op defined outside aten, at key Functionalize.
 class CustomOp final : public c10::OperatorKernel {
 public:
   explicit CustomOp(c10::SafeKernelFunction previous)

@@ -9,7 +9,7 @@
 
 namespace torch_ltc {
 
-/// From now on, checks each op that is defined outside aten; existing ones are
+/// Starts to check each op that is defined outside aten. Existing ops are
 /// checked immediately.
 void watchCustomOps();
 

@@ -50,7 +50,7 @@ constexpr int32_t kNoElement = -1;
 /// A tensor in a call's arguments.
 struct Place {
   uint32_t argument;
-  int32_t element; // of a list
+  int32_t element; // its position in a list, or kNoElement
   Source source;
 };
 
@@ -281,7 +281,7 @@ private:
     Source source;
   };
 
-  /// Of a number.
+  /// Whether the tensor represents a number.
   static bool isConstant(const at::Tensor &tensor) {
     return tensor.device().is_cpu() && tensor.dim() == 0;
   }
@@ -430,7 +430,7 @@ void repeat(const Formula &formula, Stack &stack, size_t numArguments) {
     stack.emplace_back(valueOf(source));
 }
 
-/// At Lazy, around the kernel in Python.
+/// Wraps the kernel in Python at key Lazy.
 class RememberedFormula final : public c10::OperatorKernel {
 public:
   explicit RememberedFormula(c10::SafeKernelFunction previous)
@@ -460,7 +460,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// At AutogradLazy: without a gradient, the kernel at Lazy does the same.
+/// The kernel at AutogradLazy: without a gradient, the one at Lazy computes the
+/// same.
 class WithoutGradient final : public c10::OperatorKernel {
 public:
   explicit WithoutGradient(c10::SafeKernelFunction previous)

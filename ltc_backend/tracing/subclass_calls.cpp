@@ -11,7 +11,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// At Lazy, wrapping a kernel that takes values.
+/// Wraps a kernel at key Lazy, which takes values.
 class SubclassCall final : public c10::OperatorKernel {
 public:
   explicit SubclassCall(c10::SafeKernelFunction previous)

@@ -126,7 +126,7 @@ enum class Otherwise { RunEagerly, Nothing };
 
 } // namespace
 
-/// Without results only if nothing was done.
+/// Traces a call. Returns no results only if nothing was done.
 static std::vector<at::Tensor> traceCall(const OpRecord &record,
                                          c10::ArrayRef<IValue> arguments,
                                          Otherwise otherwise) {
@@ -247,7 +247,8 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
 }
 
 void torch_ltc::noteInPlace(const OpRecord &record) {
-  // Others use Meta tensors too.
+  // Functionalization excludes its own key when it runs an op on Meta tensors;
+  // a user's call on Meta tensors doesn't.
   if (c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Functionalize))
     inPlaceRecord = &record;
 }

@@ -18,12 +18,12 @@ namespace torch_ltc {
 std::vector<at::Tensor> traceOp(const OpRecord &record,
                                 c10::ArrayRef<c10::IValue> arguments);
 
-/// The same for a view's copying op, if it can be traced with these arguments;
-/// otherwise nothing is done, and the result is undefined.
+/// Traces the op that copies a view, if that is possible with these arguments.
+/// Otherwise does nothing and returns an undefined tensor.
 at::Tensor traceView(const OpRecord &record,
                      c10::ArrayRef<c10::IValue> arguments);
 
-/// The same as `traceOp` for an op with one result, by name.
+/// Traces a call of the op `name` ("aten::add.Tensor"), which has one result.
 at::Tensor traceOp(const std::string &name,
                    std::initializer_list<c10::IValue> arguments);
 

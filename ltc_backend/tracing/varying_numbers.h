@@ -9,17 +9,18 @@
 //                                  step 2: slice_copy(start=scalar, end=scalar)
 //                                  step 3: the same program
 //
-// A number that can't decide sizes (a bound of `clamp`, the ends of `linspace`)
-// is also compared with traces of other sizes, so that it is no reason for a
-// program for each size. So are the ends of a part (`x[begin:end]`) if both of
-// them move within the same size, which then they don't follow: such a part may
-// have any length. (If that size differs in each trace, they may follow it.)
+// A number that can't determine sizes (a bound of `clamp`, the ends of
+// `linspace`) is also compared with traces of other sizes, so that it is no
+// reason for a program for each size. So are the ends of a part
+// (`x[begin:end]`) if both of them move within the same size, which then they
+// don't follow: such a part may have any length. (If that size differs in each
+// trace, they may follow it.)
 //
 // "There" is a place in a trace: the preceding ops, and the call itself without
-// these numbers. The decision only affects which program is requested. One with
-// a parameter computes the same as one with a constant, so a wrong guess only
-// costs a compilation; and everything after the tracer (hash, repeated traces,
-// tiers, captures, texts) treats it as an ordinary scalar.
+// these numbers. The decision only affects which program is requested. A
+// program with a parameter computes the same as one with a constant, so a wrong
+// guess only costs a compilation; and everything after the tracer (hash, trace
+// cache, tiers, captures, texts) treats the number as an ordinary scalar.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,23 +57,23 @@ private:
 
   /// A place in a trace.
   struct Place {
-    Numbers numbers; // of the first call
+    Numbers numbers; // the first call's
     bool isMoving = false;
   };
-  /// The same with results of certain sizes, or for any sizes.
+  /// A place at which results have certain sizes, or any sizes.
   struct SizedPlace {
-    Numbers numbers;                  // of the last call
-    c10::SmallVector<bool, 4> varies; // each of them
+    Numbers numbers;                  // the last call's
+    c10::SmallVector<bool, 4> varies; // whether each number has differed
   };
-  /// A part of something of a certain size.
+  /// A part (`x[start:end]`) of a tensor of a certain size.
   struct Part {
-    Word start, end; // of the last call
+    Word start, end; // the last call's
     bool isMoving = false;
   };
-  /// What a part is taken from at a place, of any size.
+  /// The dimension of which a part is taken at a place, whatever its size.
   struct Whole {
-    int64_t size;    // of the last call
-    int changes = 0; // of the size, in consecutive calls
+    int64_t size;    // the last call's
+    int changes = 0; // consecutive calls in which the size differed
   };
   /// Which numbers of a call are considered.
   enum class Sizes : uint8_t { Constant, Any };
@@ -90,7 +91,7 @@ private:
                SizedPlace &place, const Numbers &numbers);
 
   uint64_t trace = 0;
-  std::optional<uint64_t> options; // the version that was read
+  std::optional<uint64_t> options; // version of the configuration read
   bool isOn = false;
   uint64_t opsBefore = 0; // hash of the trace's ops so far
   std::unordered_map<Hash128, Place, Hash128Hasher> places;

@@ -40,8 +40,9 @@ c10::StorageImpl *storageOf(const Tensor &wrapper) {
   return wrapper.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
-/// For a written tensor all of the memory is copied, so that arguments share
-/// memory and have strides on the CPU as they do here.
+/// A call of a CPU kernel that writes to its arguments. All of the memory of a
+/// written tensor is copied, so that arguments share memory and have strides on
+/// the CPU as they do here.
 class WritingCall {
 public:
   WritingCall(const OperatorHandle &op, Stack &stack)

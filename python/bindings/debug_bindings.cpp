@@ -30,7 +30,7 @@ std::string textAt(const GraphSnapshot &graph, const std::string &stage) {
   }
 }
 
-/// The same of a program for all sizes.
+/// The text of a program for all sizes.
 std::string generalText(GeneralGraphPtr general, const std::string &stage) {
   if (stage == "ir")
     return general->text();

@@ -89,14 +89,16 @@ PyObject *leaveModule(PyObject *, PyObject *) {
   Py_RETURN_NONE;
 }
 
-/// For the calling thread: source_info was switched off inside a call.
+/// Leaves the modules of the calling thread. Called when source_info was
+/// switched off inside a call.
 void leaveAllModules() {
   Scopes &scopes = scopesOfThread();
   for (; scopes.depth; --scopes.depth)
     popModulePath();
 }
 
-// Without pybind11's dispatch, which costs more than the functions themselves.
+// Python's own table of functions, because pybind11's dispatch costs more than
+// the functions themselves.
 PyMethodDef functions[] = {{"enter_module", enterModule, METH_O, nullptr},
                            {"leave_module", leaveModule, METH_NOARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};

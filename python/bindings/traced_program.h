@@ -12,10 +12,11 @@ namespace torch_ltc {
 /// which it was traced, if they are known.
 struct TracedProgram {
   GraphSnapshotPtr graph;
-  /// Empty for the program of a backend, which receives values when it runs.
+  /// The values of its inputs. Empty for the program of a backend, which
+  /// receives values when it runs.
   std::vector<HostDataPtr> parameters;
   std::vector<DynamicScalar> scalars;
-  /// For each requested tensor, its position among the outputs.
+  /// The position of each requested tensor among the outputs.
   std::vector<uint32_t> resultOfTensor = {};
 };
 

@@ -84,8 +84,8 @@ def _connect() -> None:
 
 
 def _before_first_tensor() -> None:
-    """What only lazy tensors need. Called by each thread whose first lazy tensor may be
-    the process's; returns when all of it is there."""
+    """Installs what only lazy tensors need. Called by each thread whose first lazy tensor
+    may be the process's first; returns when everything is installed."""
     global _is_ready_for_tensors
     # A thread that waits for the lock releases the GIL, which its owner needs. Not the
     # lock of `load`, whose owner may be importing this package.

@@ -22,7 +22,7 @@ def check_callable(function: str, name: str, value: Any) -> None:
 
 
 def check_device(function: str, device: Any) -> None:
-    """ "" and None stand for the device that there is."""
+    """Raises an error for a device that doesn't exist. "" and None denote the only one."""
     if device is None or (isinstance(device, str) and device == ""):
         return
     if not isinstance(device, (str, torch.device)):

@@ -21,7 +21,7 @@ from torch_ltc._backend import bindings
 class Config:
     """The options as attributes; see `describe()`."""
 
-    # For editors and type checkers; a test compares it with the C++ table.
+    # Annotations for editors and type checkers; a test compares them with the C++ table.
     auto_step: bool
     defer_checks: bool
     accelerator: bool

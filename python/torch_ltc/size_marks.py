@@ -1,4 +1,4 @@
-"""Sizes of which the user knows that they will differ, or that they should be constants."""
+"""Marks for sizes that will differ, or that should be constants of a program."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ namespace torch_ltc::runtime {
 /// Measures the CPU time of the thread that requests an executable's runs.
 class CallerLoad {
 public:
-  /// To be called at the start of a run: returns the number of threads for its
-  /// short commands, at most `numThreads`. `clock` is the caller's
+  /// The number of threads for a run's short commands, at most `numThreads`. To
+  /// be called at the start of the run. `clock` is the caller's
   /// (pthread_getcpuclockid), or null if the caller waits for the run.
   int threadsForShortCommands(const clockid_t *clock, int numThreads);
 

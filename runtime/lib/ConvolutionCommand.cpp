@@ -22,9 +22,9 @@ ConvolutionKind kindOf(const ConvolutionCall &call) {
   }
 }
 
-/// For dtypes and CPUs that oneDNN doesn't support, and for empty tensors,
-/// whose gradients are zeros: the blocks cover all of the written operand in
-/// any case.
+/// A convolution by the runtime's own loops, for dtypes and CPUs that oneDNN
+/// doesn't support. Also for empty tensors, whose gradients are zeros: the
+/// blocks cover all of the written operand in any case.
 class LoopConvolution : public PreparedCommand {
 public:
   LoopConvolution(const ConvolutionCall &call, const ConvolutionGeometry &g,
@@ -95,7 +95,8 @@ private:
   ConvolutionGeometry geometry;
   const LoopKernels &kernels;
   ConvolutionKind kind;
-  /// For the matrix product that implements the convolution of one group.
+  /// Sizes and blocks of the matrix product that implements the convolution of
+  /// one group.
   int64_t rows, columns, rowBlocks, columnBlocks;
   int threads;
 };

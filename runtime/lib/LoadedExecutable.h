@@ -90,7 +90,8 @@ private:
                           const LtcRunArguments &arguments);
   void countHarmlessCommands();
 
-  /// Without the objects, the bytes of constants and the general form.
+  /// The message without the objects, the bytes of constants and the general
+  /// form.
   Executable message;
   /// Null if the executable can run, because it isn't a general one.
   std::unique_ptr<const GeneralForm> form;

@@ -185,7 +185,8 @@ public:
                    kGrainBytes);
   }
 
-  /// For a batch of small products oneDNN's own batch loop is faster.
+  /// Whether these loops are the fastest implementation. For a batch of small
+  /// products oneDNN's own batch loop is faster.
   static bool isBest(const MatmulCall &call) {
     return (call.m() == 1 || call.n() == 1) && call.batch() == 1;
   }

@@ -107,9 +107,9 @@ private:
   int threads;
   OneDnnCall primitive;
   std::vector<Tensor> tensors;
-  /// For one primitive at a time.
+  /// Bytes of scratch memory that one primitive at a time uses.
   size_t sharedScratch = 0;
-  /// For reordered tensors that are live at the same time.
+  /// Bytes of reordered tensors that are live at the same time.
   size_t tensorScratch = 0;
 };
 

@@ -30,8 +30,9 @@ class KernelLibrary;
 struct RunContext {
   /// Start of each buffer of the executable.
   llvm::ArrayRef<char *> buffers;
-  /// At least `scratchBytes()` bytes, 64-byte aligned, shared by all commands
-  /// of the run: contents are undefined at the start of a command.
+  /// Scratch memory of at least `scratchBytes()` bytes, 64-byte aligned, shared
+  /// by all commands of the run: contents are undefined at the start of a
+  /// command.
   char *scratch;
   /// Content number of each buffer, as in
   /// `LtcRunArguments::parameter_contents`; empty: unknown.

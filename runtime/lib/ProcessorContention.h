@@ -48,13 +48,13 @@ private:
 
 class ParkedTeam;
 
-/// For the whole process. Thread-safe.
+/// Makes the process's OpenMP threads sleep during contention. Thread-safe.
 class ProcessorContention {
 public:
   static ProcessorContention &get();
 
-  /// To be called before a run with a team of `numThreads`. Takes a sample at
-  /// most every 250 ms; otherwise it only reads a clock.
+  /// Takes a sample at most every 250 ms, and otherwise only reads a clock. To
+  /// be called before a run with a team of `numThreads`.
   void beforeRun(int numThreads);
 
 private:

@@ -54,7 +54,7 @@ struct Tensors {
   HostTensor gradOutput, gradQuery, gradKey, gradValue, mask;
 };
 
-/// In the order of the command's results.
+/// Expected values, in the order of the command's results.
 struct Expected {
   std::vector<double> output, logSum, gradQuery, gradKey, gradValue;
 };

@@ -29,7 +29,7 @@ Number numberOf(const Code &code) {
   return number;
 }
 
-/// With s0 = 7 and s1 = 20.
+/// The code's value for s0 = 7 and s1 = 20.
 std::optional<int64_t> valueOf(const Code &code) {
   Number number = numberOf(code);
   EXPECT_TRUE(isWellFormed(number, 2));

@@ -135,7 +135,8 @@ def _make_links_relative(root: Path) -> None:
 
 
 def _describe_processors() -> None:
-    """What in_aarch64.sh mounts over /proc/cpuinfo and /sys/devices/system/cpu."""
+    """Writes the files that in_aarch64.sh mounts over /proc/cpuinfo and
+    /sys/devices/system/cpu."""
     count = os.cpu_count() or 1
     for name, processor in PROCESSORS.items():
         folder = FOLDER / "processors" / name
@@ -308,7 +309,7 @@ def _headers(folder: Path) -> Path:
 
 
 def options(python_headers: Sequence[Path]) -> list[str]:
-    """What CMake is told besides what each build has."""
+    """CMake's variables for AArch64, in addition to those of each build."""
     library = onednn()
     own = SYSROOT / "usr" / "include" / f"python{OWN_PYTHON}"
     others = [folder for folder in python_headers if folder.name != own.name]

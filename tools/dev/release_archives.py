@@ -83,7 +83,7 @@ def _glibc(library: Path) -> tuple[int, ...]:
 
 
 def problems_of(wheel: Path) -> list[str]:
-    """What keeps a wheel from being published."""
+    """Reasons why a wheel must not be published; empty if there are none."""
     problems = []
     if wheel.stat().st_size > LARGEST_WHEEL:
         problems.append(f"it is larger than {LARGEST_WHEEL / 1e6:.0f} MB")

@@ -64,7 +64,7 @@ def converted(functions: list[Function], dialect: str) -> tuple[dict[int, str], 
 
 
 def arguments(function: Function) -> list[torch.Tensor]:
-    """In the order of the function's parameters; numbers are tensors."""
+    """The arguments in the order of the function's parameters; numbers are tensors."""
     tensors, scalars = iter(function.tensors), iter(function.scalars)
     signature = function.text.split("(", 1)[1].split(") -> ")[0].split("%arg")[1:]
     return [

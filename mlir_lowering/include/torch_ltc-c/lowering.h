@@ -31,8 +31,8 @@ LTC_EXPORT void ltcCompilerDestroy(LtcCompiler compiler);
 /// programs remain valid.
 LTC_EXPORT void ltcCompilerReleaseMemory(LtcCompiler compiler);
 
-/// While set, all compilations of the process fail soon: at process exit nobody
-/// needs programs that threads are still compiling.
+/// While this is set, all compilations of the process fail soon: at process
+/// exit nobody needs programs that threads are still compiling.
 LTC_EXPORT void ltcSetCompilationsCancelled(int cancelled);
 
 /// Lookup and store of kernel objects by key: the caller's adapter to the

@@ -7,22 +7,23 @@
 #include <stdint.h>
 
 /// Number of vectors of stand-ins at which a general program is lowered: two
-/// determine a linear function of a size, three what is rounded and sums, and
-/// the last one checks them.
+/// determine a linear function of a size, three also a rounded quotient or a
+/// sum, and the last one checks the function.
 enum { LTC_GENERAL_SAMPLES = 4 };
 
-/// Scales of stand-ins: the first two are so large that no decision is made for
-/// a small size. In the second one each stand-in is more than twice the
-/// preceding one, and so is larger than the sum of all lower ones: for graphs
-/// in which a size is what is left of another one. The other scales are for
-/// graphs that a constant bounds (a table of 512 positions).
+/// Scales of stand-ins: the first two are so large that no pass makes a
+/// decision for small sizes. At the second scale each stand-in is more than
+/// twice the preceding one, and so is larger than the sum of all lower ones:
+/// for graphs in which a size is the remainder of another one. The other scales
+/// are for graphs in which a constant bounds the sizes (a table of 512
+/// positions).
 enum {
   LTC_LARGE_STAND_INS = 0,
   LTC_SPREAD_STAND_INS = 1,
   LTC_STAND_IN_SCALES = 7
 };
 
-/// Smaller ones may be lowered differently: a sum of so few elements is
+/// Sizes below this may be lowered differently: a sum of so few elements is
 /// computed where it is used.
 enum { LTC_LARGE_SIZE = 4096 };
 
@@ -51,7 +52,7 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t step[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
       {10, 16, 27, 21}, {10, 16, 27, 21}, {4, 6, 11, 9}, {2, 3, 5, 4},
       {1, 2, 3, 2},     {1, 2, 3, 2},     {1, 1, 2, 1}};
-  /// In sixteenths.
+  /// Growth from rank to rank at the second scale, in sixteenths.
   static const int64_t growth[LTC_GENERAL_SAMPLES] = {33, 35, 38, 36};
   static const int64_t rests[8][LTC_GENERAL_SAMPLES] = {
       {43, 22, 52, 5}, {28, 13, 34, 63}, {39, 24, 57, 10}, {58, 1, 55, 30},

@@ -23,15 +23,16 @@ public:
 
   LogicalResult lowerToContract();
   LogicalResult lowerToLinalg();
-  /// From the torch-raw stage on; nothing is compiled.
+  /// Lowers a module at the torch-raw stage, without compiling kernels.
   LogicalResult lowerToKernels(StringRef programName);
   FailureOr<std::string> compile(StringRef programName);
-  /// From the tosa stage on.
+  /// Compiles a module at the tosa stage.
   FailureOr<std::string> compileTosa(StringRef programName);
-  /// From the linalg stage on.
+  /// Compiles a module at the linalg stage.
   FailureOr<std::string> compileLinalg(StringRef programName);
 
-  /// From the linalg stage of each sample on (compileGeneralModules).
+  /// Compiles the samples, modules at the linalg stage, to one executable
+  /// (compileGeneralModules).
   FailureOr<std::string> compileGeneral(ArrayRef<OwningOpRef<ModuleOp>> samples,
                                         const GeneralNumbers &numbers,
                                         StringRef programName);

@@ -53,9 +53,9 @@ struct LtcProgramStorage {
   mlir::func::FuncOp function;
   /// Inserts at the end of the function's block.
   mlir::OpBuilder builder;
-  /// By `LtcValue.id`.
+  /// The program's values by `LtcValue.id`.
   std::vector<mlir::Value> values;
-  /// Constants by type and value, so that equal constants share one value.
+  /// Constants by type and value: equal ones share one SSA value.
   llvm::DenseMap<std::pair<mlir::Type, mlir::Attribute>, LtcValue> constants;
   /// First error in a call that can't return a status; the next call that can
   /// returns it.

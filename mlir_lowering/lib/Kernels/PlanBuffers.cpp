@@ -116,8 +116,8 @@ private:
     }
   }
 
-  /// From the beginning of a collective on its result lies where its end
-  /// returns it, and if nothing else reads its input later, the input as well.
+  /// Places the result of a collective, from its beginning on, where its end
+  /// returns it; so is its input, if nothing else reads that later.
   void placeExchanged(ltc::HostCallOp begin, Operation *finish) {
     Value result = finish->getResult(0);
     partOf[begin.getOutputs().back()] = {result, 0};
@@ -437,7 +437,7 @@ private:
   SmallVector<std::optional<Storage>> outputs;
   SmallVector<LiveRange> ranges;
   int64_t arenaBytes = 0;
-  /// For each kernel call that writes results over operands: the operand's
+  /// The kernel calls that write results over operands, with the operand's
   /// number for each result, or -1.
   DenseMap<Operation *, SmallVector<int64_t>> aliases;
 };

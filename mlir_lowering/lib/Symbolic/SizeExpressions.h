@@ -21,7 +21,8 @@ public:
       : builder(builder), location(location) {}
 
   Value constant(int64_t value);
-  /// Of type `!torch.int`, or `!torch.float` for the code of a float64.
+  /// The number as a value of type `!torch.int`, or `!torch.float` for the code
+  /// of a float64.
   Value build(const NumberCode &code, ArrayRef<Value> symbols);
   /// The symbol with `factor * symbol + offset` = size `dim` of the tensor.
   Value solveSize(Value tensor, int64_t dim, int64_t factor, int64_t offset);

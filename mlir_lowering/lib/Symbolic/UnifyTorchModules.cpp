@@ -82,9 +82,9 @@ private:
   };
   SmallVector<VaryingNumber> numbers;
 
-  // Of the rewritten function.
-  SmallVector<Value> markers; ///< torch.symbolic_int
-  SmallVector<Value> values;  ///< of symbols that are needed
+  // Values in the rewritten function.
+  SmallVector<Value> markers; ///< results of torch.symbolic_int
+  SmallVector<Value> values;  ///< those of symbols that are needed
   Operation *firstOp = nullptr;
 };
 
@@ -312,7 +312,8 @@ LogicalResult TorchUnifier::setSizes(Value value, const VaryingSizes &sizes,
   return success();
 }
 
-/// From the first parameter with such a size, or a parameter of its own.
+/// Finds the value of a symbol: a size of the first parameter that has it, or a
+/// parameter of its own.
 void TorchUnifier::findValue(unsigned symbol) {
   OpBuilder builder(firstOp);
   TorchNumberBuilder numberBuilder(builder, functions[0].getLoc());

@@ -37,7 +37,7 @@ static Value perChannel(FormulaBuilder &b, Value channels, Value x) {
 namespace {
 struct Statistics {
   Value mean, invstd; // [C], in the dtype of computation
-  // For a batch only: sum((x - mean)^2).
+  // sum((x - mean)^2), only if the statistics are those of a batch.
   Value squares;
 };
 

@@ -111,10 +111,11 @@ public:
   Value list(ArrayRef<int64_t> values);
 
   Value cast(Value tensor, Type dtype);
-  /// In the dtype in which torch's CPU kernels compute: float32 for 16-bit
-  /// floats. None and null are unchanged.
+  /// The tensor in the dtype in which torch's CPU kernels compute: float32 for
+  /// 16-bit floats. None and null are unchanged.
   Value compute(Value tensor);
-  /// The same for a result of `dtype`; integers become floats if it is a float.
+  /// The tensor in the dtype in which a result of `dtype` is computed; integers
+  /// become floats if `dtype` is a float.
   Value compute(Value tensor, Type dtype) {
     return cast(tensor, computeDtype(dtype));
   }
@@ -221,7 +222,7 @@ public:
   // Convolutions; stride, padding, dilation and groups are operands of the op
   //===--------------------------------------------------------------------===//
 
-  /// Not transposed, without a bias.
+  /// A convolution that isn't transposed and has no bias.
   Value convolution(Value x, Value weight, Value stride, Value padding,
                     Value dilation, Value groups, ArrayRef<int64_t> sizes);
   /// Gradient of the weight of such a convolution.

@@ -153,7 +153,8 @@ private:
     return changed;
   }
 
-  /// From the end, so that ops that become dead are removed with their users.
+  /// Removes ops from the end, so that ops that become dead are removed with
+  /// their users.
   bool dropOps() {
     bool changed = false;
     size_t count = numComputations();

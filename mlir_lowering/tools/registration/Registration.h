@@ -27,7 +27,8 @@ struct StagePipeline {
   llvm::SmallVector<std::string> passNames() const;
 };
 
-/// From "torch-raw" to "llvm", followed by those through other dialects.
+/// The pipelines from "torch-raw" to "llvm", followed by those through other
+/// dialects.
 llvm::ArrayRef<StagePipeline> stagePipelines();
 
 } // namespace mlir::torch_ltc

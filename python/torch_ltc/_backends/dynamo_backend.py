@@ -247,7 +247,7 @@ def _compile_sizes(
 
 
 def _restrided(result: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
-    """Its values with eager's strides; elements that eager repeats are stored once."""
+    """The result with eager's strides; elements that eager repeats are stored once."""
     once = result
     for dim, step in enumerate(stride):
         if step == 0 and result.size(dim) > 1:
@@ -264,7 +264,7 @@ def _stand_in(value: Any) -> Any:
 
 
 def _places(traced: Any, lazy: list[Any], tracer: _Tracer) -> list[Any]:
-    """For each input of the program the source of its value: the number of an argument
+    """The source of the value of each input of the program: the number of an argument
     (drawn numbers follow the graph's), or a constant tensor."""
     sources = [*lazy, *(stand_in for _, stand_in in tracer.drawn)]
     number_of = {

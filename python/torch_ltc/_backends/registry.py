@@ -401,7 +401,8 @@ def _failure(
 
 
 def _text(program: Program) -> str:
-    """At the backend's stage, or as traced if it can't be lowered to it."""
+    """The program's text at the backend's stage, or as traced if it can't be lowered to
+    that stage."""
     try:
         return program.text
     except RuntimeError:

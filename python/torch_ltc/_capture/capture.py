@@ -314,7 +314,8 @@ class Captured:
 
     @staticmethod
     def _check_arguments(arguments, named, tensors, given) -> None:
-        """Only its tensors on device lazy may be written by the call."""
+        """Raises _NotCapturable if the call changed its arguments, except for writes to
+        tensors on device lazy."""
         now: list[torch.Tensor] = []
         _flatten((arguments, named) if named else arguments, now)
         if len(now) != len(tensors) or any(a is not b for a, b in zip(now, tensors)):
@@ -327,8 +328,8 @@ class Captured:
 
     @staticmethod
     def _learn_names(entry: _Entry, watch: Watch, state: State) -> None:
-        """The names by which later calls are compared: all code that ran in any of
-        them."""
+        """Adds the names in the code that this call ran, and the optimizers that stepped:
+        later calls are compared by those of all recorded calls."""
         entry.roots = [
             *entry.roots,
             *(

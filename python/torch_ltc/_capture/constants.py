@@ -43,7 +43,8 @@ def describe_constants(numbers: Numbers, objects: Objects) -> list[str]:
 
 
 def _python_numbers(objects: Objects) -> Iterator[tuple[float, str, str]]:
-    """Each with its description, and the name by which the code reads it."""
+    """The numbers that the code reads, each with its description and the name by which
+    the code reads it."""
     owners = {id(vars(module)): module for _, module in objects.modules}
     for node in objects.nodes:
         if node.kind in (DICT, ITEMS):

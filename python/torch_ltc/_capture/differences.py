@@ -90,7 +90,7 @@ def _of_container(before: Node, now: Node) -> Difference | None:
 
 
 def _entries(node: Node) -> dict[Any, Any]:
-    """Those that are compared."""
+    """The entries of a node that are compared."""
     keys: Any = range(len(node.values))
     if node.kind in (DICT, ITEMS):
         keys = [key if type(key) in PLAIN else id(key) for key in node.keys]

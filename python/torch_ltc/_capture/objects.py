@@ -146,7 +146,8 @@ class Objects:
         self._visit_unreached_functions()
 
     def forget_gradients(self) -> None:
-        """Their identity is that of one call, and nothing must hold them."""
+        """Removes gradients from the nodes: they are other tensors in each call, and must
+        not be kept alive."""
         self.nodes = [
             node._replace(values=(*node.values[:2], None, node.values[3]))
             if node.kind == TENSOR
@@ -200,7 +201,7 @@ class Objects:
                     self._todo.append((path, value))
 
     def _visit_unreached_functions(self) -> None:
-        """Code with a closure that ran, although no name led to its function."""
+        """Visits code with a closure that ran, although no name led to its function."""
         codes = [
             code
             for code in self.names.codes

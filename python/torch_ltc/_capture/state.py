@@ -170,7 +170,8 @@ class State:
         self._nodes = nodes + tuple(self._held(earlier))
 
     def _expected(self, objects: Objects) -> tuple[Node, ...]:
-        """With the gradients that this step left if there were any before."""
+        """The nodes as the next call must find them: with the gradients that this step
+        left, if there were gradients before it."""
         nodes = []
         for node in objects.nodes:
             if node.kind == TENSOR and node.values[2] is not None:
@@ -181,8 +182,9 @@ class State:
         return tuple(nodes)
 
     def _held(self, earlier: dict[int, torch.Tensor | None]) -> Iterator[Node]:
-        """Gradients are new tensors in each step if the function sets them to None: no
-        other object may hold one to which a replay assigns new values."""
+        """Nodes with the number of holders of each gradient that the step created. If the
+        function sets gradients to None they are new tensors in each step: a replay, which
+        assigns new values to the same tensors, requires that nothing else holds them."""
         for key, (_, gradient) in self._gradients.items():
             if earlier.pop(key, None) is not gradient:
                 # Minus the argument and this variable, plus one for the node.
@@ -222,7 +224,8 @@ class State:
         return of_gradients(self._nodes[number]) if number >= 0 else ""
 
     def hyperparameters(self, ahead: int = 0) -> list[tuple[dict[str, float], float]]:
-        """For each group, with the number of its last step plus `ahead`."""
+        """The hyperparameters of each group, with the number of its last step plus
+        `ahead`."""
         return [(group.numbers, group.step + ahead) for group in self._groups]
 
     def known_tensors(self) -> list[tuple[torch.Tensor, str]]:

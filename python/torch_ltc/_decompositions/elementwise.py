@@ -9,7 +9,8 @@ from torch import Tensor
 
 
 def mvlgamma(x: Tensor, p: int) -> Tensor:
-    """Rounded after each step in 16-bit floats, as eager does."""
+    """The logarithm of the multivariate gamma function. 16-bit floats are rounded after
+    each step, as in eager."""
     dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
     halves = torch.arange(-p * 0.5 + 0.5, 0.5, 0.5, dtype=dtype, device=x.device)
     terms = (halves + x.unsqueeze(-1)).lgamma()
@@ -17,7 +18,8 @@ def mvlgamma(x: Tensor, p: int) -> Tensor:
 
 
 def xlog1py(x: Tensor, other: Tensor) -> Tensor:
-    """Below autograd: at x = 0 the result is 0, but not the gradient."""
+    """x * log1p(other). Only correct below autograd: at x = 0 the result is 0, but the
+    gradient isn't."""
     dtype = torch.result_type(x, other)
     if not dtype.is_floating_point:
         dtype = torch.get_default_dtype()

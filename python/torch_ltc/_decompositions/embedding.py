@@ -175,7 +175,8 @@ def embedding_bag_per_sample_weights_backward(
 def embedding_bag_forward_only(
     weight: Tensor, indices: Tensor, offsets: Tensor, *args: Any, **kwargs: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The sizes for sums have one element for each offset."""
+    """`embedding_bag` without a gradient, whose `sizes` for sums have one element for
+    each offset."""
     total, bag, sizes, chosen = embedding_bag(weight, indices, offsets, *args, **kwargs)
     mode = args[1] if len(args) > 1 else kwargs.get("mode", 0)
     if mode == 0:

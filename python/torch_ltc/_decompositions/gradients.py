@@ -20,7 +20,7 @@ def _needs_gradient(x: Tensor) -> bool:
 
 
 def _name_gradient(function: Any, op: str) -> None:
-    """`grad_fn` of its results has the name of eager's."""
+    """Gives the `grad_fn` of the function's results the name of eager's."""
     function._backward_cls.__name__ = op.title().replace("_", "") + "Backward0"
 
 
@@ -60,8 +60,8 @@ def linear(
 
 
 class _Median(torch.autograd.Function):
-    """The second operand, a number in the first: all elements that equal it share its
-    gradient."""
+    """Returns the second operand, an element of the first one: all elements that equal it
+    share its gradient."""
 
     generate_vmap_rule = True
 

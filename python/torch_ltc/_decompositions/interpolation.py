@@ -83,8 +83,8 @@ def _linear(op: Any) -> Callable[..., Tensor]:
 def _between(
     x: Tensor, size: Sequence[int], align_corners: bool, scales: Sequence[float | None]
 ) -> Tensor:
-    """A sum of products, like eager's kernel, so that an infinity is one; PyTorch's
-    formula subtracts the neighbors."""
+    """Linear interpolation as a sum of products, like eager's kernel. PyTorch's formula
+    subtracts the neighbors, which makes NaN of an infinity."""
     is_short = x.dtype in (torch.float16, torch.bfloat16)
     wide = torch.float32 if is_short else x.dtype
     rank = len(size)

@@ -55,8 +55,8 @@ def _norm(x: Tensor, p: float) -> Tensor:
 
 
 def _norm_gradient(grad: Tensor, x: Tensor, p: float, norm: Tensor) -> Tensor:
-    """The operations of eager's kernels: equal maxima have the whole gradient each, and
-    infinities and NaN stay in their places."""
+    """The gradient of a norm, by the operations of eager's kernels: equal maxima have the
+    whole gradient each, and infinities and NaN stay in their places."""
     if p == 0:
         return torch.zeros_like(x)
     sign = torch.where(x.isnan(), x, x.sign())
@@ -76,7 +76,8 @@ def _norm_gradient(grad: Tensor, x: Tensor, p: float, norm: Tensor) -> Tensor:
 
 
 def cross(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
-    """Eager rounds each product, which matters in 16 bits."""
+    """The cross product of vectors. Each product is rounded, as in eager, which matters
+    for 16-bit floats."""
     if x.dim() != other.dim() or x.size(dim) != 3 or other.size(dim) != 3:
         raise ValueError("no vectors in space")
     x, other = torch.broadcast_tensors(x, other)

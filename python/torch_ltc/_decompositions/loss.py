@@ -9,7 +9,8 @@ from torch_ltc._decompositions.checks import zero_if
 
 
 def _positive_part(x: Tensor) -> Tensor:
-    """Neither a value nor a gradient at 0 (where `clamp` has a gradient) and for NaN."""
+    """max(x, 0). The value and the gradient are 0 for NaN; the gradient is 0 at 0, where
+    that of `clamp` isn't."""
     return torch.where(x > 0, x, 0)
 
 
@@ -105,8 +106,8 @@ def multilabel_margin_loss_backward(
 
 
 def _label_margins(x: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Margins by [sample, given class, other class], which of them count, which classes
-    are given, and the given classes by position."""
+    """The margins [sample, given class, other class], a mask of the margins that count, a
+    mask of the given classes, and the given classes by position."""
     scores, classes = torch.atleast_2d(x), torch.atleast_2d(target)
     count = scores.shape[1]
     places = torch.arange(count, device=x.device)

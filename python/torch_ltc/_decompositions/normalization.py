@@ -7,7 +7,8 @@ from torch import Tensor
 
 
 def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """PyTorch's formula casts a factor by a non-functional op (torch 2.13)."""
+    """Slices whose norm is at most `maxnorm`. PyTorch's formula isn't used, because it
+    casts a factor by a non-functional op (torch 2.13)."""
     if isinstance(p, complex) or p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 def _check(sequences: Tensor, lengths: Tensor, batch: int) -> None:
-    """The messages of PyTorch's kernel (torch 2.13)."""
+    """Raises the errors of PyTorch's kernel (torch 2.13), in its words."""
     if lengths.device.type != "cpu" or lengths.dtype != torch.int64:
         raise RuntimeError(
             "'lengths' argument should be a 1D CPU int64 tensor, but got "
@@ -86,8 +86,8 @@ def pad_packed_sequence(
 def pack_functional(
     sequences: Tensor, lengths: Tensor, batch_first: bool
 ) -> tuple[Tensor, Tensor]:
-    """At the Functionalize key, where PyTorch's own fallback would return sizes that
-    aren't a plain CPU tensor. In inference mode nothing is above it."""
+    """The kernel at key Functionalize, where PyTorch's own fallback would return sizes
+    that aren't a plain CPU tensor. In inference mode no other kernel precedes it."""
     if sequences.device.type == "lazy":
         return pack_padded_sequence(sequences, lengths, batch_first)
 

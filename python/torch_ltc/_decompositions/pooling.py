@@ -22,8 +22,8 @@ DIMS = 3
 
 @dataclass
 class Windows:
-    """Along one dimension: the first position of each window, the distance between its
-    elements, and their number; positions outside [0, size) are missing."""
+    """The windows along one dimension: the first position of each, the distance between
+    its elements, and their number. Elements outside [0, size) are missing."""
 
     size: int
     starts: list[int]
@@ -153,8 +153,8 @@ def adaptive_avg_pool3d(x: Tensor, output_size: Sequence[int]) -> Tensor:
 
 
 def _max(x: Tensor, windows: list[Windows]) -> tuple[Tensor, Tensor]:
-    """Values, and their positions in the flattened last three dimensions: of the first
-    maximum, or of the last NaN."""
+    """The first maximum of each window, or its last NaN, and its position in the
+    flattened last three dimensions."""
     leading = x.dim() - DIMS
     sizes = x.shape[leading:]
     places = [torch.tensor(_nearest_inside(along)) for along in windows]
@@ -189,7 +189,8 @@ def _nearest_inside(along: Windows) -> list[list[int]]:
 
 
 def _positions(places: list[Tensor], sizes: Sequence[int]) -> Tensor:
-    """Of each window's elements: (windows in each of three dims, elements)."""
+    """The positions of each window's elements in the flattened dims, as int64:
+    (windows in each of three dims, elements)."""
     result = torch.zeros((), dtype=torch.int64)
     for i, along in enumerate(places):
         shape = [1] * (2 * DIMS)

@@ -173,7 +173,8 @@ _taken: dict[tuple, bool] = {}
 
 
 def _stand_in(value: Any) -> Any:
-    """On the CPU, with the same size and dtype; index zero is in range."""
+    """A CPU tensor with the size and dtype of a lazy one. Indices are zero, which is in
+    range."""
     if isinstance(value, torch.Tensor) and value.device.type == "lazy":
         is_index = not value.is_floating_point() and value.dtype != torch.bool
         make = torch.zeros if is_index else torch.ones
@@ -236,7 +237,8 @@ def _above(op: Any, formula: Callable) -> Callable:
 
 
 def _above_if_sparse(op: Any, formula: Callable) -> Callable:
-    """No kernel below autograd can return a sparse gradient, so it is the formula's."""
+    """Runs the formula above autograd if a sparse gradient is requested, which no kernel
+    below autograd can return."""
     place = [argument.name for argument in op._schema.arguments].index("sparse")
     autograd = torch._C.DispatchKey.Autograd
     above = _above(op, formula)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 
 def _with_grid_gradient(result: Tensor, grid: Tensor) -> Tensor:
-    """The nearest element doesn't depend on the grid: its gradient is zero (and dense,
-    not an expanded number)."""
+    """Makes `result` depend on the grid with a gradient of zero, which is dense, not an
+    expanded number: the nearest element doesn't change with the grid."""
     never = torch.zeros((), dtype=torch.bool, device=result.device)
     return torch.where(never, (grid * 0).sum().to(result.dtype), result)
 
@@ -124,7 +124,7 @@ def _source(
     align: bool,
     reflect: Callable[[Tensor, float, float], Tensor],
 ) -> Tensor:
-    """From [-1, 1] to voxel positions."""
+    """Converts positions in [-1, 1] to positions in voxels."""
     unit = (points + 1) / 2
     place = unit * (size - 1) if align else unit * size - 0.5
     if padding_mode == 2:
@@ -139,7 +139,7 @@ def _source(
 
 
 def _clip(place: Tensor, top: float, of_nan: float) -> Tensor:
-    """The gradient is zero also at 0 and `top`, unlike `clamp`'s."""
+    """`clamp` to [0, top], with a gradient of zero at 0 and `top`, too."""
     inside = (place > 0) & (place < top)
     clipped = place.detach().clamp(0, top)
     clipped = torch.where(clipped.isnan(), of_nan, clipped)
@@ -157,7 +157,7 @@ def _reflect(place: Tensor, low: float, high: float) -> Tensor:
 
 
 def _reflect_twice(place: Tensor, low: float, high: float) -> Tensor:
-    """The same with the roundings of eager's kernel for images."""
+    """Reflects positions with the roundings of eager's kernel for images."""
     twice = 2 * (high - low)
     if twice <= 0:
         return torch.zeros_like(place)
@@ -169,7 +169,8 @@ def _reflect_twice(place: Tensor, low: float, high: float) -> Tensor:
 def _voxels(
     flat: Tensor, places: list[Tensor], sizes: list[int]
 ) -> tuple[Tensor, Tensor]:
-    """Values, zero for a position outside, and which are inside."""
+    """The values at the positions (zero for a position outside), and a mask of the
+    positions inside."""
     inside, position = None, None
     for place, size in zip(places, sizes):
         within = (place >= 0) & (place <= size - 1)

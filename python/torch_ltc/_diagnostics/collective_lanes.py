@@ -40,8 +40,8 @@ def _blocks(command: Command) -> bool:
 
 
 def two_lanes(commands: list[Command], seconds: list[float]) -> str:
-    """What a step computes, and what it exchanges meanwhile, as HTML; empty without
-    collectives. `seconds` of each command in a run, or none."""
+    """The commands of a step and its collectives as two lanes of time, as HTML; empty
+    without collectives. `seconds`: the time of each command in a run, or none."""
     found = exchanges(commands)
     if not found:
         return ""
@@ -75,7 +75,7 @@ def overlap_text(found: list[Exchange], seconds: list[float]) -> str:
 def _drawing(
     commands: list[Command], found: list[Exchange], seconds: list[float]
 ) -> str:
-    """As SVG. Collectives that overlap are in separate rows."""
+    """The two lanes as SVG. Collectives that overlap are in separate rows."""
     widths = seconds or [1.0] * len(commands)
     ends = list(accumulate(widths, initial=0.0))
     scale = (WIDTH - LEFT) / (ends[-1] or 1.0)

@@ -20,7 +20,7 @@ def what_was_forbidden(error: BaseException | None) -> str:
 
 
 def _is_of_signal_handler(error: BaseException) -> bool:
-    """Whether a signal handler raised it: Python calls handlers anywhere."""
+    """Whether a signal handler raised the error: Python calls handlers anywhere."""
     codes = set()
     for number in signal.valid_signals():
         handler: Any = signal.getsignal(number)

@@ -26,7 +26,8 @@ class Variable:
     places: list[Place] = field(default_factory=list)
 
     def others(self, count: int, seed: int) -> list[int]:
-        """Other sizes in the range; not in step with those of other variables."""
+        """Other sizes in the range, which don't grow in proportion to those of other
+        variables."""
         low = max(2, self.least or 2)
         wanted = [
             self.base + 3 * number + (5 * seed * number * number + 7 * seed) % 23 + 1
@@ -131,7 +132,7 @@ def _by_argument(
 
 
 def _leaves(value: Any, spec: Any, where: str) -> Iterator[tuple[torch.Tensor, Any]]:
-    """Each tensor in the order of pytrees, with its dims."""
+    """The tensors in the order of pytrees, each with the specification of its dims."""
     if isinstance(value, torch.Tensor):
         yield value, spec
     elif isinstance(value, dict):
@@ -224,7 +225,8 @@ def _add(
 
 
 def _root_value(derived: Any, size: int) -> int | None:
-    """The functions are linear with small factors."""
+    """The root's value at which a derived dim has this size, if there is one. Derived
+    dims are linear functions of their roots with small factors."""
     return next((n for n in range(size * 8 + 1024) if derived.fn(n) == size), None)
 
 

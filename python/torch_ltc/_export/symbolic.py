@@ -189,7 +189,7 @@ def _traces(
 def _settle(
     variables: list[Variable], trace: Callable[[Sizes], Any], base: Any
 ) -> None:
-    """Which sizes vary by themselves?"""
+    """Finds which sizes vary independently of others."""
 
     def problem(group: list[Variable]) -> Exception | str | None:
         value = group[0].others(1, 1)[0]
@@ -226,7 +226,8 @@ def _settle(
 def _drop(
     variables: list[Variable], variable: Variable, reason: Any, trace: Any
 ) -> None:
-    """A size that can't vary."""
+    """Makes a size that can't vary a constant; raises ValueError if the user requires
+    that it varies."""
     if variable.is_required:
         name = variable.name or "Dim.DYNAMIC"
         raise ValueError(
@@ -256,7 +257,7 @@ def _sentence(error: BaseException) -> str:
 def _symbols(
     variables: list[Variable], general: Any, labels: list[str]
 ) -> list[Symbol]:
-    """In the order of the general graph's symbols."""
+    """The program's symbols, in the order of the general graph's."""
     texts = {
         (labels[number], dim): text for number, dim, text in general.parameter_sizes()
     }

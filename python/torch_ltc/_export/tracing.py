@@ -34,7 +34,7 @@ class Traced:
     numbers: Hyperparameters
 
     def tensors(self) -> tuple[list[Named], list[Named]]:
-        """Those that it returned, and those that it wrote."""
+        """The tensors that the call returned, and those that it wrote."""
         leaves = (t for t in tree_flatten(self.results)[0] if _is_lazy(t))
         returned = [
             (f"result{i}" if i else "result", tensor) for i, tensor in enumerate(leaves)

@@ -1,4 +1,4 @@
-"""Names of PyTorch that are replaced where it has no registration (docs/limitations.md).
+"""Replaced names of PyTorch, where it has no registration (docs/limitations.md).
 
 One module per area; its `install` replaces the area's names. Each replacement calls the
 original unless a lazy tensor or device "lazy" is involved.

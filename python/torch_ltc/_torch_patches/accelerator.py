@@ -46,7 +46,8 @@ def _is_lazy_the_accelerator() -> bool:
 
 
 def note_use() -> None:
-    """The program names the device where PyTorch wants the accelerator's name."""
+    """Called when the program names the device where PyTorch expects the accelerator's
+    name."""
     global _is_used
     _is_used = True
 

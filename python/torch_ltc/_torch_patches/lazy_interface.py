@@ -115,9 +115,9 @@ def run_cached_graph(
 
 
 def _keep_this_backend() -> None:
-    """`torch._lazy.ts_backend.init()`: a process has one backend, and its device is
-    already initialized. torch 2.13's own function would overwrite the kernels and
-    throw."""
+    """Replaces `torch._lazy.ts_backend.init`, and does nothing: a process has one
+    backend, and its device is already initialized. torch 2.13's own function would
+    overwrite the kernels and throw."""
 
 
 def _get_force_fallback() -> str:

@@ -44,7 +44,8 @@ def _name_once(module: torch.nn.Module, args: Any) -> None:
 
 
 def _paths_below(root: torch.nn.Module) -> dict[torch.nn.Module, str]:
-    """For `enter_module`, which is in module_scopes.cpp."""
+    """The path of each module below `root`, whose parameters get names. Called by
+    `enter_module` (module_scopes.cpp)."""
     _name_once(root, ())
     return {module: path for path, module in root.named_modules()}
 
@@ -70,7 +71,8 @@ _mode = ""
 
 
 def _replace_call(wanted: bool) -> None:
-    """Only restores its own replacement, not that of an active tracer."""
+    """Replaces `Module.__call__`, or restores it unless an active tracer has replaced it
+    meanwhile."""
     global _call
     present = torch.nn.Module.__call__
     if wanted and present is not _call_in_scope:

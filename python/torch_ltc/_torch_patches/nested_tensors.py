@@ -30,7 +30,8 @@ def _is_lazy(value: Any) -> bool:
 
 
 def _wrap_jagged(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The op that makes a jagged nested tensor has a subclass as an operand."""
+    """Wraps a function that makes jagged nested tensors. The op that it calls has a
+    subclass as an operand."""
 
     @functools.wraps(function)
     def make(values: Any, *args: Any, **kwargs: Any) -> Any:

@@ -39,7 +39,7 @@ def _list_device() -> None:
 
 
 def _make_state(optimizer: torch.optim.Adam) -> None:
-    """With step counts on the CPU for `fused=True`, too."""
+    """Creates the optimizer's state, with step counts on the CPU for `fused=True`, too."""
     with torch.no_grad():
         for group in optimizer.param_groups:
             fused, group["fused"] = group.get("fused"), None
@@ -102,7 +102,8 @@ def _return_to_the_cpu(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
 
 
 def _allow_counts_on_the_device() -> None:
-    """Option `capturable`: step counts are tensors on the parameters' device."""
+    """Allows option `capturable`, with which step counts are tensors on the parameters'
+    device."""
     # Other modules may import more when an attribute of theirs is read.
     names = [name for name in sys.modules if name.startswith("torch.optim.")]
     for module in map(sys.modules.get, names):
@@ -120,7 +121,8 @@ def _with_lazy(listed: Callable[..., list[str]]) -> Callable[..., list[str]]:
 
 
 def _is_traced(optimizer: torch.optim.Adam) -> bool:
-    """Whether device lazy has nodes for this step, and it was traced."""
+    """Traces the step by one node for each parameter. False if it needs torch's own
+    implementation; then nothing was traced."""
     # GradScaler sets these for one step.
     for name in ("grad_scale", "found_inf"):
         if getattr(optimizer, name, None) is not None:
@@ -137,7 +139,8 @@ def _is_traced(optimizer: torch.optim.Adam) -> bool:
 
 
 def _unhooked(optimizer: type[Optimizer]) -> Callable[..., Any]:
-    """Its `step`, without the hooks that torch puts around it for its first instance."""
+    """The optimizer's `step`, without the hooks that torch puts around it when the first
+    instance is created."""
     step = optimizer.step
     return step.__wrapped__ if hasattr(step, "hooked") else step
 
@@ -211,7 +214,8 @@ class _TracedAlphas:
 
 
 def _trace_numbers_of_lbfgs() -> None:
-    """Its two-loop recursion has two such numbers for each stored direction."""
+    """Makes LBFGS use lazy numbers as factors without reading them: its two-loop
+    recursion has two such numbers for each stored direction."""
     by_torch = _unhooked(torch.optim.LBFGS)
 
     @functools.wraps(by_torch)

@@ -106,7 +106,8 @@ def _wrap_refused(name: str, original: Callable) -> Callable:
 
 
 def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
-    """All of the storage's memory; writes to it are written to the tensors."""
+    """A lazy tensor of all bytes of the storage; writes to it are writes to the storage's
+    tensors."""
     return torch.empty(0, dtype=torch.uint8, device="lazy").set_(storage)
 
 
@@ -132,7 +133,7 @@ def _wrap_set_item(original: Callable) -> Callable:
 
 
 def _wrap_copy(original: Callable) -> Callable:
-    """Also between devices."""
+    """Wraps `copy_`, so that it copies between storages of different devices, too."""
 
     @functools.wraps(original)
     def copy_(

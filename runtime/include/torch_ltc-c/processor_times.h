@@ -13,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/// Seconds since an arbitrary time in the past, but for the last member.
+/// Times in seconds since an arbitrary moment in the past, and the number of
+/// processors.
 typedef struct LtcProcessorTimes {
   double wall;
   double all;     ///< of all processes, on the processors that this one may use
@@ -21,8 +22,8 @@ typedef struct LtcProcessorTimes {
   int processors; ///< number of those processors
 } LtcProcessorTimes;
 
-/// Reads them. Returns 0 if the system doesn't provide them (no Linux
-/// /proc/stat, whose counts have a resolution of 10 ms).
+/// Reads the times now. Returns 0 if the system doesn't provide them (they are
+/// in Linux's /proc/stat, whose counts have a resolution of 10 ms).
 static inline int ltcReadProcessorTimes(LtcProcessorTimes *times) {
   cpu_set_t allowed;
   struct rusage usage;

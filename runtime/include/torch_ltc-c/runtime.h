@@ -248,15 +248,17 @@ LTC_EXPORT LtcCacheStatistics ltcCacheGetStatistics(LtcCache cache);
 /// features as one string: part of every key.
 LTC_EXPORT const char *ltcCacheSalt(void);
 
-/// To be called by the thread that schedules a step, which will run with
-/// `num_threads` OpenMP threads. libgomp's threads spin while they wait, unless
-/// the process has more of them than processors: then all of them sleep after
-/// each parallel command, and waking one takes longer than most commands. So,
-/// if the calling thread's waiting OpenMP threads together with those of the
-/// step exceed the processors, this function ends the former; libgomp creates
-/// new ones when the thread next needs them. If other processes use the same
-/// processors, it makes all threads sleep, because a spinning thread takes time
-/// from the thread that it waits for (lib/ProcessorContention.h).
+/// Prepares the process's OpenMP threads for a step with `num_threads` of them.
+/// To be called by the thread that schedules the step.
+///
+/// libgomp's threads spin while they wait, unless the process has more of them
+/// than processors: then all of them sleep after each parallel command, and
+/// waking one takes longer than most commands. So, if the calling thread's
+/// waiting OpenMP threads together with those of the step exceed the
+/// processors, this function ends the former; libgomp creates new ones when the
+/// thread next needs them. If other processes use the same processors, it makes
+/// all threads sleep, because a spinning thread takes time from the thread that
+/// it waits for (lib/ProcessorContention.h).
 LTC_EXPORT void ltcPrepareThreads(int num_threads);
 
 /// Host CPU name and LLVM feature string in use. `TORCH_LTC_CPU` of the

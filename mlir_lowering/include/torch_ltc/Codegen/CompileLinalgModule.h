@@ -77,10 +77,10 @@ FailureOr<std::string> compileLinalgModule(ModuleOp module,
 
 /// Number of vectors of stand-ins at which a general program is lowered.
 inline constexpr unsigned kNumSamples = LTC_GENERAL_SAMPLES;
-/// A number, as it is in each lowered program.
+/// The value of a number in each of the lowered programs.
 using SizeSamples = std::array<int64_t, kNumSamples>;
 
-/// The same of a floating-point number.
+/// The value of a floating-point number in each of the lowered programs.
 using FloatSamples = std::array<double, kNumSamples>;
 
 /// What is known about the numbers of a general program.

@@ -37,16 +37,16 @@ public:
   /// Makes the size of a tensor known, so that products of it are found. Sizes
   /// that are sums or quotients of symbols need that.
   void addSize(const SizeSamples &size);
-  /// The same for number `index` of the traced program, which each binding is
-  /// given: it needs no expression.
+  /// Makes number `index` of the traced program known. It needs no expression,
+  /// because each binding gets its value from the trace.
   void addTraced(const SizeSamples &number, unsigned index);
   /// Makes known that `size` is processed in blocks of `block`.
   void addBlocks(const SizeSamples &size, int64_t block);
 
   /// Code for a number that differs between the samples, or nothing.
   std::optional<NumberCode> fit(const SizeSamples &number);
-  /// The same for a float of `bits` (32 or 64) bits: an integer expression or a
-  /// quotient.
+  /// Code for a float of `bits` (32 or 64) bits that differs: an integer
+  /// expression or a quotient.
   std::optional<NumberCode> fitFloat(const FloatSamples &number,
                                      unsigned bits) const;
   /// Like `fit`, but approximately: for estimates.

@@ -34,8 +34,8 @@ struct PlannedBuffer {
   /// Index among tensor parameters, scalar parameters, outputs or constants.
   unsigned index = 0;
   int64_t bytes = 0;
-  /// For arena ranges. They are live from command `first` to `last`; the number
-  /// of commands denotes the end of the program.
+  /// Offset and lifetime of an arena range, which is live from command `first`
+  /// to `last`; the number of commands denotes the end of the program.
   int64_t arenaOffset = 0, first = 0, last = 0;
 };
 

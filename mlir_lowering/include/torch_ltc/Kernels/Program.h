@@ -43,8 +43,8 @@ bool isContiguousSlice(tensor::ExtractSliceOp slice);
 /// Elements before the first element of a contiguous slice.
 int64_t getSliceOffset(tensor::ExtractSliceOp slice);
 
-/// The value in whose memory `value` lies, and its byte offset there; looks
-/// through views and bounds checks.
+/// The value whose memory contains `value`, and the byte offset of `value` in
+/// it; looks through views and bounds checks.
 std::pair<Value, int64_t> lookThroughViews(Value value);
 
 /// Size of a contiguous tensor in bytes; booleans take a byte each.

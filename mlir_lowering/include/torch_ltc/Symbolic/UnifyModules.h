@@ -1,8 +1,8 @@
 //===- UnifyModules.h - One module for all sizes ----------------*- C++ -*-===//
 //
 // A general program is lowered at several vectors of stand-ins for the sizes
-// that vary. This makes one module of the results: sizes that differ are `?`,
-// numbers that differ are computed from sizes of parameters.
+// that vary. These functions unify the results to one module: sizes that differ
+// are `?`, numbers that differ are computed from sizes of parameters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ struct SymbolicSize {
 /// the symbol's name.
 inline constexpr llvm::StringLiteral kSymbolAttr = "torch_ltc.symbol";
 
-/// One module of those at the torch stage. `checked`: sizes of the traced
+/// Unifies the modules at the torch stage. `checked`: sizes of the traced
 /// program. Emits an error, which names the op and the user's line, if a number
 /// is no known function of the sizes. Symbols that no tensor has as a size are
 /// the function's last parameters, in their order; `parameters` tells which.

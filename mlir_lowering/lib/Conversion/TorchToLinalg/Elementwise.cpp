@@ -1,7 +1,7 @@
 //===- Elementwise.cpp - Elementwise torch ops to linalg.generic ----------===//
 //
-// One lowering for all of them: operands are broadcast by indexing maps, and
-// the scalar builder that the op table names emits the body.
+// All elementwise ops have one lowering: operands are broadcast by indexing
+// maps, and the scalar builder that the op table names emits the body.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- ElementwiseSpecial.cpp - Scalar builders of special functions ------===//
 //
-// Computed in float64 for all dtypes: shifts and series lose more digits than
-// float32 has to spare.
+// These functions compute in float64 for all dtypes: shifts and series lose
+// more digits than float32 has to spare.
 //
 //===----------------------------------------------------------------------===//
 
@@ -180,7 +180,7 @@ Value torch_ltc::emitRoundDecimals(ElementwiseBody &s) {
   return s.div(round(s.mul(x, scale)), scale);
 }
 
-/// Of a real number: 0 or pi.
+/// The angle of a real number: 0 or pi.
 Value torch_ltc::emitAngle(ElementwiseBody &s) {
   Value x = s.arg(0), zero = s.constant(0);
   Value isNegative = s.compare(Comparison::lt, x, zero);

@@ -45,7 +45,7 @@ public:
              StringRef targetName = "linalg", bool numbersAreTensors = false);
 
   Operation *op;
-  /// Without the dialect: "aten.add.Tensor".
+  /// The op's name without the dialect: "aten.add.Tensor".
   StringRef name;
   ConversionPatternRewriter &builder;
   Location loc;
@@ -56,7 +56,7 @@ public:
   bool isTensor(unsigned position) const;
   /// An int, a float or a bool.
   bool isNumber(unsigned position) const;
-  /// With converted types.
+  /// The operands with converted types.
   ArrayRef<Value> getOperands() const { return operands; }
 
   /// The operand as a builtin tensor.

@@ -120,8 +120,8 @@ public:
   Value log2(Value a) { return logarithm<math::Log2Op>(a, 1); }
 
 private:
-  /// Also correct for denormal numbers, for which MLIR 22's polynomials use the
-  /// smallest normal number. `ofTwo` is the logarithm of 2.
+  /// A logarithm that is correct for denormal numbers, too, for which MLIR 22's
+  /// polynomials use the smallest normal number. `ofTwo` is the logarithm of 2.
   template <typename LogOp> Value logarithm(Value a, double ofTwo) {
     if (!dtype.isF32())
       return unary<LogOp>(a);

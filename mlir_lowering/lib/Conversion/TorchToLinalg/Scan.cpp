@@ -19,11 +19,11 @@ using namespace mlir::torch_ltc;
 // Scans: (self, dim, ...)
 //===----------------------------------------------------------------------===//
 
-/// From the first line along `dim` to the last: `body` gets an element of the
-/// operand, the accumulators (stored in tensors without the dimension, so that
-/// the 16-bit floats aren't rounded at every step) and the line's number. It
-/// returns the new accumulators, from which `finish` computes elements of the
-/// results.
+/// The step of a scan, for one line after the other along `dim`: it gets an
+/// element of the operand, the accumulators (stored in tensors without the
+/// dimension, so that the 16-bit floats aren't rounded at every step) and the
+/// line's number. It returns the new accumulators, from which `finish` computes
+/// elements of the results.
 using ScanBody = function_ref<SmallVector<Value>(
     OpBuilder &, Location, Value element, ValueRange accumulators, Value line)>;
 using ScanFinish =

@@ -81,8 +81,9 @@ scatterAlong(OpLowering &op, Value target, Type dtype, Combine combine,
                  });
 }
 
-/// In which a sum at one place is computed: 16-bit floats, of which a sum of a
-/// few hundred doesn't grow, are rounded once, as in eager's sums of rows.
+/// The dtype in which a sum at one place is computed. 16-bit floats are summed
+/// in float32 and rounded once, as in eager's sums of rows: a 16-bit sum of a
+/// few hundred terms stops growing.
 static Type sumDtypeOf(Type dtype) {
   return dtype.isF16() || dtype.isBF16() ? Float32Type::get(dtype.getContext())
                                          : dtype;

@@ -269,7 +269,8 @@ public:
                                     : nearestScale(output, input, {})),
         isComputed(isForAllSizes(op.op)) {}
 
-  /// To be called before the kernel's body is built.
+  /// Creates the tables of sources. To be called before the kernel's body is
+  /// built.
   void addSources() {
     if (!isComputed)
       table = positionTable(nearestSources(input, output, given));

@@ -33,9 +33,10 @@ public:
   TensorBuilder(OpBuilder &builder, Location loc)
       : builder(builder), loc(loc) {}
 
-  /// Without defined elements: a destination, never a result of the program.
+  /// A tensor without defined elements: a destination, never a result of the
+  /// program.
   Value empty(ArrayRef<int64_t> sizes, Type elementType);
-  /// All elements are `scalar`.
+  /// A tensor whose elements all are `scalar`.
   Value fill(ArrayRef<int64_t> sizes, Value scalar);
   Value zeros(ArrayRef<int64_t> sizes, Type dtype);
 

@@ -39,8 +39,7 @@ static LogicalResult lowerExpand(TensorLowering &op) {
   return op.replaceWith(op.target.broadcast(op.tensor(0), op.resultSizes()));
 }
 
-/// repeat(self, repeats): each dimension is split in two, the first of which is
-/// broadcast.
+/// repeat(self, repeats)
 static LogicalResult lowerRepeat(TensorLowering &op) {
   SmallVector<int64_t> repeats = op.integers(1);
   size_t missing = repeats.size() - op.rank(0);

@@ -44,7 +44,7 @@ Value torch_ltc::gatherRows(TensorLowering &op, Value table, Value rows) {
   return op.target.reshape(gathered, sizes);
 }
 
-/// For each row of [b, r], the last of the n positions that write to it, or -1.
+/// [b, r]: the last of the n positions that write to each row, or -1.
 static Value lastWriter(TensorLowering &op, Value isHere) {
   int64_t count = TensorTarget::sizesOf(isHere)[2];
   Value none = op.target.splat({1, 1, 1}, op.scalar(positionDtype(op), -1));

@@ -154,7 +154,7 @@ Value TosaTarget::compareIntegers(Operation *op, ValueRange operands) {
     return compare<tosa::GreaterOp>(b, a);
   case arith::CmpIPredicate::sle:
     return compare<tosa::GreaterEqualOp>(b, a);
-  // For bools.
+  // Unsigned comparisons of bools.
   case arith::CmpIPredicate::ugt:
     return binary<tosa::LogicalAndOp>(a, logicalNot(b));
   case arith::CmpIPredicate::uge:

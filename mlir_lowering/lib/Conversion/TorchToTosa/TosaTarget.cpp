@@ -32,7 +32,7 @@ Type TosaTarget::numberTypeOf(Type dtype) const {
 
 Value TosaTarget::constant(DenseElementsAttr value) {
   auto type = mlir::cast<RankedTensorType>(value.getType());
-  // For scalar code on numbers, which are float32 here.
+  // Scalar code on numbers has float64 constants, but numbers are float32 here.
   if (type.getElementType().isF64()) {
     Type f32 = builder.getF32Type();
     value = mlir::cast<DenseFPElementsAttr>(value).mapValues(

@@ -62,7 +62,7 @@ private:
   Value cast(Operation *op, Value operand);
   /// One element, `value`, which is broadcast to the sizes of `tensor`.
   Value splatLike(Value tensor, double value);
-  /// For integers; TOSA supports 32 and 64 bits.
+  /// The quotient of integers. TOSA divides numbers of 32 and 64 bits.
   Value divide(Value a, Value b);
   template <typename OpTy> Value binary(Value a, Value b);
   template <typename OpTy> Value unary(Value a);

@@ -38,7 +38,7 @@ mlir::detail::InterfaceMap interfacesOf(size_t results) {
   return interfaces;
 }
 
-/// For a protected function.
+/// Access to a protected function.
 struct NamePrinter : OpState {
   using OpState::printOpName;
 };
@@ -155,7 +155,8 @@ static LogicalResult verifyTypes(Operation *op, TypeRange types,
   return success();
 }
 
-/// In the words of the traits that ODS would use.
+/// Verifies the numbers of operands and results, with the errors of the traits
+/// that ODS would use.
 static LogicalResult verifyCounts(Operation *op, size_t operands,
                                   size_t results) {
   if (failed(OpTrait::impl::verifyZeroRegions(op)) ||

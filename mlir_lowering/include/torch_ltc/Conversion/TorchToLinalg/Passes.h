@@ -30,8 +30,8 @@ void populateTorchToLinalgTypes(TypeConverter &converter);
 void populateTorchToLinalgPatterns(RewritePatternSet &patterns,
                                    const TypeConverter &converter);
 
-/// From the torch stage to the linalg stage. `portable`: without library and
-/// host calls, for other compilers.
+/// Adds the passes from the torch stage to the linalg stage. `portable`: the
+/// result has no library and host calls, for other compilers.
 void buildTorchToLinalgPipeline(OpPassManager &passes, bool portable = false);
 
 } // namespace mlir::torch_ltc

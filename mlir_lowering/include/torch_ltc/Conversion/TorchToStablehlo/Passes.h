@@ -21,7 +21,7 @@ namespace mlir::torch_ltc {
 /// rejected by the contract.
 std::vector<std::string> torchToStablehloLegalOps();
 
-/// From a traced program to the stablehlo stage.
+/// Adds the passes from a traced program to the stablehlo stage.
 void buildTorchToStablehloPipeline(OpPassManager &passes);
 
 } // namespace mlir::torch_ltc

@@ -22,10 +22,10 @@ namespace mlir::torch_ltc {
 /// rejected by the contract.
 std::vector<std::string> torchToTosaLegalOps();
 
-/// From a traced program to the tosa stage.
+/// Adds the passes from a traced program to the tosa stage.
 void buildTorchToTosaPipeline(OpPassManager &passes);
 
-/// From the tosa stage to linalg on tensors, by MLIR's own passes.
+/// Adds MLIR's own passes from the tosa stage to linalg on tensors.
 void buildTosaToLinalgPipeline(OpPassManager &passes);
 
 } // namespace mlir::torch_ltc

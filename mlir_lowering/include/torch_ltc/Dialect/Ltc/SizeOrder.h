@@ -2,10 +2,10 @@
 //
 // A general program is lowered with stand-ins for the sizes that vary. If a
 // pass compares two numbers that may depend on them, and its result is only
-// correct for the outcome, it states that order here; a binding to other sizes
-// checks it. Comparisons that only decide speed, and those whose outcome shows
-// in the size of a traced value (which a binding checks anyway), need no
-// statement.
+// correct for one outcome, it records that order here; a binding to other sizes
+// checks it. Comparisons that only affect speed, and those whose outcome is
+// visible in the size of a traced value (which a binding checks anyway),
+// needn't be recorded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,15 +20,15 @@ namespace mlir::torch_ltc {
 /// code for all of them: no tables, passes or factors that depend on a size.
 bool isForAllSizes(Operation *op);
 
-/// States that code made for `op`, which belongs to a function, relies on
+/// Records that code made for `op`, which belongs to a function, relies on
 /// `lesser` < `greater`. Has no effect in a program for constant sizes.
 void assumeOrder(Operation *op, int64_t lesser, int64_t greater);
 
-/// States the order of all these numbers: which are equal, and which less than
-/// others.
+/// Records the order of all these numbers: which are equal, and which are less
+/// than others.
 void assumeOrder(Operation *op, SmallVector<int64_t> numbers);
 
-/// All statements for a function: lesser, greater, lesser, greater, ...
+/// All recorded orders of a function: lesser, greater, lesser, greater, ...
 ArrayRef<int64_t> assumedOrders(Operation *function);
 
 } // namespace mlir::torch_ltc
