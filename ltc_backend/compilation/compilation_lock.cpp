@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::chrono::minutes kMostWait{5};
+constexpr std::chrono::minutes kMaxWait{5};
 constexpr std::chrono::milliseconds kBetweenTries{10};
 
 } // namespace
@@ -32,7 +32,7 @@ CompilationLock::CompilationLock(const std::string &name) {
   // killed processes.
   path = cache.directory + "/tmp-compiling-" + name;
   openFile();
-  auto end = steady_clock::now() + kMostWait;
+  auto end = steady_clock::now() + kMaxWait;
   while (descriptor >= 0 && !tryLock() && steady_clock::now() < end) {
     if (areCompilationsCancelled())
       throw std::runtime_error("the process ends");

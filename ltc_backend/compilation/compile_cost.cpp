@@ -49,13 +49,13 @@ public:
     // The mean limits the weight of one compilation, which other processes may
     // have slowed down.
     factor = std::clamp((factor + seconds / guess) / 2, 0.25, 4.0);
-    if (known.size() > kMostKnown)
+    if (known.size() > kMaxKnown)
       known.clear();
     known.insert(signatures.begin(), signatures.end());
   }
 
 private:
-  static constexpr size_t kMostKnown = 100000;
+  static constexpr size_t kMaxKnown = 100000;
 
   static double fixedSeconds(size_t ops) {
     return (isCompilerLoaded() ? kSecondsToBegin : kSecondsToLoad) +
@@ -83,7 +83,7 @@ double torch_ltc::expectedCompileSeconds(const GraphSnapshot &graph) {
   return CompileCosts::get().expected(graph);
 }
 
-double torch_ltc::leastCompileSeconds(size_t ops) {
+double torch_ltc::minCompileSeconds(size_t ops) {
   return CompileCosts::get().least(ops);
 }
 

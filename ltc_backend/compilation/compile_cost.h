@@ -18,7 +18,7 @@ namespace torch_ltc {
 double expectedCompileSeconds(const GraphSnapshot &graph);
 
 /// A lower bound of that time that is cheap to compute.
-double leastCompileSeconds(size_t ops);
+double minCompileSeconds(size_t ops);
 
 /// Records that the graph was compiled.
 void noteCompilation(const GraphSnapshot &graph, double seconds);

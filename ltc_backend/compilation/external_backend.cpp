@@ -151,12 +151,12 @@ static GeneralEntry generalEntry(const ExternalBackend &backend,
   GeneralEntry entry{.key = key, .bind = {}, .reason = {}};
   entry.bind = backend.compileGeneral(general, entry.reason);
   isCompiled = bool(entry.bind);
-  constexpr size_t mostEntries = 64;
+  constexpr size_t kMaxEntries = 64;
   std::list<GeneralEntry> removed; // destroyed without the lock
   std::lock_guard<std::mutex> lock(backends().mutex);
   auto &entries = backends().general;
   entries.push_front(entry);
-  if (entries.size() > mostEntries)
+  if (entries.size() > kMaxEntries)
     removed.splice(removed.end(), entries, std::prev(entries.end()));
   return entry;
 }

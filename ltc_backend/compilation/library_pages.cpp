@@ -36,7 +36,7 @@ constexpr std::chrono::milliseconds kCostOfReading{15};
 
 /// Compiling needs about this much of the libraries at a time. With 20 MB it
 /// takes a third longer.
-constexpr int64_t kMostBytesWhileCompiling = 40 << 20;
+constexpr int64_t kMaxBytesWhileCompiling = 40 << 20;
 constexpr std::chrono::milliseconds kIntervalWhileCompiling{2};
 
 /// When the next release may be.
@@ -140,7 +140,7 @@ void LibraryPagesLimit::watch() {
                            [&] { return isEnding; })) {
     const int64_t now = residentFileBytes();
     least = std::min(least, now);
-    if (now - least < kMostBytesWhileCompiling)
+    if (now - least < kMaxBytesWhileCompiling)
       continue;
     dl_iterate_phdr(giveBack, nullptr);
     least = residentFileBytes();

@@ -21,7 +21,7 @@ static constexpr double kCostOnIdleProcessor = 0.3;
 bool torch_ltc::isWorthCompiling(double seconds, const GraphSnapshot &graph) {
   // Most scripts end, or have other programs, before a compilation pays.
   const double saved = kShareSaved * seconds;
-  double cost = leastCompileSeconds(graph.numOps);
+  double cost = minCompileSeconds(graph.numOps);
   if (saved < kCostOnIdleProcessor * cost)
     return false;
   cost = std::max(cost, expectedCompileSeconds(graph));

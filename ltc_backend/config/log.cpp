@@ -27,7 +27,7 @@ Log &state() {
 
 // Enough for every option of the environment; a program without the Python
 // package must not collect messages forever.
-constexpr size_t maxKept = 64;
+constexpr size_t kMaxKeptMessages = 64;
 
 } // namespace
 
@@ -36,7 +36,8 @@ void torch_ltc::log(LogLevel level, const std::string &sentence) {
   {
     std::lock_guard<std::mutex> lock(state().mutex);
     hook = state().hook;
-    if (!hook && !state().hookWasSet && state().kept.size() < maxKept) {
+    if (!hook && !state().hookWasSet &&
+        state().kept.size() < kMaxKeptMessages) {
       state().kept.emplace_back(level, sentence);
       return;
     }

@@ -23,17 +23,21 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kUntilArrivalIsTold{1000};
-/// Ranks notice the end of another one, or a timeout, at about the same time.
-constexpr milliseconds kForOthersToTell{2000};
-constexpr size_t kMostPlaces = 4096;
+/// How long a rank waits for a collective before it announces in the job's
+/// store that it has begun it.
+constexpr milliseconds kAnnounceAfter{1000};
+/// How long a failed rank waits for the announcements of others: ranks notice
+/// the end of another one, or a timeout, at about the same time.
+constexpr milliseconds kWaitForAnnouncements{2000};
+/// Maximum number of collectives whose Python lines are stored.
+constexpr size_t kMaxPlaces = 4096;
 /// Maximum length of the text (signature and Python line) that ranks exchange.
 constexpr int64_t kTextBytes = 512;
 /// Maximum number of ranks that an error names.
-constexpr size_t kMostRanksNamed = 16;
+constexpr size_t kMaxRanksNamed = 16;
 
-std::array<std::atomic<LocationId>, kMostPlaces> &places() {
-  static std::array<std::atomic<LocationId>, kMostPlaces> all{};
+std::array<std::atomic<LocationId>, kMaxPlaces> &places() {
+  static std::array<std::atomic<LocationId>, kMaxPlaces> all{};
   return all;
 }
 
@@ -92,8 +96,8 @@ std::string signatureAndPlace(const CollectiveName &name) {
 // Announcements of ranks that wait
 //===----------------------------------------------------------------------===//
 
-/// Whether this rank has written to the store.
-std::atomic<bool> wasTold{false};
+/// Whether an announcement of this rank is in the store.
+std::atomic<bool> isAnnounced{false};
 
 /// Informs other ranks through the job's store. An error of the store must not
 /// hide the error that is about to be reported.
@@ -114,18 +118,18 @@ public:
     }
   }
 
-  void tell() const {
+  void announce() const {
     try {
-      wasTold = true;
+      isAnnounced = true;
       if (store)
         store->set(keyOf(name.group->getRank()), valueOf(name));
     } catch (...) {
     }
   }
 
-  void untell() const {
+  void withdraw() const {
     try {
-      wasTold = false;
+      isAnnounced = false;
       if (store)
         store->deleteKey(keyOf(name.group->getRank()));
     } catch (...) {
@@ -138,7 +142,7 @@ public:
       return "";
     try {
       std::map<int, std::string> late;
-      auto end = steady_clock::now() + kForOthersToTell;
+      auto end = steady_clock::now() + kWaitForAnnouncements;
       for (;;) {
         late = lateRanks();
         if (late.empty() || steady_clock::now() >= end)
@@ -193,11 +197,11 @@ private:
     for (const auto &[rank, doing] : late) {
       if (!doing.empty())
         text += c10::str(" Rank ", rank, " waits for ", doing, " instead.");
-      else if (numSilent++ < kMostRanksNamed)
+      else if (numSilent++ < kMaxRanksNamed)
         silent += (silent.empty() ? "" : ", ") + std::to_string(rank);
     }
-    if (numSilent > kMostRanksNamed)
-      silent += c10::str(" and ", numSilent - kMostRanksNamed, " more");
+    if (numSilent > kMaxRanksNamed)
+      silent += c10::str(" and ", numSilent - kMaxRanksNamed, " more");
     if (numSilent == 1)
       text += " Rank " + silent + " isn't there: it is late or has ended.";
     else if (numSilent)
@@ -230,7 +234,7 @@ std::string firstSentence(std::string text) {
   Arrivals arrivals(name);
   std::string late;
   if (!name.isMessage()) {
-    arrivals.tell();
+    arrivals.announce();
     late = arrivals.whoIsLate();
   }
   TORCH_CHECK(
@@ -250,26 +254,26 @@ void runNamed(const CollectiveName &name, const std::function<void()> &action) {
   }
 }
 
-/// Waits; after a second, records in the store that this rank waits. The
-/// backend's own timeout ends it.
-void waitAndTell(const CollectiveName &name, c10d::Work &work) {
-  if (wasTold) // by one that failed
-    Arrivals(name).untell();
+/// Waits for the collective, and announces it after a second. The backend's own
+/// timeout ends the wait.
+void waitAndAnnounce(const CollectiveName &name, c10d::Work &work) {
+  if (isAnnounced) // by a collective that failed
+    Arrivals(name).withdraw();
   if (name.isMessage()) { // a timeout of its wait would break the connection
     work.wait();
     return;
   }
   try {
-    work.wait(kUntilArrivalIsTold);
+    work.wait(kAnnounceAfter);
     return;
   } catch (...) {
     if (work.isCompleted())
       throw;
   }
   Arrivals arrivals(name);
-  arrivals.tell();
+  arrivals.announce();
   work.wait();
-  arrivals.untell();
+  arrivals.withdraw();
 }
 
 //===----------------------------------------------------------------------===//
@@ -283,12 +287,12 @@ Tensor packed(const std::string &text) {
   return bytes;
 }
 
-/// What each rank is about to begin.
-struct Told {
+/// The collective that a rank is about to begin.
+struct RankCall {
   std::string what, place;
 };
 
-std::vector<Told> gatherNames(const CollectiveName &name) {
+std::vector<RankCall> gatherNames(const CollectiveName &name) {
   Tensor mine = packed(
       c10::str(name.number, ": ", name.signature, "\n", placeText(name.place)));
   Tensor all = at::empty({name.group->getSize(), kTextBytes}, at::kByte);
@@ -297,9 +301,9 @@ std::vector<Told> gatherNames(const CollectiveName &name) {
   runNamed(name, [&] {
     auto work = name.group->getBackend(c10::DeviceType::Lazy)
                     ->allgather(outputs, inputs);
-    waitAndTell(name, *work);
+    waitAndAnnounce(name, *work);
   });
-  std::vector<Told> ranks;
+  std::vector<RankCall> ranks;
   for (const Tensor &bytes : outputs[0]) {
     std::string text(static_cast<const char *>(bytes.const_data_ptr()));
     size_t end = std::min(text.find('\n'), text.size());
@@ -310,23 +314,23 @@ std::vector<Told> gatherNames(const CollectiveName &name) {
 }
 
 /// "17: all_reduce(sum) of 8 Float on rank 0 at train.py:31; ... on ranks 1, 2"
-std::string differencesOf(const std::vector<Told> &ranks) {
+std::string differencesOf(const std::vector<RankCall> &ranks) {
   std::string text;
-  std::vector<bool> isTold(ranks.size(), false);
+  std::vector<bool> isListed(ranks.size(), false);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (isTold[rank])
+    if (isListed[rank])
       continue;
     std::string list;
     size_t count = 0;
     for (size_t other = rank; other < ranks.size(); ++other) {
       if (ranks[other].what != ranks[rank].what)
         continue;
-      isTold[other] = true;
-      if (++count <= kMostRanksNamed)
+      isListed[other] = true;
+      if (++count <= kMaxRanksNamed)
         list += (list.empty() ? "" : ", ") + std::to_string(other);
     }
-    if (count > kMostRanksNamed)
-      list += c10::str(" and ", count - kMostRanksNamed, " more");
+    if (count > kMaxRanksNamed)
+      list += c10::str(" and ", count - kMaxRanksNamed, " more");
     text += c10::str(text.empty() ? "" : "; ", ranks[rank].what, " on rank",
                      count > 1 ? "s " : " ", list, ranks[rank].place);
   }
@@ -336,11 +340,11 @@ std::string differencesOf(const std::vector<Told> &ranks) {
 } // namespace
 
 void torch_ltc::notePlaceOfCollective(int64_t number, LocationId place) {
-  places()[size_t(number) % kMostPlaces].store(place);
+  places()[size_t(number) % kMaxPlaces].store(place);
 }
 
 LocationId torch_ltc::placeOfCollective(int64_t number) {
-  return places()[size_t(number) % kMostPlaces].load();
+  return places()[size_t(number) % kMaxPlaces].load();
 }
 
 CollectiveName torch_ltc::nameCollective(const BackendCall &call,
@@ -371,10 +375,11 @@ CollectiveName torch_ltc::nameCpuCollective(const std::string &op,
 void torch_ltc::checkRanksAgree(const CollectiveName &name) {
   if (!config().check_collectives.get() || name.isMessage())
     return;
-  std::vector<Told> ranks = gatherNames(name);
+  std::vector<RankCall> ranks = gatherNames(name);
   bool areEqual =
-      std::all_of(ranks.begin(), ranks.end(),
-                  [&](const Told &rank) { return rank.what == ranks[0].what; });
+      std::all_of(ranks.begin(), ranks.end(), [&](const RankCall &rank) {
+        return rank.what == ranks[0].what;
+      });
   TORCH_CHECK(areEqual, "the ranks of group '", name.group->getGroupName(),
               "' begin different collectives: ", differencesOf(ranks));
 }
@@ -385,5 +390,5 @@ void torch_ltc::beginNamed(const CollectiveName &name,
 }
 
 void torch_ltc::waitNamed(const CollectiveName &name, c10d::Work &work) {
-  runNamed(name, [&] { waitAndTell(name, work); });
+  runNamed(name, [&] { waitAndAnnounce(name, work); });
 }

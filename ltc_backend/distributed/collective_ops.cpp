@@ -84,8 +84,8 @@ public:
       return;
     std::scoped_lock lock(mutex);
     outputs.insert_or_assign(number, output.clone());
-    constexpr size_t mostKept = 1024;
-    while (outputs.size() > mostKept)
+    constexpr size_t kMaxKept = 1024;
+    while (outputs.size() > kMaxKept)
       outputs.erase(outputs.begin());
   }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t numCounters = size_t(Counter::numCounters);
 constexpr size_t numTimers = size_t(Timer::numTimers);
-constexpr size_t maxSamples = 1024;
+constexpr size_t kMaxSamples = 1024;
 
 const char *const counterNames[numCounters] = {
 #define LTC_COUNTER(name, meaning) #name,
@@ -58,10 +58,10 @@ void torch_ltc::recordTime(Timer timer, double seconds) {
   ++samples.value.count;
   samples.value.total += seconds;
   samples.value.last = seconds;
-  if (samples.recent.size() < maxSamples)
+  if (samples.recent.size() < kMaxSamples)
     samples.recent.push_back(seconds);
   else
-    samples.recent[samples.next++ % maxSamples] = seconds;
+    samples.recent[samples.next++ % kMaxSamples] = seconds;
 }
 
 std::vector<std::pair<std::string, int64_t>> torch_ltc::counterValues() {

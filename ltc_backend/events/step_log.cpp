@@ -14,7 +14,7 @@ using namespace torch_ltc;
 
 namespace {
 
-constexpr size_t maxEvents = 1024;
+constexpr size_t kMaxEvents = 1024;
 
 struct Logs {
   std::mutex mutex;
@@ -67,7 +67,7 @@ std::string torch_ltc::reasonOf(const CompileEvent &event) {
 void torch_ltc::addCompileEvent(CompileEvent event) {
   std::lock_guard<std::mutex> lock(logs().mutex);
   logs().compiles.push_back(std::move(event));
-  if (logs().compiles.size() > maxEvents)
+  if (logs().compiles.size() > kMaxEvents)
     logs().compiles.pop_front();
 }
 
@@ -103,7 +103,7 @@ void torch_ltc::setUndonated(
 uint64_t torch_ltc::addStepEvent(StepEvent event) {
   std::lock_guard<std::mutex> lock(logs().mutex);
   logs().steps.push_back(std::move(event));
-  if (logs().steps.size() > maxEvents) {
+  if (logs().steps.size() > kMaxEvents) {
     logs().steps.pop_front();
     ++logs().firstStep;
   }

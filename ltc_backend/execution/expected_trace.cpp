@@ -19,10 +19,10 @@ namespace {
 
 /// Ops that the worker is woken for: waking it takes as long as tracing a few.
 constexpr size_t kOpsInRequest = 12;
-/// A shorter run isn't worth it.
-constexpr double kLeastSeconds = 2e-4;
-constexpr int kMostMisses = 4;
-constexpr size_t kMostTraces = 16;
+/// A shorter run isn't worth a head start.
+constexpr double kMinSeconds = 2e-4;
+constexpr int kMaxMisses = 4;
+constexpr size_t kMaxTraces = 16;
 constexpr uint32_t kNoPosition = UINT32_MAX;
 
 } // namespace
@@ -79,7 +79,7 @@ void ExpectedTraces::begin(const OpNode &op) {
     traces.erase(found);
     return;
   }
-  if (trace.numMisses >= kMostMisses || mode == "off" || isWorkerMissing ||
+  if (trace.numMisses >= kMaxMisses || mode == "off" || isWorkerMissing ||
       isRunningStep || !config().async_execution.get() || at::hasCallbacks() ||
       Recording::current() ||
       (mode != "on" && !hasProcessorsFor(trace.numThreads + 1)))
@@ -164,13 +164,13 @@ ExpectedTraces::endTrace(const std::shared_ptr<KnownGraph> &known) {
 void ExpectedTraces::expectAgain(const ProgramPtr &program, int numThreads) {
   auto interpreted = std::dynamic_pointer_cast<InterpretedProgram>(program);
   if (!lastGraph || lastOps.empty() || !interpreted ||
-      interpreted->waitsForRanks || interpreted->lastSeconds < kLeastSeconds)
+      interpreted->waitsForRanks || interpreted->lastSeconds < kMinSeconds)
     return;
   const Key key{lastOps[0], graphBefore};
-  if (traces.size() >= kMostTraces && !traces.count(key)) {
+  if (traces.size() >= kMaxTraces && !traces.count(key)) {
     std::erase_if(traces,
                   [](const auto &entry) { return !entry.second->mayRepeat(); });
-    if (traces.size() >= kMostTraces)
+    if (traces.size() >= kMaxTraces)
       traces.clear();
   }
   TracePtr &trace = traces[key];

@@ -34,16 +34,16 @@ using namespace torch_ltc;
 
 namespace {
 
-/// For a longer run the cost of another thread is negligible, and Ctrl-C would
-/// have to wait for it.
-constexpr double kMostSecondsInCaller = 3e-4;
+/// The longest run on a thread that waits for it. For a longer one the cost of
+/// waking another thread is negligible, and Ctrl-C would have to wait.
+constexpr double kMaxSecondsInCaller = 3e-4;
 
 bool isShort(const ScheduledStep &step) {
   const Program &program = *step.program;
   double seconds = program.lastSeconds.load(std::memory_order_relaxed);
   if (step.headStart)
     seconds = std::max(0.0, seconds - step.headStart->seconds);
-  return seconds < 0 ? program.isSmall : seconds <= kMostSecondsInCaller;
+  return seconds < 0 ? program.isSmall : seconds <= kMaxSecondsInCaller;
 }
 
 thread_local bool isWorker = false;

@@ -80,7 +80,7 @@ std::vector<SymbolValues> GeneralGraph::standInsOf(size_t scale,
 GeneralGraph::Quality
 GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
                         std::string &why) const {
-  constexpr double mostExact = 0x1p53;
+  constexpr double kMaxExact = 0x1p53;
   Quality quality;
   std::vector<TraceNumbers> samples;
   try {
@@ -95,7 +95,7 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
       }
       for (const SnapshotNode &node : graph.nodes)
         for (const torch::lazy::Shape &shape : node.shapes)
-          quality.hasExactCounts &= double(shape.numel()) < mostExact;
+          quality.hasExactCounts &= double(shape.numel()) < kMaxExact;
     }
   } catch (const c10::Error &error) {
     why = error.msg();

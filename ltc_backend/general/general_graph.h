@@ -71,8 +71,9 @@ using GeneralGraphPtr = std::shared_ptr<const GeneralGraph>;
 
 class GeneralGraph : public std::enable_shared_from_this<GeneralGraph> {
 public:
-  /// The most recent traces, which are compared; a wrong guess adds one.
-  static constexpr size_t maxTraces = 6;
+  /// Maximum number of traces that are compared, the most recent ones. A wrong
+  /// guess adds one.
+  static constexpr size_t kMaxTraces = 6;
 
   /// `traces`: the numbers of two or more graphs, of which `base` is one. Null,
   /// with the reason, if they don't have one skeleton, or no common graph.

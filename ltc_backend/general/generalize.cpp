@@ -389,8 +389,8 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
       reason = "the traces differ in more than sizes";
       return nullptr;
     }
-  if (traces.size() > maxTraces)
-    traces.erase(traces.begin(), traces.end() - maxTraces);
+  if (traces.size() > kMaxTraces)
+    traces.erase(traces.begin(), traces.end() - kMaxTraces);
   reason.clear();
   std::set<Bounds> withoutEffect;
   auto attempt = [&](Bounds boundsVary, bool asMultiples, Relations relations,

@@ -13,7 +13,7 @@ using namespace torch_ltc;
 namespace {
 
 /// Maximum number of combinations that are tried for the integers of one op.
-constexpr size_t maxTrials = 64;
+constexpr size_t kMaxTrials = 64;
 
 /// A size of a marked dimension, and another one that it may have.
 struct OtherSize {
@@ -172,7 +172,7 @@ private:
     size_t maxRank = 0, trials = 0;
     for (const auto &[place, values] : choices)
       maxRank += values.size() - 1;
-    for (size_t rank = 0; rank <= maxRank && trials < maxTrials; ++rank)
+    for (size_t rank = 0; rank <= maxRank && trials < kMaxTrials; ++rank)
       if (tryRank(position, choices, rank, node.attributes->words, trials))
         return;
     resized.setWords(position, node.attributes->words);
@@ -182,7 +182,7 @@ private:
   bool tryRank(size_t position, c10::ArrayRef<Choices::value_type> choices,
                size_t rank, std::vector<Word> words, size_t &trials) {
     if (choices.empty()) {
-      if (rank > 0 || trials == maxTrials)
+      if (rank > 0 || trials == kMaxTrials)
         return false;
       ++trials;
       resized.setWords(position, std::move(words));

@@ -9,7 +9,7 @@ using namespace torch_ltc;
 
 namespace {
 
-constexpr int64_t anyOffset = int64_t(1) << 31;
+constexpr int64_t kAnyOffset = int64_t(1) << 31;
 
 using Candidates = c10::ArrayRef<SizeCandidate>;
 
@@ -273,7 +273,7 @@ torch_ltc::fitArgument(const Column &numbers,
                        Candidates others, Relations relations) {
   if (isConstant(numbers))
     return SizeExpression::constant(numbers[0]);
-  constexpr int64_t smallOffset = 16;
+  constexpr int64_t kSmallOffset = 16;
   Fit fit(numbers);
   auto each = [&](auto form) {
     for (const std::vector<SizeCandidate> &operand : operands)
@@ -290,8 +290,8 @@ torch_ltc::fitArgument(const Column &numbers,
     each([&](Candidates sizes) { fit.productOfSubset(sizes, divides); });
     fit.multiple(others, divides);
   }
-  each([&](Candidates sizes) { fit.affine(sizes, smallOffset, false); });
-  fit.affine(others, smallOffset, false);
+  each([&](Candidates sizes) { fit.affine(sizes, kSmallOffset, false); });
+  fit.affine(others, kSmallOffset, false);
   if (relations == Relations::Few)
     return fit.take();
   each([&](Candidates sizes) { fit.rounded(sizes); });
@@ -302,8 +302,8 @@ torch_ltc::fitArgument(const Column &numbers,
   fit.rounded(others);
   if (relations == Relations::Some)
     return fit.take();
-  each([&](Candidates sizes) { fit.affine(sizes, anyOffset, true); });
-  fit.affine(others, anyOffset, true);
+  each([&](Candidates sizes) { fit.affine(sizes, kAnyOffset, true); });
+  fit.affine(others, kAnyOffset, true);
   if (!fit.isFound())
     fit.quotient(others);
   return fit.take();
@@ -325,6 +325,6 @@ std::optional<SizeExpression> torch_ltc::fitParameterSize(const Column &numbers,
     fit.productOfTwo(symbols);
   if (!fit.isFound())
     fit.sum(symbols);
-  fit.offset(symbols, anyOffset);
+  fit.offset(symbols, kAnyOffset);
   return fit.take();
 }

@@ -12,10 +12,10 @@ namespace {
 
 /// Maximum number of ops of all graphs; an op with its numbers takes about a
 /// kilobyte.
-constexpr size_t maxOps = 20000;
+constexpr size_t kMaxRememberedOps = 20000;
 /// Maximum number of attempts to find a general graph for a skeleton; each
 /// takes about as long as tracing some steps.
-constexpr size_t maxAttempts = 12;
+constexpr size_t kMaxAttempts = 12;
 
 } // namespace
 
@@ -38,7 +38,7 @@ SkeletonMemory::Entry SkeletonMemory::lookUp(const GraphSnapshotPtr &graph,
   entries.push_front(std::move(entry));
   bySkeleton[numbers.skeleton] = entries.begin();
   numOps += graph->numOps;
-  while (numOps > maxOps && entries.size() > 1) {
+  while (numOps > kMaxRememberedOps && entries.size() > 1) {
     numOps -= entries.back().base->numOps;
     bySkeleton.erase(entries.back().skeleton);
     entries.pop_back();
@@ -88,7 +88,7 @@ Sighting SkeletonMemory::note(const GraphSnapshotPtr &traced) {
   if (std::ranges::find(entry.traces, numbers) != entry.traces.end())
     return result;
   entry.traces.push_back(numbers);
-  if (entry.traces.size() > GeneralGraph::maxTraces)
+  if (entry.traces.size() > GeneralGraph::kMaxTraces)
     entry.traces.erase(entry.traces.begin());
   entry.isChanged = true;
   store(entry);
@@ -120,7 +120,7 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
   std::vector<TraceNumbers> all = entry.predicted;
   // The oldest ones would be left out, which are the predicted ones.
   const size_t numTraces =
-      std::min(entry.traces.size(), GeneralGraph::maxTraces - all.size());
+      std::min(entry.traces.size(), GeneralGraph::kMaxTraces - all.size());
   all.insert(all.end(), entry.traces.end() - ptrdiff_t(numTraces),
              entry.traces.end());
   std::string why;
@@ -135,7 +135,7 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
 // wait for the interpreter's lock, whose holder may wait here.
 void SkeletonMemory::generalize(Sighting &sighting) {
   std::optional<Entry> entry = find(sighting.numbers.skeleton);
-  if (!entry || !entry->isChanged || entry->attempts == maxAttempts ||
+  if (!entry || !entry->isChanged || entry->attempts == kMaxAttempts ||
       (entry->traces.size() < 2 && !hasDynamicMarks(*entry->base)))
     return;
   ++entry->attempts;

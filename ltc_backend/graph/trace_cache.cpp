@@ -21,11 +21,11 @@ namespace {
 
 // A training step has some hundred to a few thousand ops. Loops that never
 // repeat can't make the tree grow beyond these limits.
-constexpr size_t maxOps = 30000;
-constexpr size_t maxStarts = 16;
-constexpr size_t maxContinuations = 8;
-constexpr size_t maxGraphs = 2;
-constexpr int64_t maxDivergedInTurn = 8;
+constexpr size_t kMaxCachedOps = 30000;
+constexpr size_t kMaxStarts = 16;
+constexpr size_t kMaxContinuations = 8;
+constexpr size_t kMaxGraphs = 2;
+constexpr int64_t kMaxDivergedInTurn = 8;
 
 /// A number that is unique among the traces of all threads.
 uint64_t nextTraceNumber() {
@@ -195,8 +195,8 @@ NodePtr TraceCache::follow(const TracedCall &call) {
 
 /// Whether a trace that differs is cached from there on.
 bool TraceCache::leavesBranch() const {
-  return numDivergedInTurn < maxDivergedInTurn ||
-         numDivergedInTurn % maxDivergedInTurn == 0;
+  return numDivergedInTurn < kMaxDivergedInTurn ||
+         numDivergedInTurn % kMaxDivergedInTurn == 0;
 }
 
 NodePtr TraceCache::append(const TracedCall &call, AttributeListPtr attributes,
@@ -208,14 +208,14 @@ NodePtr TraceCache::append(const TracedCall &call, AttributeListPtr attributes,
     if (!node->isData() && !holds(node))
       state = State::Lost;
   }
-  if (state != State::Lost && numOps >= maxOps)
+  if (state != State::Lost && numOps >= kMaxCachedOps)
     forget();
   if (state == State::Lost)
     return std::make_shared<OpNode>(call.record, call.operands,
                                     std::move(attributes), call.scalars,
                                     std::move(shapes));
   std::vector<RecordedOp *> &next = continuations();
-  if (next.size() == (last ? maxContinuations : maxStarts)) {
+  if (next.size() == (last ? kMaxContinuations : kMaxStarts)) {
     drop(next.back());
     next.pop_back();
   }
@@ -255,7 +255,7 @@ void TraceCache::remember(const Graph &graph, c10::ArrayRef<Output> roots) {
   known->uses = dataUses(graph);
   known->graph.parameters.clear();
   last->graphs.insert(last->graphs.begin(), std::move(known));
-  if (last->graphs.size() > maxGraphs)
+  if (last->graphs.size() > kMaxGraphs)
     last->graphs.pop_back();
 }
 

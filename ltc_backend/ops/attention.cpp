@@ -58,12 +58,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Minimum number of query-key pairs of one head for which not storing their
 /// scores is faster, provided no gradient recomputes them or half of them are
 /// masked (docs/notes/measurements.md).
-constexpr int64_t kFewestScores = 128 * 128;
+constexpr int64_t kMinScores = 128 * 128;
 /// Minimum number of pairs in all heads for which saving memory outweighs the
 /// seventh product of the gradient: 64 MiB for each layer.
-constexpr int64_t kMostStoredScores = int64_t(1) << 24;
+constexpr int64_t kMinTrainedScores = int64_t(1) << 24;
 /// The gradient's threads work on different heads.
-constexpr int64_t kFewestHeads = 4;
+constexpr int64_t kMinHeads = 4;
 
 // The ops as separate calls of torch's ops: their kernels for eager calls, and
 // functions that second-order gradients differentiate.
@@ -321,8 +321,8 @@ bool isLong(const Tensor &query, const Tensor &key, const Tensor &value,
   int64_t heads = query.size(0) * query.size(1);
   int64_t scores = query.size(2) * key.size(2);
   bool isTrained = torch::autograd::compute_requires_grad(query, key, value);
-  return heads >= kFewestHeads && scores >= kFewestScores &&
-         (!isTrained || isCausal || heads * scores >= kMostStoredScores);
+  return heads >= kMinHeads && scores >= kMinScores &&
+         (!isTrained || isCausal || heads * scores >= kMinTrainedScores);
 }
 
 double factorOf(std::optional<double> scale, const Tensor &query) {

@@ -142,9 +142,9 @@ Tensor normalOfNumbers(Arguments arguments) {
 
 /// Whether eager's kernel takes these arguments.
 bool isSampled(const Tensor &weights, int64_t numSamples, bool replacement) {
-  constexpr int64_t kMostCategories = int64_t(1) << 24;
+  constexpr int64_t kMaxCategories = int64_t(1) << 24;
   return isTraced(weights) && weights.dim() >= 1 && weights.dim() <= 2 &&
-         weights.numel() > 0 && weights.size(-1) <= kMostCategories &&
+         weights.numel() > 0 && weights.size(-1) <= kMaxCategories &&
          numSamples > 0 && (replacement || numSamples <= weights.size(-1));
 }
 

@@ -23,10 +23,10 @@ namespace {
 
 /// Whether the values are computed by such a kernel (torch 2.13).
 bool ignoresScales(const at::Tensor &image, c10::ArrayRef<int64_t> output) {
-  constexpr int64_t mostSmall = 128, leastChannels = 4;
-  return output[0] + output[1] <= mostSmall ||
+  constexpr int64_t kMaxSmall = 128, kMinChannels = 4;
+  return output[0] + output[1] <= kMaxSmall ||
          (image.is_contiguous(at::MemoryFormat::ChannelsLast) &&
-          image.size(1) >= leastChannels);
+          image.size(1) >= kMinChannels);
 }
 
 /// upsample_nearest2d(self, output_size, scales_h, scales_w), or its gradient:

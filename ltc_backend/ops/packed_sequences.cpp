@@ -17,7 +17,7 @@ namespace {
 
 /// Products with up to this many times the rows still take less time than
 /// separate calls for each step.
-constexpr int64_t kMostPadding = 3;
+constexpr int64_t kMaxPadding = 3;
 
 /// Empty unless they are what torch's functions make for `numElements`.
 Indices checkedSizes(const Tensor &batchSizes, int64_t numElements) {
@@ -50,7 +50,7 @@ std::optional<Packing> Packing::of(const Tensor &batchSizes, const Tensor &data,
     return std::nullopt;
   const int64_t steps = packing.numSteps = int64_t(sizes.size());
   const int64_t batch = packing.numSequences = sizes[0];
-  if (steps * batch > kMostPadding * packing.numElements)
+  if (steps * batch > kMaxPadding * packing.numElements)
     return std::nullopt;
 
   Indices begins(sizes.size()), lengths(size_t(batch), 0), lastRows;

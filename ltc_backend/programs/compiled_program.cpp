@@ -68,7 +68,7 @@ std::string lineOf(const LtcCommandInfo &command, const GraphSnapshot &graph,
 /// "body.0+body.1"
 std::string modulesOf(const LtcCommandInfo &command,
                       const GraphSnapshot &graph) {
-  constexpr size_t mostPaths = 3;
+  constexpr size_t kMaxPaths = 3;
   std::vector<ModulePathId> found;
   for (size_t i = 0; i < command.num_nodes; ++i) {
     size_t node = command.nodes[i] - 1;
@@ -78,9 +78,9 @@ std::string modulesOf(const LtcCommandInfo &command,
       found.push_back(path);
   }
   std::string text;
-  for (size_t i = 0; i < std::min(found.size(), mostPaths); ++i)
+  for (size_t i = 0; i < std::min(found.size(), kMaxPaths); ++i)
     text += (i ? "+" : "") + modulePathText(found[i]);
-  return found.size() > mostPaths ? text + "+..." : text;
+  return found.size() > kMaxPaths ? text + "+..." : text;
 }
 
 /// Reports each command to torch.profiler: "torch_ltc::aten.tanh f32[4,5]

@@ -17,11 +17,11 @@ namespace {
 
 /// Maximum number of ops of all programs that aren't compiled yet; an op takes
 /// half a kilobyte.
-constexpr size_t maxPlaceholderOps = 50000;
+constexpr size_t kMaxPlaceholderOps = 50000;
 
 /// Maximum number of ops of all programs that are bound to sizes. Binding takes
 /// less than a millisecond; an op takes up to four kilobytes.
-constexpr size_t maxBoundOps = 9000;
+constexpr size_t kMaxBoundOps = 9000;
 
 struct Entry {
   Hash128 hash;
@@ -53,9 +53,9 @@ struct Cache {
     size_t limit = size_t(std::max<int64_t>(1, config().program_memory.get()));
     while (entries.size() > limit)
       drop(std::prev(entries.end()));
-    dropOps(maxPlaceholderOps,
+    dropOps(kMaxPlaceholderOps,
             [](const Program &program) { return program.isPlaceholder(); });
-    dropOps(maxBoundOps,
+    dropOps(kMaxBoundOps,
             [](const Program &program) { return program.isBound; });
   }
 

@@ -18,7 +18,7 @@ using namespace torch_ltc;
 namespace {
 
 // Graphs that are alive for longer than this many nodes lose their places.
-constexpr size_t MaxPlaces = 1 << 17;
+constexpr size_t kMaxTracedPlaces = 1 << 17;
 thread_local std::unordered_map<uint64_t, TracedPlace> placeOfNode;
 
 } // namespace
@@ -35,7 +35,7 @@ TracedPlace torch_ltc::tracedPlace() {
   if (!isKnown)
     place = {captureLocation(), currentModulePath()};
   if (uint64_t next = at::sequence_number::peek()) {
-    if (placeOfNode.size() >= MaxPlaces)
+    if (placeOfNode.size() >= kMaxTracedPlaces)
       placeOfNode.clear();
     placeOfNode.emplace(next - 1, place);
   }

@@ -344,7 +344,7 @@ private:
 
   std::optional<Source> addConstant(const at::Tensor &tensor,
                                     TensorData &data) {
-    if (data.isPending() || tensor.numel() > kMostConstantElements)
+    if (data.isPending() || tensor.numel() > kMaxConstantElements)
       return std::nullopt;
     Source source{kConstant, uint32_t(formula->constants.size())};
     formula->constants.push_back(tensor);
@@ -352,7 +352,7 @@ private:
     return source;
   }
 
-  static constexpr int64_t kMostConstantElements = 4096;
+  static constexpr int64_t kMaxConstantElements = 4096;
 
   const uint64_t readsBefore;
   const int64_t fallbacksBefore;

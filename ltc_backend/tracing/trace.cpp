@@ -161,7 +161,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   TracedCall call{.record = record, .promoted = walk.promoted};
   try {
     bool hasParameters =
-        VaryingNumbers::ofThisThread().parametrise(record, walk, infer, shapes);
+        VaryingNumbers::ofThisThread().parametrize(record, walk, infer, shapes);
     call.words = walk.attributes.words;
     call.operands = walk.operands;
     call.scalars = walk.scalars;

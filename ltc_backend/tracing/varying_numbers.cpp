@@ -14,7 +14,7 @@ using namespace torch_ltc;
 namespace {
 
 // Maximum number per thread; each takes some hundred bytes.
-constexpr size_t maxPlaces = 32768;
+constexpr size_t kMaxKnownPlaces = 32768;
 
 bool isNumber(Tag tag) {
   return tag == Tag::integer || tag == Tag::floating || tag == Tag::integers;
@@ -111,7 +111,7 @@ void VaryingNumbers::begin(uint64_t number) {
   trace = number;
   opsBefore = 0;
   if (places.size() + sizedPlaces.size() + unsizedPlaces.size() + parts.size() >
-      maxPlaces)
+      kMaxKnownPlaces)
     forget();
 }
 
@@ -283,7 +283,7 @@ VaryingNumbers::findUnsized(const OpRecord &record, const ArgumentWalk &walk) {
              : nullptr;
 }
 
-bool VaryingNumbers::parametrise(const OpRecord &record, ArgumentWalk &walk,
+bool VaryingNumbers::parametrize(const OpRecord &record, ArgumentWalk &walk,
                                  const std::function<Shapes()> &infer,
                                  Shapes &shapes) {
   uint64_t number = TraceCache::ofThisThread().number();

@@ -45,11 +45,11 @@ public:
 
   static VaryingNumbers &ofThisThread();
 
-  /// To be called for every call before it is traced: turns the numbers that
-  /// have differed at this place before into parameters. Returns whether there
-  /// are any; only then `shapes` are set to the results' shapes. `infer` is
-  /// called for the shapes if a number has changed, and may throw.
-  bool parametrise(const OpRecord &record, ArgumentWalk &walk,
+  /// Turns the numbers that have differed at this place before into parameters.
+  /// To be called for every call before it is traced. Returns whether there are
+  /// such numbers; only then `shapes` are set to the results' shapes. `infer`
+  /// is called for the shapes if a number has changed, and may throw.
+  bool parametrize(const OpRecord &record, ArgumentWalk &walk,
                    const std::function<Shapes()> &infer, Shapes &shapes);
 
 private:

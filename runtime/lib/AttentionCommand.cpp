@@ -9,7 +9,7 @@ namespace {
 
 /// Queries in one work item: enough for the keys and values of a head to be
 /// read from a near cache.
-constexpr int64_t kQueries = 8 * kMostQueriesOfPanel;
+constexpr int64_t kQueries = 8 * kMaxQueriesOfPanel;
 
 /// Work items share no sum, so the result is bitwise identical for any number
 /// of threads.

@@ -59,14 +59,14 @@ const AttentionKernels &torch_ltc::runtime::attentionKernels() {
 
 int64_t
 torch_ltc::runtime::attentionScratchFloats(const AttentionArguments &g) {
-  return (g.width + g.valueWidth + kMostKeysOfBlock) * kMostQueriesOfPanel;
+  return (g.width + g.valueWidth + kMaxKeysOfBlock) * kMaxQueriesOfPanel;
 }
 
 int64_t torch_ltc::runtime::attentionBackwardScratchFloats(
     const AttentionArguments &g) {
-  int64_t padded = roundUp(g.width, kMostQueriesOfPanel) +
-                   roundUp(g.valueWidth, kMostQueriesOfPanel);
-  return (2 * g.width + g.valueWidth + padded + 2 * kMostKeysOfBlock) *
-             kMostQueriesOfPanel +
+  int64_t padded = roundUp(g.width, kMaxQueriesOfPanel) +
+                   roundUp(g.valueWidth, kMaxQueriesOfPanel);
+  return (2 * g.width + g.valueWidth + padded + 2 * kMaxKeysOfBlock) *
+             kMaxQueriesOfPanel +
          g.keys * padded;
 }

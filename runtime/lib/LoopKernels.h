@@ -101,8 +101,8 @@ struct AttentionArguments {
 
 /// Number of queries that are computed together: ranges of them begin at a
 /// multiple.
-inline constexpr int64_t kMostQueriesOfPanel = 32;
-inline constexpr int64_t kMostKeysOfBlock = 64;
+inline constexpr int64_t kMaxQueriesOfPanel = 32;
+inline constexpr int64_t kMaxKeysOfBlock = 64;
 
 /// Scratch memory in floats: for one call of `forward`, and for one of
 /// `backward`.

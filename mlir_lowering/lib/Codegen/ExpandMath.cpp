@@ -118,7 +118,7 @@ LogicalResult expandAtan(math::AtanOp op, PatternRewriter &rewriter) {
 
 /// Below this, MLIR 22's polynomial for exp(x) in f32 returns 0, although the
 /// result is a denormal number.
-constexpr float kLeastNormalExponent = -87;
+constexpr float kMinNormalExponent = -87;
 
 /// Whether it is only read by sums with normal constants, as in a sigmoid,
 /// which denormal numbers don't change.
@@ -147,7 +147,7 @@ void keepDenormalExponentials(Operation *root) {
     };
     Value x = op.getOperand();
     Value isSmall = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x,
-                                          f32(kLeastNormalExponent));
+                                          f32(kMinNormalExponent));
     Value shifted = arith::AddFOp::create(b, x, f32(64 * 0.693147182f));
     Value power =
         math::ExpOp::create(b, arith::SelectOp::create(b, isSmall, shifted, x));

@@ -18,13 +18,13 @@ namespace runtime = ::torch_ltc::runtime;
 namespace {
 
 /// Factors of a product: batch, height, width and one more.
-constexpr unsigned kMostFactors = 4;
+constexpr unsigned kMaxFactors = 4;
 /// A larger constant is more likely an accident than an offset: in a multiple
 /// of one size, and in other sums.
-constexpr int64_t kMostOffset = int64_t(1) << 20;
-constexpr int64_t kMostSmallOffset = 4096;
+constexpr int64_t kMaxOffset = int64_t(1) << 20;
+constexpr int64_t kMaxSmallOffset = 4096;
 /// More bases make the search long, and accidents likely.
-constexpr size_t kMostBases = 16;
+constexpr size_t kMaxBases = 16;
 constexpr int64_t kStrides[] = {2, 3, 4, 5, 6, 7, 8};
 
 bool isConstant(const SizeSamples &sample) { return llvm::all_equal(sample); }
@@ -78,7 +78,7 @@ std::optional<std::pair<int64_t, int64_t>> solve(const SizeSamples &base,
   if (factor == 0)
     return std::nullopt;
   int64_t offset = number[0] - factor * base[0];
-  if (std::abs(offset) > kMostOffset)
+  if (std::abs(offset) > kMaxOffset)
     return std::nullopt;
   for (unsigned i = 0; i < kNumSamples; ++i)
     if (__int128(factor) * base[i] + offset != number[i])
@@ -118,13 +118,13 @@ void NumberFitter::addBase(const SizeSamples &values, NumberCode code,
   // Products of the new base with itself and with all that are known.
   std::vector<Monomial> added{{values, {number}}};
   for (const Monomial &other : monomials)
-    if (other.factors.size() < kMostFactors)
+    if (other.factors.size() < kMaxFactors)
       if (std::optional<SizeSamples> product = multiply(other.values, values)) {
         added.push_back({*product, other.factors});
         added.back().factors.push_back(number);
       }
   for (size_t i = 0; i < added.size(); ++i) {
-    if (added[i].factors.size() >= kMostFactors)
+    if (added[i].factors.size() >= kMaxFactors)
       continue;
     if (std::optional<SizeSamples> product =
             multiply(added[i].values, values)) {
@@ -141,12 +141,12 @@ void NumberFitter::addBase(const SizeSamples &values, NumberCode code,
 }
 
 void NumberFitter::addTraced(const SizeSamples &number, unsigned index) {
-  if (!isConstant(number) && bases.size() < kMostBases && !fitProduct(number))
+  if (!isConstant(number) && bases.size() < kMaxBases && !fitProduct(number))
     addBase(number, {runtime::SYMBOL, int64_t(numSymbols + index)});
 }
 
 void NumberFitter::addSize(const SizeSamples &size) {
-  if (isConstant(size) || bases.size() >= kMostBases || fitProduct(size))
+  if (isConstant(size) || bases.size() >= kMaxBases || fitProduct(size))
     return;
   std::optional<NumberCode> code = fitLinear(size);
   if (!code)
@@ -197,7 +197,7 @@ NumberFitter::fitLinear(const SizeSamples &number) const {
   for (const Monomial &monomial : monomials)
     if (auto solution = solve(monomial.values, number))
       if (monomial.factors.size() == 1 ||
-          std::abs(solution->second) <= kMostSmallOffset)
+          std::abs(solution->second) <= kMaxSmallOffset)
         return shifted(scaled(codeOf(monomial), solution->first),
                        solution->second);
   return std::nullopt;
@@ -206,7 +206,7 @@ NumberFitter::fitLinear(const SizeSamples &number) const {
 /// A sum of two products with small factors, plus a small constant.
 std::optional<NumberCode>
 NumberFitter::fitSum(const SizeSamples &number) const {
-  constexpr int64_t mostFactor = 4096;
+  constexpr int64_t kMaxFactor = 4096;
   for (const Monomial &a : monomials) {
     if (a.factors.size() > 2)
       break;
@@ -221,8 +221,8 @@ NumberFitter::fitSum(const SizeSamples &number) const {
         if (b.factors.size() > 2)
           break;
         auto solution = solve(b.values, rest);
-        if (!solution || std::abs(solution->first) > mostFactor ||
-            std::abs(solution->second) > kMostSmallOffset)
+        if (!solution || std::abs(solution->first) > kMaxFactor ||
+            std::abs(solution->second) > kMaxSmallOffset)
           continue;
         NumberCode sum = apply(runtime::ADD, scaled(codeOf(a), factor),
                                scaled(codeOf(b), solution->first));
@@ -284,7 +284,7 @@ std::optional<NumberCode> NumberFitter::fitWindow(const SizeSamples &number,
     SizeSamples offsets;
     for (unsigned i = 0; i < kNumSamples; ++i)
       offsets[i] = number[i] - (base.values[i] + shift) / divisor;
-    if (!isConstant(offsets) || std::abs(offsets[0]) > kMostOffset)
+    if (!isConstant(offsets) || std::abs(offsets[0]) > kMaxOffset)
       continue;
     if (found)
       return std::nullopt;
@@ -323,9 +323,9 @@ bool NumberFitter::hasBlocks(const Monomial &monomial) const {
 /// another integer.
 std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
                                                    unsigned bits) const {
-  double mostExact = bits == 32 ? 0x1p24 : 0x1p53;
+  double maxExact = bits == 32 ? 0x1p24 : 0x1p53;
   if (llvm::any_of(number,
-                   [&](double value) { return std::abs(value) >= mostExact; }))
+                   [&](double value) { return std::abs(value) >= maxExact; }))
     return std::nullopt;
   for (const Monomial &monomial : monomials) {
     double factor = std::round(number[0] / double(monomial.values[0]));
@@ -351,10 +351,10 @@ std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
 /// image.
 std::optional<NumberCode> NumberFitter::fitRatio(const FloatSamples &number,
                                                  unsigned bits) const {
-  double mostExact = bits == 32 ? 0x1p22 : 0x1p51;
+  double maxExact = bits == 32 ? 0x1p22 : 0x1p51;
   auto isQuotient = [&](const SizeSamples &a, const SizeSamples &b) {
     for (unsigned i = 0; i < kNumSamples; ++i)
-      if (double(a[i]) >= mostExact || double(b[i]) >= mostExact ||
+      if (double(a[i]) >= maxExact || double(b[i]) >= maxExact ||
           roundTo(double(a[i]) / double(b[i]), bits) != number[i])
         return false;
     return true;

@@ -12,8 +12,8 @@ namespace {
 
 /// Few operations, no function calls, no reads at computed positions.
 bool isCheapBody(Block &body) {
-  constexpr size_t mostOps = 4;
-  bool isCheap = body.getOperations().size() <= mostOps + 1;
+  constexpr size_t kMaxOps = 4;
+  bool isCheap = body.getOperations().size() <= kMaxOps + 1;
   for (Operation &op : body.without_terminator())
     isCheap &= op.getNumRegions() == 0 && op.getDialect() &&
                (op.getDialect()->getNamespace() == "arith" ||
@@ -74,7 +74,7 @@ class DuplicateProducers
   }
 
   static void duplicate(linalg::GenericOp op) {
-    constexpr unsigned mostCopies = 16;
+    constexpr unsigned kMaxCopies = 16;
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op->getUses())
       // Not into loops, where the copy would run in each iteration.
@@ -83,7 +83,7 @@ class DuplicateProducers
         uses.push_back(&use);
     bool hasOthers =
         size_t(std::distance(op->use_begin(), op->use_end())) > uses.size();
-    if (uses.size() > mostCopies || (uses.size() < 2 && !hasOthers))
+    if (uses.size() > kMaxCopies || (uses.size() < 2 && !hasOthers))
       return;
     DenseMap<Operation *, Operation *> copyFor;
     for (OpOperand *use : uses) {

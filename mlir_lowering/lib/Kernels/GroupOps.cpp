@@ -50,7 +50,7 @@ public:
 
 private:
   // Limits a kernel's size: LLVM's compile time grows superlinearly with it.
-  static constexpr size_t mostOps = 64, mostBodyOps = 400, mostInputs = 32;
+  static constexpr size_t kMaxOps = 64, kMaxBodyOps = 400, kMaxInputs = 32;
 
   void place(Operation *op) {
     OpRole role = getRole(op);
@@ -133,19 +133,19 @@ private:
       return true;
     }
     // Groups that read the same tensor, the latest first.
-    constexpr unsigned mostTries = 4;
+    constexpr unsigned kMaxTries = 4;
     SmallVector<int64_t> siblings;
     for (OpOperand *operand : op.getDpsInputOperands()) {
       auto readers = readersOf.find(operand->get());
       if (readers == readersOf.end() || !isLargestInput(op, operand->get()))
         continue;
       siblings.append(readers->second.end() -
-                          std::min<size_t>(readers->second.size(), mostTries),
+                          std::min<size_t>(readers->second.size(), kMaxTries),
                       readers->second.end());
     }
     llvm::sort(siblings, std::greater<>());
     siblings.erase(llvm::unique(siblings), siblings.end());
-    for (int64_t number : ArrayRef(siblings).take_front(mostTries))
+    for (int64_t number : ArrayRef(siblings).take_front(kMaxTries))
       if (number > latest && tryJoin(op, number))
         return true;
     return false;
@@ -167,9 +167,9 @@ private:
     size_t bodySize = op.getBody()->getOperations().size();
     if (readsWhole(op, number, group.domain))
       return false;
-    if (group.ops.size() >= mostOps ||
-        group.bodySize + bodySize > mostBodyOps ||
-        group.inputs.size() + op.getNumDpsInputs() > mostInputs)
+    if (group.ops.size() >= kMaxOps ||
+        group.bodySize + bodySize > kMaxBodyOps ||
+        group.inputs.size() + op.getNumDpsInputs() > kMaxInputs)
       return false;
     FusionDomain domain = group.domain;
     SmallVector<SmallVector<Operation *>> views;
@@ -281,9 +281,9 @@ private:
 
   void tryMerge(int64_t from, int64_t to) {
     Group &source = *groups[from], &target = *groups[to];
-    if (source.ops.size() + target.ops.size() > mostOps ||
-        source.bodySize + target.bodySize > mostBodyOps ||
-        source.inputs.size() + target.inputs.size() > mostInputs)
+    if (source.ops.size() + target.ops.size() > kMaxOps ||
+        source.bodySize + target.bodySize > kMaxBodyOps ||
+        source.inputs.size() + target.inputs.size() > kMaxInputs)
       return;
     FusionDomain domain;
     for (Operation *op : llvm::concat<Operation *>(source.ops, target.ops)) {

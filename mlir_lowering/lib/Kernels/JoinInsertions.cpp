@@ -162,7 +162,7 @@ public:
   }
 
 private:
-  static constexpr size_t kMostInsertions = 16;
+  static constexpr size_t kMaxInsertions = 16;
 
   /// nullopt if an insertion isn't contiguous.
   std::optional<Cover> coverByRanges() const {
@@ -224,10 +224,10 @@ private:
       return {};
     while (parts.size() > 1) {
       SmallVector<Value> joined;
-      for (size_t i = 0; i < parts.size(); i += kMostInsertions)
+      for (size_t i = 0; i < parts.size(); i += kMaxInsertions)
         joined.push_back(
             insertAll(ArrayRef(parts).slice(
-                          i, std::min(kMostInsertions, parts.size() - i)),
+                          i, std::min(kMaxInsertions, parts.size() - i)),
                       dim));
       parts = std::move(joined);
     }

@@ -194,7 +194,7 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
   /// single insertions would each copy the whole tensor. LLVM's compile time
   /// grows superlinearly with their number.
   void groupInsertions(Block &block) {
-    constexpr unsigned mostInsertions = 16;
+    constexpr unsigned kMaxInsertions = 16;
     DenseMap<Attribute, unsigned> sizes;
     int64_t next = 0;
     for (Operation &op : block)
@@ -208,7 +208,7 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
       auto previous = insert.getDest().getDefiningOp<tensor::InsertSliceOp>();
       if (previous && previous->hasOneUse())
         group = previous->getAttrOfType<IntegerAttr>(kGroupAttr);
-      if (!group || sizes.lookup(group) >= mostInsertions)
+      if (!group || sizes.lookup(group) >= kMaxInsertions)
         group = builder.getI64IntegerAttr(next++);
       ++sizes[group];
       insert->setAttr(kGroupAttr, group);

@@ -26,7 +26,7 @@ namespace {
 /// all stand-ins, whatever their sizes in a run.
 constexpr int64_t smallBytesOfGeneral = 4096;
 /// Limits the size of kernels, as in GroupOps.
-constexpr size_t mostOps = 24;
+constexpr size_t kMaxRecomputedOps = 24;
 
 /// Elementwise, reading each element once (apart from broadcasts) and nothing
 /// at computed positions.
@@ -160,7 +160,7 @@ private:
         }
         continue;
       }
-      recipe.isPossible &= !isStart && recipe.ops.size() <= mostOps;
+      recipe.isPossible &= !isStart && recipe.ops.size() <= kMaxRecomputedOps;
       if (!isLarge || isUniform(next) || isInput)
         continue;
       recipe.isPossible &= !isDonated(next);
@@ -180,7 +180,7 @@ private:
                double(getTensorBytes(value.getType())) *
                (isOnlyKeptFor(number, value) ? 2 : 1);
     }
-    if (!recipe.isPossible || recipe.ops.size() > mostOps)
+    if (!recipe.isPossible || recipe.ops.size() > kMaxRecomputedOps)
       return false;
     double spent = recipe.cost;
     for (Value source : recipe.sources)
