@@ -14,14 +14,17 @@ def missing_ops(rows):
 
 
 def elementwise_table(rows):
-    """ELEMENTWISE_OP(op name, scalar builder, dtype rule)."""
+    """ELEMENTWISE_OP(op name, scalar builder, dtype rule, divides)."""
     lines, seen = [], set()
     for row in rows:
         structured = row.lower in op_schema.STRUCTURED
         if row.family != "elementwise" or structured or row.emit in seen:
             continue
         seen.add(row.emit)
-        lines.append(f'ELEMENTWISE_OP("{row.emit}", {camel(row.lower)}, {row.dtype})')
+        divides = str(row.divides).lower()
+        lines.append(
+            f'ELEMENTWISE_OP("{row.emit}", {camel(row.lower)}, {row.dtype}, {divides})'
+        )
     return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
 
 

@@ -9,27 +9,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "HostCall.h"
+#include "OpArguments.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
-
-namespace {
-/// Arguments stride, padding, dilation, transposed, output_padding, groups.
-struct ConvolutionArguments {
-  SmallVector<int64_t> stride, padding, dilation;
-  bool transposed;
-  int64_t groups;
-
-  ConvolutionArguments(OpLowering &op, unsigned first, int64_t spatialRank)
-      : stride(op.integers(first)), padding(op.integers(first + 1)),
-        dilation(op.integers(first + 2)), transposed(op.boolean(first + 3)),
-        groups(op.integer(first + 5)) {
-    for (SmallVector<int64_t> *list : {&stride, &padding, &dilation})
-      if (list->size() == 1)
-        list->assign(spatialRank, list->front());
-  }
-};
-} // namespace
 
 /// `operands` are in the order of `ConvolutionOp`.
 template <typename ConvolutionOp>

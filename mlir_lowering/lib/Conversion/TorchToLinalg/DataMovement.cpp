@@ -1,7 +1,7 @@
 //===- DataMovement.cpp - Views, concatenations, pads ---------------------===//
 
 #include "IndexBuilder.h"
-#include "OpLowering.h"
+#include "OpArguments.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -17,23 +17,15 @@ static LogicalResult lowerReshape(OpLowering &op) {
 }
 
 static LogicalResult lowerPermute(OpLowering &op) {
-  SmallVector<int64_t> permutation = op.integers(1);
-  for (int64_t &dim : permutation)
-    dim += dim < 0 ? op.rank(0) : 0;
-  return op.replaceWith(op.tensors.transpose(op.tensor(0), permutation));
+  return op.replaceWith(op.tensors.transpose(op.tensor(0), permutationOf(op)));
 }
 
 /// transpose.int(self, dim0, dim1) and t(self)
 static LogicalResult lowerTranspose(OpLowering &op) {
-  int64_t rank = op.rank(0);
-  if (rank < 2)
+  if (op.rank(0) < 2)
     return op.replaceWith(op.tensor(0));
-  bool hasDims = op.getNumOperands() > 1;
-  int64_t a = hasDims ? op.dimension(1, rank) : 0;
-  int64_t b = hasDims ? op.dimension(2, rank) : 1;
-  auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  std::swap(permutation[a], permutation[b]);
-  return op.replaceWith(op.tensors.transpose(op.tensor(0), permutation));
+  return op.replaceWith(
+      op.tensors.transpose(op.tensor(0), transpositionOf(op)));
 }
 
 static LogicalResult lowerExpand(OpLowering &op) {
@@ -42,16 +34,9 @@ static LogicalResult lowerExpand(OpLowering &op) {
 
 /// repeat(self, repeats)
 static LogicalResult lowerRepeat(OpLowering &op) {
-  SmallVector<int64_t> repeats = op.integers(1);
-  size_t missing = repeats.size() - op.rank(0);
-  SmallVector<int64_t> apart, repeated;
-  for (auto [dim, count] : llvm::enumerate(repeats)) {
-    int64_t size = dim < missing ? 1 : op.sizes(0)[dim - missing];
-    apart.append({1, size});
-    repeated.append({count, size});
-  }
-  Value input = op.tensors.reshape(op.tensor(0), apart);
-  return op.replaceWith(op.tensors.broadcast(input, repeated));
+  RepeatedSizes sizes(op);
+  Value input = op.tensors.reshape(op.tensor(0), sizes.split);
+  return op.replaceWith(op.tensors.broadcast(input, sizes.repeated));
 }
 
 //===----------------------------------------------------------------------===//

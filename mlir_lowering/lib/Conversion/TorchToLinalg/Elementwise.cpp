@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ElementwiseScalar.h"
+#include "OpArguments.h"
 
 #include "torch_ltc/Dialect/Ltc/LtcDialect.h"
 
@@ -112,15 +113,6 @@ enum class DtypeRule {
 
 using ScalarEmitter = Value (*)(ElementwiseBody &);
 
-bool torch_ltc::isBroadcastable(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
-  if (from.size() > to.size())
-    return false;
-  for (auto [a, b] : llvm::zip(llvm::reverse(from), llvm::reverse(to)))
-    if (a != b && a != 1)
-      return false;
-  return true;
-}
-
 /// Eager PyTorch raises an error if an integer is divided by zero. Numbers are
 /// checked when the op is traced.
 static Value checkDivisor(OpLowering &op, Value divisor) {
@@ -132,30 +124,15 @@ static Value checkDivisor(OpLowering &op, Value divisor) {
                                     /*nonzero=*/true);
 }
 
-static bool dividesIntegers(OpLowering &op, Type common) {
-  if (isa<FloatType>(common))
-    return false;
-  for (StringRef name : {"aten.floor_divide", "aten.remainder", "aten.fmod",
-                         "aten.div.Tensor_mode"})
-    if (op.name.starts_with(name))
-      return true;
-  return false;
-}
-
 static LogicalResult lowerElementwise(OpLowering &op, ScalarEmitter emitter,
-                                      DtypeRule rule) {
+                                      DtypeRule rule, bool divides) {
+  SmallVector<unsigned> positions = elementwiseOperands(op);
   SmallVector<Value> inputs;
-  SmallVector<unsigned> positions;
-  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
-    if (!op.isTensor(i) || op.tensorAsNumber(i) ||
-        !isBroadcastable(op.sizes(i), op.resultSizes()))
-      continue;
-    inputs.push_back(op.tensor(i));
-    positions.push_back(i);
-  }
+  for (unsigned position : positions)
+    inputs.push_back(op.tensor(position));
   bool inResultDtype = rule != DtypeRule::boolean;
   Type common = inResultDtype ? op.resultDtype() : resultTypeOfOperands(op);
-  if (dividesIntegers(op, common))
+  if (divides && !isa<FloatType>(common))
     for (auto [input, position] : llvm::zip(inputs, positions))
       if (position == 1 && isa<IntegerType>(op.dtype(1)))
         input = checkDivisor(op, input);
@@ -184,14 +161,14 @@ static LogicalResult lowerIdentity(OpLowering &op) {
   return op.replaceWith(op.tensor(0));
 }
 
-template <ScalarEmitter emitter, DtypeRule rule>
+template <ScalarEmitter emitter, DtypeRule rule, bool divides>
 static LogicalResult lower(OpLowering &op) {
   if constexpr (emitter == &emitIdentity)
     return lowerIdentity(op);
   if constexpr (emitter == &emitCast)
     if (op.dtype(0) == op.resultDtype())
       return lowerIdentity(op);
-  return lowerElementwise(op, emitter, rule);
+  return lowerElementwise(op, emitter, rule, divides);
 }
 
 Value torch_ltc::emitIdentity(ElementwiseBody &body) { return body.arg(0); }
@@ -206,8 +183,9 @@ void torch_ltc::populateElementwiseLowerings(LoweringTable &table) {
   SmallVector<unsigned> runtimeNumbers = allPositions();
   // The rule `bool` is a C++ keyword.
 #define bool boolean
-#define ELEMENTWISE_OP(op, builder, rule)                                      \
-  table.add(op, lower<&emit##builder, DtypeRule::rule>, runtimeNumbers);
+#define ELEMENTWISE_OP(op, builder, rule, divides)                             \
+  table.add(op, lower<&emit##builder, DtypeRule::rule, divides>,               \
+            runtimeNumbers);
 #include "torch_ltc/Dialect/Torch/ElementwiseOps.inc"
 #undef ELEMENTWISE_OP
 #undef bool

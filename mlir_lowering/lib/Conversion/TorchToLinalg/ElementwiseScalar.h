@@ -61,11 +61,7 @@ private:
 /// matters if its kind is higher (bool, integer, float).
 Type resultTypeOfOperands(OpLowering &op);
 
-/// An operand with another shape than the result is one that the scalar builder
-/// doesn't read (log_sigmoid's buffer).
-bool isBroadcastable(ArrayRef<int64_t> from, ArrayRef<int64_t> to);
-
-#define ELEMENTWISE_OP(op, builder, rule)                                      \
+#define ELEMENTWISE_OP(op, builder, rule, divides)                             \
   Value emit##builder(ElementwiseBody &);
 #include "torch_ltc/Dialect/Torch/ElementwiseOps.inc"
 #undef ELEMENTWISE_OP

@@ -139,30 +139,42 @@ private:
   bool numbersAreTensors;
 };
 
-using LoweringFunction = LogicalResult (*)(OpLowering &);
-
-/// Properties of one op that the conversion uses.
-struct LoweringEntry {
-  LoweringFunction lower;
-  /// Positions of numbers that may be scalar parameters of the program. All
-  /// other numbers and all lists must be constants.
-  SmallVector<unsigned, 2> runtimeNumbers;
-};
-
-class LoweringTable {
+/// Lowerings by op name. `Lowering`: the class through which they read an op.
+template <typename Lowering> class LoweringTableOf {
 public:
-  void add(StringRef name, LoweringFunction lower,
+  using Function = LogicalResult (*)(Lowering &);
+
+  /// Properties of one op that the conversion uses.
+  struct Entry {
+    Function lower;
+    /// Positions of numbers that may be scalar parameters of the program. All
+    /// other numbers and all lists must be constants.
+    SmallVector<unsigned, 2> runtimeNumbers;
+  };
+
+  void add(StringRef name, Function lower,
            ArrayRef<unsigned> runtimeNumbers = {}) {
     entries[name] = {lower, SmallVector<unsigned, 2>(runtimeNumbers)};
   }
-  const LoweringEntry *find(StringRef name) const {
+  /// Null if there is none.
+  const Entry *find(StringRef name) const {
     auto it = entries.find(name);
     return it == entries.end() ? nullptr : &it->second;
   }
+  /// The names of all ops, sorted.
+  std::vector<std::string> names() const {
+    std::vector<std::string> result;
+    for (const auto &entry : entries)
+      result.push_back(entry.getKey().str());
+    llvm::sort(result);
+    return result;
+  }
 
 private:
-  llvm::StringMap<LoweringEntry> entries;
+  llvm::StringMap<Entry> entries;
 };
+
+using LoweringTable = LoweringTableOf<OpLowering>;
 
 void populateElementwiseLowerings(LoweringTable &table);
 void populateReductionLowerings(LoweringTable &table);

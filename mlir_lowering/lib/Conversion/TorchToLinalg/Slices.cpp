@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "IndexBuilder.h"
-#include "OpLowering.h"
+#include "OpArguments.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -17,14 +17,6 @@ struct Slice {
   SmallVector<int64_t> sizes, strides;
 };
 } // namespace
-
-static int64_t clampIndex(std::optional<int64_t> index, int64_t none,
-                          int64_t size) {
-  int64_t value = index.value_or(none);
-  if (value < 0)
-    value += size;
-  return std::clamp<int64_t>(value, 0, size);
-}
 
 /// The start of a part that spans `span` of `size` positions. A parameter is
 /// clamped, as torch clamps a slice's start, so no memory outside the tensor is

@@ -3,11 +3,12 @@
 #include "torch_ltc/Conversion/TorchToLinalg/Passes.h"
 
 #include "OpLowering.h"
+#include "TorchConversion.h"
 
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
 
-#include "mlir/Dialect/Func/Transforms/FuncConversions.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 
 namespace mlir::torch_ltc {
@@ -95,16 +96,8 @@ static const LoweringTable &loweringTable() {
   return table;
 }
 
-/// Constants and lists, which lowerings look through.
-static bool isLookedThrough(Operation *op) {
-  return isa<torch::PrimListConstructOp, torch::ConstantNoneOp,
-             torch::ConstantIntOp, torch::ConstantFloatOp,
-             torch::ConstantBoolOp, torch::ConstantStrOp,
-             torch::ConstantDeviceOp>(op);
-}
-
-/// Whether all its numbers are constants; with `mayBeParameters`, ints need not
-/// be.
+/// Whether all numbers of a list are constants; with `mayBeParameters`, ints
+/// need not be.
 static bool isKnownList(torch::PrimListConstructOp list, bool mayBeParameters) {
   return llvm::all_of(list.getElements(), [&](Value element) {
     Type type = element.getType();
@@ -117,7 +110,7 @@ static bool isKnownList(torch::PrimListConstructOp list, bool mayBeParameters) {
 
 /// The position of an operand that must be a constant but isn't.
 static std::optional<unsigned> findUnknown(Operation *op,
-                                           const LoweringEntry &entry) {
+                                           const LoweringTable::Entry &entry) {
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned position = operand.getOperandNumber();
     Value value = operand.get();
@@ -153,7 +146,7 @@ struct TorchOpPattern : ConversionPattern {
       return failure();
     name.consume_front("torch.");
     OpLowering lowering(op, name, operands, rewriter);
-    const LoweringEntry *entry = loweringTable().find(name);
+    const LoweringTable::Entry *entry = loweringTable().find(name);
     if (!entry)
       return lowering.fail(
           "there is none for this op (backend contract, rule BC4)");
@@ -190,28 +183,6 @@ void torch_ltc::populateTorchToLinalgPatterns(RewritePatternSet &patterns,
 // The pass
 //===----------------------------------------------------------------------===//
 
-static void setLegality(ConversionTarget &target,
-                        const TypeConverter &converter) {
-  target.addLegalDialect<arith::ArithDialect, linalg::LinalgDialect,
-                         math::MathDialect, scf::SCFDialect,
-                         tensor::TensorDialect, ltc::LtcDialect>();
-  target.addLegalOp<ModuleOp>();
-  target.addDynamicallyLegalOp<func::FuncOp>([&](func::FuncOp function) {
-    return converter.isSignatureLegal(function.getFunctionType()) &&
-           converter.isLegal(&function.getBody());
-  });
-  target.addDynamicallyLegalOp<func::ReturnOp, func::CallOp>(
-      [&](Operation *op) { return converter.isLegal(op); });
-  // Neither legal nor illegal: the driver then tries every op, even after one
-  // has failed, and each reports its own error.
-  target.markUnknownOpDynamicallyLegal(
-      [](Operation *op) -> std::optional<bool> {
-        if (isa<torch::TorchDialect>(op->getDialect()) && !isLookedThrough(op))
-          return std::nullopt;
-        return true;
-      });
-}
-
 /// Records what the types of parameters and results are about to lose.
 static void markUnsigned(func::FuncOp function) {
   auto mark = [&](ArrayRef<Type> types, auto set) {
@@ -229,18 +200,6 @@ static void markUnsigned(func::FuncOp function) {
   });
 }
 
-/// Constants, lists and their casts have no users any more.
-static void eraseUnused(ModuleOp module) {
-  SmallVector<Operation *> candidates;
-  module.walk([&](Operation *op) {
-    if (isLookedThrough(op) || isa<UnrealizedConversionCastOp>(op))
-      candidates.push_back(op);
-  });
-  for (Operation *op : llvm::reverse(candidates))
-    if (op->use_empty())
-      op->erase();
-}
-
 namespace {
 struct ConvertTorchToLinalgPass
     : torch_ltc::impl::ConvertTorchToLinalgPassBase<ConvertTorchToLinalgPass> {
@@ -252,21 +211,9 @@ struct ConvertTorchToLinalgPass
     populateTorchToLinalgTypes(converter);
     RewritePatternSet patterns(&getContext());
     populateTorchToLinalgPatterns(patterns, converter);
-    populateFunctionOpInterfaceTypeConversionPattern<func::FuncOp>(patterns,
-                                                                   converter);
-    populateReturnOpTypeConversionPattern(patterns, converter);
-    populateCallOpTypeConversionPattern(patterns, converter);
-    ConversionTarget target(getContext());
-    setLegality(target, converter);
-    if (failed(applyPartialConversion(module, target, std::move(patterns))))
-      return signalPassFailure();
-    eraseUnused(module);
-    bool left = false;
-    module.walk([&](Operation *op) {
-      left |= isa<torch::TorchDialect>(op->getDialect()) ||
-              isa<UnrealizedConversionCastOp>(op);
-    });
-    if (left)
+    auto isLegal = [](Operation *) { return true; };
+    if (failed(convertTorchModule(module, converter, std::move(patterns),
+                                  isLegal)))
       signalPassFailure();
   }
 };

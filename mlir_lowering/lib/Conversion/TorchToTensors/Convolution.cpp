@@ -15,28 +15,10 @@
 
 #include "TensorLowering.h"
 
+#include "../TorchToLinalg/OpArguments.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
-
-namespace {
-/// Arguments stride, padding, dilation, transposed, output_padding, groups.
-struct ConvolutionArguments {
-  SmallVector<int64_t> stride, padding, dilation;
-  bool transposed;
-  int64_t groups;
-
-  ConvolutionArguments(TensorLowering &op, unsigned first, int64_t spatialRank)
-      : stride(op.integers(first)), padding(op.integers(first + 1)),
-        dilation(op.integers(first + 2)), transposed(op.boolean(first + 3)),
-        groups(op.integer(first + 5)) {
-    for (SmallVector<int64_t> *list : {&stride, &padding, &dilation})
-      if (list->size() == 1)
-        list->assign(spatialRank, list->front());
-  }
-
-  size_t spatialRank() const { return stride.size(); }
-};
-} // namespace
 
 static SmallVector<int64_t> ones(size_t count) {
   return SmallVector<int64_t>(count, 1);

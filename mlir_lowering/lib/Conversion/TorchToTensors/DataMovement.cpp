@@ -2,6 +2,8 @@
 
 #include "TensorLowering.h"
 
+#include "../TorchToLinalg/OpArguments.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
@@ -16,23 +18,14 @@ static LogicalResult lowerReshape(TensorLowering &op) {
 }
 
 static LogicalResult lowerPermute(TensorLowering &op) {
-  SmallVector<int64_t> permutation = op.integers(1);
-  for (int64_t &dim : permutation)
-    dim += dim < 0 ? op.rank(0) : 0;
-  return op.replaceWith(op.target.transpose(op.tensor(0), permutation));
+  return op.replaceWith(op.target.transpose(op.tensor(0), permutationOf(op)));
 }
 
 /// transpose.int(self, dim0, dim1) and t(self)
 static LogicalResult lowerTranspose(TensorLowering &op) {
-  int64_t rank = op.rank(0);
-  if (rank < 2)
+  if (op.rank(0) < 2)
     return op.replaceWith(op.tensor(0));
-  bool hasDims = op.getNumOperands() > 1;
-  int64_t a = hasDims ? op.dimension(1, rank) : 0;
-  int64_t b = hasDims ? op.dimension(2, rank) : 1;
-  auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  std::swap(permutation[a], permutation[b]);
-  return op.replaceWith(op.target.transpose(op.tensor(0), permutation));
+  return op.replaceWith(op.target.transpose(op.tensor(0), transpositionOf(op)));
 }
 
 static LogicalResult lowerExpand(TensorLowering &op) {
@@ -41,16 +34,9 @@ static LogicalResult lowerExpand(TensorLowering &op) {
 
 /// repeat(self, repeats)
 static LogicalResult lowerRepeat(TensorLowering &op) {
-  SmallVector<int64_t> repeats = op.integers(1);
-  size_t missing = repeats.size() - op.rank(0);
-  SmallVector<int64_t> apart, repeated;
-  for (auto [dim, count] : llvm::enumerate(repeats)) {
-    int64_t size = dim < missing ? 1 : op.sizes(0)[dim - missing];
-    apart.append({1, size});
-    repeated.append({count, size});
-  }
-  Value input = op.target.reshape(op.tensor(0), apart);
-  return op.replaceWith(op.target.broadcast(input, repeated));
+  RepeatedSizes sizes(op);
+  Value input = op.target.reshape(op.tensor(0), sizes.split);
+  return op.replaceWith(op.target.broadcast(input, sizes.repeated));
 }
 
 /// flip(self, dims)
@@ -71,14 +57,6 @@ struct Slice {
   int64_t dim, start, count, step;
 };
 } // namespace
-
-static int64_t clampIndex(std::optional<int64_t> index, int64_t none,
-                          int64_t size) {
-  int64_t value = index.value_or(none);
-  if (value < 0)
-    value += size;
-  return std::clamp<int64_t>(value, 0, size);
-}
 
 /// Arguments dim, start, end, step from position `first` on, for a tensor of
 /// these sizes.

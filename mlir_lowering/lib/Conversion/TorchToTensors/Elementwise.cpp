@@ -9,6 +9,7 @@
 #include "TensorLowering.h"
 
 #include "../TorchToLinalg/ElementwiseScalar.h"
+#include "../TorchToLinalg/OpArguments.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -17,16 +18,12 @@ using ScalarEmitter = Value (*)(ElementwiseBody &);
 
 static LogicalResult lowerElementwise(TensorLowering &op, ScalarEmitter emitter,
                                       bool inResultDtype) {
+  SmallVector<unsigned> positions = elementwiseOperands(op);
   SmallVector<Value> inputs;
   SmallVector<Type> types;
-  SmallVector<unsigned> positions;
-  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
-    if (!op.isTensor(i) || op.tensorAsNumber(i) ||
-        !isBroadcastable(op.sizes(i), op.resultSizes()))
-      continue;
-    inputs.push_back(op.tensor(i));
-    types.push_back(storageTypeOf(op.dtype(i)));
-    positions.push_back(i);
+  for (unsigned position : positions) {
+    inputs.push_back(op.tensor(position));
+    types.push_back(storageTypeOf(op.dtype(position)));
   }
   Type common = inResultDtype ? op.resultDtype() : resultTypeOfOperands(op);
   Value result = op.compute(
@@ -72,7 +69,7 @@ void torch_ltc::populateElementwiseTensorLowerings(TensorLoweringTable &table) {
   constexpr bool promote = true, promote_float = true, self = true,
                  argument = true, div_mode = true, boolean = false;
 #define bool boolean
-#define ELEMENTWISE_OP(op, builder, rule)                                      \
+#define ELEMENTWISE_OP(op, builder, rule, divides)                             \
   table.add(op, lower<&emit##builder, rule>, runtimeNumbers);
 #include "torch_ltc/Dialect/Torch/ElementwiseOps.inc"
 #undef ELEMENTWISE_OP

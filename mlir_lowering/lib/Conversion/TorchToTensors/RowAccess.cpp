@@ -140,10 +140,11 @@ LogicalResult torch_ltc::checkNotEmpty(TensorLowering &op) {
   return success();
 }
 
-FailureOr<RowIndex> RowIndex::read(TensorLowering &op) {
-  SmallVector<Value> indices;
-  SmallVector<int64_t> indexed, rest;
-  RowIndex result;
+/// Index tensors in the reshaped form in which they broadcast, and the
+/// dimensions that they index. Fails for masks, and if there are none.
+static LogicalResult readIndices(TensorLowering &op,
+                                 SmallVector<Value> &indices,
+                                 SmallVector<int64_t> &indexed) {
   for (auto [dim, tensor, dtype] :
        llvm::enumerate(op.tensorList(1), op.tensorListDtypes(1))) {
     if (!tensor)
@@ -156,16 +157,26 @@ FailureOr<RowIndex> RowIndex::read(TensorLowering &op) {
   }
   if (indices.empty())
     return op.fail("no dimension is indexed");
-  // One position in the indexed dimensions, broadcast to one shape.
-  size_t indexRank = 0;
+  size_t rank = 0;
   for (Value index : indices)
-    indexRank = std::max(indexRank, TensorTarget::sizesOf(index).size());
+    rank = std::max(rank, TensorTarget::sizesOf(index).size());
   for (Value &index : indices) {
     SmallVector<int64_t> sizes(TensorTarget::sizesOf(index));
-    sizes.insert(sizes.begin(), indexRank - sizes.size(), 1);
+    sizes.insert(sizes.begin(), rank - sizes.size(), 1);
     index = op.target.reshape(index, sizes);
   }
+  return success();
+}
+
+FailureOr<RowIndex> RowIndex::read(TensorLowering &op) {
+  SmallVector<Value> indices;
+  SmallVector<int64_t> indexed, rest;
+  if (failed(readIndices(op, indices, indexed)))
+    return failure();
+  RowIndex result;
+  // One position in the indexed dimensions, broadcast to one shape.
   SmallVector<int64_t> indexSizes = broadcastSizes(indices);
+  const size_t indexRank = indexSizes.size();
   Value flat = op.compute(
       indexSizes, indices,
       [&](OpBuilder &nested, OpLowering &, ValueRange elements) {

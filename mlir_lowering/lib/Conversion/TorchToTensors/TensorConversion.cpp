@@ -2,12 +2,13 @@
 
 #include "TensorConversion.h"
 
+#include "../TorchToLinalg/TorchConversion.h"
+
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
 #include "torch_ltc/Support/UserLocation.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Func/Transforms/FuncConversions.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -112,17 +113,9 @@ static LogicalResult checkTensors(ModuleOp module, const TensorTarget &target) {
 // The pattern
 //===----------------------------------------------------------------------===//
 
-/// Constants and lists, which lowerings look through.
-static bool isLookedThrough(Operation *op) {
-  return isa<torch::PrimListConstructOp, torch::ConstantNoneOp,
-             torch::ConstantIntOp, torch::ConstantFloatOp,
-             torch::ConstantBoolOp, torch::ConstantStrOp,
-             torch::ConstantDeviceOp>(op);
-}
-
 /// The position of a number that must be a constant but isn't.
-static std::optional<unsigned> findUnknown(Operation *op,
-                                           const TensorLoweringEntry &entry) {
+static std::optional<unsigned>
+findUnknown(Operation *op, const TensorLoweringTable::Entry &entry) {
   for (OpOperand &operand : op->getOpOperands()) {
     Type type = operand.get().getType();
     bool isNumber = torch::isScalarType(type) || isa<torch::BoolType>(type);
@@ -152,7 +145,7 @@ struct TensorOpPattern : ConversionPattern {
     name.consume_front("torch.");
     std::unique_ptr<TensorTarget> target = makeTarget(rewriter, op->getLoc());
     TensorLowering lowering(op, name, operands, rewriter, *target);
-    const TensorLoweringEntry *entry = tensorLoweringTable().find(name);
+    const TensorLoweringTable::Entry *entry = tensorLoweringTable().find(name);
     if (!entry)
       return lowering.fail(
           "there is none for this op (backend contract, rule BC4)");
@@ -167,39 +160,6 @@ struct TensorOpPattern : ConversionPattern {
 };
 } // namespace
 
-static void setLegality(ConversionTarget &target,
-                        const TypeConverter &converter,
-                        function_ref<bool(Operation *)> isLegalOp) {
-  target.addLegalOp<ModuleOp>();
-  target.addDynamicallyLegalOp<func::FuncOp>([&](func::FuncOp function) {
-    return converter.isSignatureLegal(function.getFunctionType()) &&
-           converter.isLegal(&function.getBody());
-  });
-  target.addDynamicallyLegalOp<func::ReturnOp, func::CallOp>(
-      [&](Operation *op) { return converter.isLegal(op); });
-  // Neither legal nor illegal: the driver then tries every op, even after one
-  // has failed, and each reports its own error.
-  target.markUnknownOpDynamicallyLegal(
-      [isLegalOp](Operation *op) -> std::optional<bool> {
-        if (isa<torch::TorchDialect>(op->getDialect()) && !isLookedThrough(op))
-          return std::nullopt;
-        return isLookedThrough(op) || isa<UnrealizedConversionCastOp>(op) ||
-               isLegalOp(op);
-      });
-}
-
-/// Constants, lists and their casts have no users any more.
-static void eraseUnused(ModuleOp module) {
-  SmallVector<Operation *> candidates;
-  module.walk([&](Operation *op) {
-    if (isLookedThrough(op) || isa<UnrealizedConversionCastOp>(op))
-      candidates.push_back(op);
-  });
-  for (Operation *op : llvm::reverse(candidates))
-    if (op->use_empty())
-      op->erase();
-}
-
 LogicalResult
 torch_ltc::convertToTensors(ModuleOp module, TensorTargetFactory makeTarget,
                             function_ref<bool(Operation *)> isLegalOp) {
@@ -213,19 +173,5 @@ torch_ltc::convertToTensors(ModuleOp module, TensorTargetFactory makeTarget,
   addTypes(converter, *description);
   RewritePatternSet patterns(context);
   patterns.add<TensorOpPattern>(converter, context, makeTarget);
-  populateFunctionOpInterfaceTypeConversionPattern<func::FuncOp>(patterns,
-                                                                 converter);
-  populateReturnOpTypeConversionPattern(patterns, converter);
-  populateCallOpTypeConversionPattern(patterns, converter);
-  ConversionTarget target(*context);
-  setLegality(target, converter, isLegalOp);
-  if (failed(applyPartialConversion(module, target, std::move(patterns))))
-    return failure();
-  eraseUnused(module);
-  bool left = false;
-  module.walk([&](Operation *op) {
-    left |= isa<torch::TorchDialect>(op->getDialect()) ||
-            isa<UnrealizedConversionCastOp>(op);
-  });
-  return failure(left);
+  return convertTorchModule(module, converter, std::move(patterns), isLegalOp);
 }

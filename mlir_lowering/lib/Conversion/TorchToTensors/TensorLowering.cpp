@@ -225,11 +225,3 @@ LogicalResult TensorLowering::replaceWith(ValueRange results) {
   builder.replaceOp(op, reshaped);
   return success();
 }
-
-std::vector<std::string> TensorLoweringTable::names() const {
-  std::vector<std::string> result;
-  for (const auto &entry : entries)
-    result.push_back(entry.getKey().str());
-  llvm::sort(result);
-  return result;
-}

@@ -63,30 +63,7 @@ public:
   LogicalResult replaceWith(ValueRange results);
 };
 
-using TensorLoweringFunction = LogicalResult (*)(TensorLowering &);
-
-struct TensorLoweringEntry {
-  TensorLoweringFunction lower;
-  /// Positions of numbers that may be scalar parameters of the program.
-  SmallVector<unsigned, 2> runtimeNumbers;
-};
-
-class TensorLoweringTable {
-public:
-  void add(StringRef name, TensorLoweringFunction lower,
-           ArrayRef<unsigned> runtimeNumbers = {}) {
-    entries[name] = {lower, SmallVector<unsigned, 2>(runtimeNumbers)};
-  }
-  const TensorLoweringEntry *find(StringRef name) const {
-    auto it = entries.find(name);
-    return it == entries.end() ? nullptr : &it->second;
-  }
-  /// Sorted.
-  std::vector<std::string> names() const;
-
-private:
-  llvm::StringMap<TensorLoweringEntry> entries;
-};
+using TensorLoweringTable = LoweringTableOf<TensorLowering>;
 
 void populateElementwiseTensorLowerings(TensorLoweringTable &table);
 void populateReductionTensorLowerings(TensorLoweringTable &table);

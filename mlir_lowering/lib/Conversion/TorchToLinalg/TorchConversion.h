@@ -1,0 +1,24 @@
+//===- TorchConversion.h - Conversion out of the torch dialect --*- C++ -*-===//
+
+#ifndef TORCH_LTC_CONVERSION_TORCHTOLINALG_TORCHCONVERSION_H
+#define TORCH_LTC_CONVERSION_TORCHTOLINALG_TORCHCONVERSION_H
+
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace mlir::torch_ltc {
+
+/// Whether the op is a constant or a list, which lowerings look through instead
+/// of converting it.
+bool isLookedThrough(Operation *op);
+
+/// Converts the functions of a module whose ops `patterns` lower. `isLegalOp`:
+/// the op belongs to the target. Fails if an op of the torch dialect remains;
+/// each op without a lowering has reported an error then.
+LogicalResult convertTorchModule(ModuleOp module,
+                                 const TypeConverter &converter,
+                                 RewritePatternSet patterns,
+                                 function_ref<bool(Operation *)> isLegalOp);
+
+} // namespace mlir::torch_ltc
+
+#endif // TORCH_LTC_CONVERSION_TORCHTOLINALG_TORCHCONVERSION_H
