@@ -3,6 +3,8 @@ test_sharding.py."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.distributed as dist
 from distributed.parallel_cases import batch, perceptron, step
@@ -195,24 +197,33 @@ def count_programs(rank: int) -> None:
         assert not sync_names(), (options, sync_names())
 
 
-def overlap(rank: int) -> None:
-    """Each layer is gathered, and gradients are reduced, while others are computed."""
+def _compiled_step(
+    layers: int, width: int, rows: int, steps: int
+) -> tuple[nn.Sequential, dict[str, Any]]:
+    """A sharded model of equal layers after some steps, and the plan of the last one."""
     import torch_ltc
 
     torch_ltc.config.tier = "compile"
-    layers = [nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(4)]
-    model = nn.Sequential(*layers).to("lazy")
+    model = nn.Sequential(
+        *(nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(layers))
+    ).to("lazy")
     for layer in model:
         fully_shard(layer, mesh=_whole("lazy"))
     fully_shard(model, mesh=_whole("lazy"))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    x = torch.ones(16, 64, device="lazy")
-    for _ in range(3):
+    x = torch.ones(rows, width, device="lazy")
+    for _ in range(steps):
         optimizer.zero_grad()
         model(x).square().mean().backward()
         optimizer.step()
     torch_ltc.wait_device_ops()
-    commands = torch_ltc.debug.plan()["commands"]
+    return model, torch_ltc.debug.plan()
+
+
+def overlap(rank: int) -> None:
+    """Each layer is gathered, and gradients are reduced, while others are computed."""
+    model, plan = _compiled_step(layers=4, width=64, rows=16, steps=3)
+    commands = plan["commands"]
     callees = [command.get("callee", command["op"]) for command in commands]
     assert "torch_ltc::collective" not in callees, callees
     hidden = []
@@ -229,29 +240,14 @@ def overlap(rank: int) -> None:
         hidden.append("matmul" in callees[i:end])
     # In each direction nothing is computed while the first layer is gathered, and
     # after backward the last gradients are reduced.
-    assert len(hidden) == 3 * len(layers), hidden
+    assert len(hidden) == 3 * len(model), hidden
     assert sum(hidden) >= len(hidden) - 3, (hidden, callees)
 
 
 def count_bytes(rank: int) -> None:
     """Between steps a rank holds parts of parameters and gradients, and in a step the
     whole of a few layers."""
-    import torch_ltc
-
-    torch_ltc.config.tier = "compile"
-    layers = [nn.Sequential(nn.Linear(256, 256), nn.ReLU()) for _ in range(12)]
-    model = nn.Sequential(*layers).to("lazy")
-    for layer in model:
-        fully_shard(layer, mesh=_whole("lazy"))
-    fully_shard(model, mesh=_whole("lazy"))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    x = torch.ones(4, 256, device="lazy")
-    for _ in range(4):
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-    torch_ltc.wait_device_ops()
-    plan = torch_ltc.debug.plan()
+    model, plan = _compiled_step(layers=12, width=256, rows=4, steps=4)
     whole = sum(p.numel() * p.element_size() for p in model.parameters())
     outputs = {output["buffer"] for output in plan["outputs"]}
     kept = sum(plan["buffers"][buffer]["bytes"] for buffer in outputs)

@@ -206,6 +206,32 @@ Tensor asAddend(Tensor mask, at::ScalarType dtype) {
   return mask;
 }
 
+void saveAttention(AutogradContext *context, const Variable &query,
+                   const Variable &key, const Variable &value,
+                   const Tensor &output, const Tensor &logSum,
+                   const OptionalTensor &mask, bool isCausal) {
+  context->save_for_backward(
+      {query, key, value, output, logSum, exists(mask) ? *mask : Variable()});
+  context->saved_data["is_causal"] = isCausal;
+  context->mark_non_differentiable({logSum});
+}
+
+/// What `saveAttention` has saved.
+struct SavedAttention {
+  Variable query, key, value, output, logSum;
+  OptionalTensor mask;
+  bool isCausal;
+
+  explicit SavedAttention(AutogradContext *context)
+      : isCausal(context->saved_data["is_causal"].toBool()) {
+    variable_list saved = context->get_saved_variables();
+    query = saved[0], key = saved[1], value = saved[2];
+    output = saved[3], logSum = saved[4];
+    if (saved[5].defined())
+      mask = saved[5];
+  }
+};
+
 class Attention : public torch::autograd::Function<Attention> {
 public:
   static variable_list forward(AutogradContext *context, const Variable &query,
@@ -214,28 +240,20 @@ public:
     at::AutoDispatchBelowADInplaceOrView below;
     auto [output, logSum] = typedOp<&attention>("torch_ltc::attention")
                                 .call(query, key, value, mask, isCausal);
-    context->save_for_backward(
-        {query, key, value, output, logSum, exists(mask) ? *mask : Variable()});
-    context->saved_data["is_causal"] = isCausal;
-    context->mark_non_differentiable({logSum});
+    saveAttention(context, query, key, value, output, logSum, mask, isCausal);
     return {output, logSum};
   }
 
   static variable_list backward(AutogradContext *context,
                                 variable_list gradients) {
-    variable_list saved = context->get_saved_variables();
-    const Variable &query = saved[0], &key = saved[1], &value = saved[2];
-    OptionalTensor mask;
-    if (saved[5].defined())
-      mask = saved[5];
-    bool isCausal = context->saved_data["is_causal"].toBool();
+    SavedAttention saved(context);
     auto [gradQuery, gradKey, gradValue] =
         at::GradMode::is_enabled()
-            ? differentiableBackward(gradients[0], query, key, value, mask,
-                                     isCausal)
+            ? differentiableBackward(gradients[0], saved.query, saved.key,
+                                     saved.value, saved.mask, saved.isCausal)
             : typedOp<&attentionBackward>("torch_ltc::attention_backward")
-                  .call(gradients[0], query, key, value, saved[3], saved[4],
-                        mask, isCausal);
+                  .call(gradients[0], saved.query, saved.key, saved.value,
+                        saved.output, saved.logSum, saved.mask, saved.isCausal);
     return {gradQuery, gradKey, gradValue, Variable(), Variable()};
   }
 };
@@ -250,13 +268,10 @@ public:
     auto [output, logSum] =
         typedOp<&trainedAttention>("torch_ltc::trained_attention")
             .call(query, key, value, mask, isCausal, scale);
-    context->save_for_backward(
-        {query, key, value, output, logSum, exists(mask) ? *mask : Variable()});
-    context->saved_data["is_causal"] = isCausal;
+    saveAttention(context, query, key, value, output, logSum, mask, isCausal);
     context->saved_data["scale"] = scale;
-    context->mark_non_differentiable({logSum});
-    context->set_materialize_grads(
-        false); // of log_sum: zeros that nobody reads
+    // A gradient of log_sum would be zeros that nobody reads.
+    context->set_materialize_grads(false);
     return {output, logSum};
   }
 
@@ -264,27 +279,24 @@ public:
                                 variable_list gradients) {
     if (!gradients[0].defined())
       return variable_list(6);
-    variable_list saved = context->get_saved_variables();
-    const Variable &query = saved[0], &key = saved[1], &value = saved[2];
-    OptionalTensor mask;
-    if (saved[5].defined())
-      mask = saved[5];
-    bool isCausal = context->saved_data["is_causal"].toBool();
+    SavedAttention saved(context);
     double scale = context->saved_data["scale"].toDouble();
     Tensor gradQuery, gradKey, gradValue;
     if (at::GradMode::is_enabled()) {
-      std::tie(gradQuery, gradKey, gradValue) = differentiableBackward(
-          gradients[0], query * scale, key, value,
-          exists(mask) ? OptionalTensor(asAddend(*mask, query.scalar_type()))
-                       : mask,
-          isCausal);
+      OptionalTensor addend;
+      if (saved.mask)
+        addend = asAddend(*saved.mask, saved.query.scalar_type());
+      std::tie(gradQuery, gradKey, gradValue) =
+          differentiableBackward(gradients[0], saved.query * scale, saved.key,
+                                 saved.value, addend, saved.isCausal);
       gradQuery = gradQuery * scale;
     } else {
       std::tie(gradQuery, gradKey, gradValue) =
           typedOp<&trainedAttentionBackward>(
               "torch_ltc::trained_attention_backward")
-              .call(gradients[0], query, key, value, saved[3], saved[4], mask,
-                    isCausal, scale);
+              .call(gradients[0], saved.query, saved.key, saved.value,
+                    saved.output, saved.logSum, saved.mask, saved.isCausal,
+                    scale);
     }
     return {gradQuery, gradKey, gradValue, Variable(), Variable(), Variable()};
   }
