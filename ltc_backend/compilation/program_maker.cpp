@@ -261,13 +261,9 @@ ProgramPtr makeExternal(const ExternalBackend &backend,
   return program;
 }
 
-} // namespace
-
-ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
-                                  int64_t step, LocationId location,
-                                  std::string &origin) {
-  auto graph = std::make_shared<const GraphSnapshot>(std::move(snapshot));
-  Stopwatch stopwatch;
+/// The row of a new program, before it is made.
+CompileEvent eventOf(const GraphSnapshotPtr &graph, int64_t step,
+                     LocationId location) {
   CompileEvent event;
   event.program = graph->name;
   event.step = step;
@@ -277,13 +273,71 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   event.ops = int64_t(graph->numOps);
   event.parameters = int64_t(graph->parameters.size());
   event.outputs = int64_t(graph->results.size());
+  return event;
+}
 
+/// A program of our own compiler, from the disk cache or new: compiled at once
+/// or, in tier `auto`, a placeholder until it is compiled. `sighting`: what is
+/// known about the graph's sizes; null if the program can't be for all sizes.
+ProgramPtr makeOwn(const GraphSnapshotPtr &graph, const Hash128 &hash,
+                   Sighting *sighting, LocationId location,
+                   CompileEvent &event) {
+  ProgramPtr program;
+  const std::string dumpFolder = config().dump.get();
+  // A program from the disk cache has no texts of its stages, so it is only
+  // used if the dump already exists.
+  if (!dumpFolder.empty())
+    event.dumpDirectory = findDump(dumpFolder, graph->name);
+  if (config().cache.get() &&
+      (dumpFolder.empty() || !event.dumpDirectory.empty()) &&
+      (!mayCompileLater() || mayHaveProgram(hash)))
+    program = loadFromDisk(graph, hash, event);
+  if (!program && sighting && config().tier.get() == "compile")
+    program = makeAndBindGeneral(graph, *sighting, event);
+  if (!program && mayCompileLater()) {
+    Sighting none;
+    Sighting &seen = sighting ? *sighting : none;
+    auto placeholder =
+        makePlaceholder(graph, hash, seen.numbers.skeleton, location, event);
+    noteNewSizes(graph, seen, placeholder, event);
+    program = placeholder;
+    event.origin = "interpreted";
+    event.reason += " (until its program is compiled)";
+  }
+  if (!program)
+    program = dumpFolder.empty() ? compileOnce(graph, hash, event)
+                                 : compileNew(graph, hash, dumpFolder, event);
+  return program;
+}
+
+/// Adds the checks that options request to each run of the program.
+ProgramPtr withChecks(ProgramPtr program, const GraphSnapshotPtr &graph,
+                      const ExternalBackendPtr &backend) {
+  if (config().detect_nan.get())
+    program = std::make_shared<CheckedProgram>(program, graph);
+  if (config().lockstep.get())
+    program = std::make_shared<LockstepProgram>(
+        program, graph, [backend](const GraphSnapshot &all) -> ProgramPtr {
+          if (!backend)
+            return compileApart(all);
+          return backend->compile(std::make_shared<const GraphSnapshot>(all));
+        });
+  return program;
+}
+
+} // namespace
+
+ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
+                                  int64_t step, LocationId location,
+                                  std::string &origin) {
+  auto graph = std::make_shared<const GraphSnapshot>(std::move(snapshot));
+  Stopwatch stopwatch;
+  CompileEvent event = eventOf(graph, step, location);
   Sighting sighting;
   ProgramPtr program;
   ExternalBackendPtr backend = selectedBackend();
-  std::string dumpFolder = config().dump.get();
-  bool mayBeBound =
-      !backend && dumpFolder.empty() && config().tier.get() != "interpret";
+  bool mayBeBound = !backend && config().dump.get().empty() &&
+                    config().tier.get() != "interpret";
   if (mayBeBound) {
     sighting = noteSizes(graph);
     program = bindGeneral(graph, sighting, event);
@@ -305,43 +359,15 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
       event.origin = "interpreted";
       program = std::make_shared<InterpretedProgram>(graph);
     } else {
-      // A program from the disk cache has no texts of its stages, so it is only
-      // used if the dump already exists.
-      if (!dumpFolder.empty())
-        event.dumpDirectory = findDump(dumpFolder, graph->name);
-      if (config().cache.get() &&
-          (dumpFolder.empty() || !event.dumpDirectory.empty()) &&
-          (!mayCompileLater() || mayHaveProgram(hash)))
-        program = loadFromDisk(graph, hash, event);
-      if (!program && mayBeBound && config().tier.get() == "compile")
-        program = makeAndBindGeneral(graph, sighting, event);
-      if (!program && mayCompileLater()) {
-        auto placeholder = makePlaceholder(
-            graph, hash, sighting.numbers.skeleton, location, event);
-        noteNewSizes(graph, sighting, placeholder, event);
-        program = placeholder;
-        event.origin = "interpreted";
-        event.reason += " (until its program is compiled)";
-      }
-      if (!program)
-        program = dumpFolder.empty()
-                      ? compileOnce(graph, hash, event)
-                      : compileNew(graph, hash, dumpFolder, event);
+      program = makeOwn(graph, hash, mayBeBound ? &sighting : nullptr, location,
+                        event);
     }
   } catch (const std::runtime_error &error) {
     count(Counter::compile_failures);
     raiseIfWanted(error.what(), location, event);
     program = interpretInstead(graph, error.what(), location, event);
   }
-  if (config().detect_nan.get())
-    program = std::make_shared<CheckedProgram>(program, graph);
-  if (config().lockstep.get())
-    program = std::make_shared<LockstepProgram>(
-        program, graph, [backend](const GraphSnapshot &all) -> ProgramPtr {
-          if (!backend)
-            return compileApart(all);
-          return backend->compile(std::make_shared<const GraphSnapshot>(all));
-        });
+  program = withChecks(std::move(program), graph, backend);
   origin = event.origin;
   event.seconds = stopwatch.seconds();
   // Placeholders and bindings are only counted.

@@ -278,17 +278,9 @@ void standInKernel(const OperatorHandle &op, c10::DispatchKeySet keys,
   op.redispatchBoxed(keys, stack);
 }
 
-void registerRemaining() {
-  registerLockKey();
-  // Other threads may be dispatching: at any moment there is a kernel for each
-  // op, possibly the fallback, and code that creates a tensor waits for this
-  // registration.
-  auto *fallback = new torch::Library(torch::Library::IMPL, "_",
-                                      DispatchKey::Lazy, __FILE__, __LINE__);
-  fallback->fallback(
-      torch::CppFunction::makeFromBoxedFunction<&fallbackKernel>());
-  standIns().clear();
-
+/// Kernels at key Lazy. Hand-written ones come first: `registerTraced` and
+/// `registerOther` skip ops that have a kernel.
+void registerKernels(const AtenOps &ops) {
   auto *kernels = new torch::Library(torch::Library::IMPL, "aten",
                                      DispatchKey::Lazy, __FILE__, __LINE__);
   registerListKernels(*kernels);
@@ -301,13 +293,19 @@ void registerRemaining() {
   registerAsStridedKernels(*kernels);
   registerCtcLoss(*kernels);
   registerReinterpretingViews();
-  const AtenOps ops = atenOps();
-  registerSubclassCalls(ops); // the other ops' kernels check it themselves
+  // Only wraps the kernels so far: those that follow check for subclasses
+  // themselves.
+  registerSubclassCalls(ops);
   registerTraced();
   registerNearestScales();
   for (const OperatorHandle &op : ops)
     registerOther(op);
+}
 
+/// Kernels at the keys above Lazy. Most of them wrap the kernel that they find
+/// at their key (`registerAround`), so of two kernels of an op at one key the
+/// one that is registered later gets the call first.
+void registerPrecedingKernels(const AtenOps &ops) {
   auto *autograd =
       new torch::Library(torch::Library::IMPL, "aten",
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
@@ -341,6 +339,21 @@ void registerRemaining() {
   registerOwnSizes(ops);
   registerTracedViews();
   registerCollectives();
+}
+
+void registerRemaining() {
+  registerLockKey();
+  // Other threads may be dispatching: at any moment there is a kernel for each
+  // op, possibly the fallback, and code that creates a tensor waits for this
+  // registration.
+  auto *fallback = new torch::Library(torch::Library::IMPL, "_",
+                                      DispatchKey::Lazy, __FILE__, __LINE__);
+  fallback->fallback(
+      torch::CppFunction::makeFromBoxedFunction<&fallbackKernel>());
+  standIns().clear();
+  const AtenOps ops = atenOps();
+  registerKernels(ops);
+  registerPrecedingKernels(ops);
   watchCustomOps();
 }
 

@@ -290,6 +290,28 @@ ChosenProgram chooseProgram(const Graph &graph, const Roots &roots,
   }
 }
 
+/// Adds the memory of the graph's parameters and results to the step. Returns
+/// the results' data.
+std::vector<HostDataPtr> addBuffers(const Graph &graph, const Program &program,
+                                    ScheduledStep &step) {
+  std::vector<HostDataPtr> results;
+  for (size_t i = 0; i < graph.results.size(); ++i) {
+    ResultRef ref = graph.results[i];
+    const GraphNode *node = graph.nodes[ref.position];
+    results.push_back(
+        makeOutput(program, i, graph, node->shapes()[ref.index], step));
+    if (!node->isData())
+      results.back()->setLocation(
+          static_cast<const OpNode *>(node)->location());
+    step.outputs.push_back(results.back()->buffer());
+  }
+  for (const HostDataPtr &parameter : graph.parameters) {
+    step.parameters.push_back(parameter->buffer());
+    step.producers.push_back(parameter->producer());
+  }
+  return results;
+}
+
 } // namespace
 
 StepExecutor &StepExecutor::get() {
@@ -321,22 +343,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
 
   ScheduledStep step;
   step.headStart = stepGraph.takeHeadStart(*program);
-  std::vector<HostDataPtr> results;
-  for (size_t i = 0; i < graph.results.size(); ++i) {
-    ResultRef ref = graph.results[i];
-    results.push_back(makeOutput(*program, i, graph,
-                                 graph.nodes[ref.position]->shapes()[ref.index],
-                                 step));
-    const GraphNode *node = graph.nodes[ref.position];
-    if (!node->isData())
-      results.back()->setLocation(
-          static_cast<const OpNode *>(node)->location());
-    step.outputs.push_back(results.back()->buffer());
-  }
-  for (const HostDataPtr &parameter : graph.parameters) {
-    step.parameters.push_back(parameter->buffer());
-    step.producers.push_back(parameter->producer());
-  }
+  std::vector<HostDataPtr> results = addBuffers(graph, *program, step);
   for (size_t i = 0; i < roots.tensors.size(); ++i)
     roots.tensors[i]->setData(roots.values[i], results[graph.resultOfRoot[i]]);
   nameData();

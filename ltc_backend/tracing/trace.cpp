@@ -124,6 +124,44 @@ namespace {
 /// What happens to a call that can't be traced.
 enum class Otherwise { RunEagerly, Nothing };
 
+/// Why a call whose results have these shapes runs eagerly; "" if it is traced.
+/// Throws if the shapes show an error in the call.
+std::string obstacleOfResults(const OpRecord &record,
+                              c10::ArrayRef<IValue> arguments,
+                              c10::ArrayRef<torch::lazy::Shape> shapes) {
+  for (const torch::lazy::Shape &shape : shapes)
+    if (shape.scalar_type() != c10::ScalarType::Undefined &&
+        !isSupportedDType(shape.scalar_type()))
+      return dtypeObstacle(shape.scalar_type());
+  if (isIntegerConvolutionForBackend(record, shapes[0].scalar_type()))
+    return "a convolution of integers";
+  checkDivisor(record, arguments, shapes[0]);
+  checkElementNumber(record, arguments, shapes[0].scalar_type());
+  for (const torch::lazy::Shape &shape : shapes)
+    checkResult(record, shape);
+  return "";
+}
+
+std::vector<at::Tensor> resultsOf(const torch::lazy::NodePtr &node) {
+  std::vector<at::Tensor> results(node->num_outputs());
+  for (size_t i = 0; i < results.size(); ++i)
+    if (node->shapes()[i].scalar_type() != c10::ScalarType::Undefined)
+      results[i] = makeTensor(torch::lazy::Value(node, i));
+  return results;
+}
+
+/// Runs a call eagerly whose arguments can't be traced.
+std::vector<at::Tensor> runUntraceable(const OpRecord &record,
+                                       c10::ArrayRef<IValue> arguments,
+                                       const std::string &obstacle,
+                                       StrideRule rule) {
+  std::vector<at::Tensor> results = runEagerly(record, arguments, obstacle);
+  // Only eager knows the strides of all other results.
+  if (rule == StrideRule::View || rule == StrideRule::LikeSelf)
+    setGeometries(rule, record, arguments, results);
+  return results;
+}
+
 } // namespace
 
 /// Traces a call. Returns no results only if nothing was done.
@@ -143,12 +181,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   if (!walk.obstacle().empty()) {
     if (otherwise == Otherwise::Nothing)
       return {};
-    std::vector<at::Tensor> results =
-        runEagerly(record, arguments, walk.obstacle());
-    // Only eager knows the strides of all other results.
-    if (rule == StrideRule::View || rule == StrideRule::LikeSelf)
-      setGeometries(rule, record, arguments, results);
-    return results;
+    return runUntraceable(record, arguments, walk.obstacle(), rule);
   }
   AttributeListPtr attributes;
   auto infer = [&] {
@@ -190,30 +223,18 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   else
     expected.noteNew();
   if (!node) {
+    std::string obstacle = obstacleOfResults(record, arguments, shapes);
+    if (!obstacle.empty())
+      return runEagerly(record, arguments, obstacle);
     if (!attributes)
       attributes = internAttributes(record.id, call.words);
-    for (const torch::lazy::Shape &shape : shapes)
-      if (shape.scalar_type() != c10::ScalarType::Undefined &&
-          !isSupportedDType(shape.scalar_type()))
-        return runEagerly(record, arguments,
-                          dtypeObstacle(shape.scalar_type()));
-    if (isIntegerConvolutionForBackend(record, shapes[0].scalar_type()))
-      return runEagerly(record, arguments, "a convolution of integers");
-    checkDivisor(record, arguments, shapes[0]);
-    checkElementNumber(record, arguments, shapes[0].scalar_type());
-    for (const torch::lazy::Shape &shape : shapes)
-      checkResult(record, shape);
     node = cache.append(call, std::move(attributes), std::move(shapes));
   } else if (!call.scalars.empty()) {
     checkDivisor(record, arguments, node->shape(0));
     checkElementNumber(record, arguments, node->shape(0).scalar_type());
   }
 
-  size_t numResults = node->num_outputs();
-  std::vector<at::Tensor> results(numResults);
-  for (size_t i = 0; i < numResults; ++i)
-    if (node->shapes()[i].scalar_type() != c10::ScalarType::Undefined)
-      results[i] = makeTensor(torch::lazy::Value(node, i));
+  std::vector<at::Tensor> results = resultsOf(node);
   if (isInPlace)
     static_cast<OpNode &>(*node).markInPlace();
   if (rule == StrideRule::View || rule == StrideRule::HeadsInside ||

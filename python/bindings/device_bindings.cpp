@@ -61,21 +61,24 @@ void callPythonHook() {
   (*pythonHook)();
 }
 
+void initializeAndRegisterExit() {
+  using NoGil = py::call_guard<py::gil_scoped_release>;
+  {
+    py::gil_scoped_release noGil;
+    initialize();
+  }
+  // The worker may log, which takes the GIL, so it must end before Python.
+  py::object atExit = py::module_::import("atexit").attr("register");
+  atExit(py::cpp_function([] { shutDown(); }, NoGil()));
+  // Registered last, so that it runs first: other ranks may wait for them.
+  atExit(py::cpp_function([] { finishCollectives(); }, NoGil()));
+}
+
 } // namespace
 
 void torch_ltc::bindDevice(py::module_ &module) {
   using NoGil = py::call_guard<py::gil_scoped_release>;
-  module.def("initialize", [] {
-    {
-      py::gil_scoped_release noGil;
-      initialize();
-    }
-    // The worker may log, which takes the GIL, so it must end before Python.
-    py::object atExit = py::module_::import("atexit").attr("register");
-    atExit(py::cpp_function([] { shutDown(); }, NoGil()));
-    // Runs first: other ranks may wait for them.
-    atExit(py::cpp_function([] { finishCollectives(); }, NoGil()));
-  });
+  module.def("initialize", &initializeAndRegisterExit);
   module.def("is_initialized", &isInitialized);
   module.def("is_in_bad_fork", [] { return isWorkerMissing.load(); });
   module.def("build_info", &buildInfo);

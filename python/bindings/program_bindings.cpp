@@ -110,6 +110,35 @@ TracedProgram pending(const std::vector<at::Tensor> &tensors) {
           std::move(values.resultOfTensor)};
 }
 
+/// For other compilers: without library and host calls.
+StageRequest portableRequest(const std::string &stage,
+                             std::vector<std::string> legalOps) {
+  StageRequest request;
+  request.stage = stage;
+  request.portable = true;
+  request.legalOps = std::move(legalOps);
+  return request;
+}
+
+std::string textAt(const TracedProgram &program, const std::string &name,
+                   std::vector<std::string> legalOps, bool locations) {
+  StageRequest request = portableRequest(name, std::move(legalOps));
+  request.locations = locations;
+  return stage(program, request);
+}
+
+py::bytes bytecodeAt(const TracedProgram &program, const std::string &name,
+                     std::vector<std::string> legalOps) {
+  StageRequest request = portableRequest(name, std::move(legalOps));
+  request.bytecode = true;
+  std::string bytes;
+  {
+    py::gil_scoped_release noGil;
+    bytes = stage(program, request);
+  }
+  return py::bytes(bytes);
+}
+
 } // namespace
 
 void torch_ltc::bindPrograms(py::module_ &module) {
@@ -132,35 +161,9 @@ void torch_ltc::bindPrograms(py::module_ &module) {
              py::gil_scoped_release noGil;
              return p.parameters[index]->copyToTensor();
            })
-      .def(
-          "text",
-          [](const TracedProgram &p, const std::string &name,
-             std::vector<std::string> legalOps, bool locations) {
-            StageRequest request;
-            request.stage = name;
-            request.portable = true;
-            request.legalOps = std::move(legalOps);
-            request.locations = locations;
-            return stage(p, request);
-          },
-          py::arg("stage"), py::arg("legal_ops"), py::arg("locations"), NoGil())
-      .def(
-          "bytecode",
-          [](const TracedProgram &p, const std::string &name,
-             std::vector<std::string> legalOps) {
-            StageRequest request;
-            request.stage = name;
-            request.portable = true;
-            request.legalOps = std::move(legalOps);
-            request.bytecode = true;
-            std::string bytes;
-            {
-              py::gil_scoped_release noGil;
-              bytes = stage(p, request);
-            }
-            return py::bytes(bytes);
-          },
-          py::arg("stage"), py::arg("legal_ops"))
+      .def("text", &textAt, py::arg("stage"), py::arg("legal_ops"),
+           py::arg("locations"), NoGil())
+      .def("bytecode", &bytecodeAt, py::arg("stage"), py::arg("legal_ops"))
       .def(
           "ir", [](const TracedProgram &p) { return graphText(*p.graph); },
           NoGil())

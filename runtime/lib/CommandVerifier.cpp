@@ -257,6 +257,24 @@ llvm::Error CommandVerifier::verifyCall(const ConvolutionCall &call) {
   return checkNoOverlap();
 }
 
+/// Elements of an attention's mask from the first one to the last one that is
+/// read.
+static llvm::Expected<uint64_t> maskElements(const AttentionCall &call) {
+  uint64_t elements = call.keys();
+  for (auto [count, stride] :
+       {std::pair(call.batch(), call.mask_batch_stride()),
+        std::pair(call.heads(), call.mask_head_stride()),
+        std::pair(call.length(), call.mask_row_stride())}) {
+    auto reach =
+        checkedProduct(std::initializer_list<int64_t>{count - 1, stride});
+    if (stride < 0 || !reach || *reach > uint64_t(INT64_MAX) / 16)
+      return failure("stride {0} of an attention's mask is out of range",
+                     stride);
+    elements += *reach;
+  }
+  return elements;
+}
+
 llvm::Error CommandVerifier::verifyCall(const AttentionCall &call) {
   using List = std::initializer_list<int64_t>;
   constexpr uint64_t kElement = sizeof(float);
@@ -293,19 +311,11 @@ llvm::Error CommandVerifier::verifyCall(const AttentionCall &call) {
       {"output", call.has_output(), call.output(), *output, result},
       {"log_sum", call.has_log_sum(), call.log_sum(), *logSum, result}};
   if (call.has_mask()) {
-    uint64_t elements = keys;
-    for (auto [count, stride] :
-         {std::pair(call.batch(), call.mask_batch_stride()),
-          std::pair(call.heads(), call.mask_head_stride()),
-          std::pair(length, call.mask_row_stride())}) {
-      auto reach = checkedProduct(List{count - 1, stride});
-      if (stride < 0 || !reach || *reach > uint64_t(INT64_MAX) / 16)
-        return failure("stride {0} of an attention's mask is out of range",
-                       stride);
-      elements += *reach;
-    }
+    llvm::Expected<uint64_t> elements = maskElements(call);
+    if (!elements)
+      return elements.takeError();
     operands.push_back(
-        {"mask", true, call.mask(), elements * kElement, Access::Read});
+        {"mask", true, call.mask(), *elements * kElement, Access::Read});
   }
   if (call.backward()) {
     operands.push_back({"grad_output", call.has_grad_output(),

@@ -116,6 +116,53 @@ def file_problems(path: Path, name: str) -> Iterator[str]:
     yield from _layer_problems(text, name)
     if path.suffix == ".py":
         yield from _long_functions(text, name)
+    elif path.suffix in CPP:
+        yield from _long_cpp_functions(lines, name)
+
+
+# What begins a block that isn't a function, and lines that belong to none.
+CLASS = re.compile(r"(template <.*> )?(struct|class|union)\b")
+NO_FUNCTION = re.compile(r"(namespace|enum|extern|using|typedef)\b|[#}/]|\w+:$")
+
+
+def _long_cpp_functions(lines: list[str], name: str) -> Iterator[str]:
+    """Functions of namespaces and of their classes, in a file formatted by
+    clang-format: the closing brace is below the first character of the signature."""
+    # Column of declarations; signature so far; first lines of it and of the function.
+    margin, signature, first, start = 0, "", 0, 0
+    for number, line in enumerate(lines, 1):
+        body = line[margin:]
+        if margin and line.startswith("}"):
+            margin, signature = 0, ""
+        if not body or line[:margin].strip():
+            continue
+        if start:
+            if body == "}":
+                length = number - start + 1
+                if length > FUNCTION_LINES:
+                    called = signature.split("(")[0].split()[-1]
+                    yield (
+                        f"{name}:{start}: function '{called}' has {length} lines, "
+                        f"{FUNCTION_LINES} are allowed"
+                    )
+                signature, start = "", 0
+            continue
+        if body[0] != " " and not signature.endswith(">"):
+            signature, first = "" if NO_FUNCTION.match(body) else body, number
+        elif signature:
+            signature = f"{signature} {body.strip()}"
+        if not signature.endswith(("{", ";", "}")):
+            continue
+        if signature.endswith("{") and CLASS.match(signature):
+            margin, signature = 2, ""
+        elif (
+            signature.endswith("{")
+            and "(" in signature
+            and not signature.endswith("= {")
+        ):
+            start = first
+        else:
+            signature = ""
 
 
 def _long_functions(text: str, name: str) -> Iterator[str]:

@@ -1,0 +1,45 @@
+"""The linter's own rules find what they should."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "lint"))
+
+import house_rules
+
+LONG = "    x = 1;\n" * house_rules.FUNCTION_LINES
+
+FUNCTIONS = {
+    "function": "int f(int a,\n      int b) {\n" + LONG + "}\n",
+    "constructor": "A::A(int a)\n    : a(a) {\n" + LONG + "}\n",
+    "method": "class A {\npublic:\n  void f() {\n" + LONG + "  }\n};\n",
+    "template": "template <typename T>\nT f() {\n" + LONG + "}\n",
+}
+OTHERS = {
+    "table": "const Row rows[] = {\n" + LONG + "};\n",
+    "class": "class A : public B<C()> {\n" + LONG + "};\n",
+    "declaration": "int f();\nnamespace {\n" + LONG + "}\n",
+    "short": "void f() {\n}\n" + "\n" * 200 + "void g() {\n}\n",
+}
+
+
+def _problems(tmp_path: Path, text: str) -> list[str]:
+    path = tmp_path / "a.cpp"
+    path.write_text(text)
+    return list(house_rules.file_problems(path, "runtime/lib/a.cpp"))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_long_cpp_functions_are_reported(name: str, tmp_path: Path) -> None:
+    (problem,) = _problems(tmp_path, FUNCTIONS[name])
+    assert "lines, 80 are allowed" in problem
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_blocks_are_not(name: str, tmp_path: Path) -> None:
+    assert not _problems(tmp_path, OTHERS[name])
