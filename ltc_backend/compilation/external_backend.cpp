@@ -92,6 +92,11 @@ void torch_ltc::setBackendFinder(
   backends().finder = std::move(finder);
 }
 
+uint64_t torch_ltc::selectedBackendGeneration() {
+  ExternalBackendPtr backend = selectedBackend();
+  return backend ? backend->generation : 0;
+}
+
 ExternalBackendPtr torch_ltc::selectedBackend() {
   std::string name = config().backend.get();
   if (name.empty())

@@ -56,6 +56,9 @@ void setBackendFinder(std::function<void(const std::string &name)> finder);
 /// c10::Error if there is no backend with that name.
 ExternalBackendPtr selectedBackend();
 
+/// Its generation; 0 for our own compiler.
+uint64_t selectedBackendGeneration();
+
 /// The program of a graph at its sizes, by the backend's program for all sizes
 /// of its skeleton, which is compiled at the second sight. Null, with the
 /// reason if there is one, if the graph needs a program of its own.

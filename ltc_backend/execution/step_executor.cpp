@@ -2,10 +2,6 @@
 
 #include "execution/step_executor.h"
 
-#include "compilation/background_compiler.h"
-#include "compilation/dump.h"
-#include "compilation/external_backend.h"
-#include "compilation/program_maker.h"
 #include "config/config.h"
 #include "config/log.h"
 #include "events/call_log.h"
@@ -14,12 +10,12 @@
 #include "events/metrics.h"
 #include "events/step_log.h"
 #include "execution/expected_trace.h"
+#include "execution/program_choice.h"
 #include "execution/recording.h"
-#include "graph/donation.h"
 #include "graph/tensor_names.h"
 #include "graph/trace_cache.h"
 #include "memory/running_step.h"
-#include "programs/program_cache.h"
+
 #include "source/source_location.h"
 
 #include <ATen/Functions.h>
@@ -114,32 +110,6 @@ private:
   Graph built;
 };
 
-Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
-  HashState state(5);
-  state.add(graph.hash);
-  uint64_t word = 1;
-  for (size_t i = 0; i < donatable.size(); ++i) {
-    word = word << 1 | uint64_t(donatable[i]);
-    if (i % 32 == 31) {
-      state.add(word);
-      word = 1;
-    }
-  }
-  state.add(word);
-  state.add(programOptionsHash());
-  // The other tiers run the same programs.
-  state.add(config().tier.get() == "interpret");
-  // Errors contain the op's line: that of the current trace.
-  if (config().detect_nan.get() || config().lockstep.get() ||
-      config().tier.get() == "interpret")
-    for (const GraphNode *node : graph.nodes)
-      state.add(node->isData() ? 0
-                               : static_cast<const OpNode *>(node)->location());
-  if (ExternalBackendPtr backend = selectedBackend())
-    state.add(backend->generation);
-  return state.finish();
-}
-
 HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
                        const torch::lazy::Shape &shape, ScheduledStep &step) {
   const OutputPlan &plan = program.outputs[index];
@@ -191,105 +161,6 @@ undonated(const Program &program, const Graph &graph,
   return found;
 }
 
-struct ChosenProgram {
-  ProgramPtr program;
-  std::vector<bool> donatable;
-  LocationId location = 0; // of a program that wasn't in memory
-  std::string origin = "memory";
-};
-
-/// Logs and dumps that options request before the step runs.
-void writeDumps(const ChosenProgram &chosen, const Graph &graph,
-                const Hash128 &hash) {
-  auto snapshot = [&] {
-    return takeSnapshot(graph, hash.text(), chosen.donatable);
-  };
-  if (!config().dump.get().empty()) {
-    std::string folder = ensureDumped(*chosen.program, stepCounter.load(),
-                                      chosen.location, snapshot);
-    if (config().dump_inputs.get() && !folder.empty())
-      saveInputs(folder, graph);
-  }
-  if (std::string file = config().save_tensors_file.get(); !file.empty())
-    saveGraph(file, config().save_tensors_format.get(), snapshot());
-}
-
-void noteMemoryHit(Program &program) {
-  count(Counter::program_memory_hits);
-  TORCH_LAZY_COUNTER("CachedCompile", 1);
-  program.noteReuse();
-}
-
-/// Whether it may run unchanged. A capture replays exactly what it records.
-bool mayUse(const Program &program) {
-  return !program.isPlaceholder() ||
-         (!Recording::current() && config().tier.get() != "compile");
-}
-
-ProgramPtr compileNow(const Hash128 &hash, const ProgramPtr &placeholder) {
-  placeholder->requestCompilation();
-  waitForBackgroundCompilations();
-  ProgramPtr program = findProgram(hash);
-  return program ? program : placeholder;
-}
-
-/// The program of `graph`. The trace lock is held since it was decided which
-/// buffers it may overwrite. A compilation, and the wait for a place in the
-/// queue, release the lock; data that another thread has accessed meanwhile
-/// isn't overwritten.
-ChosenProgram chooseProgram(const Graph &graph, const Roots &roots,
-                            bool mayDonate) {
-  ChosenProgram chosen;
-  auto findDonatableNow = [&] {
-    return mayDonate ? findDonatable(graph, roots.values)
-                     : std::vector<bool>(graph.parameters.size(), false);
-  };
-  bool isWatched =
-      !config().dump.get().empty() || !config().save_tensors_file.get().empty();
-  chosen.donatable = findDonatableNow();
-  for (;;) {
-    chosen.origin = "memory";
-    chosen.location = 0;
-    Hash128 hash = programHash(graph, chosen.donatable);
-    chosen.program = findProgram(hash);
-    bool mayRun = chosen.program && mayUse(*chosen.program);
-    if (mayRun && !isWatched && !isQueueFull()) {
-      noteMemoryHit(*chosen.program);
-      return chosen;
-    }
-    bool wasInMemory = true;
-    GraphSnapshot snapshot;
-    if (!chosen.program)
-      snapshot = takeSnapshot(graph, hash.text(), chosen.donatable);
-    auto make = [&] {
-      chosen.location = captureLocation();
-      return makeProgram(std::move(snapshot), hash, stepCounter.load(),
-                         chosen.location, chosen.origin);
-    };
-    {
-      BlockingScope unlocked;
-      if (!chosen.program)
-        chosen.program = findOrMakeProgram(hash, make, wasInMemory);
-      if (!mayUse(*chosen.program))
-        chosen.program = compileNow(hash, chosen.program);
-      writeDumps(chosen, graph, hash);
-      waitForRoomInQueue();
-    }
-    std::vector<bool> donatable = findDonatableNow();
-    bool isUnchanged = true;
-    for (size_t i = 0; i < donatable.size(); ++i)
-      isUnchanged &= donatable[i] || !chosen.donatable[i];
-    if (isUnchanged) {
-      if (wasInMemory)
-        noteMemoryHit(*chosen.program);
-      else
-        TORCH_LAZY_COUNTER("UncachedCompile", 1);
-      return chosen;
-    }
-    chosen.donatable.assign(donatable.size(), false);
-  }
-}
-
 /// Adds the memory of the graph's parameters and results to the step. Returns
 /// the results' data.
 std::vector<HostDataPtr> addBuffers(const Graph &graph, const Program &program,
@@ -338,7 +209,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   Graph &graph = stepGraph.get();
   bool mayDonate = full && trigger != Trigger::Cut && config().donation.get() &&
                    !config().detect_nan.get() && !config().lockstep.get();
-  ChosenProgram chosen = chooseProgram(graph, roots, mayDonate);
+  ChosenProgram chosen = chooseProgram(graph, roots.values, mayDonate);
   const ProgramPtr &program = chosen.program;
 
   ScheduledStep step;
