@@ -1,5 +1,6 @@
 //===- autograd.cpp - Replaced composites above autograd ------------------===//
 
+#include "eager_semantics/in_place.h"
 #include "eager_semantics/memory_overlap.h"
 #include "eager_semantics/registration.h"
 #include "shape/strides.h"
@@ -119,9 +120,7 @@ batchNormOut(const at::Tensor &input, const std::optional<at::Tensor> &weight,
 at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
   at::Tensor result =
       at::polygamma(n, self.requires_grad() ? self.clone() : self);
-  TORCH_CHECK(c10::canCast(result.scalar_type(), self.scalar_type()),
-              "result type ", result.scalar_type(),
-              " can't be cast to the desired output type ", self.scalar_type());
+  checkCast(result.scalar_type(), self.scalar_type());
   return self.copy_(result);
 }
 

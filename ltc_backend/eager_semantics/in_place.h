@@ -25,6 +25,10 @@ bool fitsInPlace(const OpRecord &functional,
                  c10::ArrayRef<c10::IValue> arguments,
                  bool (*isOurs)(const at::Tensor &));
 
+/// Throws eager's error if values of dtype `from` can't be written to a tensor
+/// of dtype `to`.
+void checkCast(at::ScalarType from, at::ScalarType to);
+
 /// Throws eager's error if the op's result, for ops with a simple dtype rule,
 /// can't be cast to the dtype of the written tensor.
 void checkResultFits(const OpRecord &functional,

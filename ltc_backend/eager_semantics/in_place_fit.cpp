@@ -150,12 +150,17 @@ resultType(const OpRecord &record, c10::ArrayRef<IValue> arguments) {
   return becomesFloat ? c10::get_default_dtype_as_scalartype() : type;
 }
 
+void torch_ltc::checkCast(at::ScalarType from, at::ScalarType to) {
+  TORCH_CHECK(c10::canCast(from, to), "result type ", from,
+              " can't be cast to the desired output type ", to);
+}
+
 void torch_ltc::checkResultFits(const OpRecord &functional,
                                 c10::ArrayRef<IValue> arguments,
                                 at::ScalarType written) {
   std::optional<at::ScalarType> type = resultType(functional, arguments);
-  TORCH_CHECK(!type || c10::canCast(*type, written), "result type ", *type,
-              " can't be cast to the desired output type ", written);
+  if (type)
+    checkCast(*type, written);
 }
 
 bool torch_ltc::castsTo(const OpRecord &functional,

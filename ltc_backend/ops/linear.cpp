@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compilation/external_backend.h"
+#include "eager_semantics/in_place.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
 #include "ops/optional_tensor.h"
@@ -208,8 +209,7 @@ Tensor linear(const Tensor &input, const Tensor &weight,
     at::ScalarType dtype = input.scalar_type(), from = result.scalar_type();
     if (from == dtype || weight.scalar_type() != dtype)
       return result;
-    TORCH_CHECK(c10::canCast(from, dtype), "result type ", from,
-                " can't be cast to the desired output type ", dtype);
+    checkCast(from, dtype);
     return result.to(dtype);
   }
   c10::intrusive_ptr<LinearBackward> node;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "eager_semantics/in_place.h"
 #include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
 #include "ops/draws.h"
@@ -214,10 +215,8 @@ nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
     return {
         traceOp("aten::clone", {input}),
         makeTensor(HostData::takeOver(at::ones(input.sizes(), maskOptions)))};
-  TORCH_CHECK(input.is_floating_point() || input.is_complex(), "result type ",
-              at::typeMetaToScalarType(at::get_default_dtype()),
-              " can't be cast to the desired output type ",
-              input.scalar_type());
+  checkCast(at::typeMetaToScalarType(at::get_default_dtype()),
+            input.scalar_type());
   Strides strides = copyStrides(input, at::MemoryFormat::Preserve);
   at::Tensor mask = drawn(
       [sizes = input.sizes().vec(), strides, maskOptions, p] {
