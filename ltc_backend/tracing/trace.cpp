@@ -150,6 +150,42 @@ std::vector<at::Tensor> resultsOf(const torch::lazy::NodePtr &node) {
   return results;
 }
 
+/// What the trace cache and the shape rules tell about a call.
+struct Lookup {
+  /// The node of an equal call, if one follows in a known trace.
+  torch::lazy::NodePtr node;
+  /// Null unless they were interned for the shapes.
+  AttributeListPtr attributes;
+  /// Empty unless they were inferred: always without a node. `TracedCall` may
+  /// refer to its elements, which stay in place when the vector is moved.
+  std::vector<torch::lazy::Shape> shapes;
+};
+
+/// Completes `call` and looks it up. Throws if its shapes can't be inferred.
+Lookup lookUp(TracedCall &call, c10::ArrayRef<IValue> arguments,
+              ArgumentWalk &walk) {
+  const OpRecord &record = call.record;
+  Lookup found;
+  auto infer = [&] {
+    found.attributes = internAttributes(record.id, walk.attributes.words);
+    return shapesOf(record, arguments, walk, found.attributes);
+  };
+  bool hasParameters = VaryingNumbers::ofThisThread().parametrize(
+      record, walk, infer, found.shapes);
+  call.words = walk.attributes.words;
+  call.operands = walk.operands;
+  call.scalars = walk.scalars;
+  if (hasParameters) {
+    call.shapes = found.shapes;
+    found.attributes = nullptr; // interned before numbers became parameters
+  }
+  if (!isIntegerConvolutionForBackend(record, walk.promoted))
+    found.node = TraceCache::ofThisThread().follow(call);
+  if (!found.node && found.shapes.empty())
+    found.shapes = infer();
+  return found;
+}
+
 /// Runs a call eagerly whose arguments can't be traced.
 std::vector<at::Tensor> runUntraceable(const OpRecord &record,
                                        c10::ArrayRef<IValue> arguments,
@@ -183,29 +219,10 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
       return {};
     return runUntraceable(record, arguments, walk.obstacle(), rule);
   }
-  AttributeListPtr attributes;
-  auto infer = [&] {
-    attributes = internAttributes(record.id, walk.attributes.words);
-    return shapesOf(record, arguments, walk, attributes);
-  };
-  TraceCache &cache = TraceCache::ofThisThread();
-  torch::lazy::NodePtr node;
-  std::vector<torch::lazy::Shape> shapes;
   TracedCall call{.record = record, .promoted = walk.promoted};
+  Lookup found;
   try {
-    bool hasParameters =
-        VaryingNumbers::ofThisThread().parametrize(record, walk, infer, shapes);
-    call.words = walk.attributes.words;
-    call.operands = walk.operands;
-    call.scalars = walk.scalars;
-    if (hasParameters) {
-      call.shapes = shapes;
-      attributes = nullptr; // interned before numbers became parameters
-    }
-    if (!isIntegerConvolutionForBackend(record, walk.promoted))
-      node = cache.follow(call);
-    if (!node && shapes.empty())
-      shapes = infer();
+    found = lookUp(call, arguments, walk);
   } catch (const c10::Error &) {
     if (otherwise == Otherwise::Nothing)
       return {};
@@ -216,6 +233,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
       throw;
     return runEagerly(record, arguments, "arguments of these sizes or dtypes");
   }
+  torch::lazy::NodePtr node = std::move(found.node);
   bool isReused = node != nullptr;
   ExpectedTraces &expected = ExpectedTraces::ofThisThread();
   if (isReused)
@@ -223,12 +241,13 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   else
     expected.noteNew();
   if (!node) {
-    std::string obstacle = obstacleOfResults(record, arguments, shapes);
+    std::string obstacle = obstacleOfResults(record, arguments, found.shapes);
     if (!obstacle.empty())
       return runEagerly(record, arguments, obstacle);
-    if (!attributes)
-      attributes = internAttributes(record.id, call.words);
-    node = cache.append(call, std::move(attributes), std::move(shapes));
+    if (!found.attributes)
+      found.attributes = internAttributes(record.id, call.words);
+    node = TraceCache::ofThisThread().append(call, std::move(found.attributes),
+                                             std::move(found.shapes));
   } else if (!call.scalars.empty()) {
     checkDivisor(record, arguments, node->shape(0));
     checkElementNumber(record, arguments, node->shape(0).scalar_type());

@@ -81,37 +81,34 @@ Value TorchNumberBuilder::build(const NumberCode &code,
   auto valueOf = [&](const Entry &entry) {
     return entry.value ? entry.value : constant(*entry.constant);
   };
+  auto push = [&](Value value) { stack.push_back({value, std::nullopt}); };
   for (size_t i = 0; i < code.size(); ++i) {
     if (code[i] == runtime::CONSTANT) {
       stack.push_back({Value(), code[++i]});
       continue;
     }
     if (code[i] == runtime::SYMBOL) {
-      stack.push_back({symbols[code[++i]], std::nullopt});
+      push(symbols[code[++i]]);
       continue;
     }
     Entry right = stack.pop_back_val();
     if (code[i] == runtime::FLOAT64_BITS) {
-      stack.push_back(
-          {apply<torch::AtenFloatScalarOp>(floatType, valueOf(right)), {}});
+      push(apply<torch::AtenFloatScalarOp>(floatType, valueOf(right)));
       continue;
     }
     Entry left = stack.pop_back_val();
     switch (code[i]) {
     case runtime::ADD:
-      stack.push_back({apply<torch::AtenAddIntOp>(
-                           intType, ValueRange{valueOf(left), valueOf(right)}),
-                       {}});
+      push(apply<torch::AtenAddIntOp>(
+          intType, ValueRange{valueOf(left), valueOf(right)}));
       break;
     case runtime::MULTIPLY:
-      stack.push_back({apply<torch::AtenMulIntOp>(
-                           intType, ValueRange{valueOf(left), valueOf(right)}),
-                       {}});
+      push(apply<torch::AtenMulIntOp>(
+          intType, ValueRange{valueOf(left), valueOf(right)}));
       break;
     case runtime::FLOOR_DIVIDE:
-      stack.push_back({apply<torch::AtenFloordivIntOp>(
-                           intType, ValueRange{valueOf(left), valueOf(right)}),
-                       {}});
+      push(apply<torch::AtenFloordivIntOp>(
+          intType, ValueRange{valueOf(left), valueOf(right)}));
       break;
     case runtime::FLOAT64_QUOTIENT_BITS: {
       Value divisor =
@@ -119,9 +116,8 @@ Value TorchNumberBuilder::build(const NumberCode &code,
       Value dividend =
           left.value ? left.value
                      : floatConstant(llvm::bit_cast<double>(*left.constant));
-      stack.push_back({apply<torch::AtenDivFloatOp>(
-                           floatType, ValueRange{dividend, divisor}),
-                       {}});
+      push(apply<torch::AtenDivFloatOp>(floatType,
+                                        ValueRange{dividend, divisor}));
       break;
     }
     default:

@@ -8,7 +8,7 @@ if only sizes vary), and then runs on the CPU tensors. An op that can't be compi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -229,21 +229,31 @@ def _compile_sizes(
             source if isinstance(source, torch.Tensor) else values[source].detach()
             for source in places
         ]
-        made = compiled(*inputs, *numbers)
-        used: set[int] = set()
-        answer = []
-        for item, tensor, stride in zip(plan, is_tensor, strides):
-            if not tensor:
-                answer.append(item)
-                continue
-            result = made[item].clone() if item in used else made[item]
-            used.add(item)
-            if result.stride() != stride:  # programs write in C order
-                result = _restrided(result, stride)
-            answer.append(result)
-        return answer
+        return _answer(compiled(*inputs, *numbers), plan, is_tensor, strides)
 
     return run
+
+
+def _answer(
+    made: Sequence[torch.Tensor],
+    plan: list[Any],
+    is_tensor: list[bool],
+    strides: list[tuple[int, ...]],
+) -> list[Any]:
+    """The graph's outputs. `plan`: for each output that is a tensor its index in the
+    program's results `made`, for any other the value itself; `strides`: eager's."""
+    used: set[int] = set()
+    answer = []
+    for item, tensor, stride in zip(plan, is_tensor, strides):
+        if not tensor:
+            answer.append(item)
+            continue
+        result = made[item].clone() if item in used else made[item]
+        used.add(item)
+        if result.stride() != stride:  # programs write in C order
+            result = _restrided(result, stride)
+        answer.append(result)
+    return answer
 
 
 def _restrided(result: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:

@@ -273,6 +273,39 @@ Value TosaTarget::gather(Value values, Value indices) {
 // Convolutions
 //===----------------------------------------------------------------------===//
 
+/// Makes two spatial dimensions of one, the first of size 1.
+static void addSpatialDim(ConvolutionWindow &window) {
+  for (auto *list : {&window.padLow, &window.padHigh})
+    list->insert(list->begin(), 0);
+  for (auto *list :
+       {&window.stride, &window.inputDilation, &window.weightDilation})
+    list->insert(list->begin(), 1);
+}
+
+/// Applies to the input the parts of the window that tosa.conv2d doesn't
+/// support: dilation and cropping. Sets those that are left: tosa.conv2d also
+/// requires that windows fill the input exactly.
+Value TosaTarget::applyToInput(Value input, Value weight,
+                               ConvolutionWindow &window) {
+  SmallVector<int64_t> low{0, 0}, high{0, 0}, interior{0, 0};
+  for (int64_t i = 0; i < 2; ++i) {
+    int64_t size = sizesOf(input)[i + 2];
+    int64_t dilated = (size - 1) * window.inputDilation[i] + 1;
+    int64_t reach = (sizesOf(weight)[i + 2] - 1) * window.weightDilation[i] + 1;
+    int64_t total = dilated + window.padLow[i] + window.padHigh[i];
+    window.padHigh[i] -= (total - reach) % window.stride[i];
+    low.push_back(std::min<int64_t>(window.padLow[i], 0));
+    high.push_back(std::min<int64_t>(window.padHigh[i], 0));
+    interior.push_back(window.inputDilation[i] - 1);
+    window.padLow[i] -= low.back();
+    window.padHigh[i] -= high.back();
+    window.inputDilation[i] = 1;
+  }
+  auto zero = mlir::cast<TypedAttr>(
+      builder.getZeroAttr(typeOf(input).getElementType()));
+  return pad(input, low, high, interior, zero);
+}
+
 /// One group, two spatial dimensions, an undilated input, and edges of at least
 /// 0. TOSA requires channels last.
 Value TosaTarget::convolveGroup(Value input, Value weight,
@@ -307,38 +340,15 @@ Value TosaTarget::convolve(Value input, Value weight,
   if (window.spatialRank() > 2)
     return refuse("TOSA convolutions have at most two dimensions here",
                   resultType);
-  // One spatial dimension becomes two, the first of size 1.
   if (window.spatialRank() == 1) {
     for (Value *tensor : {&input, &weight}) {
       SmallVector<int64_t> sizes(sizesOf(*tensor));
       sizes.insert(sizes.begin() + 2, 1);
       *tensor = reshape(*tensor, sizes);
     }
-    for (auto *list : {&window.padLow, &window.padHigh})
-      list->insert(list->begin(), 0);
-    for (auto *list :
-         {&window.stride, &window.inputDilation, &window.weightDilation})
-      list->insert(list->begin(), 1);
+    addSpatialDim(window);
   }
-  // What tosa.conv2d doesn't support is applied to the input: dilation and
-  // cropping. tosa.conv2d also requires that windows fill the input exactly.
-  SmallVector<int64_t> low{0, 0}, high{0, 0}, interior{0, 0};
-  for (int64_t i = 0; i < 2; ++i) {
-    int64_t size = sizesOf(input)[i + 2];
-    int64_t dilated = (size - 1) * window.inputDilation[i] + 1;
-    int64_t reach = (sizesOf(weight)[i + 2] - 1) * window.weightDilation[i] + 1;
-    int64_t total = dilated + window.padLow[i] + window.padHigh[i];
-    window.padHigh[i] -= (total - reach) % window.stride[i];
-    low.push_back(std::min<int64_t>(window.padLow[i], 0));
-    high.push_back(std::min<int64_t>(window.padHigh[i], 0));
-    interior.push_back(window.inputDilation[i] - 1);
-    window.padLow[i] -= low.back();
-    window.padHigh[i] -= high.back();
-    window.inputDilation[i] = 1;
-  }
-  auto zero = mlir::cast<TypedAttr>(
-      builder.getZeroAttr(typeOf(input).getElementType()));
-  input = pad(input, low, high, interior, zero);
+  input = applyToInput(input, weight, window);
   int64_t groups = window.groups;
   window.groups = 1;
   int64_t inputs = sizesOf(weight)[1], outputs = sizesOf(weight)[0] / groups;

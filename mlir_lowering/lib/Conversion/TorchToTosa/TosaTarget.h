@@ -49,6 +49,7 @@ private:
   Value spreadDim(Value tensor, int64_t dim, int64_t interior,
                   TypedAttr scalar);
   Value reduceDim(ReductionKind kind, Value tensor, int64_t dim);
+  Value applyToInput(Value input, Value weight, ConvolutionWindow &window);
   Value convolveGroup(Value input, Value weight,
                       const ConvolutionWindow &window);
 
