@@ -263,7 +263,7 @@ def write_gradients_to_buckets(rank: int) -> None:
     assert len(join["operands"]) == len(list(model.parameters()))
 
 
-def _synchronised(momentum: float | None = 0.1, **options) -> nn.Module:
+def _synchronized(momentum: float | None = 0.1, **options) -> nn.Module:
     layers = [
         nn.Linear(6, 16, bias=False),
         nn.BatchNorm1d(16, momentum=momentum, **options),
@@ -283,10 +283,10 @@ def _images(**options) -> nn.Module:
 #: Equals one process with the batches of all ranks; batches differ in size between
 #: ranks.
 SYNCHRONISED = {
-    "plain": _synchronised,
-    "average of all batches": lambda: _synchronised(momentum=None),
-    "without parameters": lambda: _synchronised(affine=False),
-    "without statistics": lambda: _synchronised(track_running_stats=False),
+    "plain": _synchronized,
+    "average of all batches": lambda: _synchronized(momentum=None),
+    "without parameters": lambda: _synchronized(affine=False),
+    "without statistics": lambda: _synchronized(track_running_stats=False),
     "images": _images,
 }
 
@@ -299,7 +299,7 @@ def _parts(x: torch.Tensor) -> list[torch.Tensor]:
     return list(x.split([*sizes, len(x) - sum(sizes), *empty]))
 
 
-def compare_synchronised(rank: int, tier: str) -> None:
+def compare_synchronized(rank: int, tier: str) -> None:
     import torch_ltc
     from counting import sync_names
 

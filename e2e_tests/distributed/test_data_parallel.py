@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from distributed.data_parallel_cases import (
     compare,
-    compare_synchronised,
+    compare_synchronized,
     count_programs,
     fill_buckets,
     show_lanes,
@@ -38,4 +38,4 @@ def test_a_page_shows_what_overlaps():
 
 @pytest.mark.parametrize("ranks, tier", [(2, "compile"), (4, "interpret")])
 def test_synchronised_batch_norm(ranks, tier):
-    run_ranks(compare_synchronised, ranks, tier)
+    run_ranks(compare_synchronized, ranks, tier)

@@ -82,7 +82,7 @@ TRANSFORMS = (
 )  # fmt: skip
 OF_THE_MODEL = (
     "check('scaled', scaled_call(model, {x}))",
-    "penalise(model, {x})",
+    "penalize(model, {x})",
     "check('checkpointed', checkpointed(model, {x}))",
     "with_packed_saves(model, {x})",
     "hook{at} = model[-1].register_forward_hook(lambda m, i, o: o * 0.9)",

@@ -239,7 +239,7 @@ def scaled_call(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
     return torch.func.functional_call(model, state, (x,)).detach()
 
 
-def penalise(model: nn.Module, x: torch.Tensor) -> None:
+def penalize(model: nn.Module, x: torch.Tensor) -> None:
     """Adds gradients of the gradients' norm, where there are second derivatives."""
     # Eager's second derivatives of weight_norm aren't those of its first (torch 2.13).
     if any("WeightNorm" in type(module).__name__ for module in model.modules()):
@@ -307,7 +307,7 @@ def loop_scope(seen: list[tuple[str, torch.Tensor]]) -> dict[str, Any]:
         seen.extend((n, t.detach().cpu().clone()) for n, t in state_of(*objects))
 
     own = (
-        First, Attend, Counting, Residual, Mean, through_file, in_thread, follow, scaled_call, penalise,
+        First, Attend, Counting, Residual, Mean, through_file, in_thread, follow, scaled_call, penalize,
         checkpointed, with_packed_saves, second_derivative, forward_derivative, Heads, Cells, OverTime,
         Softmax, Spectrum, Twice, Taken, replace_data, through_vector, drawn_again,
     )  # fmt: skip

@@ -68,7 +68,7 @@ public:
     if (!tensor.defined() || hasFailed())
       return;
     // Other threads advance it while this one waits.
-    StepExecutor::get().materialise(withValueOf(tensor), reader);
+    StepExecutor::get().materialize(withValueOf(tensor), reader);
   }
 
 private:

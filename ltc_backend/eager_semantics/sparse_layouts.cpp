@@ -93,7 +93,7 @@ public:
 private:
   static Tensor read(const Tensor &sparse) {
     std::vector<Tensor> parts = sparseParts(sparse);
-    StepExecutor::get().materialise(parts, "aten::_to_copy");
+    StepExecutor::get().materialize(parts, "aten::_to_copy");
     for (Tensor &part : parts)
       part = part.cpu();
     return cpuSparse(sparse, std::move(parts));

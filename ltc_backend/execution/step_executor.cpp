@@ -321,7 +321,7 @@ static void waitForValue(TensorData &tensor, const std::string &opName) {
                  messageSuffix(captureLocation()) + ".");
 }
 
-int64_t StepExecutor::materialise(c10::ArrayRef<at::Tensor> tensors,
+int64_t StepExecutor::materialize(c10::ArrayRef<at::Tensor> tensors,
                                   const std::string &opName) {
   std::vector<TensorDataPtr> wanted;
   bool isPending = false;

@@ -37,7 +37,7 @@ public:
   /// Makes the values of `tensors` readable for `opName`. If one is pending,
   /// all pending tensors of this thread are computed with it, so that nothing
   /// is computed twice. Returns the number of executions (0 or 1).
-  int64_t materialise(c10::ArrayRef<at::Tensor> tensors,
+  int64_t materialize(c10::ArrayRef<at::Tensor> tensors,
                       const std::string &opName);
   /// Called for each traced op; cuts a graph that has become too long.
   void noteTracedOp();

@@ -353,7 +353,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   std::vector<at::Tensor> lazyTensors;
   for (size_t i = 0; i < numArguments; ++i)
     collectLazy(stack[begin + i], lazyTensors);
-  row.syncs = StepExecutor::get().materialise(lazyTensors, row.op);
+  row.syncs = StepExecutor::get().materialize(lazyTensors, row.op);
 
   CpuArguments arguments;
   // A written tensor may also be an argument that is only read.

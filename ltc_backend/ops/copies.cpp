@@ -56,7 +56,7 @@ at::Tensor asCopyOf(at::Tensor copy, const at::Tensor &source,
 /// A CPU tensor with the strides of a copy of `source`, a lazy tensor.
 at::Tensor readCopy(const at::Tensor &source, const std::string &opName,
                     std::optional<at::MemoryFormat> format) {
-  StepExecutor::get().materialise(source, opName);
+  StepExecutor::get().materialize(source, opName);
   HostDataPtr data = tensorDataOf(source)->data();
   Strides strides = copyStrides(source, format);
   if (strides == packedStrides(source.sizes()))
@@ -81,7 +81,7 @@ HostDataPtr upload(const at::Tensor &source, const at::Tensor &converted) {
 }
 
 at::Tensor readToCpu(const at::Tensor &self, const std::string &opName) {
-  StepExecutor::get().materialise(self, opName);
+  StepExecutor::get().materialize(self, opName);
   return tensorDataOf(self)->data()->copyToTensor();
 }
 

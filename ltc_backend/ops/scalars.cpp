@@ -16,7 +16,7 @@ at::Scalar localScalarDense(const at::Tensor &self) {
     HostData::noteRead();
     return true;
   }
-  StepExecutor::get().materialise(self, "aten::_local_scalar_dense");
+  StepExecutor::get().materialize(self, "aten::_local_scalar_dense");
   return tensorDataOf(self)->data()->sharedTensor().item();
 }
 
@@ -34,7 +34,7 @@ bool equal(const at::Tensor &self, const at::Tensor &other) {
               self.device(), " and ", other.device());
   if (self.sizes() != other.sizes())
     return false;
-  StepExecutor::get().materialise({self, other}, "aten::equal");
+  StepExecutor::get().materialize({self, other}, "aten::equal");
   return at::equal(tensorDataOf(self)->data()->sharedTensor(),
                    tensorDataOf(other)->data()->sharedTensor());
 }

@@ -43,7 +43,7 @@ const at::Tensor &computedBase(FunctionalStorageImpl &memory,
                                const std::string &reader) {
   memory.apply_updates();
   const at::Tensor &base = memory.base();
-  StepExecutor::get().materialise(base, reader);
+  StepExecutor::get().materialize(base, reader);
   return base;
 }
 

@@ -161,7 +161,7 @@ LtcStatus ltcModuleSpecialize(LtcCompiler compiler, const char *module,
   for (size_t i = 0; i < count; ++i)
     texts.push_back(values[i].name + ("=" + std::to_string(values[i].value)));
   if (!parsed || failed(specialize(*parsed, texts)))
-    return makeStatus(diagnostics.text("the module cannot be specialised"));
+    return makeStatus(diagnostics.text("the module cannot be specialized"));
   std::string text = printModule(*parsed, /*printLocations=*/false);
   *result = ltcBytesCreate(text.data(), text.size());
   return nullptr;

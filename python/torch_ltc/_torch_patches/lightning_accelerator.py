@@ -116,7 +116,7 @@ def _connect(module: ModuleType) -> None:
     connector._choose_auto_accelerator = staticmethod(accelerator_of_torch)
 
 
-def _parallelise(module: ModuleType) -> None:
+def _parallelize(module: ModuleType) -> None:
     """Strategy ddp creates streams of CUDA for devices that have numbers."""
     strategy = module.DDPStrategy
     for name in ("determine_ddp_device_ids", "_determine_ddp_device_ids"):
@@ -139,8 +139,8 @@ for _pytorch, _fabric in (
     _HOOKS[f"{_pytorch}.accelerators"] = _HOOKS[f"{_fabric}.accelerators"] = _register
     _HOOKS[f"{_pytorch}.trainer.connectors.accelerator_connector"] = _connect
     _HOOKS[f"{_fabric}.connector"] = _connect
-    _HOOKS[f"{_pytorch}.strategies.ddp"] = _parallelise
-    _HOOKS[f"{_fabric}.strategies.ddp"] = _parallelise
+    _HOOKS[f"{_pytorch}.strategies.ddp"] = _parallelize
+    _HOOKS[f"{_fabric}.strategies.ddp"] = _parallelize
 
 
 @functools.cache
