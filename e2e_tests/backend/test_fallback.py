@@ -50,6 +50,14 @@ def test_one_sync_for_all_arguments() -> None:
     assert row["reason"] == "not in the op table"
 
 
+def test_the_reason_says_what_no_row_would_change() -> None:
+    x = torch.tensor([1, 0, 2]).to("lazy")
+    x.nonzero(), x.bincount(), x.unique(), x.masked_select(x > 0)
+    reasons = {row["op"]: row["reason"] for row in torch_ltc.fallbacks()}
+    assert len(reasons) == 4
+    assert set(reasons.values()) == {"the result's size depends on values"}, reasons
+
+
 def test_forced() -> None:
     x = torch.randn(5).to("lazy")
     with torch_ltc.config(force_fallback="aten::relu, aten::add.Tensor"):

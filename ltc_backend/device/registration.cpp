@@ -145,7 +145,10 @@ bool returnsView(const c10::FunctionSchema &schema) {
 /// The kernel of ops without a row in the op table.
 void fallbackKernel(const OperatorHandle &op, Stack *stack) {
   if (!isInsideTorchDispatch() || !callWithFunctionalization(op, stack))
-    runFallback(op, *stack, "not in the op table");
+    runFallback(op, *stack,
+                op.hasTag(at::Tag::dynamic_output_shape)
+                    ? "the result's size depends on values"
+                    : "not in the op table");
 }
 
 /// Registers a kernel of the device, unless Python has registered one at
