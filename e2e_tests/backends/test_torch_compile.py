@@ -216,3 +216,14 @@ def test_compiled_programs_are_dumped(tmp_path) -> None:
                 compiled(x).sum().backward()
             assert len(list(folder.glob("*/linalg.mlir"))) == 2
             assert (folder / "index.html").exists()
+
+
+@pytest.mark.filterwarnings("error:Dynamo does not know")
+def test_hooks_of_optimizers_are_no_obstacle_on_the_cpu() -> None:
+    torch.ones(1, device="lazy")  # after which the hooks exist
+    weight = torch.ones(3, requires_grad=True)
+    weight.grad = torch.ones(3)
+    optimizer = torch.optim.Adam([weight], lr=torch.tensor(0.5))
+    torch._dynamo.reset()
+    torch.compile(lambda: optimizer.step(), backend="eager")()
+    torch.testing.assert_close(weight.detach(), torch.full((3,), 0.5))

@@ -137,14 +137,20 @@ def _is_in_other_step() -> bool:
     return False
 
 
-def end_after_optimizer_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-    """Hook of optimizers: ends the step if parameters are lazy (option auto_step)."""
-    backend = bindings()
-    if _ends.later or not backend.config_get("auto_step") or _is_in_other_step():
-        return
+def _lazy_device(optimizer: Any) -> str | None:
     for group in optimizer.param_groups:
         # Parameters of one group are on one device, so the first one is checked.
         for parameter in group["params"][:1]:
             if parameter.device.type == "lazy":
-                mark_step(str(parameter.device))
-                return
+                return str(parameter.device)
+    return None
+
+
+def end_after_optimizer_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+    """Hook of optimizers: ends the step if parameters are lazy (option auto_step)."""
+    # First, because TorchDynamo, which traces hooks, warns of calls into C++.
+    device = _lazy_device(optimizer)
+    if device is None or _ends.later or not bindings().config_get("auto_step"):
+        return
+    if not _is_in_other_step():
+        mark_step(device)
