@@ -252,7 +252,7 @@ NumberFitter::fitMultipleOfSum(const SizeSamples &number) const {
         for (unsigned i = 0; i < kNumSamples; ++i)
           isFine &= !llvm::AddOverflow((*first)[i], b.values[i], sum[i]);
         auto solution = isFine ? solve(sum, number) : std::nullopt;
-        if (!solution || std::abs(solution->second) > kMostSmallOffset)
+        if (!solution || std::abs(solution->second) > kMaxSmallOffset)
           continue;
         return shifted(
             scaled(apply(runtime::ADD, scaled(codeOf(a), factor), codeOf(b)),
