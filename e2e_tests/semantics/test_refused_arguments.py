@@ -131,6 +131,27 @@ CASES: dict[str, Callable] = {
     "empty of another rank": lambda d: torch.empty(
         2, 2, device=d, memory_format=torch.channels_last
     ),
+    "to a format of another rank": lambda d: torch.ones(2, 2, device=d).to(
+        memory_format=torch.channels_last
+    ),
+    "clone in a format of another rank": lambda d: torch.ones(2, 2, device=d).clone(
+        memory_format=torch.channels_last_3d
+    ),
+    "contiguous in a format of another rank": lambda d: torch.ones(2, device=d).contiguous(
+        memory_format=torch.channels_last
+    ),
+    "zeros_like in a format of another rank": lambda d: torch.zeros_like(
+        torch.ones(2, 2, device=d), memory_format=torch.channels_last
+    ),
+    "resized to a format of another rank": lambda d: torch.ones(4, device=d).resize_(
+        (2, 2), memory_format=torch.channels_last
+    ),
+    "resized to no format": lambda d: torch.ones(4, device=d).resize_(
+        (2, 2), memory_format=torch.preserve_format
+    ),
+    "a volumetric module in channels_last": lambda d: torch.nn.Conv3d(1, 1, 1).to(d).to(
+        memory_format=torch.channels_last
+    ).weight,
     "empty in pinned memory": lambda d: torch.empty(3, device=d, pin_memory=True),
     "zeros in pinned memory": lambda d: torch.zeros(3, device=d, pin_memory=True),
     "dropout of bools": lambda d: F.dropout(torch.ones(3, dtype=torch.bool).to(d)),

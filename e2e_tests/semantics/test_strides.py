@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -46,6 +47,14 @@ SOURCES: dict[str, Callable[[], torch.Tensor]] = {
 
 #: From one tensor of sizes 2x3x4x5, or 2x1x4x5.
 PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
+    "in another format": lambda x: [
+        function(x, memory_format=format)
+        for function in (
+            torch.zeros_like, torch.ones_like, torch.rand_like, torch.clone,
+            partial(torch.full_like, fill_value=2), torch.Tensor.double,
+        )
+        for format in (CHANNELS_LAST, torch.contiguous_format, torch.preserve_format)
+    ],
     "add a number": lambda x: x + 1,
     "unary": lambda x: [x.exp(), x.relu(), F.gelu(x), -x, x.sigmoid()],
     "with itself transposed": lambda x: x + x.transpose(2, 3).transpose(2, 3),

@@ -211,13 +211,14 @@ public:
     auto format = stack->back().toOptional<at::MemoryFormat>();
     Strides sizes = torch::jit::peek(*stack, 1, 3).toDimVector();
     at::Tensor self = torch::jit::peek(*stack, 0, 3).toTensor();
-    if (!isLazyWrapper(self) || isRefused(self, sizes, format))
+    TORCH_CHECK(!isLazyWrapper(self) || format != at::MemoryFormat::Preserve,
+                "Unsupported memory format", at::MemoryFormat::Preserve);
+    if (!isLazyWrapper(self) || isRefused(self, sizes))
       return previous.callBoxed(op, keys, stack);
     if (!format && self.sizes() == sizes)
       return torch::jit::drop(*stack, 2);
-    Strides strides = format && sizes.size() >= 4
-                          ? packedStrides(sizes, *format)
-                          : packedStrides(sizes);
+    Strides strides =
+        format ? packedStrides(sizes, *format) : packedStrides(sizes);
     int64_t offset = self.sym_storage_offset().expect_int();
     int64_t count = c10::multiply_integers(sizes);
     int64_t end = count ? offset + count : 0;
@@ -234,11 +235,10 @@ public:
 
 private:
   /// Left to torch, which raises an error; or memory of another dtype.
-  static bool isRefused(const at::Tensor &self, at::IntArrayRef sizes,
-                        std::optional<at::MemoryFormat> format) {
+  static bool isRefused(const at::Tensor &self, at::IntArrayRef sizes) {
     bool isNegative = std::any_of(sizes.begin(), sizes.end(),
                                   [](int64_t size) { return size < 0; });
-    return isNegative || (format && *format == at::MemoryFormat::Preserve) ||
+    return isNegative ||
            memoryOf(self)->base().scalar_type() != self.scalar_type();
   }
 

@@ -200,6 +200,15 @@ std::vector<at::Tensor> runUntraceable(const OpRecord &record,
 
 } // namespace
 
+/// Whether the results have another memory format than row-major operands.
+static bool requestsFormat(const OpRecord &record,
+                           c10::ArrayRef<IValue> arguments) {
+  return !arguments.empty() && arguments.back().isInt() &&
+         record.handle->schema().arguments().back().name() == "memory_format" &&
+         arguments.back().toMemoryFormat() != at::MemoryFormat::Preserve &&
+         arguments.back().toMemoryFormat() != at::MemoryFormat::Contiguous;
+}
+
 /// Traces a call. Returns no results only if nothing was done.
 static std::vector<at::Tensor> traceCall(const OpRecord &record,
                                          c10::ArrayRef<IValue> arguments,
@@ -258,7 +267,8 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
     static_cast<OpNode &>(*node).markInPlace();
   if (rule == StrideRule::View || rule == StrideRule::HeadsInside ||
       rule == StrideRule::MatrixColumns ||
-      (walk.hasStridedOperand && rule != StrideRule::Contiguous))
+      (walk.hasStridedOperand && rule != StrideRule::Contiguous) ||
+      (rule == StrideRule::Preserve && requestsFormat(record, arguments)))
     setGeometries(rule, record, arguments, results);
   count(Counter::traced_ops);
   countTracedOp(record, isReused);

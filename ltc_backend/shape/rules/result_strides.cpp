@@ -294,10 +294,16 @@ std::optional<at::MemoryFormat> formatArgument(const Arguments &arguments) {
 } // namespace
 
 Strides torch_ltc::packedStrides(SizesRef sizes, at::MemoryFormat format) {
-  if (format == at::MemoryFormat::ChannelsLast && sizes.size() == 4)
+  if (format == at::MemoryFormat::ChannelsLast) {
+    TORCH_CHECK(sizes.size() == 4,
+                "required rank 4 tensor to use channels_last format");
     return Strides(c10::get_channels_last_strides_2d(sizes));
-  if (format == at::MemoryFormat::ChannelsLast3d && sizes.size() == 5)
+  }
+  if (format == at::MemoryFormat::ChannelsLast3d) {
+    TORCH_CHECK(sizes.size() == 5,
+                "required rank 5 tensor to use channels_last_3d format");
     return Strides(c10::get_channels_last_strides_3d(sizes));
+  }
   Strides strides(sizes.size(), 1);
   for (size_t i = sizes.size(); i-- > 1;)
     strides[i - 1] = strides[i] * std::max<int64_t>(sizes[i], 1);
