@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch_ltc
 from torch.nn import functional as F
 
 
@@ -169,6 +170,16 @@ def test_eagers_error(name: str) -> None:
     eager, lazy = (_error(CASES[name], device) for device in ("cpu", "lazy"))
     assert type(lazy) is type(eager), lazy
     assert str(eager).split("\n")[0] in str(lazy)
+
+
+def test_pinned_memory_in_a_trace_that_repeats() -> None:
+    """Such a call equals the one of the earlier trace in all that programs contain."""
+    for _ in range(3):
+        zeros = torch.zeros(2, 3, device="lazy")
+        torch_ltc.mark_step()
+        del zeros
+    with pytest.raises(RuntimeError, match="pin_memory=True requires"):
+        torch.zeros(2, 3, device="lazy", pin_memory=True)
 
 
 def test_the_type_of_an_expanded_tensor() -> None:

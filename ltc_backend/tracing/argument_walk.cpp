@@ -56,6 +56,9 @@ ArgumentWalk::ArgumentWalk(const OpRecord &record,
 void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
   if (value.isDevice())
     checkLazyDevice(value.toDevice());
+  // Eager raises its own error.
+  if (value.isBool() && value.toBool() && spec.name == "pin_memory")
+    return giveUp("pinned memory");
   if (value.isNone() || spec.kind == ArgumentKind::Ignored)
     return attributes.none();
   switch (spec.kind) {
