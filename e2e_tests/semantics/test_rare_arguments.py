@@ -110,6 +110,16 @@ def test_a_scalar_in_block_diag_decides_no_dtype() -> None:
     )
 
 
+def test_numbers_above_float16_where_eager_has_infinities() -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        x[0] = 70000.0
+        options = {"dtype": torch.float16, "device": x.device}
+        scalars = [torch.scalar_tensor(n, **options) for n in (1.0, 65504.0, 70000.0)]
+        return [x, torch.where(x > 1, x, -70000.0), *scalars]
+
+    compare(program, torch.ones(3, dtype=torch.float16))
+
+
 NO_VIEWS = {
     "rot90": lambda x: x.rot90(1, (0, 1)),
     "median": lambda x: x.long().median(),

@@ -39,7 +39,8 @@ def _filled(name: str, dtype: torch.dtype, *numbers: float) -> Callable:
 
 
 def _made(name: str, number: complex, dtype: torch.dtype) -> Callable:
-    """A tensor that holds `number`, after one that holds 1."""
+    """A tensor that holds `number`, after ones that hold numbers of its dtype: small
+    ones, and the greatest."""
 
     def call(device: str) -> torch.Tensor:
         x = torch.zeros(3, dtype=dtype, device=device)
@@ -57,7 +58,11 @@ def _made(name: str, number: complex, dtype: torch.dtype) -> Callable:
             "scatter": lambda n: x.scatter(0, rows, n),
             "pad": lambda n: F.pad(x, (1, 1), value=n),
         }  # fmt: skip
-        functions[name](1)
+        known = [1, -1]
+        if dtype.is_floating_point:
+            known += [torch.finfo(dtype).max, torch.finfo(dtype).min]
+        for accepted in known:
+            functions[name](accepted)
         return functions[name](number)
 
     return call
@@ -116,12 +121,16 @@ CASES: dict[str, Callable] = {
     "full below uint8": _made("full", -300, torch.uint8),
     "full above int32": _made("full", 2**40, torch.int32),
     "full above float16": _made("full", 1e10, torch.float16),
+    "full slightly above float16": _made("full", 65519.0, torch.float16),
+    "full slightly above bfloat16": _made("full", 3.395e38, torch.bfloat16),
+    "full of a negative fraction": _made("full", -2.5, torch.uint8),
     "full above float32": _made("full", 1e39, torch.float32),
     "full of a complex number": _made("full", 1 + 2j, torch.float32),
     "scalar_tensor of nan": _made("scalar_tensor", _NAN, torch.int64),
     "scalar_tensor above int8": _made("scalar_tensor", 300, torch.int8),
     "full_like above uint8": _made("full_like", 256, torch.uint8),
     "new_full of inf": _made("new_full", -_INF, torch.int64),
+    "fill_ above float16": _made("fill_", -70000.0, torch.float16),
     "fill_ above int8": _made("fill_", 200, torch.int8),
     "setitem of nan": _made("setitem", _NAN, torch.int64),
     "masked_fill above int8": _made("masked_fill", 200, torch.int8),

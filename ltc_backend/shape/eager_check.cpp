@@ -267,9 +267,18 @@ void torch_ltc::checkElementNumber(const OpRecord &record,
   bool isAny = dtype == at::kBool || dtype == at::kComplexDouble ||
                (dtype == at::kLong && number.isInt()) ||
                (dtype == at::kDouble && !number.isComplexDouble());
-  bool isSmall = (number.isInt() || number.isDouble()) &&
-                 std::abs(number.toScalar().toDouble()) <= 127;
+  bool isReal = number.isInt() || number.isDouble();
+  bool isSmall = isReal && std::abs(number.toScalar().toDouble()) <= 127;
+  if (dtype == at::kByte && number.isDouble() && number.toDouble() < 0)
+    isSmall = false; // unlike a negative integer, it isn't converted
   if (isAny || isSmall || !number.isScalar())
     return;
   at::detail::scalar_tensor_static(number.toScalar(), dtype, at::kCPU);
+  // Unlike all other ops, scalar_tensor doesn't check these (torch 2.13).
+  if (!isReal || record.name == "aten::scalar_tensor")
+    return;
+  if (dtype == at::kHalf)
+    (void)number.toScalar().to<at::Half>();
+  else if (dtype == at::kBFloat16)
+    (void)number.toScalar().to<at::BFloat16>();
 }
