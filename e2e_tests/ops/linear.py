@@ -20,12 +20,6 @@ def regular(*shape):
     return make
 
 
-def solve_factored(a, b, **arguments):
-    """With a factor of distinct numbers and all rows in place."""
-    pivots = torch.arange(1, a.shape[-1] + 1, dtype=torch.int32, device=a.device)
-    return torch.linalg.lu_solve(a, pivots, b, **arguments)
-
-
 square, columns, stacked = regular(3, 3), any_of(3, 2), any_of(2, 3, 4)
 
 ROWS = [
@@ -72,9 +66,6 @@ ROWS = [
     Row("solve-triangular-right", lambda a, b: torch.linalg.solve_triangular(a.tril(), b.mT, upper=False, left=False), (square, columns), WIDE),
     Row("cholesky-solve", lambda a, b: torch.cholesky_solve(b, a.tril()), (square, stacked), WIDE),
     Row("cholesky-inverse", lambda a: torch.cholesky_inverse(a.tril()), (square,), WIDE),
-    Row("lu-unpack", lambda x: torch.lu_unpack(x, 2 + torch.arange(3, device=x.device).int()), (any_of(4, 3),), WIDE),
-    Row("lu-solve", solve_factored, (square, stacked), WIDE),
-    Row("lu-solve-right-adjoint", lambda a, b: solve_factored(a, b.mT, left=False, adjoint=True), (square, columns), WIDE),
     Row("qr", torch.linalg.qr, (any_of(2, 4, 3),), WIDE),
     Row("qr-only-r", lambda x: torch.linalg.qr(x, mode="r")[1], (any_of(4, 3),), WIDE, grad=False),
     Row("qr-complete", lambda x: torch.linalg.qr(x, mode="complete"), (any_of(4, 3),), WIDE, grad=False),
