@@ -2,6 +2,7 @@
 
 #include "general/general_graph.h"
 
+#include "general/trace_columns.h"
 #include "torch_ltc-c/size_stand_ins.h"
 
 #include <algorithm>
@@ -102,14 +103,12 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
     return {};
   }
   quality.leastSize = std::numeric_limits<int64_t>::max();
-  for (size_t i = 0; i < samples[0].sizes.size(); ++i) {
-    auto size = [i](const TraceNumbers &numbers) { return numbers.sizes[i]; };
-    auto [least, most] = std::ranges::minmax(samples, {}, size);
-    if (size(least) != size(most)) {
-      quality.leastSize = std::min(quality.leastSize, size(least));
-    } else if (std::ranges::any_of(traces, [&](const TraceNumbers &trace) {
-                 return size(trace) != size(traces.front());
-               })) {
+  const TraceColumns traced(*base, traces), sampled(*base, samples);
+  for (uint32_t i = 0; i < samples[0].sizes.size(); ++i) {
+    if (std::optional<SizeCandidate> size = sampled.varying(i)) {
+      quality.leastSize =
+          std::min(quality.leastSize, std::ranges::min(size->values));
+    } else if (traced.varies(i)) {
       why = "at large sizes, a size that varies is a constant";
       return {};
     }
