@@ -25,6 +25,8 @@ constexpr int64_t kMaxOffset = int64_t(1) << 20;
 constexpr int64_t kMaxSmallOffset = 4096;
 /// More bases make the search long, and accidents likely.
 constexpr size_t kMaxBases = 16;
+/// Factors of the first product of a sum.
+constexpr int64_t kSmallFactors[] = {1, -1, 2, 3, 4};
 constexpr int64_t kStrides[] = {2, 3, 4, 5, 6, 7, 8};
 
 bool isConstant(const SizeSamples &sample) { return llvm::all_equal(sample); }
@@ -178,6 +180,11 @@ NumberCode NumberFitter::codeOf(const Monomial &monomial) const {
   return code;
 }
 
+ArrayRef<NumberFitter::Monomial> NumberFitter::smallMonomials() const {
+  return ArrayRef(monomials).take_while(
+      [](const Monomial &monomial) { return monomial.factors.size() <= 2; });
+}
+
 /// A constant times a product of bases.
 std::optional<NumberCode>
 NumberFitter::fitProduct(const SizeSamples &number) const {
@@ -207,19 +214,15 @@ NumberFitter::fitLinear(const SizeSamples &number) const {
 std::optional<NumberCode>
 NumberFitter::fitSum(const SizeSamples &number) const {
   constexpr int64_t kMaxFactor = 4096;
-  for (const Monomial &a : monomials) {
-    if (a.factors.size() > 2)
-      break;
-    for (int64_t factor : {1, -1, 2, 3, 4}) {
+  for (const Monomial &a : smallMonomials()) {
+    for (int64_t factor : kSmallFactors) {
       SizeSamples rest;
       bool isFine = true;
       for (unsigned i = 0; i < kNumSamples; ++i)
         isFine &= !llvm::SubOverflow(number[i], factor * a.values[i], rest[i]);
       if (!isFine || isConstant(rest))
         continue;
-      for (const Monomial &b : monomials) {
-        if (b.factors.size() > 2)
-          break;
+      for (const Monomial &b : smallMonomials()) {
         auto solution = solve(b.values, rest);
         if (!solution || std::abs(solution->first) > kMaxFactor ||
             std::abs(solution->second) > kMaxSmallOffset)
@@ -237,16 +240,12 @@ NumberFitter::fitSum(const SizeSamples &number) const {
 /// rows of two batches beside each other.
 std::optional<NumberCode>
 NumberFitter::fitMultipleOfSum(const SizeSamples &number) const {
-  for (const Monomial &a : monomials) {
-    if (a.factors.size() > 2)
-      break;
-    for (int64_t factor : {1, -1, 2, 3, 4}) {
+  for (const Monomial &a : smallMonomials()) {
+    for (int64_t factor : kSmallFactors) {
       std::optional<SizeSamples> first = multiply(a.values, everywhere(factor));
       if (!first)
         continue;
-      for (const Monomial &b : monomials) {
-        if (b.factors.size() > 2)
-          break;
+      for (const Monomial &b : smallMonomials()) {
         SizeSamples sum;
         bool isFine = true;
         for (unsigned i = 0; i < kNumSamples; ++i)

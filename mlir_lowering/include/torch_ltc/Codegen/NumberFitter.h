@@ -82,6 +82,8 @@ private:
   std::optional<NumberCode> fitWindow(const SizeSamples &number,
                                       const Base &base, int64_t divisor) const;
   NumberCode codeOf(const Monomial &monomial) const;
+  /// The products of at most two bases.
+  llvm::ArrayRef<Monomial> smallMonomials() const;
 
   unsigned numSymbols;
   llvm::SmallVector<Base> bases;
