@@ -43,6 +43,11 @@ Strides resultStrides(StrideRule rule, const c10::FunctionSchema &schema,
                       c10::ArrayRef<c10::IValue> arguments,
                       c10::ArrayRef<int64_t> resultSizes);
 
+/// The value of the argument `memory_format`, if the op has one that is given.
+std::optional<at::MemoryFormat>
+formatArgument(const c10::FunctionSchema &schema,
+               c10::ArrayRef<c10::IValue> arguments);
+
 /// Strides of a copy of `like`: `clone` and `to` with their memory format.
 Strides copyStrides(const at::Tensor &like,
                     std::optional<at::MemoryFormat> format);

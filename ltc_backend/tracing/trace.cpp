@@ -203,10 +203,10 @@ std::vector<at::Tensor> runUntraceable(const OpRecord &record,
 /// Whether the results have another memory format than row-major operands.
 static bool requestsFormat(const OpRecord &record,
                            c10::ArrayRef<IValue> arguments) {
-  return !arguments.empty() && arguments.back().isInt() &&
-         record.handle->schema().arguments().back().name() == "memory_format" &&
-         arguments.back().toMemoryFormat() != at::MemoryFormat::Preserve &&
-         arguments.back().toMemoryFormat() != at::MemoryFormat::Contiguous;
+  std::optional<at::MemoryFormat> format =
+      formatArgument(record.handle->schema(), arguments);
+  return format && *format != at::MemoryFormat::Preserve &&
+         *format != at::MemoryFormat::Contiguous;
 }
 
 /// Traces a call. Returns no results only if nothing was done.

@@ -269,8 +269,8 @@ bool rollsToItself(const Arguments &named, SizesRef shape) {
   return shifts[0] % shape[dim] == 0;
 }
 
-/// LAPACK writes each matrix column by column. Its other results (pivots,
-/// determinants) have fewer dims than the matrices that it reads.
+/// LAPACK writes each matrix column by column. A result that isn't computed (Q
+/// of qr in mode "r") has fewer dims than the matrices that it reads.
 Strides matrixStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   Strides strides = packedStrides(shape);
   int64_t rank = 2;
@@ -285,13 +285,16 @@ Strides matrixStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   return strides;
 }
 
-std::optional<at::MemoryFormat> formatArgument(const Arguments &arguments) {
-  if (std::optional<size_t> position = arguments.find("memory_format"))
-    return arguments[*position].toMemoryFormat();
+} // namespace
+
+std::optional<at::MemoryFormat>
+torch_ltc::formatArgument(const c10::FunctionSchema &schema,
+                          c10::ArrayRef<c10::IValue> arguments) {
+  Arguments named(schema, arguments);
+  if (std::optional<size_t> position = named.find("memory_format"))
+    return named[*position].toMemoryFormat();
   return std::nullopt;
 }
-
-} // namespace
 
 Strides torch_ltc::packedStrides(SizesRef sizes, at::MemoryFormat format) {
   if (format == at::MemoryFormat::ChannelsLast) {
@@ -341,7 +344,8 @@ Strides torch_ltc::resultStrides(StrideRule rule,
     break;
   case StrideRule::Preserve:
     if (likeFirst)
-      return copyStrides(arguments[0].toTensor(), formatArgument(named));
+      return copyStrides(arguments[0].toTensor(),
+                         formatArgument(schema, arguments));
     break;
   case StrideRule::HeadsInside: // [batch, length, heads, features], transposed
     return Strides({resultSizes[1] * resultSizes[2] * resultSizes[3],
