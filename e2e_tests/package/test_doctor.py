@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from subprocesses import run_python
 from torch_ltc._backend import bindings
 
@@ -54,8 +55,9 @@ def test_missing_bindings_fail_with_a_remedy() -> None:
     assert "FAIL" in result.stdout
 
 
-def test_autoload_switched_off_is_told() -> None:
-    result = run_python(DOCTOR, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+@pytest.mark.parametrize("value", ["0", "false"])
+def test_autoload_switched_off_is_told(value: str) -> None:
+    result = run_python(DOCTOR, TORCH_DEVICE_BACKEND_AUTOLOAD=value)
     assert result.returncode == 0
     assert "TORCH_DEVICE_BACKEND_AUTOLOAD" in result.stdout
 

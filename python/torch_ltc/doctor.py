@@ -56,11 +56,13 @@ def _torch() -> Finding:
 
 
 def _entry_point() -> Finding:
+    import torch
+
     names = [e.value for e in importlib.metadata.entry_points(group="torch.backends")]
     if "torch_ltc._autoload:register" in names:
-        if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
+        if not torch._is_device_backend_autoload_enabled():
             text = (
-                "installed, but TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps torch from "
+                "installed, but TORCH_DEVICE_BACKEND_AUTOLOAD keeps torch from "
                 "using it: programs must 'import torch_ltc'"
             )
             return Finding(False, "autoload", text, fatal=False)
