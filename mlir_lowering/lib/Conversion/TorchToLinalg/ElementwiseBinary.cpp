@@ -158,7 +158,18 @@ Value torch_ltc::emitPow(ElementwiseBody &s) {
     return s.div(one, x);
   if (exponent == -2.0)
     return s.div(one, squareInPower(s, x));
-  return s.binary<math::PowFOp>(x, s.arg(1));
+  Value power = s.binary<math::PowFOp>(x, s.arg(1));
+  if (exponent || s.op.isTensor(1))
+    return power;
+  // A parameter of the program. Roots of -0 and -inf aren't their powers;
+  // those of other special exponents are.
+  auto replaceAt = [&](double root, Value value) {
+    Value isRoot = s.compare(Comparison::eq, s.arg(1), s.constant(root));
+    power = s.select(isRoot, value, power);
+  };
+  replaceAt(0.5, s.unary<math::SqrtOp>(x));
+  replaceAt(-0.5, s.unary<math::RsqrtOp>(x));
+  return power;
 }
 
 //===----------------------------------------------------------------------===//
