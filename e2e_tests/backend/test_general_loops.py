@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 import torch_ltc
 from torch import Tensor
+from torch_ltc._backend import bindings
 
 STEPS = 14
 #: The first program, one with numbers that turned out to vary, the one for all sizes,
@@ -215,6 +216,20 @@ LOOPS: dict[str, Loop] = {
         lambda i: [torch.randn(10 + 3 * i + i % 3, 5)],
         lambda i, w, x: _weighted((x[0] * w).tensor_split(3)),
     ),
+    "four equal chunks of a part": (
+        lambda i: [torch.randn(80, 5)],
+        lambda i, w, x: sum(
+            y.square().mean() for y in (x[0] * w)[: 8 + 4 * i].chunk(4)
+        ),
+    ),
+    "three equal parts of a part": (
+        lambda i: [torch.randn(44, 5)],
+        lambda i, w, x: _weighted((x[0] * w)[: 8 + i].tensor_split(3)),
+    ),
+    "the second half of a part": (
+        lambda i: [torch.randn(44, 5)],
+        lambda i, w, x: (x[0] * w)[: 8 + i][(8 + i) // 2 :].square().mean(),
+    ),
     "parts of given lengths": (lambda i: [torch.randn(5)], _split),
     "bags": (lambda i: [torch.randn(9, 5)], _bags),
     "written rows": (
@@ -294,7 +309,11 @@ LOOPS: dict[str, Loop] = {
 
 @pytest.fixture(autouse=True)
 def _compiled() -> Iterator[None]:
+    """Each test begins without programs, and with numbers that haven't moved."""
     torch.lazy.empty_cache()
+    with torch_ltc.config(varying_numbers="off"):
+        (torch.ones(1, device="lazy") + 1).cpu()
+    bindings().clear_program_memory()
     with torch_ltc.config(tier="compile", varying_sizes="auto", cache=False):
         yield
 

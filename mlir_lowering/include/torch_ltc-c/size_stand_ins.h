@@ -41,9 +41,10 @@ enum { LTC_LARGE_SIZE = 4096 };
 /// eight consecutive ranks, any two different sums of up to four stand-ins
 /// differ in at least one sample: their remainders modulo 64 do.
 ///
-/// At the three largest scales, the remainders of a division by 3 are 1, 2, 1
-/// and 2: they determine how a third is rounded, and three parts never have
-/// equal lengths in one sample alone, which would merge what depends on them.
+/// No stand-in is a multiple of 4, nor at the three largest scales of 3: four
+/// or three parts never have equal lengths in one sample alone, which would
+/// merge what depends on them. The remainders of a division by 3 are 1, 2, 1
+/// and 2, which determine how a third is rounded.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t start[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
       {257, 409, 703, 547}, {257, 409, 703, 547}, {66, 105, 182, 140},
@@ -55,8 +56,8 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   /// Growth from rank to rank at the second scale, in sixteenths.
   static const int64_t growth[LTC_GENERAL_SAMPLES] = {33, 35, 38, 36};
   static const int64_t rests[8][LTC_GENERAL_SAMPLES] = {
-      {43, 22, 52, 5}, {28, 13, 34, 63}, {39, 24, 57, 10}, {58, 1, 55, 30},
-      {3, 62, 32, 45}, {17, 54, 47, 8},  {12, 55, 42, 27}, {51, 21, 44, 14}};
+      {37, 1, 51, 46},  {39, 21, 14, 19}, {38, 58, 21, 35}, {18, 13, 42, 39},
+      {41, 26, 55, 57}, {21, 7, 59, 62},  {7, 34, 46, 53},  {2, 37, 61, 43}};
   const int64_t number = (int64_t)rank;
   const int64_t steps = step[scale][sample];
   const int64_t wiggle = 7 * number * number + 3 * number;

@@ -4,6 +4,7 @@
 
 #include "torch_ltc/Dialect/Ltc/Attributes.h"
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
+#include "torch_ltc/Support/SeparateConstants.h"
 #include "torch_ltc/Support/UserLocation.h"
 
 using namespace mlir;
@@ -50,6 +51,8 @@ liftFloats(const std::vector<OwningOpRef<ModuleOp>> &samples,
            SmallVectorImpl<FloatSamples> &lifted) {
   std::array<SmallVector<Operation *>, kNumSamples> ops;
   for (unsigned s = 0; s < kNumSamples; ++s) {
+    for (auto function : ModuleOp(*samples[s]).getOps<func::FuncOp>())
+      separateConstants(function.getBody());
     ops[s] = opsOf(*samples[s]);
     if (Operation *other = firstDifference(ops[0], ops[s]))
       return other->emitError("the program has no form for all sizes: it has "
@@ -68,15 +71,19 @@ liftFloats(const std::vector<OwningOpRef<ModuleOp>> &samples,
     }
     if (!isFloat || llvm::all_equal(number))
       continue;
-    lifted.push_back(number);
+    auto known = llvm::find(lifted, number);
+    const unsigned fromEnd = unsigned(lifted.end() - known);
+    const bool isNew = fromEnd == 0;
+    if (isNew)
+      lifted.push_back(number);
     for (unsigned s = 0; s < kNumSamples; ++s) {
       Operation *op = ops[s][i];
       auto function = op->getParentOfType<func::FuncOp>();
-      unsigned position = function.getNumArguments();
-      if (failed(function.insertArgument(position, op->getResult(0).getType(),
-                                         {}, op->getLoc())))
+      unsigned end = function.getNumArguments();
+      if (isNew && failed(function.insertArgument(
+                       end, op->getResult(0).getType(), {}, op->getLoc())))
         return failure();
-      op->getResult(0).replaceAllUsesWith(function.getArgument(position));
+      op->getResult(0).replaceAllUsesWith(function.getArgument(end - fromEnd));
       op->erase();
     }
   }

@@ -2,6 +2,8 @@
 
 #include "GeneralizeKernel.h"
 
+#include "torch_ltc/Support/SeparateConstants.h"
+
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -243,6 +245,7 @@ FailureOr<std::vector<NumberCode>> Generalizer::run() {
   std::array<SmallVector<Operation *>, kNumSamples> ops;
   for (unsigned s = 0; s < kNumSamples; ++s) {
     LLVM::LLVMFuncOp kernel = samples[s];
+    separateConstants(kernel.getBody());
     for (Block &block : kernel.getBody()) {
       blocks[s].try_emplace(&block, blocks[s].size());
       for (BlockArgument argument : block.getArguments())
