@@ -67,7 +67,8 @@ class Server:
         counts = self.counts()
         started = time.perf_counter()
         for _ in range(steps):
-            # its loss isn't kept: the faster the steps, the more losses there are
+            # The loss isn't kept: faster contenders run more steps, and so would keep
+            # more losses in memory.
             self._step()
         self.finish()
         taken = time.perf_counter() - started

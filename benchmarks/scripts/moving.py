@@ -79,7 +79,7 @@ def buffer_writes(device: str) -> Iterator[float]:
 
 
 def random_graphs(device: str) -> Iterator[float]:
-    """Message passing on graphs with other numbers of nodes and edges."""
+    """Message passing on graphs whose numbers of nodes and edges vary."""
     width = 32
     message, head = nn.Linear(2 * width, width).to(device), nn.Linear(width, 1)
     head = head.to(device)

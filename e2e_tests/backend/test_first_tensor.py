@@ -92,8 +92,8 @@ def kernels(name, key):
     dump = torch._C._dispatch_dump("aten::" + name).splitlines()
     return [line for line in dump if line.startswith((key + ":", key + "["))]
 
-# Kernels in C++ wrap them: to remember the calls that they trace, and at Lazy for
-# tensor subclasses.
+# C++ kernels wrap the Python ones: to remember the calls that these trace and, at key
+# Lazy, to handle tensor subclasses.
 for name in ours.ABOVE_AUTOGRAD:
     assert len(kernels(name, "AutogradLazy")) == 1, name
 for name in (*ours.TORCH_DECOMPOSITIONS, *ours.PYTHON_DECOMPOSITIONS):

@@ -93,7 +93,8 @@ def _written_part(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _cut_out(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
-    """A box of images of one size, which the sizes of a convolution's result follow."""
+    """Writes a box of varying size into images of constant size, which determine the
+    sizes of the convolution's result."""
     images = inputs[0] * w[0]
     images[:, :, _part(i), _part(i + 3)] = 0.5
     return F.conv2d(images, inputs[1]).square().mean()

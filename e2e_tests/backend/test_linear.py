@@ -1,4 +1,4 @@
-"""A linear layer is one node, and one in the gradient, with eager's results."""
+"""A linear layer is one node and its gradient another; both have eager's results."""
 
 from __future__ import annotations
 

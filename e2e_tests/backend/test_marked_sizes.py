@@ -32,7 +32,7 @@ def _loop(
     shapes: list[tuple[int, ...]],
     mark: Callable[[Tensor], Any],
 ) -> list[int]:
-    """Programs that were compiled after each step, whose values are eager's."""
+    """The number of programs compiled in each step; compares the results with eager."""
     counts = []
     with counting() as total:
         for shape in shapes:
@@ -150,7 +150,7 @@ def test_a_wrong_prediction_is_corrected() -> None:
 
 
 def test_another_size_varies_too() -> None:
-    """Size 1 isn't marked, and size 0 is the same in the first steps."""
+    """Dimension 1 isn't marked; dimension 0 has one size in the first steps."""
     shapes = [(8, 20), (8, 30), (5, 30), (6, 17)]
     counts = _loop(lambda x: x.view(-1).exp().view(x.shape), shapes, _dynamic(0))
     assert counts == [1, 1, 0, 0]
@@ -241,7 +241,7 @@ def test_torch_marks() -> None:
 
 
 def test_a_mark_of_a_view() -> None:
-    """Its value is computed; the memory that it shares remains."""
+    """Marking a view computes its value; the view still shares its base's memory."""
     base = torch.arange(24.0).view(6, 4).to("lazy")
     view = base[1:]
     torch_ltc.mark_dynamic(view, 0)

@@ -1,4 +1,4 @@
-"""Every row of the op table with `lower ="decompose"` has a decomposition."""
+"""Every row of the op table with `lower = "decompose"` has a decomposition."""
 
 import re
 import sys

@@ -57,7 +57,7 @@ def _join(rank: int, worker, ranks: int, store: str, arguments, options) -> None
     )
     torch.manual_seed(rank)
     worker(rank, *arguments)
-    # Otherwise tracebacks of caught errors keep the group. A thread of Gloo that
+    # Otherwise tracebacks of caught errors keep the group alive. A thread of Gloo that
     # releases a Python tensor while Python ends aborts the process (torch 2.13).
     gc.collect()
     dist.destroy_process_group()

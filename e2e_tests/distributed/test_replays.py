@@ -1,4 +1,4 @@
-"""Captured steps replay their collectives, in order and each once."""
+"""Captured steps replay each of their collectives exactly once, in order."""
 
 from __future__ import annotations
 

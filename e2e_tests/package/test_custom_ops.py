@@ -306,7 +306,7 @@ def test_torch_compile_takes_a_defined_op(library: torch.library.Library) -> Non
 
 
 def test_torch_compile_on_the_cpu_keeps_the_op() -> None:
-    """A kernel of ours at a key of all devices would be traced into its graphs."""
+    """torch.compile would trace a kernel of ours at a key that all devices share."""
 
     @torch.library.custom_op("torch_ltc_tests::add_read", mutates_args={"x"})
     def add_read(x: torch.Tensor) -> None:

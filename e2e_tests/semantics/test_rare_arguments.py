@@ -29,7 +29,7 @@ def test_gradient_at_the_given_indices(case: str, rank: int) -> None:
         elif case == "written":
             indices.sub_(1).clamp_(min=0)
         elif case == "other window":
-            # Interpreted as windows that start elsewhere.
+            # Windows at other positions whose result has the same sizes.
             return aten.max_pool2d_with_indices_backward(
                 grad, x, [4, 4], [1, 1], [0, 0], [1, 1], False, indices
             )

@@ -10,8 +10,9 @@
 //   Constant i    the value of known tensor i, as in the first recording
 //
 // A replay checks that the tensors that hold state and constants are unchanged
-// since the last step, and assigns the new values to them: the same tensors,
-// without autograd, functionalization or the tracer.
+// since the last step. It assigns the new values to the tensors that hold state
+// and to written arguments, without running autograd, functionalization or the
+// tracer.
 //
 //===----------------------------------------------------------------------===//
 

@@ -55,7 +55,8 @@ struct WorkerState {
   c10::AutogradState gradients = c10::AutogradState::get_tls_state();
 };
 
-/// Set by the worker, which therefore runs the first step.
+/// Null until the worker has started; until then no step runs in the thread
+/// that scheduled it.
 std::atomic<const WorkerState *> workerState{nullptr};
 
 class Queue {

@@ -42,7 +42,7 @@ private:
     return *value;
   }
 
-  /// The slots of this node, which are visited in the order of nodes.
+  /// The slots of the node at `position`. To be called in the order of nodes.
   c10::ArrayRef<NumberSlot> slotsOf(size_t position) {
     size_t begin = nextSlot;
     while (nextSlot < slots.size() && slots[nextSlot].node == position)

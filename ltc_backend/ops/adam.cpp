@@ -95,13 +95,13 @@ bool isCpuCount(const Tensor &step) {
          step.layout() == at::Layout::Strided;
 }
 
-/// 16-bit floats are left to torch, whose ops round one by one.
 bool isPlainLike(const Tensor &tensor, const Tensor &parameter) {
   return isPlainWrapper(tensor) && hasPackedStrides(tensor) &&
          tensor.scalar_type() == parameter.scalar_type() &&
          tensor.sizes() == parameter.sizes();
 }
 
+/// 16-bit floats are left to torch's own ops, each of which rounds its result.
 bool isPlain(const AdamEntry &entry) {
   at::ScalarType dtype = entry.parameter.scalar_type();
   if ((dtype != at::ScalarType::Float && dtype != at::ScalarType::Double) ||

@@ -2,7 +2,7 @@
 //
 // torch computes scaled_dot_product_attention as two products and a softmax,
 // which the gradient saves: memory for each pair of a query and a key. If there
-// are many pairs, the whole is one op here, and one in the gradient, which
+// are many pairs, attention is one op here and its gradient another, which
 // recomputes the scores from log_sum. The runtime has commands for both.
 //
 //   scores = (scale * query) @ key.T + mask

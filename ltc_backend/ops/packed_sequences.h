@@ -27,8 +27,8 @@ public:
 
   int64_t batch() const { return numSequences; }
 
-  /// [T, B, ...] from [N, ...]; `filler` [1, ...] is in the steps that a
-  /// sequence doesn't have.
+  /// Pads packed rows [N, ...] to steps [T, B, ...]: a sequence has the row
+  /// `filler` [1, ...] in each step after its end.
   at::Tensor pad(const at::Tensor &packed, const at::Tensor &filler,
                  bool backwards) const;
   /// The reverse.

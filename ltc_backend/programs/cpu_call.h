@@ -24,7 +24,7 @@ struct CpuCall {
   bool wantsContiguous = false;
 };
 
-/// The call for a traced op. Looked up once for each op, by names.
+/// The call for a traced op. It is looked up by name, once for each op.
 const CpuCall &cpuCallOf(const OpRecord &record);
 
 } // namespace torch_ltc

@@ -100,7 +100,8 @@ private:
   evaluate(RunValues values, c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
            const RunConditions &conditions) const;
-  /// Whether the node has values; gives a parameter its value.
+  /// Whether the node's values are available. If the node is a parameter that
+  /// has been computed, stores its value in `headStart` first.
   bool provide(HeadStart &headStart, size_t position) const;
   /// Gives memory to the node's results.
   void provideMemory(HeadStart &headStart, size_t position) const;

@@ -109,8 +109,8 @@ void setGeometries(StrideRule rule, const OpRecord &record,
   }
 }
 
-/// Whether eager's kernel reads out of bounds instead: the op's callers must
-/// check sizes (torch 2.13).
+/// Whether eager's kernel would read out of bounds instead of raising an error,
+/// because it leaves the check of the sizes to its callers (torch 2.13).
 bool isUncheckedByEager(const OpRecord &record,
                         c10::ArrayRef<IValue> arguments) {
   return record.strideRule == StrideRule::BatchNorm &&

@@ -8,8 +8,8 @@
 
 namespace torch_ltc {
 
-/// A symbol, as it is called in the text, and the values for which the program
-/// is used.
+/// The name of a symbol in the program's text, and the range of its values for
+/// which the program is valid.
 struct SymbolRange {
   std::string name;
   int64_t least = 2, most = INT64_MAX;

@@ -218,7 +218,7 @@ def lockstep(tolerance: float | None = None) -> Iterator[None]:
 
 
 def _program(target: int | str) -> str:
-    """The hash of a step's program, or of a program with an abbreviated hash."""
+    """The hash of the program of a step, or the hash that has `target` as a prefix."""
     if isinstance(target, bool) or not isinstance(target, (int, str)):
         raise TypeError(
             "Expected a step's number or a prefix of a program's hash, but "

@@ -20,8 +20,8 @@ def mark_dynamic(
     min: int | None = None,
     max: int | None = None,
 ) -> None:
-    """The size of this dimension (or of each of several ones) will differ: the first
-    program that reads the tensor is compiled for all sizes.
+    """Declares that the size of this dimension (or of each listed one) varies: the
+    first program that reads the tensor is compiled for all sizes.
 
     `min` and `max` are the smallest and the largest size. The mark belongs to the
     tensor's value: it remains when the tensor is written in place, and results of ops

@@ -32,9 +32,9 @@ def _call_after_steps() -> None:
 
 
 def run_step_closures() -> None:
-    """Runs the closures of this step, also those that torch._lazy's own function added."""
-    # Without the module there are none. Importing it takes longer than most of this
-    # package.
+    """Runs this step's closures, including those added by torch._lazy's function."""
+    # If the module isn't loaded, there are none. Importing it takes longer than
+    # importing most of this package.
     if closures := sys.modules.get("torch._lazy.closure"):
         closures.run_step_closures()
 

@@ -30,8 +30,8 @@ bool CallerLoad::isBusy(clockid_t clock) {
   if (!caller)
     return false;
   int64_t wall = *nanoseconds(CLOCK_MONOTONIC);
-  // If two teams share the processors, a caller that computes all the time gets
-  // about half of one; a caller that has a processor to itself gets more.
+  // A caller that computes all the time gets about half a processor if two
+  // teams share the processors, and more if it has a processor to itself.
   double threshold = wasBusy ? 0.3 : 0.4;
   bool isKnown = clock == lastClock && wall > wallTime;
   wasBusy = isKnown &&

@@ -67,8 +67,8 @@ LoadedExecutable::load(const char *data, size_t size) {
 llvm::Expected<std::unique_ptr<LoadedExecutable>>
 LoadedExecutable::bind(const LtcSizes &sizes) const {
   if (!form)
-    return failure("Program '{0}' can't be bound to sizes: it is for the sizes "
-                   "that it was compiled for.",
+    return failure("Program '{0}' can't be bound to sizes: it was compiled for "
+                   "fixed sizes.",
                    message.name());
   std::unique_ptr<LoadedExecutable> result(new LoadedExecutable);
   result->message = message;

@@ -78,8 +78,9 @@ private:
   OneDnnCall primitive;
 };
 
-/// The sums of the older implementation (3.2, without AVX-512) depend on the
-/// number of threads, because threads may share the depth of one element.
+/// Whether sums are added in the same order for any number of threads. oneDNN's
+/// implementations other than brgemm (3.2: those without AVX-512) may divide
+/// the sum of one element among threads.
 bool sumsInOneOrder(const dnnl::matmul::primitive_desc &description) {
   return std::string_view(description.impl_info_str()).starts_with("brg");
 }

@@ -23,7 +23,7 @@ from steps import ROOT, STATE, StepFailed, once, run_logged
 
 FOLDER = STATE / "aarch64"
 SYSROOT = FOLDER / "root"
-#: Packages of Python for AArch64: torch and what tests need.
+#: Python packages for AArch64: torch and what the tests need.
 SITE = FOLDER / "site"
 BUILD = ROOT / "build-aarch64"
 #: Runs a program in SYSROOT.

@@ -3,9 +3,9 @@ publishes, in dist/, tried where users are.
 
 The wheel supports the Pythons of the places (release_places.py). In each of them it is
 installed beside torch with pip alone; the doctor must report no problem, the digits
-example must learn, and a sample of the tests must pass. So is AArch64's wheel, with
---target, under emulation. docs/installation.md gets the table of the results. Needs root
-and debootstrap.
+example must learn, and a sample of the tests must pass. With --target, AArch64's wheel is
+tried in the same way, under emulation. docs/installation.md gets the table of the results.
+Needs root and debootstrap.
 """
 
 from __future__ import annotations

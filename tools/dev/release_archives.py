@@ -95,7 +95,7 @@ def problems_of(wheel: Path) -> list[str]:
                 problems.append(f"it needs {library.name} of the system")
                 continue
             exports = _exports(library)
-            # Another folder's build would have other bytes.
+            # A build in another folder would then have different bytes.
             if bytes(ROOT) in library.read_bytes():
                 problems.append(f"{library.name} contains the path {ROOT}")
             if library.name in SELF_CONTAINED:

@@ -8,8 +8,9 @@ from typing import Any
 
 #: Links to files outside docs/, which aren't on the site: only their text stays.
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(\s*\.\./[^)]*\)")
-#: What the tests of the examples read; pymdownx.superfences takes a fence with a word after
-#: the language for text, and then the text up to the next fence for code.
+#: The mark `no-run` is only for the tests of the examples. With a word after the language,
+#: pymdownx.superfences doesn't recognize a fence, and renders the text after the block, up
+#: to the next fence, as code.
 MARKED_FENCE = re.compile(r"^(\s*```\w+) no-run$", re.MULTILINE)
 
 

@@ -34,7 +34,7 @@ public:
   /// "sum" of aten::sum.dim_IntList.
   std::string opName() const;
 
-  /// Position of the argument with this name that is not None.
+  /// Position of the argument with this name, unless it is None.
   std::optional<size_t> find(std::string_view wanted) const {
     for (size_t i = 0; i < values.size(); ++i)
       if (name(i) == wanted)

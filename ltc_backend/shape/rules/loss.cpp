@@ -92,7 +92,8 @@ bool shape_rules::loss(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-// The kernel computes in memory of the input's size.
+// PyTorch's kernel computes in place in a tensor of the input's size, so the
+// target must be broadcastable to it.
 bool shape_rules::soft_margin_loss(const Arguments &arguments, ScalarType dtype,
                                    ResultShapes &results) {
   Sizes sizes(arguments.sizes(0));

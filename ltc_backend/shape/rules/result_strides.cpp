@@ -270,7 +270,7 @@ bool rollsToItself(const Arguments &named, SizesRef shape) {
 }
 
 /// LAPACK writes each matrix column by column. A result that isn't computed (Q
-/// of qr in mode "r") has fewer dims than the matrices that it reads.
+/// of qr in mode "r") has a lower rank than the op's operand.
 Strides matrixStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   Strides strides = packedStrides(shape);
   int64_t rank = 2;

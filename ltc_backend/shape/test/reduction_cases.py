@@ -51,7 +51,7 @@ def dims_not_none(op):
 
 
 def named_dims(op):
-    # Eager rejects [] unless it keeps dims, against the documentation.
+    # Contrary to its documentation, PyTorch rejects dim=[] unless keepdim=True.
     return [c for c in dims(op) if c.args[1]]
 
 

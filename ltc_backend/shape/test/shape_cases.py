@@ -29,7 +29,7 @@ SHAPES = (
 
 @dataclasses.dataclass(frozen=True)
 class T:
-    """A tensor whose elements are one number."""
+    """A tensor whose elements all have the same value."""
 
     shape: tuple
     dtype: torch.dtype = F32

@@ -11,9 +11,9 @@
 
 namespace mlir::torch_ltc {
 
-/// Changes the first of the executables, which are one program at each sample's
-/// stand-ins, to one for all sizes (`GeneralForm`). `tables` has the codes of
-/// each kernel's table, `work` its work (kWorkAttr), `orders` the numbers of
+/// Changes the first of `samples`, the executables of one program at different
+/// stand-ins, to a general executable (`GeneralForm`). `tables` has the codes
+/// of each kernel's table, `work` its work (kWorkAttr), `orders` the numbers of
 /// assumedOrders. Returns why there is no such form, or "".
 std::string generalizeExecutable(
     const std::array<::torch_ltc::runtime::Executable *, kNumSamples> &samples,

@@ -109,7 +109,8 @@ bool FusionDomain::isFusible(linalg::GenericOp op) {
         !map.isProjectedPermutation(/*allowZeroInResults=*/true))
       return false;
   }
-  // A parallel loop that a result doesn't have would write its elements twice.
+  // A parallel loop that isn't in a result's indexing map would write each
+  // element of the result several times.
   for (unsigned init = 0; init < op.getNumDpsInits(); ++init) {
     AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(init));
     for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray()))

@@ -381,8 +381,8 @@ bool areDisjoint(tensor::ExtractSliceOp slice, tensor::InsertSliceOp insert) {
   return false;
 }
 
-/// A slice of a tensor that doesn't overlap an insertion into it reads the
-/// tensor below.
+/// While the source of the slice is an insertion that the slice doesn't
+/// overlap, replaces the source by the insertion's destination.
 void bypassInsertions(tensor::ExtractSliceOp slice) {
   while (auto insert =
              slice.getSource().getDefiningOp<tensor::InsertSliceOp>()) {

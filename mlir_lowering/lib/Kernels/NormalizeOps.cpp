@@ -38,11 +38,11 @@ Value flatRange(RewriterBase &rewriter, Location loc, Value source,
                                         index(numElements), index(1));
 }
 
-/// A strided slice becomes a generic that reads a range of the source's
-/// elements in row-major order at sum of stride * index. It can't read the
-/// source with its own shape: if a loop is a whole index, linalg requires it to
-/// have the size of the dimension that it reads, and the loops of x[:, :3]
-/// don't. The range, a view, begins at the slice's first element and ends with
+/// A strided slice becomes a generic that reads a range of the flattened source
+/// at the sum of stride * index over its loops. It can't read the source with
+/// its own shape: if a loop is a whole index, linalg requires it to have the
+/// size of the dimension that it reads, and the loops of x[:, :3] don't. The
+/// range, a view, begins at the slice's first element and ends with
 /// its last one, so that all columns of a matrix have the same kernel. In a
 /// program for all sizes it is the whole source, because a size is found as a
 /// function of others (`NumberFitter`), and the length of a range often isn't.

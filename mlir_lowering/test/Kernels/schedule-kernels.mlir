@@ -59,7 +59,7 @@ func.func private @softmax(%x: tensor<512x128xf32>) -> tensor<512x128xf32> {
   return %y : tensor<512x128xf32>
 }
 
-// Operands that are read across memory are read in tiles.
+// Transposed operands are read in tiles.
 // CHECK-LABEL: func.func private @transpose
 // CHECK-SAME: split = 1, block = 32, tile = 0, {{.*}}, iterations = 8, grain = 0>
 func.func private @transpose(%x: tensor<128x64xf32>) -> tensor<64x128xf32> {

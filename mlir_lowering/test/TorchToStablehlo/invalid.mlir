@@ -16,7 +16,7 @@ func.func @no_polynomial(%a: !torch.vtensor<[4],f64>) -> !torch.vtensor<[4],f64>
 
 // -----
 
-// expected-error@+1 {{input 0 has the dtype 'ui8', which the conversion to StableHLO doesn't take}}
+// expected-error@+1 {{input 0 has the dtype 'ui8', which the conversion to StableHLO doesn't support}}
 func.func @unsigned(%a: !torch.vtensor<[4],ui8>) -> !torch.vtensor<[4],ui8> {
   return %a : !torch.vtensor<[4],ui8>
 }

@@ -12,9 +12,9 @@ func.func @unknown(%a: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
 
 // -----
 
-// expected-error@+1 {{input 0 has the dtype 'f64', which the conversion to TOSA doesn't take; make it another dtype}}
+// expected-error@+1 {{input 0 has the dtype 'f64', which the conversion to TOSA doesn't support; convert it to another dtype}}
 func.func @float64(%a: !torch.vtensor<[4],f64>) -> !torch.vtensor<[4],f64> {
-  // expected-error@+1 {{aten.neg's result has the dtype 'f64', which the conversion to TOSA doesn't take}}
+  // expected-error@+1 {{aten.neg's result has the dtype 'f64', which the conversion to TOSA doesn't support}}
   %0 = torch.aten.neg %a : !torch.vtensor<[4],f64> -> !torch.vtensor<[4],f64>
   return %0 : !torch.vtensor<[4],f64>
 }

@@ -372,7 +372,7 @@ def _named_data() -> dict[str, int]:
 
 
 def _closure_variable(cell: CellType) -> str:
-    """The name of a cell in the function whose closure contains it, or""."""
+    """The name of the cell's variable in the function whose closure holds it, or ""."""
     for closure in gc.get_referrers(cell):
         for function in gc.get_referrers(closure):
             if isinstance(function, FunctionType) and function.__closure__ is closure:
@@ -394,7 +394,7 @@ def _variable(value: Any) -> str:
 
 
 def _container(tensor: torch.Tensor) -> str:
-    """The named list or dict that holds it, as a clause."""
+    """A phrase for the list or dict in a variable that holds the tensor, or ""."""
     for holder in gc.get_referrers(tensor):
         if isinstance(holder, (list, dict)) and (name := _variable(holder)):
             kind = type(holder).__name__

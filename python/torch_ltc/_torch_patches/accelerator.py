@@ -119,8 +119,9 @@ def _wrap(original: Callable, ours: Callable) -> Callable:
 
 
 def _wrap_pin_memory(original: Callable) -> Callable:
-    """The device's memory is host memory: no memory has to be pinned for a copy to it,
-    which a DataLoader with `pin_memory=True` requests if there is an accelerator."""
+    """Returns CPU tensors unchanged: the device's memory is host memory, so copies to
+    it need no pinned memory. A DataLoader with `pin_memory=True` pins its batches if
+    there is an accelerator."""
 
     @functools.wraps(original)
     def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:

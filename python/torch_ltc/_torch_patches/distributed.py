@@ -51,7 +51,8 @@ def install() -> None:
 
 
 def _take_device_id(original: Callable[..., None]) -> Callable[..., None]:
-    """torch (2.13) takes the accelerator as `device_id`."""
+    """Notes that the program uses device lazy as the accelerator if it passes it as
+    `device_id`: torch (2.13) accepts only the accelerator there."""
 
     @functools.wraps(original)
     def init_process_group(*args: Any, **kwargs: Any) -> None:

@@ -64,7 +64,7 @@ static LogicalResult lowerFold(OpLowering &op) {
   return lowerFold(op, hasDim, fold);
 }
 
-/// any and all: the elements' truth values.
+/// any and all: reduce the truth values of the elements.
 template <bool isAll, bool hasDim>
 static LogicalResult lowerTruthFold(OpLowering &op) {
   Type from = op.dtype(0);

@@ -43,7 +43,7 @@ static LogicalResult lowerLiteral(TensorLowering &op) {
   RankedTensorType type = op.resultType();
   ElementsAttr value = literal.getValue();
   if (auto dense = dyn_cast<DenseElementsAttr>(value))
-    // Only the type's sign is dropped; the bytes stay the same.
+    // Only the type's signedness is dropped; the bytes stay the same.
     return op.replaceWith(
         op.target.constant(dense.bitcast(type.getElementType())));
   auto resource = dyn_cast<DenseResourceElementsAttr>(value);

@@ -89,7 +89,7 @@ static LogicalResult checkTensors(ModuleOp module, const TensorTarget &target) {
     else
       error << " has the dtype " << tensor.getDtype()
             << ", which the conversion to " << target.getName()
-            << " doesn't take; make it another dtype";
+            << " doesn't support; convert it to another dtype";
     error << userLocationSuffix(loc);
     result = failure();
   };
