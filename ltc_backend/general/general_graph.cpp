@@ -88,8 +88,8 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
     for (const SymbolValues &values : vectors) {
       GraphSnapshot graph = instantiate(values, base->name);
       samples.push_back(numbersOf(graph));
-      // A number with another sign may be lowered differently: padding and
-      // cropping are one op.
+      // A number with a different sign may be lowered differently: padding and
+      // cropping are the same op.
       if (samples.back().skeleton != skeleton()) {
         why = "at large sizes, a number changes its sign";
         return {};
@@ -136,7 +136,7 @@ std::string GeneralGraph::findStandIns() {
     for (size_t scale : {LTC_LARGE_STAND_INS, LTC_SPREAD_STAND_INS})
       if ((hasBounds || addsToBounds) && attempt(scale, addsToBounds))
         return "";
-  // Smaller ones if a constant bounds them.
+  // If a constant bounds the symbols, only smaller stand-ins are possible.
   for (size_t scale = LTC_SPREAD_STAND_INS + 1;
        scale < LTC_STAND_IN_SCALES && best.leastSize == 0; ++scale)
     attempt(scale, /*addsToBounds=*/false);

@@ -7,10 +7,10 @@
 //   trace 2: x f32[4, 30], view(x, 120)                 view(x, s0*s1)
 //
 // `bind` reads the symbols' values from another graph and checks each number of
-// it, so a guess that was wrong is never used: it is corrected with the numbers
-// of the graph that didn't fit. `instantiate` makes the concrete graph at any
-// values; the shapes of results are inferred again, by the same rules as when
-// an op is traced.
+// it, so a wrong guess is never used: it is corrected with the numbers of the
+// graph that didn't fit. `instantiate` makes the concrete graph at any values;
+// the shapes of results are inferred again, by the same rules as when an op is
+// traced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,11 +35,11 @@ struct NumberSlot {
   uint32_t node;
   /// The number's index in `TraceNumbers::sizes` or `TraceNumbers::integers`.
   uint32_t index;
-  /// Result and dimension of a size, or position of an integer among the node's
-  /// words.
+  /// The result and the dimension (`place`) of a size, or the position of an
+  /// integer (`place`) among the node's words.
   uint32_t result = 0;
   uint32_t place;
-  /// Whether it is an integer that may be 1 (see isStructural).
+  /// Whether the number is an integer that may be 1 (see isStructural).
   bool isPosition = false;
   SizeExpression value = {};
 };
@@ -54,13 +54,14 @@ struct SizeSymbol {
   int64_t least, most; // values in the traces
   int64_t lowest = 2;  // the lowest valid value
 
-  /// Whether it is a constant size that bounds slices of varying lengths.
+  /// Whether the symbol is a constant size that bounds slices of varying
+  /// lengths.
   bool isBound() const { return least == most; }
 };
 
 using SymbolValues = std::vector<int64_t>;
 
-/// A size of a parameter that varies, as an expression of symbols.
+/// A varying size of a parameter, as an expression of symbols.
 struct ParameterSize {
   size_t parameter, dim;
   std::string text; // "s0", "2*s0 + 1"
@@ -71,16 +72,18 @@ using GeneralGraphPtr = std::shared_ptr<const GeneralGraph>;
 
 class GeneralGraph : public std::enable_shared_from_this<GeneralGraph> {
 public:
-  /// Maximum number of traces that are compared, the most recent ones. A wrong
-  /// guess adds one.
+  /// Maximum number of traces that are compared; the most recent are kept. Each
+  /// wrong guess adds a trace.
   static constexpr size_t kMaxTraces = 6;
 
-  /// `traces`: the numbers of two or more graphs, of which `base` is one. Null,
-  /// with the reason, if they don't have one skeleton, or no common graph.
+  /// Makes the general graph of two or more graphs: `traces` has the numbers of
+  /// all, and `base` is one of them. Returns null and sets `reason` if the
+  /// skeletons differ or no general graph fits them all.
   static GeneralGraphPtr generalize(GraphSnapshotPtr base,
                                     std::vector<TraceNumbers> traces,
                                     std::string &reason);
-  /// The same with one more trace, and without the oldest ones.
+  /// Generalizes again with one more trace, without the oldest if there are
+  /// more than kMaxTraces.
   GeneralGraphPtr refine(TraceNumbers trace, std::string &reason) const;
 
   /// Numbers of the most recent traces.
@@ -92,15 +95,16 @@ public:
   std::vector<ParameterSize> parameterSizes() const;
   const Hash128 &skeleton() const { return traces.front().skeleton; }
 
-  /// The values of the symbols at which this is the graph with these numbers;
-  /// none, with the reason, if there are none. Values of sizes are at least 2.
+  /// Returns the values of the symbols at which this is the graph with these
+  /// numbers. If there are none, returns none and sets `reason`. Values of
+  /// sizes are at least 2.
   std::optional<SymbolValues> bind(const TraceNumbers &numbers,
                                    std::string *reason = nullptr) const;
-  /// The graph at these values, called `name`. Throws c10::Error if there is
-  /// none, because sizes don't match or one becomes 0 or 1.
+  /// Returns the graph at these values, with the name `name`. Throws c10::Error
+  /// if it doesn't exist because sizes don't match or a size becomes 0 or 1.
   GraphSnapshot instantiate(c10::ArrayRef<int64_t> values,
                             std::string name) const;
-  /// Vectors of values at which the graph exists, for a compiler that compares
+  /// Vectors of symbol values at which the graph exists; the compiler compares
   /// its outputs for them. They differ in all values and in their remainders.
   const std::vector<SymbolValues> &standIns() const { return standInValues; }
 
@@ -123,7 +127,7 @@ private:
   }
   /// How suitable vectors of stand-ins are.
   struct Quality {
-    /// The smallest size that isn't the same at all vectors; 0 if the graph
+    /// The smallest size that differs between the vectors; 0 if the graph
     /// doesn't exist at one of them.
     int64_t leastSize = 0;
     /// Whether doubles represent all numbers of elements exactly.
@@ -136,7 +140,7 @@ private:
     }
   };
   std::vector<SymbolValues> standInsOf(size_t scale, bool addsToBounds) const;
-  /// `why` is the reason if the graph doesn't exist there.
+  /// Sets `why` to the reason if the graph doesn't exist at one of them.
   Quality qualityOf(const std::vector<SymbolValues> &vectors,
                     std::string &why) const;
   /// Sets `standInValues`. Returns why there are none, or "".

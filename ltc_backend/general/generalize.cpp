@@ -9,8 +9,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Distinct sizes among which the value of an argument is searched for, besides
-/// those of its operands.
+/// Maximum number of distinct sizes, besides those of the op's operands, of
+/// which an argument may be an expression.
 constexpr size_t kMaxCandidates = 48;
 
 } // namespace
@@ -20,17 +20,19 @@ namespace torch_ltc {
 /// Fits the slots of a general graph, first those of parameters.
 class Generalization {
 public:
-  /// `arguments`: the relations of arguments to sizes. `asMultiples`: a symbol
-  /// is multiplied by what divides its number in all traces. `boundsVary`: a
-  /// constant size of a parameter becomes a symbol where it bounds slices of
-  /// varying lengths, so that their stand-ins may be large.
+  /// `arguments`: the relations that are tried for arguments. `asMultiples`:
+  /// whether a symbol is multiplied by the greatest common divisor of its
+  /// number in all traces. `boundsVary`: which constant sizes of parameters
+  /// become symbols because they bound slices of varying lengths, so that the
+  /// stand-ins of these lengths may be large.
   Generalization(GeneralGraph &graph, Relations relations, Relations arguments,
                  bool asMultiples, Bounds boundsVary)
       : graph(graph), columns(*graph.base, graph.traces), relations(relations),
         arguments(arguments), asMultiples(asMultiples), boundsVary(boundsVary) {
   }
 
-  /// Returns whether there are such bounds.
+  /// Returns whether `boundsVary` has an effect: there are such bounds, or
+  /// constant sizes to which varying ones are padded.
   bool run() {
     findSlots();
     bounds = findSliceBounds(*graph.base, columns, graph.slots, boundsVary);
@@ -83,12 +85,12 @@ private:
     }
   }
 
-  /// Adds a slot for the length of a slice that differs between traces. It
-  /// comes before the slice's start and end: if these follow from no other
-  /// sizes, start and length are symbols, because a difference of symbols is
-  /// small at their stand-ins. The length to which a varying size is padded is
-  /// a slot as well, even if it is the same in all traces, because it may have
-  /// to be a multiple of a number.
+  /// Adds a slot for each length of a slice that differs between traces, before
+  /// the slots of the slice's start and end. If these follow from no other
+  /// sizes, start and length become symbols: the length, a difference of two
+  /// symbols, would be small at the stand-ins of start and end. The length to
+  /// which a varying size is padded is a slot as well, even if it is the same
+  /// in all traces, because it may have to be a multiple of some number.
   void addLengths(uint32_t position, uint32_t size) {
     const SnapshotNode &node = graph.base->nodes[position];
     bool isPad = node.record->shapeRule == ShapeRule::constant_padShape;
@@ -139,8 +141,8 @@ private:
     return SizeExpression::of(symbol.term, multiple);
   }
 
-  /// Fits the smallest size first, so that a size that is a multiple of another
-  /// one becomes an expression of it.
+  /// Fits the smallest size first, so that a multiple of another size becomes
+  /// an expression of that size.
   void fitParameters() {
     std::vector<uint32_t> order;
     for (uint32_t i = 0; i < graph.slots.size(); ++i)
@@ -158,7 +160,8 @@ private:
     }
   }
 
-  /// Parameters that are indexed together have one bound.
+  /// Returns the symbol with these values, if any: parameters that are indexed
+  /// together have one bound.
   std::optional<SizeExpression> fitBound(const Column &column) const {
     for (const SizeCandidate &symbol : symbols)
       if (symbol.values == column)
@@ -193,8 +196,8 @@ private:
   }
 
   /// Whether the slot is the length of a slice whose start and end follow from
-  /// other sizes, or a padded length whose pad does, so that the length needs
-  /// no expression of its own.
+  /// other sizes, or a padded length whose pad does. Such a length needs no
+  /// expression.
   bool isKnownLength(uint32_t slot,
                      c10::ArrayRef<std::vector<SizeCandidate>> operands) const {
     const NumberSlot &length = graph.slots[slot];
@@ -249,7 +252,7 @@ private:
     return other;
   }
 
-  /// A pad as the padded length minus that of the operand.
+  /// Expresses a pad as the padded length minus the operand's length.
   std::optional<SizeExpression> fitPad(const NumberSlot &number,
                                        const Column &column) const {
     for (const NumberSlot &length : graph.slots) {
@@ -270,15 +273,15 @@ private:
     return std::nullopt;
   }
 
-  /// Whether the length has no expression of its own.
+  /// Whether the length's expression is the length itself.
   static bool isItself(const NumberSlot &length) {
     return std::ranges::any_of(length.value.product, [&](SizeTerm term) {
       return !term.isSymbol && term.index == length.index;
     });
   }
 
-  /// The end of a slice as its length plus its start. The size of the result
-  /// isn't known when the arguments are computed, but the terms of its
+  /// Expresses the end of a slice as its length plus its start. The size of the
+  /// result isn't known when the arguments are computed, but the terms of its
   /// expression are.
   std::optional<SizeExpression> fitEnd(const NumberSlot &number,
                                        const Column &column) const {
@@ -412,7 +415,7 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
       reason = why;
     return nullptr;
   };
-  // The more general form first; the reason is the one for this form.
+  // The most general form is tried first; `reason` says why it fails.
   constexpr std::pair<Relations, Relations> efforts[] = {
       {Relations::Few, Relations::Few},
       {Relations::Few, Relations::Some},
@@ -425,7 +428,7 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
       for (auto [relations, arguments] : efforts)
         if (auto graph = attempt(boundsVary, asMultiples, relations, arguments))
           return graph;
-  // Relations that two traces fulfil by accident (a random start and a size)
+  // Relations that hold in two traces by accident (a random start and a size)
   // may be impossible at other sizes.
   for (Bounds boundsVary : allBounds)
     if (auto graph = attempt(boundsVary, /*asMultiples=*/false, Relations::Few,

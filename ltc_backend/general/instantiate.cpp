@@ -62,7 +62,8 @@ private:
     resized.setWords(position, std::move(words));
   }
 
-  /// A slice may be shorter than its number because its operand ends.
+  /// Throws if a result doesn't have its slot's size: a slice is shorter if its
+  /// operand ends before it.
   void checkLengths(c10::ArrayRef<NumberSlot> ofNode) const {
     for (const NumberSlot &slot : ofNode)
       if (slot.kind == NumberSlot::Kind::ResultSize)

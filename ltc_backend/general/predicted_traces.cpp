@@ -1,4 +1,4 @@
-//===- predicted_traces.cpp - Traces at sizes that weren't seen -----------===//
+//===- predicted_traces.cpp - Predicts traces at other sizes --------------===//
 
 #include "general/predicted_traces.h"
 
@@ -15,7 +15,7 @@ namespace {
 /// Maximum number of combinations that are tried for the integers of one op.
 constexpr size_t kMaxTrials = 64;
 
-/// A size of a marked dimension, and another one that it may have.
+/// A size in the trace, and the size in its place in the prediction.
 struct OtherSize {
   int64_t present, other;
 };
@@ -26,12 +26,12 @@ struct MarkedSize {
   SizeMark mark;
 };
 
-/// Which parameters' sizes become the other size.
+/// Which sizes of parameters the prediction changes.
 enum class Affected : uint8_t {
   Marked,  ///< those that are marked
   SameDim, ///< as `Marked`, and equal ones at the same dimension: a batch's
            ///< labels
-  AllEqual // and all equal ones
+  AllEqual ///< all equal ones
 };
 
 class Prediction {
@@ -40,8 +40,8 @@ public:
              c10::ArrayRef<OtherSize> others)
       : base(base), marked(marked), others(others), resized(base) {}
 
-  /// `fromSeen`: an integer of an op follows from equal sizes of values that
-  /// aren't its operands, such as those of a `zeros(batch, 8)`. Throws
+  /// `fromSeen`: whether an integer of an op may follow from an equal size of
+  /// any earlier value instead of an operand (`zeros(batch, 8)`). Throws
   /// c10::Error if an op rejects the sizes.
   TraceNumbers run(Affected affected, bool fromSeen) {
     IgnoredUserModes ignored;
@@ -83,7 +83,8 @@ private:
     return std::nullopt;
   }
 
-  /// What the integer may be at the other sizes, the likeliest first.
+  /// The values that the integer may have at the other sizes, the likeliest
+  /// first.
   std::vector<int64_t> candidates(const SnapshotNode &node,
                                   int64_t number) const {
     std::vector<int64_t> result;
@@ -137,7 +138,7 @@ private:
     return result;
   }
 
-  /// Products of consecutive sizes: flattened dimensions.
+  /// Adds products of consecutive sizes: those of flattened dimensions.
   template <typename Add>
   void addProducts(const SnapshotNode &node, int64_t number, Add add) const {
     std::vector<OtherSize> sizes = sizesOfOperands(node);
@@ -157,9 +158,10 @@ private:
   /// Candidates for each integer, by its place among the node's words.
   using Choices = std::vector<std::pair<size_t, std::vector<int64_t>>>;
 
-  /// The likeliest combination of candidates that the op accepts: the one with
-  /// the lowest sum of ranks. The first integers are the last to change:
-  /// leading dimensions are those of a batch.
+  /// Infers the node's shapes with the likeliest combination of candidates that
+  /// the op accepts: the one with the lowest sum of ranks. The first integers
+  /// keep their likeliest candidate longest: leading dimensions are those of a
+  /// batch.
   void inferOp(size_t position) {
     const SnapshotNode &node = base.nodes[position];
     Choices choices;
@@ -202,7 +204,7 @@ private:
     return false;
   }
 
-  /// Sizes of the node that aren't the present ones.
+  /// Adds the node's sizes that the prediction changes to `seen`.
   void noteSizes(size_t position) {
     const SnapshotNode &now = base.nodes[position];
     const SnapshotNode &then = resized.graph().nodes[position];
@@ -253,8 +255,9 @@ std::vector<MarkedSize> markedSizes(const GraphSnapshot &graph,
   return result;
 }
 
-/// Multiples of the present sizes, so that quotients exist too, and another one
-/// for each distinct size. Empty if a range has no other size.
+/// The predicted size of each marked one: a multiple, so that quotients exist
+/// too, with a different factor for each distinct size; or a bound of the
+/// marked range. Empty if a range has no other size.
 std::vector<OtherSize> otherSizes(c10::ArrayRef<MarkedSize> marked,
                                   int64_t firstFactor) {
   std::vector<OtherSize> result;
@@ -279,7 +282,8 @@ std::vector<OtherSize> otherSizes(c10::ArrayRef<MarkedSize> marked,
   return result;
 }
 
-/// None if the graph doesn't exist at such sizes.
+/// Predicts the numbers at one or two other sizes of each marked dimension.
+/// Empty if the graph doesn't exist at such sizes.
 std::vector<TraceNumbers> tryToPredict(const GraphSnapshot &graph,
                                        c10::ArrayRef<MarkedSize> marked,
                                        Affected affected, bool fromSeen) {
@@ -300,8 +304,8 @@ std::vector<TraceNumbers> tryToPredict(const GraphSnapshot &graph,
   return result;
 }
 
-/// Dimensions of which a part is read or written whose length differs between
-/// traces: the dimension and its size.
+/// The dimensions, each with its constant size, along which slices of varying
+/// lengths are read or written.
 std::set<std::pair<uint32_t, int64_t>>
 dimsOfParts(const GraphSnapshot &graph,
             const std::vector<TraceNumbers> &traces) {

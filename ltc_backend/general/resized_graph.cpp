@@ -1,4 +1,4 @@
-//===- resized_graph.cpp - A graph at other sizes -------------------------===//
+//===- resized_graph.cpp - A graph at different sizes ---------------------===//
 
 #include "general/resized_graph.h"
 
@@ -15,8 +15,8 @@ using torch::lazy::Shape;
 
 namespace {
 
-/// Whether a part is written whose start or end is a scalar of the program. Its
-/// shape rule would compare the part's length with them.
+/// Whether the op writes a slice whose start or end is a dynamic scalar. The
+/// op's shape rule would compare the slice's length with start and end.
 bool isPartWritten(const SnapshotNode &node) {
   if (node.record->shapeRule != ShapeRule::slice_scatterShape &&
       node.record->shapeRule != ShapeRule::slice_backwardShape)
@@ -37,7 +37,8 @@ int64_t dimOf(const SnapshotNode &node, int64_t rank) {
   return 0; // the default
 }
 
-/// The sizes of the tensor of which a gradient is a part.
+/// The argument `input_sizes` of slice_backward: the sizes of the sliced
+/// tensor.
 c10::ArrayRef<int64_t> inputSizes(const SnapshotNode &node) {
   AttributeReader reader(node.attributes->words);
   for (const ArgumentSpec &spec : node.record->arguments) {
@@ -55,7 +56,8 @@ void checkAlike(bool isAlike, const SnapshotNode &node) {
               messageSuffix(node.location));
 }
 
-/// Throws if `part`, whose ends are scalars, is longer than `whole`.
+/// Throws if `part`, whose start or end is a dynamic scalar, is longer than
+/// `whole`.
 void checkPart(const Shape &part, const Shape &whole,
                const SnapshotNode &node) {
   for (int64_t d = 0; d < part.dim(); ++d)

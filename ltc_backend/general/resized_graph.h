@@ -1,8 +1,8 @@
-//===- resized_graph.h - A graph at other sizes -----------------*- C++ -*-===//
+//===- resized_graph.h - A graph at different sizes -------------*- C++ -*-===//
 //
-// Rebuilds the nodes of a graph, one after the other, at other sizes of its
-// parameters and with other integers. The shapes of results are inferred again,
-// by the same rules as when an op is traced.
+// Rebuilds the nodes of a graph, one after the other, with new sizes of its
+// parameters and new integers. The shapes of results are inferred again, by the
+// same rules as when an op is traced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ public:
   void setParameterSize(size_t parameter, size_t dim, int64_t size);
   void setResultSize(size_t position, size_t result, size_t dim, int64_t size);
   void setWords(size_t position, std::vector<Word> words);
-  /// The shapes of a node whose predecessors are finished. Throws c10::Error if
-  /// the op rejects them, or if a size becomes 0 or 1.
+  /// Infers the shapes of a node whose operands are finished. Throws c10::Error
+  /// if the op rejects them, or if a size becomes 0 or 1.
   void inferShapes(size_t position);
   /// Makes the node available to its users.
   void finish(size_t position);
@@ -34,10 +34,10 @@ public:
   GraphSnapshot take() { return std::move(changed); }
 
 private:
-  /// Infers the shape of a slice whose start or end is a scalar. Its length
-  /// doesn't follow from the operands: `setResultSize` has set it.
+  /// Infers the shape of a slice whose start or end is a dynamic scalar. Its
+  /// length doesn't follow from the operands: `setResultSize` has set it.
   void inferPart(SnapshotNode &node);
-  /// Infers the shape of the result of an op that writes such a slice
+  /// Infers the result's shape for an op that writes such a slice
   /// (`slice_scatter`, `slice_backward`).
   void inferWhole(SnapshotNode &node);
   void inferOp(SnapshotNode &node);

@@ -22,7 +22,8 @@ int64_t floorDivide(int64_t a, int64_t b) {
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
-/// Values in traces are below 2^31, but products of many aren't.
+/// Returns none on overflow: values in traces are below 2^31, but products of
+/// several values may not fit.
 std::optional<Column> multiply(const Column &a, const Column &b) {
   Column result = a;
   for (size_t i = 0; i < a.size(); ++i)
@@ -31,7 +32,8 @@ std::optional<Column> multiply(const Column &a, const Column &b) {
   return result;
 }
 
-/// The numbers as a constant multiple of `values`: factor and divisor.
+/// Returns factor and divisor if the numbers are a constant multiple of
+/// `values`.
 std::optional<std::pair<int64_t, int64_t>> ratio(const Column &numbers,
                                                  const Column &values) {
   if (values[0] == 0 || numbers[0] == 0)
@@ -109,7 +111,7 @@ public:
     }
   }
 
-  /// `c * size + d` with one of these factors c.
+  /// `c * size + d` with |d| <= `limit`; c is 1 unless `anyFactor`.
   void affine(Candidates candidates, int64_t limit, bool anyFactor) {
     for (const SizeCandidate &candidate : candidates) {
       size_t other = 1; // a trace in which the size differs from the first
@@ -131,7 +133,8 @@ public:
     }
   }
 
-  /// The offset with the least absolute value.
+  /// A size plus an offset; of several, the one with the smallest absolute
+  /// offset.
   void offset(Candidates candidates, int64_t limit) {
     std::optional<SizeExpression> best;
     for (const SizeCandidate &candidate : candidates) {
@@ -145,8 +148,8 @@ public:
       found = best;
   }
 
-  /// A sum or a difference of two sizes; from the third trace on, also plus a
-  /// constant, which two traces would often fulfil by accident.
+  /// A sum or a difference of two sizes. With three or more traces, a constant
+  /// may be added; with two, such a sum would often fit by accident.
   void sum(Candidates candidates) {
     bool mayAdd = numbers.size() > 2;
     for (const SizeCandidate &a : candidates)
@@ -195,7 +198,8 @@ private:
     found = guess;
   }
 
-  /// If `guess`, an expression of one term, holds for all its `values`.
+  /// Keeps `guess`, an expression of one term, if it holds for all `values` of
+  /// the term.
   void accept(const SizeExpression &guess, const Column &values) {
     for (size_t i = 0; i < numbers.size(); ++i) {
       int64_t above = guess.factor * values[i] + guess.summand;

@@ -1,13 +1,14 @@
 //===- size_expression.h - Numbers computed from sizes ----------*- C++ -*-===//
 //
-// The form of a number of a trace, for all sizes:
+// The expression that gives a number of a trace for all sizes:
 //
 //   floor((factor * product + summand) / (divisor * quotient))
 //     + sign * addend + offset
 //
 // `product`, `quotient` and `addend` are symbols, or sizes of values that
-// precede the number in the trace. `view(b, c * h)` after a convolution is the
-// product of two sizes of its operand, however these follow from the symbols.
+// precede the number in the trace. In `view(b, c * h)` after a convolution, the
+// second number is the product of two sizes of the view's operand, however
+// these follow from the symbols.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@
 
 namespace torch_ltc {
 
-/// A symbol, or a place in `TraceNumbers::sizes`.
+/// A symbol, or a size (an index in `TraceNumbers::sizes`).
 struct SizeTerm {
   bool isSymbol = true;
   uint32_t index = 0;
@@ -49,30 +50,31 @@ struct SizeExpression {
     return result;
   }
   bool isConstant() const { return factor == 0; }
-  /// Whether this is only a symbol or a size.
+  /// Whether the expression is a single symbol or size.
   bool isTerm() const {
     return factor == 1 && divisor == 1 && summand == 0 && offset == 0 &&
            product.size() == 1 && !quotient && !addend;
   }
 
-  /// None if it overflows, divides by zero, or needs a size that isn't known.
+  /// Returns none if the value overflows, divides by zero, or needs a size that
+  /// isn't known.
   std::optional<int64_t> evaluate(c10::ArrayRef<int64_t> symbols,
                                   c10::ArrayRef<int64_t> sizes) const;
-  /// "2*s0 + 1".
+  /// Text such as "2*s0 + 1".
   std::string text(const std::function<std::string(SizeTerm)> &name) const;
 };
 
-/// A number in each of some traces.
+/// The values of one number in several traces.
 using Column = c10::SmallVector<int64_t, 4>;
 
-/// A term with its values in these traces.
+/// A term with its values in the traces.
 struct SizeCandidate {
   SizeTerm term;
   Column values;
 };
 
-/// The relations between numbers that are tried. The more there are, the more
-/// of them hold in two traces by accident.
+/// Which relations between numbers are tried. The more are tried, the more hold
+/// in two traces by accident.
 enum class Relations : uint8_t {
   Equal, ///< equal sizes
   Few,   ///< as `Equal`, and small differences; for arguments also products
@@ -80,16 +82,17 @@ enum class Relations : uint8_t {
   Many   ///< multiples, products, sums, quotients and any differences
 };
 
-/// Fits a number of an op's arguments. `operands`: sizes of each of its
-/// operands; `others`: symbols and sizes of preceding values. Returns the
-/// simplest expression that holds in all traces, or none if no known form does.
+/// Fits an expression to an integer among an op's arguments. `operands`: the
+/// sizes of each operand of the op; `others`: symbols and sizes of preceding
+/// values. Returns the simplest expression that holds in all traces, or none if
+/// no known form does.
 std::optional<SizeExpression>
 fitArgument(const Column &numbers,
             c10::ArrayRef<std::vector<SizeCandidate>> operands,
             c10::ArrayRef<SizeCandidate> others, Relations relations);
 
-/// Fits a size of a parameter, which only Python code may have computed from
-/// other sizes.
+/// Fits an expression to a size of a parameter; only Python code may have
+/// computed such a size from other sizes.
 std::optional<SizeExpression>
 fitParameterSize(const Column &numbers, c10::ArrayRef<SizeCandidate> symbols,
                  Relations relations);

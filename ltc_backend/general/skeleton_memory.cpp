@@ -1,4 +1,4 @@
-//===- skeleton_memory.cpp - Skeletons that were seen ---------------------===//
+//===- skeleton_memory.cpp - Remembers skeletons and numbers --------------===//
 
 #include "general/skeleton_memory.h"
 
@@ -118,7 +118,7 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
   if (entry.predicted.empty())
     return nullptr;
   std::vector<TraceNumbers> all = entry.predicted;
-  // The oldest ones would be left out, which are the predicted ones.
+  // `generalize` leaves out the oldest traces, which are the predicted ones.
   const size_t numTraces =
       std::min(entry.traces.size(), GeneralGraph::kMaxTraces - all.size());
   all.insert(all.end(), entry.traces.end() - ptrdiff_t(numTraces),
@@ -132,7 +132,7 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
 }
 
 // The lock isn't held while a general graph is made: Meta kernels in Python
-// wait for the interpreter's lock, whose holder may wait here.
+// wait for the GIL, whose holder may wait for the lock.
 void SkeletonMemory::generalize(Sighting &sighting) {
   std::optional<Entry> entry = find(sighting.numbers.skeleton);
   if (!entry || !entry->isChanged || entry->attempts == kMaxAttempts ||

@@ -1,9 +1,9 @@
-//===- skeleton_memory.h - Skeletons that were seen -------------*- C++ -*-===//
+//===- skeleton_memory.h - Remembers skeletons and numbers ------*- C++ -*-===//
 //
-// A graph without a program either has a new skeleton or is another graph of a
-// known one. The numbers of such graphs are remembered. Two or more of them
-// determine a general graph, which a later graph fits or corrects. If sizes are
-// marked as dynamic, one is enough: the others are predicted.
+// A graph without a program has either a new skeleton or a known one with new
+// numbers. The numbers of such graphs are remembered. Those of two or more
+// graphs determine a general graph, which a later graph fits or corrects. If
+// sizes are marked as dynamic, one graph is enough: more numbers are predicted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +20,12 @@ namespace torch_ltc {
 
 /// What is known about a graph's skeleton.
 struct Sighting {
-  /// The general graph, of which the graph is the instance at `values`. Null if
-  /// there is none yet, or if it doesn't fit.
+  /// The general graph whose instance at `values` is the graph. Null if the
+  /// skeleton has none yet, or none that fits.
   GeneralGraphPtr general;
   SymbolValues values;
   TraceNumbers numbers; ///< of the graph
-  /// Why the graph doesn't fit, or why there is no general one.
+  /// Why the graph doesn't fit the general graph, or why there is none.
   std::string reason;
 };
 
@@ -34,10 +34,12 @@ class SkeletonMemory {
 public:
   static SkeletonMemory &get();
 
+  /// Looks up the skeleton of `traced`, and remembers the numbers if they don't
+  /// fit its general graph.
   Sighting note(const GraphSnapshotPtr &traced);
-  /// Makes a general graph that also fits the graphs that were noted since the
-  /// last attempt, and fits `sighting` to it. Takes as long as inferring the
-  /// graph's shapes several times.
+  /// Tries to make a general graph that also fits the graphs noted since the
+  /// last attempt, and binds it to the numbers of `sighting`. Takes as long as
+  /// inferring the graph's shapes several times.
   void generalize(Sighting &sighting);
   void clear();
 
@@ -46,16 +48,17 @@ private:
     Hash128 skeleton;
     GraphSnapshotPtr base;
     GeneralGraphPtr general;
-    /// Numbers of graphs that it doesn't fit, and of those from which it was
-    /// made.
+    /// The traces for the next attempt: of the graphs that `general` doesn't
+    /// fit, and those from which it was made. Empty while all graphs fit.
     std::vector<TraceNumbers> traces;
-    /// Those of `general` that no graph has had (predicted_traces.h).
+    /// The traces of `general` that were predicted (predicted_traces.h).
     std::vector<TraceNumbers> predicted;
-    bool isChanged = false; // traces, since the last attempt to find one
+    bool isChanged = false; // whether `traces` changed since the last attempt
     size_t attempts = 0;
   };
 
-  /// A copy; `graph` is the base of a new one.
+  /// Returns a copy of the skeleton's entry. A new entry has `graph` as its
+  /// base.
   Entry lookUp(const GraphSnapshotPtr &graph, const TraceNumbers &numbers);
   std::optional<Entry> find(const Hash128 &skeleton);
   void store(const Entry &changed);

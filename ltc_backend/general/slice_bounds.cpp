@@ -49,8 +49,8 @@ private:
           addBound(*bound);
   }
 
-  /// The sizes of the dimensions whose size varies in the result; if there are
-  /// none, all.
+  /// Adds the operands' sizes of those dimensions whose size varies in the
+  /// result; of all dimensions if none varies.
   void addSizesOfOperands(uint32_t position) {
     const SnapshotNode &node = base.nodes[position];
     const uint32_t result = columns.firstSize(position);
@@ -69,7 +69,8 @@ private:
     }
   }
 
-  /// A constant size to which a varying one is padded is that of a parameter.
+  /// Adds the parameters' sizes that equal a constant size to which a varying
+  /// size is padded.
   void addPaddedSizes(uint32_t position) {
     const SnapshotNode &node = base.nodes[position];
     if (!node.numOperands || node.record->name != "aten::constant_pad_nd")
@@ -86,8 +87,8 @@ private:
     }
   }
 
-  /// Adds the size, and the same dimension of parameters of the same shape: an
-  /// optimizer's states.
+  /// Adds the size, and the same dimension of parameters of the same shape,
+  /// such as an optimizer's states.
   void addBound(uint32_t size) {
     const NumberSlot *bound = nullptr;
     for (const NumberSlot *slot : parameterSizes)
@@ -138,9 +139,9 @@ private:
     }
   }
 
-  /// The dimension of an operand that size `dim` of a result comes from, as far
-  /// as the shapes show: the same one, or, if the result is a view with other
-  /// dimensions, the nearest one of this size, counted from the last.
+  /// The operand's dimension that dimension `dim` of a result comes from, as
+  /// far as the shapes show: the same one, or, if the result is a view of
+  /// another shape, the nearest one of this size, counted from the last.
   static std::optional<uint32_t> sameSize(const torch::lazy::Shape &from,
                                           const torch::lazy::Shape &to,
                                           uint32_t dim) {

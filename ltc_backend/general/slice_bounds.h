@@ -2,8 +2,8 @@
 //
 // `corpus[i : i + n]` with a varying n: the number of rows of the corpus is the
 // same in all traces, but n must stay below it at the stand-ins, which are
-// large. So the constant size becomes a symbol as well. Likewise the size that
-// bounds `k` of `topk(x, k)`, or the padding of `reflection_pad1d`.
+// large. So the constant size becomes a symbol as well, like the size that
+// bounds `k` of `topk(x, k)` or the padding of `reflection_pad1d`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,17 +21,17 @@ namespace torch_ltc {
 /// lengths.
 enum class Bounds : uint8_t {
   Constant, ///< none
-  Size,     ///< the parameter's, and those of parameters of the same shape
+  Size,     ///< the bound, and that of each parameter of the same shape
   Equal,    ///< as `Size`; equal integers of arguments become the symbol, too
   All,      ///< as `Equal`, and all equal sizes of parameters
-  Operands  ///< as `All`, for each op of which an argument varies
+  Operands  ///< as `All`, also for operands of ops with a varying argument
 };
 
-/// The sizes of parameters (indices in `TraceNumbers::sizes`) that are the same
-/// in all traces and bound a slice whose length differs, or to which a varying
-/// size is padded; in mode `Operands` also those of the operands of ops of
-/// which an argument varies. Sizes that the user has marked as static are left
-/// out. `slots`: those of the graph.
+/// Returns the sizes of parameters (indices in `TraceNumbers::sizes`) that are
+/// the same in all traces and bound a slice of varying length, or to which a
+/// varying size is padded. Mode `Operands` adds the sizes of the operands of
+/// ops with a varying argument. Sizes that the user has marked as static are
+/// left out. `slots`: the graph's slots.
 std::set<uint32_t> findSliceBounds(const GraphSnapshot &base,
                                    const TraceColumns &columns,
                                    c10::ArrayRef<NumberSlot> slots,

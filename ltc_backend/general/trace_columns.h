@@ -9,8 +9,8 @@
 namespace torch_ltc {
 
 /// The numbers in several traces of one skeleton. A size is identified by its
-/// index in `TraceNumbers::sizes`, an argument by that in
-/// `TraceNumbers::integers`. Refers to the graph and the traces.
+/// index in `TraceNumbers::sizes`, an integer by its index in
+/// `TraceNumbers::integers`. Doesn't own the graph and the traces.
 class TraceColumns {
 public:
   /// `base`: the graph of one of the traces.
@@ -18,7 +18,7 @@ public:
                const std::vector<TraceNumbers> &traces);
 
   Column sizes(uint32_t size) const;
-  /// The size with its values, if it differs between traces.
+  /// The size with its values if these differ between traces, else none.
   std::optional<SizeCandidate> varying(uint32_t size) const;
   bool varies(uint32_t size) const { return varying(size).has_value(); }
   bool integerVaries(uint32_t integer) const;
@@ -26,11 +26,11 @@ public:
   /// The first size of a node, or of one of its results.
   uint32_t firstSize(size_t position) const { return firstSizes[position]; }
   uint32_t firstSize(ResultRef result) const;
-  /// The end of a node's sizes.
+  /// The index after the last size of a node.
   uint32_t endOfSizes(size_t position) const;
-  /// Size `dim` of the node's first operand.
+  /// The index of size `dim` of the node's first operand.
   uint32_t operandSize(const SnapshotNode &node, uint32_t dim) const;
-  /// The sizes of each operand that differ between traces.
+  /// For each operand, the sizes that differ between traces.
   std::vector<std::vector<SizeCandidate>>
   operandSizes(const SnapshotNode &node) const;
 

@@ -1,4 +1,4 @@
-//===- trace_numbers.cpp - The numbers of a graph, and the rest -----------===//
+//===- trace_numbers.cpp - A graph's skeleton and its numbers -------------===//
 
 #include "general/trace_numbers.h"
 
@@ -9,7 +9,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The word that replaces numbers which aren't part of the skeleton.
+/// The word that stands for a number that isn't part of the skeleton.
 uint64_t placeholder(int64_t number) {
   return number < 0 ? 1u << 30 : 1u << 29;
 }
@@ -84,8 +84,8 @@ private:
       hash.add(uint64_t(word));
   }
 
-  /// The arguments, with empty texts in place of those that name sizes: a
-  /// program whose check fails takes the text from the traced graph.
+  /// Returns the arguments, with an empty string for each text that names
+  /// sizes: a program whose check fails takes the text from the traced graph.
   static AttributeWriter withoutTexts(const SnapshotNode &node) {
     const std::vector<Word> &words = node.attributes->words;
     AttributeWriter result;
@@ -112,8 +112,8 @@ TraceNumbers torch_ltc::numbersOf(const GraphSnapshot &graph) {
   return Reader(graph).read();
 }
 
-/// Where the end of a slice is among the node's words, and the size that it is
-/// compared with; none if it isn't a slice with a constant end.
+/// Returns the position of a slice's end among the node's words, and the size
+/// of the sliced dimension; none if the node isn't a slice with a constant end.
 static std::optional<std::pair<size_t, int64_t>>
 endOfSlice(const GraphSnapshot &graph, const SnapshotNode &node) {
   if (!node.record)

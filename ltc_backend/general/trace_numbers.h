@@ -1,4 +1,4 @@
-//===- trace_numbers.h - The numbers of a graph, and the rest ---*- C++ -*-===//
+//===- trace_numbers.h - A graph's skeleton and its numbers -----*- C++ -*-===//
 //
 // A graph consists of a skeleton and of numbers that may differ between traces
 // of one Python program:
@@ -6,8 +6,8 @@
 //   skeleton   ops, operands, dtypes, ranks, all arguments except integers that
 //              may follow sizes; which sizes are 0 or 1, because these decide
 //              how operands are broadcast; which integers are -1, 0, 1 or a
-//              sentinel like the largest int64, and the signs of others; of
-//              positions (a slice's start) only which are 0, and the signs;
+//              sentinel like the largest int64, and the signs of others; for
+//              positions (a slice's start), only which are 0, and the signs;
 //              sizes that are marked as static
 //   numbers    sizes of all values, and those integers, in trace order
 //
@@ -24,14 +24,14 @@ namespace torch_ltc {
 
 struct TraceNumbers {
   Hash128 skeleton;
-  /// Sizes of all nodes' results, concatenated. Two graphs with one skeleton
-  /// have the same number of them, at the same positions; the same holds for
+  /// Sizes of all nodes' results, concatenated. Graphs with the same skeleton
+  /// have the same number of sizes, at the same positions; likewise for
   /// `integers`.
   std::vector<int64_t> sizes;
   /// Integers of arguments that aren't part of the skeleton.
   std::vector<int64_t> integers;
 
-  /// All of them: sizes, then integers.
+  /// The sizes, followed by the integers.
   std::vector<int64_t> all() const {
     std::vector<int64_t> result = sizes;
     result.insert(result.end(), integers.begin(), integers.end());
@@ -43,14 +43,14 @@ struct TraceNumbers {
 
 TraceNumbers numbersOf(const GraphSnapshot &graph);
 
-/// The graph with slices that end beyond their operand's size written as slices
-/// without an end: `x[:50]` of 20 rows and `x[:50]` of 90 rows are different
-/// skeletons, each with a form for other sizes.
+/// Returns the graph with an open end for each slice that ends beyond its
+/// operand: `x[:50]` of 20 rows and `x[:50]` of 90 rows get different
+/// skeletons, each of which generalizes to other sizes.
 GraphSnapshotPtr withOpenEnds(const GraphSnapshotPtr &graph);
 
 /// Whether this integer of an argument is part of the skeleton. The lowering of
-/// a number that `varies` also accepts a value that isn't known, so it doesn't
-/// depend on whether the number is 1.
+/// a number that `varies` also accepts an unknown value, so 1 isn't special
+/// there.
 inline bool isStructural(const ArgumentSpec &spec, int64_t number) {
   constexpr int64_t largest = int64_t(1) << 48;
   int64_t special = spec.varies ? 0 : 1;
@@ -76,8 +76,8 @@ void forEachFollowingWord(const OpRecord &record, c10::ArrayRef<Word> words,
   }
 }
 
-/// Whether the sizes of the op's results depend on numbers that are scalars of
-/// the program, so that no shape rule can derive them.
+/// Whether the sizes of the op's results depend on dynamic scalars, so that no
+/// shape rule can derive them.
 bool hasSizesFromScalars(const SnapshotNode &node);
 
 } // namespace torch_ltc

@@ -1,4 +1,4 @@
-//===- donation.cpp - Parameters whose buffers a step may overwrite -------===//
+//===- donation.cpp - Parameters that a step may overwrite ----------------===//
 
 #include "graph/donation.h"
 
@@ -6,13 +6,12 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Positions of nodes that are referenced elsewhere; false if one of them is an
-/// op.
+/// Sets `referenced` for each node with references from outside the graph.
+/// Returns false if one of these nodes is an op.
 bool findOutsideReferences(const Graph &graph,
                            c10::ArrayRef<torch::lazy::Value> roots,
                            std::vector<bool> &referenced) {
-  // Each root is one reference held by `roots`, and the tensor holds it as
-  // well.
+  // `roots` holds a reference to each root, and so does the root's tensor.
   std::vector<uint32_t> expected = graph.uses;
   for (uint32_t result : graph.resultOfRoot)
     ++expected[graph.results[result].position];
@@ -43,7 +42,7 @@ torch_ltc::findDonatable(const Graph &graph,
     return donatable;
   for (size_t i = 0; i < graph.parameters.size(); ++i) {
     const HostDataPtr &data = graph.parameters[i];
-    // Only the graph's list and the nodes hold it.
+    // The graph's list and the nodes must be the only holders.
     donatable[i] = !data->sharesBuffer() &&
                    uint32_t(data.use_count()) == graph.nodesOfParameter[i] + 1;
   }

@@ -1,4 +1,4 @@
-//===- donation.h - Parameters whose memory steps overwrite -----*- C++ -*-===//
+//===- donation.h - Parameters that a step may overwrite --------*- C++ -*-===//
 //
 // After `p.sub_(lr * g)` the old value of p can't be read any more: only the
 // graph that is about to run refers to it, and its buffer may be reused for the
@@ -20,8 +20,9 @@
 
 namespace torch_ltc {
 
-/// One flag for each parameter of `graph`. `roots` are the values from which
-/// the graph was built; each is held once by `roots` and once by a tensor.
+/// Returns for each parameter of `graph` whether it is donatable. `roots` are
+/// the values from which the graph was built; each is held once by `roots` and
+/// once by a tensor.
 std::vector<bool> findDonatable(const Graph &graph,
                                 c10::ArrayRef<torch::lazy::Value> roots);
 

@@ -1,4 +1,4 @@
-//===- first_tensor.cpp - What waits for the first lazy tensor ------------===//
+//===- first_tensor.cpp - Hooks before the first lazy tensor --------------===//
 
 #include "graph/first_tensor.h"
 

@@ -1,8 +1,8 @@
-//===- first_tensor.h - What waits for the first lazy tensor ----*- C++ -*-===//
+//===- first_tensor.h - Hooks before the first lazy tensor ------*- C++ -*-===//
 //
 // Most kernels, and most of what Python replaces in PyTorch, serve lazy tensors
-// only. They are registered when the process creates its first one, so that
-// programs that never do start faster.
+// only. They are registered when the process creates its first lazy tensor, so
+// that programs without lazy tensors start faster.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,11 +13,11 @@ namespace torch_ltc {
 
 /// `hook` is called once, before the first lazy tensor is created.
 void onFirstTensor(void (*hook)());
-/// `hook` runs before that one, and must be idempotent: each thread that
-/// creates a tensor while it runs calls it too, and continues when it returns.
-/// It may wait for other threads in its own way, such as for Python's lock.
+/// `hook` is called before the one of `onFirstTensor`, and must be idempotent:
+/// while it runs, each other thread that creates a tensor calls it too. It may
+/// wait for other threads in its own way, such as for the GIL.
 void beforeFirstTensor(void (*hook)());
-/// Calls these hooks unless they have run.
+/// Calls both hooks, unless they have run.
 void prepareFirstTensor();
 
 } // namespace torch_ltc

@@ -11,7 +11,7 @@ using torch::lazy::Output;
 namespace torch_ltc {
 
 /// The walk marks nodes and data with its number instead of maintaining a map,
-/// so that walks of several threads are serialized. A walk takes some 30 ns per
+/// so walks of several threads are serialized. A walk takes about 30 ns per
 /// node.
 class PostOrder {
 public:

@@ -11,7 +11,7 @@
 //                                          2: aten::mm 0 1
 //                                          3: aten::add.Tensor 2 0
 //
-// `GraphSnapshot` is the same without the data, created for a new program; the
+// `GraphSnapshot` is a copy without the data, made for a new program; the
 // lowering, the interpreter and the texts read it.
 //
 //===----------------------------------------------------------------------===//
@@ -69,12 +69,12 @@ struct DataUse {
   bool isFirst;       // whether it is the first use of its position
 };
 
-/// All of them, in the order of the graph's operands.
+/// All uses of data, in the order of the graph's operands.
 std::vector<DataUse> dataUses(const Graph &graph);
 
-/// Updates `graph` if the same ops have other data and scalars than when it was
-/// built. Returns false if they now form another graph, because they share data
-/// in another way; `graph` is then invalid.
+/// Updates the data and scalars of `graph`, whose ops have got new ones since
+/// it was built. Returns false if the ops now form a different graph, because
+/// they share data in a different way; `graph` is then invalid.
 bool renewGraph(Graph &graph, c10::ArrayRef<DataUse> uses);
 
 struct SnapshotNode {
@@ -114,16 +114,17 @@ using GraphSnapshotPtr = std::shared_ptr<const GraphSnapshot>;
 GraphSnapshot takeSnapshot(const Graph &graph, std::string name,
                            const std::vector<bool> &donatable);
 
-/// The parameter that the result updates: an op that was written in place
-/// overwrites its first operand, which has its shape.
+/// Returns the parameter that the result updates: the result of an op that was
+/// called in place replaces an operand of the same shape (`OpRecord::updates`).
 std::optional<size_t> updatedParameter(const GraphSnapshot &graph,
                                        ResultRef result);
 
-/// One line for each node; for people and for comparing programs.
+/// The graph as text, one line for each node: for people, and to compare
+/// programs.
 std::string graphText(const GraphSnapshot &graph);
-/// Graphviz.
+/// The graph in Graphviz's language.
 std::string graphDot(const GraphSnapshot &graph);
-/// Line of one node without its number: "f32[2,3] aten::relu(%4)".
+/// The line of one node, without its number: "f32[2,3] aten::relu(%4)".
 std::string nodeText(const GraphSnapshot &graph, size_t position);
 
 } // namespace torch_ltc

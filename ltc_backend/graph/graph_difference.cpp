@@ -9,7 +9,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// A node's computation, independent of the nodes it reads.
+/// A hash of a node's computation, independent of the nodes that it reads.
 Hash128 signature(const SnapshotNode &node) {
   HashState state(7);
   if (node.record)

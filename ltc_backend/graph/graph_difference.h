@@ -7,17 +7,16 @@
 
 namespace torch_ltc {
 
-/// A number for each node that covers its op, arguments, sizes and dtypes;
-/// sorted.
+/// Returns a hash of the op, arguments, sizes and dtypes of each node, sorted.
 std::vector<uint64_t> nodeSignatures(const GraphSnapshot &graph);
 
-/// The graph that shares the most nodes with `graph`, the last of equal ones;
-/// null without `others`.
+/// Returns the last of those `others` that share the most nodes with `graph`;
+/// null if there are no `others`.
 GraphSnapshotPtr nearestGraph(const GraphSnapshot &graph,
                               const std::vector<GraphSnapshotPtr> &others);
 
-/// One sentence: the first op of `next` that `previous` doesn't contain, with
-/// the op of the same name that `next` no longer contains; otherwise the
+/// Returns one line: the first op of `next` that `previous` doesn't contain,
+/// with the op of the same name that `next` no longer contains; otherwise the
 /// difference in parameters and results.
 std::string firstDifference(const GraphSnapshot &previous,
                             const GraphSnapshot &next);

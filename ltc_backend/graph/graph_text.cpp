@@ -54,7 +54,7 @@ void printValue(std::ostream &stream, const Attribute &attribute) {
   }
 }
 
-/// The arguments of an op, tensors and numbers, in schema order.
+/// Prints the arguments of an op, tensors and numbers, in schema order.
 void printArguments(std::ostream &stream, const GraphSnapshot &graph,
                     const SnapshotNode &node) {
   uint32_t operand = node.firstOperand, scalar = node.firstScalar;

@@ -27,7 +27,7 @@ namespace torch_ltc {
 
 /// Whether the op computes a view's value or, for functionalization, a written
 /// base from a view's value. False for ops with several results
-/// (`unbind_copy`): functionalization computes each view by an op of its own.
+/// (`unbind_copy`): functionalization computes each view with a separate op.
 inline bool isViewOrInverse(const OpRecord &record) {
   switch (record.shapeRule) {
   case ShapeRule::select_scatterShape:
@@ -40,16 +40,16 @@ inline bool isViewOrInverse(const OpRecord &record) {
   }
 }
 
-/// The same for any op, including those with several results. `record` is the
-/// op's row, null if there is none.
+/// Says the same of any op, including those with several results. `record`: the
+/// op's row of the op table, or null.
 inline bool isViewOrInverse(const c10::OperatorHandle &op,
                             const OpRecord *record) {
   return op.hasTag(at::Tag::view_copy) || (record && isViewOrInverse(*record));
 }
 
-/// While it exists, results count as new memory. Otherwise they would be marked
-/// as normal tensors (live_tensors.cpp), because torch's factories exclude
-/// ADInplaceOrView, as its kernels for views do.
+/// While an object exists, results count as new memory. Otherwise they would be
+/// marked as normal tensors (live_tensors.cpp), because torch's factories
+/// exclude ADInplaceOrView, as this key's kernels for views do.
 class NewMemory {
 public:
   NewMemory() {
@@ -57,7 +57,8 @@ public:
       begin();
   }
 
-  /// `opName`: an op that may create memory, as `zeros` and `zeros_like` do.
+  /// Has an effect only if the op may create memory, as `zeros` and
+  /// `zeros_like` do.
   NewMemory(std::string_view opName, bool hasTensorArgument) {
     if (c10::InferenceMode::is_enabled() &&
         (!hasTensorArgument || opName.find("_like") != std::string_view::npos))
@@ -75,8 +76,8 @@ private:
   std::optional<c10::impl::ForceDispatchKeyGuard> keys;
 };
 
-/// While it exists, results of a view's copy, or of a view's inverse, are
-/// created in the mode of their operand.
+/// While an object exists, results of an op that copies a view, or of a view's
+/// inverse, are created in the mode of the op's operand.
 class ModeOfResults {
 public:
   ModeOfResults(bool isViewOrInverse, c10::ArrayRef<c10::IValue> arguments) {

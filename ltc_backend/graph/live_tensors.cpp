@@ -25,7 +25,7 @@ using torch::lazy::Value;
 namespace {
 
 std::atomic<int64_t> liveTensors{0};
-std::atomic<int> tracingThreads{0}; // ever
+std::atomic<int> tracingThreads{0}; // including ended ones
 void (*secondThreadHook)() = nullptr;
 
 bool isGraph(const Value &value) {
@@ -60,15 +60,16 @@ struct ThreadSet {
   }
 };
 
-/// Guarded by the trace lock.
+/// The end of the chain of pending collectives. Guarded by the trace lock.
 TensorDataPtr &effects() {
   static auto *tensor = new TensorDataPtr;
   return *tensor;
 }
 
-/// Effects first, so that collectives start before the step waits for one.
-/// Tensors that were written again have moved to the end of the list; a stable
-/// order of the outputs keeps the graph's hash the same from step to step.
+/// Sorts effects first, so that collectives start before the step waits for
+/// one, then tensors by creation: those that were written again have moved to
+/// the end of the list, and a stable order of the outputs keeps the graph's
+/// hash the same from step to step.
 void sortByAge(std::vector<TensorDataPtr> &tensors) {
   auto age = [](const TensorDataPtr &tensor) {
     return std::pair(tensor != effects(), tensor->unique_id);
@@ -79,14 +80,14 @@ void sortByAge(std::vector<TensorDataPtr> &tensors) {
             });
 }
 
-/// Access to the protected constructor: `LTCTensorImpl` copies the LazyTensor
-/// that is passed, so that anything but a temporary costs an allocation.
+/// Gives access to the protected constructor: `LTCTensorImpl` copies the
+/// LazyTensor that it gets, and only a temporary saves an allocation.
 struct LazyTensorMaker : LazyTensor {
   explicit LazyTensorMaker(std::shared_ptr<Data> data)
       : LazyTensor(std::move(data)) {}
 };
 
-/// Access to protected state of a TensorImpl that we created.
+/// Gives access to protected state of a TensorImpl that this library created.
 struct DispatchKeys : c10::TensorImpl {
   static void add(c10::TensorImpl &impl, c10::DispatchKey key) {
     auto keys = &DispatchKeys::key_set_;
@@ -221,7 +222,8 @@ void LiveSet::noteWrittenView(const at::Tensor &view) {
   writtenViews.emplace_back(view.getIntrusivePtr());
 }
 
-/// Functionalization computes an outdated value again before it is read.
+/// Replaces the outdated pending values of written views by data that is never
+/// read: functionalization computes an outdated value again before it is read.
 void LiveSet::dropOutdatedValues() {
   for (const auto &weak : std::exchange(writtenViews, {})) {
     c10::intrusive_ptr<c10::TensorImpl> view = weak.lock();
@@ -305,8 +307,8 @@ void torch_ltc::onSecondThread(void (*hook)()) { secondThreadHook = hook; }
 
 at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
   prepareFirstTensor();
-  // Below the kernels of ADInplaceOrView, which only run for normal tensors:
-  // results are views of normal tensors or are written to them.
+  // The kernels of ADInplaceOrView only run for normal tensors. The results of
+  // calls inside them are views of normal tensors or are written to them.
   std::optional<c10::InferenceMode> normal;
   if (c10::InferenceMode::is_enabled() &&
       c10::impl::tls_is_dispatch_key_excluded(
@@ -389,8 +391,9 @@ at::Tensor torch_ltc::wrapIfOutside(at::Tensor tensor) {
     return tensor;
   at::Tensor wrapper =
       at::functionalization::impl::to_functional_tensor(tensor);
-  // A wrapper shares its value's version. torch's factories return a copy of a
-  // tensor whose version is shared, which a mode wouldn't know (torch 2.13).
+  // A wrapper shares its value's version counter. torch's factories return a
+  // copy of a tensor whose counter is shared, and a mode wouldn't know that
+  // copy (torch 2.13).
   if (isForPython && !wrapper.is_inference())
     wrapper.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(0));
   return wrapper;

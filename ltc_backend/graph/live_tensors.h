@@ -25,8 +25,8 @@ class TensorData;
 using TensorDataPtr = std::shared_ptr<TensorData>;
 
 /// State of a lazy tensor: a pending graph (`ir_value`), or data (`handle`).
-/// The trace lock guards the base class's fields, because a tensor may be used
-/// by other threads than the one that created it.
+/// The trace lock guards the base class's fields, because threads other than
+/// the one that created a tensor may use it.
 class TensorData final : public torch::lazy::LazyTensor::Data,
                          public std::enable_shared_from_this<TensorData> {
 public:
@@ -43,14 +43,14 @@ public:
   /// functionalization).
   void setValue(torch::lazy::Value value);
   void setData(HostDataPtr data);
-  /// The same if the value is still this graph.
+  /// Does the same if the value is still the graph `computed`.
   void setData(const torch::lazy::Value &computed, HostDataPtr data);
   /// The data; null while the value is a graph.
   HostDataPtr data();
   bool isPending();
   torch::lazy::Shape shapeValue();
 
-  /// The set of the thread that created it.
+  /// The set of the thread that created the tensor.
   LiveSet &traceSet() { return *liveSet; }
 
 private:
@@ -62,17 +62,17 @@ private:
 
 class LiveSet : public std::enable_shared_from_this<LiveSet> {
 public:
-  /// The calling thread's.
+  /// The calling thread's set.
   static const std::shared_ptr<LiveSet> &ofThisThread();
 
   /// Pending tensors of this set and of ended threads, in order of creation.
   std::vector<TensorDataPtr> pending();
   size_t numPending();
 
-  /// `view`, a functional wrapper, is a view that was just written. If its
-  /// memory is written again, its present value is never read: `pending` leaves
-  /// it out, because a part of an outdated value of the whole memory is one
-  /// more result, and the compiler couldn't update the memory in place.
+  /// Notes that `view`, a functional wrapper, was just written. If its memory
+  /// is written again, the view's present value is never read, so `pending`
+  /// leaves it out. As one more result, a part of the memory's outdated value,
+  /// it would keep the compiler from updating the memory in place.
   void noteWrittenView(const at::Tensor &view);
 
 private:
@@ -118,21 +118,22 @@ at::Tensor withValueOf(const at::Tensor &tensor);
 /// elements are packed (shape/strides.h). `tensor` has no functional wrapper.
 void setGeometry(const at::Tensor &tensor, at::IntArrayRef strides,
                  int64_t offset = 0);
-/// Whether elements of the tensor share a place in memory, like those of an
-/// expanded one.
+/// Whether several elements of the tensor have the same address, as in an
+/// expanded tensor.
 bool hasRepeatedElements(const at::Tensor &tensor);
-/// Gives `value`, a new value of the memory that `previous` is, its geometry.
-/// Does nothing if they aren't values of lazy tensors, or if `previous` has
-/// repeated elements, which may differ in `value`.
+/// Gives `value` the geometry of `previous`, the former value of the same
+/// memory. Does nothing if they aren't values of lazy tensors, or if `previous`
+/// has repeated elements, which may differ in `value`.
 void keepGeometry(const at::Tensor &value, const at::Tensor &previous);
-/// Makes `tensor` row-major with these sizes. To be called after data of other
-/// sizes was assigned to it.
+/// Makes `tensor` row-major with these sizes. To be called after data with
+/// different sizes was assigned to it.
 void resetSizes(const at::Tensor &tensor, at::IntArrayRef sizes);
-/// Whether it reports the geometry of a new tensor of its sizes.
+/// Whether the tensor reports the geometry of a new tensor of its sizes.
 bool isPacked(const at::Tensor &tensor);
 
 /// Wraps the result of a kernel that is called from outside functionalization
-/// (a factory, a move from the CPU), unless this call is inside it.
+/// (a factory, a move from the CPU). Returns the tensor unchanged inside
+/// functionalization.
 at::Tensor wrapIfOutside(at::Tensor tensor);
 
 } // namespace torch_ltc

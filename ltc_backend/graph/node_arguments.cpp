@@ -15,7 +15,7 @@ using c10::IValue;
 static at::Tensor castNumber(const DynamicScalar &number,
                              at::ScalarType dtype) {
   at::ScalarType own = number.isFloat ? at::kDouble : at::kLong;
-  // The usual cases, without a copy and without the dispatcher.
+  // The usual cases need neither a copy nor the dispatcher.
   constexpr int64_t exactInFloat = int64_t(1) << 24;
   auto makeNow = [&](double value) {
     return at::detail::scalar_tensor_static(value, dtype, at::kCPU);
@@ -90,7 +90,7 @@ IValue NodeArguments::build(const Attribute &attribute,
 at::Tensor NodeArguments::nextOperand() {
   ResultRef ref = graph.operands[operand++];
   const at::Tensor &value = values[ref.position][ref.index];
-  // Integers become numbers of the dtype that was the default.
+  // Integers are converted to the default dtype at the time of tracing.
   if ((node.record->dtypeRule == DTypeRule::promote_floatDType ||
        node.record->dtypeRule == DTypeRule::div_modeDType) &&
       c10::isFloatingType(node.shapes[0].scalar_type()) &&
@@ -116,7 +116,7 @@ IValue NodeArguments::optionalOperandList(const Attribute &attribute) {
 
 IValue NodeArguments::numberTensor(const Attribute &attribute) {
   const DynamicScalar &number = scalars[scalar++];
-  // Kernels of 16-bit floats compute with a wrapped number as it is.
+  // Kernels for 16-bit floats don't round a wrapped number.
   bool isWrapped = attribute.count & 2;
   auto dtype = c10::ScalarType(attribute.small);
   if (!isWrapped || !at::isReducedFloatingType(dtype))

@@ -18,14 +18,15 @@ namespace torch_ltc {
 /// The arguments of one op, in schema order. Doesn't own its operands or words.
 class NodeArguments {
 public:
-  /// `values`: of the preceding nodes' results.
+  /// `values`: the results of the preceding nodes.
   NodeArguments(const GraphSnapshot &graph, const SnapshotNode &node,
                 const std::vector<std::vector<at::Tensor>> &values,
                 c10::ArrayRef<DynamicScalar> scalars)
       : graph(graph), node(node), values(values), scalars(scalars),
         operand(node.firstOperand), scalar(node.firstScalar) {}
 
-  /// To be called for each entry of the node's words, in order.
+  /// Returns the next argument. To be called for each entry of the node's
+  /// words, in order.
   c10::IValue build(const Attribute &attribute, const ArgumentSpec &spec);
 
 private:

@@ -18,9 +18,9 @@ struct PendingValues {
   std::vector<uint32_t> resultOfTensor;
 };
 
-/// The graph that `sync_tensors(tensors)` would run, without running it. A
-/// tensor without a pending graph is a parameter that is returned. Throws for
-/// tensors that aren't lazy.
+/// Returns the graph that `sync_tensors(tensors)` would run. A tensor without a
+/// pending graph is a parameter and a result of the graph. Throws for tensors
+/// that aren't lazy.
 GraphSnapshot pendingGraph(c10::ArrayRef<at::Tensor> tensors,
                            PendingValues *pending = nullptr);
 

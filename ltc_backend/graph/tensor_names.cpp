@@ -33,8 +33,8 @@ Names &names() {
 /// Whether any tensor has a name: a cheap check for each step.
 std::atomic<bool> hasNames{false};
 
-/// The data of a tensor, without applying its pending updates: this must not
-/// trace anything.
+/// The data of a tensor, without applying its pending updates, which would
+/// trace ops.
 HostDataPtr presentData(const at::Tensor &tensor) {
   at::Tensor inner = tensor;
   if (at::functionalization::impl::isFunctionalTensor(tensor))

@@ -17,11 +17,11 @@
 namespace torch_ltc {
 
 void setTensorName(const at::Tensor &tensor, const std::string &name);
-/// "" if it has none.
+/// Returns "" if the tensor has no name.
 std::string tensorName(const at::Tensor &tensor);
 
 /// Adds a mark to the tensor's value (memory/size_marks.h). An in-place update
-/// keeps it. False if the value isn't computed yet.
+/// keeps the mark. Returns false if the value isn't computed yet.
 bool markSize(const at::Tensor &tensor, uint32_t dim, bool isDynamic,
               int64_t least, int64_t most);
 

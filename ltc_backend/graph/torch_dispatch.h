@@ -25,8 +25,8 @@ inline bool isBeforeMode(c10::DispatchKeySet keys) {
          c10::impl::dispatch_mode_enabled();
 }
 
-/// Whether its ops call `__torch_dispatch__`. Functional wrappers never do; the
-/// wrapped tensor may.
+/// Whether ops on the tensor call `__torch_dispatch__`. Those on a functional
+/// wrapper don't; those on the wrapped tensor may.
 inline bool isSubclass(const at::Tensor &tensor) {
   return tensor.key_set().has(c10::DispatchKey::Python) &&
          !tensor.key_set().has(c10::DispatchKey::Functionalize);

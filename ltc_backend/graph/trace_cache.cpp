@@ -19,7 +19,7 @@ using torch::lazy::Value;
 
 namespace {
 
-// A training step has some hundred to a few thousand ops. Loops that never
+// A training step has a few hundred to a few thousand ops. Loops that never
 // repeat can't make the tree grow beyond these limits.
 constexpr size_t kMaxCachedOps = 30000;
 constexpr size_t kMaxStarts = 16;
@@ -51,8 +51,8 @@ struct ExpectedOperand {
 
 namespace torch_ltc {
 
-/// Exists as long as the tree or a reference needs it. References are ordinary
-/// shared pointers, whose count is in the node itself.
+/// A node that exists as long as the tree or a reference holds it. References
+/// are ordinary shared pointers, whose count is in the node itself.
 class RecordedOp final : public OpNode {
 public:
   RecordedOp(const TracedCall &call, AttributeListPtr attributes,
@@ -96,7 +96,8 @@ public:
     return reference();
   }
 
-  /// The first of the references that share a count; none exists yet.
+  /// Returns the first of the references that share a count. None may exist
+  /// yet.
   NodePtr reference() {
     holders.fetch_or(byReferences, std::memory_order_relaxed);
     return NodePtr(this, LetGo(), InNode<RecordedOp>{this});
@@ -115,8 +116,8 @@ private:
     void operator()(RecordedOp *op) const { op->releaseOperands(); }
   };
 
-  /// Stores the reference count in the node. The standard library's last
-  /// operation on it is to free its memory: then the node is free.
+  /// Stores the reference count in the node. The node is free when the standard
+  /// library frees the count's memory, which is its last access to the count.
   template <typename T> struct InNode {
     using value_type = T;
     RecordedOp *op;
@@ -156,10 +157,11 @@ std::vector<RecordedOp *> &TraceCache::continuations() {
   return last ? last->continuations : starts;
 }
 
-/// Whether the trace that starts here takes part.
+/// Begins a trace. Returns whether the trace uses the cache.
 bool TraceCache::begin() {
   state = State::Following;
-  // torch's own debug information is set when a node is constructed.
+  // A node gets torch's own debug information when it is constructed, so a
+  // reused node would have that of an earlier step.
   if (config().reuse_traces.get() && !FLAGS_torch_lazy_ir_debug)
     return true;
   forget();
@@ -193,7 +195,8 @@ NodePtr TraceCache::follow(const TracedCall &call) {
   return nullptr;
 }
 
-/// Whether a trace that differs is cached from there on.
+/// Whether a trace that differs from all cached ones is cached from there on:
+/// not if this happens in too many successive traces, except once in a while.
 bool TraceCache::leavesBranch() const {
   return numDivergedInTurn < kMaxDivergedInTurn ||
          numDivergedInTurn % kMaxDivergedInTurn == 0;
@@ -201,8 +204,8 @@ bool TraceCache::leavesBranch() const {
 
 NodePtr TraceCache::append(const TracedCall &call, AttributeListPtr attributes,
                            std::vector<torch::lazy::Shape> shapes) {
-  // Nodes of other traces: of another thread's tensors, or of a step that
-  // couldn't be compiled.
+  // A trace that reads nodes of other traces isn't cached: another thread's
+  // tensors, or those of a step that couldn't be compiled.
   for (const Value &operand : call.operands) {
     const GraphNode *node = asGraphNode(operand.node.get());
     if (!node->isData() && !holds(node))

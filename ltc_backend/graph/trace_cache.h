@@ -1,5 +1,4 @@
-//===- trace_cache.h - Ops that were traced before ---------------*- C++
-//-*-===//
+//===- trace_cache.h - Ops that were traced before --------------*- C++ -*-===//
 //
 // A training loop traces the same ops step after step. Each thread caches the
 // traces between its executions as a tree: traces with the same initial ops
@@ -81,8 +80,8 @@ public:
   void endTrace();
   /// Identifier of the trace, unique in the process.
   uint64_t number() const { return traceNumber; }
-  /// Changes when ops are dropped from the tree: their addresses may then be
-  /// those of other ones.
+  /// Changes when ops are dropped from the tree: new ops may then have the same
+  /// addresses.
   uint64_t generation() const { return numDrops; }
 
 private:
@@ -101,8 +100,8 @@ private:
   std::vector<RecordedOp *> starts;
   uint64_t traceNumber;
   int64_t numFollowed = 0, numAppended = 0; // in this trace
-  int64_t numDivergedInTurn = 0;            // traces that differed from all
-                                            // others
+  int64_t numDivergedInTurn = 0;            // successive traces that differed
+                                            // from all others
   size_t numOps = 0;                        // in the tree
   uint64_t numDrops = 0;
 };

@@ -18,7 +18,7 @@ namespace {
 
 std::atomic<FrameCapture> frameCapture{nullptr};
 
-/// Number <-> value, numbers from 1.
+/// Numbers values, from 1 on, and finds the value of a number.
 template <typename T> class Interner {
 public:
   uint32_t intern(const T &value) {

@@ -26,11 +26,12 @@ struct Location {
 using FrameCapture = LocationId (*)();
 void setFrameCapture(FrameCapture capture);
 
-/// The number for a file and line, the same for equal ones.
+/// Returns the number of a file and line; equal ones get the same number.
 LocationId internLocation(const std::string &file, int line);
 Location locationOf(LocationId id);
 
-/// Captures it regardless of the configuration: for messages and logs.
+/// Returns the location of the calling thread's innermost user frame,
+/// regardless of the configuration: for messages and logs.
 LocationId captureLocation();
 /// `captureLocation()` if option source_info is on, otherwise 0.
 LocationId captureLocationIfWanted();

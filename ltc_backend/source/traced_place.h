@@ -13,7 +13,7 @@ struct TracedPlace {
 };
 
 /// Source of the op that is being traced; while autograd runs backward, that of
-/// the forward op whose gradient it belongs to.
+/// the forward op to whose gradient the op belongs.
 TracedPlace tracedPlace();
 
 } // namespace torch_ltc
