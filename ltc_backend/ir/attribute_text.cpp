@@ -24,7 +24,7 @@ void printNumbers(std::ostream &stream, const Attribute &attribute) {
   stream << "]";
 }
 
-/// Prints the value; false if it is not worth printing (a tensor).
+/// Prints the value. Returns false if it isn't worth printing (a tensor).
 bool printValue(std::ostream &stream, const Attribute &attribute) {
   switch (attribute.tag) {
   case Tag::none:

@@ -1,4 +1,4 @@
-//===- attributes.cpp - A node's arguments besides tensors ----------------===//
+//===- attributes.cpp - Non-tensor arguments of a node --------------------===//
 
 #include "ir/attributes.h"
 
@@ -43,9 +43,9 @@ Attribute AttributeReader::next() {
 AttributeListPtr torch_ltc::internAttributes(uint64_t opId,
                                              c10::ArrayRef<Word> words) {
   Hash128 hash = hashBytes(words.data(), words.size() * sizeof(Word), opId);
-  // Direct-mapped and per thread: a training loop requests the same few hundred
-  // lists repeatedly; a loop over ever new lists (slices at a running position)
-  // can't make it grow.
+  // The cache is direct-mapped and per thread: a training loop requests the
+  // same few hundred lists repeatedly; a loop over ever new lists (slices at a
+  // running position) can't make the cache grow.
   constexpr size_t slots = 2048;
   thread_local std::vector<AttributeListPtr> cache(slots);
   AttributeListPtr &slot = cache[hash.low % slots];

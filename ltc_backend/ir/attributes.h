@@ -1,4 +1,4 @@
-//===- attributes.h - A node's arguments besides tensors --------*- C++ -*-===//
+//===- attributes.h - Non-tensor arguments of a node ------------*- C++ -*-===//
 //
 // The non-tensor arguments of one op call, encoded as a flat list of words, one
 // entry for each argument of the schema:
@@ -13,8 +13,8 @@
 //   none                            dtype
 //
 // Values that change from step to step are not in the words: the entry is
-// `dynamicFloat`, and the node has the number (`OpNode::scalars`), which
-// becomes a scalar parameter of the program. The words are hashed, interned and
+// `dynamicFloat`, and the node holds the number (`OpNode::scalars`), which
+// becomes a dynamic scalar of the program. The words are hashed, interned and
 // compared.
 //
 //===----------------------------------------------------------------------===//
@@ -51,8 +51,8 @@ enum class Tag : uint8_t {
   dynamicInt,          // the next dynamic scalar
   dynamicFloat,        // the next dynamic scalar
   numberTensor,        // the next dynamic scalar as a rank-0 tensor;
-                       // small: at::ScalarType; count: bit 0 of a float,
-                       // bit 1 of a wrapped number, bit 2 of a bool
+                       // small: at::ScalarType; count: bit 0 for a float,
+                       // bit 1 for a wrapped number, bit 2 for a bool
   dynamicIntegers      // count: number of dynamic scalars
 };
 
@@ -125,7 +125,8 @@ struct AttributeList {
 };
 using AttributeListPtr = std::shared_ptr<const AttributeList>;
 
-/// A shared list for `words` of the op with `opId`; the hash covers both.
+/// Returns a shared list of `words`, with a hash of them and of `opId`, the
+/// op's identifier.
 AttributeListPtr internAttributes(uint64_t opId, c10::ArrayRef<Word> words);
 
 } // namespace torch_ltc

@@ -1,9 +1,9 @@
 //===- node.h - Nodes of the traced graph -----------------------*- C++ -*-===//
 //
-// Two kinds: `DataNode` is a value in memory, `OpNode` a call of an op of the
-// table. Both are immutable while they are referenced. Destruction is iterative
-// (the base class's is recursive and overflows the stack on deep graphs, torch
-// 2.13).
+// There are two kinds of nodes: a `DataNode` is a value in memory, an `OpNode`
+// a call of an op of the op table. Both are immutable while they are
+// referenced. Destruction is iterative (the base class's is recursive and
+// overflows the stack on deep graphs, torch 2.13).
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,17 +85,17 @@ public:
 
   const OpRecord &record() const { return opRecord; }
   const AttributeListPtr &attributes() const { return attributeList; }
-  /// Covers the op, its arguments except operands, and its results: everything
-  /// that a compiler reads of it.
+  /// A hash of the op, its arguments except operands, and the types of its
+  /// results: everything of the node that a compiler reads.
   const Hash128 &signature() const { return signatureHash; }
   c10::ArrayRef<DynamicScalar> scalars() const { return dynamicScalars; }
   LocationId location() const { return sourceLocation; }
   ModulePathId modulePath() const { return sourceModule; }
-  /// Whether the op was written in place: its result is the new value of the
+  /// Whether the op was called in place: its result is the new value of the
   /// tensor that held its first operand.
   bool isInPlace() const { return inPlace; }
   void markInPlace() { inPlace = true; }
-  /// Whether it belongs to a cached trace of its thread
+  /// Whether the node belongs to a cached trace of its thread
   /// (graph/trace_cache.h).
   bool isRecorded() const { return recorded; }
   bool isData() const final { return false; }
@@ -103,7 +103,7 @@ public:
 
 protected:
   void markRecorded() { recorded = true; }
-  /// Reuses it as a new node with this op and these operands, whose hashes must
+  /// Reuses the node for a new call of its op, with operands whose hashes must
   /// equal those of the former operands.
   void renew(torch::lazy::OpList operands,
              c10::ArrayRef<DynamicScalar> scalars);
@@ -121,7 +121,7 @@ private:
   ModulePathId sourceModule = 0;
 };
 
-/// All nodes of this backend are of these two classes.
+/// Casts a node: all nodes of this backend are of these two classes.
 inline const GraphNode *asGraphNode(const torch::lazy::Node *node) {
   return static_cast<const GraphNode *>(node);
 }

@@ -20,8 +20,8 @@ std::string baseName(const std::string &name) {
   return name.substr(begin, name.find('.') - begin);
 }
 
-/// "native_batch_norm" -> "NativeBatchNorm", "add.Tensor" -> "AddTensor": the
-/// class name that torchgen generates for a node.
+/// Returns the class name that torchgen generates for a node:
+/// "native_batch_norm" -> "NativeBatchNorm", "add.Tensor" -> "AddTensor".
 std::string nodeClass(const std::string &name) {
   std::string result;
   bool isFirst = true;
@@ -54,7 +54,8 @@ struct OpCounters {
   }
 
   LazyCounter traced, reused;
-  /// torchgen's kernels for symbolic sizes count under a separate name.
+  /// Null if the op has no symbolic sizes. torchgen's kernels for symbolic
+  /// sizes count under a separate name.
   std::unique_ptr<LazyCounter> symbolic;
 };
 

@@ -1,9 +1,10 @@
 //===- op_counters.h - torch._lazy.metrics' counters of ops -----*- C++ -*-===//
 //
-// The names under which backends of LazyTensorCore count, for programs that
-// read `torch._lazy.metrics`: "lazy::add" for a traced op, "aten::sub.Tensor"
-// for one that ran eagerly, "IrNodeReused_torch::lazy::AddTensor" for a node
-// that was reused from an earlier trace.
+// Counts ops under the names that LazyTensorCore's backends use, for programs
+// that read `torch._lazy.metrics`: "lazy::add" for a traced op,
+// "aten::sub.Tensor" for one that ran eagerly,
+// "IrNodeReused_torch::lazy::AddTensor" for a node that was reused from an
+// earlier trace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +16,7 @@
 namespace torch_ltc {
 
 void countTracedOp(const OpRecord &record, bool isReused);
-/// `name` is "aten::sub.Tensor".
+/// `name`: the op's full name, such as "aten::sub.Tensor".
 void countEagerOp(const std::string &name);
 
 } // namespace torch_ltc

@@ -74,10 +74,10 @@ ArgumentKind kindOf(const c10::Argument &argument) {
   }
 }
 
-/// Creates an `OpRecord` from a table row; returns false with a warning if
-/// torch doesn't have the op. Only the name of the row's schema is used
-/// (parsing a thousand schemas takes milliseconds); tests compare the rest with
-/// torch's.
+/// Completes `record`, a table row, with the schema from torch. Logs a warning
+/// and returns false if torch doesn't have the op. Only the name of the row's
+/// schema is used (parsing a thousand schemas takes milliseconds); tests
+/// compare the rest with torch's.
 bool resolve(OpRecord &record) {
   std::string_view schemaText = record.schemaText;
   record.name = schemaText.substr(0, schemaText.find('('));
@@ -183,7 +183,7 @@ const OpRecord *torch_ltc::copyRecord(const c10::OperatorName &view) {
   return findOpRecord(copy);
 }
 
-/// `*` matches any characters.
+/// Whether `pattern`, in which `*` matches any characters, matches `text`.
 static bool matches(std::string_view pattern, std::string_view text) {
   size_t star = pattern.find('*');
   if (star == std::string_view::npos)

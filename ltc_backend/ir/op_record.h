@@ -63,11 +63,11 @@ struct ArgumentSpec {
   ArgumentKind kind;
   bool isDim = false; // counted from the end if negative
   // Columns `parameters`, `varies` and `sizes` of the op table.
-  bool isDynamicScalar = false; // enters programs as a parameter
-  bool varies = false;          // becomes a parameter once its value has
-                                // differed
-  /// Whether its integers (`view`'s size, a slice's end), or its text, follow
-  /// tensors' sizes, and so differ between traces of one Python program.
+  bool isDynamicScalar = false; // always a dynamic scalar of the program
+  bool varies = false;          // a dynamic scalar once its value has differed
+  /// Whether the argument's integers (`view`'s size, a slice's end), or its
+  /// text, follow tensors' sizes, and so differ between traces of one Python
+  /// program.
   bool followsSizes = false;
   std::optional<c10::IValue> defaultValue;
   std::string name;
@@ -81,7 +81,7 @@ struct OpRecord {
   DTypeRule dtypeRule;
   StrideRule strideRule;
   TraceKind traceKind;
-  const char *varies;  // of `varies` and `parameters`: "start,end,alpha!"
+  const char *varies;  // columns `varies`, `parameters`: "start,end,alpha!"
   const char *sizes;   // "start,end": column `sizes`
   const char *element; // column `element`; "" if none
   const char *updatedOperands; // "0,2,3": column `updates`
@@ -93,14 +93,14 @@ struct OpRecord {
   torch::lazy::OpKind opKind = {};
   uint64_t id = 0; // hash of `name`: stable across processes
   std::vector<ArgumentSpec> arguments = {};
-  /// The updated operand by result; for a result without an element, the last
-  /// element applies.
+  /// The operand that each result updates; the last element also applies to all
+  /// further results.
   std::vector<size_t> updates = {};
   size_t numResults = 1;
   bool returnsList = false;
   bool hasTensorArgument = false;
   bool hasVaryingNumbers = false;
-  /// Whether some of them don't follow sizes.
+  /// Whether some of the varying numbers don't follow sizes.
   bool hasUnsizedNumbers = false;
   /// Position of the number that becomes an element of the result, if any.
   std::optional<size_t> elementNumber = {};
@@ -112,7 +112,7 @@ struct OpRecord {
 const std::vector<OpRecord> &opRecords();
 /// The record of an op by its name ("aten::add.Tensor"), null if there is none.
 const OpRecord *findOpRecord(const std::string &name);
-/// The same; throws if there is none.
+/// Does the same, but throws c10::Error if there is none.
 const OpRecord &getOpRecord(const std::string &name);
 /// The record of the op that copies a view: "aten::select.int" -> the row of
 /// "aten::select_copy.int". Null if there is none.

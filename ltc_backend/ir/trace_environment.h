@@ -7,9 +7,10 @@
 //                                  hashes, ir/node.h): the compiler reads
 //                                  nothing else
 //   interpreted program            the same: programs/interpreted_program.cpp
-//   answer of a Meta kernel        all of it (a Python kernel may read any)
-//   op of a repeated trace         the default dtype; all else decides which op
-//                                  it is
+//   answer of a Meta kernel        all of it (a Python kernel may read any of
+//                                  it)
+//   op of a repeated trace         the default dtype; the rest only affects
+//                                  which op is called
 //   captured step                  all of it, as it was when the step began
 //
 // An op that runs eagerly reads the current state.

@@ -1,14 +1,13 @@
 //===- blocking.h - Waiting without locks -----------------------*- C++ -*-===//
 //
 // A thread that is about to wait for another one may hold two locks: the
-// language's (Python's), which torch's own `Tensor.item()` keeps, and the trace
-// lock. The other thread may need either: a step may run Python code on the
-// worker thread (a backend written in Python), and another thread's destructor
-// of a tensor takes the trace lock. So every wait releases both.
+// language's lock (Python's GIL), which torch's own `Tensor.item()` keeps, and
+// the trace lock. The other thread may need either: a step may run Python code
+// on the worker thread (a backend written in Python), and another thread's
+// destructor of a tensor takes the trace lock. So every wait releases both.
 //
-// A thread may acquire Python's lock while it holds the trace lock, but must
-// not wait for the trace lock while it holds Python's, so the two can't
-// deadlock.
+// A thread may acquire the GIL while it holds the trace lock, but must not wait
+// for the trace lock while it holds the GIL, so the two can't deadlock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +23,11 @@
 
 namespace torch_ltc {
 
-/// `release` releases the calling thread's lock, if it holds it, and returns
-/// the state that `acquire` needs to take it again; null if it doesn't hold it.
-/// `checkSignals` takes the lock itself and throws the exception that a signal
-/// handler has raised (KeyboardInterrupt).
+/// Functions for the language's lock. `release` releases the lock if the
+/// calling thread holds it, and returns the state with which `acquire` takes it
+/// again; null if the thread doesn't hold the lock. `checkSignals` takes the
+/// lock itself and throws the exception that a signal handler has raised
+/// (KeyboardInterrupt).
 struct LanguageLock {
   void *(*release)();
   void (*acquire)(void *state);
@@ -36,7 +36,7 @@ struct LanguageLock {
 
 inline std::atomic<const LanguageLock *> languageLock{nullptr};
 
-/// While it exists, the calling thread doesn't hold the language's lock.
+/// While an object exists, the calling thread doesn't hold the language's lock.
 class LanguageLockRelease {
 public:
   LanguageLockRelease() : lock(languageLock.load(std::memory_order_acquire)) {
@@ -72,8 +72,8 @@ public:
     mutex.unlock();
   }
 
-  /// Releases it completely, however often the calling thread holds it; returns
-  /// how often.
+  /// Releases the lock completely, however often the calling thread has locked
+  /// it; returns how often.
   int release() {
     if (owner.load(std::memory_order_relaxed) != pthread_self())
       return 0;
@@ -105,7 +105,7 @@ private:
 
 inline TraceLock traceLock;
 
-/// While it exists, the calling thread doesn't hold the trace lock.
+/// While an object exists, the calling thread doesn't hold the trace lock.
 class TraceLockRelease {
 public:
   TraceLockRelease() : held(traceLock.release()) {}
@@ -117,7 +117,8 @@ private:
   int held;
 };
 
-/// Exists during a wait; created before the mutex of the wait is locked.
+/// Releases both locks during a wait. To be created before the wait's mutex is
+/// locked.
 class BlockingScope {
 public:
   BlockingScope() = default;
@@ -129,8 +130,8 @@ private:
   TraceLockRelease withoutTraceLock;
 };
 
-// Waits inside a BlockingScope, and throws exceptions that signal handlers
-// raise meanwhile.
+// The functions below wait inside a BlockingScope, and throw exceptions that
+// signal handlers raise meanwhile.
 
 inline constexpr std::chrono::milliseconds untilSignalsAreChecked{20};
 

@@ -20,26 +20,29 @@ struct Buffer::Owner {
 namespace {
 
 constexpr size_t alignment = 64;
-// Minimum limit of the cache; the limit also grows to the maximum memory in use
-// so far.
+// The cache's initial limit in bytes; the limit grows with the peak of the
+// memory in use.
 constexpr int64_t freeCache = 64 << 20;
 
-/// Sizes are rounded up to eighths of a power of two: at most 12.5 % waste, and
-/// few enough classes that a loop with changing sizes reuses memory.
+/// Rounds a size up to eighths of a power of two: at most 12.5 % is wasted, and
+/// there are few enough classes that a loop with changing sizes reuses memory.
 size_t roundUp(size_t bytes) {
   bytes = std::max(bytes, alignment);
   size_t step = std::max(std::bit_floor(bytes) / 8, alignment);
   return (bytes + step - 1) / step * step;
 }
 
-/// glibc maps each larger allocation anew, and returns the end of the heap to
-/// the system above twice that size, until a program frees a mapped one: then
-/// its size is the limit. The pool frees none, and so the temporaries of CPU
-/// kernels would be mapped, and their pages cleared, in each step. This frees
-/// one of the largest size that counts, of which no page is ever touched.
+/// Raises the size up to which glibc allocates from the heap. It maps each
+/// larger allocation anew, and returns the end of the heap to the system if
+/// more than twice that size is free. The limit grows to the size of a mapped
+/// allocation when a program frees one. The pool frees none, so the temporaries
+/// of CPU kernels would be mapped, and their pages cleared, in each step.
+/// Therefore this function frees an allocation of the largest size that raises
+/// the limit. No page of it is touched.
 void raiseMappingLimit() {
   constexpr size_t largest = (size_t(32) << 20) - (64 << 10);
-  // Compilers remove a pair of calls whose memory isn't used.
+  // Without `volatile`, compilers remove the two calls, because the memory
+  // isn't used.
   void *volatile memory = std::malloc(largest);
   std::free(memory);
 }

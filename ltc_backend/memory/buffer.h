@@ -1,7 +1,7 @@
 //===- buffer.h - Host memory behind lazy tensors ---------------*- C++ -*-===//
 //
 // A `Buffer` owns contiguous, 64-byte aligned host memory (with torch's
-// alignment if it is a CPU tensor's memory). Freed memory goes to a caching
+// alignment if the memory is a CPU tensor's). Freed memory goes to a caching
 // pool, so that a steady training loop requests no memory from the system.
 //
 //===----------------------------------------------------------------------===//
@@ -22,10 +22,11 @@ namespace torch_ltc {
 
 class Buffer {
 public:
-  /// Uninitialized memory from the pool.
+  /// Allocates uninitialized memory from the pool.
   static std::shared_ptr<Buffer> allocate(size_t bytes);
-  /// Gets its memory by `materialize`, when the step that fills it runs: until
-  /// then buffers of earlier steps may be freed.
+  /// Creates a buffer without memory. `materialize` allocates it when the step
+  /// that fills the buffer runs: until then, buffers of earlier steps may be
+  /// freed.
   static std::shared_ptr<Buffer> deferred(size_t bytes);
   /// Shares the memory of `tensor`, which must be a contiguous CPU tensor that
   /// nobody else writes during the lifetime of the buffer.
@@ -36,7 +37,7 @@ public:
   ~Buffer();
 
   /// Allocates memory for a deferred buffer; no effect on others. Throws
-  /// c10::Error if there is none. One thread must call it before any other
+  /// c10::Error if no memory is left. One thread must call it before any other
   /// thread calls `data`.
   void materialize();
 
@@ -47,9 +48,9 @@ public:
   void noteWrite();
 
   /// Whether `holder`, a functional storage, may report this memory's address
-  /// as its own: only the first one that asks may. Storages share a buffer
+  /// as its own: only the first storage that asks may. Storages share a buffer
   /// because values are immutable, but a program that compares addresses must
-  /// not notice it.
+  /// not notice that.
   bool claimAddress(const void *holder);
 
   void *data() const { return memory; }
@@ -63,7 +64,7 @@ private:
   size_t bytes;
   uint64_t contentsNumber;
   std::atomic<const void *> addressHolder{nullptr};
-  std::unique_ptr<Owner> owner; // null: the pool's
+  std::unique_ptr<Owner> owner; // null: the memory is the pool's
 };
 
 using BufferPtr = std::shared_ptr<Buffer>;

@@ -21,8 +21,8 @@ class Buffer;
 /// The steps that one thread has scheduled, by number.
 struct StepSequence {
   std::atomic<uint64_t> scheduled{0};
-  /// Errors of steps up to this one are known to the user: one of them was
-  /// raised after all of these steps had been scheduled.
+  /// The user knows of the errors in steps up to this one: one of the errors
+  /// was raised after all of these steps had been scheduled.
   std::atomic<uint64_t> raised{0};
 };
 
@@ -53,17 +53,17 @@ private:
 
 using StepErrorPtr = std::shared_ptr<const StepError>;
 
-/// What a step left of its results, or of one of them.
+/// What became of a step's results, or of one of them.
 struct StepOutcome {
-  /// Why there is no value.
+  /// Why the result has no value; null if it has one.
   StepErrorPtr failure = nullptr;
-  /// Why the value is an old one: the step, or a step whose results it read,
-  /// failed.
+  /// Why the result still has its old value: the step, or a step whose results
+  /// it read, failed.
   StepErrorPtr stale = nullptr;
 };
 
-/// Set once by the thread that runs a step; threads that read one of its
-/// results wait for it.
+/// The end of a step, set once by the thread that runs the step. Threads that
+/// read one of the step's results wait for it.
 class Completion {
 public:
   /// Outcomes by the buffers of a step's results.
@@ -73,11 +73,12 @@ public:
 
   explicit Completion(Of of = Of::Results) : of(of) {}
 
-  /// Whether it covers new values of existing tensors, which after most errors
-  /// are the old values, so that reading them isn't an error.
+  /// Whether the results are new values of existing tensors. After most errors
+  /// these keep their old values, so that reading them isn't an error.
   bool isOfUpdates() const { return of == Of::Updates; }
 
-  /// `outcomes`: those of the results of a failed step; empty if it succeeded.
+  /// Ends the step. `outcomes`: the outcomes of a failed step's results; empty
+  /// if the step succeeded.
   void finish(StepOutcome outcome, Outcomes outcomes = {}) {
     {
       std::lock_guard<std::mutex> lock(mutex);
@@ -91,7 +92,7 @@ public:
   bool hasSucceeded() const { return isDone() && !outcomeOfStep.failure; }
   bool isDone() const { return done.load(std::memory_order_acquire); }
 
-  /// Waits for the step. Null for success.
+  /// Waits for the step. Returns its error, or null if it succeeded.
   const StepErrorPtr &wait() {
     if (!isDone()) {
       BlockingScope blocking;
@@ -100,13 +101,14 @@ public:
     }
     return outcomeOfStep.failure;
   }
-  /// Waits for the step. Null if the result in `buffer` has a value.
+  /// Waits for the step. Returns null if the result in `buffer` has a value,
+  /// otherwise the reason why not.
   const StepErrorPtr &waitFor(const Buffer *buffer) {
     wait();
     return outcomeOf(buffer).failure;
   }
-  /// After a wait: why the result in `buffer` is an old value, unless the user
-  /// already knows.
+  /// To be called after a wait. Returns why the result in `buffer` is an old
+  /// value; null if it isn't, or if the user already knows.
   StepErrorPtr oldValueError(const Buffer *buffer) const {
     const StepErrorPtr &stale = outcomeOf(buffer).stale;
     return stale && !stale->wasRaised() ? stale : nullptr;

@@ -94,8 +94,8 @@ at::Tensor HostData::sharedTensor() const {
   TORCH_CHECK(bufferPtr, "A lazy tensor has no value yet.");
   auto options =
       at::TensorOptions().dtype(shape().scalar_type()).device(c10::kCPU);
-  // Holds the data, not only its buffer: otherwise a step could be given the
-  // buffer to overwrite while another thread reads the tensor.
+  // The tensor holds the data, not only its buffer: otherwise a step could be
+  // given the buffer to overwrite while another thread reads the tensor.
   return at::from_blob(
       bufferPtr->data(), shape().sizes(),
       [keep = shared_from_this()](void *) mutable { keep.reset(); }, options);
@@ -116,7 +116,7 @@ at::Tensor HostData::copyToTensor(at::IntArrayRef strides) const {
   at::Tensor packed = sharedTensor();
   at::Tensor result =
       at::empty_strided(packed.sizes(), strides, packed.options());
-  at::Tensor written = result; // once, if elements repeat
+  at::Tensor written = result; // each repeated element once
   for (int64_t dim = 0; dim < packed.dim() && packed.numel(); ++dim)
     if (strides[size_t(dim)] == 0) {
       written = written.narrow(dim, 0, 1);

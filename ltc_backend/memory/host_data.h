@@ -51,12 +51,13 @@ public:
   /// Counts a value that is read without waiting.
   static void noteRead();
 
-  /// A CPU tensor on the same memory, which it keeps alive. Waits. The caller
-  /// must not write to it or pass it to the user.
+  /// Waits, and returns a CPU tensor on the same memory, which it keeps alive.
+  /// The caller must not write to the tensor or pass it to the user.
   at::Tensor sharedTensor() const;
-  /// A CPU tensor with its own memory. Waits.
+  /// Waits, and returns a CPU tensor with its own memory.
   at::Tensor copyToTensor() const;
-  /// The same with the given strides, which must not overlap.
+  /// Returns such a copy with the given strides. Elements may only share memory
+  /// along dimensions of stride 0.
   at::Tensor copyToTensor(at::IntArrayRef strides) const;
 
   const std::string &name() const { return nameText; }
@@ -72,7 +73,7 @@ public:
   void Assign(const torch::lazy::BackendData &data) override;
   bool HasValue() const override { return bufferPtr != nullptr; }
 
-  /// Whether other data has the same buffer, which then must not be reused.
+  /// Whether other data has the same buffer, so that no step may reuse it.
   bool sharesBuffer() const { return isBufferShared; }
 
 private:

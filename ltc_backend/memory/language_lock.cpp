@@ -1,4 +1,4 @@
-//===- language_lock.cpp - Python's lock, for this library ----------------===//
+//===- language_lock.cpp - Sets the functions for the GIL -----------------===//
 
 #include "memory/language_lock.h"
 

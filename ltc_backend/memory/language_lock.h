@@ -1,4 +1,4 @@
-//===- language_lock.h - Python's lock, for this library --------*- C++ -*-===//
+//===- language_lock.h - Sets the functions for the GIL ---------*- C++ -*-===//
 
 #ifndef TORCH_LTC_MEMORY_LANGUAGE_LOCK_H
 #define TORCH_LTC_MEMORY_LANGUAGE_LOCK_H
@@ -7,9 +7,9 @@
 
 namespace torch_ltc {
 
-/// `lock` must live as long as the process. A function instead of a variable,
-/// because the bindings are compiled with hidden symbols and would set their
-/// own copy.
+/// Sets `languageLock` to `lock`, which must live as long as the process. The
+/// bindings can't set the variable: they are compiled with hidden symbols and
+/// would set their own copy.
 void setLanguageLock(const LanguageLock &lock);
 
 } // namespace torch_ltc

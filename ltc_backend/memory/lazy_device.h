@@ -17,12 +17,12 @@ struct LazyDeviceType final : torch::lazy::BackendDeviceType {
 /// "lazy:0".
 const torch::lazy::BackendDevice &lazyDevice();
 
-/// Lazy tensors use this device's autocast: torch 2.13 has no autocast for lazy
-/// tensors; for this device it has no kernels, and bfloat16 as the dtype.
+/// Lazy tensors use this device's autocast, because torch 2.13 has no autocast
+/// for lazy tensors. HPU's has no kernels and the dtype bfloat16.
 inline constexpr c10::DeviceType autocastDevice = c10::DeviceType::HPU;
 inline constexpr c10::DispatchKey autocastKey = c10::DispatchKey::AutocastHPU;
 
-/// A key of all lazy tensors, in front of all other keys; see
+/// A dispatch key of all lazy tensors that precedes all their other keys; see
 /// eager_semantics/locked_ops.cpp.
 inline constexpr c10::DispatchKey lockKey =
     c10::DispatchKey::TESTING_ONLY_GenericWrapper;

@@ -11,13 +11,13 @@ namespace torch_ltc {
 
 inline thread_local bool isRunningStep = false;
 
-/// True in a process that was forked from one that had run steps: its threads
-/// don't exist.
+/// Whether the process was forked from one that had run steps: the worker
+/// thread doesn't exist here.
 inline std::atomic<bool> isWorkerMissing{false};
 
-/// Exists while the thread runs a step. Code that runs in it (a registered
-/// backend's function, a custom op's kernel) would deadlock if it waited for
-/// another step.
+/// Marks that the calling thread runs a step while an object exists. Code that
+/// runs in a step (a registered backend's function, a custom op's kernel) would
+/// deadlock if it waited for another step.
 class RunningStepScope {
 public:
   RunningStepScope() { isRunningStep = true; }

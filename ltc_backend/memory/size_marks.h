@@ -1,6 +1,6 @@
-//===- size_marks.h - Sizes that users say something about ------*- C++ -*-===//
+//===- size_marks.h - Sizes that the user has marked ------------*- C++ -*-===//
 //
-// torch_ltc.mark_dynamic and mark_static.
+// Marks made by torch_ltc.mark_dynamic and mark_static.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,11 +13,11 @@
 
 namespace torch_ltc {
 
-/// One dimension of a value.
+/// The mark of one dimension of a value.
 struct SizeMark {
   uint32_t dim;
-  /// The size will differ: its first program is one for all sizes. Otherwise
-  /// each size has a program of its own.
+  /// Whether the size will vary: the first program that reads the value is
+  /// compiled for all sizes. Otherwise each size has a separate program.
   bool isDynamic;
   /// The range of a dynamic size.
   int64_t least = 0;
@@ -25,7 +25,8 @@ struct SizeMark {
 };
 using SizeMarks = std::vector<SizeMark>;
 
-/// A static mark doesn't replace a dynamic one, as in TorchDynamo.
+/// Adds `mark`, or replaces the mark of the same dimension. As in TorchDynamo,
+/// a static mark doesn't replace a dynamic one.
 inline void addMark(SizeMarks &marks, const SizeMark &mark) {
   for (SizeMark &known : marks)
     if (known.dim == mark.dim) {

@@ -65,7 +65,7 @@ std::string lineOf(const LtcCommandInfo &command, const GraphSnapshot &graph,
   return "";
 }
 
-/// "body.0+body.1"
+/// The modules of a command's ops: "body.0+body.1".
 std::string modulesOf(const LtcCommandInfo &command,
                       const GraphSnapshot &graph) {
   constexpr size_t kMaxPaths = 3;

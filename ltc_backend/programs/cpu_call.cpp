@@ -16,8 +16,9 @@ bool readsMemory(const OpRecord &record) {
          record.shapeRule == ShapeRule::as_strided_scatterShape;
 }
 
-/// The op that the compiler computes instead of the traced one; none if it is
-/// the same. Values of a graph never change, so a view can replace a copy.
+/// Returns the op that the compiler gets in place of the traced op; none if
+/// they are the same. Values of a graph never change, so a view can replace a
+/// copy.
 std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
   if (readsMemory(record))
     return std::nullopt;
@@ -34,8 +35,8 @@ std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
   return handle;
 }
 
-/// The overload with additional arguments for its results' memory, if it has a
-/// CPU kernel that isn't composed of the functional one and a copy.
+/// Returns the overload with additional arguments for the results' memory, if
+/// it has a CPU kernel that isn't composed of the functional op and a copy.
 std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
   // Kernels of other families also use this memory for intermediate values, and
   // resize it: losses write all elements before they reduce them.
@@ -60,8 +61,8 @@ std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
   return std::nullopt;
 }
 
-/// The view op whose part of the first operand a `*_scatter` op replaces. Its
-/// arguments are those of the op without the second one, the new part.
+/// For a `*_scatter` op, returns the op that views the part that is replaced.
+/// The view op has the same arguments without the second one, the new part.
 std::optional<c10::OperatorHandle> findWrittenView(const OpRecord &record) {
   constexpr std::string_view suffix = "_scatter";
   if (record.shapeRule != ShapeRule::select_scatterShape &&
@@ -74,8 +75,8 @@ std::optional<c10::OperatorHandle> findWrittenView(const OpRecord &record) {
       {name, isSelect ? "int" : "Tensor"});
 }
 
-/// Kernels that read wrong elements of operands with gaps or other orders of
-/// dims, or raise errors for them.
+/// Whether the kernel reads wrong elements, or raises an error, if an operand
+/// has gaps or isn't row-major.
 bool wantsContiguous(const OpRecord &record) {
   return record.family == Family::normalization ||
          record.family == Family::loss || record.family == Family::embedding ||

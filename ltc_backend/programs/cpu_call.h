@@ -15,7 +15,8 @@ struct CpuCall {
   c10::OperatorHandle op;
   /// The same op with an argument `out` for each result, if it has a kernel.
   std::optional<c10::OperatorHandle> outOp = {};
-  /// For ops that replace a part of their first operand: the view of the part.
+  /// For ops that replace a part of their first operand: the op that views that
+  /// part.
   std::optional<c10::OperatorHandle> writtenView = {};
   /// Whether the op reads its operand's memory instead of its elements.
   bool readsMemory = false;

@@ -2,11 +2,10 @@
 //
 // A step that a thread waits for runs after it has been traced, so that one
 // processor traces and then another one computes. But the trace usually repeats
-// an earlier one: while it does, the ops so far can run on the worker thread,
-// which is idle. If the whole trace is as expected, the run of the program
-// continues from there; otherwise its values are dropped. Nothing that runs
-// early overwrites a parameter, so a wrong expectation only costs the time of
-// another thread.
+// an earlier one: while it does, the ops traced so far can run on the idle
+// worker thread. If the whole trace is as expected, the program's run continues
+// after these ops; otherwise their values are dropped. Nothing that runs early
+// overwrites a parameter, so a wrong expectation only costs the worker's time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +32,7 @@ struct HeadStart {
   /// the others.
   std::vector<uint64_t> contents;
   /// Buffers of the program's results, null for those that take a parameter's
-  /// memory; and their addresses, once they have some.
+  /// memory; and the addresses of the buffers' memory, once it is allocated.
   std::vector<BufferPtr> outputs;
   std::vector<void *> memory;
   int64_t numOps = 0; // ops that have run

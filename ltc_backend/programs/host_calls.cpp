@@ -148,15 +148,15 @@ private:
 
 void store(const at::Tensor &value, const LtcHostTensor &destination) {
   at::Tensor output = tensorOf(destination);
-  // Statistics that a CPU kernel leaves empty although its Meta kernel gives
-  // them a size.
+  // A CPU kernel may leave statistics empty although the Meta kernel gives them
+  // a size.
   if (!value.defined() || value.numel() == 0)
     output.zero_();
   else
     output.copy_(value);
 }
 
-/// Kernels by op; filled before the first program.
+/// Kernels by op, registered before the first program runs.
 std::map<std::string, HostKernel, std::less<>> &hostKernels() {
   static auto *kernels = new std::map<std::string, HostKernel, std::less<>>;
   return *kernels;

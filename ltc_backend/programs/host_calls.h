@@ -21,8 +21,8 @@ using HostKernel = void (*)(const torch::jit::Stack &arguments,
 /// its CPU kernel, whose results are copied.
 void setHostKernel(const std::string &op, HostKernel kernel);
 
-/// Calls `release` after a run that failed, as host kernels may still use the
-/// program's memory.
+/// Sets the function that `releaseAfterFailure` calls after a failed run, when
+/// host kernels may still use the program's memory.
 void setAfterFailure(void (*release)());
 void releaseAfterFailure();
 

@@ -29,7 +29,7 @@ void appendResults(const IValue &value, std::vector<at::Tensor> &results) {
 }
 
 /// Whether no other tensor and no parameter or result of the program shares the
-/// memory of `value`, of which there is one reference beside the one passed.
+/// memory of `value`, to which one reference exists besides the one passed.
 bool ownsMemory(const at::Tensor &value) {
   return value.use_count() == 2 && value.is_non_overlapping_and_dense() &&
          value.storage().use_count() == 1 && value.storage().resizable();
@@ -51,8 +51,8 @@ bool isNumberOfRun(Tag tag) {
          tag == Tag::dynamicIntegers || tag == Tag::numberTensor;
 }
 
-/// Unlike elapsed time, it doesn't grow while other processes (or another rank)
-/// are waited for.
+/// Processor time of the calling thread in seconds. Unlike elapsed time, it
+/// doesn't grow while other processes (or another rank) are waited for.
 double threadSeconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -72,7 +72,7 @@ bool isSmall(const GraphSnapshot &graph) {
 
 RunError errorOf(const SnapshotNode &node, LocationId location,
                  const c10::Error &error) {
-  // A collective's error names its line.
+  // A collective's error already names its line.
   std::string place = node.record->name.starts_with(kCollective) ? ""
                       : location ? messageSuffix(location)
                                  : "; option source_info shows the Python line";
@@ -365,7 +365,7 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
 bool InterpretedProgram::mayRunEarly(size_t position) const {
   const OpRecord *record = graph->nodes[position].record;
   // A parameter keeps its value until the whole step is known, and a kernel in
-  // Python must run once.
+  // Python must run only once.
   return record && !memory->overwrites(position) &&
          (record->name.starts_with("aten::") ||
           record->name.starts_with("torch_ltc::"));
@@ -412,7 +412,7 @@ void InterpretedProgram::runEarly(HeadStart &headStart,
       call(position, calls[position].get(), headStart.values, headStart.scalars,
            headStart.memory, /*location=*/0);
     } catch (const std::exception &) {
-      // Raised again by the step's run, if the trace is as expected.
+      // The step's run raises the error again, if the trace is as expected.
       headStart.hasFailed = true;
       break;
     }
@@ -432,7 +432,8 @@ bool InterpretedProgram::provide(HeadStart &headStart, size_t position) const {
   const HeadStart::Parameter &parameter = headStart.parameters[node.parameter];
   if (!parameter.buffer)
     return false;
-  // Another thread's step may be behind this one in the queue.
+  // The producer, a step of another thread, may be behind this one in the
+  // queue.
   if (parameter.producer && !parameter.producer->hasSucceeded()) {
     headStart.hasFailed = true;
     return false;

@@ -1,8 +1,9 @@
 //===- interpreted_program.h - A graph, op by op, on the CPU ----*- C++ -*-===//
 //
 // The tier without a compiler: each op of the graph is a call to torch's CPU
-// kernel, in trace order. Copies of views are views, and a value is freed after
-// its last reader has run, so that a run takes eager's time and memory.
+// kernel, in trace order. Ops that copy views return views, and a value is
+// freed after its last reader has run, so that a run takes eager's time and
+// memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,25 +67,26 @@ public:
   /// whose operands have no values yet. Called on the thread that runs steps.
   void runEarly(HeadStart &headStart, c10::ArrayRef<uint32_t> positions);
 
-  /// Processor time of all runs so far on their own threads; of a small
-  /// program, estimated from some of them.
+  /// Processor time of all runs so far on their own threads, in seconds; for a
+  /// small program, estimated from some of the runs.
   double seconds() const { return secondsRun.load(); }
 
 protected:
   GraphSnapshotPtr graph;
 
 private:
-  /// `prepared`: null in the first run.
+  /// Returns the arguments of an op. `prepared`: null in the first run.
   torch::jit::Stack
   argumentsOf(size_t position, const PreparedCall *prepared,
               const std::vector<std::vector<at::Tensor>> &values,
               c10::ArrayRef<DynamicScalar> scalars) const;
-  /// Returns whether it has overwritten a parameter.
+  /// Runs an op. Returns whether it has overwritten a parameter.
   bool call(size_t position, const PreparedCall *prepared, RunValues &values,
             c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
             LocationId location) const;
-  /// Writes the part into the first operand itself, if that is its last reader
-  /// and nothing else shares its memory.
+  /// Writes the new part into the op's first operand itself, if no later op
+  /// reads the operand and nothing else shares its memory. Returns whether it
+  /// did.
   bool writeInPlace(size_t position, const c10::OperatorHandle &view,
                     const torch::jit::Stack &stack,
                     const RunValues &values) const;
@@ -103,7 +105,7 @@ private:
   /// Whether the node's values are available. If the node is a parameter that
   /// has been computed, stores its value in `headStart` first.
   bool provide(HeadStart &headStart, size_t position) const;
-  /// Gives memory to the node's results.
+  /// Allocates memory for the program's results that the node computes.
   void provideMemory(HeadStart &headStart, size_t position) const;
   c10::ArrayRef<ResultRef> operandsOf(size_t position) const {
     const SnapshotNode &node = graph->nodes[position];

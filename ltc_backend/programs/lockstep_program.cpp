@@ -46,10 +46,10 @@ double toleranceOf(c10::ScalarType type) {
   }
 }
 
-/// "" if they agree, otherwise the difference.
+/// Describes the difference between the tensors; "" if they agree.
 std::string differenceText(const at::Tensor &actual,
                            const at::Tensor &expected) {
-  // Statistics that an op's CPU kernel leaves empty; see InterpretedProgram.
+  // An op's CPU kernel may leave statistics empty; see ResultMemory::fill.
   if (!actual.defined() || !expected.defined() || expected.numel() == 0 ||
       actual.numel() == 0)
     return "";
@@ -77,7 +77,7 @@ std::string differenceText(const at::Tensor &actual,
   return text.str();
 }
 
-/// The same graph with the results of all its ops.
+/// A copy of the graph that returns the results of all its ops.
 GraphSnapshot withAllResults(const GraphSnapshot &graph) {
   GraphSnapshot all = graph;
   all.name = "lockstep-" + graph.name;

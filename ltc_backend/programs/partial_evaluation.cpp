@@ -10,8 +10,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Evaluates a graph's nodes in order. What depends on a node without value has
-/// none either, for the same reason.
+/// Evaluates a graph's nodes in order. A node that depends on a node without a
+/// value has none either, for the same reason.
 class Evaluation {
 public:
   Evaluation(const GraphSnapshot &graph, const FailedRun &run)
@@ -26,7 +26,7 @@ public:
       else if (!(causes[i] = causeOfOperands(node)))
         compute(i);
     }
-    // The program's own error knows more: the command and its line.
+    // The program's own error says more: the command and its line.
     if (run.error && failedOps.size() == 1)
       errors[failedOps.front()] = run.error;
   }
@@ -39,7 +39,7 @@ public:
     const torch::lazy::Shape &shape = graph.shape(ref);
     at::Tensor copy = at::empty(shape.sizes(), hostOptions(shape));
     const at::Tensor &value = values[ref.position][ref.index];
-    // Statistics that an op's CPU kernel leaves empty although its Meta kernel
+    // An op's CPU kernel may leave statistics empty although its Meta kernel
     // gives them a size.
     if (value.numel() == 0)
       copy.zero_();

@@ -1,9 +1,9 @@
 //===- partial_evaluation.h - A failed step without its failure -*- C++ -*-===//
 //
 // When an op of a program fails, for example because an index is out of bounds,
-// eager PyTorch has already computed what came before it. This evaluates the
-// program's graph op by op, without the ops that fail and those that depend on
-// them, so that all other results have values.
+// eager PyTorch has already computed what came before it. `evaluateAround`
+// evaluates the program's graph op by op, without the ops that fail and those
+// that depend on them, so that all other results have values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,8 @@ struct FailedRun {
   std::function<StepErrorPtr(ErrorKind, const std::string &)> makeError;
 };
 
-/// One for each output, or none if evaluating the graph shows no failure or
-/// can't be repeated.
+/// Returns one result for each output. Returns none if no op fails in the
+/// evaluation, or if the program can't be evaluated again (collectives).
 std::vector<PartialResult> evaluateAround(const Program &program,
                                           const FailedRun &run);
 

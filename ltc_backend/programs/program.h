@@ -28,18 +28,18 @@ inline at::TensorOptions hostOptions(const torch::lazy::Shape &shape) {
   return at::TensorOptions().dtype(shape.scalar_type()).device(c10::kCPU);
 }
 
-/// A tensor on a value's memory, which must outlive it.
+/// A tensor on a value's memory. The memory must outlive the tensor.
 inline at::Tensor tensorAt(void *memory, const torch::lazy::Shape &shape) {
   return at::from_blob(memory, shape.sizes(), hostOptions(shape));
 }
 
 enum class OutputPlace { Fresh, Donated, Forwarded };
 
-/// Source of a result's memory.
+/// Where a result's memory comes from.
 struct OutputPlan {
   OutputPlace place = OutputPlace::Fresh;
   size_t parameter = 0; // the parameter whose buffer is used, unless Fresh
-  /// The parameter that it updates.
+  /// The parameter that the result updates, if any.
   std::optional<size_t> updatedParameter;
 };
 
@@ -62,7 +62,8 @@ struct RunConditions {
   c10::ArrayRef<uint64_t> parameterContents = {};
   /// Lines of the graph's nodes, as traced for this run; empty: unknown.
   c10::ArrayRef<LocationId> locations = {};
-  /// What has already run of an interpreted program (programs/head_start.h).
+  /// The ops of an interpreted program that have already run
+  /// (programs/head_start.h); null if none have.
   HeadStart *headStart = nullptr;
 };
 
@@ -70,16 +71,17 @@ class Program {
 public:
   virtual ~Program() = default;
 
-  /// Runs on the calling thread. One pointer for each parameter and each
-  /// output. Throws std::runtime_error with a one-sentence message.
+  /// Runs the program on the calling thread, with one pointer for each
+  /// parameter and each output. Throws std::runtime_error with a one-sentence
+  /// message.
   virtual void run(c10::ArrayRef<void *> parameters,
                    c10::ArrayRef<DynamicScalar> scalars,
                    c10::ArrayRef<void *> outputs,
                    const RunConditions &conditions) = 0;
   virtual std::vector<ProgramCommand> commands() const { return {}; }
   virtual int64_t arenaBytes() const { return 0; }
-  /// Whether a thread that waits for a result may run it: nothing in it depends
-  /// on the thread.
+  /// Whether a thread that waits for a result may run the program: nothing in
+  /// it depends on the thread.
   virtual bool mayRunInCaller() const { return false; }
   /// The graph that computes what the program does, null if there is none.
   virtual const GraphSnapshot *evaluableGraph() const { return nullptr; }
@@ -92,18 +94,18 @@ public:
   size_t numCollectives = 0;
   /// Whether a run may wait for other processes.
   bool waitsForRanks = false;
-  /// Duration of its last run in seconds; negative before the first run has
+  /// Duration of the last run in seconds; negative before the first run has
   /// ended.
   std::atomic<double> lastSeconds{-1};
-  /// Whether its first run will presumably be short.
+  /// Whether the first run will presumably be short.
   bool isSmall = false;
-  /// Whether the thread that scheduled its last run waited for a result of it
-  /// before it traced the next step.
+  /// Whether the thread that scheduled the last run waited for one of the run's
+  /// results before it traced the next step.
   std::atomic<bool> isReadAtOnce{false};
-  /// Whether it is a program for all sizes, bound to some.
+  /// Whether the program runs a bound executable, made from a general one.
   bool isBound = false;
 
-  /// Whether it runs in place of a program that isn't compiled yet.
+  /// Whether the program runs in place of one that isn't compiled yet.
   virtual bool isPlaceholder() const { return false; }
   /// Called when a step of the program is scheduled again.
   virtual void noteReuse() {}
@@ -141,8 +143,9 @@ public:
 private:
   void checkSignature() const;
   LtcExecutable executable;
-  /// Those of this process's first trace of the program: an executable from the
-  /// disk cache has the Python lines of the process that compiled it.
+  /// The graph of this process's first trace of the program, with its Python
+  /// lines: an executable from the disk cache has the lines of the process that
+  /// compiled it.
   GraphSnapshotPtr graph;
   mutable std::mutex profileMutex;
   int64_t profiledCalls = 0;
@@ -153,8 +156,8 @@ private:
 using NodeVisitor = std::function<bool(size_t position,
                                        const std::vector<at::Tensor> &results)>;
 
-/// Evaluates the graph op by op with torch's CPU kernels; results by node and
-/// result.
+/// Evaluates the graph op by op with torch's CPU kernels. Returns the values by
+/// node and result; those of nodes after the end are missing.
 std::vector<std::vector<at::Tensor>>
 interpretGraph(const GraphSnapshot &graph, c10::ArrayRef<void *> parameters,
                c10::ArrayRef<DynamicScalar> scalars,
@@ -226,7 +229,7 @@ struct RunError : std::runtime_error {
            ErrorKind kind = ErrorKind::Runtime)
       : std::runtime_error(message), parametersIntact(parametersIntact),
         kind(kind) {}
-  /// No donated parameter has been overwritten yet.
+  /// Whether no donated parameter has been overwritten yet.
   bool parametersIntact;
   ErrorKind kind;
 };

@@ -64,8 +64,8 @@ struct Cache {
     entries.erase(entry);
   }
 
-  /// Drops the least recently used programs of a kind that exceed `most` ops,
-  /// if a loop's sizes change in each step.
+  /// Drops the least recently used programs of a kind while they have more than
+  /// `most` ops: a loop whose sizes change in each step makes many of them.
   void dropOps(size_t most, bool (*isOfKind)(const Program &)) {
     size_t numOps = 0;
     for (auto entry = entries.begin(); entry != entries.end();) {
@@ -110,7 +110,7 @@ ProgramPtr torch_ltc::findOrMakeProgram(const Hash128 &hash,
 
 void torch_ltc::replacePlaceholder(const Hash128 &hash, const std::string &name,
                                    const ProgramPtr &program) {
-  // Destroyed after the lock is released.
+  // Replaced programs are destroyed after the lock is released.
   std::vector<ProgramPtr> replaced;
   auto replace = [&](ProgramPtr &place) {
     if (place->isPlaceholder() && place->name == name)

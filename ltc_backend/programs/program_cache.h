@@ -37,7 +37,7 @@ struct KeptProgram {
 void keepProgram(KeptProgram program);
 /// Throws with a one-sentence message if the program isn't stored.
 KeptProgram keptProgram(const std::string &name);
-/// Their graphs, oldest first.
+/// The graphs of the kept programs, oldest first.
 std::vector<GraphSnapshotPtr> keptGraphs();
 
 } // namespace torch_ltc

@@ -1,4 +1,4 @@
-//===- result_memory.cpp - Where an interpreted program's results lie -----===//
+//===- result_memory.cpp - Memory of interpreted results ------------------===//
 
 #include "programs/result_memory.h"
 
@@ -53,7 +53,7 @@ ResultMemory::ResultMemory(const GraphSnapshot &graph,
   for (size_t i = 0; i < graph.results.size(); ++i) {
     ResultRef result = graph.results[i];
     if (!graph.nodes[result.position].record) {
-      // Copied at the end.
+      // A result that is a parameter is copied at the end.
       lastReaders[graph.nodes[result.position].parameter] = none;
       continue;
     }
@@ -81,8 +81,8 @@ bool ResultMemory::mayOverwrite(size_t position, size_t index, size_t output,
   if (position < lastFailing || lastReaders[parameter] != position ||
       node.record->family != Family::elementwise)
     return false;
-  // An op that reads the old value element by element, and only where it
-  // writes the new one.
+  // The op must read the old value element by element, only where it writes the
+  // new one.
   auto operands =
       c10::ArrayRef(graph.operands).slice(node.firstOperand, node.numOperands);
   const size_t parameterNode = nodes[parameter];
@@ -93,7 +93,7 @@ bool ResultMemory::mayOverwrite(size_t position, size_t index, size_t output,
       updates.empty() ? 0 : updates[std::min(index, updates.size() - 1)];
   if (updated >= operands.size() || operands[updated].position != parameterNode)
     return false;
-  // No view of it is alive.
+  // No view of the parameter may be alive.
   const std::vector<at::Tensor> &value = values[parameterNode];
   return !value.empty() && value[0].storage().use_count() == 1;
 }
@@ -143,7 +143,8 @@ void ResultMemory::store(size_t position, Values &values,
     if (output == none || plans[output].place == OutputPlace::Donated)
       continue;
     at::Tensor &value = values[position][i];
-    // Other strides may be faster for the value's readers.
+    // A value with other strides isn't moved: they may be faster for its
+    // readers.
     if (value.numel() == 0 || !value.is_contiguous() ||
         value.const_data_ptr() == outputs[output])
       continue;
@@ -163,12 +164,12 @@ void ResultMemory::fill(Values &values, c10::ArrayRef<void *> outputs) const {
     if (isInPlace && value.is_contiguous())
       continue;
     at::Tensor output = tensorAt(outputs[i], graph.shape(ref));
-    // Statistics that an op's CPU kernel leaves empty although its Meta kernel
+    // An op's CPU kernel may leave statistics empty although its Meta kernel
     // gives them a size (batch norm in evaluation mode).
     if (value.numel() == 0)
       output.zero_();
     else if (plans[i].place != OutputPlace::Donated)
-      // A kernel may have chosen another order of its elements there.
+      // A kernel may have stored the elements there in a different order.
       output.copy_(isInPlace ? value.clone() : value);
     else // it may lie in the memory of another parameter that is overwritten
       updates.emplace_back(output,

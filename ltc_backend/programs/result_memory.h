@@ -1,9 +1,8 @@
-//===- result_memory.h - Where an interpreted program's results lie -*- C++
-//-*-===//
+//===- result_memory.h - Memory of interpreted results ----------*- C++ -*-===//
 //
 // A result that updates a donatable parameter takes that parameter's memory.
-// Its op writes there at once if nothing reads the old value afterwards and no
-// later op can fail, as an optimizer's do; otherwise the value is copied at the
+// Its op writes directly to it if nothing reads the old value afterwards and no
+// later op can fail, as in an optimizer; otherwise the value is copied at the
 // end. All other results are copied to their memory as soon as they exist, so
 // that no value is held twice.
 //
@@ -22,7 +21,8 @@ class ResultMemory {
 public:
   using Values = std::vector<std::vector<at::Tensor>>;
 
-  /// `graph` must outlive it; sets the places in `plans`, one for each result.
+  /// Sets the places in `plans`, one for each result. `graph` must outlive the
+  /// object.
   ResultMemory(const GraphSnapshot &graph, std::vector<OutputPlan> &plans);
 
   /// Memory into which an `out` kernel of the node can write all its results;
@@ -48,7 +48,8 @@ private:
 
   const GraphSnapshot &graph;
   std::vector<OutputPlan> plans;
-  /// For each node, the graph's result that each of its results is, or `none`.
+  /// For each node, the index of each of its results among the graph's results,
+  /// or `none`.
   std::unordered_map<size_t, std::vector<size_t>> outputsOfNodes;
   /// For each parameter, its node, and the last node that reads it.
   std::vector<size_t> nodes, lastReaders;

@@ -3,7 +3,7 @@
 // The runtime needs LLVM's linker, and loading libLLVM takes as long as the
 // rest of `import torch_ltc`. So this library doesn't link the runtime: it
 // defines the functions of the runtime's C API under their own names. Each
-// looks up the real one at its first call, transparently for callers.
+// looks up the real function at its first call, transparently for callers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,7 +65,7 @@ void ltcPrepareThreads(int threads) {
   real(threads);
 }
 
-// Called by users, who may not have run anything.
+// Users may call these functions before anything has run.
 #define LTC_FORWARD_BYTES(Name)                                                \
   size_t Name(void) {                                                          \
     if (!isLoaded.load(std::memory_order_relaxed))                             \

@@ -1,4 +1,4 @@
-//===- shared_library.cpp - Our own libraries, loaded on demand -----------===//
+//===- shared_library.cpp - Loads torch_ltc's libraries -------------------===//
 
 #include "programs/shared_library.h"
 

@@ -1,4 +1,4 @@
-//===- shared_library.h - Our own libraries, loaded on demand ---*- C++ -*-===//
+//===- shared_library.h - Loads torch_ltc's libraries -----------*- C++ -*-===//
 
 #ifndef TORCH_LTC_PROGRAMS_SHARED_LIBRARY_H
 #define TORCH_LTC_PROGRAMS_SHARED_LIBRARY_H
@@ -8,23 +8,23 @@
 
 namespace torch_ltc {
 
-/// The file of this library.
+/// The path of this library.
 std::string backendLibraryPath();
 
-/// The library of that name in the folder of this one.
+/// The path of the library `name` in the folder of this library.
 std::string siblingLibraryPath(const std::string &name);
 
-/// Loads a library for the lifetime of the process. `what` ("compiler") is its
-/// name in the std::runtime_error, which contains instructions, if it can't be
-/// loaded.
+/// Loads a library for the lifetime of the process. If that fails, throws
+/// std::runtime_error with instructions; the message names the library as
+/// `what` ("compiler").
 void *openLibrary(const std::string &path, const char *what);
 
 /// Whether the library at `address` (dl_phdr_info's dlpi_addr) was loaded by
 /// `openLibrary`: directly, or as a dependency that wasn't loaded before.
 bool isBroughtByOurs(uintptr_t address);
 
-/// A function of it; throws std::runtime_error if the library's version doesn't
-/// have it.
+/// Returns the function `name` of `library`; throws std::runtime_error if this
+/// version of the library doesn't have it.
 void *findFunction(void *library, const char *name, const char *what);
 
 } // namespace torch_ltc

@@ -15,8 +15,8 @@ namespace torch_ltc {
 /// those of a new thread.
 void noteWorkerState();
 
-/// Gives the current thread those settings while it exists. A thread that runs
-/// a step itself may be in a dispatch mode, autocast, or inference mode.
+/// While an object exists, the current thread has those settings. A thread that
+/// runs a step itself may be in a dispatch mode, autocast, or inference mode.
 class WorkerStateGuard {
 public:
   WorkerStateGuard();
