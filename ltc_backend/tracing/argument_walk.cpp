@@ -56,7 +56,7 @@ ArgumentWalk::ArgumentWalk(const OpRecord &record,
 void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
   if (value.isDevice())
     checkLazyDevice(value.toDevice());
-  // Eager raises its own error.
+  // The eager op raises its own error.
   if (value.isBool() && value.toBool() && spec.name == "pin_memory")
     return giveUp("pinned memory");
   if (value.isNone() || spec.kind == ArgumentKind::Ignored)
@@ -125,14 +125,15 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
   scalars.push_back(isFloat ? DynamicScalar::of(number.toDouble())
                             : DynamicScalar::of(number.toLong()));
   numberTensorWords.push_back(attributes.words.size());
-  // Eager rejects `x - True`, although it computes as `x - 1`.
+  // Bools are marked, because eager rejects `x - True`, although it would
+  // compute `x - 1`.
   bool isBool = type == at::kBool;
   attributes.header(Tag::numberTensor, isFloat | isWrapped << 1 | isBool << 2,
                     uint8_t(own));
 }
 
-/// A number has the type in which the op computes; ops without promotion
-/// convert it to their own type.
+/// Gives numbers the type in which the op computes; ops without type promotion
+/// convert them to their own type.
 void ArgumentWalk::setNumberTensorTypes() {
   ScalarType type = promoted;
   switch (record.dtypeRule) {
@@ -211,7 +212,7 @@ void ArgumentWalk::visitScalar(const ArgumentSpec &spec, const IValue &value) {
       spec.defaultValue && spec.defaultValue->isScalar() &&
       spec.defaultValue->toScalar().equal(
           value.isDouble() ? value.toDouble() : double(value.toInt()));
-  // A factor of zero drops its operand, whatever it contains.
+  // A factor of zero drops its operand, whatever the operand contains.
   bool isDropped = spec.name == "beta" && value.toScalar().toDouble() == 0;
   if (!spec.isDynamicScalar || isDefault || isDropped)
     return value.isDouble() ? attributes.floating(value.toDouble())
@@ -269,8 +270,9 @@ static bool isGradientOfView(ShapeRule rule) {
          rule == ShapeRule::unfold_backwardShape;
 }
 
-/// Dims are normalized, so that -1 and 2 give the same program. One that is out
-/// of range is unchanged: torch's own check then raises the error.
+/// Returns `dim` counted from the start, so that -1 and 2 give the same program
+/// (at rank 3). A dim out of range is returned unchanged: torch's own check
+/// then raises the error.
 int64_t ArgumentWalk::normalizedDim(const ArgumentSpec &spec,
                                     int64_t dim) const {
   if (!spec.isDim || dim >= 0 || operands.empty())

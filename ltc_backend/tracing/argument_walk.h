@@ -1,8 +1,8 @@
 //===- argument_walk.h - From dispatcher arguments to a node ----*- C++ -*-===//
 //
-// Reads the arguments of one call by the op's record: tensors become operands,
-// numbers that change from step to step become dynamic scalars, and everything
-// else becomes words (ir/attributes.h).
+// Reads the arguments of one call as the op's record describes them: tensors
+// become operands, numbers that change from step to step become dynamic
+// scalars, and everything else becomes words (ir/attributes.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace torch_ltc {
 
 class ArgumentWalk {
 public:
-  /// Throws for CPU tensors among lazy ones.
+  /// Throws c10::Error for CPU tensors, except those of rank 0 and indices.
   ArgumentWalk(const OpRecord &record, c10::ArrayRef<c10::IValue> arguments);
 
   /// Why the call can't be traced ("dtype complex64", ...), "" if it can.

@@ -2,8 +2,8 @@
 //
 // Argument checks of torch.distributions evaluate `if not
 // torch._is_all_true(...)`, which needs a value in the middle of a step. Inside
-// a check it is assumed to be true, and the traced bool is read after the step
-// has computed it.
+// such a check the value is assumed to be true, and the traced bool is read
+// after the step has computed it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ namespace torch_ltc {
 class AssumedTruth {
 public:
   explicit AssumedTruth(TensorDataPtr flag) : flag(std::move(flag)) {}
-  /// Null while no step has computed it. True if the step failed: that error is
-  /// reported to its own readers.
+  /// None while no step has computed the bool. True if the step failed: its
+  /// error is reported to those who read its results.
   std::optional<bool> value() const;
 
 private:
@@ -35,7 +35,7 @@ void beginAssuming();
 /// Ends `beginAssuming`; returns the assumed results.
 std::vector<std::shared_ptr<AssumedTruth>> endAssuming();
 
-/// The calling thread has traced a result of `_is_all_true`.
+/// Notes that the calling thread has traced a result of `_is_all_true`.
 void noteAllTrue(const at::Tensor &result);
 /// Whether this bool, which is about to be read, is assumed to be true.
 bool assumeTrue(const at::Tensor &flag);

@@ -6,8 +6,9 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The dispatcher passes all existing ops to a new listener. That copies and
-/// looks up no names, as reading its list of names does.
+/// Collects the ops of some namespaces: the dispatcher passes all existing ops
+/// to a new listener. Unlike the dispatcher's list of names, that needs no
+/// copies and no look-ups of names.
 class Collector final : public c10::OpRegistrationListener {
 public:
   Collector(std::initializer_list<std::string_view> namespaces,

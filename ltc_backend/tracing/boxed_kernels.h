@@ -18,12 +18,12 @@ namespace torch_ltc {
 std::vector<c10::OperatorHandle>
 opsOf(std::initializer_list<std::string_view> namespaces);
 
-/// All ops "aten::...": one list, which all registrations share.
+/// All ops of namespace aten. The list is made once for all registrations.
 using AtenOps = std::vector<c10::OperatorHandle>;
 AtenOps atenOps();
 
-/// "aten::add.Tensor". (c10::toString uses a stream, which takes a tenth of a
-/// registration.)
+/// The op's name as text: "aten::add.Tensor". (c10::toString uses a stream,
+/// which takes a tenth of the time of a registration.)
 std::string textOf(const c10::OperatorName &name);
 
 /// Registers a kernel for an existing op, for the lifetime of the process.
@@ -49,8 +49,9 @@ void registerAround(const c10::OperatorHandle &op, c10::DispatchKey key,
 }
 
 /// Registers `function` for a composite op: above autograd and, because those
-/// keys are off in inference mode, at Functionalize. There it also gets tensors
-/// of other devices, for which it has to do what torch's composite does.
+/// keys are off in inference mode, at Functionalize. There `function` also gets
+/// tensors of other devices, for which it must do what torch's composite kernel
+/// does.
 template <auto &function> void registerComposite(const char *name) {
   for (c10::DispatchKey key :
        {c10::DispatchKey::AutogradLazy, c10::DispatchKey::Functionalize})
@@ -59,8 +60,8 @@ template <auto &function> void registerComposite(const char *name) {
         c10::KernelFunction::makeFromUnboxedFunction(TORCH_FN(function)));
 }
 
-/// While it exists, torch doesn't warn about replaced kernels, as it does for
-/// each (2.13).
+/// While an object exists, torch doesn't warn about replaced kernels (2.13
+/// warns about each).
 class SilentRegistration {
   struct Silence final : c10::WarningHandler {
     void process(const c10::Warning &) override {}

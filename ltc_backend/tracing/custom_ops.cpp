@@ -1,4 +1,4 @@
-//===- custom_ops.cpp - Ops defined by others -----------------------------===//
+//===- custom_ops.cpp - Ops defined outside aten --------------------------===//
 //
 // Functionalization rejects ops outside aten that write to their arguments or
 // return views of them, and runs all others below itself, where writes through
@@ -7,7 +7,7 @@
 // only for the CPU runs on copies, which become the new values.
 //
 // torch.compile checks whether an op has a kernel at Functionalize, and must
-// not see these, which do nothing for other devices
+// not see these kernels, which do nothing for other devices
 // (_torch_patches/custom_ops.py).
 //
 //===----------------------------------------------------------------------===//
@@ -69,14 +69,15 @@ bool hasAliases(const c10::FunctionSchema &schema) {
   return false;
 }
 
-/// FSDP's ops are compositions of aten's for any device. torch (2.13) registers
-/// a kernel for each of its own devices, and some write without declaring it.
+/// Whether the op is one of FSDP's, which are compositions of aten's ops for
+/// any device. torch (2.13) registers a kernel for each of its own devices, and
+/// some of the ops write without declaring it.
 bool isComposition(const OperatorHandle &op) {
   return op.schema().name().starts_with("fsdp::") &&
          op.hasKernelForDispatchKey(DispatchKey::CPU);
 }
 
-/// An op defined outside aten, at key Functionalize.
+/// The kernel at key Functionalize of an op defined outside aten.
 class CustomOp final : public c10::OperatorKernel {
 public:
   explicit CustomOp(c10::SafeKernelFunction previous)
@@ -135,7 +136,8 @@ CustomOps &customOps() {
   return *ops;
 }
 
-/// Hundreds of PyTorch's own ops without kernels for this device.
+/// Whether the op is one of the hundreds of PyTorch's own that have no kernels
+/// for this device.
 bool isOfTorch(const std::string &name) {
   for (const char *space :
        {"torch_ltc::", "quantized::", "_quantized::", "mkldnn::", "onednn::",
@@ -146,7 +148,7 @@ bool isOfTorch(const std::string &name) {
   return false;
 }
 
-/// torch calls it under a lock that registration also needs.
+/// torch calls the listener under a lock that registration also needs.
 struct Listener final : c10::OpRegistrationListener {
   void onOperatorRegistered(const OperatorHandle &op) override {
     const std::string &name = op.operator_name().name;

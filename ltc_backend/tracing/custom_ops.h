@@ -1,4 +1,4 @@
-//===- custom_ops.h - Ops defined by others ---------------------*- C++ -*-===//
+//===- custom_ops.h - Ops defined outside aten ------------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_TRACING_CUSTOM_OPS_H
 #define TORCH_LTC_TRACING_CUSTOM_OPS_H
@@ -9,13 +9,13 @@
 
 namespace torch_ltc {
 
-/// Starts to check each op that is defined outside aten. Existing ops are
-/// checked immediately.
+/// Registers kernels for the existing ops outside aten, and starts to watch for
+/// new ones.
 void watchCustomOps();
 
 /// Registers a kernel for each op that was defined since the last call. PyTorch
-/// reports a new op under a lock that registration also needs, so this waits
-/// for the next opportunity.
+/// reports a new op under a lock that registration also needs, so the op's
+/// kernel is registered later, when an op is called.
 void registerNewCustomOps();
 
 extern std::atomic<bool> hasNewCustomOps;
@@ -25,7 +25,7 @@ inline void noteNewCustomOps() {
     registerNewCustomOps();
 }
 
-/// Whether an op's kernel at Functionalize is one of these.
+/// Whether the op's kernel at Functionalize was registered here.
 bool isOurKernelAtFunctionalize(const c10::OperatorName &name);
 
 } // namespace torch_ltc

@@ -34,12 +34,12 @@ thread_local FormulaRecording *torch_ltc::openRecording = nullptr;
 
 namespace {
 
-/// Result `result` of call `call`; or the operand, or constant, of the formula
-/// with this number.
+/// Where a tensor comes from: result `result` of call `call`; or, if `call` is
+/// kOperand or kConstant, the formula's operand or constant `result`.
 struct Source {
   int32_t call = 0;
   uint32_t result = 0;
-  /// The data of a copy with the same value.
+  /// The strides and offset of the tensor if they differ from its source's.
   std::optional<Geometry> geometry = std::nullopt;
 };
 
@@ -98,8 +98,8 @@ struct Formula {
 /// Null for a kind that isn't remembered.
 using FormulaPtr = std::shared_ptr<const Formula>;
 
-/// Appends the part of an argument that a formula sees; false if it may see
-/// more.
+/// Hashes what a formula sees of its arguments. `addAll` returns false if the
+/// formula may see more of them.
 class KindHash {
 public:
   bool addAll(c10::ArrayRef<IValue> values) {
@@ -167,7 +167,8 @@ private:
     state.add(uint64_t(tensor.storage_offset()));
     state.add(tensor.is_inference() |
               tensor.unsafeGetTensorImpl()->is_wrapped_number() << 1);
-    // A recording identifies operands by their data.
+    // A recording identifies operands by their data, so it matters which
+    // operands share data.
     const TensorData *data = tensorDataOf(tensor).get();
     size_t first = std::ranges::find(seen, data) - seen.begin();
     state.add(first);
@@ -250,7 +251,7 @@ public:
     formula->calls.push_back(std::move(call));
   }
 
-  /// Null if the formula did anything besides tracing these calls.
+  /// Returns null if the formula did anything besides tracing these calls.
   FormulaPtr finish(c10::ArrayRef<IValue> results) {
     forEachTensor(results,
                   [&](const at::Tensor &tensor, uint32_t, int32_t element) {
@@ -373,7 +374,7 @@ namespace {
 
 class FormulaMemory {
 public:
-  /// None for an unknown kind.
+  /// Returns none for an unknown kind.
   std::optional<FormulaPtr> find(const Hash128 &kind) {
     std::lock_guard<std::mutex> lock(mutex);
     auto found = formulas.find(kind);
@@ -400,7 +401,8 @@ private:
   std::unordered_map<Hash128, FormulaPtr, Hash128Hasher> formulas;
 };
 
-/// Replaces the operands in `stack` by the results.
+/// Repeats the formula's calls: replaces the operands in `stack` by the
+/// results.
 void repeat(const Formula &formula, Stack &stack, size_t numArguments) {
   std::vector<at::Tensor> operands;
   forEachTensor(torch::jit::last(stack, numArguments),
@@ -430,7 +432,7 @@ void repeat(const Formula &formula, Stack &stack, size_t numArguments) {
     stack.emplace_back(valueOf(source));
 }
 
-/// Wraps the kernel in Python at key Lazy.
+/// Wraps an op's kernel at key Lazy, a formula in Python.
 class RememberedFormula final : public c10::OperatorKernel {
 public:
   explicit RememberedFormula(c10::SafeKernelFunction previous)
@@ -460,8 +462,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// The kernel at AutogradLazy: without a gradient, the one at Lazy computes the
-/// same.
+/// Wraps an op's kernel at AutogradLazy: without a gradient, the one at Lazy
+/// computes the same.
 class WithoutGradient final : public c10::OperatorKernel {
 public:
   explicit WithoutGradient(c10::SafeKernelFunction previous)
@@ -477,7 +479,7 @@ public:
   }
 
 private:
-  /// The call may also be seen by a mode or a transform.
+  /// Whether the call needs a gradient, or a mode or a transform may see it.
   static bool isDifferentiated(c10::ArrayRef<IValue> values) {
     if (c10::impl::dispatch_mode_enabled() ||
         c10::impl::tls_is_dispatch_key_included(

@@ -4,7 +4,7 @@
 // to 800 us for each call: far more than eager's whole op. A formula sees
 // sizes, dtypes and numbers, but no values, so arguments that are equal in
 // these lead to the same calls. The first call of a kind runs the formula and
-// records the calls that it traces; later ones repeat them without Python.
+// records the calls that it traces; later calls repeat these without Python.
 //
 // If the formula does something that a recording doesn't describe (it draws,
 // reads values, uses other tensors, writes in place or falls back to eager),

@@ -11,7 +11,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Wraps a kernel at key Lazy, which takes values.
+/// Wraps a kernel at key Lazy, which expects tensors without functional
+/// wrappers.
 class SubclassCall final : public c10::OperatorKernel {
 public:
   explicit SubclassCall(c10::SafeKernelFunction previous)

@@ -7,14 +7,15 @@
 
 namespace torch_ltc {
 
-/// The `__torch_dispatch__` of a tensor subclass (DTensor) calls ops on tensors
-/// as users hold them, bypassing functionalization (torch 2.13). If an argument
-/// is such a tensor, calls `op` through functionalization; returns whether it
-/// did.
+/// Calls `op` through functionalization if an argument is a tensor as users
+/// hold it; returns whether it did. The `__torch_dispatch__` of a tensor
+/// subclass (DTensor) calls ops on such tensors, bypassing functionalization
+/// (torch 2.13).
 bool callWithFunctionalization(const c10::OperatorHandle &op,
                                torch::jit::Stack *stack);
 
-/// Applies it to all current kernels of `ops`.
+/// Makes all current kernels of `ops` at key Lazy try
+/// `callWithFunctionalization` first.
 void registerSubclassCalls(const AtenOps &ops);
 
 } // namespace torch_ltc

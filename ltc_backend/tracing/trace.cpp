@@ -1,4 +1,4 @@
-//===- trace.cpp - Tracing of one op of the table -------------------------===//
+//===- trace.cpp - Tracing of an op of the op table -----------------------===//
 
 #include "tracing/trace.h"
 
@@ -53,7 +53,8 @@ std::vector<torch::lazy::Shape> shapesOf(const OpRecord &record,
   return inferShapes(call);
 }
 
-/// Sizes whose product overflows must not reach the allocator.
+/// Throws if the result is too large for memory: sizes whose product overflows
+/// must not reach the allocator.
 void checkResult(const OpRecord &record, const torch::lazy::Shape &shape) {
   if (shape.scalar_type() == c10::ScalarType::Undefined)
     return;
@@ -66,7 +67,8 @@ void checkResult(const OpRecord &record, const torch::lazy::Shape &shape) {
                 opSuffix(record.name));
 }
 
-/// A number by which integers are divided; the program checks tensors.
+/// Throws if integers are divided by the number 0. The program checks divisors
+/// that are lazy tensors.
 void checkDivisor(const OpRecord &record, c10::ArrayRef<IValue> arguments,
                   const torch::lazy::Shape &result) {
   if (!c10::isIntegralType(result.scalar_type(), /*includeBool=*/true) ||
@@ -80,7 +82,8 @@ void checkDivisor(const OpRecord &record, c10::ArrayRef<IValue> arguments,
   TORCH_CHECK(!isZero, "ZeroDivisionError", opSuffix(record.name));
 }
 
-/// Other backends need not support them.
+/// Whether the op is a convolution of integers for an external backend, which
+/// need not support it.
 bool isIntegerConvolutionForBackend(const OpRecord &record,
                                     c10::ScalarType dtype) {
   return record.shapeRule == ShapeRule::convolutionShape &&
@@ -152,12 +155,13 @@ std::vector<at::Tensor> resultsOf(const torch::lazy::NodePtr &node) {
 
 /// What the trace cache and the shape rules tell about a call.
 struct Lookup {
-  /// The node of an equal call, if one follows in a known trace.
+  /// The node of an equal call, if the cached trace continues with one.
   torch::lazy::NodePtr node;
-  /// Null unless they were interned for the shapes.
+  /// Null unless the words were interned to infer the shapes.
   AttributeListPtr attributes;
-  /// Empty unless they were inferred: always without a node. `TracedCall` may
-  /// refer to its elements, which stay in place when the vector is moved.
+  /// Empty unless the shapes were inferred, as they always are without a node.
+  /// `TracedCall` may refer to its elements, which stay in place when the
+  /// vector is moved.
   std::vector<torch::lazy::Shape> shapes;
 };
 
@@ -177,7 +181,7 @@ Lookup lookUp(TracedCall &call, c10::ArrayRef<IValue> arguments,
   call.scalars = walk.scalars;
   if (hasParameters) {
     call.shapes = found.shapes;
-    found.attributes = nullptr; // interned before numbers became parameters
+    found.attributes = nullptr; // interned before the words changed
   }
   if (!isIntegerConvolutionForBackend(record, walk.promoted))
     found.node = TraceCache::ofThisThread().follow(call);
@@ -192,7 +196,7 @@ std::vector<at::Tensor> runUntraceable(const OpRecord &record,
                                        const std::string &obstacle,
                                        StrideRule rule) {
   std::vector<at::Tensor> results = runEagerly(record, arguments, obstacle);
-  // Only eager knows the strides of all other results.
+  // Results under other rules keep the strides that eager gave them.
   if (rule == StrideRule::View || rule == StrideRule::LikeSelf)
     setGeometries(rule, record, arguments, results);
   return results;
@@ -200,7 +204,7 @@ std::vector<at::Tensor> runUntraceable(const OpRecord &record,
 
 } // namespace
 
-/// Whether the results have another memory format than row-major operands.
+/// Whether an argument requests a memory format other than row-major.
 static bool requestsFormat(const OpRecord &record,
                            c10::ArrayRef<IValue> arguments) {
   std::optional<at::MemoryFormat> format =
@@ -222,7 +226,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
     rule = StrideRule::LikeSelf;
   else if (rule == StrideRule::LikeSelf && arguments[0].isTensor() &&
            hasRepeatedElements(arguments[0].toTensor()))
-    rule = StrideRule::Preserve; // eager's too: each element has its own place
+    rule = StrideRule::Preserve; // as in eager: elements don't overlap
   if (!walk.obstacle().empty()) {
     if (otherwise == Otherwise::Nothing)
       return {};
@@ -235,8 +239,8 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   } catch (const c10::Error &) {
     if (otherwise == Otherwise::Nothing)
       return {};
-    // Either eager rejects them too, with its own message, or it accepts more
-    // than our rules do.
+    // Eager either rejects the arguments too, with its own message, or accepts
+    // more than the shape rules do.
     if (isForbidden(Forbidden::fallback) ||
         isUncheckedByEager(record, arguments))
       throw;

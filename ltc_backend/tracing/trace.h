@@ -1,4 +1,4 @@
-//===- trace.h - Tracing of one op of the table -----------------*- C++ -*-===//
+//===- trace.h - Tracing of an op of the op table ---------------*- C++ -*-===//
 
 #ifndef TORCH_LTC_TRACING_TRACE_H
 #define TORCH_LTC_TRACING_TRACE_H
@@ -12,9 +12,9 @@
 
 namespace torch_ltc {
 
-/// Traces a call of `record` with `arguments` in schema order. Results are lazy
-/// tensors without functional wrappers, undefined if the op leaves them
-/// undefined. Ops that can't be traced with these arguments run eagerly.
+/// Traces a call of `record` with `arguments` in schema order. Returns lazy
+/// tensors without functional wrappers; a result is undefined if the op leaves
+/// it undefined. Ops that can't be traced with these arguments run eagerly.
 std::vector<at::Tensor> traceOp(const OpRecord &record,
                                 c10::ArrayRef<c10::IValue> arguments);
 
@@ -27,12 +27,12 @@ at::Tensor traceView(const OpRecord &record,
 at::Tensor traceOp(const std::string &name,
                    std::initializer_list<c10::IValue> arguments);
 
-/// Functionalization is about to call `record` for an in-place op: its result
-/// keeps the strides of the first argument.
+/// Notes that functionalization is about to call `record` for an in-place op,
+/// whose result keeps the strides of the first argument.
 void noteInPlace(const OpRecord &record);
 
-/// `result`, a lazy tensor without wrapper, is about to become the value of the
-/// tensor that held its op's first operand.
+/// Notes that `result`, a lazy tensor without wrapper, is about to become the
+/// value of the tensor that held the first operand of the result's op.
 void markInPlace(const at::Tensor &result);
 
 } // namespace torch_ltc

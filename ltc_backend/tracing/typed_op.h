@@ -10,7 +10,7 @@
 namespace torch_ltc {
 
 /// The op `name` ("torch_ltc::lstm_gates") whose eager kernel is `function`.
-/// Looked up once for each function, which must belong to one op.
+/// The op is looked up once for each function, which must belong to one op.
 template <auto function> const auto &typedOp(const char *name) {
   using Signature = std::remove_pointer_t<decltype(function)>;
   static const auto op = c10::Dispatcher::singleton()

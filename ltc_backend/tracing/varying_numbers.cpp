@@ -13,7 +13,7 @@ using namespace torch_ltc;
 
 namespace {
 
-// Maximum number per thread; each takes some hundred bytes.
+// Maximum number of places per thread; each takes a few hundred bytes.
 constexpr size_t kMaxKnownPlaces = 32768;
 
 bool isNumber(Tag tag) {
@@ -117,7 +117,7 @@ void VaryingNumbers::begin(uint64_t number) {
 
 void VaryingNumbers::readOptions() {
   options = configVersion();
-  // Backends in Python need not support numbers that are parameters.
+  // External backends need not support numbers that are dynamic scalars.
   isOn = config().varying_numbers.get() == "auto" && !selectedBackend();
   if (!isOn)
     forget();
@@ -131,8 +131,8 @@ void VaryingNumbers::forget() {
   wholes.clear();
 }
 
-/// The call without numbers that may vary, which are added to `numbers`, and
-/// without sizes if they are `Sizes::Any`.
+/// Returns a hash of the preceding ops and of the call without numbers that may
+/// vary, which are added to `numbers`; for `Sizes::Any` also without sizes.
 Hash128 VaryingNumbers::placeOf(const OpRecord &record,
                                 const ArgumentWalk &walk, Sizes sizes,
                                 Numbers &numbers) const {
@@ -163,8 +163,8 @@ Hash128 VaryingNumbers::placeOf(const OpRecord &record,
   return state.finish();
 }
 
-/// The dimension of which a slice reads or writes a part, and its size; none if
-/// the op isn't a slice of consecutive elements.
+/// Returns the dimension that the op slices, and the dimension's size; none if
+/// the op doesn't read or write a slice of consecutive elements.
 static std::optional<std::pair<int64_t, int64_t>>
 wholeOfPart(const OpRecord &record, const ArgumentWalk &walk) {
   switch (record.shapeRule) {
@@ -195,9 +195,9 @@ wholeOfPart(const OpRecord &record, const ArgumentWalk &walk) {
   return std::pair(dim, whole[dim]);
 }
 
-/// Whether both ends of this part have differed from those of an earlier trace
-/// in which the whole had the same size, and that size isn't another one in
-/// each trace.
+/// Whether both ends of this slice have differed from those of an earlier trace
+/// in which the sliced dimension had the same size. False if that size changes
+/// in each trace.
 bool VaryingNumbers::isMovingPart(const OpRecord &record,
                                   const ArgumentWalk &walk,
                                   const Numbers &numbers) {
@@ -239,8 +239,8 @@ static void noteParameter(const OpRecord &record, const ArgumentWalk &walk,
   }
 }
 
-/// Whether one of the numbers varies; if sizes are any, one that doesn't follow
-/// them.
+/// Updates `place`, and returns whether one of the numbers varies. For
+/// `Sizes::Any`, only numbers that don't follow sizes count.
 bool VaryingNumbers::compare(const OpRecord &record, const ArgumentWalk &walk,
                              Sizes sizes, SizedPlace &place,
                              const Numbers &numbers) {

@@ -3,24 +3,25 @@
 // A slice's start, an index, a shift: numbers of calls that determine neither
 // structure nor sizes (column `varies` of the op table). They are constants of
 // programs until one differs from its value in an earlier trace; from then on
-// it is a scalar parameter there, like a learning rate:
+// it is a dynamic scalar at this place of the trace, like a learning rate:
 //
 //   batch = corpus[i : i + 20]     step 1: slice_copy(start=0, end=20)
 //                                  step 2: slice_copy(start=scalar, end=scalar)
 //                                  step 3: the same program
 //
 // A number that can't determine sizes (a bound of `clamp`, the ends of
-// `linspace`) is also compared with traces of other sizes, so that it is no
-// reason for a program for each size. So are the ends of a part
-// (`x[begin:end]`) if both of them move within the same size, which then they
-// don't follow: such a part may have any length. (If that size differs in each
-// trace, they may follow it.)
+// `linspace`) is also compared with traces of other sizes, so that it doesn't
+// become a constant again at each new size. The ends of a slice
+// (`x[begin:end]`) become dynamic scalars for any length of the slice if both
+// have moved while the sliced size stayed the same, which they then don't
+// follow. (If that size differs in each trace, they may follow it.)
 //
-// "There" is a place in a trace: the preceding ops, and the call itself without
-// these numbers. The decision only affects which program is requested. A
-// program with a parameter computes the same as one with a constant, so a wrong
-// guess only costs a compilation; and everything after the tracer (hash, trace
-// cache, tiers, captures, texts) treats the number as an ordinary scalar.
+// A place in a trace is determined by the preceding ops, and by the call itself
+// without these numbers. The decision only affects which program is requested.
+// A program with a dynamic scalar computes the same as one with a constant, so
+// a wrong guess only costs a compilation; and everything after the tracer
+// (hash, trace cache, tiers, captures, texts) treats the number as an ordinary
+// scalar.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,10 +46,10 @@ public:
 
   static VaryingNumbers &ofThisThread();
 
-  /// Turns the numbers that have differed at this place before into parameters.
-  /// To be called for every call before it is traced. Returns whether there are
-  /// such numbers; only then `shapes` are set to the results' shapes. `infer`
-  /// is called for the shapes if a number has changed, and may throw.
+  /// Turns the numbers that have differed at this place before into dynamic
+  /// scalars, and returns whether there are any. To be called for each call
+  /// before it is traced. If a number has ever changed here, sets `shapes` to
+  /// the results' shapes, with `infer`, which may throw.
   bool parametrize(const OpRecord &record, ArgumentWalk &walk,
                    const std::function<Shapes()> &infer, Shapes &shapes);
 
@@ -65,17 +66,17 @@ private:
     Numbers numbers;                  // the last call's
     c10::SmallVector<bool, 4> varies; // whether each number has differed
   };
-  /// A part (`x[start:end]`) of a tensor of a certain size.
+  /// A slice (`x[start:end]`) of a tensor of a certain size.
   struct Part {
     Word start, end; // the last call's
     bool isMoving = false;
   };
-  /// The dimension of which a part is taken at a place, whatever its size.
+  /// The sliced dimension at a place, whatever its size.
   struct Whole {
     int64_t size;    // the last call's
     int changes = 0; // consecutive calls in which the size differed
   };
-  /// Which numbers of a call are considered.
+  /// Whether a place is for certain sizes or for any.
   enum class Sizes : uint8_t { Constant, Any };
 
   void begin(uint64_t trace);

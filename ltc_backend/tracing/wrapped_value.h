@@ -1,8 +1,8 @@
 //===- wrapped_value.h - Values of functional tensors -----------*- C++ -*-===//
 //
-// For kernels that trace ops on many tensors without functionalization's own
-// kernels, which cost more than the nodes. Tensors of users are functional
-// wrappers around lazy tensors.
+// Functions for kernels that trace ops on many tensors without
+// functionalization's own kernels, which would take longer than creating the
+// nodes. Users' tensors are functional wrappers around lazy tensors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@ struct ViewMeta;
 
 namespace torch_ltc {
 
-/// Whether an op only needs `valueOf` and `replaceValue` for it: nothing (such
-/// as a TorchDispatchMode) needs to see the ops themselves.
+/// Whether an op on the tensor only needs `valueOf` and `replaceValue`, because
+/// nothing (such as a TorchDispatchMode) has to see the ops that are traced.
 bool isPlainWrapper(const at::Tensor &tensor);
 
-/// Whether TorchDynamo captures ops of it with symbolic sizes: reading such a
-/// size as a number makes it a constant of the capture.
+/// Whether TorchDynamo captures ops on the tensor with symbolic sizes: reading
+/// such a size as a number makes it a constant of the captured graph.
 inline bool hasSymbolicSizes(const at::Tensor &tensor) {
   return tensor.defined() &&
          tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
@@ -37,23 +37,24 @@ inline bool hasSymbolicSizes(const at::Tensor &tensor) {
 /// torch's own implementation of the op.
 bool isPlainOperand(const at::Tensor &tensor, at::ScalarType dtype);
 
-/// While it exists, kernels of the device's own key are called. Tracing calls
-/// none, but reading a value may.
+/// While an object exists, ops call the kernels of the device's own key.
+/// Tracing calls no kernels, but reading a value may.
 class BelowFunctionalization {
   c10::impl::ExcludeDispatchKeyGuard guard{
       c10::autograd_dispatch_keyset_with_ADInplaceOrView |
       c10::DispatchKeySet(c10::DispatchKey::Functionalize)};
 };
 
-/// The lazy tensor inside.
+/// The lazy tensor inside a functional wrapper, with the wrapper's pending
+/// updates applied.
 at::Tensor valueOf(const at::Tensor &tensor);
 
-/// The update that the generated kernel of an in-place op does after the op
-/// (torch 2.13): `value`, a lazy tensor without wrapper, is the tensor's new
-/// value.
+/// Makes `value`, a lazy tensor without wrapper, the tensor's new value, as the
+/// generated kernel of an in-place op does after the op (torch 2.13).
 void setValue(const at::Tensor &tensor, const at::Tensor &value);
 
-/// The same above autograd, which counts the tensor's versions.
+/// Does the same for callers above autograd: also increments the tensor's
+/// version.
 void replaceValue(const at::Tensor &tensor, const at::Tensor &value);
 
 /// The sequence of views through which a wrapper sees its memory.

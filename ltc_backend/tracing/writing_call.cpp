@@ -31,7 +31,7 @@ bool isWritten(const c10::Argument &argument) {
   return argument.alias_info() && argument.alias_info()->isWrite();
 }
 
-/// Written, or returned as a view.
+/// Whether the argument is written, or returned as a view.
 bool isAliased(const c10::Argument &argument) {
   return argument.alias_info() != nullptr;
 }
@@ -42,7 +42,7 @@ c10::StorageImpl *storageOf(const Tensor &wrapper) {
 
 /// A call of a CPU kernel that writes to its arguments. All of the memory of a
 /// written tensor is copied, so that arguments share memory and have strides on
-/// the CPU as they do here.
+/// the CPU as they do on device lazy.
 class WritingCall {
 public:
   WritingCall(const OperatorHandle &op, Stack &stack)
@@ -78,8 +78,8 @@ private:
     Tensor value;
   };
 
-  /// The argument's tensor on the CPU; `visit` is its index among the tensors
-  /// of all arguments.
+  /// A tensor argument and its copy on the CPU; `visit` is its index among the
+  /// tensors of all arguments.
   struct Place {
     size_t visit;
     Tensor wrapper;
@@ -169,7 +169,8 @@ private:
       });
   }
 
-  /// An argument that the op returns isn't a new tensor, nor is a view of one.
+  /// Returns an undefined tensor if the result is an argument or a view of one,
+  /// and notes it in `returned`: it must not become a new tensor.
   Tensor separate(const Tensor &result, size_t visit) {
     for (const Place &place : places) {
       if (place.onCpu.is_same(result)) {
@@ -187,8 +188,8 @@ private:
     return result;
   }
 
-  /// The view of the user's tensor that corresponds to the result, a view of
-  /// its copy.
+  /// The view of the user's tensor that corresponds to the result, which is a
+  /// view of the tensor's copy.
   static Tensor viewFor(const Returned &view) {
     if (!view.onCpu.defined())
       return view.wrapper;
@@ -205,7 +206,8 @@ private:
       setGeometry(value, place.onCpu.strides());
       writeResult(place.wrapper, std::move(value));
     }
-    // torch's kernels there don't count writes to lists of `out=` (2.13).
+    // torch's kernels at ADInplaceOrView don't count writes to lists of `out=`
+    // (2.13).
     bool isCounted = !place.isInList &&
                      op.hasKernelForDispatchKey(DispatchKey::ADInplaceOrView);
     if (!isCounted && !place.wrapper.is_inference())
@@ -232,8 +234,8 @@ private:
   std::list<Returned> returned;
 };
 
-/// Gives `tensor` the sizes and strides of `value`, within its memory if other
-/// tensors share it.
+/// Gives `tensor` the sizes and strides of `value`, within the tensor's memory
+/// if other tensors share that memory.
 void resizeFor(const Tensor &tensor, const Tensor &value) {
   leavePythonStorage(tensor);
   bool isBase = functional::isBaseTensor(tensor);

@@ -45,7 +45,7 @@ bool anyTensor(c10::ArrayRef<c10::IValue> values, Predicate predicate) {
   return any;
 }
 
-/// Whether it is a functional wrapper around a lazy tensor, and not around a
+/// Whether `tensor` is a functional wrapper around a lazy tensor, not around a
 /// tensor with which torch.compile traces.
 bool isLazyWrapper(const at::Tensor &tensor);
 
@@ -57,8 +57,8 @@ void runWritingCall(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                     const std::string &reason);
 
 /// Sets the value of `tensor`, as the user holds it, to `value`, a lazy tensor
-/// without wrapper: converted to its dtype, and with its strides unless the
-/// sizes differ. In that case it is resized.
+/// without wrapper: converted to its dtype, and with its strides. If the sizes
+/// differ, `tensor` is resized instead.
 void writeResult(const at::Tensor &tensor, at::Tensor value);
 
 } // namespace torch_ltc
