@@ -2,8 +2,8 @@
 //
 // torch's implementation is eight `_foreach_` ops over all parameters, with as
 // many nodes for each parameter: in small models more than half of the cost of
-// tracing. Here a parameter is one node, which the compiler decomposes into the
-// same formula.
+// tracing. Here the update of a parameter is one node, which the compiler
+// decomposes into the same formula.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,9 +33,9 @@ using c10::IValue;
 
 namespace {
 
-/// The node's formula, for devices that run it eagerly: torch's
-/// (_multi_tensor_adam in torch/optim/adam.py). The results share no memory
-/// with operands.
+/// The kernel of adam_update for devices that run it eagerly, with torch's
+/// formula (_multi_tensor_adam in torch/optim/adam.py). The results share no
+/// memory with operands.
 std::tuple<Tensor &, Tensor &, Tensor &>
 adamUpdateOut(const Tensor &self, const Tensor &grad, const Tensor &expAvg,
               const Tensor &expAvgSq, const at::Scalar &lerpWeight,

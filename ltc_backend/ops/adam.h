@@ -11,7 +11,7 @@ namespace torch_ltc {
 
 struct AdamEntry {
   at::Tensor parameter, gradient, expAvg, expAvgSq;
-  /// On the CPU: the number of steps of the parameter.
+  /// The number of steps of the parameter: one float32 element on the CPU.
   at::Tensor step;
 };
 
@@ -26,7 +26,7 @@ struct AdamGroup {
 };
 
 /// Counts a step and traces it, one node for each parameter. Returns false and
-/// changes nothing if the node doesn't support the tensors; the caller then
+/// changes nothing if such a node doesn't support the tensors; the caller then
 /// uses torch's implementation. Autograd must be off.
 bool traceAdamStep(c10::ArrayRef<AdamGroup> groups);
 

@@ -9,11 +9,10 @@
 //   log_sum = log(sum(exp(scores))),  output = exp(scores - log_sum) @ value
 //
 // Short attention is one op too, which the compiler decomposes: eager has one
-// kernel for it, and torch's decomposition has 27 ops, which a program that
-// runs op by op can't make up for. Without a gradient it is short_attention,
-// otherwise trained_attention and trained_attention_backward. The kernel of the
-// latter recomputes the scores, like eager's; a compiled step computes them
-// once.
+// kernel for it, whereas an interpreted program would run the 27 ops of torch's
+// decomposition. Without a gradient it is short_attention, otherwise
+// trained_attention and trained_attention_backward. The kernel of the latter
+// recomputes the scores, like eager's; a compiled step computes them once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,11 +61,11 @@ constexpr int64_t kMinScores = 128 * 128;
 /// Minimum number of pairs in all heads for which saving memory outweighs the
 /// seventh product of the gradient: 64 MiB for each layer.
 constexpr int64_t kMinTrainedScores = int64_t(1) << 24;
-/// The gradient's threads work on different heads.
+/// Minimum number of heads: the gradient's threads work on different heads.
 constexpr int64_t kMinHeads = 4;
 
-// The ops as separate calls of torch's ops: their kernels for eager calls, and
-// functions that second-order gradients differentiate.
+// The ops composed of torch's ops: kernels for eager calls, and functions that
+// second-order gradients differentiate.
 
 Tensor scoresOf(const Tensor &query, const Tensor &key,
                 const OptionalTensor &mask, bool isCausal) {
@@ -128,7 +127,7 @@ differentiableBackward(const Tensor &gradOutput, const Tensor &query,
   return operandGradients(gradOutput, query, key, weights, gradWeights, delta);
 }
 
-/// The kernel of short_attention: eager's.
+/// The kernel of short_attention, which calls eager's.
 Tensor shortAttention(const Tensor &query, const Tensor &key,
                       const Tensor &value, const OptionalTensor &mask,
                       bool isCausal, double scale) {
@@ -150,7 +149,7 @@ OptionalTensor addendOf(const OptionalTensor &mask, const Tensor &query) {
       .masked_fill_(mask->logical_not(), -kInfinity);
 }
 
-/// The kernel of trained_attention: eager's, which also returns what its
+/// The kernel of trained_attention: calls eager's, which also returns what its
 /// gradient reads.
 std::tuple<Tensor, Tensor>
 trainedAttention(const Tensor &query, const Tensor &key, const Tensor &value,
@@ -196,7 +195,7 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
                torch::dispatch(eager, TORCH_FN(attentionBackward)));
 }
 
-/// The term added to the scores, of rank 4.
+/// Returns the mask as a term of rank 4 that is added to the scores.
 Tensor asAddend(Tensor mask, at::ScalarType dtype) {
   if (mask.scalar_type() == at::kBool)
     mask = at::zeros(mask.sizes(), mask.options().dtype(dtype))
@@ -341,8 +340,8 @@ double factorOf(std::optional<double> scale, const Tensor &query) {
   return scale ? *scale : 1 / std::sqrt(double(query.size(3)));
 }
 
-/// Whether eager has one kernel for the call, whose result has the query's
-/// strides (torch 2.13). Other calls are decomposed.
+/// Whether eager computes the call with one kernel, whose result has the
+/// query's strides (torch 2.13). Other calls are decomposed.
 bool isShort(const Tensor &query, const Tensor &key, const Tensor &value,
              const OptionalTensor &mask, bool isCausal) {
   at::ScalarType dtype = query.scalar_type();
@@ -366,8 +365,8 @@ bool isShort(const Tensor &query, const Tensor &key, const Tensor &value,
          broadcastsTo(mask->sizes(), at::IntArrayRef(sizes).slice(4 - rank));
 }
 
-/// Traces a short attention of values without wrappers as one op. Undefined if
-/// that isn't possible.
+/// Traces a short attention of values without wrappers as one op. Returns an
+/// undefined tensor if that isn't possible.
 Tensor tracedShortAttention(const Tensor &query, const Tensor &key,
                             const Tensor &value, const OptionalTensor &mask,
                             bool isCausal, std::optional<double> scale) {
@@ -380,8 +379,8 @@ Tensor tracedShortAttention(const Tensor &query, const Tensor &key,
                   isCausal, factorOf(scale, query)})[0];
 }
 
-/// Whether nothing but autograd and functionalization (such as a mode) needs to
-/// see the ops into which torch decomposes the call.
+/// Whether nothing besides autograd and functionalization, such as a mode,
+/// needs to see the ops into which torch decomposes the call.
 bool isPlain(const Tensor &query, const Tensor &key, const Tensor &value,
              const OptionalTensor &mask) {
   for (const Tensor &tensor : {query, key, value})
@@ -390,8 +389,8 @@ bool isPlain(const Tensor &query, const Tensor &key, const Tensor &value,
   return !exists(mask) || isPlainOperand(*mask, mask->scalar_type());
 }
 
-/// Traces a short attention as one op, and its gradient as another one.
-/// Undefined if that isn't possible.
+/// Traces a short attention as one op, and its gradient as another one. Returns
+/// an undefined tensor if that isn't possible.
 Tensor shortAttentionWithGradient(const Tensor &query, const Tensor &key,
                                   const Tensor &value,
                                   const OptionalTensor &mask, bool isCausal,
@@ -408,8 +407,8 @@ Tensor shortAttentionWithGradient(const Tensor &query, const Tensor &key,
                                  factorOf(scale, query))[0];
 }
 
-/// Traces a short attention as one op, with or without a gradient. Undefined if
-/// that isn't possible.
+/// Traces a short attention as one op, with or without a gradient. Returns an
+/// undefined tensor if that isn't possible.
 Tensor shortAttention(const Tensor &query, const Tensor &key,
                       const Tensor &value, const OptionalTensor &mask,
                       bool isCausal, std::optional<double> scale) {
@@ -465,8 +464,8 @@ Tensor attend(const Tensor &query, const Tensor &key, const Tensor &value,
   return Attention::apply(query * factor, key, value, addend, isCausal)[0];
 }
 
-/// Eager's fused kernel gives the result the order of the query's dims; its
-/// decomposition is row-major.
+/// Eager's fused kernel gives the result the query's order of dims; the result
+/// of eager's decomposition is row-major.
 Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
                                  const Tensor &value,
                                  const OptionalTensor &mask, double dropout,
@@ -480,7 +479,7 @@ Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
   Strides strides = copyStrides(query, at::MemoryFormat::Preserve);
   if (result.strides() == strides)
     return result;
-  // Only looks at sizes, strides and dtypes.
+  // The choice only depends on sizes, strides and dtypes.
   constexpr int64_t kFused = 1; // SDPBackend::flash_attention
   if (at::_ops::_fused_sdp_choice::redispatch(
           c10::DispatchKeySet(c10::DispatchKey::CPU), query, key, value, mask,

@@ -35,7 +35,8 @@ enum class CastPolicy {
   Promote, // to the widest dtype among the operands
 };
 
-/// All other ops with an autocast kernel run in float32.
+/// Returns the policy of the CPU's autocast for an op with an autocast kernel.
+/// Ops that aren't listed run in float32.
 CastPolicy policyOf(const std::string &name) {
   static const std::unordered_set<std::string> lower = {
       "_addmm_activation",
@@ -182,7 +183,7 @@ void torch_ltc::prepareAutocast() {
     for (const c10::OperatorHandle &op : atenOps())
       if (op.hasKernelForDispatchKey(DispatchKey::AutocastCPU))
         registerAutocastKernel(op.operator_name());
-    // On the CPU it becomes mkldnn_rnn_layer; here it becomes products and
+    // On the CPU, lstm becomes mkldnn_rnn_layer; here it becomes products and
     // gates.
     registerAutocastKernel({"aten::lstm", "input"});
     return true;

@@ -30,8 +30,8 @@ static at::Tensor convolution(const at::Tensor &input, const at::Tensor &weight,
 
 namespace {
 
-/// Wraps `convolution` at Functionalize. TorchScript's tracer records the inner
-/// op only, which PyTorch's implementation of `convolution` calls.
+/// Wraps `convolution` at Functionalize. TorchScript's tracer must record the
+/// inner op instead, which PyTorch's implementation of `convolution` calls.
 class RecordedConvolution final : public c10::OperatorKernel {
 public:
   explicit RecordedConvolution(c10::SafeKernelFunction previous)

@@ -66,11 +66,12 @@ at::Tensor readCopy(const at::Tensor &source, const std::string &opName,
 
 /// torch creates tensors from Python numbers outside functionalization, and
 /// finally passes them to `lift_fresh`. Its composite leaves them without a
-/// functional wrapper, and writing a wrapped tensor into such a tensor is an
+/// functional wrapper, and writing a wrapped tensor into such a tensor fails an
 /// internal assert (torch 2.13).
 at::Tensor lift(const at::Tensor &self) { return wrapIfOutside(self); }
 
-/// `converted` is the value of `source`, the user's CPU tensor, on the device.
+/// Copies `converted` to the device: the value that `source`, the user's CPU
+/// tensor, has there.
 HostDataPtr upload(const at::Tensor &source, const at::Tensor &converted) {
   HostDataPtr data = HostData::copyOf(converted);
   Recording *recording = Recording::current();
@@ -97,7 +98,7 @@ at::Tensor inGeometryOf(const at::Tensor &self, at::Tensor result) {
   return result;
 }
 
-/// `src` as a value with the sizes and dtype of `self`.
+/// Returns `src` as a value with the sizes, dtype and strides of `self`.
 at::Tensor copyKernel(const at::Tensor &self, const at::Tensor &src, bool) {
   if (!src.device().is_lazy()) {
     at::Tensor converted = src.scalar_type() == self.scalar_type()
@@ -112,7 +113,7 @@ at::Tensor copyKernel(const at::Tensor &self, const at::Tensor &src, bool) {
   return inGeometryOf(self, std::move(result));
 }
 
-/// Only reached without functionalization, so the write doesn't have to reach
+/// Is only called without functionalization, so the write doesn't have to reach
 /// views.
 at::Tensor &copyInPlace(at::Tensor &self, const at::Tensor &src, bool) {
   if (!self.device().is_lazy())
@@ -177,7 +178,7 @@ at::Tensor &fillScalar(at::Tensor &self, const at::Scalar &value) {
 
 at::Tensor &zeroInPlace(at::Tensor &self) { return fillScalar(self, 0); }
 
-/// The old elements first, then zeros, as if the storage had grown.
+/// Returns the old elements, followed by zeros, as if the storage had grown.
 at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
                   std::optional<at::MemoryFormat> format) {
   auto sizes = C10_AS_INTARRAYREF_SLOW(size);
@@ -234,7 +235,8 @@ public:
   }
 
 private:
-  /// Left to torch, which raises an error; or memory of another dtype.
+  /// Whether torch's kernel must handle the call: it raises the error for
+  /// negative sizes, or the memory has another dtype.
   static bool isRefused(const at::Tensor &self, at::IntArrayRef sizes) {
     bool isNegative = std::any_of(sizes.begin(), sizes.end(),
                                   [](int64_t size) { return size < 0; });
@@ -267,7 +269,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Wraps `resize_as_` at Functionalize, as torch composes it.
+/// Wraps `resize_as_` at Functionalize; calls `resize_`, as torch's composite
+/// does.
 class ResizeAs final : public c10::OperatorKernel {
 public:
   explicit ResizeAs(c10::SafeKernelFunction previous)

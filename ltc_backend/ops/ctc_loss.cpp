@@ -1,9 +1,9 @@
 //===- ctc_loss.cpp - A CTC loss with lengths as data ---------------------===//
 //
 // torch sizes a tensor that the forward saves for the backward by the longest
-// target of the batch, a size that depends on values. Here it gets the upper
-// bound that the targets' shape implies, so neither a sync nor a program for
-// each set of lengths is needed:
+// target of the batch, a size that depends on values. Here the tensor has the
+// upper bound that the targets' shape implies as its size, so neither a sync
+// nor a program for each set of lengths is needed:
 //
 //   log_alpha [batch, time, 2 * targets.size(1) + 1], zero where torch has no
 //   element; the backward reads each row up to its own target's length
@@ -72,7 +72,7 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
                torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(ctcLossMeta)));
 }
 
-/// `_ctc_loss.Tensor` for lazy tensors.
+/// The kernel of `_ctc_loss.Tensor` for lazy tensors.
 std::tuple<Tensor, Tensor> tracedCtcLoss(const Tensor &logProbs,
                                          const Tensor &targets,
                                          const Tensor &inputLengths,
@@ -102,8 +102,8 @@ std::tuple<Tensor, Tensor> tracedCtcLoss(const Tensor &logProbs,
   return {results[0], results[1]};
 }
 
-/// Concatenated targets as the rows of a matrix. Targets that torch rejects are
-/// left as they are.
+/// Returns concatenated targets as the rows of a matrix. Targets that torch
+/// rejects are returned unchanged.
 Tensor paddedTargets(const Tensor &targets, const Tensor &lengths) {
   std::vector<int64_t> sizes(size_t(lengths.numel()));
   Tensor numbers = lengths.to(at::kLong).contiguous();
@@ -125,8 +125,9 @@ Tensor paddedTargets(const Tensor &targets, const Tensor &lengths) {
   return targets.take(places.to(targets.device()));
 }
 
-/// torch's composite divides by the lengths, which users keep on the CPU; for
-/// torch's own devices it converts them to numbers first (torch 2.13).
+/// Moves the lengths to the device. torch's composite divides by the lengths,
+/// which users keep on the CPU; only for torch's own devices does it convert
+/// them to numbers first (torch 2.13).
 Tensor ctcLossOfTensors(const Tensor &logProbs, const Tensor &targets,
                         const Tensor &inputLengths, const Tensor &targetLengths,
                         int64_t blank, int64_t reduction, bool zeroInfinity) {
@@ -144,7 +145,8 @@ Tensor ctcLossOfTensors(const Tensor &logProbs, const Tensor &targets,
                               zeroInfinity);
 }
 
-/// Lengths as numbers would need a program for each batch.
+/// Passes the lengths as tensors: as numbers, they would need a program for
+/// each batch.
 Tensor ctcLossOfLists(const Tensor &logProbs, const Tensor &targets,
                       at::IntArrayRef inputLengths,
                       at::IntArrayRef targetLengths, int64_t blank,

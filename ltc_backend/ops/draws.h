@@ -13,17 +13,19 @@
 
 namespace torch_ltc {
 
-/// A tensor of device lazy with the numbers and strides of the result of
-/// `draw`, which returns a new CPU tensor at each call. An open recording
+/// Returns a tensor on device lazy with the numbers and strides that `draw`
+/// returns. `draw` must return a new CPU tensor at each call. An open recording
 /// stores `draw`, and the result of `distribution`, such as "bernoulli(0.5)".
 at::Tensor drawn(Draw draw, c10::function_ref<std::string()> distribution);
 
-/// Returns `value` (floats or int64). Unless all of `isValid` is true, the step
-/// that computes it fails with the error that eager raises at the call.
+/// Returns `value` (floats or int64). If an element of `isValid` is false, the
+/// step that computes the result fails with `message`, the error that eager
+/// raises at the call.
 at::Tensor checked(const at::Tensor &value, const at::Tensor &isValid,
                    const char *message);
 
-/// Ops whose distribution is given by tensors; see draws_of_tensors.cpp.
+/// Registers kernels of ops whose distributions are given by tensors; see
+/// draws_of_tensors.cpp.
 void registerDrawsOfTensors(torch::Library &library);
 
 } // namespace torch_ltc

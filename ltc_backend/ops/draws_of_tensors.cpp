@@ -1,8 +1,8 @@
 //===- draws_of_tensors.cpp - Distributions given by tensors --------------===//
 //
-// Eager draws standard numbers, which don't depend on the tensors, and computes
-// the rest from them: the draws are made when the op is traced (random.cpp),
-// and the rest is traced.
+// Eager draws numbers of a standard distribution, which doesn't depend on the
+// tensors, and computes the result from them. Here the numbers are drawn when
+// the op is traced (random.cpp), and the rest is traced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,8 @@ using OptionalGenerator = std::optional<at::Generator>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// An undefined result: eager's kernel must run, which accepts the arguments or
-/// raises its own error.
+/// Traces an op. Returns an undefined tensor if eager's kernel must run, which
+/// accepts the arguments or raises its own error.
 using Formula = Tensor (*)(Arguments arguments);
 
 template <Formula formula> void kernel(const OperatorHandle &op, Stack *stack) {
@@ -85,7 +85,7 @@ Tensor scaled(const Tensor &numbers, const Tensor &std) {
                  {result, IValue(int64_t(numbers.scalar_type()))});
 }
 
-/// Row-major, whatever the strides of the operands.
+/// Makes the result row-major, whatever the strides of the operands.
 Tensor rowMajor(Tensor result) {
   if (!hasPackedStrides(result))
     setGeometry(result, packedStrides(result.sizes()));
@@ -95,7 +95,7 @@ Tensor rowMajor(Tensor result) {
 Tensor shifted(const Tensor &numbers, const IValue &mean) {
   const char *op = mean.isTensor() ? "aten::add.Tensor" : "aten::add.Scalar";
   Tensor result = traceOp(op, {numbers, mean});
-  // Eager adds in place.
+  // Eager adds in place, so the dtype stays the same.
   if (result.scalar_type() != numbers.scalar_type())
     result = traceOp("aten::_to_copy",
                      {result, IValue(int64_t(numbers.scalar_type()))});
@@ -140,7 +140,7 @@ Tensor normalOfNumbers(Arguments arguments) {
                                generatorOf(arguments[3])));
 }
 
-/// Whether eager's kernel takes these arguments.
+/// Whether eager's kernel accepts these arguments.
 bool isSampled(const Tensor &weights, int64_t numSamples, bool replacement) {
   constexpr int64_t kMaxCategories = int64_t(1) << 24;
   return isTraced(weights) && weights.dim() >= 1 && weights.dim() <= 2 &&
@@ -148,8 +148,8 @@ bool isSampled(const Tensor &weights, int64_t numSamples, bool replacement) {
          numSamples > 0 && (replacement || numSamples <= weights.size(-1));
 }
 
-/// `samples`, if the weights they are drawn by are valid. Two of eager's
-/// kernels have their own messages.
+/// Returns `samples`, whose step fails if their weights aren't valid. Two of
+/// eager's kernels have different messages.
 Tensor checkedSamples(Tensor samples, const Tensor &weights, bool bySums) {
   Tensor isPositive = traceOp("aten::ge.Scalar", {weights, IValue(0)});
   Tensor isFinite = traceOp("aten::lt.Scalar", {weights, IValue(kInfinity)});
@@ -173,7 +173,8 @@ Tensor checkedSamples(Tensor samples, const Tensor &weights, bool bySums) {
       "invalid multinomial distribution (sum of probabilities <= 0)");
 }
 
-/// The largest of the weights divided by exponential numbers.
+/// Samples the positions of the largest quotients of weights and exponential
+/// numbers.
 Tensor samplesByOrder(const Tensor &weights, int64_t numSamples,
                       const OptionalGenerator &generator) {
   Strides strides = copyStrides(weights, at::MemoryFormat::Preserve);
@@ -192,7 +193,7 @@ Tensor samplesByOrder(const Tensor &weights, int64_t numSamples,
                         IValue(true)})[1];
 }
 
-/// The positions of uniform doubles among the cumulative probabilities.
+/// Samples the positions of uniform doubles among the cumulative probabilities.
 Tensor samplesBySums(const Tensor &weights, int64_t numSamples,
                      const OptionalGenerator &generator) {
   std::vector<int64_t> sizes = weights.sizes().vec();

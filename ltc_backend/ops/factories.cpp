@@ -1,4 +1,4 @@
-//===- factories.cpp - Tensors without contents ---------------------------===//
+//===- factories.cpp - Uninitialized tensors ------------------------------===//
 //
 // torch creates most tensors as `empty` and overwrites them at once, so an
 // `empty` that is never read must cost nothing: it is a traced constant.
@@ -67,14 +67,14 @@ at::Tensor emptyStridedTensor(at::IntArrayRef sizes, at::IntArrayRef strides,
                               at::ScalarType dtype) {
   at::Tensor result = emptyTensor(sizes, dtype);
   if (result.strides() != strides) {
-    // Raises eager's error for negative strides and too large ones.
+    // Raises eager's error for strides that are negative or too large.
     at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype));
     setGeometry(result, strides);
   }
   return result;
 }
 
-/// Eager's errors for arguments that a trace doesn't contain.
+/// Raises eager's errors for arguments that a trace doesn't contain.
 void checkIgnored(size_t rank, std::optional<bool> isPinned,
                   std::optional<at::MemoryFormat> format) {
   bool hasFormat = format && *format != at::MemoryFormat::Contiguous;

@@ -4,8 +4,8 @@
 // lists of parameters in place. Each parameter's update is traced as the
 // formula of eager's CPU kernel; numbers and step counts are arguments of the
 // program. 16-bit floats are computed in float32 and rounded where eager stores
-// them. One behavior of eager's SGD for them isn't reproduced (torch 2.13): it
-// doesn't store elements that fill a whole vector.
+// them. One behavior of eager's SGD for 16-bit floats isn't reproduced: it
+// doesn't store those elements that fill a whole vector (torch 2.13).
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +61,8 @@ public:
                [](const Tensor &x) { return at::reciprocal(x); });
   }
 
-  /// The product of the number and `x`, in the dtype of `x`, whatever its rank.
+  /// The product of the number and `x`, in the dtype of `x`, even if `x` has
+  /// rank 0.
   Tensor scale(const Tensor &x) const {
     return isKnown() ? at::mul(x, known)
                      : at::mul(x, tensor.to(x.scalar_type()));
@@ -80,12 +81,13 @@ public:
 
   double number(const char *name) const { return at(name).toDouble(); }
   bool flag(const char *name) const { return at(name).toBool(); }
-  /// Empty lists stand for tensors that the optimizer doesn't use.
+  /// Element `i` of a list. Undefined if the list is empty: the optimizer
+  /// doesn't use such tensors.
   Tensor element(const char *name, size_t i) const {
     const auto &list = at(name).toListRef();
     return list.empty() ? Tensor() : list[i].toTensor();
   }
-  /// Undefined if there is none.
+  /// An optional tensor; undefined if it is None.
   Tensor tensor(const char *name) const {
     const IValue &value = at(name);
     return value.isNone() ? Tensor() : value.toTensor();
@@ -157,7 +159,8 @@ public:
     value = isShort ? old.to(at::kFloat) : old;
   }
 
-  /// `keepsOld`: a lazy bool, undefined for false.
+  /// Makes `result` the tensor's value. `keepsOld`: whether the old value
+  /// stays, a lazy bool; undefined for false.
   void store(const Tensor &result, const Tensor &keepsOld) const {
     Tensor stored = result.to(wrapper.scalar_type());
     if (keepsOld.defined())

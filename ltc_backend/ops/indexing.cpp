@@ -1,13 +1,12 @@
-//===- indexing.cpp - Writing through masks, rows of ones -----------------===//
+//===- indexing.cpp - Masked writes, one_hot ------------------------------===//
 //
 // `x[mask] = value` arrives as index_put with a boolean index. If all masked
-// elements get the same value, or each gets the one at its position, the
-// result's size doesn't depend on the mask, and the op is a `where`.
+// elements get the same value, no size depends on the mask, and the op is a
+// `where`.
 //
-//
-// `one_hot` checks its classes, for which torch's composite reads them on the
-// CPU only. Here the program checks them; they are read if their number is
-// unknown.
+// `one_hot` checks its classes. torch's composite reads them for that, but only
+// on the CPU. Here the program checks them; they are read only if the number of
+// classes isn't given.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,10 @@
 //===- linear.cpp - A linear layer as one op ------------------------------===//
 //
-// torch computes it by a transposition and a product, and its gradient by four
-// transpositions and two products, with views around them for inputs that
-// aren't matrices: in small models a fifth of the cost of tracing. Here the
-// layer is one op and its gradient another, which the compiler decomposes:
+// torch computes a linear layer by a transposition and a product, and its
+// gradient by four transpositions and two products, with views around them for
+// inputs that aren't matrices. In small models, these ops are a fifth of the
+// cost of tracing. Here the layer is one op and its gradient another, which the
+// compiler decomposes:
 //
 //   result = input @ weight.T + bias
 //   gradients: grad @ weight, grad.T @ input, grad summed over the rows
@@ -35,8 +36,8 @@ using torch::autograd::variable_list;
 
 namespace {
 
-/// The gradients of input, weight and bias, computed with torch's ops;
-/// differentiable.
+/// Computes the gradients of input, weight and bias with torch's ops, so that
+/// they can be differentiated.
 variable_list gradients(const Tensor &grad, const OptionalTensor &input,
                         const OptionalTensor &weight, bool bias) {
   variable_list results(3);
@@ -50,7 +51,7 @@ variable_list gradients(const Tensor &grad, const OptionalTensor &input,
   return results;
 }
 
-/// For devices that run it eagerly.
+/// The kernel of linear_backward for devices that run it eagerly.
 std::tuple<Tensor, Tensor, Tensor> linearBackward(const Tensor &grad,
                                                   const OptionalTensor &input,
                                                   const OptionalTensor &weight,
@@ -67,7 +68,7 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
                                TORCH_FN(linearBackward)));
 }
 
-/// Traces below functionalization; results have wrappers.
+/// Traces an op below functionalization, and wraps its results.
 std::vector<Tensor> traceWrapped(const OpRecord &record,
                                  std::initializer_list<OptionalTensor> operands,
                                  std::optional<bool> flag) {
@@ -88,8 +89,8 @@ std::vector<Tensor> traceWrapped(const OpRecord &record,
   return results;
 }
 
-/// Uses torch's own ops if the user runs one of them eagerly, or the backend
-/// wants the layer decomposed.
+/// Whether a layer is one op. It consists of torch's own ops if the user runs
+/// an op eagerly, or the external backend wants the layer decomposed.
 bool isOneOp() {
   return !isAnyFallbackForced() && !isRefusedByBackend("aten.linear");
 }
@@ -110,8 +111,9 @@ bool isPlainLayer(const Tensor &input, const Tensor &weight,
          isOneOp();
 }
 
-/// A saved weight. torch saves its transpose, a view: it shows the memory that
-/// the weight had, also if `weight.data` has become another tensor meanwhile.
+/// A saved weight. torch saves the weight's transpose, a view, which shows the
+/// memory that the weight had even if `weight.data` has become another tensor
+/// meanwhile.
 class SavedWeight {
 public:
   void save(const Tensor &weight) {
@@ -149,9 +151,9 @@ private:
   int64_t rows = 0, columns = 0, offset = 0;
 };
 
-/// Its gradients are in the order of addmm's, because the order in which
-/// parameters get theirs is visible: hooks run in it, and DDP's buckets have
-/// it.
+/// The autograd node of a linear layer. Its gradients are in the order of
+/// addmm's, because the order in which parameters get their gradients is
+/// visible: hooks run in this order, and DDP fills its buckets in it.
 class LinearBackward final : public torch::autograd::Node {
 public:
   enum Gradient : size_t { ofBias, ofInput, ofWeight, count };
@@ -205,7 +207,7 @@ Tensor linear(const Tensor &input, const Tensor &weight,
               const OptionalTensor &bias) {
   if (!isPlainLayer(input, weight, bias)) {
     Tensor result = at::native::linear(input, weight, bias);
-    // On devices that torch runs eagerly it adds the bias in place.
+    // Eager adds the bias in place, so the result has the input's dtype.
     at::ScalarType dtype = input.scalar_type(), from = result.scalar_type();
     if (from == dtype || weight.scalar_type() != dtype)
       return result;

@@ -80,7 +80,7 @@ std::vector<at::Tensor> unbind(const at::Tensor &self, int64_t dim) {
 } // namespace
 
 void torch_ltc::registerListKernels(torch::Library &library) {
-  // The views themselves only arrive below functionalization.
+  // The view ops themselves only arrive from calls below functionalization.
   library.impl("split_copy.Tensor", TORCH_FN(split));
   library.impl("split.Tensor", TORCH_FN(split));
   library.impl("unsafe_split.Tensor", TORCH_FN(split));

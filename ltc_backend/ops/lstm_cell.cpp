@@ -1,9 +1,9 @@
 //===- lstm_cell.cpp - An LSTM cell's gates as one op ---------------------===//
 //
 // Recurrent models call a cell for each time step, so the number of its ops
-// determines the cost of tracing. All ops after the two matrix products are one
-// op here, and one in the gradient; the compiler decomposes both. The formula,
-// with the gates in torch's order (torch/nn/modules/rnn.py):
+// determines the cost of tracing. Here, all ops after the two matrix products
+// are one op, and their gradient is another; the compiler decomposes both. The
+// formula, with the gates in torch's order (torch/nn/modules/rnn.py):
 //
 //   i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of the gates' quarters
 //   cy = f * cx + i * g,  hy = o * tanh(cy)
@@ -53,7 +53,7 @@ std::tuple<Tensor, Tensor, Tensor> lstmGates(const Tensor &inputGates,
   return {at::mul(a.o, at::tanh(cy)), cy, gates};
 }
 
-/// The gradients of the gates and of cx. Differentiable.
+/// Returns the gradients of the gates and of cx, which can be differentiated.
 std::tuple<Tensor, Tensor>
 lstmGatesBackward(const std::optional<Tensor> &gradHy,
                   const std::optional<Tensor> &gradCy, const Tensor &gates,
@@ -106,8 +106,7 @@ public:
       return {Variable(), Variable(), Variable()};
     Tensor gradGates, gradCx;
     if (at::GradMode::is_enabled()) {
-      // The gradient is differentiated: compute the inputs' gradient with
-      // single ops.
+      // The gradient will be differentiated, so it is computed with single ops.
       std::tie(gradGates, gradCx) = lstmGatesBackward(
           gradients[0], gradients[1], inputGates + hiddenGates, cx, cy);
     } else {

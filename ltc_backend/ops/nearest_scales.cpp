@@ -3,8 +3,8 @@
 // PyTorch's nearest interpolation multiplies a position by the reciprocal of
 // the given scale. Some of its kernels (`nearest_idx` in UpSampleKernel.cpp)
 // ignore the scale if the output is as large as the input or twice as large: a
-// scale of 2.04 makes 40 rows of 20, and each row has two copies. These kernels
-// compute gradients, and the values of small images and of images with
+// scale of 2.04 makes 40 rows out of 20, and each row has two copies. These
+// kernels compute gradients, and the values of small images and of images with
 // channels last. Without a scale, the quotient of the sizes gives the same
 // positions.
 //
@@ -44,7 +44,7 @@ public:
     std::vector<int64_t> input =
         isGradient ? arguments[2].toIntVector() : image.sizes().vec();
     std::vector<int64_t> output = arguments[1].toIntVector();
-    // Other sizes are an error of the op.
+    // For other sizes, the op raises an error.
     if (input.size() == 4 && output.size() == 2 &&
         (isGradient || ignoresScales(image, output)))
       for (size_t dim : {0, 1})

@@ -11,7 +11,8 @@ namespace torch_ltc {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-/// Autograd passes a missing tensor as none or as an undefined one.
+/// Whether the tensor exists. Autograd passes a missing tensor as none or as an
+/// undefined one.
 inline bool exists(const OptionalTensor &tensor) {
   return tensor && tensor->defined();
 }

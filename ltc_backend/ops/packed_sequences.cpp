@@ -15,11 +15,12 @@ using Indices = std::vector<int64_t>;
 
 namespace {
 
-/// Products with up to this many times the rows still take less time than
-/// separate calls for each step.
+/// Maximum ratio of padded rows to packed ones: products with that many more
+/// rows still take less time than a separate call for each step.
 constexpr int64_t kMaxPadding = 3;
 
-/// Empty unless they are what torch's functions make for `numElements`.
+/// Returns the batch sizes; empty unless they are valid for `numElements`, as
+/// torch's functions make them.
 Indices checkedSizes(const Tensor &batchSizes, int64_t numElements) {
   if (!batchSizes.device().is_cpu() || batchSizes.dim() != 1 ||
       batchSizes.scalar_type() != at::kLong || !batchSizes.numel())

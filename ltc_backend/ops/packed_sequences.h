@@ -16,12 +16,13 @@
 
 namespace torch_ltc {
 
-/// Which rows of packed sequences, the longest one first, are which of T steps
-/// of B rows. Backwards, each sequence's steps begin with its last element.
+/// Maps the N rows of packed sequences, the longest sequence first, to T steps
+/// of B rows and back. Backwards, a sequence's steps begin with its last
+/// element.
 class Packing {
 public:
-  /// None if `batchSizes` doesn't fit `data`, or if the steps would have many
-  /// more rows than the sequences have elements.
+  /// Returns none if `batchSizes` doesn't fit `data`, or if the steps would
+  /// have many more rows than the sequences have elements.
   static std::optional<Packing> of(const at::Tensor &batchSizes,
                                    const at::Tensor &data, bool bidirectional);
 
@@ -31,15 +32,17 @@ public:
   /// `filler` [1, ...] in each step after its end.
   at::Tensor pad(const at::Tensor &packed, const at::Tensor &filler,
                  bool backwards) const;
-  /// The reverse.
+  /// Packs steps [T, B, ...] into rows [N, ...], without those after a
+  /// sequence's end.
   at::Tensor pack(const at::Tensor &steps, bool backwards) const;
-  /// The last step of each sequence of [T, B, ...]: [B, ...].
+  /// Returns the last step of each sequence, [B, ...], of steps [T, B, ...].
   at::Tensor last(const at::Tensor &steps) const;
 
 private:
   int64_t numSteps = 0, numSequences = 0, numElements = 0;
-  /// On the data's device. By direction: the element of each row of the steps,
-  /// and the row of each element.
+  /// Indices on the data's device: by direction, the packed row of each row of
+  /// the steps, and the row of the steps of each packed row; the last row of
+  /// each sequence.
   at::Tensor elements[2], rows[2], lastRows;
 };
 

@@ -1,9 +1,9 @@
-//===- pooling_backward.cpp - Gradients of maxima -------------------------===//
+//===- pooling_backward.cpp - Gradients of max pooling --------------------===//
 //
-// A maximum's gradient goes to the position that the pooling found; the
-// compiler searches for it in the windows that contain an element. Indices from
-// elsewhere may lie outside their windows, and eager adds to those positions
-// too.
+// A maximum's gradient goes to the position that the pooling found; for each
+// element, the compiler searches the windows that contain the element. Indices
+// that don't come from the pooling may lie outside their windows, and eager
+// adds to those positions too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,8 @@ Arguments ofPooling(c10::ArrayRef<IValue> arguments) {
   return Arguments(arguments.begin() + 1, arguments.end() - 1);
 }
 
-/// (grad_output, self, indices): the pooling takes the result's sizes.
+/// (grad_output, self, indices): the pooling's arguments are self and the
+/// result's sizes.
 Arguments ofAdaptivePooling(c10::ArrayRef<IValue> arguments) {
   return {arguments[1], IValue(arguments[0].toTensor().sizes().slice(
                             size_t(arguments[0].toTensor().dim() - 2)))};
@@ -62,7 +63,7 @@ public:
     if (isRefusedByBackend(backward.emitName))
       return runFallback(op, *stack, "not supported by the selected backend");
     auto arguments = torch::jit::last(*stack, backward.arguments.size());
-    at::Tensor result = traceOp(backward, arguments)[0]; // depends on the sizes
+    at::Tensor result = traceOp(backward, arguments)[0]; // checks the sizes
     if (!hasOwnIndices(arguments))
       result = scattered(arguments);
     torch::jit::drop(*stack, arguments.size());

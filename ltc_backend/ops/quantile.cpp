@@ -1,6 +1,7 @@
 //===- quantile.cpp - Quantiles whose positions are checked ---------------===//
 //
-// On the CPU eager reads the values of `q` to check them, on no other device.
+// On the CPU, eager reads the values of `q` to check them; on other devices, it
+// doesn't check them. Here the program checks them.
 //
 //===----------------------------------------------------------------------===//
 

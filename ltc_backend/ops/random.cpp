@@ -91,9 +91,9 @@ std::string distributionText(const OpRecord &record, const Stack &arguments) {
   return text.str();
 }
 
-/// Memory in whose place numbers are drawn that are written into `self`.
-/// Numbers are drawn in the order of the memory, and eager's kernels draw
-/// others into a tensor with gaps between its elements than into a contiguous
+/// Returns a CPU tensor into which the numbers for `self` are drawn. Numbers
+/// are drawn in the order of the memory, and eager's kernels draw different
+/// numbers into a tensor with gaps between its elements than into a contiguous
 /// one.
 at::Tensor emptyInOrderOf(const at::Tensor &self, at::ScalarType dtype) {
   Strides strides = copyStrides(self, at::MemoryFormat::Preserve);
@@ -104,15 +104,15 @@ at::Tensor emptyInOrderOf(const at::Tensor &self, at::ScalarType dtype) {
                            at::TensorOptions().dtype(dtype));
 }
 
-/// The numbers without gaps.
+/// Returns the numbers in memory without gaps.
 at::Tensor withoutGaps(const at::Tensor &numbers) {
   return numbers.is_non_overlapping_and_dense()
              ? numbers
              : numbers.clone(at::MemoryFormat::Preserve);
 }
 
-/// The op that draws into its first tensor, of which `record` is the functional
-/// form; none for constructors and `rand_like`.
+/// Returns the op that draws into its first tensor and whose functional form is
+/// `record`; none for constructors and `rand_like`.
 std::optional<OperatorHandle> inPlaceOp(const OpRecord &record) {
   if (!record.hasTensorArgument ||
       record.name.find("_like") != std::string::npos)
@@ -173,13 +173,14 @@ private:
   }
 
   const OpRecord &record;
-  /// Called instead of the functional op, which draws into a copy without gaps.
+  /// The op that is called instead of the functional one, which draws into a
+  /// copy without gaps.
   std::optional<OperatorHandle> inPlace;
 };
 
-/// `F.dropout` on the CPU divides a mask of the input's dtype by the
-/// probability to keep an element, which rounds otherwise than 1 / `keep` in
-/// double precision.
+/// Returns the factor of kept elements. `F.dropout` on the CPU divides a mask
+/// of the input's dtype by the probability to keep an element, which rounds
+/// differently from 1 / `keep` in double precision.
 double dropoutScale(at::ScalarType dtype, double keep) {
   if (keep == 0)
     return 0;
@@ -196,7 +197,8 @@ double dropoutScale(at::ScalarType dtype, double keep) {
   }
 }
 
-/// The backward op is the same computation as the forward op.
+/// Scales the elements that are kept. The backward op is the same computation
+/// as the forward op.
 at::Tensor scaledDropout(const at::Tensor &input, const at::Tensor &mask,
                          double keep) {
   double scale = dropoutScale(input.scalar_type(), keep);
@@ -261,7 +263,7 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
   return result;
 }
 
-/// `bernoulli_` with a number.
+/// `bernoulli` with a number as the probability.
 at::Tensor bernoulliOfNumber(const at::Tensor &self, double p,
                              std::optional<at::Generator> generator) {
   at::Tensor memory = emptyInOrderOf(self, self.scalar_type());

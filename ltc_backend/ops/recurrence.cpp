@@ -1,8 +1,8 @@
 //===- recurrence.cpp - LSTM and GRU layers -------------------------------===//
 //
-// Each direction of a layer is one op for all steps, and one in the gradient
-// (recurrence.h); the products of inputs and weights precede it. For other
-// compilers it is decomposed (DecomposeRecurrence.cpp).
+// Each direction of a layer is one op for all steps, and its gradient another
+// (recurrence.h); the products of inputs and weights precede the op. For other
+// compilers, these ops are decomposed (DecomposeRecurrence.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,7 @@ variable_list differentiate(variable_list results, variable_list gradients,
   return all;
 }
 
-/// output, hy and cy by ops that torch differentiates twice.
+/// Computes output, hy and cy with ops that torch differentiates twice.
 variable_list lstmBySteps(const Tensor &projections, Tensor h, Tensor c,
                           const Tensor &weight, bool reverse) {
   std::vector<Tensor> steps = projections.unbind(), output(steps.size());
@@ -94,9 +94,9 @@ OptionalTensor optional(const Tensor &tensor) {
   return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
 }
 
-/// A weight as the gradient saves it. torch's steps save its transpose, a view:
-/// it shows the memory that the weight had, also if `weight.data` has become
-/// another tensor meanwhile.
+/// Returns the weight as the gradient saves it. torch's steps save the weight's
+/// transpose, a view, which shows the memory that the weight had even if
+/// `weight.data` has become another tensor meanwhile.
 Tensor savedWeight(const Tensor &weight) {
   bool isSaved = at::GradMode::is_enabled() && weight.requires_grad();
   return isSaved ? at::alias(weight) : weight;
@@ -183,7 +183,7 @@ public:
   }
 };
 
-/// A direction of a layer.
+/// The weights and biases of one direction of a layer.
 struct Weights {
   Tensor ofInput, ofHidden, inputBias, hiddenBias;
 };
@@ -216,9 +216,10 @@ bool hasSizes(const Tensor &tensor, at::IntArrayRef sizes,
   return isPlainOperand(tensor, dtype) && tensor.sizes() == sizes;
 }
 
-/// Whether all tensors are as torch's module creates and accepts them; PyTorch
-/// rejects other calls. 16-bit floats are excluded, because each of torch's ops
-/// rounds them, and so is autocast, which casts operands to them.
+/// Whether all tensors are as torch's module creates and accepts them. Other
+/// calls use PyTorch's implementation. 16-bit floats are excluded, because each
+/// of torch's ops rounds them, and so is autocast, which casts operands to
+/// them.
 bool isPlain(const Network &network, const Tensor &input, int64_t batch,
              at::TensorList states, int64_t numGates) {
   at::ScalarType dtype = input.scalar_type();
@@ -255,9 +256,9 @@ bool isPlainPadded(const Network &network, const Tensor &input,
                  numGates);
 }
 
-/// Runs the layers: `direction(projections' operand, state, reverse)` gives
-/// the output of one direction and puts its last states away. Returns the last
-/// layer's output.
+/// Runs the layers and returns the last layer's output. `direction(input,
+/// state, reverse)` returns the output of one direction and stores its last
+/// states.
 template <typename Direction>
 Tensor runLayers(const Network &network, const Tensor &input,
                  Direction direction) {
@@ -274,9 +275,8 @@ Tensor runLayers(const Network &network, const Tensor &input,
   return network.batchFirst ? layerInput.transpose(0, 1) : layerInput;
 }
 
-/// Projections for the steps that a sequence doesn't have, in which its cell
-/// keeps its value: their sigmoids are 0 (for the new part) and 1 (for the old
-/// one).
+/// Projections for the steps after a sequence's end, in which its cell keeps
+/// its value: their sigmoids are 0 (the input gate) and 1 (the forget gate).
 Tensor fillerOfLstm(const Tensor &states) {
   constexpr double kSaturating = 1e30;
   int64_t size = states.size(-1);
@@ -296,7 +296,7 @@ std::tuple<Tensor, Tensor, Tensor> runLstm(const Network &network,
                                            at::TensorList hx,
                                            const Packing *packing) {
   std::vector<Tensor> hy, cy;
-  // oneDNN's layers, which torch uses for these, save the weight itself.
+  // oneDNN's layers, which torch uses for float32, save the weight itself.
   bool isFloat = input.scalar_type() == at::kFloat;
   auto direction = [&](const Tensor &layerInput, size_t state, bool reverse) {
     Weights weights = network.weights(state);

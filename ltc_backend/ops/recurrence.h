@@ -1,8 +1,8 @@
 //===- recurrence.h - Kernels of recurrent layers ---------------*- C++ -*-===//
 //
-// A direction of an LSTM or GRU layer as one op: T steps of B rows, H states.
-// Recurrent models otherwise are some ten ops a step, which cost more than they
-// compute.
+// Each direction of an LSTM or GRU layer is one op: T steps of B rows with H
+// states. Otherwise a step would be some ten ops, whose calls take longer than
+// their computation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 lstm(const at::Tensor &projections, const at::Tensor &hx, const at::Tensor &cx,
      const at::Tensor &weight, bool reverse);
 
-/// The gradients of projections, hx, cx and weight.
+/// Returns the gradients of projections, hx, cx and weight, with their shapes.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 lstmBackward(const OptionalTensor &gradOutput, const OptionalTensor &gradHy,
              const OptionalTensor &gradCy, const at::Tensor &hx,
@@ -37,7 +37,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor>
 gru(const at::Tensor &projections, const at::Tensor &hx,
     const at::Tensor &weight, const OptionalTensor &bias, bool reverse);
 
-/// The gradients of projections, hx, weight and bias.
+/// Returns the gradients of projections, hx, weight and bias, with their
+/// shapes.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 gruBackward(const OptionalTensor &gradOutput, const OptionalTensor &gradHy,
             const at::Tensor &hx, const at::Tensor &weight,

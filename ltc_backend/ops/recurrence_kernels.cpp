@@ -1,9 +1,9 @@
 //===- recurrence_kernels.cpp - Recurrent layers on the CPU ---------------===//
 //
-// A direction of a layer, given the products of its inputs and weights, over T
-// steps of B rows and H states, on dense tensors without autograd. With p[t]
-// the projections of a step, h its hidden state before it, and w the weight of
-// the hidden state:
+// Each kernel computes a direction of a layer, given the products of its inputs
+// and weights, over T steps of B rows and H states, on dense tensors without
+// autograd. With p[t] the projections of a step, h its hidden state before it,
+// and w the weight of the hidden state:
 //
 //   LSTM: i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of p[t] + h @ w.T
 //         c' = f * c + i * g,  h' = o * tanh(c')
@@ -37,8 +37,8 @@ struct Steps {
   int64_t last() const { return (*this)[count - 1]; }
 };
 
-/// One tensor that is moved from step to step, because creating a view takes as
-/// long as a step's small kernels.
+/// A view of one step that is moved from step to step, because creating a view
+/// takes as long as a step's small kernels.
 class Window {
 public:
   explicit Window(const Tensor &steps)
@@ -62,7 +62,7 @@ Tensor gate(const Tensor &gates, int64_t size, int64_t begin, int64_t end = 0) {
   return gates.narrow(-1, begin * size, count * size);
 }
 
-/// The state before each step: `first`, then those of `states`.
+/// The states before each step: `first`, then all `states` but the last.
 Tensor statesBefore(const Tensor &first, const Tensor &states, bool reverse) {
   int64_t rest = states.size(0) - 1;
   if (reverse)
@@ -208,8 +208,8 @@ torch_ltc::gruBackward(const OptionalTensor &gradOutput,
   Tensor r = gate(gates, size, 0), z = gate(gates, size, 1);
   Tensor n = gate(gates, size, 2), m = gate(gates, size, 3);
   Tensor before = statesBefore(hx, output, reverse);
-  // Factors of the gradients of h': of r, z and m, which the weight
-  // multiplies, then of n.
+  // The factors by which the gradient of h' is multiplied to get the gradients
+  // of the inputs of r, z and m, in which the weight is a factor, and of n.
   Tensor grads = at::empty_like(gates, at::MemoryFormat::Contiguous);
   Tensor ofN = at::tanh_backward(1 - z, n);
   gate(grads, size, 0).copy_(at::sigmoid_backward(ofN * m, r));

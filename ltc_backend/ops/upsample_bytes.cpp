@@ -2,7 +2,7 @@
 //
 // torch's kernels interpolate bytes with fixed-point weights and round in
 // between (torch 2.13), so a floating-point formula is sometimes off by one.
-// Therefore these kernels compute it, as a command of the program.
+// Therefore the op is a host call of torch's kernels.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,7 @@ Hash128 key(c10::ArrayRef<Value> roots) {
   return buildGraph(outputs).hash;
 }
 
-/// The value of one tensor is computed.
+/// Which parameters are donatable if the value of one tensor is computed.
 std::vector<bool> donatable(const Value &tensor) {
   std::vector<Value> roots(1, tensor);
   Graph graph = buildGraph({output(tensor)});
@@ -27,7 +27,8 @@ std::vector<bool> donatable(const Value &tensor) {
 
 TEST(GraphKey, CoversOperandOrder) {
   Value a = data(), b = data();
-  // The first use numbers the data, so a root that reads a first fixes it.
+  // Data is numbered at its first use, so a root that reads `a` first fixes the
+  // numbers.
   Value first = mul(a, b);
   EXPECT_NE(key({first, sub(a, b)}), key({first, sub(b, a)}));
 }
@@ -38,7 +39,7 @@ TEST(GraphKey, CoversSharing) {
   Value product = mul(a, b);
   EXPECT_EQ(key({sub(product, product)}), key({sub(product, product)}));
   EXPECT_NE(key({sub(product, product)}), key({sub(mul(a, b), mul(a, b))}));
-  // Two nodes of one value are one parameter.
+  // Two nodes with the same data are one parameter.
   HostDataPtr shared = HostData::copyOf(at::ones({2, 2}));
   Value one(std::make_shared<DataNode>(shared));
   Value other(std::make_shared<DataNode>(shared));
@@ -87,7 +88,7 @@ TEST(Donation, RespectsOtherHolders) {
     held = static_cast<const DataNode *>(c.node.get())->data();
     root = sub(sub(a, b), c);
   }
-  // a's node is held by a tensor, c's data by another one.
+  // `a` holds its node, and `held` the data of `c`.
   EXPECT_EQ(donatable(root), (std::vector<bool>{false, true, false}));
 }
 

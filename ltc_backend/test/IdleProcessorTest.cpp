@@ -14,7 +14,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Half a second on two processors, of which `all` seconds were used.
+/// Whether a processor was idle in half a second in which processes used `all`
+/// seconds of two processors.
 bool isIdleAfter(double all) {
   LtcProcessorTimes before{10, 40, 3, 2}, after{10.5, 40 + all, 3.4, 2};
   return leftProcessorIdle(before, after);

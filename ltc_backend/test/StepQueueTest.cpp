@@ -14,7 +14,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// A program of one output, written by a function.
+/// A program with one output, which a function writes.
 class FunctionProgram final : public Program {
 public:
   using Function = std::function<void(float *parameter, float *output)>;

@@ -14,7 +14,8 @@ namespace {
 
 class TraceCacheTest : public testing::Test {
 protected:
-  /// Traces `aten::<name>(a, b)` and says whether a node was reused.
+  /// Traces `aten::<name>(a, b)`, and sets `wasReused` to whether a node was
+  /// reused.
   Value trace(const char *name, const Value &a, const Value &b) {
     std::vector<Word> words = binaryWords(false);
     std::vector<Value> operands{a, b};
@@ -112,7 +113,8 @@ TEST_F(TraceCacheTest, KnowsTheGraphOfAWholeTrace) {
     Value result = product(a, b);
     std::vector<torch::lazy::Output> roots{output(result)};
     std::shared_ptr<KnownGraph> known = cache.knownGraph(roots);
-    // The first trace is new, the second one records the graph.
+    // The first trace is new; the second one, which repeats it, remembers the
+    // graph.
     EXPECT_EQ(known != nullptr, step > 1);
     if (known) {
       EXPECT_EQ(known->graph.hash, buildGraph(roots).hash);

@@ -14,8 +14,8 @@ namespace torch_ltc {
 void watchCustomOps();
 
 /// Registers a kernel for each op that was defined since the last call. PyTorch
-/// reports a new op under a lock that registration also needs, so the op's
-/// kernel is registered later, when an op is called.
+/// reports a new op under a lock that registration also needs, so kernels are
+/// registered later, when the next op is traced.
 void registerNewCustomOps();
 
 extern std::atomic<bool> hasNewCustomOps;
