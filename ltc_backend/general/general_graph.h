@@ -108,9 +108,10 @@ public:
   /// its outputs for them. They differ in all values and in their remainders.
   const std::vector<SymbolValues> &standIns() const { return standInValues; }
 
-  /// One line for each symbol, and for each number that is an expression.
+  /// A text with one line for each symbol and each number that is an
+  /// expression.
   std::string text() const;
-  /// "s0 = size 1 of parameter 0 (ids), 16 to 128".
+  /// Describes a symbol: "s0 = size 1 of parameter 0 (ids), 16 to 128".
   std::string symbolText(size_t symbol) const;
 
 private:

@@ -52,7 +52,7 @@ c10::ArrayRef<int64_t> inputSizes(const SnapshotNode &node) {
 void checkAlike(bool isAlike, const SnapshotNode &node) {
   TORCH_CHECK(isAlike, "Results of ",
               node.record ? node.record->name : "a parameter",
-              " have sizes of another kind (0 or 1) at these sizes",
+              " differ in rank, or in which sizes are 0 or 1, at these sizes",
               messageSuffix(node.location));
 }
 
@@ -61,8 +61,8 @@ void checkAlike(bool isAlike, const SnapshotNode &node) {
 void checkPart(const Shape &part, const Shape &whole,
                const SnapshotNode &node) {
   for (int64_t d = 0; d < part.dim(); ++d)
-    TORCH_CHECK(part.size(d) <= whole.size(d), "A part of ", whole.size(d),
-                " elements would have ", part.size(d),
+    TORCH_CHECK(part.size(d) <= whole.size(d), "A slice of ", whole.size(d),
+                " elements would have ", part.size(d), " elements",
                 messageSuffix(node.location));
 }
 

@@ -1,11 +1,12 @@
 //===- inference_tensors.h - Inference tensors of device lazy ---*- C++ -*-===//
 //
 // A tensor that an op creates in inference mode is an inference tensor, unless
-// it is a view of a normal one; a view of an inference tensor is one in any
-// mode. A functional wrapper is an inference tensor if its value is.
+// it is a view of a normal one; a view of an inference tensor is an inference
+// tensor in any mode. A functional wrapper is an inference tensor if its value
+// is.
 //
 // After a write, functionalization computes the values of other views, and of
-// the base, when they are read. The reader may be in another mode than the
+// the base, when they are read. The reader may be in a different mode than the
 // code that created them, so such a value is an inference tensor if the operand
 // that it is computed from is one.
 //

@@ -80,8 +80,8 @@ void sortByAge(std::vector<TensorDataPtr> &tensors) {
             });
 }
 
-/// Gives access to the protected constructor: `LTCTensorImpl` copies the
-/// LazyTensor that it gets, and only a temporary saves an allocation.
+/// Gives access to the protected constructor, to create a temporary LazyTensor
+/// without an allocation: `LTCTensorImpl` copies the LazyTensor that it gets.
 struct LazyTensorMaker : LazyTensor {
   explicit LazyTensorMaker(std::shared_ptr<Data> data)
       : LazyTensor(std::move(data)) {}
@@ -327,7 +327,7 @@ at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
 }
 
 at::Tensor torch_ltc::makeTensor(Value value) {
-  // The sizes are the node's, which the tensor's data keeps alive.
+  // The sizes belong to the node, which the tensor's data keeps alive.
   at::IntArrayRef sizes = value.shape().sizes();
   return makeTensor(TensorData::create(std::move(value)), sizes);
 }

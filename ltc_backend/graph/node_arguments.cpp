@@ -90,7 +90,8 @@ IValue NodeArguments::build(const Attribute &attribute,
 at::Tensor NodeArguments::nextOperand() {
   ResultRef ref = graph.operands[operand++];
   const at::Tensor &value = values[ref.position][ref.index];
-  // Integers are converted to the default dtype at the time of tracing.
+  // Integers are converted to the dtype that was the default when the op was
+  // traced.
   if ((node.record->dtypeRule == DTypeRule::promote_floatDType ||
        node.record->dtypeRule == DTypeRule::div_modeDType) &&
       c10::isFloatingType(node.shapes[0].scalar_type()) &&

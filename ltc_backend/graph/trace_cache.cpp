@@ -195,8 +195,9 @@ NodePtr TraceCache::follow(const TracedCall &call) {
   return nullptr;
 }
 
-/// Whether a trace that differs from all cached ones is cached from there on:
-/// not if this happens in too many successive traces, except once in a while.
+/// Whether a trace that differs from all cached ones is cached from the first
+/// different op on. After too many such traces in a row, only one in several
+/// is.
 bool TraceCache::leavesBranch() const {
   return numDivergedInTurn < kMaxDivergedInTurn ||
          numDivergedInTurn % kMaxDivergedInTurn == 0;

@@ -13,7 +13,7 @@ namespace torch_ltc {
 struct Hash128 {
   uint64_t low = 0, high = 0;
   bool operator==(const Hash128 &) const = default;
-  /// 32 hexadecimal digits.
+  /// The hash as 32 hexadecimal digits.
   std::string text() const {
     static const char digits[] = "0123456789abcdef";
     std::string result(32, '0');

@@ -34,7 +34,7 @@ public:
   /// A copy of a CPU tensor of any strides.
   static HostDataPtr copyOf(const at::Tensor &tensor);
   /// Takes over a CPU tensor that only the caller owns: shares its memory if it
-  /// is contiguous and owns all of its storage, otherwise copies.
+  /// is contiguous and owns all of its storage, otherwise copies it.
   static HostDataPtr takeOver(at::Tensor tensor);
   /// A float64 or int64 of rank 0 for the base class's pipeline.
   static HostDataPtr ofScalar(const at::Scalar &value);

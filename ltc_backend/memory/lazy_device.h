@@ -14,7 +14,7 @@ struct LazyDeviceType final : torch::lazy::BackendDeviceType {
   std::string toString() const override { return "LazyHost"; }
 };
 
-/// "lazy:0".
+/// The device "lazy:0".
 const torch::lazy::BackendDevice &lazyDevice();
 
 /// Lazy tensors use this device's autocast, because torch 2.13 has no autocast

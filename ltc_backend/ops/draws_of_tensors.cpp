@@ -148,8 +148,8 @@ bool isSampled(const Tensor &weights, int64_t numSamples, bool replacement) {
          numSamples > 0 && (replacement || numSamples <= weights.size(-1));
 }
 
-/// Returns `samples`, whose step fails if their weights aren't valid. Two of
-/// eager's kernels have different messages.
+/// Returns `samples`, whose step fails if their weights aren't valid. Eager's
+/// two kernels have different messages.
 Tensor checkedSamples(Tensor samples, const Tensor &weights, bool bySums) {
   Tensor isPositive = traceOp("aten::ge.Scalar", {weights, IValue(0)});
   Tensor isFinite = traceOp("aten::lt.Scalar", {weights, IValue(kInfinity)});

@@ -1,9 +1,9 @@
 //===- lstm_cell.cpp - An LSTM cell's gates as one op ---------------------===//
 //
-// Recurrent models call a cell for each time step, so the number of its ops
-// determines the cost of tracing. Here, all ops after the two matrix products
-// are one op, and their gradient is another; the compiler decomposes both. The
-// formula, with the gates in torch's order (torch/nn/modules/rnn.py):
+// Recurrent models call a cell for each time step, so the number of the cell's
+// ops determines the cost of tracing. Here, all ops after the two matrix
+// products are one op, and their gradient is another; the compiler decomposes
+// both. The formula, with the gates in torch's order (torch/nn/modules/rnn.py):
 //
 //   i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of the gates' quarters
 //   cy = f * cx + i * g,  hy = o * tanh(cy)

@@ -1,9 +1,9 @@
 //===- pooling_backward.cpp - Gradients of max pooling --------------------===//
 //
 // A maximum's gradient goes to the position that the pooling found; for each
-// element, the compiler searches the windows that contain the element. Indices
-// that don't come from the pooling may lie outside their windows, and eager
-// adds to those positions too.
+// element, the compiler sums the gradients of those windows whose maximum it
+// is. Indices that don't come from the pooling may lie outside their windows,
+// and eager adds to those positions too.
 //
 //===----------------------------------------------------------------------===//
 

@@ -66,7 +66,8 @@ std::string bernoulliText(double p) {
   return text.str();
 }
 
-/// "aten::randint.low" with its numbers: "randint(0, 6)".
+/// Describes a distribution with its numbers: "randint(0, 6)" for
+/// aten::randint.low.
 std::string distributionText(const OpRecord &record, const Stack &arguments) {
   std::string name = record.name.substr(record.name.find("::") + 2);
   name = name.substr(0, name.find_first_of("._"));
@@ -258,7 +259,7 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
                "an enhancement request to PyTorch.)")});
   at::Tensor result =
       traceOp("aten::_to_copy", {below, IValue(int64_t(dtype))});
-  // Row-major, whatever the strides of the probabilities.
+  // Eager's result is row-major, whatever the strides of the probabilities.
   setGeometry(result, packedStrides(result.sizes()));
   return result;
 }

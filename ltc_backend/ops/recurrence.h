@@ -22,7 +22,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 lstm(const at::Tensor &projections, const at::Tensor &hx, const at::Tensor &cx,
      const at::Tensor &weight, bool reverse);
 
-/// Returns the gradients of projections, hx, cx and weight, with their shapes.
+/// Returns the gradients of projections, hx, cx and weight, in these operands'
+/// shapes.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 lstmBackward(const OptionalTensor &gradOutput, const OptionalTensor &gradHy,
              const OptionalTensor &gradCy, const at::Tensor &hx,
@@ -37,8 +38,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor>
 gru(const at::Tensor &projections, const at::Tensor &hx,
     const at::Tensor &weight, const OptionalTensor &bias, bool reverse);
 
-/// Returns the gradients of projections, hx, weight and bias, with their
-/// shapes.
+/// Returns the gradients of projections, hx, weight and bias, in these
+/// operands' shapes.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 gruBackward(const OptionalTensor &gradOutput, const OptionalTensor &gradHy,
             const at::Tensor &hx, const at::Tensor &weight,

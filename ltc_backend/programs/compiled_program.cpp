@@ -148,7 +148,7 @@ bool fits(const LtcTensorInfo &info, const torch::lazy::Shape &shape) {
 }
 
 /// Throws the error that eager's kernels raise for the values of a run, if any,
-/// with the runtime's message.
+/// with the runtime's message appended.
 void raiseAsEager(const GraphSnapshotPtr &graph,
                   c10::ArrayRef<void *> parameters,
                   c10::ArrayRef<DynamicScalar> scalars,

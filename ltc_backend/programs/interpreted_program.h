@@ -91,12 +91,12 @@ private:
                     const torch::jit::Stack &stack,
                     const RunValues &values) const;
   void prepareCalls() const;
-  /// Nodes whose values aren't read after this one, in the graph's order.
+  /// The nodes whose values are read last by the node at `position`.
   c10::ArrayRef<uint32_t> lastUses(size_t position) const;
-  /// Whether no op reads the node's values after this one.
+  /// Whether no op after the one at `position` reads the values of `node`.
   bool isLastReader(size_t position, uint32_t node,
                     const RunValues &values) const;
-  /// Frees the values that nothing reads after this op.
+  /// Frees the values that nothing reads after the op at `position`.
   void release(size_t position, RunValues &values) const;
   std::vector<std::vector<at::Tensor>>
   evaluate(RunValues values, c10::ArrayRef<void *> parameters,

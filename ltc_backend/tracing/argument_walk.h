@@ -20,7 +20,7 @@ namespace torch_ltc {
 
 class ArgumentWalk {
 public:
-  /// Throws c10::Error for CPU tensors, except those of rank 0 and indices.
+  /// Throws c10::Error for CPU tensors, except arguments of rank 0 and indices.
   ArgumentWalk(const OpRecord &record, c10::ArrayRef<c10::IValue> arguments);
 
   /// Why the call can't be traced ("dtype complex64", ...), "" if it can.

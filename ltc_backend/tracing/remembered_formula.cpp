@@ -276,7 +276,7 @@ private:
     at::Tensor tensor;
     const TensorData *data;
     torch::lazy::Value value;
-    HostDataPtr host; // null of a pending value
+    HostDataPtr host; // null for a pending value
     Strides strides;
     int64_t offset;
     Source source;

@@ -1,7 +1,7 @@
 //===- remembered_formula.h - Formulas in Python, run once ------*- C++ -*-===//
 //
-// Some ops are rewritten into traced ops by formulas in Python, which takes 30
-// to 800 us for each call: far more than eager's whole op. A formula sees
+// Some ops are rewritten into traced ops by formulas in Python. A formula takes
+// 30 to 800 us for each call, far longer than eager's whole op. A formula sees
 // sizes, dtypes and numbers, but no values, so arguments that are equal in
 // these lead to the same calls. The first call of a kind runs the formula and
 // records the calls that it traces; later calls repeat these without Python.

@@ -13,8 +13,8 @@
 // `linspace`) is also compared with traces of other sizes, so that it doesn't
 // become a constant again at each new size. The ends of a slice
 // (`x[begin:end]`) become dynamic scalars for any length of the slice if both
-// have moved while the sliced size stayed the same, which they then don't
-// follow. (If that size differs in each trace, they may follow it.)
+// have moved while the sliced size stayed the same: then the ends don't follow
+// this size. (If the size differs in each trace, they may follow it.)
 //
 // A place in a trace is determined by the preceding ops, and by the call itself
 // without these numbers. The decision only affects which program is requested.

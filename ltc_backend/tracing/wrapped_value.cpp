@@ -36,8 +36,8 @@ static at::Tensor inferenceValue(const at::Tensor &value) {
 }
 
 void torch_ltc::setValue(const at::Tensor &tensor, const at::Tensor &value) {
-  // Views are inference tensors if the value is one, and this value was
-  // computed from normal tensors.
+  // A view is an inference tensor if its base's value is one. The new value of
+  // an inference tensor isn't one if it was computed from normal tensors.
   bool isOtherKind = tensor.is_inference() && !value.is_inference();
   functionalization::replace_(tensor,
                               isOtherKind ? inferenceValue(value) : value);

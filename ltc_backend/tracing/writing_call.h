@@ -57,8 +57,8 @@ void runWritingCall(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                     const std::string &reason);
 
 /// Sets the value of `tensor`, as the user holds it, to `value`, a lazy tensor
-/// without wrapper: converted to its dtype, and with its strides. If the sizes
-/// differ, `tensor` is resized instead.
+/// without wrapper: converted to the tensor's dtype, and with the tensor's
+/// strides unless `tensor` must be resized, because the sizes differ.
 void writeResult(const at::Tensor &tensor, at::Tensor value);
 
 } // namespace torch_ltc
