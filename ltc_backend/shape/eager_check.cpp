@@ -23,7 +23,8 @@ namespace {
 constexpr int64_t kMaxElements = 4096;
 constexpr size_t kMaxKnownCalls = 1 << 15;
 
-/// The number of dtypes whose values don't include one of that magnitude.
+/// The number of dtype limits that `magnitude` exceeds: numbers of one sign
+/// with equal counts are in the range of the same dtypes.
 uint64_t numTooSmall(double magnitude) {
   constexpr double bounds[] = {
       127,        128,    255,        32767,      32768,  65504,   65535,
@@ -33,9 +34,9 @@ uint64_t numTooSmall(double magnitude) {
       std::begin(bounds));
 }
 
-/// Numbers aren't part of a program, but eager may reject a negative one, and
-/// one that a dtype can't represent. It may also reject one of a dtype that
-/// doesn't decide the result's: `x - True`.
+/// Encodes what eager's checks of a number may depend on: its sign, the dtypes
+/// that can represent it, and its own dtype, even if that doesn't affect the
+/// result's (`x - True`). A dynamic scalar isn't in the attribute hash.
 uint64_t kindOf(const IValue &value) {
   if (value.isTensor() && value.toTensor().defined() &&
       !value.toTensor().device().is_lazy())
@@ -111,7 +112,7 @@ Hash128 keyOf(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   return state.finish();
 }
 
-/// Results of the checks, by call.
+/// The results of earlier checks, by the key of the call.
 class KnownCalls {
 public:
   std::optional<bool> find(const Hash128 &key) {
@@ -146,8 +147,9 @@ bool isSmall(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   return elements <= kMaxElements;
 }
 
-/// Ones are valid divisors, probabilities and similar values; index zero is in
-/// range.
+/// A CPU tensor with the sizes and dtype of a lazy tensor. Its elements are
+/// ones, which are valid divisors and probabilities, or zeros for integers that
+/// may be indices.
 at::Tensor standIn(const at::Tensor &tensor, bool isDivision) {
   if (!tensor.defined() || !tensor.device().is_lazy())
     return tensor;
@@ -188,8 +190,8 @@ bool looksLike(const IValue &value, const ResultShape &expected) {
   at::Tensor tensor = value.isTensor() ? value.toTensor() : at::Tensor();
   if (!tensor.defined())
     return expected.dtype == at::ScalarType::Undefined;
-  // Statistics that a CPU kernel doesn't return although there is a size for
-  // them.
+  // A CPU kernel may return an empty tensor for statistics that it doesn't
+  // compute, although the shape rule gives their sizes.
   return tensor.scalar_type() == expected.dtype &&
          (tensor.numel() == 0 ||
           tensor.sizes() == at::IntArrayRef(expected.sizes));
@@ -251,7 +253,7 @@ void torch_ltc::checkAgainstEager(const OpCall &call,
     WarningNotice notice;
     c10::WarningUtils::WarningHandlerGuard guard(&notice);
     known = isTaken(call, results);
-    // Eager warns at each call.
+    // Eager warns at each call, so a call with a warning is checked each time.
     if (!notice.hasWarned)
       knownCalls().insert(key, *known);
   }
@@ -270,11 +272,12 @@ void torch_ltc::checkElementNumber(const OpRecord &record,
   bool isReal = number.isInt() || number.isDouble();
   bool isSmall = isReal && std::abs(number.toScalar().toDouble()) <= 127;
   if (dtype == at::kByte && number.isDouble() && number.toDouble() < 0)
-    isSmall = false; // unlike a negative integer, it isn't converted
+    isSmall = false; // unlike a negative integer, a negative double is an error
   if (isAny || isSmall || !number.isScalar())
     return;
   at::detail::scalar_tensor_static(number.toScalar(), dtype, at::kCPU);
-  // Unlike all other ops, scalar_tensor doesn't check these (torch 2.13).
+  // Unlike all other ops, scalar_tensor doesn't check the range of 16-bit
+  // floats (torch 2.13).
   if (!isReal || record.name == "aten::scalar_tensor")
     return;
   if (dtype == at::kHalf)

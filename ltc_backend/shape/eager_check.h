@@ -3,9 +3,10 @@
 // PyTorch's kernels check their arguments, each with its own messages, and
 // check more than rules and Meta kernels do, above all dtypes. So the first
 // small call of each kind is also made with eager's kernel, on stand-ins with
-// the operands' sizes and dtypes. Most ops only compare sizes with each other:
-// their calls with other, equally related sizes are of the same kind, so that a
-// loop whose sizes change doesn't compute everything twice.
+// the operands' sizes and dtypes. Most ops only compare sizes with each other
+// and with 0 and 1; only the pattern of equal sizes counts for the kind of
+// their calls, so that a loop whose sizes vary doesn't compute everything
+// twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,13 +18,13 @@
 
 namespace torch_ltc {
 
-/// Throws if eager's kernel rejects the call or has results with other sizes or
-/// dtypes than `results`. The rejection may be due to the values of the
-/// stand-ins: the caller then runs the op eagerly, which decides.
+/// Throws if eager's kernel rejects a small call or returns sizes or dtypes
+/// that differ from `results`. A rejection may be due to the stand-ins' values,
+/// so the caller then runs the op eagerly with the operands' values.
 void checkAgainstEager(const OpCall &call, c10::ArrayRef<ResultShape> results);
 
-/// Throws eager's error if a number that the op writes isn't a value of
-/// `dtype`.
+/// Throws eager's error if the number that the op writes to elements is out of
+/// the range of `dtype`.
 void checkElementNumber(const OpRecord &record,
                         c10::ArrayRef<c10::IValue> arguments,
                         c10::ScalarType dtype);

@@ -1,5 +1,4 @@
-//===- infer_shapes.cpp - Shapes and dtypes of an op's results
-//---------------===//
+//===- infer_shapes.cpp - Shapes and dtypes of an op's results ------------===//
 
 #include "shape/infer_shapes.h"
 

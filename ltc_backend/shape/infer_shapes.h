@@ -1,9 +1,8 @@
-//===- infer_shapes.h - Shapes and dtypes of an op's results -------*- C++
-//-*-===//
+//===- infer_shapes.h - Shapes and dtypes of an op's results ----*- C++ -*-===//
 //
-// The tracer's interface to shape/: the closed form that the op table names,
-// otherwise the cache keyed by the attributes and the operands' shapes,
-// otherwise PyTorch's Meta kernel.
+// The tracer's interface to shape/. Shapes come from the closed form that the
+// op table names, otherwise from the cache keyed by the attributes and the
+// operands' shapes, otherwise from PyTorch's Meta kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,12 +15,13 @@
 
 namespace torch_ltc {
 
-/// One shape for each result, with dtype Undefined if the op leaves it
-/// undefined. Throws PyTorch's error with the op's name and the user's line.
+/// Returns one shape for each result, with dtype Undefined if the op leaves the
+/// result undefined. Throws PyTorch's error with the op's name and the user's
+/// line.
 std::vector<torch::lazy::Shape> inferShapes(const OpCall &call);
 
-/// The same for a call that a trace already contains, at other sizes: it isn't
-/// checked with eager's kernel.
+/// Like inferShapes, for a call that a trace already contains, at different
+/// sizes: doesn't check the call with eager's kernel.
 std::vector<torch::lazy::Shape> inferShapesOnly(const OpCall &call);
 
 } // namespace torch_ltc

@@ -28,7 +28,7 @@ at::Tensor toMeta(const at::Tensor &tensor) {
   // values must exist (torch 2.13).
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
     return wrappedNumber(tensor);
-  // Not at::empty, which would be a dispatcher call, possibly into Python.
+  // at::empty would be a dispatcher call, possibly into Python.
   return at::detail::empty_meta(tensor.sizes(), tensor.scalar_type());
 }
 
@@ -52,7 +52,7 @@ c10::IValue toMeta(const c10::Argument &argument, const c10::IValue &value) {
   // Constructors without a device would create CPU tensors.
   if (value.isDevice() || argument.name() == "device")
     return c10::Device(c10::kMeta);
-  // Nothing is drawn; a CPU generator would be rejected.
+  // The Meta kernel draws nothing, and would reject a CPU generator.
   if (value.isGenerator())
     return c10::IValue();
   return value;

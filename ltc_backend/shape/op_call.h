@@ -12,7 +12,8 @@
 
 namespace torch_ltc {
 
-/// Valid only during the call: refers to the tracer's storage.
+/// One call of an op. Refers to the tracer's storage, so it is valid only
+/// during the call.
 struct OpCall {
   const OpRecord &record;
   /// The op's arguments from the dispatcher.

@@ -24,7 +24,7 @@ struct ShapeCache::Implementation {
 
   mutable std::mutex mutex;
   const size_t capacity;
-  /// The most recently used first.
+  /// Ordered from the most to the least recently used entry.
   std::list<Entry> entries;
   std::unordered_map<hash_t, std::list<Entry>::iterator, Hasher> positions;
 };

@@ -44,7 +44,8 @@ bool torch_ltc::inferClosedForm(ShapeRule shapeRule, DTypeRule dtypeRule,
   try {
     Arguments view(schema, arguments);
     at::ScalarType dtype = dtypeFunctions[size_t(dtypeRule)](view);
-    // The rules don't cover the real results of complex operands.
+    // The dtype rules don't know which ops have real results for complex
+    // operands.
     if (dtype == at::ScalarType::Undefined || c10::isComplexType(dtype))
       return false;
     if (shapeFunctions[size_t(shapeRule)](view, dtype, results))

@@ -1,13 +1,13 @@
 //===- shape_inference.h - Result shapes and dtypes of ATen ops -*- C++ -*-===//
 //
-// Infers the results of an op from the sizes and dtypes of its arguments alone.
-// A dispatched Meta kernel takes 1 to 900 microseconds for it (after `import
-// torch` the Meta key has Python kernels), which is too slow for each traced
-// op. So the tracer uses, in this order:
+// Infers the shapes and dtypes of an op's results from the sizes and dtypes of
+// its arguments alone. A call of a Meta kernel takes 1 to 900 microseconds
+// (after `import torch` the Meta key has Python kernels), which is too slow for
+// each traced op. So the tracer tries, in this order:
 //
 //   1. inferClosedForm        tens of nanoseconds, no dispatcher, no GIL
-//   2. ShapeCache::find       by the node's hash
-//   3. inferWithMetaKernel    once, and its answer goes into the cache
+//   2. ShapeCache::find       by the call's hash
+//   3. inferWithMetaKernel    once; its results are inserted into the cache
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ enum class DTypeRule : uint8_t;
 
 struct ResultShape {
   at::ScalarType dtype = at::ScalarType::Undefined;
-  /// Elements along each dimension.
+  /// The number of elements along each dimension.
   c10::SmallVector<int64_t, 6> sizes;
 
   bool operator==(const ResultShape &other) const {
@@ -71,20 +71,19 @@ bool inferClosedForm(ShapeRule shapeRule, DTypeRule dtypeRule,
                      c10::ArrayRef<c10::IValue> arguments,
                      ResultShapes &results);
 
-/// The same from the op's Meta kernel, for any op: tensors among the arguments
-/// are replaced by meta tensors with the same sizes, dtype and wrapped-number
-/// flag, and the op is called on the Meta device. Slow; takes the GIL if
-/// PyTorch's Meta kernel is written in Python.
+/// Replaces `results` by the results of the op's Meta kernel: calls the op with
+/// meta tensors of the arguments' sizes and dtypes (wrapped numbers stay CPU
+/// tensors). Slow; takes the GIL if the Meta kernel is written in Python.
 ///
-/// Throws c10::Error with the op's name if it has no Meta kernel. For invalid
-/// arguments, throws the kernel's error: c10::Error with the op's name added,
-/// or the unchanged exception of a Meta kernel written in Python.
+/// Throws c10::NotImplementedError if the op has no Meta kernel. For invalid
+/// arguments, throws c10::Error with the kernel's message and the op's name,
+/// even if the kernel is written in Python.
 void inferWithMetaKernel(const c10::OperatorHandle &op,
                          c10::ArrayRef<c10::IValue> arguments,
                          ResultShapes &results);
 
-/// While it exists, the modes of the user's thread (fake tensors, tracing,
-/// autocast, autograd) have no effect on calls of kernels.
+/// While an instance exists, calls in this thread skip autograd,
+/// functionalization and Python modes (fake tensors, make_fx).
 class IgnoredUserModes {
   c10::impl::ExcludeDispatchKeyGuard guard{
       c10::autograd_dispatch_keyset |
@@ -94,7 +93,7 @@ class IgnoredUserModes {
                            c10::DispatchKey::ADInplaceOrView})};
 };
 
-/// Bounded map from a node's hash to the Meta kernel's results; evicts the
+/// Bounded map from a call's hash to the Meta kernel's results; evicts the
 /// least recently used entry. Thread-safe.
 class ShapeCache {
 public:
@@ -103,8 +102,9 @@ public:
   ShapeCache(const ShapeCache &) = delete;
   ShapeCache &operator=(const ShapeCache &) = delete;
 
-  /// The hash must cover everything that the results depend on: op, sizes,
-  /// dtypes and wrapped-number flags of tensors, and all other arguments.
+  /// Replaces `results` and returns true if `key` is in the cache. The hash
+  /// must cover everything that the results depend on: op, sizes, dtypes and
+  /// wrapped-number flags of tensors, and all other arguments.
   bool find(const torch::lazy::hash_t &key, ResultShapes &results);
   void insert(const torch::lazy::hash_t &key,
               c10::ArrayRef<ResultShape> results);

@@ -1,9 +1,9 @@
 //===- strides.h - Strides and offsets of results ---------------*- C++ -*-===//
 //
-// The elements of a lazy tensor are always packed in row-major order. It
-// reports the strides and the storage offset that eager PyTorch would report:
-// models branch on contiguity, gradients take their parameter's layout, and
-// `view` must fail where eager's does. So the geometry is metadata of the
+// The elements of a lazy tensor are always packed in row-major order. The
+// tensor reports the strides and the storage offset that eager PyTorch would
+// report: models branch on contiguity, gradients have their parameter's layout,
+// and `view` must fail where eager's does. So the geometry is metadata of the
 // tensor, not of its value, and costs nothing in compiled programs.
 //
 // Results are row-major unless an operand isn't, or the op is a view.
@@ -33,7 +33,8 @@ struct Geometry {
   int64_t offset = 0;
 };
 
-/// The strides of rule `View`; the result's sizes are already known.
+/// The strides and the offset of a view, a result of rule `View`, whose sizes
+/// are already known.
 Geometry viewGeometry(ShapeRule shapeRule, const c10::FunctionSchema &schema,
                       c10::ArrayRef<c10::IValue> arguments,
                       c10::ArrayRef<int64_t> resultSizes);
@@ -43,12 +44,13 @@ Strides resultStrides(StrideRule rule, const c10::FunctionSchema &schema,
                       c10::ArrayRef<c10::IValue> arguments,
                       c10::ArrayRef<int64_t> resultSizes);
 
-/// The value of the argument `memory_format`, if the op has one that is given.
+/// The value of the argument `memory_format`, or nullopt if it is absent or
+/// None.
 std::optional<at::MemoryFormat>
 formatArgument(const c10::FunctionSchema &schema,
                c10::ArrayRef<c10::IValue> arguments);
 
-/// Strides of a copy of `like`: `clone` and `to` with their memory format.
+/// The strides of a copy of `like`, by `clone` or `to` with a memory format.
 Strides copyStrides(const at::Tensor &like,
                     std::optional<at::MemoryFormat> format);
 
@@ -65,7 +67,8 @@ inline bool hasPackedStrides(const at::Tensor &tensor) {
   return true;
 }
 
-/// Row-major, or in the order of a memory format.
+/// Dense strides in row-major order or in that of a memory format. Throws if
+/// the format requires another rank.
 Strides packedStrides(c10::ArrayRef<int64_t> sizes,
                       at::MemoryFormat format = at::MemoryFormat::Contiguous);
 

@@ -1,7 +1,7 @@
 # Finds oneDNN 3 for CPU with the GNU OpenMP runtime, as PyPI's
 # `onednn-cpu-gomp` (library) and `onednn-devel-cpu-gomp` (headers) install it
-# below the data prefix of the Python environment. It shares libgomp.so.1, and
-# so the thread pool, with PyTorch.
+# below the data prefix of the Python environment. This oneDNN shares
+# libgomp.so.1, and so the thread pool, with PyTorch.
 #
 # Defines the imported target OneDNN::OneDNN and ONEDNN_LIBRARY_DIR.
 # Set ONEDNN_PREFIX to look in another prefix. Where PyPI has no oneDNN (on

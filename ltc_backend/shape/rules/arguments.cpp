@@ -87,7 +87,8 @@ void torch_ltc::checkExpandable(SizesRef sizes, SizesRef target) {
               ") must be greater or equal to the number of dimensions in the "
               "tensor (",
               sizes.size(), ")");
-  // Strides are only needed for an unused result; sizes are sufficient.
+  // The second argument should be the strides, but the function only uses them
+  // to compute strides, which aren't needed here.
   at::inferExpandGeometry_dimvector(sizes, sizes, target);
 }
 

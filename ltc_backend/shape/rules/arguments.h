@@ -42,7 +42,8 @@ public:
     return std::nullopt;
   }
 
-  /// Whether a number is an operand, unlike alpha, weights and slopes.
+  /// Whether argument `i` is an operand if it is a number; alpha, weights and
+  /// slopes are not.
   bool isOperand(size_t i) const { return isPromotedNumber(name(i)); }
 
   bool has(size_t i) const {
@@ -54,7 +55,7 @@ public:
   int64_t rank(size_t i) const { return tensor(i).dim(); }
   at::ScalarType dtype(size_t i) const { return tensor(i).scalar_type(); }
 
-  /// An int; a SymInt must be a plain number.
+  /// The value of an int, or of a SymInt that isn't symbolic.
   int64_t integer(size_t i) const;
   std::optional<int64_t> optionalInteger(size_t i) const {
     return has(i) ? std::optional<int64_t>(integer(i)) : std::nullopt;
@@ -64,9 +65,9 @@ public:
     std::optional<size_t> position = find(wanted);
     return position && flag(*position);
   }
-  /// A list of ints; a single int is a list of one.
+  /// The values of a list of ints; a single int counts as a list of one.
   Sizes integers(size_t i) const;
-  /// A list of `count` ints, where a list of one stands for equal numbers.
+  /// The same, with the int of a list of one repeated `count` times.
   Sizes integers(size_t i, size_t count) const;
 
 private:
@@ -74,12 +75,13 @@ private:
   c10::ArrayRef<c10::IValue> values;
 };
 
-/// `dim`, normalized to be non-negative; rank 0 is treated as rank 1.
+/// Returns `dim`, counted from the front if it is negative; rank 0 is treated
+/// as rank 1. Throws torch's IndexError if `dim` is out of range.
 int64_t dimFromFront(int64_t dim, int64_t rank);
 
 ResultShape &addResult(ResultShapes &results, at::ScalarType dtype,
                        SizesRef sizes);
-/// A result that the op leaves undefined.
+/// Adds a result that the op leaves undefined.
 void addUndefined(ResultShapes &results);
 
 int64_t numElements(SizesRef sizes);
@@ -95,14 +97,15 @@ void checkExpandable(SizesRef sizes, SizesRef target);
 void checkNonNegative(SizesRef sizes);
 
 // The lowerings rely on the checks below. A call for which a rule throws runs
-// eagerly (tracing/trace.cpp): eager has a result for it, or the error message.
+// eagerly (tracing/trace.cpp): eager returns a result or raises its own error.
 
 /// Throws unless tensor `i`, if it exists, has exactly these sizes.
 void checkSizes(const Arguments &arguments, size_t i, SizesRef sizes);
-/// Throws unless those of the tensors that exist have one dtype.
+/// Throws unless those of the tensors that exist have the same dtype.
 void checkSameDType(const Arguments &arguments,
                     std::initializer_list<size_t> tensors);
-/// The same, and it must be a floating-point type.
+/// Throws unless those of the tensors that exist have the same dtype, a
+/// floating-point type.
 void checkFloating(const Arguments &arguments,
                    std::initializer_list<size_t> tensors);
 

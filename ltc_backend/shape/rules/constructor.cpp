@@ -53,7 +53,7 @@ bool shape_rules::eye(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-/// The number of positions of a matrix on its diagonal `offset` and below.
+/// The number of elements on and below the diagonal `offset` of a matrix.
 static int64_t lowerTriangle(const Arguments &arguments, int64_t offset) {
   int64_t rows = arguments.integer(0), columns = arguments.integer(1);
   TORCH_CHECK(rows >= 0, "row must be non-negative, got", rows);
@@ -80,7 +80,7 @@ bool shape_rules::upper_triangle_indices(const Arguments &arguments,
 
 namespace {
 
-/// ceil((end - start) / step), computed like torch: exactly for int64, in
+/// ceil((end - start) / step), computed as torch does: exactly for int64, in
 /// double for all other dtypes.
 int64_t rangeLength(const at::Scalar &start, const at::Scalar &end,
                     const at::Scalar &step, ScalarType dtype) {

@@ -78,8 +78,8 @@ int64_t outputExtent(SizesRef input, SizesRef weight, size_t i,
   return (input[i + 2] + padding - reach) / parameters.stride[i] + 1;
 }
 
-/// Sizes of the result for arguments from position `input` on, whose parameters
-/// start at `first`.
+/// The sizes of the result. The input and the weight are the arguments at
+/// `inputAt` and `inputAt + 1`; the parameters start at `first`.
 Sizes outputSizes(const Arguments &arguments, size_t inputAt, size_t first) {
   SizesRef input = arguments.sizes(inputAt);
   SizesRef weight = arguments.sizes(inputAt + 1);
@@ -89,7 +89,7 @@ Sizes outputSizes(const Arguments &arguments, size_t inputAt, size_t first) {
               "-dimensional input for ", weight.size(), "-dimensional weight ",
               weight, ", but got ", input.size(), "-dimensional input of size ",
               input, " instead");
-  // PyTorch's kernels have special results for these.
+  // PyTorch's kernels treat a weight without elements as a special case.
   TORCH_CHECK(numElements(weight) != 0, "a weight without elements: ", weight);
   size_t numDims = weight.size() - 2;
   ConvolutionParameters parameters(arguments, first, numDims);

@@ -1,5 +1,4 @@
-//===- data_movement.cpp - Sizes after joining, splitting and repeating
-//------===//
+//===- data_movement.cpp - Sizes after joining, splitting, repeating ------===//
 
 #include "shape/rules/rules.h"
 
@@ -13,7 +12,7 @@ using at::ScalarType;
 
 namespace {
 
-/// cat() skips vectors without elements, whatever it concatenates.
+/// cat() skips empty vectors, whatever the rank of the other tensors.
 bool isSkipped(SizesRef sizes) { return sizes.size() == 1 && sizes[0] == 0; }
 
 void catInto(Sizes &result, SizesRef sizes, int64_t dim, size_t position) {
@@ -167,7 +166,7 @@ bool shape_rules::roll(const Arguments &arguments, ScalarType dtype,
                   (dims.empty() && shifts.size() == 1),
               "shifts and dimensions must align. shifts: ", shifts.size(),
               ", dims:", dims.size());
-  // Nothing moves in a tensor without elements: torch doesn't check dims.
+  // torch doesn't check dims if the tensor has no elements.
   if (numElements(arguments.sizes(0)) != 0)
     for (int64_t dim : dims)
       c10::maybe_wrap_dim(dim, arguments.rank(0), /*wrap_scalar=*/false);
@@ -224,7 +223,7 @@ bool shape_rules::pixel_unshuffle(const Arguments &arguments, ScalarType dtype,
     sizes[dim] /= factor;
   }
   sizes[sizes.size() - 3] *= factor * factor;
-  // Eager returns an empty operand as it is (torch 2.13).
+  // Eager returns an empty operand unchanged (torch 2.13).
   addResult(results, dtype,
             numElements(sizes) ? sizes : Sizes(arguments.sizes(0)));
   return true;

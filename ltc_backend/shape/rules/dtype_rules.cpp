@@ -24,7 +24,7 @@ std::optional<ScalarType> dtypeArgument(const Arguments &arguments,
   return std::nullopt;
 }
 
-/// The dtype of the first tensor, Undefined if there is none.
+/// The dtype of the first tensor, or Undefined if there is none.
 ScalarType firstDType(const Arguments &arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].isTensor() && arguments[i].toTensor().defined())
@@ -55,7 +55,7 @@ ScalarType dtype_rules::promote(const Arguments &arguments) {
     const c10::IValue &value = arguments[i];
     if (value.isTensor()) {
       const at::Tensor &tensor = value.toTensor();
-      // `where` selects by its first operand.
+      // The condition of `where` doesn't take part in type promotion.
       if (tensor.defined() && !(i == 0 && arguments.name(0) == "condition"))
         state = at::native::update_result_type_state(tensor, state);
     } else if (value.isTensorList()) {

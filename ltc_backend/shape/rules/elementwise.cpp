@@ -25,8 +25,9 @@ bool shape_rules::broadcast(const Arguments &arguments, ScalarType dtype,
   return sizes;
 }
 
-// Ops with unusual or undefined results for some dtypes. Their Meta kernels
-// accept more than the kernels that compute.
+// Throws unless `dtype` is a floating-point type: for ops whose results are
+// unusual or undefined for some other dtypes. Their Meta kernels accept more
+// dtypes than their CPU kernels.
 static void checkFloatingResult(const Arguments &arguments, ScalarType dtype) {
   TORCH_CHECK(c10::isFloatingType(dtype), arguments.opName(), " of dtype ",
               c10::toString(dtype));
@@ -38,7 +39,7 @@ bool shape_rules::floating_self(const Arguments &arguments, ScalarType dtype,
   return self(arguments, dtype, results);
 }
 
-// Some integers are supported; the Meta kernel knows which.
+// Some integer dtypes are supported; the Meta kernel checks which.
 bool shape_rules::clipped_self(const Arguments &arguments, ScalarType dtype,
                                ResultShapes &results) {
   return c10::isFloatingType(dtype) && self(arguments, dtype, results);
@@ -53,7 +54,8 @@ bool shape_rules::floating_broadcast(const Arguments &arguments,
 bool shape_rules::mish_backward(const Arguments &arguments, ScalarType dtype,
                                 ResultShapes &results) {
   checkFloatingResult(arguments, dtype);
-  // torch 2.13's kernel doesn't promote: autograd calls it with one dtype.
+  // torch 2.13's kernel doesn't promote dtypes, since autograd calls it with
+  // equal ones.
   return broadcast(arguments, arguments.dtype(1), results);
 }
 
@@ -67,7 +69,7 @@ bool shape_rules::numeric_broadcast(const Arguments &arguments,
   return dtype != ScalarType::Bool && broadcast(arguments, dtype, results);
 }
 
-// sub and rsub: the Meta kernels accept more bools than eager does.
+// sub and rsub: their Meta kernels accept bool operands that eager rejects.
 bool shape_rules::difference(const Arguments &arguments, ScalarType dtype,
                              ResultShapes &results) {
   int numBools = 0;
@@ -146,7 +148,7 @@ bool shape_rules::clamp(const Arguments &arguments, ScalarType dtype,
     isBounded |= arguments.has(i);
   TORCH_CHECK(isBounded,
               "torch.clamp: At least one of 'min' or 'max' must not be None");
-  // A wrapped number keeps its dtype here, unlike in other ops.
+  // clamp keeps the dtype of a wrapped number, unlike other ops.
   if (arguments.tensor(0).unsafeGetTensorImpl()->is_wrapped_number())
     return false;
   return numeric_broadcast(arguments, dtype, results);
@@ -171,7 +173,8 @@ bool shape_rules::copy(const Arguments &arguments, ScalarType dtype,
   return self(arguments, dtype, results);
 }
 
-// log_sigmoid_forward as on CPU; CUDA's buffer is empty.
+// log_sigmoid_forward: its buffer has the input's sizes on CPU; CUDA's is
+// empty.
 bool shape_rules::log_sigmoid(const Arguments &arguments, ScalarType dtype,
                               ResultShapes &results) {
   if (!c10::isFloatingType(dtype))
@@ -189,7 +192,7 @@ bool shape_rules::adam_update(const Arguments &arguments, ScalarType,
   return true;
 }
 
-// hy and cy have the sizes of cx, the gates those of the input's.
+// hy and cy have the sizes of cx; the gates have those of the input's gates.
 bool shape_rules::lstm_gates(const Arguments &arguments, ScalarType dtype,
                              ResultShapes &results) {
   for (size_t like : {2, 2, 0})
@@ -208,7 +211,7 @@ bool shape_rules::dropout(const Arguments &arguments, ScalarType dtype,
                           ResultShapes &results) {
   SizesRef self = arguments.sizes(0);
   addResult(results, dtype, self);
-  // PyTorch 2.13 returns an empty input as the mask.
+  // PyTorch 2.13 returns the input as the mask if it has no elements.
   addResult(results, numElements(self) ? ScalarType::Bool : dtype, self);
   return true;
 }

@@ -13,7 +13,7 @@ bool isIndexType(ScalarType dtype) {
   return dtype == ScalarType::Long || dtype == ScalarType::Int;
 }
 
-/// A vector or a scalar is treated as a dim of this size.
+/// The size of a vector; a scalar is treated as a vector of size 1.
 int64_t vectorSize(SizesRef sizes) { return sizes.empty() ? 1 : sizes[0]; }
 
 SizesRef atLeast1D(SizesRef sizes) {
@@ -21,12 +21,12 @@ SizesRef atLeast1D(SizesRef sizes) {
   return sizes.empty() ? SizesRef(one) : sizes;
 }
 
-/// Checks gather's and scatter's `index` (argument 2) against self (argument
-/// 0) along the wrapped argument 1; sizes of `dim` itself are free.
+/// Checks the sizes of gather's and scatter's `index` (argument 2) against
+/// those of self (argument 0), except in dimension `dim` (argument 1).
 void checkIndexFits(const Arguments &arguments) {
   int64_t dim = dimFromFront(arguments.integer(1), arguments.rank(0));
   SizesRef index = arguments.sizes(2);
-  // An empty tensor reads and writes nothing.
+  // With an empty index, the op reads and writes nothing.
   if (numElements(index) == 0)
     return;
   TORCH_CHECK(arguments.dtype(2) == ScalarType::Long ||
@@ -207,9 +207,9 @@ bool shape_rules::bucketize(const Arguments &arguments, ScalarType,
 
 namespace {
 
-/// `self[indices]` for integer indices. Masks give sizes that depend on the
-/// data. NumPy's rule for the position of the indexed dims: that of the first
-/// of them if they are adjacent, otherwise at the front.
+/// Computes the sizes of `self[indices]` for integer indices. Returns false for
+/// masks, whose values determine the sizes. The indices' dims replace the
+/// indexed dims if these are adjacent; otherwise they come first, as in NumPy.
 bool indexedSizes(const Arguments &arguments, Sizes &result) {
   SizesRef self = arguments.sizes(0);
   c10::ArrayRef<c10::IValue> indices = arguments[1].toListRef();
@@ -277,7 +277,7 @@ bool shape_rules::index_put(const Arguments &arguments, ScalarType dtype,
   // size.
   if (indexedSizes(arguments, sizes)) {
     SizesRef values = arguments.sizes(2);
-    // Leading dims of size 1 are dropped.
+    // PyTorch drops excess leading dims of size 1.
     while (values.size() > sizes.size() && values[0] == 1)
       values = values.slice(1);
     bool fits = values.size() <= sizes.size();

@@ -9,7 +9,7 @@ using at::ScalarType;
 
 namespace {
 
-/// Rows and columns of the product of the matrices `a` and `b`.
+/// The sizes of the product of the matrices at positions `a` and `b`.
 Sizes productSizes(const Arguments &arguments, size_t a, size_t b) {
   TORCH_CHECK(arguments.rank(a) == 2, arguments.name(a),
               " must be a matrix, got ", arguments.rank(a), "-D tensor");
@@ -36,7 +36,7 @@ Sizes batchProductSizes(const Arguments &arguments, size_t a, size_t b) {
   return {left[0], left[1], right[2]};
 }
 
-/// Adds a result to which argument 0 is added.
+/// Adds a result of `sizes`, the sum of argument 0 and a product.
 bool addSum(const Arguments &arguments, ScalarType dtype, SizesRef sizes,
             ResultShapes &results) {
   checkSameDType(arguments, {0, 1});
@@ -63,7 +63,7 @@ bool shape_rules::bmm(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-// at::cdist has broadcast the batches.
+// at::cdist has already broadcast the batches.
 bool shape_rules::euclidean_dist(const Arguments &arguments, ScalarType dtype,
                                  ResultShapes &results) {
   int64_t rank = arguments.rank(0);

@@ -16,7 +16,8 @@ bool reduces(const Arguments &arguments) {
   return reduction != at::Reduction::None;
 }
 
-/// The gradient of a loss of these sizes, if it isn't reduced.
+/// Checks the upstream gradient, argument 0, of a loss that has the sizes
+/// `unreduced` unless it is reduced to a scalar.
 void checkGradient(const Arguments &arguments, SizesRef unreduced) {
   checkSizes(arguments, 0, reduces(arguments) ? SizesRef() : unreduced);
   checkFloating(arguments, {0, 1});
@@ -37,7 +38,7 @@ void checkWeight(const Arguments &arguments, size_t weight, int64_t classes) {
   checkFloating(arguments, {weight - 2, weight});
 }
 
-/// nll_loss: [N, C] or [C] with targets [N] or [].
+/// Checks nll_loss's operands: input [N, C] or [C] with target [N] or [].
 void checkNll(const Arguments &arguments, size_t self) {
   SizesRef input = arguments.sizes(self), target = arguments.sizes(self + 1);
   TORCH_CHECK(input.size() == 1 || input.size() == 2,
@@ -47,14 +48,14 @@ void checkNll(const Arguments &arguments, size_t self) {
   int64_t count = target.empty() ? 1 : target[0];
   TORCH_CHECK((input.size() == 1 && count == 1) || input[0] == count,
               "size mismatch (got input: ", input, ", target: ", target, ")");
-  // torch indexes dim 0 of the target where it preserves the batch.
+  // torch reads dim 0 of the target if the input has a batch dim.
   TORCH_CHECK_INDEX(input.size() == 1 || !target.empty(),
                     "Dimension specified as 0 but tensor has no dimensions");
   checkTarget(arguments.dtype(self + 1));
   checkWeight(arguments, self + 2, input.back());
 }
 
-/// nll_loss2d: [N, C, H, W] with targets [N, H, W].
+/// Checks nll_loss2d's operands: input [N, C, H, W] with target [N, H, W].
 void checkNll2d(const Arguments &arguments, size_t self) {
   SizesRef input = arguments.sizes(self), target = arguments.sizes(self + 1);
   TORCH_CHECK(target.size() == 3,
@@ -80,7 +81,7 @@ bool addLoss(const Arguments &arguments, ScalarType dtype, SizesRef unreduced,
 
 } // namespace
 
-// Losses of pairs of elements; operands broadcast.
+// Losses of pairs of elements, whose operands are broadcast.
 bool shape_rules::loss(const Arguments &arguments, ScalarType dtype,
                        ResultShapes &results) {
   TORCH_CHECK(c10::isFloatingType(arguments.dtype(0)) &&
@@ -104,8 +105,8 @@ bool shape_rules::soft_margin_loss(const Arguments &arguments, ScalarType dtype,
   return loss(arguments, dtype, results);
 }
 
-// Gradients of such losses have the sizes of input and target, whatever the
-// upstream gradient's size.
+// Gradients of such losses have the broadcast sizes of the upstream gradient,
+// the input and the target.
 bool shape_rules::loss_backward(const Arguments &arguments, ScalarType dtype,
                                 ResultShapes &results) {
   reduces(arguments);

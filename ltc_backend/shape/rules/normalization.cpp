@@ -7,7 +7,8 @@ using at::ScalarType;
 
 namespace {
 
-/// Statistics of half-precision inputs are float if the weights are.
+/// The dtype of the statistics: float32 for a 16-bit input if one of the
+/// `parameters` is float32, otherwise `dtype`.
 ScalarType statisticsDType(const Arguments &arguments, ScalarType dtype,
                            std::initializer_list<size_t> parameters) {
   if (dtype == ScalarType::Half || dtype == ScalarType::BFloat16)
@@ -50,8 +51,8 @@ Sizes statisticsSizes(SizesRef input, size_t numKept) {
   return result;
 }
 
-/// Input and factors have one floating-point type, or the factors are float32
-/// and the input a smaller type.
+/// Throws unless the input and the factors have the same floating-point dtype,
+/// or the factors are float32 and the input has a 16-bit dtype.
 void checkDTypes(const Arguments &arguments, size_t input,
                  std::initializer_list<size_t> factors) {
   checkFloating(arguments, {input});
@@ -86,8 +87,8 @@ int64_t checkBatchNorm(const Arguments &arguments,
   return sizes[1];
 }
 
-/// Gradient number `i`; undefined if the last argument masks it out or there is
-/// no tensor for it.
+/// Adds gradient number `i`, which is undefined if the mask (the last argument)
+/// excludes it or its tensor doesn't exist.
 void addMasked(const Arguments &arguments, size_t i, ScalarType dtype,
                SizesRef sizes, ResultShapes &results, bool exists = true) {
   c10::ArrayRef<c10::IValue> mask = arguments[arguments.size() - 1].toListRef();

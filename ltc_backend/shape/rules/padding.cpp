@@ -27,7 +27,7 @@ bool shape_rules::constant_pad(const Arguments &arguments, ScalarType dtype,
                 ", resulted in a negative output size, which is invalid. Check "
                 "dimension ",
                 dim, " of your input.");
-    // Eager crops each end before it pads the other one.
+    // Eager crops both ends by negative padding before it pads.
     int64_t cropped = size + std::min<int64_t>(front, 0);
     TORCH_CHECK(cropped >= 0 && cropped + std::min<int64_t>(back, 0) >= 0,
                 "narrow(): length must be non-negative.");
@@ -39,8 +39,8 @@ bool shape_rules::constant_pad(const Arguments &arguments, ScalarType dtype,
 
 namespace {
 
-/// Reflection and replication along the last `numDims` dims, with an optional
-/// batch dim that may be empty.
+/// Adds the result of reflection or replication along the last `numDims` dims.
+/// The input may have a batch dim, whose size may be 0.
 bool addPadded(const Arguments &arguments, ScalarType dtype, size_t numDims,
                bool reflects, ResultShapes &results) {
   Sizes sizes(arguments.sizes(0)), pad = arguments.integers(1, 2 * numDims);

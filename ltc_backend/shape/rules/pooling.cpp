@@ -14,7 +14,8 @@ namespace {
 struct Window {
   Sizes kernel, stride, padding, dilation;
 
-  /// Positions of the arguments; `dilation` is 0 if the op has none.
+  /// `first` and `dilation` are positions of arguments; `dilation` is 0 if the
+  /// op has no such argument.
   Window(const Arguments &arguments, size_t first, size_t dilation)
       : kernel(arguments.integers(first, 2)),
         stride(arguments.integers(first + 1, 2)),
@@ -41,7 +42,7 @@ struct Window {
                   "dilation should be greater than zero, but got ");
   }
 
-  /// [N,] C, H, W of the pooled image.
+  /// The sizes [N,] C, H, W of the pooled image.
   Sizes pooledSizes(SizesRef input, bool ceilMode) const {
     checkImage(input);
     Sizes result(input);
@@ -83,8 +84,9 @@ void checkGradient(SizesRef gradient, SizesRef expected) {
               expected, ", but got a tensor of size ", gradient);
 }
 
-/// Sizes of the input with the last two replaced by the argument `output_size`;
-/// the last `numNonEmpty` sizes must not be 0, the first may.
+/// The sizes of the input, with the last two replaced by the argument
+/// `output_size`. Throws if one of the last `numNonEmpty` sizes is 0, except
+/// for the first size.
 Sizes resized(const Arguments &arguments, size_t numNonEmpty) {
   SizesRef self = arguments.sizes(0);
   Sizes output = arguments.integers(1);

@@ -11,7 +11,7 @@ using at::ScalarType;
 
 namespace {
 
-/// [T, B, n] for the `n` of the last dim.
+/// The sizes [T, B, `last`], with T and B of the argument at `like`.
 Sizes ofSteps(const Arguments &arguments, size_t like, int64_t last) {
   Sizes sizes(arguments.sizes(like));
   sizes.back() = last;

@@ -11,7 +11,8 @@ namespace {
 
 using DimSet = std::bitset<64>;
 
-/// The dims that the argument `dim` names, all if it is absent or None.
+/// The dims that the argument `dim` names, or all dims if it is absent or None,
+/// or if it is an empty list and `emptyIsAll`.
 DimSet reducedDims(const Arguments &arguments, int64_t rank,
                    bool emptyIsAll = true) {
   TORCH_CHECK(rank <= 64, "only tensors with up to 64 dims are supported");
@@ -46,7 +47,7 @@ void addReduced(const Arguments &arguments, const DimSet &dims,
   }
 }
 
-/// An empty set has no maximum.
+/// Throws eager's error if a maximum of no elements were computed.
 void checkNotEmpty(const Arguments &arguments, const DimSet &dims) {
   SizesRef sizes = arguments.sizes(0);
   if (numElements(sizes) != 0)
@@ -78,7 +79,7 @@ bool shape_rules::reduction(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-// An empty list of dims reduces nothing.
+// Reductions that reduce nothing if the list of dims is empty.
 bool shape_rules::listed_reduction(const Arguments &arguments, ScalarType dtype,
                                    ResultShapes &results) {
   addReduced(arguments,
@@ -89,7 +90,7 @@ bool shape_rules::listed_reduction(const Arguments &arguments, ScalarType dtype,
 
 bool shape_rules::norm(const Arguments &arguments, ScalarType dtype,
                        ResultShapes &results) {
-  // Some norms have no value for an empty set; integers have no norm.
+  // Some norms are undefined for no elements, and all are for integers.
   if (numElements(arguments.sizes(0)) == 0 ||
       !c10::isFloatingType(arguments.dtype(0)) || !c10::isFloatingType(dtype))
     return false;
@@ -142,7 +143,7 @@ bool shape_rules::scan(const Arguments &arguments, ScalarType dtype,
 
 bool shape_rules::softmax(const Arguments &arguments, ScalarType dtype,
                           ResultShapes &results) {
-  // Only CUDA converts on the fly.
+  // Only CUDA's kernel can convert float16 to float32 (half_to_float).
   return dtype == arguments.dtype(0) && !arguments.flag(2) &&
          scan(arguments, dtype, results);
 }

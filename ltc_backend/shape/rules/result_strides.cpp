@@ -20,7 +20,8 @@ struct Operand {
   Strides strides;
   Operand(const at::Tensor &tensor, SizesRef shape)
       : Operand(tensor, shape, shape.size()) {}
-  /// Its dims are the last of `shape` before `end`; the others have size 1.
+  /// The tensor's dims are aligned with the last dims of `shape` before `end`;
+  /// in all other dims it has size 1.
   Operand(const at::Tensor &tensor, SizesRef shape, size_t end)
       : strides(shape.size(), 0) {
     size_t offset = end - size_t(tensor.dim());
@@ -52,8 +53,8 @@ int compareDims(c10::ArrayRef<Operand> operands, SizesRef shape, size_t a,
   return 0;
 }
 
-/// Dims from the innermost to the outermost: row-major where the operands don't
-/// decide.
+/// The dims from the innermost to the outermost, in row-major order where no
+/// operand decides.
 c10::SmallVector<size_t, 6> dimOrder(c10::ArrayRef<Operand> operands,
                                      SizesRef shape) {
   c10::SmallVector<size_t, 6> order;
@@ -72,7 +73,7 @@ c10::SmallVector<size_t, 6> dimOrder(c10::ArrayRef<Operand> operands,
   return order;
 }
 
-/// Dense strides in the order that the operands determine.
+/// Dense strides in the order of dims that the operands determine.
 Strides orderedStrides(c10::ArrayRef<Operand> operands, SizesRef shape) {
   auto order = dimOrder(operands, shape);
   bool isRowMajor = std::is_sorted(order.rbegin(), order.rend());
@@ -97,7 +98,8 @@ void collectTensors(c10::ArrayRef<c10::IValue> arguments,
         tensors.push_back(&element.toTensor());
 }
 
-/// The cases in which TensorIterator doesn't compare the order of dims.
+/// The strides in the cases in which TensorIterator doesn't compare the order
+/// of dims, otherwise nullopt.
 std::optional<Strides> simpleStrides(c10::ArrayRef<const at::Tensor *> tensors,
                                      SizesRef shape) {
   bool contiguous = true, channelsLast = true, equal = true;
@@ -118,7 +120,8 @@ std::optional<Strides> simpleStrides(c10::ArrayRef<const at::Tensor *> tensors,
   return std::nullopt;
 }
 
-/// TensorIterator treats a number among the operands as a tensor of rank 0.
+/// Whether an operand is a number, which TensorIterator treats as a tensor of
+/// rank 0.
 bool hasNumberOperand(const Arguments &named) {
   for (size_t i = 0; i < named.size(); ++i)
     if (named[i].isScalar() && named.name(i) == "other")
@@ -133,7 +136,8 @@ TensorPointers elementwiseOperands(const Arguments &named, StrideRule rule,
                                    c10::ArrayRef<c10::IValue> arguments) {
   TensorPointers tensors;
   collectTensors(arguments, tensors);
-  // Usually a gradient.
+  // The op's first tensor, usually a gradient, is TensorIterator's last
+  // operand.
   if (rule == StrideRule::ElementwiseFirstLast)
     std::rotate(tensors.begin(), tensors.begin() + 1, tensors.end());
   if (rule == StrideRule::RreluBackward) { // (grad, self, noise, ...)
@@ -157,7 +161,8 @@ Strides elementwiseStrides(const Arguments &named, StrideRule rule,
   return orderedStrides(operands, shape);
 }
 
-/// The indices of `index`: dims that are indexed, and their tensors.
+/// The argument `indices` of aten::index: the indexed dims and the index
+/// tensors for them.
 struct Indices {
   c10::SmallVector<size_t, 4> dims;
   c10::SmallVector<at::Tensor, 4> tensors;
@@ -187,8 +192,9 @@ struct Indices {
   }
 };
 
-/// The operand is read with the indexed dims replaced by those of the indices,
-/// which have stride 0; indices that aren't adjacent come first.
+/// aten::index reads its operand with the indexed dims replaced by the dims of
+/// the indices, which have stride 0. The latter come first if the indexed dims
+/// aren't adjacent.
 Strides indexStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   const at::Tensor &self = arguments[0].toTensor();
   Indices indices(arguments[1]);
@@ -212,7 +218,8 @@ Strides indexStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   return orderedStrides(operands, shape);
 }
 
-/// The memory format that the image-like operands of an op suggest.
+/// The first memory format, other than contiguous, that an operand of this rank
+/// suggests.
 at::MemoryFormat suggestedFormat(c10::ArrayRef<c10::IValue> arguments,
                                  size_t rank, bool isBatchNorm) {
   c10::SmallVector<const at::Tensor *, 4> tensors;
@@ -227,7 +234,7 @@ at::MemoryFormat suggestedFormat(c10::ArrayRef<c10::IValue> arguments,
   return at::MemoryFormat::Contiguous;
 }
 
-/// The memory format that tensors with one more dim at the end suggest.
+/// The memory format that `tensor` suggests with a dim of size 1 appended.
 at::MemoryFormat widenedFormat(const at::Tensor &tensor) {
   Sizes sizes(tensor.sizes());
   Strides strides(tensor.strides());
@@ -240,8 +247,8 @@ at::MemoryFormat widenedFormat(const at::Tensor &tensor) {
              : at::MemoryFormat::Contiguous;
 }
 
-/// Either torch concatenates along the dim and splits it, or the new dim is the
-/// last one.
+/// The strides of aten::stack. torch concatenates the tensors along the dim and
+/// splits it or, if the new dim is the last one, unsqueezes them first.
 Strides stackStrides(const Arguments &named,
                      c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   size_t rank = shape.size() - 1;
@@ -258,8 +265,8 @@ Strides stackStrides(const Arguments &named,
   return split ? Strides(*split) : packedStrides(shape);
 }
 
-/// Eager then concatenates everything with an empty tensor, which is packed in
-/// any order.
+/// Whether roll moves nothing. Eager then concatenates the whole tensor with an
+/// empty one, which is packed in any order, so the result is row-major.
 bool rollsToItself(const Arguments &named, SizesRef shape) {
   Sizes shifts = named.integers(1), dims = named.integers(2);
   if (shifts.size() != 1 || dims.size() != 1 ||
@@ -360,8 +367,8 @@ Strides torch_ltc::resultStrides(StrideRule rule,
     [[fallthrough]];
   case StrideRule::MemoryFormat:
   case StrideRule::BatchNorm:
-    // The latter checks contiguity first, which is ambiguous for a dim of one
-    // element.
+    // BatchNorm checks for row-major strides first: with a dim of size 1,
+    // strides may fit several memory formats.
     return packedStrides(resultSizes,
                          suggestedFormat(arguments, resultSizes.size(),
                                          rule == StrideRule::BatchNorm));

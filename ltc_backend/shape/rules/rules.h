@@ -12,9 +12,9 @@
 
 namespace torch_ltc {
 
-/// Appends the results' shapes. `dtype` comes from the row's dtype rule; the
-/// first result has it, and so do the others unless the rule knows better.
-/// Returns false if only the Meta kernel knows the shapes.
+/// Each function appends the results' shapes. `dtype`, from the row's dtype
+/// rule, is the dtype of each result for which the shape rule determines no
+/// other one. Returns false if only the Meta kernel can determine the shapes.
 namespace shape_rules {
 #define OP_SHAPE_RULE(Name)                                                    \
   bool Name(const Arguments &arguments, at::ScalarType dtype,                  \
@@ -22,7 +22,8 @@ namespace shape_rules {
 #include "OpRules.inc"
 } // namespace shape_rules
 
-/// The dtype of the first result; Undefined if only the Meta kernel knows it.
+/// Each function returns the dtype of the first result, or Undefined if only
+/// the Meta kernel can determine it.
 namespace dtype_rules {
 #define OP_DTYPE_RULE(Name) at::ScalarType Name(const Arguments &arguments);
 #include "OpRules.inc"

@@ -1,5 +1,4 @@
-//===- views.cpp - Sizes of views, and of what is written through them
-//------===//
+//===- views.cpp - Sizes of views, their gradients and scatters -----------===//
 
 #include "shape/rules/rules.h"
 
@@ -147,7 +146,7 @@ Sizes sliceSizes(SizesRef self, int64_t dim, std::optional<int64_t> start,
     return std::clamp<int64_t>(value < 0 ? value + extent : value, 0, extent);
   };
   int64_t first = position(start, 0), last = position(end, extent);
-  // Not (last - first + step - 1) / step, which would overflow for a huge step.
+  // (last - first + step - 1) / step would overflow for a huge step.
   extent = last > first ? (last - first - 1) / step + 1 : 0;
   return result;
 }
@@ -192,7 +191,7 @@ Sizes stridedSizes(const Arguments &arguments, size_t size) {
   return sizes;
 }
 
-/// The result is `self` with a part overwritten by `src`.
+/// Adds a result that is `self` with `src` written to a part of these sizes.
 bool addScattered(const Arguments &arguments, ScalarType dtype, SizesRef part,
                   ResultShapes &results) {
   checkSameDType(arguments, {0, 1});
@@ -251,7 +250,7 @@ bool shape_rules::slice_scatter(const Arguments &arguments, ScalarType dtype,
                           arguments.optionalInteger(3),
                           arguments.optionalInteger(4), arguments.integer(5));
   checkSameDType(arguments, {0, 1});
-  // Unlike the similar ops, slice_scatter broadcasts.
+  // Unlike the other scatters into views, slice_scatter broadcasts `src`.
   checkExpandable(arguments.sizes(1), part);
   return self(arguments, dtype, results);
 }
@@ -292,8 +291,8 @@ bool shape_rules::unfold(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-/// Gradients of views have the sizes of the viewed tensor: argument 1, of which
-/// `viewed` are the view's sizes.
+/// Adds the gradient of the viewed tensor, whose sizes are argument 1. `viewed`
+/// computes the view's sizes from them, which argument 0 must have.
 static bool gradientOfView(const Arguments &arguments, ScalarType dtype,
                            ResultShapes &results,
                            Sizes (*viewed)(const Arguments &, SizesRef)) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints nanoseconds of one inference by rule, next to the Meta kernel's.
+"""Prints how long one inference by each rule takes, next to the Meta kernel's time.
 
     TORCH_LTC_SHAPE_TESTING_DIR=<build>/shape_testing python benchmark_shapes.py
 
-Measures calls of a training step: for each rule the first call of its first op that has
-a closed form. It isn't a test, because machines differ.
+Measures typical calls of a training step and, for each rule, the first test case that
+has a closed form. The script isn't a test, because times differ between machines.
 """
 
 import argparse

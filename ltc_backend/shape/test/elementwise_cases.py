@@ -100,7 +100,7 @@ def addcmul(op):
 
 
 def backward(op, *rest):
-    """grad_output, self or result, then numbers."""
+    """Calls with grad_output, self or the result, and then the numbers `rest`."""
     pairs = [
         (T(a, d), T(b, d)) for a, b in product(SHAPES, SHAPES) for d in (F32, BF16)
     ]
@@ -268,7 +268,7 @@ def nll2d_backward(op):
 
 
 def ctc_backward(op):
-    """Every input and target is one tensor of that length."""
+    """Calls with tensors of lengths; every length is 1."""
     return [
         call(
             *(T((batch,), d), T((time, batch, 3), d), Index((batch, longest))),
@@ -336,7 +336,7 @@ GENERATORS = {
 
 
 def by_signature(op, types):
-    """The generator for an op whose arguments without default have these types."""
+    """The generator for an op whose required arguments have these types, or None."""
     if op.endswith("_backward"):
         return backward
     return {

@@ -80,7 +80,7 @@ def batch_norm(op):
 
 
 def is_sound(call):
-    """These ops read out of bounds themselves: their callers check sizes."""
+    """Whether the sizes are valid: these ops don't check them and read out of bounds."""
     return all(t is None or t.shape == (3,) for t in call.args[1:5])
 
 
@@ -99,7 +99,7 @@ def batch_norm_no_stats(op):
 
 
 def batch_norm_backward(op):
-    # PyTorch 2.13's CPU kernel divides by the number of elements.
+    # PyTorch 2.13's CPU kernel divides by the number of elements, so there is one.
     return [
         call(
             T(s, d),

@@ -106,7 +106,7 @@ def fractional_max_backward(op):
 
 
 def adaptive_max_backward(op):
-    # Both sizes of the gradient; its CPU kernel doesn't check other ranks.
+    # Both valid ranks: PyTorch's CPU kernel doesn't reject others.
     return [
         call(T((*i[:-2], 2, 2), d), T(i), Index((*i[:-2], 2, 2)))
         for i in IMAGES[:3]

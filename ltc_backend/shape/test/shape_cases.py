@@ -49,7 +49,7 @@ class T:
 
 
 def Index(shape, dtype=I64):
-    """An index of zeros: valid if there is an element."""
+    """An index tensor of zeros, which are valid unless the indexed dim is empty."""
     return T(shape, dtype, fill=0)
 
 
@@ -93,7 +93,7 @@ def product(*lists):
 
 
 def operands(dtypes=DTYPES):
-    """Dimensioned, 0-dim and wrapped operands of all dtypes."""
+    """Operands of rank 2, 1 and 0 of each dtype, and wrapped numbers."""
     result = []
     for dtype in dtypes:
         result += [T((2, 3), dtype), T((3,), dtype), T((), dtype)]

@@ -84,7 +84,8 @@ Call makeCall(const std::string &name, const py::tuple &positional,
 
 using Results = c10::SmallVector<ResultShape, 4>;
 
-/// [(dtype, sizes), or None for an undefined result].
+/// Returns a list with (dtype, sizes) for each result, or None for an undefined
+/// one.
 py::list toPython(const Results &results) {
   py::list list;
   for (const ResultShape &result : results) {

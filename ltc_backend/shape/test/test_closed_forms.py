@@ -73,7 +73,7 @@ def generator(name):
 
 
 def eager(op, call, device):
-    """[(dtype, sizes) or None], or the error."""
+    """Returns (dtype, sizes) or None for each result of the call, or the error."""
     args, kwargs = call.make(device)
     names = [argument.name for argument in op._schema.arguments]
     if (
@@ -110,12 +110,12 @@ def inferred(name, call):
 
 
 def asked_for(results, mask):
-    """CPU kernels may return more gradients than requested."""
+    """The results that `mask` requests: CPU kernels may return more gradients."""
     return [result if asked else None for result, asked in zip(results, mask)]
 
 
 def complaint(name, op, call, found):
-    """The error in the shapes inferred for this call, or None."""
+    """Says what was expected if the shapes inferred for this call are wrong, else None."""
     by_meta = None
     if name in UNCHECKED_ON_CPU:
         expected = by_meta = eager(op, call, "meta")

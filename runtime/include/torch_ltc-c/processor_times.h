@@ -1,6 +1,7 @@
 //===- processor_times.h - Who uses the processors --------------*- C -*-===//
 //
-// In a header, because the backend needs it before the runtime is loaded.
+// Reads the processor time that this process and all processes have used. It is
+// in a header because the backend needs it before the runtime is loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,8 @@ static inline int ltcReadProcessorTimes(LtcProcessorTimes *times) {
   while (fgets(line, sizeof line, file)) {
     unsigned number;
     unsigned long long user, nice, system, idle, ioWait, irq, softIrq, steal;
-    // "cpuN user nice ...": the first line, "cpu ...", is their sum.
+    // Each processor has a line "cpuN user nice ..."; the first line, "cpu
+    // ...", is their sum.
     if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &number,
                &user, &nice, &system, &idle, &ioWait, &irq, &softIrq,
                &steal) != 9 ||

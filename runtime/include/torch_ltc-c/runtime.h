@@ -41,14 +41,15 @@ typedef struct {
   size_t num_checked;
 } LtcSizes;
 
-/// An executable for `sizes`; `general` can't run itself. It shares the kernels
-/// of `general`, which may be destroyed before it. Fails with a one-sentence
-/// error if the program isn't valid for the sizes.
+/// Creates an executable for `sizes` from `general`, which can't be run itself.
+/// The bound executable shares the kernels of `general`, which may be destroyed
+/// first. Fails with a one-sentence error if the program isn't valid for the
+/// sizes.
 LTC_EXPORT LtcStatus ltcExecutableBind(LtcExecutable general,
                                        const LtcSizes *sizes,
                                        LtcExecutable *bound);
-/// Whether a program of ltcProgramsSymbolicStage, whose `checks` are `form`, is
-/// valid for the sizes.
+/// Fails unless a program of ltcProgramsSymbolicStage, whose `checks` are the
+/// `size` bytes at `form`, is valid for the sizes.
 LTC_EXPORT LtcStatus ltcSizesCheck(const char *form, size_t size,
                                    const LtcSizes *sizes);
 LTC_EXPORT void ltcExecutableDestroy(LtcExecutable executable);
@@ -92,14 +93,14 @@ LTC_EXPORT size_t ltcKeptWeightBytes(void);
 LTC_EXPORT size_t ltcExecutableNumKernels(LtcExecutable executable);
 LTC_EXPORT size_t ltcExecutableNumCommands(LtcExecutable executable);
 
-/// Description of a command, for people; unknown fields are "". Owned by the
+/// Describes a command to users; unknown fields are "". Owned by the
 /// executable.
 typedef struct {
   const char *name;         // "aten.add+aten.relu", "matmul 512x256x256", ...
   const char *location;     // "train.py:31"
   const char *module_path;  // "encoder.layer.0"
   const char *result_types; // "f32[4,5]"
-  const uint32_t *nodes;    // the traced ops that it computes
+  const uint32_t *nodes;    // the traced ops that the command computes
   size_t num_nodes;
 } LtcCommandInfo;
 LTC_EXPORT LtcCommandInfo ltcExecutableCommand(LtcExecutable executable,
@@ -122,9 +123,9 @@ typedef struct {
   /// Threads to use, at least 1 (torch.get_num_threads()).
   int num_threads;
   /// Optional: CPU-time clock (pthread_getcpuclockid) of the thread that
-  /// requested the run and keeps computing meanwhile. If it and `num_threads`
-  /// together exceed the processors and it computes much, short commands leave
-  /// it a processor.
+  /// requested the run and keeps computing meanwhile. If that thread and
+  /// `num_threads` threads exceed the processors and it computes much, short
+  /// commands leave it a processor.
   const clockid_t *caller_clock;
   /// Optional: receives the nanoseconds of each command;
   /// ltcExecutableNumCommands elements.
@@ -176,7 +177,7 @@ typedef struct {
 ///   I1,2     integers (or booleans)
 ///   D0x1p0   floating-point numbers
 ///
-/// All strings and arrays are the caller's.
+/// All strings and arrays belong to the caller.
 typedef struct {
   const char *op;
   const char *arguments;
@@ -187,8 +188,8 @@ typedef struct {
   const char *location;         // the user's line, or ""
 } LtcHostCall;
 
-/// Returns NULL or an owned error. Called on the thread that runs the program,
-/// possibly by several threads at once; must not throw.
+/// Computes a host call; returns NULL or an owned error. Called on the thread
+/// that runs the program, possibly by several threads at once; must not throw.
 typedef LtcStatus (*LtcHostFunction)(const LtcHostCall *call);
 
 /// Sets the function that computes the host calls of all programs in the
@@ -248,22 +249,22 @@ LTC_EXPORT LtcCacheStatistics ltcCacheGetStatistics(LtcCache cache);
 /// features as one string: part of every key.
 LTC_EXPORT const char *ltcCacheSalt(void);
 
-/// Prepares the process's OpenMP threads for a step with `num_threads` of them.
-/// To be called by the thread that schedules the step.
+/// Prepares the process's OpenMP threads for a step that uses `num_threads` of
+/// them. To be called by the thread that schedules the step.
 ///
 /// libgomp's threads spin while they wait, unless the process has more of them
 /// than processors: then all of them sleep after each parallel command, and
 /// waking one takes longer than most commands. So, if the calling thread's
 /// waiting OpenMP threads together with those of the step exceed the
 /// processors, this function ends the former; libgomp creates new ones when the
-/// thread next needs them. If other processes use the same processors, it makes
-/// all threads sleep, because a spinning thread takes time from the thread that
-/// it waits for (lib/ProcessorContention.h).
+/// calling thread next needs them. If other processes use the same processors,
+/// this function makes all threads sleep, because a spinning thread takes time
+/// from the thread that it waits for (lib/ProcessorContention.h).
 LTC_EXPORT void ltcPrepareThreads(int num_threads);
 
 /// Host CPU name and LLVM feature string in use. `TORCH_LTC_CPU` of the
 /// configuration table overrides them through `ltcSetTargetCpu` before the
-/// first compilation (features: "" selects those of the name).
+/// first compilation (features "" selects those of the named CPU).
 LTC_EXPORT const char *ltcTargetCpuName(void);
 LTC_EXPORT const char *ltcTargetCpuFeatures(void);
 LTC_EXPORT void ltcSetTargetCpu(const char *name, const char *features);

@@ -29,7 +29,7 @@ LTC_EXPORT const char *ltcStatusMessage(LtcStatus status);
 /// Releases an error; NULL is allowed.
 LTC_EXPORT void ltcStatusDestroy(LtcStatus status);
 
-/// A status that owns a copy of `message` (for code behind a C API).
+/// Creates an error that owns a copy of `message` (for code behind a C API).
 LTC_EXPORT LtcStatus ltcStatusCreate(const char *message);
 
 /// Bytes owned by the library; release them with `ltcBytesDestroy`. A NUL byte
@@ -42,7 +42,7 @@ typedef struct {
 
 LTC_EXPORT void ltcBytesDestroy(LtcBytes bytes);
 
-/// Owned copy of `size` bytes (for code behind a C API).
+/// Creates an owned copy of `size` bytes (for code behind a C API).
 LTC_EXPORT LtcBytes ltcBytesCreate(const char *data, size_t size);
 
 /// Element types of tensors at every C API and in the executable format.
