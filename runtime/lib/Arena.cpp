@@ -33,8 +33,8 @@ llvm::Expected<std::unique_ptr<Arena>> Arena::create(size_t bytes) {
   uintptr_t address = reinterpret_cast<uintptr_t>(mapping);
   address = (address + alignment - 1) / alignment * alignment;
   char *base = reinterpret_cast<char *>(address);
-  // Reduces page faults in the first step and TLB misses later. It is a hint:
-  // where transparent huge pages are off it has no effect.
+  // Huge pages reduce page faults in the first step and TLB misses later. The
+  // hint has no effect where transparent huge pages are off.
   if (huge)
     madvise(base, bytes, MADV_HUGEPAGE);
   return std::unique_ptr<Arena>(new Arena(mapping, mappedBytes, base, bytes));
@@ -72,8 +72,8 @@ llvm::Expected<std::unique_ptr<Arena>> ArenaPool::acquire(size_t bytes) {
     }
     ++created;
   }
-  // Unmapped before the new one is mapped, so that the peak doesn't include
-  // both.
+  // The old arena is unmapped before the new one is mapped, so that the peak
+  // doesn't include both.
   tooSmall.reset();
   auto arena = Arena::create(bytes);
   if (arena) {

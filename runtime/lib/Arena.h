@@ -18,8 +18,8 @@
 
 namespace torch_ltc::runtime {
 
-/// Alignment in bytes of arenas, of offsets in them and of constants: a cache
-/// line and the widest vector.
+/// Alignment in bytes of arenas, of offsets in arenas and of constants: the
+/// size of a cache line and of the widest vector.
 inline constexpr size_t kAlignment = 64;
 
 inline size_t alignedSize(size_t bytes) {
@@ -49,13 +49,13 @@ private:
 
 /// Arenas that no run currently uses, shared by all executables of the process.
 /// The number of live arenas never exceeds the maximum number of simultaneous
-/// runs so far: a request that no idle arena satisfies replaces one.
+/// runs so far: a request that no idle arena satisfies replaces an idle arena.
 class ArenaPool {
 public:
   static ArenaPool &process();
 
-  /// An arena of at least `bytes` with undefined contents; return it to the
-  /// pool with `release`.
+  /// Returns an arena of at least `bytes` with undefined contents; `release`
+  /// gives it back to the pool.
   llvm::Expected<std::unique_ptr<Arena>> acquire(size_t bytes);
   void release(std::unique_ptr<Arena> arena);
 

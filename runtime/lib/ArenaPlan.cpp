@@ -1,4 +1,4 @@
-//===- ArenaPlan.cpp - Offsets of a binding's buffers ---------------------===//
+//===- ArenaPlan.cpp - Arena offsets of a bound executable ----------------===//
 
 #include "ArenaPlan.h"
 
@@ -37,7 +37,8 @@ torch_ltc::runtime::findLifetimes(Executable &executable) {
   return lifetimes;
 }
 
-/// The smallest gap that is large enough, or the end.
+/// The offset of the smallest gap that is large enough between the placed
+/// ranges whose lifetimes overlap this one's, or their end.
 static uint64_t findOffset(const Range &range,
                            llvm::ArrayRef<const Range *> placed) {
   uint64_t best = 0, bestSize = UINT64_MAX, end = 0;
@@ -61,7 +62,8 @@ void torch_ltc::runtime::planArena(Executable &executable,
   for (int i = 0; i < executable.buffers_size(); ++i)
     if (executable.buffers(i).has_arena_offset())
       ranges.push_back({i, executable.mutable_buffers(i), lifetimes[i]});
-  // The largest first: smaller ones fit into the gaps that they leave.
+  // The largest buffers are placed first: smaller ones fit into the gaps that
+  // they leave.
   llvm::sort(ranges, [](const Range &a, const Range &b) {
     return std::tuple(b.buffer->bytes(), a.index) <
            std::tuple(a.buffer->bytes(), b.index);

@@ -1,4 +1,4 @@
-//===- ArenaPlan.h - Offsets of a binding's buffers -----------------------===//
+//===- ArenaPlan.h - Arena offsets of a bound executable --------*- C++ -*-===//
 
 #ifndef TORCH_LTC_RUNTIME_ARENAPLAN_H
 #define TORCH_LTC_RUNTIME_ARENAPLAN_H
@@ -10,14 +10,15 @@
 
 namespace torch_ltc::runtime {
 
-/// First and last command that uses each buffer; {0, -1}: none.
+/// The first and the last command that use a buffer; {0, -1} if none does.
 struct Lifetime {
   int first = 0, last = -1;
 };
+/// The lifetime of each buffer.
 llvm::SmallVector<Lifetime> findLifetimes(Executable &executable);
 
-/// Places the arena's buffers for their current sizes, so that buffers that are
-/// used at the same time don't overlap.
+/// Sets the arena offsets of the buffers, for their current sizes, and the size
+/// of the arena. Buffers that are used at the same time don't overlap.
 void planArena(Executable &executable, llvm::ArrayRef<Lifetime> lifetimes);
 
 } // namespace torch_ltc::runtime

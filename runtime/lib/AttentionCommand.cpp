@@ -7,12 +7,12 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// Queries in one work item: enough for the keys and values of a head to be
-/// read from a near cache.
+/// The number of queries in a work item: several panels read the keys and
+/// values of a head from a near cache.
 constexpr int64_t kQueries = 8 * kMaxQueriesOfPanel;
 
-/// Work items share no sum, so the result is bitwise identical for any number
-/// of threads.
+/// No sum is divided among work items, so the result is bitwise identical for
+/// any number of threads.
 class Attention : public PreparedCommand {
 public:
   Attention(const AttentionCall &call, int numThreads)
@@ -32,7 +32,7 @@ public:
   llvm::Error run(const RunContext &context) override {
     parallelFor(heads * partsOfHead, threads, 1,
                 [&](int64_t begin, int64_t end) {
-                  // Same as in LoopMatmul.
+                  // See LoopConvolution::run.
                   int thread = threads > 1 ? omp_get_thread_num() : 0;
                   auto *scratch = reinterpret_cast<float *>(
                       context.scratch + thread * scratchOfThread);
@@ -56,7 +56,7 @@ private:
     return int64_t(std::min(scores * each * (call.backward() ? 2.5 : 1), 1e18));
   }
 
-  /// Operands of one head; only sizes for head -1.
+  /// The operands of one head, or only the sizes if `head` is -1.
   AttentionArguments argumentsOf(const RunContext &context,
                                  int64_t head) const {
     AttentionArguments g = {};

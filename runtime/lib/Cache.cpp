@@ -32,7 +32,7 @@ void Cache::warnOnce(const std::string &sort, const std::string &message) {
     warn(message);
 }
 
-/// Key of an entry in memory.
+/// The key of an entry in the in-memory map.
 static std::string identityOf(LtcCacheKind kind, llvm::StringRef salt,
                               llvm::StringRef key) {
   std::string identity(1, char('0' + kind));
@@ -71,7 +71,7 @@ void Cache::rememberInMemory(const std::string &identity, Value value) {
     memoryBytes -= oldest.identity.size() + oldest.value->size();
     index.erase(oldest.identity);
     entries.pop_back();
-    // With a directory, its evictions are counted.
+    // If there is a directory, only its evictions are counted.
     counts.evictions += !directory;
   }
 }

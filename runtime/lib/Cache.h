@@ -49,7 +49,7 @@ private:
   void rememberInMemory(const std::string &identity, Value value);
   Value findOnDisk(LtcCacheKind kind, llvm::StringRef salt,
                    llvm::StringRef key);
-  /// `sort` is the kind of problem: each is reported once.
+  /// Reports only the first problem of each kind, `sort`.
   void warnOnce(const std::string &sort, const std::string &message);
 
   std::unique_ptr<CacheDirectory> directory;

@@ -27,7 +27,8 @@ namespace {
 
 constexpr char kSuffix[] = ".ltc";
 constexpr char kTemporaryPrefix[] = "tmp-";
-// A program's message must stay below 2 GB; key and header are small.
+// A program, a protobuf message, must stay below 2 GB; key and header are
+// small.
 constexpr off_t kMaxFileBytes = off_t(1) << 31;
 constexpr int kMaxLinks = 40;
 
@@ -35,7 +36,7 @@ std::string systemMessage(int code) {
   return std::generic_category().message(code);
 }
 
-/// A file descriptor that closes itself.
+/// Owns a file descriptor.
 struct File {
   explicit File(int descriptor) : descriptor(descriptor) {}
   ~File() {
@@ -51,8 +52,9 @@ bool isTrustedOwner(const struct stat &status) {
   return status.st_uid == geteuid() || status.st_uid == 0;
 }
 
-/// A folder on the path to the cache, or the cache itself: if the sticky bit is
-/// set (/tmp), others can add files but not touch ours.
+/// Fails if another user could replace something in this folder: the cache or a
+/// folder on the path to it. In a folder with the sticky bit (/tmp), others can
+/// add files but not replace ours, which is safe unless it is the cache.
 llvm::Error checkFolder(const std::string &path, const struct stat &status,
                         bool isCache) {
   if (!S_ISDIR(status.st_mode))
@@ -72,7 +74,8 @@ llvm::Error checkFolder(const std::string &path, const struct stat &status,
   return llvm::Error::success();
 }
 
-/// The directory's path without symlinks, if everything on the path is trusted.
+/// Returns the directory's path without symlinks, or an error unless everything
+/// on the path is trusted.
 llvm::Expected<std::string> resolveTrusted(const std::string &path) {
   namespace fs = std::filesystem;
   std::error_code code;
@@ -118,8 +121,8 @@ llvm::Expected<std::string> resolveTrusted(const std::string &path) {
   }
 }
 
-/// An open entry. It could be a FIFO, another user's file, or a file that
-/// another user wrote before the folder was made safe.
+/// Checks an open entry: it could be a FIFO, another user's file, or a file
+/// that another user wrote before the folder was made safe.
 llvm::Error checkEntry(const struct stat &status) {
   if (!S_ISREG(status.st_mode))
     return failure("is not a regular file");
@@ -132,7 +135,7 @@ llvm::Error checkEntry(const struct stat &status) {
   return llvm::Error::success();
 }
 
-/// Whether the process that wrote it has ended.
+/// Whether the process that wrote this temporary file has ended.
 bool isAbandoned(const std::string &temporary) {
   File file(::open(temporary.c_str(),
                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -145,7 +148,8 @@ llvm::Expected<std::unique_ptr<CacheDirectory>>
 CacheDirectory::open(const std::string &path, uint64_t maxBytes) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) {
-    // Independent of the umask, also for the parent folders.
+    // Whatever the umask, no other user can write the created folders, which
+    // may include parent folders.
     if (std::error_code failed = llvm::sys::fs::create_directories(
             path, /*IgnoreExisting=*/true, llvm::sys::fs::owner_all))
       return failure("{0}", failed.message());
@@ -162,7 +166,7 @@ CacheDirectory::open(const std::string &path, uint64_t maxBytes) {
 
 llvm::Expected<std::optional<std::string>>
 CacheDirectory::read(const std::string &name) {
-  // Non-blocking: opening a FIFO would wait for its writer.
+  // O_NONBLOCK, because opening a FIFO would wait for its writer.
   File file(::open(pathOf(name).c_str(),
                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status;
@@ -183,7 +187,7 @@ CacheDirectory::read(const std::string &name) {
   }
   bytes.resize(done);
   // The modification time stores the last use, because many file systems don't
-  // maintain access times. In a read-only directory this fails, but there
+  // maintain access times. futimens fails in a read-only directory, where
   // nothing is removed either.
   futimens(file.descriptor, nullptr);
   return bytes;
@@ -198,7 +202,7 @@ void CacheDirectory::remove(const std::string &name) {
   totalBytes -= std::min<uint64_t>(totalBytes, status.st_size);
 }
 
-/// Writes `temporary` and renames it to `file` while it is locked.
+/// Writes the file `temporary` and renames it to `name` while it is locked.
 llvm::Error CacheDirectory::writeTemporary(const std::string &temporary,
                                            llvm::StringRef bytes,
                                            const std::string &name) const {
@@ -224,8 +228,8 @@ llvm::Error CacheDirectory::writeTemporary(const std::string &temporary,
       return failure("{0}", systemMessage(errno));
     bytes = bytes.drop_front(count);
   }
-  // A duplicate descriptor keeps the lock: some file systems report a full disk
-  // or quota only when the file is closed.
+  // Some file systems report a full disk or quota only when the file is closed;
+  // a duplicate descriptor keeps the lock until it is renamed.
   File lock(fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0));
   if (::close(std::exchange(file.descriptor, -1)) != 0 ||
       rename(temporary.c_str(), name.c_str()) != 0)
@@ -297,7 +301,8 @@ void CacheDirectory::scan() {
                 return std::tie(a.used.tv_sec, a.used.tv_nsec) <
                        std::tie(b.used.tv_sec, b.used.tv_nsec);
               });
-    // Slightly more than needed, so that not every store scans the directory.
+    // Removes slightly more than needed, so that not every store scans the
+    // directory.
     uint64_t goal = maxBytes - maxBytes / 10;
     for (const Entry &entry : entries) {
       if (total <= goal)

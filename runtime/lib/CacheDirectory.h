@@ -33,9 +33,9 @@ public:
   static llvm::Expected<std::unique_ptr<CacheDirectory>>
   open(const std::string &path, uint64_t maxBytes);
 
-  /// All bytes of a file, which becomes the most recently used; std::nullopt if
-  /// there is no such file. The error says why the file isn't trusted ("can be
-  /// written by other users").
+  /// Returns all bytes of a file, which becomes the most recently used, or
+  /// std::nullopt if there is no such file. The error says why the file isn't
+  /// trusted ("can be written by other users").
   llvm::Expected<std::optional<std::string>> read(const std::string &name);
   void remove(const std::string &name);
   /// Writes a file atomically, then enforces the size limit.
@@ -55,7 +55,7 @@ private:
                              llvm::StringRef bytes,
                              const std::string &file) const;
   /// Counts the bytes of the files and removes the least recently used ones
-  /// beyond the limit, and temporary files that killed processes left. Takes
+  /// beyond the limit, and temporary files that killed processes left. Acquires
   /// the lock.
   void scan();
 

@@ -54,7 +54,8 @@ private:
   };
   Memory memoryOf(uint32_t index) const;
 
-  /// Library calls may write an operand while they read another.
+  /// Checks that no written operand overlaps another one: library calls may
+  /// write an operand while they read another.
   llvm::Error checkNoOverlap() const;
 
   const Executable &executable;
@@ -166,7 +167,7 @@ llvm::Error CommandVerifier::verifyCall(const KernelCall &call) {
 }
 
 /// Bytes of `batch` matrices of `matrix` elements each, `stride` elements
-/// apart.
+/// apart; nullopt if they exceed 63 bits.
 std::optional<uint64_t> stridedBytes(int64_t batch, int64_t stride,
                                      uint64_t matrix, uint64_t element) {
   if (batch == 0 || matrix == 0)
@@ -185,7 +186,7 @@ llvm::Error CommandVerifier::verifyCall(const MatmulCall &call) {
     return failure("a matrix product doesn't support dtype {0} ({1})",
                    int(call.dtype()), dtypeName(call.dtype()));
   using List = std::initializer_list<int64_t>;
-  // Keeps the sum and the product of two of them within 63 bits even if another
+  // Keeps the sum and the product of two sizes within 63 bits, even if another
   // size is 0.
   constexpr int64_t kLargestSize = int64_t(1) << 31;
   for (int64_t size : {call.batch(), call.m(), call.n(), call.k()})
@@ -257,7 +258,7 @@ llvm::Error CommandVerifier::verifyCall(const ConvolutionCall &call) {
   return checkNoOverlap();
 }
 
-/// Elements of an attention's mask from the first one to the last one that is
+/// The number of elements of an attention's mask up to the last one that is
 /// read.
 static llvm::Expected<uint64_t> maskElements(const AttentionCall &call) {
   uint64_t elements = call.keys();
@@ -280,8 +281,7 @@ llvm::Error CommandVerifier::verifyCall(const AttentionCall &call) {
   constexpr uint64_t kElement = sizeof(float);
   int64_t length = call.length(), keys = call.keys();
   int64_t width = call.width(), valueWidth = call.value_width();
-  // The size of scratch memory is computed from sums of products of two of
-  // them.
+  // The size of scratch memory is computed from sums of products of two sizes.
   constexpr int64_t kLargestSize = int64_t(1) << 28;
   for (int64_t size :
        {call.batch(), call.heads(), length, keys, width, valueWidth})
@@ -396,7 +396,7 @@ llvm::Error CommandVerifier::verifyCall(const HostCall &call) {
         input.offset() != output.offset() ||
         read.end - read.begin != tensorBytes(*call.output_types().rbegin()))
       return failure("a host call's last output isn't its last input");
-    extents.pop_back(); // below as an output
+    extents.pop_back(); // the output's extent is added below
   }
   if (llvm::Error error =
           useAll(call.outputs(), call.output_types(), "output", Access::Write))

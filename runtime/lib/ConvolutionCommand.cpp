@@ -22,9 +22,9 @@ ConvolutionKind kindOf(const ConvolutionCall &call) {
   }
 }
 
-/// A convolution by the runtime's own loops, for dtypes and CPUs that oneDNN
-/// doesn't support. Also for empty tensors, whose gradients are zeros: the
-/// blocks cover all of the written operand in any case.
+/// A convolution by the runtime's own loops: for dtypes and CPUs that oneDNN
+/// doesn't support, and for empty tensors. The blocks cover all of the written
+/// operand, so a gradient from empty tensors is zero.
 class LoopConvolution : public PreparedCommand {
 public:
   LoopConvolution(const ConvolutionCall &call, const ConvolutionGeometry &g,
@@ -53,8 +53,8 @@ public:
     if (kind == ConvolutionKind::Forward)
       arguments.bias = bias;
     parallelFor(numBlocks(), threads, 1, [&](int64_t begin, int64_t end) {
-      // Inside a team, the index is that of the thread; but a call from outside
-      // may itself come from a thread of another team.
+      // Without a team, this may be a thread of another team, whose number is
+      // no index of the scratch memory.
       int thread = threads > 1 ? omp_get_thread_num() : 0;
       for (int64_t index = begin; index < end; ++index)
         runBlock(arguments, index,

@@ -12,8 +12,8 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// Far larger than any tensor, and small enough for the arithmetic below
-/// (products of two) to fit in 63 bits.
+/// Larger than any tensor's sizes, and small enough for the products of two
+/// sizes below to fit in 63 bits.
 constexpr int64_t kLargestSize = int64_t(1) << 31;
 
 using Sizes = google::protobuf::RepeatedField<int64_t>;
@@ -96,8 +96,8 @@ torch_ltc::runtime::convolutionGeometry(const ConvolutionCall &call) {
     int64_t padded = geometry.input[d] + 2 * geometry.padding[d];
     int64_t most =
         padded < window ? 0 : (padded - window) / geometry.stride[d] + 1;
-    // Windows that a transposed convolution's output padding leaves over; it
-    // must be smaller than the larger of stride and dilation.
+    // The most windows that the output padding of a transposed convolution can
+    // leave over: it must be smaller than the larger of stride and dilation.
     int64_t leftOver =
         (std::max(geometry.stride[d], geometry.dilation[d]) - 1) /
         geometry.stride[d];

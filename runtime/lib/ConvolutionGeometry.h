@@ -9,8 +9,8 @@
 namespace torch_ltc::runtime {
 
 /// A convolution in three spatial dimensions (depth, height, width); missing
-/// leading dimensions have size 1, stride 1 and no padding. Plain data, because
-/// loops that are compiled for specific instruction sets use it.
+/// leading dimensions have size 1, stride 1 and no padding. The struct is plain
+/// data, because loops that are compiled for specific instruction sets use it.
 struct ConvolutionGeometry {
   int spatialRank = 0; // as given, 1 to 3
   int64_t batch = 0;

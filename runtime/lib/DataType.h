@@ -61,8 +61,8 @@ inline const char *dtypeName(DType dtype) {
   }
 }
 
-/// Product of non-negative factors in any iterable; std::nullopt if one is
-/// negative or the product exceeds 63 bits.
+/// The product of `start` and the factors in any iterable; std::nullopt if a
+/// factor is negative or the product exceeds 63 bits.
 template <typename Range>
 std::optional<uint64_t> checkedProduct(const Range &factors,
                                        uint64_t start = 1) {

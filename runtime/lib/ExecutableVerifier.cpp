@@ -14,7 +14,7 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// The address space of a process.
+/// The size of a process's address space.
 constexpr uint64_t kMaxArenaBytes = uint64_t(1) << 47;
 
 llvm::Error verifyType(const TensorType &type, const char *what, int index) {
@@ -167,8 +167,8 @@ llvm::Error verifyBuffer(const Executable &executable, int index) {
                  buffer.bytes(), table, entry, expected);
 }
 
-/// If `hasConstants` is false, the buffers of constants have been checked
-/// before.
+/// If `hasConstants` is false, the constants' buffers have been checked before
+/// and the constants moved elsewhere.
 llvm::Error verifySizes(const Executable &executable, bool hasConstants) {
   if (llvm::Error error = verifySignature(executable))
     return error;
@@ -183,8 +183,9 @@ llvm::Error verifySizes(const Executable &executable, bool hasConstants) {
   return verifyCommands(executable);
 }
 
-/// The sizes of a general executable are stand-ins, at which the program may be
-/// too large to run; each binding is checked instead.
+/// Checks a general executable, but not its sizes: they are stand-ins, at which
+/// the program may be too large to run. The sizes of each bound executable are
+/// checked instead.
 llvm::Error verifyGeneral(Executable &executable) {
   if (llvm::Error error = verifySignature(executable))
     return error;

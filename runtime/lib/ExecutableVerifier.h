@@ -18,13 +18,14 @@
 
 namespace torch_ltc::runtime {
 
-/// Checks every index, offset, size and dtype. The error is a sentence that
-/// names the part ("command 3 'aten.mm'") and the problem. For a general
-/// executable, it checks everything that doesn't depend on sizes.
+/// Checks every index, offset, size and dtype; for a general executable, only
+/// what doesn't depend on sizes. The error is a sentence that names the part
+/// ("command 3 'aten.mm'") and the problem.
 llvm::Error verifyExecutable(Executable &executable);
 
-/// The rest of the checks, for a binding of a verified general executable,
-/// whose kernels' code and constants have been moved elsewhere.
+/// Checks what depends on sizes, for an executable that was bound from a
+/// verified general executable. The kernels' code and the constants have been
+/// moved elsewhere.
 llvm::Error verifyBinding(const Executable &executable);
 
 /// Bytes of a tensor; the type must be valid.

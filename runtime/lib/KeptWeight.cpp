@@ -22,7 +22,7 @@ char *KeptWeight::place(uint64_t contents, size_t bytes) {
     return nullptr;
   auto created = Arena::create(bytes);
   if (!created) {
-    // Continues without the copy, as in the first run.
+    // The run continues without the copy, as in the first run.
     llvm::consumeError(created.takeError());
     return nullptr;
   }

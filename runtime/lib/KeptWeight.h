@@ -1,9 +1,9 @@
 //===- KeptWeight.h - A weight in a library's packed order ------*- C++ -*-===//
 //
-// Libraries reorder weights into a packed order. Reordering takes a third of a
-// small batch's inference, and is repeated work in each run unless the weight
-// is trained. A weight with the same contents in two runs is cached in packed
-// order; one that changes in each run never is.
+// Libraries reorder weights into a packed order. Reordering takes a third of
+// the time of a small batch's inference, and each run repeats it even if the
+// weight hasn't changed. A weight with the same contents in two consecutive
+// runs is cached in packed order; a weight that changes in each run never is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@
 
 namespace torch_ltc::runtime {
 
-/// Contents are numbers as in `LtcRunArguments::parameter_contents`.
+/// The cached copy of one weight. Contents are identified by numbers as in
+/// `LtcRunArguments::parameter_contents`.
 class KeptWeight {
 public:
   KeptWeight() = default;
@@ -26,15 +27,15 @@ public:
   KeptWeight &operator=(KeptWeight &&) = delete;
   ~KeptWeight();
 
-  /// The packed weight, or null.
+  /// The packed weight with these contents, or null.
   char *find(uint64_t contents) const {
     return memory && contents == keptContents ? memory->data() : nullptr;
   }
 
-  /// Returns memory for `bytes` that the caller fills and then passes to
-  /// `keep`, or null if these contents are new or unknown, or no memory is
+  /// Returns `bytes` bytes of memory, which the caller fills before it calls
+  /// `keep`; null if these contents are new or unknown, or no memory is
   /// available. To be called in each run in which `find` fails; frees the copy
-  /// of other contents.
+  /// of the old contents.
   char *place(uint64_t contents, size_t bytes);
 
   /// Makes `find` return the contents of `place`.

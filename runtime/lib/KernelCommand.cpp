@@ -10,15 +10,15 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// Above this many iterations per thread, iterations are probably single
-/// elements, and parts begin at multiples of a cache line of them, so that two
-/// threads never write the same line and vectors stay aligned.
+/// With this many iterations per thread, iterations are probably single
+/// elements. Each part then begins at a multiple of kElementwiseUnit, so that
+/// two threads never write the same cache line and vectors stay aligned.
 constexpr int64_t kElementwisePart = 1024;
 constexpr int64_t kElementwiseUnit = 64;
 
 class KernelCommand : public PreparedCommand {
 public:
-  /// `table` has the numbers that depend on sizes.
+  /// `table` contains the kernel's numbers that depend on sizes.
   KernelCommand(const KernelCall &call, KernelFunction function,
                 llvm::ArrayRef<int64_t> table, int numThreads)
       : call(call), function(function),

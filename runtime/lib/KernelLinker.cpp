@@ -175,7 +175,7 @@ KernelLibrary::link(const google::protobuf::RepeatedPtrField<Kernel> &kernels) {
 KernelLibrary::~KernelLibrary() {
   if (!library)
     return;
-  // The session exists, because it has a JITDylib. An error while unmapping
+  // The session exists, because it created `library`. An error while unmapping
   // can't be handled.
   if (auto link = LinkSession::get())
     llvm::consumeError(link->session.removeJITDylib(*library));

@@ -31,7 +31,8 @@ LoadedExecutable::load(const char *data, size_t size) {
     return failure("A compiled program of {0} MB is too large: its constants "
                    "must stay below 2 GB, pass them as parameters.",
                    size >> 20);
-  // A corrupt message's name isn't valid UTF-8, which protobuf would log.
+  // protobuf logs strings that aren't valid UTF-8, such as a corrupt message's
+  // name.
   google::protobuf::LogSilencer silencer;
   if (!message.ParseFromArray(data, int(size)))
     return failure("A compiled program of {0} bytes is damaged: it isn't an "
@@ -52,7 +53,7 @@ LoadedExecutable::load(const char *data, size_t size) {
   if (!kernels)
     return kernels.takeError();
   result->kernels = std::move(*kernels);
-  // Swapped instead of cleared: clearing doesn't free the memory.
+  // Swaps instead of clearing, which wouldn't free the memory.
   for (Kernel &kernel : *message.mutable_kernels())
     std::string().swap(*kernel.mutable_object());
   if (message.has_general())

@@ -27,8 +27,8 @@ public:
   static llvm::Expected<std::unique_ptr<LoadedExecutable>>
   load(const char *data, size_t size);
 
-  /// An executable for these sizes that shares the code and the constants of
-  /// this one, which is general.
+  /// Returns an executable for these sizes, which shares code and constants
+  /// with this one. Fails unless this executable is general and valid for them.
   llvm::Expected<std::unique_ptr<LoadedExecutable>>
   bind(const LtcSizes &sizes) const;
 
@@ -36,7 +36,7 @@ public:
   llvm::Error run(const LtcRunArguments &arguments);
 
   const Executable &description() const { return message; }
-  /// That the caller supplies.
+  /// The number of scalars that the caller supplies.
   size_t numScalars() const {
     return message.scalars_size() - numbers.scalars.size();
   }
@@ -59,8 +59,8 @@ private:
     /// if they would need more scratch memory.
     std::vector<std::optional<PreparedCommandPtr>> shortCommands;
     int numThreadsOfShort = 0;
-    /// Some commands use a team briefly and none for long: one long command
-    /// would suffice to keep the processors spinning.
+    /// Whether some commands use a team briefly and none for long: a single
+    /// long command would suffice to keep the processors spinning.
     bool hasOnlyShortTeams = false;
     std::vector<char *> buffers;
     /// Content numbers of the buffers, if the caller provides them; see
@@ -69,7 +69,7 @@ private:
     size_t scratchBytes;
   };
 
-  /// What a run needs apart from code and constants.
+  /// Creates what a run needs apart from code and constants.
   llvm::Error finish();
   void describeSignature();
   void findChangedParameters();
@@ -93,7 +93,7 @@ private:
   /// The message without the objects, the bytes of constants and the general
   /// form.
   Executable message;
-  /// Null if the executable can run, because it isn't a general one.
+  /// The form of a general executable. Null if the executable can run.
   std::unique_ptr<const GeneralForm> form;
   std::shared_ptr<KernelLibrary> kernels;
   BoundNumbers numbers;

@@ -55,7 +55,8 @@ const AttentionKernels &torch_ltc::runtime::attentionKernels() {
   }
 }
 
-// Sized for the widest panel; AttentionLoops.inc uses at most this.
+// The scratch sizes below are those of the widest panel, an upper bound for
+// AttentionLoops.inc.
 
 int64_t
 torch_ltc::runtime::attentionScratchFloats(const AttentionArguments &g) {

@@ -51,21 +51,22 @@ struct MatrixVectorArguments {
   void *result;
   int64_t rows, depth;
   bool transposed; // the matrix is stored [depth, rows]
-  bool oneBias;    // one element of bias for all rows, otherwise one each
+  bool oneBias;    // `bias` has one element for all rows, not one for each row
   bool accumulate;
 };
 
 enum class ConvolutionKind { Forward, Input, Weight };
 
-/// A convolution as a matrix product for each group. The kind determines
+/// A convolution as a matrix product for each group. The kind determines the
+/// rows and columns of the result:
 ///
 ///   Forward  output channels of a group, batch * output plane
 ///   Input    input channels of a group,  batch * input plane
-///   Weight   output channels of a group, input channels of it * window
+///   Weight   output channels of a group, input channels of the group * window
 struct ConvolutionArguments {
   const ConvolutionGeometry *geometry;
   ConvolutionKind kind;
-  void *input, *weight, *output; // the kind says which is written
+  void *input, *weight, *output; // the kind determines which is written
   const void *bias;              // for Forward; may be null
 };
 
@@ -73,7 +74,7 @@ struct ConvolutionArguments {
 struct LoopKernels {
   void (*gemm)(const GemmArguments &arguments, const Block &block,
                char *scratch);
-  /// Rows [begin, end).
+  /// Computes rows [begin, end).
   void (*matrixVector)(const MatrixVectorArguments &arguments, int64_t begin,
                        int64_t end);
   void (*convolution)(const ConvolutionArguments &arguments, int64_t group,
@@ -96,11 +97,11 @@ struct AttentionArguments {
   float *gradQuery, *gradKey, *gradValue;
   int64_t length, keys, width, valueWidth;
   int64_t maskRowStride;
-  bool isCausal; // a query sees the keys up to its own position
+  bool isCausal; // a query attends to the keys up to its own position
 };
 
-/// Number of queries that are computed together: ranges of them begin at a
-/// multiple.
+/// The most queries that are computed together. A range of queries begins at a
+/// multiple of it.
 inline constexpr int64_t kMaxQueriesOfPanel = 32;
 inline constexpr int64_t kMaxKeysOfBlock = 64;
 
@@ -110,7 +111,7 @@ int64_t attentionScratchFloats(const AttentionArguments &arguments);
 int64_t attentionBackwardScratchFloats(const AttentionArguments &arguments);
 
 struct AttentionKernels {
-  /// Queries [begin, end): output and, unless it is null, logSum.
+  /// Computes output and, unless it is null, logSum for queries [begin, end).
   void (*forward)(const AttentionArguments &arguments, int64_t begin,
                   int64_t end, float *scratch);
   /// Computes the three gradients from output, logSum and gradOutput.
