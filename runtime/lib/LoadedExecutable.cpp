@@ -164,8 +164,7 @@ void LoadedExecutable::countHarmlessCommands() {
     const Buffer &buffer = message.buffers(reference.buffer());
     return buffer.has_parameter() && isChanged[buffer.parameter()];
   };
-  // The executable doesn't record which arguments a kernel writes, so reads are
-  // treated as writes.
+  // A kernel's reads are treated as writes.
   auto isHarmless = [&](const Command &command) {
     return command.has_bounds_check() ||
            (command.has_kernel() &&

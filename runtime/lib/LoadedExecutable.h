@@ -104,7 +104,8 @@ private:
   std::vector<std::string> commandNames;
   /// Parameters whose memory a run writes.
   std::vector<bool> isChanged;
-  /// Number of leading commands that don't access a donated parameter.
+  /// Number of leading commands after which all donated parameters certainly
+  /// still have their values from before the run.
   size_t numHarmless = 0;
 
   CallerLoad callerLoad;

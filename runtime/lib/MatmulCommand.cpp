@@ -14,8 +14,8 @@ namespace {
 
 using Dims = dnnl::memory::dims;
 
-/// A product whose sizes may have been folded: a batch that shares one B is one
-/// taller product.
+/// The sizes of a product. A batch that shares one B is folded into one taller
+/// product.
 struct Product {
   explicit Product(const MatmulCall &call)
       : batch(call.batch()), m(call.m()), n(call.n()), k(call.k()),
@@ -35,7 +35,7 @@ struct Product {
 // No work
 //===----------------------------------------------------------------------===//
 
-/// The result is empty.
+/// A product whose result is empty.
 class EmptyMatmul : public PreparedCommand {
 public:
   llvm::Error run(const RunContext &) override {
@@ -49,7 +49,7 @@ public:
 
 class OneDnnMatmul : public PreparedCommand {
 public:
-  /// Null if oneDNN has no implementation for the dtype on this CPU.
+  /// Returns null if oneDNN has no implementation for the dtype on this CPU.
   static PreparedCommandPtr create(const MatmulCall &call, int numThreads);
 
   llvm::Error run(const RunContext &context) override {
@@ -97,7 +97,7 @@ dnnl::memory::desc matrix(const Product &product, int64_t rows, int64_t columns,
   int64_t columnStride = transposed ? rows : 1;
   if (product.batch == 1)
     return {{rows, columns}, type, Dims{rowStride, columnStride}};
-  // Size 1 broadcasts.
+  // oneDNN broadcasts a batch of size 1.
   int64_t batch = stride ? product.batch : 1;
   return {{batch, rows, columns},
           type,
@@ -152,13 +152,14 @@ PreparedCommandPtr OneDnnMatmul::create(const MatmulCall &call,
 // Matrix times vector
 //===----------------------------------------------------------------------===//
 
-/// m = 1 or n = 1. oneDNN 3.2 takes 1.6 to 2.4 times as long as these loops,
-/// which are limited by memory bandwidth.
+/// A product with m = 1 or n = 1. oneDNN 3.2 takes 1.6 to 2.4 times as long as
+/// these loops, which are limited by memory bandwidth.
 class MatrixVector : public PreparedCommand {
 public:
   MatrixVector(const MatmulCall &call, int numThreads)
       : call(call), kernels(*loopKernels(call.dtype())),
-        // One row of C is op(B)^T times A's row; one column is op(A) times B's.
+        // C's only row is op(B)^T times A's row, or its only column op(A) times
+        // B's column.
         oneRow(call.m() == 1), rows(oneRow ? call.n() : call.m()),
         threads(threadsFor(rows * call.k() * elementBytes(call.dtype()),
                            kGrainBytes, numThreads)) {}
@@ -216,8 +217,8 @@ public:
 
   llvm::Error run(const RunContext &context) override {
     parallelFor(numBlocks(), threads, 1, [&](int64_t begin, int64_t end) {
-      // Inside a team, the index is that of the thread; but a call from outside
-      // may itself come from a thread of another team.
+      // Without a team, this may be a thread of another team, whose number is
+      // no index of the scratch memory.
       int thread = threads > 1 ? omp_get_thread_num() : 0;
       for (int64_t index = begin; index < end; ++index)
         runBlock(context, index, context.scratch + thread * kBlockScratchBytes);

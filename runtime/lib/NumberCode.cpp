@@ -56,7 +56,7 @@ static std::optional<int64_t> apply(int64_t op, int64_t a, int64_t b) {
     return std::min(a, b);
   case MAXIMUM:
     return std::max(a, b);
-  default: // of a double and an integer
+  default: // the quotient of a double and an integer
     if (b == 0)
       return std::nullopt;
     double quotient = llvm::bit_cast<double>(a) / double(b);

@@ -14,7 +14,7 @@ namespace {
 using Dims = dnnl::memory::dims;
 using Desc = dnnl::memory::desc;
 
-/// Row-major order.
+/// Describes a tensor in row-major order.
 Desc plain(const Dims &sizes, dnnl::memory::data_type type) {
   Dims strides(sizes.size());
   int64_t stride = 1;
@@ -25,7 +25,7 @@ Desc plain(const Dims &sizes, dnnl::memory::data_type type) {
   return {sizes, type, strides};
 }
 
-/// Any order that the implementation prefers.
+/// Describes a tensor in any order that the implementation prefers.
 Desc any(const Dims &sizes, dnnl::memory::data_type type) {
   return {sizes, type, dnnl::memory::format_tag::any};
 }
@@ -37,8 +37,8 @@ struct Problem {
     int64_t groupInputs = g.inputChannels / g.groups;
     input = {g.batch, g.inputChannels};
     output = {g.batch, g.outputChannels};
-    // [o, c / groups, ...] here is oneDNN's [groups, o / groups, c / groups,
-    // ...]: the same memory.
+    // PyTorch's weight [o, c / groups, ...] has the same memory as oneDNN's
+    // [groups, o / groups, c / groups, ...].
     if (g.groups == 1)
       weight = {g.outputChannels, groupInputs};
     else
@@ -72,7 +72,8 @@ public:
 
   llvm::Error run(const RunContext &context) override;
 
-  /// Always long: preparing it again takes milliseconds.
+  /// Never Team::Short: preparing the primitives for another number of threads
+  /// takes milliseconds.
   Team team() const override { return threads > 1 ? Team::Long : Team::None; }
 
   size_t scratchBytes() const override {
@@ -80,8 +81,7 @@ public:
   }
 
 private:
-  /// One operand: its location, its order, and the order that the primitive
-  /// requires.
+  /// An operand, with its copy if the primitive requires another order.
   struct Tensor {
     int argument;
     const BufferRef *ref;
@@ -234,8 +234,8 @@ bool OneDnnConvolution::create(const Problem &problem) {
   return created;
 }
 
-/// Passes an operand to the primitive in the order that it requires; `copy` is
-/// scratch memory for the reordering.
+/// Passes an operand to the primitive in the order that the primitive requires;
+/// `copy` is scratch memory for the reordered operand.
 llvm::Error OneDnnConvolution::bringIn(Tensor &tensor, char *copy,
                                        const RunContext &context) {
   char *user = context.resolve(*tensor.ref);

@@ -8,8 +8,8 @@
 
 namespace torch_ltc::runtime {
 
-/// Null if oneDNN has no implementation for the call on this CPU. The sizes
-/// must not be empty.
+/// Returns null if oneDNN has no implementation for the call on this CPU. No
+/// size may be 0.
 PreparedCommandPtr prepareOneDnnConvolution(const ConvolutionCall &call,
                                             const ConvolutionGeometry &geometry,
                                             int numThreads);

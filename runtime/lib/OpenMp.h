@@ -1,8 +1,8 @@
 //===- OpenMp.h - The functions of libgomp that the runtime uses ----------===//
 //
-// Declared here instead of by omp.h and `#pragma omp parallel`: these belong to
-// the compiler, and clang's use LLVM's libomp, which would be a second thread
-// pool besides that of PyTorch and oneDNN.
+// The functions are declared here because omp.h and `#pragma omp parallel`
+// belong to the compiler: clang's use LLVM's libomp, which would be a second
+// thread pool besides that of PyTorch and oneDNN.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,12 +29,12 @@ void GOMP_parallel(void (*function)(void *data), void *data,
 
 namespace torch_ltc::runtime {
 
-/// Kind of omp_pause_resource_all: keeps the settings, but not the threads.
+/// Makes omp_pause_resource_all end the threads and keep the settings.
 constexpr int kSoftPause = 1;
 
 /// Tells ThreadSanitizer that a team starts after its caller's earlier work and
-/// ends before its later work: libgomp isn't instrumented. The addresses only
-/// identify the team's start and its end.
+/// ends before the caller's later work: libgomp isn't instrumented. The
+/// addresses only identify the start and the end of the team.
 struct TeamOrder {
 #ifdef __SANITIZE_THREAD__
   static void start(char *team) { __tsan_release(team); }

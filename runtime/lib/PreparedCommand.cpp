@@ -30,7 +30,7 @@ std::string join(const google::protobuf::RepeatedField<int64_t> &sizes) {
   return text;
 }
 
-// What follows the name of a call's field.
+// `details` returns what displayName appends to the name of a call's field.
 
 template <typename Call> std::string details(const Call &) { return ""; }
 

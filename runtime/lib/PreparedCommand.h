@@ -41,7 +41,7 @@ struct RunContext {
   /// The command that runs.
   size_t index = 0;
 
-  /// Its line, for errors.
+  /// The user's line of the running command, for errors and host calls.
   const char *locationOf(const Command &command) const {
     return arguments && arguments->command_location
                ? arguments->command_location(
@@ -64,7 +64,7 @@ public:
   /// the command was prepared for.
   virtual llvm::Error run(const RunContext &context) = 0;
 
-  /// How it uses the threads it was prepared for.
+  /// How the command uses the threads that it was prepared for.
   virtual Team team() const { return Team::None; }
 
   /// Bytes of scratch memory that `run` needs.
@@ -73,12 +73,13 @@ public:
 
 using PreparedCommandPtr = std::unique_ptr<PreparedCommand>;
 
-/// What commands are prepared with. Kernels and tables must outlive them.
+/// What commands are prepared with. Kernels and tables must outlive the
+/// commands.
 struct Preparation {
-  /// The OpenMP thread count must be set to it.
+  /// The calling thread's OpenMP thread count must have this value.
   int numThreads;
   const KernelLibrary *kernels = nullptr;
-  /// Empty except for a bound executable.
+  /// The table of each kernel; empty unless the executable is bound.
   llvm::ArrayRef<std::vector<int64_t>> tables = {};
 };
 

@@ -14,7 +14,7 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-// The kernel counts in ticks of 10 ms.
+// Many of the ticks of 10 ms in which Linux counts processor times.
 constexpr int64_t kSampleInterval = 250'000'000; // ns
 /// The share of a processor that other processes may use before there is
 /// contention for a team of all processors. Background services stay below it.
@@ -53,7 +53,8 @@ bool ContentionEstimate::add(const LtcProcessorTimes &now, int numThreads) {
 // ParkedTeam
 //===----------------------------------------------------------------------===//
 
-/// An OpenMP team of sleeping threads, as many as there are processors.
+/// An OpenMP team of `numThreads` sleeping threads, more than there are
+/// processors.
 class torch_ltc::runtime::ParkedTeam {
 public:
   explicit ParkedTeam(int numThreads)
@@ -93,7 +94,8 @@ ProcessorContention::~ProcessorContention() = default;
 
 ProcessorContention &ProcessorContention::get() {
   // Never destroyed, because exit() may have ended the parked team before. A
-  // child of fork() has neither the team nor, possibly, the mutex's owner.
+  // child of fork() gets a new instance: it has neither the team nor, possibly,
+  // the mutex's owner.
   static ProcessorContention *instance = new ProcessorContention;
   static int handler = pthread_atfork(
       nullptr, nullptr, [] { instance = new ProcessorContention; });

@@ -26,7 +26,7 @@
 
 namespace torch_ltc::runtime {
 
-/// std::nullopt if the system doesn't provide them.
+/// Reads the times now; std::nullopt if the system doesn't provide them.
 std::optional<LtcProcessorTimes> readProcessorTimes();
 
 /// Decides from samples whether other processes contend for the processors that

@@ -116,7 +116,7 @@ torch_ltc::runtime::bindSizes(Executable &executable, const GeneralForm &form,
     if (uint32_t index = form.places(place++))
       number = values[index - 1];
   });
-  // These texts contain sizes of the stand-ins.
+  // The result types contain sizes that are stand-ins.
   for (Command &command : *executable.mutable_commands())
     command.clear_result_types();
   BoundNumbers result;

@@ -16,25 +16,26 @@ namespace torch_ltc::runtime {
 /// The table of each kernel, in the order of `Executable.kernels`.
 using KernelTables = std::vector<std::vector<int64_t>>;
 
-/// Numbers of a binding that aren't in its commands.
+/// The numbers of a bound executable that aren't in its commands.
 struct BoundNumbers {
   KernelTables tables;
-  /// The last scalar parameters.
+  /// The values of the last scalar parameters.
   std::vector<LtcScalar> scalars;
 };
 
 /// Checks the codes and indices of a general form.
 llvm::Error verifyGeneralForm(Executable &executable);
 
-/// The values of the form's numbers at `sizes`, if the sizes are in range and
-/// those that it checks are as it expects. `name`: of the program, for errors.
+/// Returns the values of the form's numbers for `sizes`. Fails if a size is out
+/// of range or a checked number doesn't have the value that the form expects.
+/// Errors contain `name`, the name of the program.
 llvm::Expected<std::vector<int64_t>> checkSizes(llvm::StringRef name,
                                                 const GeneralForm &form,
                                                 const LtcSizes &sizes);
 
-/// Replaces the numbers of `executable`, a copy of the one that `form` belongs
-/// to, by those for `sizes`, and plans its arena. The result isn't verified
-/// yet.
+/// Replaces the numbers of `executable`, a copy of the general executable of
+/// `form`, by those for `sizes`, and plans its arena. The caller must verify
+/// the bound executable.
 llvm::Expected<BoundNumbers> bindSizes(Executable &executable,
                                        const GeneralForm &form,
                                        const LtcSizes &sizes);

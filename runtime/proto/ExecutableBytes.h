@@ -1,8 +1,8 @@
 //===- ExecutableBytes.h - An executable in its stored form -----*- C++ -*-===//
 //
-// The message's bytes, followed by field `checksum`. A correct checksum shows
-// that the parts that a verifier can't check (the code of a kernel and its
-// operand descriptions) are unmodified.
+// The stored form is the message's bytes, followed by the field `checksum`. A
+// correct checksum shows that the parts that a verifier can't check (the code
+// of a kernel and its operand descriptions) are unmodified.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,9 +10,9 @@
 namespace torch_ltc::runtime {
 
 /// Calls `visitNumber(int64_t &)` with each number of an executable that may
-/// depend on the sizes of tensors, in a fixed order, and stores what it leaves
-/// there; `visitPart(const BufferRef &)` with each operand of a command. Absent
-/// operands stay absent.
+/// depend on the sizes of tensors, in a fixed order, and stores the value that
+/// the function assigns. Calls `visitPart(const BufferRef &)` with each operand
+/// of a command. Absent operands stay absent.
 template <typename NumberFunction, typename PartFunction>
 class ExecutableVisitor {
 public:
@@ -30,7 +30,7 @@ public:
       number(kernel, &Kernel::trip_count, &Kernel::set_trip_count);
     }
     for (Buffer &buffer : *executable.mutable_buffers())
-      if (!buffer.has_constant()) // its size is that of its bytes
+      if (!buffer.has_constant()) // a constant has a fixed size
         number(buffer, &Buffer::bytes, &Buffer::set_bytes);
     for (Command &command : *executable.mutable_commands())
       visitCommand(command);
@@ -160,7 +160,7 @@ private:
     number(check, &BoundsCheck::upper, &BoundsCheck::set_upper);
   }
 
-  /// The integers among the items of `HostCall::arguments`.
+  /// Visits the integers among the items of `HostCall::arguments`.
   void integers(HostCall &call) {
     std::string arguments;
     bool isChanged = false;
@@ -210,15 +210,15 @@ private:
   PartFunction &visitPart;
 };
 
-/// The numbers that a binding of a general executable sets. Arena offsets
-/// aren't among them: a binding has its own plan.
+/// Visits the numbers that are set when a general executable is bound. Arena
+/// offsets aren't among them: each bound executable has its own plan.
 template <typename Function>
 void forEachNumber(Executable &executable, Function visitNumber) {
   auto ignore = [](const BufferRef &) {};
   ExecutableVisitor(visitNumber, ignore).visitAll(executable);
 }
 
-/// The parts of buffers that a command uses.
+/// Visits the parts of buffers that a command uses.
 template <typename Function>
 void forEachPart(Command &command, Function visitPart) {
   auto ignore = [](int64_t &) {};

@@ -136,7 +136,7 @@ AttentionCall *callOf(const Case &c, ProgramBuilder &builder) {
   return call;
 }
 
-/// A program with both calls: backward reads the outputs of forward.
+/// A program with a forward call and a backward one, which reads its outputs.
 Executable programOf(const Case &c, const Tensors &t) {
   ProgramBuilder builder;
   uint32_t query = builder.parameter(t.query), key = builder.parameter(t.key);
@@ -246,8 +246,8 @@ TEST(Attention, AQueryThatSeesNoKeyGivesZero) {
 TEST(Attention, LargeScoresStayFinite) {
   Case c{1, 1, 40, 140, 4, 4};
   Tensors t(c);
-  // If two keys in different blocks have the largest scores, all other weights
-  // vanish.
+  // Two keys in different blocks have by far the largest scores, so all other
+  // weights vanish.
   for (int64_t i = 0; i < 40; ++i)
     for (int64_t d = 0; d < 4; ++d)
       t.query.set(i * 4 + d, 100);
@@ -283,7 +283,7 @@ TEST(Attention, TheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(one.gradValue.bytes, four.gradValue.bytes);
 }
 
-/// All variants that this CPU supports, not only the best.
+/// The variants that the other tests don't use on a CPU with AVX-512.
 TEST(Attention, InstructionSets) {
   std::vector<const AttentionKernels *> sets = {&baseline::kAttention};
 #if defined(__x86_64__)

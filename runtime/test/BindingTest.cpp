@@ -24,7 +24,7 @@ LtcExecutable bindTo(LtcExecutable general, std::vector<int64_t> sizes,
   return bound;
 }
 
-/// The error of binding `message`; it must be loadable.
+/// The error of binding `message`, which must be loadable.
 std::string bindingError(const Executable &message,
                          std::vector<int64_t> sizes) {
   std::string error;
@@ -43,7 +43,8 @@ std::string loadError(const Executable &message) {
   return error;
 }
 
-/// Runs generalProgram() once; the error or the first wrong element.
+/// Runs generalProgram() once. Returns the error, the first wrong element, or
+/// "" if the results are right.
 std::string runBound(LtcExecutable bound, int64_t rows, int64_t columns,
                      int threads) {
   std::vector<float> x(rows * 4), w(4 * columns), result(rows * columns, -1);
@@ -190,8 +191,9 @@ TEST(Binding, RefusesSizes) {
   for (int64_t size :
        {int64_t(0), int64_t(-7), INT64_MIN, INT64_MAX, (int64_t(1) << 40) + 1})
     EXPECT_CONTAINS(bindingError(message, {size, 3}), "Size s0 of program");
-  EXPECT_EQ(bindingError(message, {1, 3}), ""); // a slice's start
-  // 2^40 * 2^40 elements.
+  // A symbol can be 1 if it isn't a size but, for example, a slice's start.
+  EXPECT_EQ(bindingError(message, {1, 3}), "");
+  // A tensor of 2^40 * 2^40 elements is too large, and so is one of 2^59.
   for (int symbol = 0; symbol < 2; ++symbol)
     message.mutable_general()->set_largest_sizes(symbol, int64_t(1) << 40);
   EXPECT_CONTAINS(bindingError(message, {int64_t(1) << 40, int64_t(1) << 40}),
@@ -201,7 +203,7 @@ TEST(Binding, RefusesSizes) {
 }
 
 TEST(Binding, RefusesInconsistentNumbers) {
-  // Changes each number of a command in turn to one that its buffers don't
+  // Changes each varying number in turn to a value that the buffers don't
   // allow.
   Executable message = generalProgram();
   int refused = 0, varying = 0;
@@ -273,7 +275,7 @@ TEST(Binding, RefusesDamagedForms) {
         e.mutable_commands(2)->mutable_copy()->mutable_source()->set_buffer(99);
       }),
       "names a buffer");
-  // An absent operand is not the first buffer's start.
+  // An absent operand isn't taken for the start of the first buffer.
   Executable message = generalLibraryProgram();
   message.mutable_commands(1)->mutable_copy()->clear_source();
   EXPECT_CONTAINS(loadError(message), "its general form has");

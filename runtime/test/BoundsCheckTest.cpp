@@ -11,8 +11,8 @@ using namespace torch_ltc::runtime::test;
 
 namespace {
 
-/// Checks 5 indices, then copies parameter 1 to the output that it is donated
-/// to.
+/// A program that checks 5 indices and copies parameter 1 to the output to
+/// which parameter 2 is donated, after the check or before it.
 Executable checkingProgram(DType dtype, bool copyFirst = false) {
   ProgramBuilder builder;
   HostTensor indices(dtype, {5}), weight(FLOAT32, {2});

@@ -22,7 +22,7 @@ inline void collect(const char *message, void *userData) {
   static_cast<std::vector<std::string> *>(userData)->push_back(message);
 }
 
-/// A cache as users see it, with its warnings.
+/// A cache of the C API, with its warnings.
 class TestCache {
 public:
   explicit TestCache(const std::string &directory, uint64_t maxBytes = 0,
@@ -46,7 +46,7 @@ public:
               nullptr);
   }
 
-  /// "<miss>" on a miss.
+  /// The value of `key`, or "<miss>".
   std::string lookup(const std::string &key,
                      LtcCacheKind kind = LTC_CACHE_KERNEL) {
     LtcBytes value;
@@ -97,7 +97,7 @@ protected:
     return count;
   }
 
-  /// A file with these bytes is ignored, removed and reported.
+  /// Expects that a file with these bytes is ignored, removed and reported.
   void expectRejected(const std::string &bytes, const std::string &reason) {
     writeFile(fileOf("key"), bytes);
     TestCache cache(directory);
@@ -116,7 +116,7 @@ protected:
   std::string directory;
 };
 
-/// Reported once; the in-memory cache still works.
+/// Expects that the problem is reported once and the in-memory cache works.
 inline void expectMemoryServes(TestCache &cache, const std::string &reason) {
   cache.store("key", "value");
   cache.store("key2", "value2");

@@ -106,8 +106,8 @@ TEST_F(CacheTest, BuildsOfLibrariesArePartOfTheKey) {
   fs::remove(library);
   EXPECT_EQ(lookup(), "<miss>");
 
-  // Uses the linker's build id, if there is one: stripping debug information
-  // from a library doesn't invalidate all programs.
+  // If the library has a build id from the linker, only that counts: stripping
+  // debug information from a library doesn't invalidate all programs.
   std::string program = readFile("/proc/self/exe");
   writeFile(library, program);
   TestCache(directory, 0, library).store("key", "second build");
@@ -283,7 +283,7 @@ TEST_F(CacheTest, ThreadsShareACache) {
 }
 
 //===----------------------------------------------------------------------===//
-// Directories in trouble
+// Unusable directories
 //===----------------------------------------------------------------------===//
 
 TEST_F(CacheTest, UnwritableDirectory) {
@@ -299,7 +299,7 @@ TEST_F(CacheTest, UnwritableDirectory) {
     if (geteuid() == 0) {
       if (chown(directory.c_str(), 65534, 65534) != 0 || setuid(65534) != 0)
         _exit(2);
-      // The old entry belongs to root and is unreadable: a miss.
+      // The old entry belongs to root and is unreadable, so a lookup misses.
     }
     TestCache cache(directory);
     expectMemoryServes(cache, "can't write");

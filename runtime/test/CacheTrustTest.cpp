@@ -18,8 +18,9 @@ constexpr uid_t kNobody = 65534;
 
 class CacheTrustTest : public CacheTest {
 protected:
-  /// Stores an entry in `path`, then changes its permissions or its path: the
-  /// entry isn't read.
+  /// Stores an entry in the cache at `path`, then calls `change`, which lets
+  /// another user write something on that path. Expects that the entry isn't
+  /// read, and that `reason` is reported.
   template <typename Change>
   void expectRefused(const std::string &path, Change change,
                      const std::string &reason) {
@@ -75,7 +76,8 @@ TEST_F(CacheTrustTest, ParentsThatOthersMayWrite) {
           "may write '" + directory + parent + "'");
       setMode(directory + parent, 0755);
     }
-  // As in /tmp, nobody can replace another user's files.
+  // In a folder with the sticky bit, like /tmp, nobody can replace another
+  // user's files.
   setMode(directory + "/a", 01777);
   TestCache cache(path);
   EXPECT_EQ(cache.lookup("planted"), "code");
@@ -157,7 +159,8 @@ TEST_F(CacheTrustTest, EntriesThatOthersMayHaveWritten) {
   }
 }
 
-/// None of them blocks a reader, and a store replaces them.
+/// FIFOs, links, directories and sockets don't block a reader, and a store
+/// replaces them, except for directories.
 TEST_F(CacheTrustTest, EntriesThatAreNoFiles) {
   auto expectMiss = [&](const char *what, bool isReplaced) {
     TestCache cache(directory);
@@ -167,7 +170,7 @@ TEST_F(CacheTrustTest, EntriesThatAreNoFiles) {
     EXPECT_EQ(next.lookup("key"), isReplaced ? "value" : "<miss>") << what;
     fs::remove_all(fileOf("key"));
   };
-  alarm(60); // a reader that blocks ends the test
+  alarm(60); // ends the test if a reader blocks
   ASSERT_EQ(mkfifo(fileOf("key").c_str(), 0600), 0);
   expectMiss("FIFO", true);
   fs::create_symlink("elsewhere", fileOf("key"));

@@ -247,14 +247,14 @@ void checkKeptWeight(ConvolutionCall::Kind kind) {
     const std::vector<char> expected = runWith(0), zeros(expected.size());
     EXPECT_EQ(runWith(0), expected);
     EXPECT_EQ(runWith(7), expected);
-    EXPECT_EQ(ltcKeptWeightBytes(), before) << "seen once only";
+    EXPECT_EQ(ltcKeptWeightBytes(), before) << "contents that were seen once";
     EXPECT_EQ(runWith(7), expected);
     if (ltcKeptWeightBytes() == before)
-      GTEST_SKIP() << "oneDNN takes weights as they are on this CPU";
+      GTEST_SKIP() << "oneDNN doesn't reorder weights on this CPU";
     std::fill(weight.begin(), weight.end(), 0);
-    EXPECT_EQ(runWith(7), expected) << "what was kept is used";
+    EXPECT_EQ(runWith(7), expected) << "the kept copy is used";
     EXPECT_EQ(runWith(8), zeros);
-    EXPECT_EQ(ltcKeptWeightBytes(), before) << "others' memory is given back";
+    EXPECT_EQ(ltcKeptWeightBytes(), before) << "the old copy has been freed";
     EXPECT_EQ(runWith(8), zeros);
     EXPECT_EQ(runWith(8), zeros);
     EXPECT_GT(ltcKeptWeightBytes(), before);
@@ -264,7 +264,7 @@ void checkKeptWeight(ConvolutionCall::Kind kind) {
     runWith(9);
     EXPECT_GT(ltcKeptWeightBytes(), before);
   }
-  EXPECT_EQ(ltcKeptWeightBytes(), before) << "the executable has gone";
+  EXPECT_EQ(ltcKeptWeightBytes(), before) << "the executable was destroyed";
 }
 
 const DType kDTypes[] = {UINT8,   INT8,     INT16,   INT32,  INT64,
@@ -322,7 +322,7 @@ TEST(Convolution, Groups) {
       c.padding = {1, 1};
       c.bias = true;
       check(c);
-      c.outputs = 32; // depthwise with a multiplier at 16 groups
+      c.outputs = 32; // 16 groups: depthwise with a multiplier
       c.stride = {2, 2};
       check(c);
     }

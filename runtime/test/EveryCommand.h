@@ -8,7 +8,7 @@
 
 namespace torch_ltc::runtime::test {
 
-// Commands of the valid program.
+// The commands of goodProgram.
 enum {
   kKernelCommand,
   kMatmulCommand,
@@ -17,7 +17,7 @@ enum {
   kFillCommand,
   kAttentionCommand
 };
-// Buffers.
+// The buffers of goodProgram.
 enum {
   kInput,
   kWeight,

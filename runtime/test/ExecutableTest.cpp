@@ -144,7 +144,7 @@ TEST(Executable, RefusesBadArguments) {
   EXPECT_NE(program.run({in.data()}, {out.data()}, 0).find("at least 1"),
             std::string::npos);
   EXPECT_NE(program.run({}, {}).find("without its"), std::string::npos);
-  // It still runs afterwards.
+  // The program still runs afterwards.
   EXPECT_EQ(program.run({in.data()}, {out.data()}), "");
 }
 

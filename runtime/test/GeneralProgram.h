@@ -103,8 +103,8 @@ inline void addProduct(ProgramBuilder &builder, uint32_t x, uint32_t w,
   setRef(call->mutable_c(), product);
 }
 
-/// result = (x [s0, 4] * w [4, s1]) * index + 12 / s1, and zeros [s0];
-/// `repeats` times in a row.
+/// A program that computes result = (x [s0, 4] * w [4, s1]) * index + 12 / s1
+/// and zeros [s0], `repeats` times in a row.
 inline Executable generalProgram(int repeats = 1) {
   ProgramBuilder builder;
   HostTensor whole(FLOAT32, {kStandIn0, kStandIn1}), rows(INT32, {kStandIn0});
@@ -129,8 +129,8 @@ inline Executable generalProgram(int repeats = 1) {
   return builder.message;
 }
 
-/// Every other command with sizes, without kernels, whose code relies on what
-/// the general form says about them.
+/// A program with each other kind of command that has sizes. It has no kernels,
+/// because their code relies on the numbers of the general form.
 inline Executable generalLibraryProgram() {
   ProgramBuilder builder;
   HostTensor whole(FLOAT32, {kStandIn0, 4}), numbers(INT32, {kStandIn0});

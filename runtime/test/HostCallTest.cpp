@@ -100,7 +100,8 @@ TEST(HostCall, IsVerified) {
   EXPECT_NE(error.find("input"), std::string::npos) << error;
 }
 
-/// Its output is its input, a parameter that the program may overwrite.
+/// A program whose host call writes its output over its input, a donated
+/// parameter.
 Executable updatingProgram() {
   Executable message = callingProgram();
   message.mutable_outputs(0)->set_donated_parameter(0);

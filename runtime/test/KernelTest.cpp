@@ -17,7 +17,7 @@ using namespace torch_ltc::runtime::test;
 
 namespace {
 
-/// buffers[1][i] = buffers[0][i] * 2 + 1 for i in [begin, end), double.
+/// buffers[1][i] = buffers[0][i] * 2 + 1 for i in [begin, end), in double.
 const char *kScaleIR = R"(
 define void @scale(ptr %buffers, i64 %begin, i64 %end) {
 entry:
@@ -42,7 +42,7 @@ exit:
 }
 )";
 
-/// Stores begin and end of the part at parts[2 * begin].
+/// Stores begin and end of the part at buffers[0][2 * begin].
 const char *kPartsIR = R"(
 define void @parts(ptr %buffers, i64 %begin, i64 %end) {
   %out = load ptr, ptr %buffers
@@ -224,7 +224,7 @@ define void @multiply(ptr %buffers, i64 %begin, i64 %end) {
 //===----------------------------------------------------------------------===//
 
 TEST(KernelSymbols, MathAndMemory) {
-  // libm, libmvec and the C library, called as LLVM's code calls them.
+  // Calls libm, libmvec and the C library as LLVM's code does.
   ProgramBuilder builder;
   HostTensor in(FLOAT64, {2}), out(FLOAT64, {6});
   uint32_t input = builder.parameter(in);
@@ -260,7 +260,8 @@ define void @math(ptr %buffers, i64 %begin, i64 %end) {
 }
 
 TEST(KernelSymbols, HalfPrecisionWithoutInstructions) {
-  // x86-64's baseline has no bfloat16: LLVM calls __truncsfbf2.
+  // x86-64's baseline has no instructions for bfloat16: LLVM calls
+  // __truncsfbf2.
   ProgramBuilder builder;
   HostTensor in(FLOAT32, {1}), out(BFLOAT16, {1});
   uint32_t input = builder.parameter(in), result = builder.output(out);

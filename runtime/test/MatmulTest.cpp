@@ -203,7 +203,7 @@ TEST(Matmul, Vectors) {
             c.bias = c.accumulate = true;
             check(c);
           }
-  // Large enough for two threads.
+  // These products are large enough for two threads.
   Case c;
   c.m = 700, c.n = 1, c.k = 400;
   check(c);
@@ -228,7 +228,7 @@ TEST(Matmul, EmptySizes) {
 }
 
 TEST(Matmul, GapsBetweenMatrices) {
-  // Matrices 40 elements apart, of which 3 * 5 and 5 * 4 are used.
+  // The matrices are 40 elements apart, of which 3 * 5 and 5 * 4 are used.
   for (DType dtype : {FLOAT32, FLOAT64}) {
     Case c;
     c.dtype = dtype;
@@ -261,7 +261,8 @@ TEST(Matmul, GapsBetweenMatrices) {
 }
 
 TEST(Matmul, EveryInstructionSet) {
-  // The dispatch selects the best one; the others must be correct too.
+  // loopKernels selects the best instruction set; the others must be correct
+  // too.
   std::vector<const LoopKernels *(*)(int)> tables = {baseline::loopKernels};
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -314,8 +315,8 @@ TEST(Matmul, ObeysThreadCount) {
   }
 }
 
-/// A step's sums don't depend on the other load of its processors
-/// (CallerLoad.h).
+/// The results of short commands don't depend on the number of threads, which
+/// may follow from the load of the processors (CallerLoad.h).
 TEST(Matmul, ShortTeamsMayBeOfAnySize) {
   std::mt19937 generator(3);
   std::uniform_real_distribution<double> real(-1, 1);

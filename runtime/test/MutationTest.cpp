@@ -2,8 +2,8 @@
 //
 // Mutates the stored form of programs field by field, without knowledge of the
 // fields' meaning, and repairs the checksum. Each mutated program is loaded and
-// run in a subprocess, on memory that ends at an inaccessible page. The
-// kernels' table isn't mutated: it describes the code and can't be checked.
+// run in a subprocess, on memory that ends at an inaccessible page. The field
+// `kernels` isn't mutated: it describes the code and can't be checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,8 +66,8 @@ bool readFixed(const std::string &bytes, size_t &at, size_t size,
   return true;
 }
 
-/// False if the bytes aren't a message. Text that happens to parse as a message
-/// is treated as one, which does no harm.
+/// Returns false if the bytes aren't a message. Text that happens to parse as a
+/// message is treated as one, which does no harm.
 bool readFields(const std::string &bytes, Fields &fields, bool isTop) {
   for (size_t at = 0; at < bytes.size();) {
     Field field;
@@ -166,7 +166,7 @@ private:
     }
   }
 
-  /// Numbers in a packed list, or text.
+  /// Changes a byte of a packed list of numbers or of text.
   void alterBytes(std::string &bytes) {
     if (bytes.empty())
       return;
@@ -224,7 +224,7 @@ exit:
 }
 )";
 
-/// Kernel calls, a bounds check and a host call.
+/// A program with copies, a kernel call, a bounds check and a host call.
 Executable kernelProgram() {
   ProgramBuilder builder;
   HostTensor numbers(INT64, {64});
@@ -267,7 +267,7 @@ LtcStatus touchAll(const LtcHostCall *call) {
 // Runs
 //===----------------------------------------------------------------------===//
 
-/// Memory that ends at an inaccessible page; null if it is too large.
+/// Memory that ends at an inaccessible page; null for more than 64 MB.
 void *guardedMemory(size_t bytes) {
   constexpr size_t page = 4096;
   size_t rounded = (bytes + page - 1) / page * page + page;
@@ -280,8 +280,8 @@ void *guardedMemory(size_t bytes) {
   return end - bytes;
 }
 
-/// Runs in a subprocess. Returns whether the program was loaded, and bound if
-/// it is general.
+/// Loads the program, binds it if it is general, and runs it. Returns whether
+/// it could be loaded and bound. To be called in a subprocess, which may crash.
 bool loadAndRun(const std::string &bytes, bool isGeneral) {
   LtcExecutable executable = nullptr;
   LtcStatus status = ltcExecutableLoad(bytes.data(), bytes.size(), &executable);
@@ -316,7 +316,8 @@ bool loadAndRun(const std::string &bytes, bool isGeneral) {
   return true;
 }
 
-/// 0: rejected, 1: it ran, -1: it crashed or didn't finish.
+/// Returns 0 if the program is rejected, 1 if it runs, and -1 if it crashes or
+/// doesn't finish.
 int outcomeOf(const std::string &bytes, bool isGeneral) {
   pid_t pid = fork();
   if (pid == 0) {

@@ -98,7 +98,7 @@ TEST(NumberCode, WellFormed) {
 
 namespace {
 
-/// Integers that don't depend on sizes, or that a binding computes itself.
+/// Integers that don't depend on sizes, or that bindSizes computes itself.
 const std::set<std::string> kNeverVary = {"Buffer.arena_offset",
                                           "Buffer.constant",
                                           "Buffer.output",
@@ -130,8 +130,8 @@ struct ProtoField {
   uint32_t number;
 };
 
-/// The fields of each message of executable.proto: the lite runtime has no
-/// descriptors.
+/// Parses the fields of each message of executable.proto, because the lite
+/// runtime has no descriptors.
 std::map<std::string, std::vector<ProtoField>> readProto() {
   std::map<std::string, std::vector<ProtoField>> messages;
   std::ifstream file(EXECUTABLE_PROTO);
@@ -169,7 +169,8 @@ bool isVisited(std::string bytes) {
 
 class Coverage {
 public:
-  /// Checks the integers of `message`; `wrap` makes an executable of its bytes.
+  /// Checks the integers of `message`; `wrap` makes an executable from the
+  /// bytes of this message.
   void check(const std::string &message,
              const std::function<std::string(std::string)> &wrap) {
     static const std::regex kInteger("s?u?(int|fixed)(32|64)");

@@ -14,8 +14,8 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// A second of samples, in each of which other processes use `others`
-/// processors.
+/// Adds samples of 250 ms to an estimate. In each of them, other processes use
+/// `others` processors and this process uses `numThreads`.
 class Machine {
 public:
   explicit Machine(ContentionEstimate &estimate) : estimate(estimate) {}

@@ -26,7 +26,7 @@ struct HostTensor {
   int64_t numElements() const;
   double get(int64_t index) const;
   void set(int64_t index, double value);
-  /// Small integers, so that sums are exact in every dtype.
+  /// Fills the tensor with small integers, whose sums are exact in every dtype.
   void fillRandom(std::mt19937 &generator, int largest = 3);
 };
 
@@ -42,7 +42,7 @@ public:
   uint32_t output(const HostTensor &tensor);
   uint32_t scalar(ScalarKind kind);
   uint32_t constant(const std::string &bytes);
-  /// `bytes` of the arena after all earlier ones.
+  /// Adds `bytes` of the arena, after all earlier buffers in it.
   uint32_t arena(uint64_t bytes);
 
   /// Returns the index of the kernel.
@@ -59,7 +59,7 @@ public:
 
 void setRef(BufferRef *ref, uint32_t buffer, uint64_t offset = 0);
 
-/// Loads a message; on failure returns null and the message in `error`.
+/// Loads an executable message. Returns null and sets `error` on failure.
 LtcExecutable loadProgram(const Executable &message, std::string *error);
 
 /// Fills idle arenas of up to `bytes` with 0xff (a NaN in every float type, -1
@@ -68,7 +68,7 @@ LtcExecutable loadProgram(const Executable &message, std::string *error);
 /// it is written.
 void poisonArenas(size_t bytes = size_t(8) << 20);
 
-/// An executable with its arguments; errors fail the test.
+/// Loads and owns an executable; the test fails if it can't be loaded.
 class Program {
 public:
   explicit Program(const Executable &message);
@@ -76,7 +76,7 @@ public:
   Program(const Program &) = delete;
   Program &operator=(const Program &) = delete;
 
-  /// Runs it; returns "" or the error message.
+  /// Runs the executable; returns "" or the error message.
   std::string run(const std::vector<void *> &parameters,
                   const std::vector<void *> &outputs, int numThreads = 2,
                   const std::vector<LtcScalar> &scalars = {},

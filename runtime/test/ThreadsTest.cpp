@@ -20,7 +20,8 @@ size_t numThreads() {
   return size_t(std::distance(begin(tasks), end(tasks)));
 }
 
-/// Leaves a team of this size waiting for the calling thread.
+/// Runs a team of `count` threads, which then wait for more work from the
+/// calling thread. Returns the number of threads that ran.
 int useThreads(int count) {
   std::atomic<int> sum = 0;
   torch_ltc::runtime::runTeam(count, [&] { ++sum; });
@@ -34,7 +35,7 @@ TEST(ThreadsTest, TooManyForTheProcessorsAreReleased) {
   size_t before = numThreads();
   ASSERT_EQ(useThreads(processors), processors);
   ASSERT_EQ(numThreads(), before + size_t(processors) - 1);
-  ltcPrepareThreads(1); // executables run on one: there is no contention
+  ltcPrepareThreads(1); // a step on one thread needs no more processors
   EXPECT_EQ(numThreads(), before + size_t(processors) - 1);
   ltcPrepareThreads(processors);
   // A joined thread stays listed until the kernel has removed it.
@@ -68,7 +69,8 @@ private:
   std::thread thread;
 };
 
-/// Retries for at most two seconds: other processes may delay a thread.
+/// Whether the number of threads for short commands becomes `wanted` within two
+/// seconds: other processes may delay a thread.
 bool becomes(torch_ltc::runtime::CallerLoad &load, const Caller &caller,
              int processors, int wanted) {
   for (int i = 0; i < 200; ++i) {
@@ -92,7 +94,8 @@ TEST(ThreadsTest, ACallerThatComputesIsLeftAProcessor) {
   EXPECT_TRUE(becomes(load, caller, processors, processors));
   caller.isWorking = true;
   EXPECT_TRUE(becomes(load, caller, processors, processors - 1));
-  // A caller that waits for the run, or enough processors.
+  // The team isn't reduced if the caller waits for the run or there are enough
+  // processors.
   EXPECT_EQ(load.threadsForShortCommands(nullptr, processors), processors);
   EXPECT_EQ(load.threadsForShortCommands(&caller.clock, 1), 1);
 }

@@ -1,7 +1,7 @@
 //===- VerifierTest.cpp - Corrupt executables are rejected ----------------===//
 //
-// One valid program with every kind of command; each test corrupts one field
-// and expects an error that names the part.
+// Each test corrupts fields of goodProgram and expects an error that names the
+// corrupt part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,8 @@ using namespace torch_ltc::runtime::test;
 
 namespace {
 
-/// The corrupt program is rejected with an error that contains `expected`.
+/// Expects that the corrupt program is rejected with an error that contains
+/// `expected`.
 void expectRefused(const std::function<void(Executable &)> &damage,
                    const std::string &expected) {
   Executable message = goodProgram();
@@ -47,7 +48,7 @@ TEST(Verifier, GoodProgramRuns) {
             "");
   EXPECT_EQ(result[5], 18); // inside
   EXPECT_EQ(result[0], 8);  // in the corner
-  EXPECT_EQ(input[0], 0);   // donated: filled afterwards
+  EXPECT_EQ(input[0], 0);   // donated, and filled after the convolution
   EXPECT_EQ(input[511], 1);
 }
 
@@ -75,7 +76,7 @@ TEST(Verifier, EveryTruncationIsRefused) {
 }
 
 TEST(Verifier, FlippedBytesAreRefused) {
-  // Including machine code.
+  // The bytes include machine code.
   std::string bytes = serializeExecutable(goodProgram());
   for (size_t i = 0; i < bytes.size(); ++i)
     for (int flip : {0x01, 0x80, 0x7f, 0xff}) {
@@ -285,7 +286,7 @@ TEST(Verifier, CopiesAndFills) {
 }
 
 TEST(Verifier, OverlapThroughDonation) {
-  // The donated output is parameter 0's memory.
+  // The donated output has parameter 0's memory.
   DAMAGE("overwrites", {
     CopyCall *copy = e.mutable_commands(kCopyCommand)->mutable_copy();
     copy->mutable_source()->set_buffer(kInput);
