@@ -32,7 +32,8 @@ public:
   llvm::Error run(const RunContext &context) override {
     parallelFor(heads * partsOfHead, threads, 1,
                 [&](int64_t begin, int64_t end) {
-                  // See LoopConvolution::run.
+                  // Without a team, this may be a thread of another team,
+                  // whose number isn't an index of the scratch memory.
                   int thread = threads > 1 ? omp_get_thread_num() : 0;
                   auto *scratch = reinterpret_cast<float *>(
                       context.scratch + thread * scratchOfThread);

@@ -54,7 +54,8 @@ bool isTrustedOwner(const struct stat &status) {
 
 /// Fails if another user could replace something in this folder: the cache or a
 /// folder on the path to it. In a folder with the sticky bit (/tmp), others can
-/// add files but not replace ours, which is safe unless it is the cache.
+/// add files but not replace ours, which is safe unless the folder is the
+/// cache.
 llvm::Error checkFolder(const std::string &path, const struct stat &status,
                         bool isCache) {
   if (!S_ISDIR(status.st_mode))

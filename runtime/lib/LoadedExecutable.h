@@ -93,7 +93,7 @@ private:
   /// The message without the objects, the bytes of constants and the general
   /// form.
   Executable message;
-  /// The form of a general executable. Null if the executable can run.
+  /// The form of a general executable; null for an executable that can run.
   std::unique_ptr<const GeneralForm> form;
   std::shared_ptr<KernelLibrary> kernels;
   BoundNumbers numbers;

@@ -100,8 +100,8 @@ struct AttentionArguments {
   bool isCausal; // a query attends to the keys up to its own position
 };
 
-/// The most queries that are computed together. A range of queries begins at a
-/// multiple of it.
+/// The most queries that are computed together. Ranges of queries begin at
+/// multiples of this number.
 inline constexpr int64_t kMaxQueriesOfPanel = 32;
 inline constexpr int64_t kMaxKeysOfBlock = 64;
 

@@ -14,7 +14,7 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-// Many of the ticks of 10 ms in which Linux counts processor times.
+// Much longer than the ticks of 10 ms in which Linux counts processor times.
 constexpr int64_t kSampleInterval = 250'000'000; // ns
 /// The share of a processor that other processes may use before there is
 /// contention for a team of all processors. Background services stay below it.

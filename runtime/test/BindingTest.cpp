@@ -193,7 +193,8 @@ TEST(Binding, RefusesSizes) {
     EXPECT_CONTAINS(bindingError(message, {size, 3}), "Size s0 of program");
   // A symbol can be 1 if it isn't a size but, for example, a slice's start.
   EXPECT_EQ(bindingError(message, {1, 3}), "");
-  // A tensor of 2^40 * 2^40 elements is too large, and so is one of 2^59.
+  // First, the number of elements exceeds 64 bits; then the temporaries exceed
+  // the address space.
   for (int symbol = 0; symbol < 2; ++symbol)
     message.mutable_general()->set_largest_sizes(symbol, int64_t(1) << 40);
   EXPECT_CONTAINS(bindingError(message, {int64_t(1) << 40, int64_t(1) << 40}),

@@ -22,7 +22,7 @@ inline void collect(const char *message, void *userData) {
   static_cast<std::vector<std::string> *>(userData)->push_back(message);
 }
 
-/// A cache of the C API, with its warnings.
+/// A cache that is used through the C API, with its warnings.
 class TestCache {
 public:
   explicit TestCache(const std::string &directory, uint64_t maxBytes = 0,

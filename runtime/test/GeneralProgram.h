@@ -129,8 +129,8 @@ inline Executable generalProgram(int repeats = 1) {
   return builder.message;
 }
 
-/// A program with each other kind of command that has sizes. It has no kernels,
-/// because their code relies on the numbers of the general form.
+/// A program with a product, copies, a fill and a bounds check. It has no
+/// kernels, because their code relies on the numbers of the general form.
 inline Executable generalLibraryProgram() {
   ProgramBuilder builder;
   HostTensor whole(FLOAT32, {kStandIn0, 4}), numbers(INT32, {kStandIn0});

@@ -42,8 +42,8 @@ public:
     return std::nullopt;
   }
 
-  /// Whether argument `i` is an operand if it is a number; alpha, weights and
-  /// slopes are not.
+  /// Whether a number for argument `i` is an operand, unlike alpha, weights and
+  /// slopes.
   bool isOperand(size_t i) const { return isPromotedNumber(name(i)); }
 
   bool has(size_t i) const {
@@ -67,7 +67,7 @@ public:
   }
   /// The values of a list of ints; a single int counts as a list of one.
   Sizes integers(size_t i) const;
-  /// The same, with the int of a list of one repeated `count` times.
+  /// The values of a list of ints; a single value is repeated `count` times.
   Sizes integers(size_t i, size_t count) const;
 
 private:
@@ -75,8 +75,8 @@ private:
   c10::ArrayRef<c10::IValue> values;
 };
 
-/// Returns `dim`, counted from the front if it is negative; rank 0 is treated
-/// as rank 1. Throws torch's IndexError if `dim` is out of range.
+/// Normalizes `dim`, which counts from the end if it is negative; rank 0 is
+/// treated as rank 1. Throws torch's IndexError if `dim` is out of range.
 int64_t dimFromFront(int64_t dim, int64_t rank);
 
 ResultShape &addResult(ResultShapes &results, at::ScalarType dtype,

@@ -81,7 +81,7 @@ bool addLoss(const Arguments &arguments, ScalarType dtype, SizesRef unreduced,
 
 } // namespace
 
-// Losses of pairs of elements, whose operands are broadcast.
+// Elementwise losses, which broadcast their operands.
 bool shape_rules::loss(const Arguments &arguments, ScalarType dtype,
                        ResultShapes &results) {
   TORCH_CHECK(c10::isFloatingType(arguments.dtype(0)) &&
@@ -105,8 +105,8 @@ bool shape_rules::soft_margin_loss(const Arguments &arguments, ScalarType dtype,
   return loss(arguments, dtype, results);
 }
 
-// Gradients of such losses have the broadcast sizes of the upstream gradient,
-// the input and the target.
+// Gradients of elementwise losses have the broadcast sizes of the upstream
+// gradient, the input and the target.
 bool shape_rules::loss_backward(const Arguments &arguments, ScalarType dtype,
                                 ResultShapes &results) {
   reduces(arguments);

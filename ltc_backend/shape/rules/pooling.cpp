@@ -85,8 +85,8 @@ void checkGradient(SizesRef gradient, SizesRef expected) {
 }
 
 /// The sizes of the input, with the last two replaced by the argument
-/// `output_size`. Throws if one of the last `numNonEmpty` sizes is 0, except
-/// for the first size.
+/// `output_size`. Throws if one of the last `numNonEmpty` sizes, other than
+/// that of dimension 0, is 0.
 Sizes resized(const Arguments &arguments, size_t numNonEmpty) {
   SizesRef self = arguments.sizes(0);
   Sizes output = arguments.integers(1);

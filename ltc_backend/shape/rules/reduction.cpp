@@ -47,7 +47,7 @@ void addReduced(const Arguments &arguments, const DimSet &dims,
   }
 }
 
-/// Throws eager's error if a maximum of no elements were computed.
+/// Throws eager's error if the op would compute an extremum of no elements.
 void checkNotEmpty(const Arguments &arguments, const DimSet &dims) {
   SizesRef sizes = arguments.sizes(0);
   if (numElements(sizes) != 0)
@@ -90,7 +90,7 @@ bool shape_rules::listed_reduction(const Arguments &arguments, ScalarType dtype,
 
 bool shape_rules::norm(const Arguments &arguments, ScalarType dtype,
                        ResultShapes &results) {
-  // Some norms are undefined for no elements, and all are for integers.
+  // Some norms are undefined for empty tensors, and all norms for integers.
   if (numElements(arguments.sizes(0)) == 0 ||
       !c10::isFloatingType(arguments.dtype(0)) || !c10::isFloatingType(dtype))
     return false;

@@ -248,7 +248,8 @@ at::MemoryFormat widenedFormat(const at::Tensor &tensor) {
 }
 
 /// The strides of aten::stack. torch concatenates the tensors along the dim and
-/// splits it or, if the new dim is the last one, unsqueezes them first.
+/// splits it; if the new dim is the last one, torch unsqueezes the tensors and
+/// concatenates them.
 Strides stackStrides(const Arguments &named,
                      c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   size_t rank = shape.size() - 1;

@@ -191,7 +191,7 @@ Sizes stridedSizes(const Arguments &arguments, size_t size) {
   return sizes;
 }
 
-/// Adds a result that is `self` with `src` written to a part of these sizes.
+/// Adds the result: `self` with `src` written to a part of the sizes `part`.
 bool addScattered(const Arguments &arguments, ScalarType dtype, SizesRef part,
                   ResultShapes &results) {
   checkSameDType(arguments, {0, 1});
@@ -291,8 +291,8 @@ bool shape_rules::unfold(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-/// Adds the gradient of the viewed tensor, whose sizes are argument 1. `viewed`
-/// computes the view's sizes from them, which argument 0 must have.
+/// Adds the gradient of the viewed tensor, whose sizes are argument 1. Argument
+/// 0 must have the view's sizes, which `viewed` computes from these.
 static bool gradientOfView(const Arguments &arguments, ScalarType dtype,
                            ResultShapes &results,
                            Sizes (*viewed)(const Arguments &, SizesRef)) {

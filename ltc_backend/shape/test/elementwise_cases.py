@@ -268,7 +268,7 @@ def nll2d_backward(op):
 
 
 def ctc_backward(op):
-    """Calls with tensors of lengths; every length is 1."""
+    """Calls with the lengths as tensors; every length is 1."""
     return [
         call(
             *(T((batch,), d), T((time, batch, 3), d), Index((batch, longest))),

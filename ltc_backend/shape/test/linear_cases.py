@@ -19,7 +19,7 @@ TYPES = ((F32, F32), (F64, F64), (BF16, BF16), (I64, I64), (F32, F64))
 
 
 def is_checked(*tensors):
-    """Whether eager checks the dtypes: for empty operands, CPU kernels return early."""
+    """Whether dtypes are equal or checked: for empty operands, CPU kernels return early."""
     return len({t.dtype for t in tensors}) == 1 or not any(
         0 in t.shape for t in tensors
     )

@@ -99,7 +99,7 @@ def batch_norm_no_stats(op):
 
 
 def batch_norm_backward(op):
-    # PyTorch 2.13's CPU kernel divides by the number of elements, so there is one.
+    # PyTorch 2.13's CPU kernel divides by the number of elements: no shape is empty.
     return [
         call(
             T(s, d),
