@@ -1,8 +1,8 @@
 # add_ltc_compiler_library(NAME sources... [DEPENDS tablegen-targets...])
 #
-# One object library for each folder of lib/. Together they form the shared
-# library ltc_mlir_lowering, so that MLIR is linked only once. All of them share
-# LtcSupport's precompiled headers.
+# Adds the object library of one folder of lib/. Together, the object libraries
+# form the shared library ltc_mlir_lowering, so that MLIR is linked only once.
+# All of them use LtcSupport's precompiled headers.
 function(add_ltc_compiler_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINKS" ${ARGN})
   add_library(${name} OBJECT ${ARG_UNPARSED_ARGUMENTS})
@@ -17,8 +17,8 @@ function(add_ltc_compiler_library name)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    # In libstdc++'s stable_sort; with precompiled headers, clang loses the pragma
-    # there that disables the warning.
+    # libstdc++ disables this warning in stable_sort with a pragma, which clang
+    # loses in precompiled headers.
     target_compile_options(${name} PRIVATE -Wno-deprecated-declarations)
   endif()
   if(name STREQUAL "LtcSupport")
@@ -26,7 +26,8 @@ function(add_ltc_compiler_library name)
   else()
     ltc_precompile_headers(${name} REUSE_FROM LtcSupport)
   endif()
-  # LtcCodegen's files use MLIR's namespace or LLVM's, with the same names.
+  # Some files of LtcCodegen use MLIR's namespace and some LLVM's; both have
+  # classes of the same names.
   if(NOT name STREQUAL "LtcCodegen")
     ltc_compile_together(${name} 4)
   endif()

@@ -9,7 +9,7 @@ static ArrayRef<int64_t> shapeOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType()).getShape();
 }
 
-/// The shape that all shapes broadcast to.
+/// The shape to which all `tensors` broadcast.
 static SmallVector<int64_t> broadcastShapes(ArrayRef<Value> tensors) {
   SmallVector<int64_t> shape;
   for (Value tensor : tensors) {

@@ -18,8 +18,8 @@ namespace mlir::torch_ltc {
 ///   x: [5, 6, 7], indices [[2, 1], none, [3]]  -> [2, 3, 6]
 class AdvancedIndex {
 public:
-  /// The list is argument 1; `tensorSizes` are the sizes of x. Fails (with an
-  /// error) on masks.
+  /// Reads the list of index tensors, argument 1; `tensorSizes` are the sizes
+  /// of x. Emits an error if a tensor is a mask or the list has no tensors.
   static FailureOr<AdvancedIndex> read(OpLowering &op,
                                        ArrayRef<int64_t> tensorSizes);
 
@@ -36,7 +36,7 @@ public:
 private:
   SmallVector<int64_t> tensorSizes, sizes;
   SmallVector<Value> tensors;
-  /// For each dimension of x: number of the index tensor, or -1.
+  /// For each dimension of x: position of its index tensor in `tensors`, or -1.
   SmallVector<int> tensorOfDim;
   /// For each dimension of x without an index tensor: its position in `sizes`.
   SmallVector<int64_t> placeOfDim;

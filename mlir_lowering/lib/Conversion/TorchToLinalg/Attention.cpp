@@ -1,7 +1,7 @@
 //===- Attention.cpp - Attention to ltc.attention -------------------------===//
 //
-// For our own runtime, whose command never stores the scores. Other compilers
-// get the op's decomposition.
+// These lowerings are for our own runtime, whose command never stores the
+// scores. Other compilers get the op's decomposition.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Tensors, an optional mask, and whether it is causal: the operands of both
-/// ops in the order of the library call.
+/// The operands of both ops are tensors, in the order of the library call, an
+/// optional mask, and whether attention is causal.
 template <typename AttentionOp>
 static LogicalResult lowerAttention(OpLowering &op) {
   unsigned numTensors = op.getNumOperands() - 2;

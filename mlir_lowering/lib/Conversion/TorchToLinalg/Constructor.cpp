@@ -14,14 +14,14 @@ using namespace mlir::torch_ltc;
 // One value for all elements
 //===----------------------------------------------------------------------===//
 
-/// zeros, ones; also empty, so that no run depends on earlier contents of
-/// memory.
+/// zeros, ones, and empty, which is filled with 0 so that no run depends on
+/// earlier contents of memory.
 template <int value> static LogicalResult lowerConstantFill(OpLowering &op) {
   ScalarBuilder s(op.builder, op.loc, op.resultDtype());
   return op.replaceWith(op.tensors.fill(op.resultSizes(), s.integer(value)));
 }
 
-/// full and similar ops: the number is argument `position`.
+/// full and similar ops; the fill value is argument `position`.
 template <unsigned position> static LogicalResult lowerFull(OpLowering &op) {
   Value scalar =
       op.number(position).materialize(op.builder, op.loc, op.resultDtype());
@@ -43,7 +43,7 @@ static LogicalResult lowerLiteral(OpLowering &op) {
   auto literal = cast<torch::ValueTensorLiteralOp>(op.op);
   RankedTensorType type = op.resultType();
   ElementsAttr value = literal.getValue();
-  // Only the type's sign is dropped; the bytes stay the same.
+  // Only the type's signedness is dropped; the bytes stay the same.
   if (auto dense = dyn_cast<DenseElementsAttr>(value))
     value = dense.bitcast(type.getElementType());
   else if (auto resource = dyn_cast<DenseResourceElementsAttr>(value))
@@ -59,8 +59,8 @@ static LogicalResult lowerLiteral(OpLowering &op) {
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// start + index * step. torch computes floats in float64 and rounds, and
-/// integers in int64.
+/// start + index * step. torch computes float results in float64 and rounds
+/// them; it computes integer results in int64.
 static LogicalResult makeRange(OpLowering &op, NumberOperand start,
                                NumberOperand step) {
   Type dtype = op.resultDtype();
@@ -101,7 +101,8 @@ static LogicalResult lowerArangeStep(OpLowering &op) {
   return makeRange(op, op.number(0), op.number(2));
 }
 
-/// linspace(start, end, steps): from both ends towards the middle, like torch.
+/// linspace(start, end, steps): computes the elements from the nearer end, like
+/// torch.
 static LogicalResult lowerLinspace(OpLowering &op) {
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
   if (!isa<FloatType>(dtype))
@@ -117,15 +118,15 @@ static LogicalResult lowerLinspace(OpLowering &op) {
         Value start = op.number(0).materialize(nested, loc, compute);
         Value end = op.number(1).materialize(nested, loc, compute);
         if (!isa<FloatType>(dtype)) {
-          // The bounds of integers are integers.
+          // For an integer dtype, torch casts the bounds to integers first.
           start = s.convert(s.convert(start, compute, dtype), dtype, compute);
           end = s.convert(s.convert(end, compute, dtype), dtype, compute);
         }
         if (steps == 1)
           return s.convert(start, compute, dtype);
         Value step = s.div(s.sub(end, start), s.integer(steps - 1));
-        // Integers are truncated, so torch's single rounding must be
-        // reproduced.
+        // Integer results are truncated, so the single rounding of torch's
+        // multiply-add must be reproduced.
         auto moved = [&](Value from, Value by, Value count) -> Value {
           Value times = s.convert(b.toInteger(count), indexDtype, compute);
           if (isa<FloatType>(dtype))
@@ -155,8 +156,8 @@ static LogicalResult lowerEye(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// tril_indices and triu_indices: (row, col, offset). Computed at compile time
-/// as a table.
+/// tril_indices and triu_indices: (row, col, offset). The result is a table
+/// that is computed at compile time.
 template <bool isLower>
 static LogicalResult lowerTriangleIndices(OpLowering &op) {
   int64_t rows = op.integer(0), columns = op.integer(1), offset = op.integer(2);

@@ -1,10 +1,9 @@
 //===- Convolution.cpp - Convolutions to library calls --------------------===//
 //
-// There are three calls (ltc.convolution and its gradients) on the tensors of
-// one forward convolution: input [n, c, ...], weight [o, c / groups, ...],
-// output [n, o, ...]. A transposed convolution is the gradient of such a
-// convolution with respect to its input: its input takes the role of the
-// output.
+// There are three library calls (ltc.convolution and its gradients) on the
+// tensors of one forward convolution: input [n, c, ...], weight
+// [o, c / groups, ...], output [n, o, ...]. A transposed convolution computes
+// the gradient of a forward convolution's input, from the output's gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +13,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// `operands` are in the order of `ConvolutionOp`.
+/// Creates the call `ConvolutionOp` with `operands`, which are in its order.
 template <typename ConvolutionOp>
 static Value callLibrary(OpLowering &op, ValueRange operands,
                          ArrayRef<int64_t> resultSizes,
@@ -22,7 +21,7 @@ static Value callLibrary(OpLowering &op, ValueRange operands,
   Type type = RankedTensorType::get(
       resultSizes,
       cast<RankedTensorType>(operands[0].getType()).getElementType());
-  // Without elements there is nothing to compute, and an empty sum is 0.
+  // If an operand has no elements, each result is an empty sum: 0.
   for (Value operand : operands)
     if (cast<RankedTensorType>(operand.getType()).getNumElements() == 0)
       return op.tensors.zeros(resultSizes, op.dtype(0));
@@ -37,7 +36,7 @@ static Value callLibrary(OpLowering &op, ValueRange operands,
       ->getResult(0);
 }
 
-/// Result + bias along dimension 1.
+/// Adds `bias` along dimension 1 of `result`.
 static Value addBias(OpLowering &op, Value result, Value bias, Type dtype) {
   auto type = cast<RankedTensorType>(result.getType());
   SmallVector<int64_t> sizes(type.getRank() - 1, 1);

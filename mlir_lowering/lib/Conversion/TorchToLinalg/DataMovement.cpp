@@ -10,8 +10,8 @@ using namespace mlir::torch_ltc;
 // Reshapes and permutations
 //===----------------------------------------------------------------------===//
 
-/// view, squeeze, unsqueeze and similar ops: the result type determines
-/// everything.
+/// view, squeeze, unsqueeze and similar ops, which the result type determines:
+/// `replaceWith` reshapes the operand to it.
 static LogicalResult lowerReshape(OpLowering &op) {
   return op.replaceWith(op.tensor(0));
 }
@@ -43,8 +43,8 @@ static LogicalResult lowerRepeat(OpLowering &op) {
 // Concatenation
 //===----------------------------------------------------------------------===//
 
-/// Tensors of a list, in the result's dtype. torch ignores tensors of shape [0]
-/// among others (a rule from the time before empty shapes).
+/// The tensors of a list in the result's dtype, without tensors of shape [0],
+/// which torch ignores (a rule that is older than its other empty shapes).
 static SmallVector<Value> listInResultDtype(OpLowering &op) {
   SmallVector<Value> parts;
   for (auto [tensor, dtype] :
@@ -79,7 +79,7 @@ static LogicalResult lowerStack(OpLowering &op) {
   return op.replaceWith(op.tensors.concatenate(parts, dim, op.resultSizes()));
 }
 
-/// `tensor` rolled along `dim` by a parameter of the program: each element is
+/// `tensor` rolled along `dim` by `shift`, a dynamic scalar: each element is
 /// read from its source position.
 static Value rollBy(OpLowering &op, Value tensor, Value shift, int64_t dim) {
   auto type = cast<RankedTensorType>(tensor.getType());
@@ -143,8 +143,8 @@ static LogicalResult lowerRoll(OpLowering &op) {
 // Pads and triangles
 //===----------------------------------------------------------------------===//
 
-/// constant_pad_nd with pads that are parameters of the program: each element
-/// is read from its source position, if it has one.
+/// constant_pad_nd with pads that are dynamic scalars: each element is read
+/// from its source position, or is the pad value if there is none.
 static LogicalResult padBy(OpLowering &op, ArrayRef<NumberOperand> pad) {
   auto type = op.resultType();
   Type index =
@@ -179,7 +179,7 @@ static LogicalResult padBy(OpLowering &op, ArrayRef<NumberOperand> pad) {
   return op.replaceWith(result);
 }
 
-/// constant_pad_nd(self, pad, value): `pad` has (front, back), starting with
+/// constant_pad_nd(self, pad, value): `pad` lists (front, back), starting with
 /// the last dimension; negative pads crop.
 static LogicalResult lowerConstantPad(OpLowering &op) {
   SmallVector<NumberOperand> numbers = op.numbers(1);

@@ -113,8 +113,9 @@ enum class DtypeRule {
 
 using ScalarEmitter = Value (*)(ElementwiseBody &);
 
-/// Eager PyTorch raises an error if an integer is divided by zero. Numbers are
-/// checked when the op is traced.
+/// Checks that no element is zero: eager PyTorch raises an error if an integer
+/// is divided by zero. Divisors that aren't tensors are checked when the op is
+/// traced.
 static Value checkDivisor(OpLowering &op, Value divisor) {
   auto type = cast<RankedTensorType>(divisor.getType());
   if (type.getNumElements() == 0)
@@ -174,7 +175,7 @@ static LogicalResult lower(OpLowering &op) {
 Value torch_ltc::emitIdentity(ElementwiseBody &body) { return body.arg(0); }
 Value torch_ltc::emitCast(ElementwiseBody &body) { return body.arg(0); }
 
-/// Every unnamed argument may be a scalar parameter of the program.
+/// Each argument of an elementwise op may be a dynamic scalar.
 static SmallVector<unsigned> allPositions() {
   return llvm::to_vector(llvm::seq<unsigned>(0, 10));
 }

@@ -1,7 +1,7 @@
 //===- ElementwiseActivation.cpp - Scalar builders of activations ---------===//
 //
-// Forward and backward functions are adjacent. Backward functions take the
-// gradient first.
+// Each backward function follows its forward function; its first operand is
+// the gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ static Value log1pExp(ElementwiseBody &s, Value x) {
 //===----------------------------------------------------------------------===//
 
 Value torch_ltc::emitRelu(ElementwiseBody &s) {
-  // Not maximum(x, 0): this comparison also preserves NaN and -0.
+  // Unlike maximum(x, 0), this comparison preserves NaN and -0.
   Value x = s.arg(0), zero = s.integer(0);
   return s.select(less(s, x, zero), zero, x);
 }
@@ -157,9 +157,8 @@ Value torch_ltc::emitSigmoid(ElementwiseBody &s) {
   return sigmoidOf(s, s.arg(0));
 }
 
-/// (grad_output, output)
-// Outside [eps, 1 - eps] the logit is constant; without eps it is NaN outside
-// [0, 1].
+/// (grad_output, self, eps): the logit is constant outside [eps, 1 - eps];
+/// without eps, it is NaN outside [0, 1].
 Value torch_ltc::emitLogitBackward(ElementwiseBody &s) {
   Value grad = s.arg(0), x = s.arg(1), one = s.constant(1);
   Value low = s.has(2) ? s.arg(2) : s.constant(0);
@@ -168,11 +167,12 @@ Value torch_ltc::emitLogitBackward(ElementwiseBody &s) {
                       : s.constant(std::numeric_limits<double>::quiet_NaN());
   Value isOutside = s.logicalOr(s.compare(Comparison::lt, x, low),
                                 s.compare(Comparison::gt, x, s.sub(one, low)));
-  // At -0 the same as at 0.
+  // abs gives the slope at -0 the sign that it has at 0.
   Value slope = s.div(grad, s.abs(s.mul(x, s.sub(one, x))));
   return s.select(isOutside, outside, slope);
 }
 
+/// (grad_output, output)
 Value torch_ltc::emitSigmoidBackward(ElementwiseBody &s) {
   Value y = s.arg(1);
   return s.mul(s.mul(s.arg(0), s.sub(s.constant(1), y)), y);
@@ -301,8 +301,8 @@ static Value normalCdf(ElementwiseBody &s, Value x) {
 Value torch_ltc::emitGelu(ElementwiseBody &s) {
   Value x = s.arg(0);
   if (s.op.string(1) != "tanh") {
-    // Eager's kernels overflow where 2 x does, except for float64; except for
-    // float16, their error function returns NaN at infinities.
+    // Eager's kernels overflow where 2 * x does, except for float64. Those for
+    // float32 and bfloat16 return NaN at infinities.
     Value twice = twiceNormalCdf(s, x), half = s.constant(0.5);
     if (!s.dtype.isF32())
       return s.mul(s.mul(x, half), twice);

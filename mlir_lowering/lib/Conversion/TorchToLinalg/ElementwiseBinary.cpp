@@ -19,7 +19,7 @@ static Value scaled(ElementwiseBody &s, unsigned alpha, Value operand) {
   return s.isConstant(alpha, 1) ? operand : s.mul(s.arg(alpha), operand);
 }
 
-/// The same, but rounds alpha to the 16-bit type first, as eager's vectorized
+/// `scaled` that first rounds alpha to the 16-bit type, as eager's vectorized
 /// sums do.
 static Value scaledTerm(ElementwiseBody &s, unsigned alpha, Value operand) {
   Type common = s.op.resultDtype();
@@ -42,8 +42,8 @@ Value torch_ltc::emitRsub(ElementwiseBody &s) {
   return s.sub(s.rounded(s.arg(1)), scaledTerm(s, 2, s.arg(0)));
 }
 
-/// The second operand. torch 2.13 multiplies and divides 16-bit floats by a
-/// number as it is; other kernels round the number to 16 bits first.
+/// The second operand. torch 2.13 doesn't round a number by which it multiplies
+/// or divides 16-bit floats; other kernels round the number to 16 bits first.
 static Value exactFactor(ElementwiseBody &s) {
   std::optional<NumberOperand> number;
   if (s.isFloat() && s.op.isTensor(1))
@@ -59,7 +59,8 @@ Value torch_ltc::emitDiv(ElementwiseBody &s) {
   return s.div(s.arg(0), exactFactor(s));
 }
 
-/// torch computes in float32 if the divisor is one number.
+/// torch divides 16-bit floats in float32 if the divisor is a number or has one
+/// element; otherwise it rounds after each step.
 Value torch_ltc::emitFloorDivide(ElementwiseBody &s) {
   bool isOneNumber =
       !s.op.isTensor(1) ||
@@ -91,7 +92,7 @@ Value torch_ltc::emitFmod(ElementwiseBody &s) {
 // Powers
 //===----------------------------------------------------------------------===//
 
-/// base ** exponent for exponent >= 0, with wrapping, by squaring.
+/// base ** exponent for exponent >= 0, by repeated squaring; wraps on overflow.
 static Value unsignedPower(ElementwiseBody &s, Value base, Value exponent) {
   unsigned bits = s.dtype.getIntOrFloatBitWidth();
   auto loop = scf::ForOp::create(
@@ -129,7 +130,8 @@ static Value integerPower(ElementwiseBody &s) {
   return s.select(isNegative, inverse, power);
 }
 
-/// torch 2.13 rounds it in bfloat16, but not in float16.
+/// x * x as an intermediate result of pow, which torch 2.13 rounds to bfloat16,
+/// but not to float16.
 static Value squareInPower(ElementwiseBody &s, Value x) {
   return s.isBFloat16() ? s.rounded(s.square(x)) : s.square(x);
 }
@@ -140,7 +142,7 @@ Value torch_ltc::emitPow(ElementwiseBody &s) {
     return integerPower(s);
   Value one = s.constant(1);
   Value x = s.arg(0);
-  // The exponents that torch's pow kernel treats specially.
+  // torch's pow kernel has special cases for these exponents.
   std::optional<double> exponent = s.known(1);
   if (exponent == 0.0)
     return one;
@@ -161,8 +163,8 @@ Value torch_ltc::emitPow(ElementwiseBody &s) {
   Value power = s.binary<math::PowFOp>(x, s.arg(1));
   if (exponent || s.op.isTensor(1))
     return power;
-  // A parameter of the program. Roots of -0 and -inf aren't their powers;
-  // those of other special exponents are.
+  // The exponent is a dynamic scalar. At -0 and -inf, sqrt and rsqrt differ
+  // from powf; the formulas of the other special exponents don't.
   auto replaceAt = [&](double root, Value value) {
     Value isRoot = s.compare(Comparison::eq, s.arg(1), s.constant(root));
     power = s.select(isRoot, value, power);
@@ -178,7 +180,7 @@ Value torch_ltc::emitPow(ElementwiseBody &s) {
 
 Value torch_ltc::emitAtan2(ElementwiseBody &s) {
   Value y = s.arg(0), x = s.arg(1), zero = s.constant(0);
-  // MLIR 22 folds two zeros to NaN.
+  // MLIR 22 folds atan2 of two zeros to NaN.
   Value areZero = s.logicalAnd(s.compare(Comparison::eq, y, zero),
                                s.compare(Comparison::eq, x, zero));
   Value straight = s.select(s.signBit(x), s.constant(std::numbers::pi), zero);
@@ -202,7 +204,7 @@ Value torch_ltc::emitHypot(ElementwiseBody &s) {
   Value larger = s.maximum(x, y), smaller = s.minimum(x, y);
   Value ratio = s.div(smaller, larger);
   Value root = s.unary<math::SqrtOp>(s.add(s.constant(1), s.square(ratio)));
-  // 0 / 0 and inf / inf have no ratio.
+  // The ratios 0 / 0 and inf / inf are NaN.
   double infinity = std::numeric_limits<double>::infinity();
   Value noRatio = s.logicalOr(
       s.compare(Comparison::eq, larger, s.constant(0)),
@@ -280,8 +282,8 @@ BIT_OP(BitwiseOr, OrIOp, arg)
 BIT_OP(BitwiseXor, XOrIOp, arg)
 #undef BIT_OP
 
-/// torch defines shifts by more than the width: 0, or -1 for a negative number
-/// that is shifted right. Negative counts are treated as too large.
+/// Whether `count` is in [0, width of the dtype). For other counts, torch's
+/// result is 0, or -1 for a negative number that is shifted right.
 static Value isShiftInRange(ElementwiseBody &s, Value count) {
   Value bits = s.integer(s.dtype.getIntOrFloatBitWidth());
   return arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ult,
@@ -321,8 +323,8 @@ Value torch_ltc::emitMaskedFill(ElementwiseBody &s) {
   return s.select(s.argTruth(1), s.arg(2), s.arg(0));
 }
 
-/// For two zeros torch returns the bound if it is a tensor, but not if it is a
-/// number.
+/// The greater of x and the bound. If both are zeros of any sign, torch returns
+/// a bound that is a tensor, but x if the bound is a number.
 static Value lowerBounded(ElementwiseBody &s, Value x, unsigned bound) {
   return s.op.isTensor(bound) ? s.laterMaximum(x, s.arg(bound))
                               : s.atLeast(x, s.arg(bound));
@@ -353,7 +355,7 @@ Value torch_ltc::emitClamp(ElementwiseBody &s) {
 // Functions of three numbers
 //===----------------------------------------------------------------------===//
 
-/// (self, end, weight): from the nearer end, like torch.
+/// (self, end, weight): interpolates from the nearer end, like torch.
 Value torch_ltc::emitLerp(ElementwiseBody &s) {
   Value start = s.arg(0), end = s.arg(1), weight = s.arg(2);
   Value difference = s.sub(end, start);

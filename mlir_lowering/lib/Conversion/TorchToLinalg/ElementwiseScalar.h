@@ -1,8 +1,8 @@
 //===- ElementwiseScalar.h - Bodies of elementwise ops ----------*- C++ -*-===//
 //
 // The column `lower` of the op table names a scalar builder: "add_foo" is the
-// function emitAddFoo below, which emits one element of the result. Operands
-// are read by their position in the schema.
+// function emitAddFoo below, which emits one element of the result. Scalar
+// builders access operands by their positions in the schema.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,13 +13,13 @@
 
 namespace mlir::torch_ltc {
 
-/// Context of one element. The inherited `dtype` is that of the computation:
-/// float32 for the 16-bit floats, so that each op rounds once.
+/// Emits the computation of one element. The inherited `dtype` is the compute
+/// dtype: float32 for the 16-bit floats, so that each op rounds once.
 class ElementwiseBody : public ScalarBuilder {
 public:
-  /// `common` is torch's common dtype of the op. `exactScalars`: numbers and
-  /// rank-0 operands aren't rounded to it first (torch's arithmetic kernels
-  /// take them as `opmath_t`). `elements` has one value for each tensor
+  /// `common` is torch's common dtype of the op. If `exactScalars`, numbers and
+  /// rank-0 operands aren't rounded to `common` first (torch's arithmetic
+  /// kernels read them as `opmath_t`). `elements` has one value for each tensor
   /// operand, at the operand's position.
   ElementwiseBody(OpBuilder &builder, OpLowering &op, Type common,
                   bool exactScalars, ArrayRef<Value> elements)
@@ -33,13 +33,14 @@ public:
   Value arg(unsigned position);
   /// Whether the operand isn't zero, whatever its dtype.
   Value argTruth(unsigned position);
-  /// As after a step of a kernel that computes in the 16-bit dtype itself
-  /// (torch 2.13: logit, cubes, floor_divide of tensors).
+  /// Rounds `value` to the common dtype, as kernels do after each step that
+  /// compute in the 16-bit dtype itself (torch 2.13: logit, cubes, floor_divide
+  /// of tensors).
   Value rounded(Value value) { return roundedTo(common, value); }
   bool isBFloat16() const { return common.isBF16(); }
-  /// `floorDiv` in such steps.
+  /// `floorDiv` that rounds each step to the common dtype.
   Value floorDivInSteps(Value a, Value b) { return floorDiv(a, b, common); }
-  /// The number, if it is a constant.
+  /// The value of the operand, if it is a constant number.
   std::optional<double> known(unsigned position) const;
   /// Whether the operand is the constant `value`, so that a computation can be
   /// omitted.
@@ -58,7 +59,7 @@ private:
 
 /// torch.result_type of the operands: tensors with dimensions take precedence
 /// over rank-0 tensors, and these over Python numbers; a later group only
-/// matters if its kind is higher (bool, integer, float).
+/// matters if its category is higher (bool < integer < float).
 Type resultTypeOfOperands(OpLowering &op);
 
 #define ELEMENTWISE_OP(op, builder, rule, divides)                             \

@@ -40,8 +40,8 @@ static Value polynomial(ScalarBuilder &d, Value x,
 // erfinv
 //===----------------------------------------------------------------------===//
 
-/// An initial value with an error of 0.2 % (Winitzki's), and two Halley steps
-/// of third order towards erf(y) = |x|.
+/// Winitzki's approximation, whose error is 0.2 %, refined by two steps of
+/// Halley's method for erf(y) = |x|.
 Value torch_ltc::emitErfinv(ElementwiseBody &s) {
   return inDouble(s, [](ScalarBuilder &d, Value x) {
     constexpr double k = 0.147;
@@ -56,7 +56,7 @@ Value torch_ltc::emitErfinv(ElementwiseBody &s) {
     constexpr double slopeAtZero = 2 * std::numbers::inv_sqrtpi;
     for (int step = 0; step < 2; ++step) {
       Value slope = d.mul(d.exp(d.neg(d.square(y))), d.constant(slopeAtZero));
-      // Near 1 the complements have the significant digits.
+      // Near 1, the complements 1 - |x| and erfc(y) keep more digits.
       Value error =
           d.select(isNearOne, d.sub(d.sub(one, a), d.unary<math::ErfcOp>(y)),
                    d.sub(d.unary<math::ErfOp>(y), a));
@@ -73,10 +73,10 @@ Value torch_ltc::emitErfinv(ElementwiseBody &s) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-// The operand, shifted to where the series is accurate enough.
+// The operand, reflected and shifted to where the series is accurate enough.
 struct GammaOperand {
-  /// Whether it was below 0.5; its distance to the nearest integer, and whether
-  /// that integer is above it.
+  /// Whether the operand is below 0.5, its distance to the nearest integer, and
+  /// whether it is below that integer.
   Value isReflected, distance, isBelow;
   /// z: the operand, or 1 - operand if it is reflected. w: z plus the shift,
   /// greater than kShift.
@@ -91,7 +91,7 @@ static constexpr int kShift = 8;
 static GammaOperand reflectAndShift(ScalarBuilder &d, Value x) {
   GammaOperand g;
   g.isReflected = d.compare(Comparison::lt, x, d.constant(0.5));
-  // This difference is exact, so that the pole is also reached from below 0.
+  // This difference is exact, so results near the poles below 0 are accurate.
   Value nearest = d.unary<math::RoundEvenOp>(x);
   g.isBelow = d.compare(Comparison::lt, x, nearest);
   g.distance = d.abs(d.sub(x, nearest));
@@ -118,12 +118,12 @@ Value torch_ltc::emitLgamma(ElementwiseBody &s) {
     Value direct = d.sub(d.add(d.add(stirling, half), series), d.log(product));
     Value sine =
         d.unary<math::SinOp>(d.mul(g.distance, d.constant(std::numbers::pi)));
-    // The quotient of a denormal sine is infinite.
+    // The quotient by a denormal sine would be infinite.
     Value isNearPole = d.compare(Comparison::lt, g.distance, d.constant(1e-30));
     Value mirror = d.select(isNearPole, d.neg(d.log(g.distance)),
                             d.log(d.div(d.constant(std::numbers::pi), sine)));
     Value result = d.select(g.isReflected, d.sub(mirror, direct), direct);
-    // At a large pole, both terms are infinite.
+    // At a large pole, both terms are infinite, and their difference is NaN.
     Value isPole = d.logicalAnd(
         g.isReflected, d.compare(Comparison::eq, g.distance, d.constant(0)));
     Value isInfinite = d.logicalOr(
@@ -155,7 +155,7 @@ Value torch_ltc::emitDigamma(ElementwiseBody &s) {
         d.unary<math::TanOp>(d.mul(g.distance, d.constant(std::numbers::pi))));
     cotangent = d.select(g.isBelow, d.neg(cotangent), cotangent);
     Value result = d.select(g.isReflected, d.sub(direct, cotangent), direct);
-    // Poles: torch returns an infinity at 0 only.
+    // torch returns NaN at the poles below 0, and an infinity at 0.
     Value zero = d.constant(0);
     Value isPole = d.logicalAnd(d.compare(Comparison::eq, g.distance, zero),
                                 d.compare(Comparison::lt, x, zero));

@@ -109,7 +109,7 @@ Value torch_ltc::emitSinc(ElementwiseBody &s) {
   return s.select(isZero, one, quotient);
 }
 
-/// -x log x, continued by its limit at 0 and by -inf below.
+/// -x log x, with its limit 0 at 0, and -inf below 0.
 Value torch_ltc::emitSpecialEntr(ElementwiseBody &s) {
   Value x = s.arg(0), zero = s.constant(0);
   Value below = s.constant(-std::numeric_limits<double>::infinity());

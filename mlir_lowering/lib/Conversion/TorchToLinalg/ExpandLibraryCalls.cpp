@@ -1,13 +1,14 @@
 //===- ExpandLibraryCalls.cpp - Convolutions as linalg --------------------===//
 //
-// All three functions are sums over one space of indices
+// The convolution and its two gradients are sums of products over one index
+// space:
 //
-//   n, g, o, c, x..., k...    (batch, group, channels of the output and of the
-//                              input within the group, output place, tap)
+//   n, g, o, c, x..., k...    (batch, group, output and input channel within
+//                              the group, output position, kernel tap)
 //
-// of products that read the padded input at x * stride + k * dilation. The
-// gradient of the input is such a sum as well: over the output's gradient,
-// dilated by the stride and padded, with reversed taps and exchanged channels.
+// The products read the padded input at x * stride + k * dilation. For the
+// gradient of the input, they read the output's gradient, dilated by the stride
+// and padded, with reversed taps and exchanged channels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +82,7 @@ private:
                [&](int64_t i) { return x(i) * steps[i] + k(i) * dilation[i]; });
   }
 
-  /// Channels of dimension `position` as [groups, channels of a group].
+  /// Reshapes dimension `position`, channels, to [groups, channels per group].
   Value split(Value value, int64_t position) {
     SmallVector<int64_t> sizes(typeOf(value).getShape());
     sizes[position] /= groups;
@@ -89,9 +90,9 @@ private:
     return tensors.reshape(value, sizes);
   }
 
-  /// Zeros of spatial sizes `sizes` with the elements of `value` (channels
-  /// split) at `low` and every `steps`-th position after it; elements outside
-  /// are dropped.
+  /// Inserts the elements of `value` (with split channels) into zeros of the
+  /// spatial sizes `sizes`, at `low` and every `steps`-th position after it.
+  /// Drops elements that would be outside.
   Value place(Value value, ArrayRef<int64_t> low, ArrayRef<int64_t> steps,
               ArrayRef<int64_t> sizes);
   Value sumOfProducts(ArrayRef<int64_t> resultSizes, Value left, Value right,
@@ -116,7 +117,7 @@ private:
 struct ExpandLibraryCallsPass
     : torch_ltc::impl::ExpandLibraryCallsPassBase<ExpandLibraryCallsPass> {
   void runOnOperation() override {
-    // Lowerings clamp the indices behind a check, so no memory outside is read.
+    // Lowerings also clamp checked indices, so no access is out of bounds.
     getOperation()->walk([](ltc::CheckBoundsOp check) {
       check.replaceAllUsesWith(check.getIndices());
       check.erase();
@@ -197,8 +198,8 @@ Value Expansion::sumOfProducts(ArrayRef<int64_t> sizes, Value left, Value right,
   return sum == element ? result : tensors.convert(result, sum, element);
 }
 
-/// The input with its channels split and padded with as many zeros as the taps
-/// need.
+/// Splits the input's channels and adds `padding` zeros at both ends of each
+/// spatial dimension.
 Value Expansion::padInput(Value input) {
   SmallVector<int64_t> sizes(typeOf(input).getShape().drop_front(2)), ones;
   for (int64_t i = 0; i < spatial; ++i)
@@ -277,7 +278,7 @@ Value Expansion::backwardInput() {
     low.push_back(reach - padding[i]);
     spread.push_back(sizes[2 + i] + reach);
   }
-  // [n, g, o, ...], read at x + k * dilation.
+  // The shape is [n, g, o, ...]; the sum reads it at x + k * dilation.
   Value gradient = place(split(call.getOutput(), 1), low, stride, spread);
   AffineMap gradientMap = map(
       {n(), g(), o()}, [&](int64_t i) { return x(i) + k(i) * dilation[i]; });

@@ -1,7 +1,7 @@
 //===- HostCall.cpp - Ops that PyTorch's own kernels compute --------------===//
 //
-// The op table's rows with lower = "host". Arguments become attributes, in the
-// order of the schema.
+// Lowers the op table's rows with lower = "host" to ltc.host_call. Arguments
+// become attributes, in the order of the schema.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,7 +80,7 @@ void torch_ltc::populateHostLowerings(LoweringTable &table) {
 #define HOST_OP(name) table.add(name, lowerHostCall);
 #include "torch_ltc/Dialect/Torch/HostOps.inc"
 #undef HOST_OP
-  // Decomposed for other compilers alone.
+  // These ops are decomposed only for other compilers.
   for (const char *name : {"torch_ltc.lstm", "torch_ltc.lstm_backward",
                            "torch_ltc.gru", "torch_ltc.gru_backward"})
     table.add(name, lowerHostCall);

@@ -10,15 +10,16 @@
 namespace mlir::torch_ltc {
 
 /// Replaces the op by `ltc.host_call`: a command of the program that calls
-/// PyTorch's kernel. For ops whose kernel is as fast as ours would be, or whose
-/// result depends on the kernel's order of operations.
+/// PyTorch's kernel. It is used if PyTorch's kernel is as fast as ours would
+/// be, or if the result depends on the kernel's order of operations.
 LogicalResult lowerHostCall(OpLowering &op);
 
-/// The host's sort or topk in linalg and scf; equal elements stay in order.
+/// Expands a host call of sort or topk to linalg and scf; the sort is stable.
 SmallVector<Value> expandHostSort(OpBuilder &builder, ltc::HostCallOp call);
 bool isHostSort(ltc::HostCallOp call);
 
-/// The host's masked_scatter, without the error for a source that is too short.
+/// Expands a host call of masked_scatter to linalg and scf, without the error
+/// for a source that is too short.
 Value expandHostMaskedScatter(OpBuilder &builder, ltc::HostCallOp call);
 bool isHostMaskedScatter(ltc::HostCallOp call);
 

@@ -19,7 +19,7 @@ public:
   Value add(Value a, int64_t b);
   Value sub(Value a, Value b);
   Value mul(Value a, int64_t b);
-  /// Rounded down and up; `b` is positive, `a` may be negative.
+  /// Quotients, rounded down and up; `b` is positive, `a` may be negative.
   Value floorDiv(Value a, int64_t b);
   Value ceilDiv(Value a, int64_t b);
   Value max(Value a, Value b);
@@ -31,14 +31,14 @@ public:
   /// offset + sum of indices[i] * strides[i].
   Value linear(ValueRange indices, ArrayRef<int64_t> strides,
                int64_t offset = 0);
-  /// The inverse for row-major sizes.
+  /// The indices of the element at `position` in row-major order.
   SmallVector<Value> delinear(Value position, ArrayRef<int64_t> sizes);
 
-  /// An integer from a tensor as an index below `size`: negative ones count
-  /// from the end, and the others are clamped, so that no memory outside the
-  /// tensor is accessed whatever the tensor contains.
+  /// Converts an integer from a tensor to an index below `size`. A negative
+  /// integer counts from the end, and the index is clamped, so that no memory
+  /// outside the indexed tensor is accessed.
   Value fromElement(Value element, int64_t size);
-  /// The same, and at most `last`.
+  /// Like the overload above, but clamps the index to `last`.
   Value fromElement(Value element, int64_t size, int64_t last);
   Value toInteger(Value index);
 

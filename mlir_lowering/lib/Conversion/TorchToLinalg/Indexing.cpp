@@ -76,7 +76,7 @@ static LogicalResult lowerIndex(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// take(self, index): positions in the flat tensor.
+/// take(self, index): reads the flattened tensor at the positions `index`.
 static LogicalResult lowerTake(OpLowering &op) {
   Value flat = op.tensors.flatten(op.tensor(0));
   int64_t size = op.tensorType(0).getNumElements();

@@ -1,7 +1,8 @@
 //===- Linear.cpp - Matrix products to linalg.matmul ----------------------===//
 //
-// All operands and the result of a product have one dtype. The library that
-// computes it accumulates the 16-bit floats in float32 and rounds once.
+// The operands and the result of a product have the same dtype. The library
+// that computes the product accumulates 16-bit floats in float32 and rounds
+// once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Operands in the result's dtype.
+/// The operand in the result's dtype.
 static Value factor(OpLowering &op, unsigned position) {
   return op.tensors.convert(op.tensor(position), op.dtype(position),
                             op.resultDtype());
@@ -60,8 +61,8 @@ static LogicalResult lowerDot(OpLowering &op) {
   return op.replaceWith(matmul(op, row, column));
 }
 
-/// beta * self + alpha * product: (self, mat1, mat2, beta, alpha). With beta
-/// 0 torch ignores self, even its NaNs.
+/// (self, mat1, mat2, beta, alpha): beta * self + alpha * product. If beta is
+/// 0, torch ignores self, even its NaNs.
 static LogicalResult lowerAddProduct(OpLowering &op, Value product) {
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
   NumberOperand beta = op.number(3), alpha = op.number(4);

@@ -1,7 +1,7 @@
 //===- OpArguments.h - Arguments of torch ops, decoded ----------*- C++ -*-===//
 //
-// What the lowerings to linalg and those to whole tensors both read from an
-// op's arguments.
+// Decoded arguments, for the lowerings to linalg and for those to the dialects
+// of whole tensors (TOSA and StableHLO).
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,9 +12,9 @@
 
 namespace mlir::torch_ltc {
 
-/// Arguments stride, padding, dilation, transposed, output_padding, groups of a
-/// convolution from position `first` on. Lists have one number for each spatial
-/// dimension.
+/// The arguments stride, padding, dilation, transposed, output_padding, groups
+/// of a convolution, which begin at position `first`. Each list has one number
+/// for each spatial dimension.
 struct ConvolutionArguments {
   SmallVector<int64_t> stride, padding, dilation;
   bool transposed;
@@ -32,21 +32,21 @@ SmallVector<int64_t> permutationOf(const OpLowering &op);
 /// matrix.
 SmallVector<int64_t> transpositionOf(const OpLowering &op);
 
-/// repeat(self, repeats): each dimension is split in two, the first of which is
-/// broadcast.
+/// repeat(self, repeats): each dimension is split into [1, size], and then
+/// broadcast to [repeats, size].
 struct RepeatedSizes {
   SmallVector<int64_t> split, repeated;
 
   explicit RepeatedSizes(const OpLowering &op);
 };
 
-/// A slice's start or end in [0, size]; negative ones count from the end.
-/// `none`: the default.
+/// A slice's start or end, clamped to [0, size]. A negative `index` counts from
+/// the end; without an index, `none` is used.
 int64_t clampIndex(std::optional<int64_t> index, int64_t none, int64_t size);
 
-/// Positions of the tensors that an elementwise op reads element by element. A
-/// tensor that isn't broadcastable to the result is one that the scalar builder
-/// doesn't read (log_sigmoid's buffer).
+/// Positions of the tensors that an elementwise op reads element by element.
+/// They exclude a tensor that isn't broadcastable to the result, which the
+/// scalar builder doesn't read (log_sigmoid_backward's buffer).
 SmallVector<unsigned> elementwiseOperands(const OpLowering &op);
 
 } // namespace mlir::torch_ltc

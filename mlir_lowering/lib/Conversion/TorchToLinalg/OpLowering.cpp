@@ -104,7 +104,7 @@ OpLowering::tensorAsNumber(unsigned position) const {
   Value number = source.getNumber();
   if (numbersAreTensors && !matchPattern(number, m_Constant()))
     return std::nullopt;
-  // A constant isn't converted; a parameter of the program is.
+  // The conversion remaps dynamic scalars, but not constants.
   Value converted = number;
   if (!matchPattern(number, m_Constant()))
     converted = builder.getRemappedValue(number);
@@ -217,7 +217,7 @@ SmallVector<int64_t> OpLowering::dimensions(unsigned position,
     dim = checkedDimension(dim, rank);
   if (dims.empty())
     dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  // The only dimension of a rank-0 tensor doesn't exist.
+  // dim 0 and -1 are valid for a rank-0 tensor, which has no dimensions.
   if (rank == 0)
     dims.clear();
   llvm::sort(dims);

@@ -1,9 +1,9 @@
 //===- OpLowering.h - Lowering of one torch op to linalg --------*- C++ -*-===//
 //
 // A lowering is a function that gets an `OpLowering`, reads the op's operands
-// by their position in the schema, and calls `replaceWith`. All lowerings are
-// in one table by op name ("aten.add.Tensor"); families add theirs in
-// `populate<Family>Lowerings`.
+// by their positions in the schema, and calls `replaceWith`. One table maps op
+// names ("aten.add.Tensor") to lowerings; each family of ops adds its lowerings
+// in `populate<Family>Lowerings`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,18 +19,19 @@
 
 namespace mlir::torch_ltc {
 
-/// A Python number that is an argument of an op: a constant, or a scalar
-/// parameter of the program.
+/// A Python number that is an argument of an op: a constant or a dynamic
+/// scalar.
 struct NumberOperand {
   /// si64, f64 or i1.
   Type dtype;
-  /// IntegerAttr or FloatAttr; null for a scalar parameter.
+  /// IntegerAttr or FloatAttr; null for a dynamic scalar.
   Attribute constant;
-  /// Has the storage type of the dtype; null for a constant.
+  /// The value, with the storage type of the dtype; null for a constant.
   Value value;
 
-  /// The number as `dtype`, at the builder's insertion point.
+  /// Emits the number as `dtype` at the builder's insertion point.
   Value materialize(OpBuilder &builder, Location loc, Type dtype) const;
+  /// The value of a constant, or none for a dynamic scalar.
   std::optional<double> asDouble() const;
 };
 
@@ -38,8 +39,8 @@ class OpLowering {
 public:
   /// `operands` are the op's operands with converted types; constants and lists
   /// are unchanged. `targetName` is the name of the target dialect in messages.
-  /// `numbersAreTensors`: in the target, a number that is a parameter of the
-  /// program is a tensor.
+  /// `numbersAreTensors`: whether the target represents dynamic scalars as
+  /// tensors.
   OpLowering(Operation *op, StringRef name, ValueRange operands,
              ConversionPatternRewriter &builder,
              StringRef targetName = "linalg", bool numbersAreTensors = false);
@@ -70,34 +71,35 @@ public:
   /// (prim.NumToTensor.Scalar).
   std::optional<NumberOperand> tensorAsNumber(unsigned position) const;
 
-  /// A number (neither a tensor nor none).
+  /// The operand, which must be a number (neither a tensor nor none).
   NumberOperand number(unsigned position) const;
 
-  /// Whether it is a number that is a parameter of the program.
+  /// Whether the operand is a dynamic scalar.
   bool isParameter(unsigned position) const {
     return isNumber(position) && !number(position).constant;
   }
 
-  /// Constants; the conversion has checked that they are.
+  /// The value of a constant operand. If the operand isn't a constant, records
+  /// a contradiction and returns 0 or "".
   int64_t integer(unsigned position) const;
   double floating(unsigned position) const;
   bool boolean(unsigned position) const;
   StringRef string(unsigned position) const;
   SmallVector<int64_t> integers(unsigned position) const;
-  /// Elements of a list of ints that may be parameters of the program.
+  /// Elements of a list of ints, which may be dynamic scalars.
   SmallVector<NumberOperand> numbers(unsigned position) const;
   bool isEmptyList(unsigned position) const;
   std::optional<int64_t> optionalInteger(unsigned position) const;
   std::optional<double> optionalFloating(unsigned position) const;
   StringRef optionalString(unsigned position, StringRef none) const;
 
-  /// A dimension, normalized to be non-negative.
+  /// The dimension `position`, counted from the front (non-negative).
   int64_t dimension(unsigned position, int64_t rank) const;
-  /// The dimensions of a list, sorted and non-negative; all of them for none
-  /// and for the empty list.
+  /// The dimensions of a list, counted from the front, sorted and unique. The
+  /// empty list stands for all dimensions.
   SmallVector<int64_t> dimensions(unsigned position, int64_t rank) const;
 
-  /// Elements of a list of tensors; none is a null value.
+  /// Elements of a list of tensors; an element that is none is a null value.
   SmallVector<Value> tensorList(unsigned position) const;
   SmallVector<Type> tensorListDtypes(unsigned position) const;
 
@@ -108,18 +110,18 @@ public:
     return !op->getResult(result).use_empty();
   }
 
-  /// `indices`, a tensor of integers, with a check that they are in [lower,
-  /// upper); eager PyTorch raises an error if they aren't.
+  /// Returns `indices`, a tensor of integers, with a check that each element is
+  /// in [lower, upper); eager PyTorch raises an error otherwise.
   Value checkBounds(Value indices, int64_t lower, int64_t upper);
 
-  /// Replaces the op by tensors with the result's shape, or with as many
-  /// elements (a reduced dimension that `keepdim` keeps), which are reshaped.
+  /// Replaces the op by `results`. A tensor of another shape with as many
+  /// elements (without the dimensions that `keepdim` keeps) is reshaped.
   LogicalResult replaceWith(ValueRange results);
 
-  /// Records that arguments or types don't match the op's schema. The op is
-  /// rejected in the end; until then missing values are 0.
+  /// Records that arguments or types don't match the op's schema.
+  /// `replaceWith` then rejects the op; until then, missing values are 0.
   void contradict() const { isContradictory = true; }
-  /// An error if a mismatch was recorded.
+  /// Emits an error if a mismatch was recorded.
   LogicalResult failIfContradictory() const;
 
   /// Reports that this op can't be lowered. `reason` is a clause: "its mask is
@@ -139,7 +141,7 @@ private:
   bool numbersAreTensors;
 };
 
-/// Lowerings by op name. `Lowering`: the class through which they read an op.
+/// A map from op names to lowerings, which read the op through a `Lowering`.
 template <typename Lowering> class LoweringTableOf {
 public:
   using Function = LogicalResult (*)(Lowering &);
@@ -147,8 +149,8 @@ public:
   /// Properties of one op that the conversion uses.
   struct Entry {
     Function lower;
-    /// Positions of numbers that may be scalar parameters of the program. All
-    /// other numbers and all lists must be constants.
+    /// Positions of the arguments that may be dynamic scalars or lists of them.
+    /// All other numbers and lists must be constants.
     SmallVector<unsigned, 2> runtimeNumbers;
   };
 
@@ -156,7 +158,7 @@ public:
            ArrayRef<unsigned> runtimeNumbers = {}) {
     entries[name] = {lower, SmallVector<unsigned, 2>(runtimeNumbers)};
   }
-  /// Null if there is none.
+  /// The entry of the op, or null if it has no lowering.
   const Entry *find(StringRef name) const {
     auto it = entries.find(name);
     return it == entries.end() ? nullptr : &it->second;

@@ -1,6 +1,7 @@
 //===- Pooling.cpp - Pooling forward ops ----------------------------------===//
 //
-// One linalg.generic over the output; its body loops over the window.
+// Each op becomes one linalg.generic over the output; its body loops over the
+// window.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,8 +10,9 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Greatest element of each window and its position in the flat spatial input.
-/// As in torch a NaN wins, and of several NaNs the last one.
+/// The greatest element of each window and its position in the flattened
+/// spatial input. As in torch, NaN is the greatest element, and the last NaN of
+/// a window determines the position.
 static SmallVector<Value> maxPool(OpLowering &op,
                                   const PoolingGeometry &geometry) {
   Type dtype = op.dtype(0);
@@ -23,7 +25,7 @@ static SmallVector<Value> maxPool(OpLowering &op,
         IndexBuilder b(nested, loc);
         ScalarBuilder s(nested, loc, dtype);
         SmallVector<Value> output = genericIndices(nested, loc, rank);
-        // If all elements are -inf, the first one wins.
+        // If all elements are -inf, the position is that of the first one.
         SmallVector<Value> first;
         for (auto [dim, position] :
              llvm::zip(geometry.dims,
@@ -51,7 +53,7 @@ static SmallVector<Value> maxPool(OpLowering &op,
 }
 
 /// max_pool2d_with_indices(self, kernel_size, stride, padding, dilation,
-/// ceil_mode); similar for 1 and 3 dimensions.
+/// ceil_mode); the ops for 1 and 3 dimensions are alike.
 static LogicalResult lowerMaxPool(OpLowering &op) {
   auto geometry = PoolingGeometry::read(op, op.sizes(0), op.resultSizes(), 1,
                                         op.integers(4));
@@ -64,7 +66,7 @@ static LogicalResult lowerAdaptiveMaxPool(OpLowering &op) {
   return op.replaceWith(maxPool(op, geometry));
 }
 
-/// Sum of each window divided by its size or by `divisor`.
+/// The sum of each window, divided by the window's size or by `divisor`.
 static Value averagePool(OpLowering &op, const PoolingGeometry &geometry,
                          bool countPadding, std::optional<int64_t> divisor) {
   Type dtype = op.dtype(0), compute = computeDtypeOf(dtype);
@@ -96,7 +98,7 @@ static Value averagePool(OpLowering &op, const PoolingGeometry &geometry,
 }
 
 /// avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-/// divisor_override); similar for 3 dimensions, and for 1 without the divisor.
+/// divisor_override). avg_pool3d is alike; avg_pool1d has no divisor_override.
 static LogicalResult lowerAveragePool(OpLowering &op) {
   auto geometry =
       PoolingGeometry::read(op, op.sizes(0), op.resultSizes(), 1, {1});

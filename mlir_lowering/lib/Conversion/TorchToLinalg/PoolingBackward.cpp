@@ -1,7 +1,7 @@
 //===- PoolingBackward.cpp - Gradients of poolings ------------------------===//
 //
-// In gather form: each input element sums the contributions of the windows that
-// contain it, so elements are independent of each other.
+// The gradients are in gather form: each input element sums the contributions
+// of the windows that contain it, so elements are independent of each other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ sumOverOutputs(OpLowering &op, const PoolingGeometry &geometry,
   return op.replaceWith(result);
 }
 
-/// The whole gradient of a window goes to the element that the forward op
+/// Adds the whole gradient of a window to the element that the forward op
 /// recorded in `indices`.
 static LogicalResult lowerMaxBackward(OpLowering &op,
                                       const PoolingGeometry &geometry,
@@ -72,7 +72,7 @@ static LogicalResult lowerAdaptiveMaxBackward(OpLowering &op) {
   return lowerMaxBackward(op, geometry, op.tensor(2));
 }
 
-/// Every window gives each of its elements an equal share.
+/// Distributes the gradient of each window equally to the window's elements.
 static LogicalResult lowerAverageBackward(OpLowering &op,
                                           const PoolingGeometry &geometry,
                                           bool countPadding,

@@ -49,8 +49,8 @@ Value PoolingDim::windowSize(IndexBuilder &b, Value position,
     WindowRange range = inputsOf(b, position);
     return b.sub(range.high, range.low);
   }
-  // Includes only as much padding as `padding` gives: a last window that
-  // extends past it because of ceil_mode is clipped.
+  // With ceil_mode, the last window may extend past the padding; positions
+  // there don't count.
   Value start = b.add(b.mul(position, stride), -padding);
   Value end = b.min(b.add(start, kernel), b.constant(input + padding));
   return b.sub(end, start);
@@ -72,7 +72,7 @@ PoolingGeometry PoolingGeometry::read(OpLowering &op, ArrayRef<int64_t> input,
   SmallVector<int64_t> padding = op.integers(first + 2);
   if (stride.empty())
     stride = kernel;
-  // Op names end with the number of spatial dimensions: max_pool2d...
+  // Op names contain the number of spatial dimensions: max_pool2d.
   size_t digit = op.name.find_first_of("123");
   size_t rank = op.name[digit] - '0';
   PoolingGeometry geometry;

@@ -22,17 +22,17 @@ struct WindowRange {
 /// One spatial dimension.
 struct PoolingDim {
   int64_t input, output;
-  /// Unused if adaptive: then output element o reads the inputs in [floor(o *
+  /// Unused if `adaptive`; output element o then reads the inputs in [floor(o *
   /// input / output), ceil((o + 1) * input / output)).
   int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;
   bool adaptive = false;
 
   WindowRange inputsOf(IndexBuilder &b, Value output) const;
-  /// A range of output positions that contains all those that read this input
-  /// (with a dilation also some that don't).
+  /// A range [first, end) with all output positions that read this input. With
+  /// a dilation, it also contains positions that don't read the input.
   std::pair<Value, Value> outputsSeeing(IndexBuilder &b, Value input) const;
-  /// Number of positions that an average divides by: those of the window, with
-  /// or without the padding.
+  /// The divisor of an average: the number of the window's positions, with or
+  /// without the padding.
   Value windowSize(IndexBuilder &b, Value output, bool countPadding) const;
 };
 
@@ -41,17 +41,17 @@ struct PoolingGeometry {
   int64_t leading;
   SmallVector<PoolingDim> dims;
 
-  /// Arguments kernel_size, stride, padding from position `first` on; dilation
-  /// is passed as a list.
+  /// Reads the arguments kernel_size, stride, padding, which begin at position
+  /// `first`. `input` and `output` are sizes.
   static PoolingGeometry read(OpLowering &op, ArrayRef<int64_t> input,
                               ArrayRef<int64_t> output, unsigned first,
                               SmallVector<int64_t> dilation);
   static PoolingGeometry adaptive(ArrayRef<int64_t> input,
                                   ArrayRef<int64_t> output);
 
-  /// Position in the flat spatial input.
+  /// Position in the flattened spatial input.
   Value flatPosition(IndexBuilder &b, ValueRange spatial) const;
-  /// Product of the windows' sizes.
+  /// Product of the dimensions' window sizes.
   Value windowSize(IndexBuilder &b, ValueRange output, bool countPadding) const;
 
   /// Emits `body(input position, carried values) -> new values` for each input
@@ -61,7 +61,8 @@ struct PoolingGeometry {
                function_ref<SmallVector<Value>(OpBuilder &, Location,
                                                ValueRange, ValueRange)>
                    body) const;
-  /// The same for each output element that may read an input element.
+  /// Emits `body(output position, carried values) -> new values` for each
+  /// output element that may read input element `input` (all its indices).
   SmallVector<Value>
   forEachOutput(IndexBuilder &b, ValueRange input, ValueRange carried,
                 function_ref<SmallVector<Value>(OpBuilder &, Location,

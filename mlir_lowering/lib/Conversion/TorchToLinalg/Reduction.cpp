@@ -1,7 +1,7 @@
 //===- Reduction.cpp - Reductions to linalg.generic -----------------------===//
 //
-// Positions in the schemas: (self, dim, keepdim, ...), or (self) for all
-// dimensions.
+// The ops' arguments are (self, dim, keepdim, ...), or (self) for a reduction
+// of all dimensions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@ struct Fold {
 };
 } // namespace
 
-/// Elements are converted to the accumulator's dtype (that of torch's CPU
-/// kernels: float32 for the 16-bit floats), and the result is rounded once.
+/// Converts the elements to the accumulator's dtype (that of torch's CPU
+/// kernels: float32 for the 16-bit floats), and rounds the result once.
 static LogicalResult lowerFold(OpLowering &op, bool hasDim, const Fold &fold) {
   Type from = op.dtype(0), to = op.resultDtype();
   Type accumulator = computeDtypeOf(to);
@@ -70,7 +70,7 @@ static LogicalResult lowerTruthFold(OpLowering &op) {
   Type from = op.dtype(0);
   Type boolType = op.builder.getI1Type();
   ScalarBuilder outer(op.builder, op.loc, boolType);
-  // Unlike for sums, no dimension is reduced here.
+  // Unlike sum, any and all reduce no dimension if `dim` is the empty list.
   if (hasDim && op.isEmptyList(1)) {
     Value truth = op.tensors.convert(op.tensor(0), from, boolType);
     return op.replaceWith(
@@ -89,8 +89,8 @@ static LogicalResult lowerTruthFold(OpLowering &op) {
   return op.replaceWith(op.tensors.convert(result, boolType, op.resultDtype()));
 }
 
-/// Sum in an accumulator, divided by the number of elements before the only
-/// rounding.
+/// Divides the sum, in the accumulator's dtype, by the number of elements, and
+/// rounds once.
 template <bool hasDim> static LogicalResult lowerMean(OpLowering &op) {
   Type from = op.dtype(0), to = op.resultDtype();
   Type accumulator = computeDtypeOf(to);
@@ -122,9 +122,9 @@ template <bool hasDim> static LogicalResult lowerMean(OpLowering &op) {
 // Extremes with their positions
 //===----------------------------------------------------------------------===//
 
-/// Whether `element` replaces `best`: a NaN does, unless `best` is one. Of
-/// equal elements the one with the lower position wins, because loops over a
-/// flattened transposition run in memory order.
+/// Whether `element` replaces `best`. A NaN replaces numbers. Of equal elements
+/// (and of NaNs), the one at the lower position is chosen explicitly, because
+/// loops over a flattened transposition run in memory order.
 static Value isBetter(ScalarBuilder &s, bool isMax, Value element, Value best,
                       Value isBefore) {
   Value better =
@@ -174,7 +174,8 @@ template <bool isMax> static LogicalResult lowerExtreme(OpLowering &op) {
   return op.replaceWith(reduceWithIndex(op, input, dim, isMax));
 }
 
-/// argmax and argmin: (self, dim, keepdim); without dim, in the flat tensor.
+/// argmax and argmin: (self, dim, keepdim); without dim, the result is a
+/// position in the flattened tensor.
 template <bool isMax> static LogicalResult lowerArgument(OpLowering &op) {
   Value input = op.tensor(0);
   int64_t dim = 0;

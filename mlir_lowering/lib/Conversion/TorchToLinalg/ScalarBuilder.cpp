@@ -58,7 +58,7 @@ Type torch_ltc::promoteDtypes(Type a, Type b) {
 
 Value ScalarBuilder::constant(double value) {
   if (auto type = dyn_cast<FloatType>(dtype)) {
-    // Through float32 for the 16-bit floats, like c10::BFloat16(double).
+    // Like c10::BFloat16(double), round to float32 before the 16-bit float.
     if (type.getWidth() == 16)
       value = static_cast<float>(value);
     return arith::ConstantOp::create(builder, loc,
@@ -178,8 +178,8 @@ Value ScalarBuilder::floorDiv(Value a, Value b, Type step) {
     Value quotient = div(a, b);
     return select(adjust, sub(quotient, one), quotient);
   }
-  // The steps of c10::div_floor_floating: the exact quotient of (a - a mod b)
-  // may be slightly less than an integer.
+  // The steps of c10::div_floor_floating: the computed quotient of (a - a mod
+  // b) may be slightly less than an integer.
   auto round = [&](Value value) {
     return step ? roundedTo(step, value) : value;
   };
@@ -218,8 +218,8 @@ Value ScalarBuilder::signBit(Value a) {
                                zero);
 }
 
-// Not math.copysign: for a bfloat16 that is loaded and extended, LLVM 22.1
-// folds it to the magnitude on x86.
+// math.copysign isn't used: for a bfloat16 that is loaded and extended, LLVM
+// 22.1 folds it to the magnitude on x86.
 Value ScalarBuilder::copySign(Value magnitude, Value sign) {
   Value positive = abs(magnitude);
   return select(signBit(sign), neg(positive), positive);
@@ -350,19 +350,20 @@ Value ScalarBuilder::truth(Value a) {
 // Casts
 //===----------------------------------------------------------------------===//
 
-// For a value that doesn't fit, torch's CPU kernels return what the processor's
-// conversion instruction does. x86's return the lowest integer; AArch64's the
-// nearest one, and 0 for NaN.
+// For a value that doesn't fit, torch's CPU kernels return the result of the
+// processor's conversion instruction: the lowest integer on x86; on AArch64,
+// the nearest integer, and 0 for NaN.
 #if defined(__aarch64__)
 static constexpr bool kConversionSaturates = true;
 #else
 static constexpr bool kConversionSaturates = false;
 #endif
 
-/// torch's CPU kernels convert in 64 bits to int64 and uint8, in 32 bits (then
-/// truncated) to other signed integers. To other unsigned ones, x86 converts in
-/// 64 bits as well, and AArch64 has instructions. LLVM's fptosi is undefined
-/// for a value that doesn't fit, so the range is checked.
+/// torch's CPU kernels convert to int64 and uint8 in 64 bits, and to the other
+/// signed integers in 32 bits, which are then truncated. They convert to the
+/// other unsigned integers in 64 bits on x86, and with instructions for
+/// unsigned integers on AArch64. LLVM's fptosi is undefined for a value that
+/// doesn't fit, so the range is checked.
 Value ScalarBuilder::castFloatToInteger(Value value, IntegerType to) {
   bool toUnsigned =
       kConversionSaturates && to.isUnsigned() && to.getWidth() > 8;
@@ -398,8 +399,7 @@ Value ScalarBuilder::castFloatToInteger(Value value, IntegerType to) {
 }
 
 Value ScalarBuilder::castToFloat(Value value, Type from, FloatType to) {
-  // Everything is converted to a 16-bit float through float32, as in
-  // c10::BFloat16.
+  // Like c10::BFloat16, convert any type to a 16-bit float through float32.
   bool narrow = to.getWidth() == 16;
   Type direct = narrow ? Float32Type::get(builder.getContext()) : Type(to);
   if (auto source = dyn_cast<FloatType>(from)) {

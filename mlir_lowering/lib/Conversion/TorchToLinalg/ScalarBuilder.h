@@ -5,8 +5,8 @@
 //
 // A *dtype* is the element type of a `!torch.vtensor`, including its signedness
 // (si64, ui8, i1, f32, ...). A value of a dtype has the dtype's *storage type*
-// (i64, i8, i1, f32, ...), which is signless; so code that handles values
-// passes dtypes along.
+// (i64, i8, i1, f32, ...), which is signless, so code that handles values must
+// also pass their dtypes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,13 +33,13 @@ Type promoteDtypes(Type a, Type b);
 
 bool isBool(Type dtype);
 bool isUnsigned(Type dtype);
-/// Rank of the kinds in type promotion: 0 bool, 1 integer, 2 float.
+/// The category of `dtype` in type promotion: 0 bool, 1 integer, 2 float.
 int dtypeKind(Type dtype);
 
 enum class Comparison { eq, ne, lt, le, gt, ge };
 
-/// Emits scalar code at one insertion point. Operands of binary operations have
-/// the same dtype, which is `dtype`.
+/// Emits scalar code at one insertion point. Operands of arithmetic have the
+/// dtype `dtype`.
 class ScalarBuilder {
 public:
   ScalarBuilder(OpBuilder &builder, Location loc, Type dtype)
@@ -47,7 +47,7 @@ public:
 
   OpBuilder &builder;
   Location loc;
-  /// Dtype of the values in the arithmetic below.
+  /// Dtype of the operands and results of the arithmetic below.
   Type dtype;
 
   bool isFloat() const { return isa<FloatType>(dtype); }
@@ -66,13 +66,14 @@ public:
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
   Value mul(Value a, Value b);
-  /// Floats: IEEE; integers: rounded towards zero, without undefined behavior
-  /// (x / 0 is x, and the lowest value / -1 wraps).
+  /// The quotient: IEEE's for floats; for integers, rounded towards zero,
+  /// without undefined behavior (x / 0 is x, and the lowest value / -1 wraps).
   Value div(Value a, Value b);
-  /// Rounded towards minus infinity, with torch's correction for floats, each
-  /// step of which is rounded to `step`, if given.
+  /// The quotient, rounded towards minus infinity, with torch's correction for
+  /// floats. Each step is rounded to the dtype `step`, if given.
   Value floorDiv(Value a, Value b, Type step = {});
-  /// Sign of the dividend (C's fmod) and of the divisor (Python's %).
+  /// Remainders with the sign of the dividend (C's fmod) and of the divisor
+  /// (Python's %).
   Value truncRemainder(Value a, Value b);
   Value floorRemainder(Value a, Value b);
   Value neg(Value a);
@@ -81,17 +82,17 @@ public:
   Value signBit(Value a);
   Value copySign(Value magnitude, Value sign);
   Value square(Value a) { return mul(a, a); }
-  /// NaN if either operand is NaN.
+  /// The greater or smaller operand; NaN if either operand is NaN.
   Value maximum(Value a, Value b);
   Value minimum(Value a, Value b);
-  /// The same as in torch's elementwise kernels: `b` if both are zeros,
-  /// whatever their signs.
+  /// `maximum` and `minimum` of torch's elementwise kernels, which return `b`
+  /// if both operands are zeros, whatever their signs.
   Value laterMaximum(Value a, Value b);
   Value laterMinimum(Value a, Value b);
-  /// `a` unless it exceeds the bound: a zero keeps its sign.
+  /// `a`, limited by the bound; a zero `a` keeps its sign at a zero bound.
   Value atLeast(Value a, Value bound) { return laterMaximum(bound, a); }
   Value atMost(Value a, Value bound) { return laterMinimum(bound, a); }
-  /// The other operand if one is NaN.
+  /// The greater or smaller operand; if one is NaN, the other operand.
   Value maxNumber(Value a, Value b);
   Value minNumber(Value a, Value b);
 
@@ -104,9 +105,9 @@ public:
   /// Whether a value of `dtype` isn't zero.
   Value truth(Value a);
 
-  /// A float that is stored as `narrow` and read again.
+  /// Rounds `value` to the dtype `narrow`, and converts it back to `dtype`.
   Value roundedTo(Type narrow, Value value);
-  /// A value of dtype `from` as `to`, like `tensor.to(dtype)` on CPU.
+  /// Converts a value of dtype `from` to `to`, like `tensor.to(dtype)` on CPU.
   Value convert(Value value, Type from, Type to);
 
   template <typename MathOp> Value unary(Value a) {
@@ -120,8 +121,9 @@ public:
   Value log2(Value a) { return logarithm<math::Log2Op>(a, 1); }
 
 private:
-  /// A logarithm that is correct for denormal numbers, too, for which MLIR 22's
-  /// polynomials use the smallest normal number. `ofTwo` is the logarithm of 2.
+  /// A logarithm that is also correct for denormal numbers, which MLIR 22's
+  /// polynomials replace by the smallest normal number. `ofTwo` is the
+  /// logarithm of 2.
   template <typename LogOp> Value logarithm(Value a, double ofTwo) {
     if (!dtype.isF32())
       return unary<LogOp>(a);

@@ -1,7 +1,7 @@
 //===- Scan.cpp - Prefix sums and selection along a dimension -------------===//
 //
-// Ops that depend on the order along a dimension: serial loops over it, binary
-// search.
+// Lowers ops that depend on the order along a dimension to serial loops over
+// the dimension, or to a binary search.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,11 +19,10 @@ using namespace mlir::torch_ltc;
 // Scans: (self, dim, ...)
 //===----------------------------------------------------------------------===//
 
-/// The step of a scan, for one line after the other along `dim`: it gets an
-/// element of the operand, the accumulators (stored in tensors without the
-/// dimension, so that the 16-bit floats aren't rounded at every step) and the
-/// line's number. It returns the new accumulators, from which `finish` computes
-/// elements of the results.
+/// Emits one step of a scan along `dim`, at position `line`: gets an element of
+/// the operand and the accumulators (stored in tensors in which the dimension
+/// has size 1, so that 16-bit floats aren't rounded at every step), and returns
+/// the new accumulators. `finish` computes elements of the results from them.
 using ScanBody = function_ref<SmallVector<Value>(
     OpBuilder &, Location, Value element, ValueRange accumulators, Value line)>;
 using ScanFinish =
@@ -77,12 +76,12 @@ static SmallVector<Value> scan(OpLowering &op, ArrayRef<Value> starts,
   return llvm::to_vector(ValueRange(loop.getResults()).take_front(count));
 }
 
-/// The step of a scan with one accumulator.
+/// Combines the accumulator of a scan with the next element.
 using Combine = Value (*)(ScalarBuilder &, Value sum, Value element);
 using Start = Value (*)(ScalarBuilder &);
 
-/// Eager's: in float32, a sum of a million numbers has five digits, and a
-/// product that overflowed stays infinite.
+/// The dtype of eager's accumulators. In float32, a sum of a million numbers
+/// would have five digits, and a product that overflowed would stay infinite.
 static Type accumulatorOf(Type dtype) {
   return dtype.isF32() ? Float64Type::get(dtype.getContext())
                        : computeDtypeOf(dtype);
@@ -119,8 +118,8 @@ static Value multiplyNext(ScalarBuilder &s, Value product, Value element) {
   return s.mul(product, element);
 }
 
-/// log(exp(a) + exp(b)) with the larger exponent factored out; equal infinities
-/// are unchanged.
+/// log(exp(a) + exp(b)) with the larger exponential factored out; the result
+/// for two equal infinities is that infinity.
 static Value logAddExp(ScalarBuilder &s, Value a, Value b) {
   Value low = s.minimum(a, b), high = s.maximum(a, b);
   Value rest = s.unary<math::Log1pOp>(s.exp(s.sub(low, high)));
@@ -129,7 +128,8 @@ static Value logAddExp(ScalarBuilder &s, Value a, Value b) {
   return s.select(s.logicalAnd(isInfinite, isEqual), high, s.add(high, rest));
 }
 
-/// cummax and cummin: of equal elements the position of the last; a NaN stays.
+/// cummax and cummin: of equal elements, the last one gives the position; NaN
+/// is propagated.
 template <bool isMax> static LogicalResult lowerScanExtreme(OpLowering &op) {
   Type dtype = op.dtype(0), indexType = op.builder.getI64Type();
   if (op.rank(0) == 0)
@@ -165,9 +165,9 @@ struct SortedLines {
   Value tensor;
   ArrayRef<int64_t> sizes;
   Type dtype;
-  /// Positions in ascending order of the elements; null if they are sorted.
+  /// The positions that sort each line; null if the lines are sorted.
   Value order;
-  /// Whether equal elements count as less.
+  /// Whether elements equal to the searched value count as less.
   bool right;
 };
 } // namespace
@@ -189,14 +189,14 @@ static Value isBelow(ScalarBuilder &s, const SortedLines &lines,
   return s.logicalNot(above);
 }
 
-/// Number of elements of a line that are below x, by binary search; `line` are
-/// the indices of all dimensions but the last.
+/// The number of elements of a line that are below x, found by binary search.
+/// `line` has the indices of all dimensions but the last.
 static Value countBelow(ScalarBuilder &s, const SortedLines &lines,
                         ValueRange line, Value x) {
   IndexBuilder b(s.builder, s.loc);
   int64_t count = lines.sizes.back();
   Value low = b.constant(0);
-  // `low` elements are known to be below x; steps halve.
+  // The first `low` elements are known to be below x.
   for (int64_t step = llvm::PowerOf2Ceil(count + 1) / 2; step > 0; step /= 2) {
     Value next = b.add(low, step);
     Value inRange = b.less(next, b.constant(count + 1));
@@ -207,11 +207,12 @@ static Value countBelow(ScalarBuilder &s, const SortedLines &lines,
   return low;
 }
 
-/// The same as a loop, because the number of steps depends on the size.
+/// `countBelow` for a general program: as a loop, because the number of steps
+/// depends on the size.
 static Value countBelowForAllSizes(ScalarBuilder &s, const SortedLines &lines,
                                    ValueRange line, Value x) {
   IndexBuilder b(s.builder, s.loc);
-  // The answer is `low` plus a number from 0 to `rest`.
+  // The state is (low, rest); the result is in [low, low + rest].
   auto loop = scf::WhileOp::create(
       s.builder, s.loc,
       TypeRange{b.constant(0).getType(), b.constant(0).getType()},
@@ -236,7 +237,7 @@ static Value countBelowForAllSizes(ScalarBuilder &s, const SortedLines &lines,
   return loop.getResult(0);
 }
 
-/// `values` is the position of the operand whose elements are looked up.
+/// Looks up the elements of the operand at position `values` in `lines`.
 static LogicalResult lowerSearch(OpLowering &op, const SortedLines &lines,
                                  unsigned values) {
   bool isNumber = !op.isTensor(values);

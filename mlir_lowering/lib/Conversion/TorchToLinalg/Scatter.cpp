@@ -1,7 +1,7 @@
 //===- Scatter.cpp - Writes at positions from a tensor --------------------===//
 //
-// Serial loops: a position may occur twice, and then order matters (the last
-// write wins, and sums of floats aren't associative).
+// Scatters become serial loops: if a position occurs twice, the order of the
+// writes matters (the last write wins, and sums of floats aren't associative).
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,9 +81,9 @@ scatterAlong(OpLowering &op, Value target, Type dtype, Combine combine,
                  });
 }
 
-/// The dtype in which a sum at one place is computed. 16-bit floats are summed
-/// in float32 and rounded once, as in eager's sums of rows: a 16-bit sum of a
-/// few hundred terms stops growing.
+/// The dtype in which the sum at one position is computed. 16-bit floats are
+/// summed in float32 and rounded once, as in eager's sums of rows: a 16-bit sum
+/// would stop growing after a few hundred terms.
 static Type sumDtypeOf(Type dtype) {
   return dtype.isF16() || dtype.isBF16() ? Float32Type::get(dtype.getContext())
                                          : dtype;
@@ -145,7 +145,7 @@ static std::optional<ScatterReduction> findReduction(StringRef name) {
   return std::nullopt;
 }
 
-/// Adds or stores one scalar wherever the op writes.
+/// Combines `target` with `scalar` at each position that the op writes.
 using ScatterScalar =
     function_ref<Value(Value target, Type dtype, Combine,
                        function_ref<Value(IndexBuilder &, ValueRange)> scalar)>;
@@ -174,8 +174,9 @@ static Value divideByCounts(OpLowering &op, Value sums, bool includeSelf,
       })[0];
 }
 
-/// A reduction (named by `name`) of the values written to one place, including
-/// or excluding the existing element. `scalar` is the written value.
+/// Lowers a scatter that reduces the values written to the same position, with
+/// the reduction `name`, including or excluding the existing element. `scalar`
+/// emits a written value.
 static LogicalResult
 reduceInto(OpLowering &op, StringRef name, bool includeSelf,
            ScatterScalar scatterScalar,
@@ -225,9 +226,9 @@ static LogicalResult lowerScatterReduce(OpLowering &op) {
 // index_add, index_copy, index_fill: (self, dim, index, source or value)
 //===----------------------------------------------------------------------===//
 
-/// Whole slices along the dimension, from `lower` times its size (0, or -1 if
-/// indices may count from the end): position (i, j) of `sizes` goes to
-/// (index[i], j) for dim 0.
+/// Writes whole slices along the dimension: for dim 0, `scalar` at (i, j) in
+/// `sizes` is combined with the element at (index[i], j). Indices are at least
+/// `lower` * size: `lower` is 0, or -1 if indices may count from the end.
 static Value
 scatterSlices(OpLowering &op, ArrayRef<int64_t> sizes, int64_t lower,
               Value target, Type dtype, Combine combine,
@@ -273,7 +274,7 @@ static LogicalResult lowerIndexCopy(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// index_fill(self, dim, index, value): a number or a tensor of rank 0
+/// index_fill(self, dim, index, value); value is a number or a rank-0 tensor.
 static LogicalResult lowerIndexFill(OpLowering &op) {
   SmallVector<int64_t> sizes(op.sizes(0));
   if (!sizes.empty())
@@ -304,7 +305,8 @@ static LogicalResult lowerIndexReduce(OpLowering &op) {
       });
 }
 
-/// put(self, index, source, accumulate): positions in the flat tensor.
+/// put(self, index, source, accumulate); indices are positions in the flattened
+/// tensor.
 static LogicalResult lowerPut(OpLowering &op) {
   int64_t size = op.tensorType(0).getNumElements();
   Value index = op.tensors.flatten(op.checkBounds(op.tensor(1), -size, size));
@@ -323,7 +325,8 @@ static LogicalResult lowerPut(OpLowering &op) {
 // index_put: (self, indices, values, accumulate)
 //===----------------------------------------------------------------------===//
 
-/// `x[mask] = value` with one value needs no positions.
+/// Whether the op is `x[mask] = value` with one value, which needs no
+/// positions.
 static bool isMaskedFill(OpLowering &op) {
   SmallVector<Type> dtypes = op.tensorListDtypes(1);
   return dtypes.size() == 1 && dtypes[0] && isBool(dtypes[0]) &&
@@ -372,7 +375,7 @@ static LogicalResult lowerIndexPut(OpLowering &op) {
 // masked_scatter: (self, mask, source)
 //===----------------------------------------------------------------------===//
 
-/// The n-th true position gets the n-th element of the source.
+/// Writes the n-th element of the source to the n-th true position of the mask.
 static Value scatterMasked(TensorBuilder &tensors, OpBuilder &builder,
                            Location loc, Value self, Value mask, Value source,
                            ArrayRef<int64_t> sizes) {
@@ -400,7 +403,8 @@ static Value scatterMasked(TensorBuilder &tensors, OpBuilder &builder,
   return loop.getResult(0);
 }
 
-/// PyTorch's kernel rejects a source that may be too short.
+/// If the source may be too short, calls PyTorch's kernel, which then raises
+/// an error.
 static LogicalResult lowerMaskedScatter(OpLowering &op) {
   int64_t available = op.tensorType(2).getNumElements();
   int64_t positions = op.resultType().getNumElements();

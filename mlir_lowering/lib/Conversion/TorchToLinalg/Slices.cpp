@@ -1,7 +1,7 @@
 //===- Slices.cpp - Parts of a tensor along one dimension -----------------===//
 //
-// A start or an index is a constant, or a parameter of the program. The length
-// of the part is always a constant: its sizes are those of a tensor of the op.
+// A start or an index is a constant or a dynamic scalar. The part's sizes are
+// always constants: they are those of one of the op's tensors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +18,8 @@ struct Slice {
 };
 } // namespace
 
-/// The start of a part that spans `span` of `size` positions. A parameter is
-/// clamped, as torch clamps a slice's start, so no memory outside the tensor is
-/// accessed.
+/// The start of a part that spans `span` of `size` positions. A dynamic scalar
+/// is clamped, so that no memory outside the tensor is accessed.
 static OpFoldResult readStart(OpLowering &op, unsigned position, int64_t size,
                               int64_t span) {
   if (!op.isParameter(position))
@@ -35,8 +34,8 @@ static Slice wholeOf(OpLowering &op, ArrayRef<int64_t> sizes) {
           SmallVector<int64_t>(sizes), SmallVector<int64_t>(sizes.size(), 1)};
 }
 
-/// Arguments dim, start, end, step from position `first` on, for a tensor of
-/// these sizes; `partSizes` are the slice's.
+/// Reads the arguments dim, start, end, step, which begin at position `first`,
+/// for a tensor of the sizes `sizes` and a slice of the sizes `partSizes`.
 static Slice readSlice(OpLowering &op, ArrayRef<int64_t> sizes,
                        ArrayRef<int64_t> partSizes, unsigned first) {
   Slice slice = wholeOf(op, sizes);
@@ -61,7 +60,8 @@ static Slice readSlice(OpLowering &op, ArrayRef<int64_t> sizes,
   return slice;
 }
 
-/// Arguments dim, index from position `first` on: a slice of one.
+/// Reads the arguments dim, index, which begin at position `first`, as a slice
+/// of size 1.
 static Slice readSelection(OpLowering &op, ArrayRef<int64_t> sizes,
                            unsigned first) {
   Slice slice = wholeOf(op, sizes);
@@ -93,7 +93,7 @@ static LogicalResult lowerSelect(OpLowering &op) {
   return extract(op, readSelection(op, op.sizes(0), 1));
 }
 
-/// The source of an insertion has the dtype of the tensor.
+/// The source of an insertion, converted to the dtype of the tensor.
 static Value insertionSource(OpLowering &op) {
   return op.tensors.convert(op.tensor(1), op.dtype(1), op.dtype(0));
 }
