@@ -43,12 +43,12 @@ def load_rows(folder):
 
 
 def ops_of_families(rows):
-    """The distinct dialect ops; rows may share one (aten.view)."""
+    """Returns one row for each dialect op of a family; rows may share an op (aten.view)."""
     families = {}
     for family in FAMILIES:
         distinct = {}
         for row in rows:
-            # Random numbers are parameters of the program, never ops in it.
+            # Random tensors are parameters of a program, which has no random ops.
             if row.family == family and row.trace != "random":
                 distinct.setdefault(row.emit, row)
         families[family] = list(distinct.values())
@@ -56,7 +56,7 @@ def ops_of_families(rows):
 
 
 def output_texts(rows):
-    """File name -> text of every generated file."""
+    """Returns the text of each generated file by its name."""
     texts = {}
     families = ops_of_families(rows)
     for family, ops in families.items():
@@ -74,7 +74,7 @@ def output_texts(rows):
 
 
 def write_if_changed(path, text):
-    """An unchanged file keeps its modification time, so that nothing is rebuilt."""
+    """Writes the file unless it is unchanged, so that nothing is rebuilt then."""
     if path.exists() and path.read_text() == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ FIELDS = {
     "schema", "emit", "shape", "dtype", "strides", "lower", "trace", "hooks", "torch_mlir", "varies",
     "parameters", "sizes", "element", "updates", "divides", "checks_values",
 }  # fmt: skip
-# Functions of these names are in ltc_backend/shape, in files named after the families.
+# ltc_backend/shape has functions with these names, in files named after the families.
 SHAPE_RULES = (
     # elementwise
     "self",
@@ -166,7 +166,7 @@ SHAPE_RULES = (
     "arange",
     "lower_triangle_indices",
     "upper_triangle_indices",
-    # Only the Meta kernel knows the shape.
+    # The shape is computed by torch's Meta kernel.
     "meta",
 )
 DTYPE_RULES = (
@@ -204,7 +204,7 @@ TRACE_KINDS = ("node", "random", "dialect")
 #: Values of `lower` that aren't scalar builders.
 STRUCTURED = ("linalg", "library", "host", "decompose", "none")
 HOOKS = ("fold", "canonicalize", "verify")
-#: Types of arguments that may be parameters of a program.
+#: Types of arguments that may be dynamic scalars or lists of them.
 NUMBER_TYPES = ("int", "SymInt", "float", "Scalar", "int[]", "SymInt[]")
 
 
@@ -242,7 +242,8 @@ class Row:
 
     @property
     def class_name(self):
-        """aten._softmax -> Aten_SoftmaxOp, aten.add.Tensor -> AtenAddTensorOp."""
+        """The C++ class: Aten_SoftmaxOp for aten._softmax, AtenAddTensorOp for
+        aten.add.Tensor."""
         name = ""
         for part in self.emit.split("."):
             underscores = len(part) - len(part.lstrip("_"))
@@ -333,8 +334,8 @@ def load_family(path, family):
 
 
 def default_sizes(arguments, names):
-    """The arguments of type SymInt; only those of `names`, the family's default, if
-    it isn't None."""
+    """Returns the names of the arguments of type SymInt, or, if the family has a default
+    `names`, of those among them."""
     return [
         a.name
         for a in arguments
@@ -392,7 +393,8 @@ def check_row(row, where):
 
 
 def check_rows(rows):
-    """Each schema once; rows that emit the same op must have the same operands."""
+    """Raises a TableError if a schema has two rows, or if rows that emit the same op
+    differ in their operands, `torch_mlir` or `hooks`."""
     schemas, emitted = set(), {}
     for row in rows:
         name = row.schema.partition("(")[0]

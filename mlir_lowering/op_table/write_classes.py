@@ -2,7 +2,7 @@
 
 INCLUDE = "torch_ltc/Dialect/Torch"
 
-#: Kinds of values: namespace `kind` in lib/Dialect/Torch/AtenOps.cpp.
+#: The function of namespace `kind` (lib/Dialect/Torch/AtenOps.cpp) for each torch type.
 KINDS = {
     "Tensor": "tensor",
     "Tensor?": "optionalTensor",
@@ -27,7 +27,7 @@ KINDS = {
 }
 # Enumerations are represented by their integer values.
 INTEGER_TYPES = ("SymInt", "ScalarType", "Layout", "MemoryFormat")
-#: Declarations for the hooks of a row.
+#: The declaration that each hook adds to an op's class.
 HOOKS = {
     "fold": "mlir::OpFoldResult fold();",
     "canonicalize": "static void getCanonicalizationPatterns("
@@ -47,7 +47,7 @@ def kinds(types):
 
 
 def getter(name):
-    """grad_output -> getGradOutput."""
+    """The name of an operand's getter: getGradOutput for grad_output."""
     return "get" + "".join(word[:1].upper() + word[1:] for word in name.split("_"))
 
 
@@ -115,7 +115,8 @@ def registration(row):
 
 
 def op_list(rows_of_family):
-    """AtenOps.inc: the families' headers, the classes, the registration."""
+    """Returns AtenOps.inc: the includes of the families' headers, the list of classes, and
+    the registration of the ops."""
     parts = {
         "ATEN_FAMILIES": [
             f'#include "{INCLUDE}/TorchOps_{family}.h"' for family in rows_of_family

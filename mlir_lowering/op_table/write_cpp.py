@@ -14,7 +14,8 @@ def missing_ops(rows):
 
 
 def elementwise_table(rows):
-    """ELEMENTWISE_OP(op name, scalar builder, dtype rule, divides)."""
+    """Returns one ELEMENTWISE_OP(op name, scalar builder, dtype rule, divides) for each op
+    that a scalar builder lowers."""
     lines, seen = [], set()
     for row in rows:
         structured = row.lower in op_schema.STRUCTURED
@@ -29,7 +30,7 @@ def elementwise_table(rows):
 
 
 def lowered_ops(rows):
-    """Ops that are lowered directly, not decomposed."""
+    """Returns one LOWERED_OP for each op that is lowered without a decomposition."""
     names = sorted({row.emit for row in rows if row.lower not in ("decompose", "none")})
     lines = [f'LOWERED_OP("{name}")' for name in names]
     return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
@@ -48,7 +49,8 @@ def list_result_ops(rows):
 
 
 def varying_lists(rows):
-    """Lists of ints that may be parameters of a program: VARYING_LIST(op, position)."""
+    """Returns one VARYING_LIST(op, position) for each list of ints that may be dynamic
+    scalars."""
     lines = sorted(
         {
             f'VARYING_LIST("{row.emit}", {position})'
@@ -61,7 +63,8 @@ def varying_lists(rows):
 
 
 def numbers_of_programs(row):
-    """ "start,end": parameters once they have differed; "alpha!": always parameters."""
+    """Returns the row's possible dynamic scalars: "start" is one once its value has
+    differed, "alpha!" always."""
     return ",".join([*row.varies, *(f"{name}!" for name in row.parameters)])
 
 
@@ -74,8 +77,8 @@ def traced_rows(rows):
 
 
 def op_rules(rows):
-    """The words of the table's columns. They change less often than its rows, and
-    most of the backend depends on them."""
+    """Returns the values of the table's columns as macros. They are in a separate file
+    because most of the backend depends on them, and they change less often than rows."""
     parts = [
         ("OP_FAMILY", sorted({row.family for row in traced_rows(rows)})),
         ("OP_SHAPE_RULE", op_schema.SHAPE_RULES),

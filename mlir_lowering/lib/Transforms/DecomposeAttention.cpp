@@ -12,13 +12,13 @@ using namespace mlir::torch_ltc::torch;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// [batch, heads, rows, columns] as a batch of matrices, and back.
+// Reshapes [batch, heads, rows, columns] to a batch of matrices.
 static Value asMatrices(FormulaBuilder &b, Value x) {
   ArrayRef<int64_t> sizes = b.sizes(x);
   return b.view(x, {sizes[0] * sizes[1], sizes[2], sizes[3]});
 }
 
-// left * right, or with `transposed`, left * right^T.
+// left * right, or left * right^T if `transposed`.
 static Value multiply(FormulaBuilder &b, Value left, Value right,
                       bool transposed = false) {
   SmallVector<int64_t> sizes(b.sizes(left));
@@ -29,10 +29,10 @@ static Value multiply(FormulaBuilder &b, Value left, Value right,
   return b.view(b.bmm(asMatrices(b, left), factor), sizes);
 }
 
-// query * key^T + mask (or without what a mask of bools excludes), with later
-// keys masked out if `isCausal`. `isAddend`: by an addend, as in PyTorch's
-// decomposition, since comparing positions for each score takes a tenth of a
-// training step.
+// query * key^T + mask. A mask of bools instead sets the scores that it
+// excludes to -inf; so does `isCausal` for later keys. If `isAddend`, the
+// causal mask is added, as in PyTorch's decomposition, because comparing
+// positions for each score takes a tenth of a training step.
 static Value scoresOf(FormulaBuilder &b, Value query, Value key, Value mask,
                       bool isCausal, bool isAddend = false) {
   Value scores = multiply(b, query, key, /*transposed=*/true);
@@ -70,7 +70,8 @@ static Softmax softmaxOf(FormulaBuilder &b, Value scores) {
   return result;
 }
 
-// Infinite for a query that sees no key: its weights are 0 in the gradient too.
+// log(sum(exp(scores))). It is infinite for a query that sees no key, so that
+// the query's weights are 0 in the gradient, too.
 static Value logSumOf(FormulaBuilder &b, const Softmax &s,
                       ArrayRef<int64_t> sizes) {
   Value logSum = b.maskedFill(b.add(b.log(s.sum), s.max), s.seesNone, infinity);
@@ -105,8 +106,8 @@ static LogicalResult decomposeAttentionBackward(TorchLtcAttentionBackwardOp op,
 }
 
 namespace {
-/// Attention's forward part from unscaled operands. Forward and gradient build
-/// it in the same way, so that in one program CSE leaves one of the two.
+/// The forward part of attention with an unscaled query. The op and its
+/// gradient build the same ops, so that CSE merges them within a program.
 struct ScaledAttention {
   Value query;
   Softmax softmax;
@@ -136,8 +137,8 @@ static LogicalResult decomposeTrainedAttention(TorchLtcTrainedAttentionOp op,
        b.isUsed(1) ? logSumOf(b, s, b.resultSizes(1)) : Value()});
 }
 
-// The softmax's gradient from its weights, which are those of the forward part:
-// the numbers in `log_sum` are for eager's kernel.
+// Computes softmax's gradient from the weights of the forward part; only
+// eager's kernel uses `log_sum`.
 static LogicalResult
 decomposeTrainedAttentionBackward(TorchLtcTrainedAttentionBackwardOp op,
                                   FormulaBuilder &b) {

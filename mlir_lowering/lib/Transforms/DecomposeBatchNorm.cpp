@@ -1,8 +1,8 @@
 //===- DecomposeBatchNorm.cpp - Batch norm and its gradient ---------------===//
 //
 // Formulas: aten/src/ATen/native/Normalization.cpp and
-// cpu/batch_norm_kernel.cpp. Channels are dimension 1; [C] is a tensor with one
-// element for each.
+// cpu/batch_norm_kernel.cpp. Channels are dimension 1; a tensor [C] has one
+// element for each channel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ static SmallVector<int64_t> reducedDims(FormulaBuilder &b, Value x) {
   return dims;
 }
 
-// [C] -> [1, C, 1, ...], which broadcasts against x.
+// Reshapes [C] to [1, C, 1, ...], which broadcasts against x.
 static Value perChannel(FormulaBuilder &b, Value channels, Value x) {
   SmallVector<int64_t> sizes(b.rank(x), 1);
   sizes[1] = b.numElements(channels);
@@ -36,8 +36,8 @@ static Value perChannel(FormulaBuilder &b, Value channels, Value x) {
 
 namespace {
 struct Statistics {
-  Value mean, invstd; // [C], in the dtype of computation
-  // sum((x - mean)^2), only if the statistics are those of a batch.
+  Value mean, invstd; // [C], in the compute dtype
+  // sum((x - mean)^2); null if the statistics aren't those of the batch.
   Value squares;
 };
 
@@ -97,8 +97,8 @@ struct BatchNormResults {
 };
 } // namespace
 
-// Without training, CPU kernels return saved statistics of size 0, and
-// unchanged running statistics.
+// In evaluation, CPU kernels return saved statistics of size 0, and unchanged
+// running statistics.
 static BatchNormResults batchNorm(FormulaBuilder &b,
                                   const BatchNormOperands &operands) {
   BatchNormResults results;
@@ -118,7 +118,7 @@ static BatchNormResults batchNorm(FormulaBuilder &b,
   results.saveInvstd = statistics.invstd;
   if (!operands.runningMean)
     return results;
-  // The running variance is the unbiased one: n - 1.
+  // The running variance is unbiased: its divisor is n - 1.
   double count = b.count(x, reducedDims(b, x));
   Value unbiased = b.div(statistics.squares, count - 1);
   results.runningMean = updateRunning(b, statistics.mean, operands.runningMean,
@@ -128,7 +128,8 @@ static BatchNormResults batchNorm(FormulaBuilder &b,
   return results;
 }
 
-// Ops whose running statistics are written in place elsewhere.
+// Decomposes ops that don't return running statistics; another op writes these
+// in place.
 template <typename OpTy>
 static LogicalResult decomposeThreeResults(OpTy op, FormulaBuilder &b,
                                            Value runningMean, Value runningVar,

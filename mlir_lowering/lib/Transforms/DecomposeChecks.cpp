@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-// Adds to the token a 0 whose computation fails unless the condition holds. The
-// message is only used when the op itself runs.
+// Adds to the token a 0 whose computation fails unless the condition holds.
+// Eager's kernel then raises the error with the op's message.
 static LogicalResult decomposeAssert(Aten_FunctionalAssertAsyncMsgOp op,
                                      FormulaBuilder &b) {
   if (b.numElements(op.getSelf()) != 1)

@@ -4,8 +4,8 @@
 // depends on the output's gradient, so its own gradients are those of the plain
 // convolution with input and output exchanged. Formula:
 // torch/csrc/autograd/FunctionsManual.cpp, convolution_backward's double
-// backward; torch-mlir (20261001) and IREE (3.13) don't support these gradients
-// otherwise.
+// backward. torch-mlir (20261001) and IREE (3.13) support these gradients only
+// in decomposed form.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace mlir::torch_ltc::torch;
 static LogicalResult decomposeConvolutionBackward(AtenConvolutionBackwardOp op,
                                                   FormulaBuilder &b) {
   if (!b.boolean(op.getTransposed()))
-    return failure(); // every target has it
+    return failure(); // every target supports this form
   SmallVector<bool> mask = b.booleans(op.getOutputMask());
   Value gradient = op.getGradOutput(), weight = op.getWeight();
   int64_t rank = b.rank(gradient);

@@ -19,8 +19,8 @@ static LogicalResult decomposeStack(AtenStackOp op, FormulaBuilder &b) {
   return b.replaceWith({b.concatenate(parts, dim, b.resultSizes())});
 }
 
-// Ops that return a list become a prim.ListConstruct of slices, which is folded
-// with the prim.ListUnpack that uses it.
+// Replaces an op that returns a list by a prim.ListConstruct of slices, which
+// folds with the prim.ListUnpack that uses it.
 static LogicalResult replaceBySlices(FormulaBuilder &b, Value self, int64_t dim,
                                      ArrayRef<int64_t> sizes) {
   SmallVector<Value> parts;
@@ -37,7 +37,7 @@ static LogicalResult decomposeSplit(AtenSplitTensorOp op, FormulaBuilder &b) {
   int64_t dim = b.dimension(op.getDim(), b.rank(self));
   int64_t size = b.sizes(self)[dim], step = b.integer(op.getSplitSize());
   SmallVector<int64_t> sizes;
-  // A split size of 0 is only allowed for an empty dimension, and gives one
+  // A split size of 0 is only allowed for an empty dimension; the result is one
   // part.
   for (int64_t start = 0; start < std::max<int64_t>(size, 1);
        start += std::max<int64_t>(step, 1))

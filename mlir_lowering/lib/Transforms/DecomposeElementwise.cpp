@@ -1,6 +1,6 @@
-//===- DecomposeElementwise.cpp - Elementwise ops of several results ------===//
+//===- DecomposeElementwise.cpp - Elementwise ops with several results ----===//
 //
-// Elementwise ops with one result are lowered directly, by scalar builders.
+// Scalar builders lower most elementwise ops with one result directly.
 // Formulas: aten/src/ATen/native/Activation.cpp and cpu/Activation.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -79,15 +79,15 @@ static LogicalResult decomposeDropoutBackward(AtenNativeDropoutBackwardOp op,
   return b.replaceWith({b.mul(b.mul(grad, mask), b.number(op.getScale()))});
 }
 
-// `src` with self's sizes and dtype.
+// Converts `src` to self's dtype and expands it to self's sizes.
 static LogicalResult decomposeCopy(AtenCopyOp op, FormulaBuilder &b) {
   Value src = b.cast(op.getSrc(), b.resultDtype());
   return b.replaceWith({b.expand(src, b.resultSizes())});
 }
 
-// The step of one parameter in torch.optim.Adam(W) without amsgrad, in the
-// order of _multi_tensor_adam (torch/optim/adam.py): numbers that depend on the
-// step count are computed before.
+// The step of one parameter in torch.optim.Adam(W) without amsgrad, with the
+// order of operations of _multi_tensor_adam (torch/optim/adam.py). The op's
+// arguments have the numbers that depend on the step count.
 static LogicalResult decomposeAdamUpdate(TorchLtcAdamUpdateOp op,
                                          FormulaBuilder &b) {
   Value self = op.getSelf(), grad = op.getGrad();
@@ -131,7 +131,7 @@ static LogicalResult decomposeLstmGates(TorchLtcLstmGatesOp op,
   return b.replaceWith({b.mul(a.o, b.tanh(cy)), cy, gates});
 }
 
-// CSE merges these with the activations of the forward pass.
+// CSE merges the activations of the gates here with those of the forward pass.
 static LogicalResult decomposeLstmGatesBackward(TorchLtcLstmGatesBackwardOp op,
                                                 FormulaBuilder &b) {
   Value cy = op.getCy();

@@ -1,4 +1,4 @@
-//===- DecomposeIndexing.cpp - Reads at positions of the memory -----------===//
+//===- DecomposeIndexing.cpp - Reads at flat positions --------------------===//
 
 #include "FormulaBuilder.h"
 
@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-// A row of the flattened tensor. A position out of bounds fails there; the op
-// then runs again with eager's kernel, which raises the error.
+// Selects elements of the flattened tensor. index_select fails for a position
+// out of bounds; eager's kernel then runs the op, and raises the error.
 static LogicalResult decomposeTake(AtenTakeOp op, FormulaBuilder &b) {
   Value x = op.getSelf(), index = op.getIndex();
   int64_t length = b.numElements(x);

@@ -12,8 +12,8 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-// beta * self + alpha * product. With beta = 0, `self` isn't read, so a NaN in
-// it has no effect.
+// beta * self + alpha * product. If beta is 0, `self` isn't read, so its NaNs
+// have no effect.
 template <typename OpTy>
 static LogicalResult replaceByAddend(OpTy op, FormulaBuilder &b,
                                      Value product) {
@@ -28,7 +28,7 @@ static LogicalResult replaceByAddend(OpTy op, FormulaBuilder &b,
   return b.replaceWith({b.add(product, addend)});
 }
 
-// Positions of beta and alpha.
+// Argument positions of beta and alpha, which may be dynamic scalars.
 static constexpr unsigned factors[] = {3, 4};
 
 static Value columnOf(FormulaBuilder &b, Value vector) {
@@ -66,7 +66,7 @@ static LogicalResult decomposeAddmv(AtenAddmvOp op, FormulaBuilder &b) {
 }
 
 static LogicalResult decomposeAddr(AtenAddrOp op, FormulaBuilder &b) {
-  Type dtype = b.resultDtype(); // vectors of two dtypes are promoted
+  Type dtype = b.resultDtype(); // vectors of different dtypes are promoted
   return replaceByAddend(op, b,
                          b.mul(columnOf(b, b.cast(op.getVec1(), dtype)),
                                rowOf(b, b.cast(op.getVec2(), dtype))));
@@ -76,7 +76,7 @@ static LogicalResult decomposeMv(AtenMvOp op, FormulaBuilder &b) {
   return b.replaceWith({matrixVector(b, op.getSelf(), op.getVec())});
 }
 
-// All dims but the last are rows.
+// Reshapes a tensor to a matrix: all dimensions but the last become rows.
 static Value matrixOf(FormulaBuilder &b, Value tensor) {
   auto dims = llvm::to_vector(llvm::seq<int64_t>(0, b.rank(tensor) - 1));
   return b.view(tensor, {b.count(tensor, dims), b.sizes(tensor).back()});

@@ -24,14 +24,14 @@ static Value reduceLoss(FormulaBuilder &b, Value loss, int64_t reduction) {
                            : b.sum(loss, dims, /*keepDim=*/false);
 }
 
-// Factor of the gradient of one element's loss.
+// The factor of the gradient of one element's loss: 1 / n for a mean.
 static double gradientFactor(FormulaBuilder &b, Value input,
                              int64_t reduction) {
   return reduction == Mean ? 1.0 / b.numElements(input) : 1.0;
 }
 
 namespace {
-// The operands that most of these ops have.
+// The operands of most losses.
 struct Pair {
   Value input, target;
   int64_t reduction;
@@ -79,7 +79,7 @@ static LogicalResult decomposeSmoothL1(AtenSmoothL1LossOp op,
   return b.replaceWith({reduceLoss(b, loss, p.reduction)});
 }
 
-// x = input - target; sign(x) * grad if |x| >= limit, otherwise `inner`
+// sign(x) * outer if |x| >= limit, otherwise `inner`
 static Value linearOutside(FormulaBuilder &b, Value x, Number limit,
                            Value outer, Value inner) {
   Value below = b.le(x, b.mul(limit, Number(-1.0)));
@@ -123,7 +123,7 @@ static LogicalResult decomposeHuberBackward(AtenHuberLossBackwardOp op,
 }
 
 //===----------------------------------------------------------------------===//
-// Cross entropy of probabilities of two classes
+// Binary cross entropy and soft margin
 //===----------------------------------------------------------------------===//
 
 static Value weighted(FormulaBuilder &b, Value x, Value weight) {
@@ -154,8 +154,8 @@ static LogicalResult decomposeBce(AtenBinaryCrossEntropyOp op,
   return b.replaceWith({loss});
 }
 
-// grad * (x - t) / max((1 - x) * x, 1e-12), weighted, / n. The bound is a
-// float32 in torch, even for doubles.
+// weight * grad * (x - t) / max((1 - x) * x, 1e-12) / n. torch's bound is a
+// float32, even for doubles.
 static LogicalResult decomposeBceBackward(AtenBinaryCrossEntropyBackwardOp op,
                                           FormulaBuilder &b) {
   Pair p = readPair(op, b);

@@ -4,7 +4,8 @@
 // [C], [N, C] or [N, C, H, W]: each row belongs to one target.
 //
 // torch raises an error for a target that is neither a class nor the ignored
-// index. So does `gather`, with which the forward op reads the targets' rows.
+// index. `gather`, with which the forward op reads the targets' elements, also
+// checks for this.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +19,11 @@ using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
 namespace {
-// A loss op's targets, with a dimension of size 1 for the classes.
+// A loss op's targets, one for each row, with a class dimension of size 1.
 struct Rows {
   int64_t classDim, classes;
   Value target;  // the class; 0 for ignored rows
-  Value ignored; // no loss, no weight
+  Value ignored; // whether the row has no loss and no weight
   Value weight;  // of the target's class, 0 for ignored rows
 };
 } // namespace
@@ -56,9 +57,9 @@ static Rows readRows(FormulaBuilder &b, Value self, Value target, Value weight,
 // Forward
 //===----------------------------------------------------------------------===//
 
-// Row: -input[target] * weight[target], 0 if ignored. Sum: the sum of all rows.
-// Mean: the sum divided by the sum of the weights, so NaN if all rows are
-// ignored.
+// The loss of a row is -input[target] * weight[target], or 0 if the row is
+// ignored. A mean divides the sum of all rows by the sum of the weights, so it
+// is NaN if all rows are ignored.
 template <typename OpTy>
 static LogicalResult decomposeForward(OpTy op, FormulaBuilder &b) {
   Value self = op.getSelf();

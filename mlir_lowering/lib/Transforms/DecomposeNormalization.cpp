@@ -3,13 +3,13 @@
 // Formulas: aten/src/ATen/native/cpu/layer_norm_kernel.cpp,
 // cpu/group_norm_kernel.cpp and layer_norm.cpp (RMS norm).
 //
-// torch's backward kernels fold their sums into a*dy + b*x + c. Here they are
+// torch's backward kernels compute the input's gradient as a*dy + b*x + c. The
+// equivalent formula here is
 //
 //   dx = rstd * (g - mean(g) - xhat * mean(g * xhat))
 //   xhat = (x - mean) * rstd,  g = dy * weight
 //
-// which is equivalent, but doesn't subtract large numbers from each other if
-// |mean| is large.
+// It doesn't subtract large numbers from each other if |mean| is large.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,8 @@ static SmallVector<int64_t> range(int64_t begin, int64_t end) {
 }
 
 namespace {
-// x - mean and 1 / sqrt(variance + eps) over some dimensions, which are kept.
+// x - mean, the mean, and 1 / sqrt(variance + eps) over some dimensions, which
+// are kept with size 1.
 struct Standardized {
   Value centered, mean, rstd;
 };
@@ -148,7 +149,8 @@ decomposeGroupNormBackward(AtenNativeGroupNormBackwardOp op,
 // RMS norm: x * rsqrt(mean(x^2) + eps) * weight
 //===----------------------------------------------------------------------===//
 
-// Without an eps torch uses the machine epsilon of the compute dtype.
+// The number `eps`; if it is none, like in torch, the machine epsilon of the
+// compute dtype.
 static Number rmsNormEps(FormulaBuilder &b, Value eps, Value x) {
   if (!b.isNone(eps))
     return b.number(eps);

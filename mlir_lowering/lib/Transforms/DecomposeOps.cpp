@@ -21,7 +21,7 @@ using namespace mlir::torch_ltc;
 
 namespace {
 
-// Reasons why patterns didn't match, for the ops that remain in the end.
+// Records why patterns didn't match the ops that remain in the end.
 class RefusalListener : public RewriterBase::Listener {
 public:
   void notifyPatternBegin(const Pattern &, Operation *op) override {
@@ -64,7 +64,7 @@ public:
     options.portable = portable;
     RewritePatternSet set(context);
     populateDecompositionPatterns(set, options);
-    // split -> list of slices, which is folded with its ListUnpack here.
+    // Fold the list of slices that replaces a split with its ListUnpack.
     torch::PrimListUnpackOp::getCanonicalizationPatterns(set, context);
     patterns = std::move(set);
     return success();

@@ -1,9 +1,9 @@
 //===- DecomposePortable.cpp - Decompositions for other compilers ---------===//
 //
 // Other compilers of the torch dialect have no lowering for some gradients,
-// scatters and searches. For them (option `portable`) these ops are expressed
-// by concatenations, products and comparisons, at the cost of memory: the
-// matrix of an embedding's lookups, or all pairs of a search.
+// scatters and searches. For these compilers (option `portable`), the patterns
+// express such ops by concatenations, products and comparisons, at the cost of
+// memory: the matrix of an embedding's lookups, or all pairs of a search.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ static Value pad(FormulaBuilder &b, Value x, int64_t dim, int64_t before,
   return parts.size() == 1 ? x : b.concatenate(parts, dim, result);
 }
 
-/// `step - 1` zeros between neighbors along a dimension.
+/// Inserts `step - 1` zeros between neighbors along a dimension.
 static Value dilate(FormulaBuilder &b, Value x, int64_t dim, int64_t step) {
   if (step == 1)
     return x;
@@ -111,7 +111,8 @@ static Value counts(FormulaBuilder &b, const Window &w, bool withPadding) {
   return b.sub(end, withPadding ? start : b.clampMin(start, 0.0));
 }
 
-/// Each output's gradient for all elements of its window.
+/// Sums, for each input element, the gradients `grad` of the outputs whose
+/// windows contain the element.
 static Value spread(FormulaBuilder &b, Value grad, const Window &w) {
   Value apart = dilate(b, grad, w.dim, w.stride);
   int64_t length = b.sizes(apart)[w.dim];
@@ -161,7 +162,7 @@ static LogicalResult decomposeAvgPool2dBackward(AtenAvgPool2dBackwardOp op,
   return b.replaceWith({spread(b, spread(b, grad, rows), columns)});
 }
 
-/// Whether position i of a dimension of `size` is the k-th index: [size, k].
+/// A matrix [size, k] of bools: whether row i is the k-th of the indices.
 static Value lookups(FormulaBuilder &b, Value indices, int64_t size) {
   Value flat = b.view(indices, {b.numElements(indices)});
   return b.eq(b.unsqueeze(b.cast(b.arange(size), b.dtype(flat)), 1),
@@ -217,7 +218,7 @@ static LogicalResult decomposeIndexAdd(AtenIndexAddOp op, FormulaBuilder &b) {
   return b.replaceWith({b.add(self, b.permute(b.view(sum, sizes), back))});
 }
 
-/// Number of sorted elements before each value.
+/// Replaces the op by the number of sorted elements before each value.
 static LogicalResult countBefore(FormulaBuilder &b, Value isBefore) {
   Value ones = b.cast(isBefore, b.dtype(b.arange(1)));
   return b.replaceWith(

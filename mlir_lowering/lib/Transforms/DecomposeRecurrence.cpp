@@ -1,6 +1,6 @@
 //===- DecomposeRecurrence.cpp - Recurrent layers as their steps ----------===//
 //
-// Formulas: ltc_backend/ops/recurrence_kernels.cpp, which this follows.
+// Formulas: ltc_backend/ops/recurrence_kernels.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ struct Steps {
 
 } // namespace
 
-// A part of a tensor whose last dim consists of gates of `size` states: gate
-// `begin`, or gates `begin` to `end`.
+// Gate `begin`, or the gates [begin, end), of a tensor whose last dimension
+// consists of gates of `size` states.
 static Value gate(FormulaBuilder &b, Value gates, int64_t size, int64_t begin,
                   int64_t end = 0) {
   int64_t count = end ? end - begin : 1;
@@ -42,7 +42,7 @@ static Value asMatrix(FormulaBuilder &b, Value steps) {
   return b.view(steps, {sizes[0] * sizes[1], sizes[2]});
 }
 
-// Values of steps, at their places, as one tensor.
+// Concatenates the values of the steps along a new first dimension.
 static Value stack(FormulaBuilder &b, ArrayRef<Value> steps) {
   SmallVector<Value> rows;
   for (Value step : steps)
@@ -52,7 +52,8 @@ static Value stack(FormulaBuilder &b, ArrayRef<Value> steps) {
   return b.concatenate(rows, 0, sizes);
 }
 
-// For each step the state before it: `first`, then those of `states`.
+// The state before each step: `first`, and then the states after the previous
+// steps.
 static Value statesBefore(FormulaBuilder &b, Value first, Value states,
                           bool reverse) {
   ArrayRef<int64_t> sizes = b.sizes(states);
@@ -74,7 +75,7 @@ static Value concatenateGates(FormulaBuilder &b, ArrayRef<Value> gates) {
   return b.concatenate(gates, sizes.size() - 1, sizes);
 }
 
-// The factor between a gate's gradient and that of its operand.
+// The derivative of an activation, computed from the gate, its result.
 static Value sigmoidSlope(FormulaBuilder &b, Value gate) {
   return b.mul(gate, b.sub(1, gate));
 }
@@ -82,7 +83,8 @@ static Value tanhSlope(FormulaBuilder &b, Value gate) {
   return b.sub(1, b.square(gate));
 }
 
-// `gradient`, which may be none, after the step that `index` says.
+// Adds the gradient of the output of step `index` to `gradient`, which may be
+// null.
 static Value addStep(FormulaBuilder &b, Value gradient, Value gradOutput,
                      int64_t index) {
   if (b.isNone(gradOutput))
@@ -91,7 +93,7 @@ static Value addStep(FormulaBuilder &b, Value gradient, Value gradOutput,
   return gradient ? b.add(gradient, step) : step;
 }
 
-// The gradient of a state after the last step.
+// The gradient of the state after the last step.
 static Value lastGradient(FormulaBuilder &b, Value gradOutput, Value gradHy,
                           Value hx, int64_t last) {
   Value grad = b.isNone(gradHy) ? Value() : gradHy;

@@ -45,11 +45,12 @@ struct Moments {
 };
 } // namespace
 
-// `deviation` is x - m for a rounded mean m. Its squares sum to
-// sum((x - mean)^2) + sum(x - m)^2 / n. The second term is subtracted, because
-// it is large if |mean| is much larger than the standard deviation. The result
-// is clamped, because rounding could make it negative. If the term overflows,
-// so has the sum of squares, which is at least as large.
+// sum((x - mean)^2), where `deviation` is x - m for a rounded mean m. The
+// squares of `deviation` sum to sum((x - mean)^2) + sum(x - m)^2 / n. The
+// second term is subtracted, because it is large if |mean| is much larger than
+// the standard deviation. The result is clamped, because rounding could make it
+// negative. If the second term overflows, the sum of squares, which is at least
+// as large, has overflowed, too.
 static Value sumOfSquares(FormulaBuilder &b, Value deviation,
                           ArrayRef<int64_t> dims, double count) {
   Value squares = b.sum(b.square(deviation), dims, /*keepDim=*/true);
@@ -61,11 +62,11 @@ static Value sumOfSquares(FormulaBuilder &b, Value deviation,
   return b.where(isHuge, squares, b.clampMin(b.sub(squares, excess), 0));
 }
 
-// sum((x - mean)^2) / max(0, n - correction). The sum of large numbers, which
-// torch computes in doubles, doesn't overflow either: it is scaled by a power
-// of two, or computed in doubles if the program is for all sizes, because that
-// power depends on the size. The mean keeps its dimensions. `wide` squares are
-// float64: float32 may represent the root of a square that it can't represent.
+// The variance sum((x - mean)^2) / max(0, n - correction) and the mean, both
+// with the reduced dimensions. torch sums in float64, so large numbers don't
+// overflow. Here the terms are scaled by a power of two that depends on the
+// size; a general program sums in float64. If `wide`, squares are float64:
+// float32 may represent the root of a square that it can't represent.
 template <typename OpTy>
 static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b,
                                   bool wide = false) {
@@ -128,11 +129,12 @@ static LogicalResult decomposeStdMean(AtenStdMeanCorrectionOp op,
 // Norms
 //===----------------------------------------------------------------------===//
 
-// aten/src/ATen/native/SharedReduceOps.h, NormOps and its special cases.
+// The vector norm of `order`. Formulas: NormOps and its special cases in
+// aten/src/ATen/native/SharedReduceOps.h.
 static Value vectorNorm(FormulaBuilder &b, Value x, double order,
                         ArrayRef<int64_t> dims, bool keepDim) {
   auto sum = [&](Value terms) { return b.sum(terms, dims, keepDim); };
-  if (order != 0 && b.count(x, dims) == 1) // its power may overflow
+  if (order != 0 && b.count(x, dims) == 1) // the element's power may overflow
     return sum(b.abs(x));
   if (order == 2)
     return b.sqrt(sum(b.square(x)));
@@ -141,7 +143,7 @@ static Value vectorNorm(FormulaBuilder &b, Value x, double order,
   if (order == 0)
     return sum(b.cast(b.ne(x, 0.0), b.dtype(x)));
   // An empty set has no largest element; torch allows the norm of an empty set
-  // only if it is 0.
+  // only if the norm is 0.
   if (std::isinf(order) && b.count(x, dims) == 0)
     return sum(x);
   if (std::isinf(order))

@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-// The softmax of a rank-0 tensor is that of one element.
+// Reshapes a rank-0 tensor to [1]; it has the softmax of one element.
 static Value asRankOne(FormulaBuilder &b, Value x) {
   return b.rank(x) == 0 ? b.view(x, {1}) : x;
 }
@@ -32,8 +32,8 @@ static LogicalResult decomposeSoftmax(Aten_SoftmaxOp op, FormulaBuilder &b) {
   return b.replaceWith({softmax(b, x, max, dim)});
 }
 
-// Attention's softmax: a row of only -inf (completely masked) gives 0 instead
-// of NaN. The maximum of such a row is -inf.
+// Attention's softmax, which is 0 instead of NaN for a row of only -inf (a
+// completely masked row). The maximum of such a row is -inf.
 static LogicalResult decomposeSafeSoftmax(Aten_SafeSoftmaxOp op,
                                           FormulaBuilder &b) {
   Value x = asRankOne(b, b.compute(op.getSelf(), b.resultDtype()));
@@ -75,8 +75,8 @@ decomposeLogSoftmaxBackward(Aten_LogSoftmaxBackwardDataOp op,
   return b.replaceWith({b.sub(grad, b.mul(b.exp(output), sum))});
 }
 
-// log(sum(exp(x - max))) + max, with an infinite maximum replaced by 0, so that
-// infinities give infinities instead of NaN.
+// log(sum(exp(x - max))) + max, where 0 replaces an infinite maximum, so that
+// the result for infinities is infinite instead of NaN.
 static LogicalResult decomposeLogsumexp(AtenLogsumexpOp op, FormulaBuilder &b) {
   Value x = b.compute(op.getSelf(), b.resultDtype());
   SmallVector<int64_t> dims = b.dimensions(op.getDim(), b.rank(x));

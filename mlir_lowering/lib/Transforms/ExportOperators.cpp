@@ -1,4 +1,4 @@
-//===- ExportOperators.cpp - Ops that torch-mlir doesn't have -------------===//
+//===- ExportOperators.cpp - Ops that torch-mlir lacks --------------------===//
 
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 #include "torch_ltc/Dialect/Torch/TorchOps.h"

@@ -23,7 +23,7 @@ static bool isConstant(Value value) {
   return op && op->hasTrait<OpTrait::ConstantLike>();
 }
 
-// Null if the operand can be used, otherwise the reason why not.
+// Why a decomposition can't use the operand, or null.
 static const char *problemWith(Value operand, bool isParameter) {
   Type type = operand.getType();
   if (isTensorType(type))
@@ -216,7 +216,7 @@ Value FormulaBuilder::listOf(ArrayRef<Value> tensors) {
                                      ListType::get(context, element), tensors);
 }
 
-// The number of a dtype in torch's enumeration c10::ScalarType.
+// The value of a dtype in torch's enumeration c10::ScalarType.
 static int64_t scalarTypeOf(Type dtype) {
   if (auto integer = dyn_cast<mlir::IntegerType>(dtype)) {
     switch (integer.getWidth()) {

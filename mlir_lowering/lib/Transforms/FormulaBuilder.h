@@ -1,8 +1,8 @@
 //===- FormulaBuilder.h - Formulas in the torch dialect ---*- C++ -*-===//
 //
-// Writes `(x - max).exp()` as torch ops: creates constants, infers each
-// result's sizes and dtype, and turns arithmetic with numbers into `.Scalar`
-// ops.
+// Emits formulas such as `(x - max).exp()` as torch ops: creates constants,
+// infers each result's sizes and dtype, and turns arithmetic with numbers into
+// `.Scalar` ops.
 //
 //   Value x = b.compute(op.getSelf());              // float32 for bfloat16
 //   Value e = b.exp(b.sub(x, b.amax(x, {1}, /*keepDim=*/true)));
@@ -20,8 +20,8 @@
 
 namespace mlir::torch_ltc {
 
-/// A Python number in a formula: a constant, or a scalar parameter of the
-/// program (an int or float value, or a rank-0 tensor computed from one).
+/// A Python number in a formula: a constant, or a dynamic scalar (an int or
+/// float value, or a rank-0 tensor that is computed from one).
 class Number {
 public:
   Number(double known) : known(known) {}
@@ -35,10 +35,10 @@ public:
 
   bool isKnown() const { return !value; }
   bool isInteger() const { return integer; }
-  /// Only for a constant.
+  /// The value of a constant.
   double get() const { return known; }
   bool is(double other) const { return isKnown() && known == other; }
-  /// The parameter; null for a constant.
+  /// The dynamic scalar; null for a constant.
   Value getValue() const { return value; }
 
 private:
@@ -57,10 +57,11 @@ public:
   //===--------------------------------------------------------------------===//
 
   /// Fails, with a reason, unless tensors have static sizes and each operand
-  /// that isn't a tensor or a float is a constant. Numbers at `parameters` may
-  /// be non-constant ints.
+  /// that isn't a tensor or a float is a constant. Ints at the positions
+  /// `parameters` may be dynamic scalars.
   LogicalResult checkOperands(ArrayRef<unsigned> parameters);
-  /// Reports why this op can't be decomposed; a clause: "its order is unknown".
+  /// Reports why the op can't be decomposed. `reason` is a clause: "its order
+  /// is unknown".
   LogicalResult fail(const Twine &reason);
 
   bool isUsed(unsigned result) const {
@@ -69,12 +70,12 @@ public:
   ArrayRef<int64_t> resultSizes(unsigned result = 0) const;
   Type resultDtype(unsigned result = 0) const;
 
-  /// Replaces the op's results. Values are cast to the result's dtype and
-  /// reshaped to its sizes, which must have as many elements. Null for a result
-  /// that isn't computed: an error if it is used.
+  /// Replaces the op's results by `values`, cast to the results' dtypes and
+  /// reshaped to their sizes. A value is null if the result isn't computed;
+  /// fails if such a result is used.
   LogicalResult replaceWith(ArrayRef<Value> values);
-  /// If no result has elements, there is nothing to compute: replaces them and
-  /// returns true.
+  /// Replaces the op by empty tensors if no result has elements; fails
+  /// otherwise.
   LogicalResult replaceIfEmpty();
 
   //===--------------------------------------------------------------------===//
@@ -88,16 +89,17 @@ public:
   static Number number(Value value);
   static SmallVector<int64_t> integers(Value list);
   static SmallVector<bool> booleans(Value list);
-  /// A dimension, normalized to be non-negative; 0 for a tensor of rank 0.
+  /// A dimension, counted from the front; 0 for a tensor of rank 0.
   static int64_t dimension(Value value, int64_t rank);
-  /// Dimensions, non-negative and sorted; all of them for none and for [].
+  /// The dimensions of a list, counted from the front and sorted; none and the
+  /// empty list stand for all dimensions.
   static SmallVector<int64_t> dimensions(Value list, int64_t rank);
 
   static ArrayRef<int64_t> sizes(Value tensor);
   static Type dtype(Value tensor);
   static int64_t rank(Value tensor) { return sizes(tensor).size(); }
   static int64_t numElements(Value tensor);
-  /// Product of the sizes of these dimensions.
+  /// The product of the sizes of the dimensions `dims`.
   static int64_t count(Value tensor, ArrayRef<int64_t> dims);
 
   //===--------------------------------------------------------------------===//
@@ -114,7 +116,7 @@ public:
   /// The tensor in the dtype in which torch's CPU kernels compute: float32 for
   /// 16-bit floats. None and null are unchanged.
   Value compute(Value tensor);
-  /// The tensor in the dtype in which a result of `dtype` is computed; integers
+  /// The tensor in the compute dtype of a result of dtype `dtype`; integers
   /// become floats if `dtype` is a float.
   Value compute(Value tensor, Type dtype) {
     return cast(tensor, computeDtype(dtype));
@@ -125,7 +127,7 @@ public:
   Value zeros(ArrayRef<int64_t> sizes, Type dtype) {
     return full(sizes, 0.0, dtype);
   }
-  /// 0, 1, ... end - 1 as int64.
+  /// The tensor [0, 1, ..., end - 1] of int64.
   Value arange(int64_t end);
 
   //===--------------------------------------------------------------------===//
@@ -182,7 +184,7 @@ public:
   Value where(Value condition, Value yes, Value no);
   /// `x` where a column minus its row is at least `diagonal`, otherwise 0.
   Value triu(Value x, int64_t diagonal);
-  /// `x`, and `value` where the mask is true.
+  /// `value` where the mask is true, otherwise `x`.
   Value maskedFill(Value x, Value mask, Number value);
 
   //===--------------------------------------------------------------------===//
@@ -195,9 +197,9 @@ public:
   Value mean(Value x, ArrayRef<int64_t> dims, bool keepDim);
   Value all(Value x, int64_t dim, bool keepDim);
 
-  /// 0 as int64 [1]; a program that uses it fails with an error unless all of
-  /// the bools `condition` are true. Eager then reruns the ops and raises its
-  /// own error.
+  /// A tensor [1] of int64 that is 0. A program that uses the tensor fails with
+  /// an error unless all bools of `condition` are true; eager then reruns the
+  /// ops and raises its own error.
   Value zeroIfAll(Value condition);
 
   //===--------------------------------------------------------------------===//
@@ -225,7 +227,7 @@ public:
   /// A convolution that isn't transposed and has no bias.
   Value convolution(Value x, Value weight, Value stride, Value padding,
                     Value dilation, Value groups, ArrayRef<int64_t> sizes);
-  /// Gradient of the weight of such a convolution.
+  /// The gradient of the weight of such a convolution.
   Value convolutionWeightGradient(Value gradOutput, Value x, Value weight,
                                   Value stride, Value padding, Value dilation,
                                   Value groups);
@@ -243,7 +245,7 @@ private:
                bool takesDtype = false);
   Value asScalar(Number number);
   Value asTensor(Number number);
-  /// A dtype as the constant that ATen ops take.
+  /// The constant int that represents `dtype` in ATen ops (c10::ScalarType).
   Value scalarType(Type dtype);
   Type boolDtype();
 
@@ -251,7 +253,7 @@ private:
   Operation *op;
 };
 
-/// Rewrites one kind of op by a function.
+/// Rewrites ops of class `OpTy` by a function.
 template <typename OpTy>
 class DecompositionPattern : public OpRewritePattern<OpTy> {
 public:
@@ -277,14 +279,14 @@ private:
   SmallVector<unsigned, 2> parameters;
 };
 
-/// Adds patterns for ops that aren't legal.
+/// Adds the patterns of ops that aren't legal.
 class DecompositionAdder {
 public:
   DecompositionAdder(RewritePatternSet &patterns,
                      const DecompositionOptions &options)
       : patterns(patterns), options(options) {}
 
-  /// `parameters`: positions of numbers that may be non-constant ints.
+  /// `parameters`: positions of ints that may be dynamic scalars.
   template <typename OpTy>
   void add(LogicalResult (*function)(OpTy, FormulaBuilder &),
            ArrayRef<unsigned> parameters = {}) {

@@ -29,7 +29,7 @@ Type FormulaBuilder::boolDtype() {
 // Elementwise
 //===----------------------------------------------------------------------===//
 
-// Sizes must be compatible.
+// The broadcast sizes of `a` and `b`, which must be compatible.
 static SmallVector<int64_t> broadcastSizes(ArrayRef<int64_t> a,
                                            ArrayRef<int64_t> b) {
   if (a.size() < b.size())
@@ -189,8 +189,8 @@ static SmallVector<int64_t> reducedSizes(ArrayRef<int64_t> sizes,
   return result;
 }
 
-// An empty list of dimensions would mean all of them, which is only correct for
-// a tensor of rank 0.
+// Without dimensions, returns `x`: the op would reduce all dimensions if its
+// list is empty, which is only correct for a tensor of rank 0.
 template <typename OpTy>
 Value FormulaBuilder::reduce(Value x, ArrayRef<int64_t> dims, bool keepDim,
                              bool takesDtype) {

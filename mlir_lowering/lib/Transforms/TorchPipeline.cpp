@@ -18,9 +18,8 @@ std::vector<std::string> torch_ltc::opsOfRuntime() {
 void torch_ltc::buildTorchPipeline(OpPassManager &passes,
                                    const TorchPipelineOptions &options) {
   passes.addPass(createImportOperatorsPass());
-  // Decompositions look at operands through no-op views and casts, and leave
-  // such views and casts themselves: so canonicalization runs once before and
-  // once after.
+  // No-op views and casts hide operands from decompositions, which also leave
+  // such views and casts, so canonicalization runs before and after these.
   passes.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   DecomposeOpsPassOptions decompose;
   decompose.legalOps.assign(options.legalOps.begin(), options.legalOps.end());

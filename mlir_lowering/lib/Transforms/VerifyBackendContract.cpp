@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-/// "torch.aten.foo", also for `torch.operator "torch.aten.foo"`.
+/// The op's name, "torch.aten.foo", also for `torch.operator "torch.aten.foo"`.
 static StringRef userVisibleName(Operation *op) {
   if (auto foreign = dyn_cast<OperatorOp>(op))
     return foreign.getName();
@@ -33,7 +33,7 @@ static bool isConstant(Value value) {
   return matchPattern(value, m_Constant());
 }
 
-/// Whether elements of the list may be parameters of the program.
+/// Whether elements of the list may be dynamic scalars.
 static bool mayVary(StringRef name, unsigned position) {
   name.consume_front("torch.");
 #define VARYING_LIST(op, number)                                               \
@@ -68,7 +68,8 @@ public:
   }
 
 private:
-  /// "BC4: 'torch.aten.foo' (train.py:12): "
+  /// Emits the start of an error: "backend contract, rule BC4: 'torch.aten.foo'
+  /// (train.py:12): ".
   InFlightDiagnostic violated(Operation *op, int rule) {
     failed = true;
     return op->emitError() << "backend contract, rule BC" << rule << ": '"
@@ -124,7 +125,7 @@ void ContractVerifier::verifyOp(Operation *op) {
       isa<PrimListConstructOp, PrimNumToTensorScalarOp, ConstantNoneOp,
           ConstantIntOp, ConstantFloatOp, ConstantBoolOp, ConstantStrOp,
           ConstantDeviceOp, ValueTensorLiteralOp>(op);
-  // Sizes and what is computed from them.
+  // Sizes, and numbers that are computed from sizes.
   bool isSize =
       isa<SymbolicIntOp, BindSymbolicShapeOp, AtenSizeIntOp, AtenAddIntOp,
           AtenMulIntOp, AtenFloordivIntOp, AtenFloatScalarOp, AtenDivFloatOp>(

@@ -22,7 +22,7 @@ static void printError(LtcStatus status) {
 static const int64_t kSizes[] = {2, 3};
 static const LtcTensorType kMatrix = {LTC_DTYPE_FLOAT32, 2, kSizes};
 
-// weight - rate * softmax(weight), the weight donated.
+// A program that computes weight - rate * softmax(weight), with weight donated.
 static LtcProgram makeStep(LtcCompiler compiler) {
   LtcProgram program;
   check(ltcProgramCreate(compiler, "step", &program));
@@ -104,7 +104,7 @@ static void compileForeignOp(LtcCompiler compiler) {
   ltcProgramDestroy(program);
 }
 
-// A softmax over each of some matrices, compiled by that many threads.
+// Compiles a program of softmaxes of different matrices with `threads` threads.
 static LtcBytes compileMany(LtcCompiler compiler, int threads, size_t *kernels) {
   enum { kCount = 6 };
   LtcProgram program;
@@ -142,7 +142,8 @@ static void compileWithThreads(LtcCompiler compiler) {
   ltcBytesDestroy(three);
 }
 
-// Before and after the compiler has let go of what it made, and in between.
+// Compiles and runs programs that were made before and after the compiler
+// released its memory.
 static void releaseMemory(LtcCompiler compiler) {
   LtcProgram before = makeStep(compiler);
   ltcCompilerReleaseMemory(compiler);

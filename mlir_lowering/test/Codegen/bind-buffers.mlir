@@ -3,7 +3,7 @@
 #rows = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
-// A result starts in its destination memory.
+// A result is computed in its destination buffer.
 // CHECK-LABEL: func.func @insert
 // CHECK-NOT: alloc
 // CHECK-COUNT-2: memref.subview %arg2
@@ -15,8 +15,8 @@ func.func @insert(%a: tensor<4x6xf32>, %b: tensor<4x2xf32>) -> tensor<4x8xf32> {
   return %1 : tensor<4x8xf32>
 }
 
-// Two results start in one fill: neither is read from the other's memory after
-// that memory was written.
+// Two results are accumulated from one fill: the second result doesn't read the
+// fill's value from the first result's memory after that memory was written.
 // CHECK-LABEL: func.func @shared_fill
 // CHECK-NOT: memref.copy %arg2, %arg3
 // CHECK: memref.copy %alloc{{.*}}, %arg3

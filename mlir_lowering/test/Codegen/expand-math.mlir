@@ -17,7 +17,8 @@ func.func @functions(%x: f32) -> (f32, f32, f32, f32) {
 
 // -----
 
-// f64 has no polynomials: a quotient preserves the digits of small arguments.
+// f64 functions don't become polynomials: log1p is expressed by log, and a
+// quotient preserves the digits of small arguments.
 // CHECK-LABEL: func.func @log1p
 // CHECK-SAME: (%[[X:.+]]: f64)
 // CHECK-NOT: math.log1p
@@ -74,7 +75,7 @@ func.func @bfloat16(%x: bf16, %y: bf16) -> bf16 {
 
 // -----
 
-// The CPU traps on x / 0 and on MIN / -1: neither is executed.
+// The CPU traps on x / 0 and on MIN / -1, so the divisor is replaced.
 // CHECK-LABEL: func.func @divide
 // CHECK-SAME: (%[[X:.+]]: i32, %[[Y:.+]]: i32)
 // CHECK-DAG: %[[ZERO:.+]] = arith.constant 0 : i32
@@ -104,7 +105,7 @@ func.func @divide_by_seven(%x: i32) -> i32 {
 
 // -----
 
-// Unsigned division has no overflow.
+// Unsigned division can't overflow, so only the divisor 0 is replaced.
 // CHECK-LABEL: func.func @divide_unsigned
 // CHECK-NOT: arith.subi
 // CHECK: arith.divui
@@ -116,7 +117,8 @@ func.func @divide_unsigned(%x: i32, %y: i32) -> i32 {
 
 // -----
 
-// Denormal results of f32 are scaled: the polynomial would return 0.
+// The computation of denormal f32 results is scaled: the polynomial would return
+// 0.
 // CHECK-LABEL: func.func @denormal_exponential
 // CHECK-SAME: (%[[X:.+]]: f32)
 // CHECK: %[[SMALL:.+]] = arith.cmpf olt, %[[X]]
@@ -133,7 +135,7 @@ func.func @denormal_exponential(%x: f32) -> f32 {
 
 // -----
 
-// Values that are added to 1 don't need the scaling.
+// Results that are only added to 1 don't need the scaling.
 // CHECK-LABEL: func.func @sigmoid
 // CHECK-NOT: arith.cmpf olt, %arg0
 // CHECK: return

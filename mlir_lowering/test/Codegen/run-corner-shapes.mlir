@@ -15,7 +15,7 @@ func.func @corners(%x: tensor<2x3xf32> {run.value = dense<[[1.0, 2.0, 3.0], [4.0
     -> (tensor<2x2xf32>, tensor<f32>, tensor<2xf32>, tensor<3xf64>) {
   // Leading columns.
   %left = tensor.extract_slice %x[0, 0] [2, 2] [1, 1] : tensor<2x3xf32> to tensor<2x2xf32>
-  // All elements reduced to rank 0, which is then broadcast.
+  // A reduction of all elements to rank 0, and a copy of its result.
   %zero = arith.constant 0.0 : f32
   %e0 = tensor.empty() : tensor<f32>
   %z0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<f32>) -> tensor<f32>

@@ -7,7 +7,7 @@
 // CHECK: output 1 [5000] donated 1
 // CHECK: output 2 [5000] donated 2
 
-// AdamW: one kernel updates parameter and moments in place.
+// One kernel updates AdamW's parameter and moments in place.
 func.func @step(%a0: tensor<5000xf32> {torch_ltc.donatable}, %a1: tensor<5000xf32> {torch_ltc.donatable}, %a2: tensor<5000xf32> {torch_ltc.donatable, run.range=[0.0,1.0]}, %a3: tensor<5000xf32>, %a4: f64 {run.value = 1.0e-3 : f64}) -> (tensor<5000xf32>, tensor<5000xf32>, tensor<5000xf32>) {
   %v2 = tensor.empty() : tensor<5000xf32>
   %v1 = linalg.generic {indexing_maps=[affine_map<(d0)->(d0)>,affine_map<(d0)->(d0)>], iterator_types=["parallel"]} ins(%a1 : tensor<5000xf32>) outs(%v2 : tensor<5000xf32>) {

@@ -1,7 +1,7 @@
 // RUN: ltc-run %s --check
 // RUN: ltc-run %s --check --num-threads=2
 
-// Every element type; reductions of integers and booleans.
+// Runs ops of each element type, and reductions of integers and bools.
 func.func @step(%a0: tensor<33x65xf64>, %a1: tensor<33x65xi64>, %a2: tensor<33x65xi32>, %a3: tensor<33x65xbf16>, %a4: tensor<33x65xi1>, %a5: tensor<33x65xf16>) -> (tensor<33x65xf64>, tensor<33x65xf64>, tensor<33x65xf64>, tensor<33x65xi64>, tensor<33x65xi64>, tensor<33x65xi32>, tensor<33x65xi1>, tensor<33x65xbf16>, tensor<33x65xbf16>, tensor<33x65xf16>, tensor<33x65xi1>, tensor<33x65xf64>, tensor<33x65xbf16>, tensor<33x65xi64>, tensor<33x65xf32>, tensor<65xi64>, tensor<33xi1>, tensor<65xf64>) {
   %v2 = tensor.empty() : tensor<33x65xf64>
   %v1 = linalg.generic {indexing_maps=[affine_map<(d0,d1)->(d0,d1)>,affine_map<(d0,d1)->(d0,d1)>], iterator_types=["parallel","parallel"]} ins(%a0 : tensor<33x65xf64>) outs(%v2 : tensor<33x65xf64>) {

@@ -3,8 +3,8 @@
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
-// Without elements there is nothing to compute, except the empty sum; an
-// undefined tensor that is returned is zero.
+// Results without elements are empty, and empty sums are 0; an undefined tensor
+// that is returned is 0.
 // CHECK: output 0 [2, 0]:{{$}}
 // CHECK: output 1 [2]: 0 0
 // CHECK: output 2 [0, 3]:{{$}}

@@ -19,7 +19,7 @@ func.func @step(%x: tensor<3x2xf32> {run.value = dense<[[1.0, 2.0], [3.0, 4.0], 
   %c3 = arith.constant 3 : index
   %zero = arith.constant 0.0 : f32
   %nine = arith.constant 9.0 : f32
-  // Rows of x added at index.
+  // Adds the rows of x at the rows `index`.
   %e = tensor.empty() : tensor<3x2xf32>
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<3x2xf32>) -> tensor<3x2xf32>
   %scattered = scf.for %i = %c0 to %c3 step %c1 iter_args(%rows = %z) -> tensor<3x2xf32> {
@@ -34,7 +34,7 @@ func.func @step(%x: tensor<3x2xf32> {run.value = dense<[[1.0, 2.0], [3.0, 4.0], 
     }
     scf.yield %r : tensor<3x2xf32>
   }
-  // Rows 2 and 0 of x.
+  // Gathers rows 2 and 0 of x.
   %rowsOf = arith.constant dense<[2, 0]> : tensor<2xi64>
   %e2 = tensor.empty() : tensor<2x2xf32>
   %gathered = linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
@@ -45,12 +45,12 @@ func.func @step(%x: tensor<3x2xf32> {run.value = dense<[[1.0, 2.0], [3.0, 4.0], 
     %v = tensor.extract %x[%ri, %j] : tensor<3x2xf32>
     linalg.yield %v : f32
   } -> tensor<2x2xf32>
-  // Two columns of x next to columns of nines.
+  // Inserts two columns of x next to columns of nines.
   %head = tensor.extract_slice %x[0, 0] [2, 2] [1, 1] : tensor<3x2xf32> to tensor<2x2xf32>
   %e4 = tensor.empty() : tensor<2x4xf32>
   %n4 = linalg.fill ins(%nine : f32) outs(%e4 : tensor<2x4xf32>) -> tensor<2x4xf32>
   %wide = tensor.insert_slice %head into %n4[0, 0] [2, 2] [1, 1] : tensor<2x2xf32> into tensor<2x4xf32>
-  // Integer division by zero gives 0.
+  // The result of an integer division by zero is 0.
   %dividend = arith.constant dense<[7, 7]> : tensor<2xi64>
   %divisor = arith.constant dense<[2, 0]> : tensor<2xi64>
   %e1 = tensor.empty() : tensor<2xi64>

@@ -1,5 +1,5 @@
-// One executable for all sizes can be loaded even if its temporaries exceed the
-// address space at the stand-ins: the scores of an attention are 10^14 bytes.
+// A general executable can be loaded even if its temporaries exceed the address
+// space at the stand-ins: attention's scores take 10^14 bytes there.
 // RUN: ltc-run %s --sizes=2,3 --check
 // RUN: ltc-run %s --sizes=3,65 --check
 // RUN: ltc-run %s --sizes=5,128 --check --num-threads=2

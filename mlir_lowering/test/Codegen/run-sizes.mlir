@@ -2,8 +2,9 @@
 // RUN: ltc-run %s --sizes=9 --check --rtol=1e-4 --atol=1e-5
 // RUN: ltc-run %s --sizes=1000 --check --num-threads=2 --rtol=1e-4 --atol=1e-5
 
-// One executable for all batches: a product, a function of it, and the sum of
-// its columns, whose loop has steps and a rest.
+// One executable for all batch sizes computes a product, a function of the
+// product, and the sums of the columns, whose loop has full steps and a
+// remainder.
 func.func @step(%x: tensor<$(s0)x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32xf32>) -> (tensor<$(s0)x32xf32>, tensor<32xf32>) {
   %z = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<$(s0)x32xf32>

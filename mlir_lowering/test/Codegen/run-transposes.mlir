@@ -1,8 +1,8 @@
 // RUN: ltc-run %s --check
 // RUN: ltc-run %s --check --num-threads=2
 
-// Full and partial tiles, element widths without a vector path, fused with
-// other ops.
+// Transposes with full and partial tiles, with element widths that aren't
+// vectorized, and fused with other ops.
 func.func @step(%a0: tensor<100x37xf32>, %a1: tensor<37x100xf32>, %a2: tensor<64x96xf32>, %a3: tensor<32x64xf64>, %a4: tensor<3x40x50xf32>, %a5: tensor<48x48xi8>) -> (tensor<37x100xf32>, tensor<37x100xf32>, tensor<96x64xf32>, tensor<64x32xf64>, tensor<3x50x40xf32>, tensor<50x40x3xf32>, tensor<48x48xi8>) {
   %v2 = tensor.empty() : tensor<37x100xf32>
   %v1 = linalg.transpose ins(%a0 : tensor<100x37xf32>) outs(%v2 : tensor<37x100xf32>) permutation = [1, 0]

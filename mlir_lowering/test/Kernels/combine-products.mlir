@@ -2,7 +2,7 @@
 
 #id = affine_map<(i, j) -> (i, j)>
 
-// The weight's gradient over two steps: one product of joined operands.
+// The weight's gradient over two steps becomes one product of joined operands.
 // CHECK-LABEL: @sum
 // CHECK-SAME: %[[A0:.*]]: tensor<4x32xf32>, %[[A1:.*]]: tensor<8x32xf32>, %[[B0:.*]]: tensor<4x16xf32>, %[[B1:.*]]: tensor<8x16xf32>, %[[C:.*]]: tensor<32x16xf32>
 // CHECK: %[[A:.*]] = ltc.join %[[A0]], %[[A1]] : (tensor<4x32xf32>, tensor<8x32xf32>) -> tensor<12x32xf32>
@@ -36,8 +36,8 @@ func.func @sum(%a0: tensor<4x32xf32>, %a1: tensor<8x32xf32>,
 
 // -----
 
-// Inputs of two steps multiplied by one weight, where the steps are slices of
-// one tensor: no copy.
+// The products of two steps' inputs with one weight are combined without a copy
+// if the inputs are adjacent slices of one tensor.
 // CHECK-LABEL: @slices
 // CHECK: %[[ALL:.*]] = tensor.collapse_shape %arg0
 // CHECK: %[[RANGE:.*]] = tensor.extract_slice %[[ALL]][32] [64] [1]
@@ -61,8 +61,9 @@ func.func @slices(%x: tensor<3x4x8xf32>, %w: tensor<8x16xf32>)
 
 // -----
 
-// A step's input is the previous step's result, so these can't be combined. The
-// first and the last product are independent, so the second moves down.
+// The second product reads the first one's result, so these two can't be
+// combined. The first and the last product are independent and are combined, so
+// the second moves down.
 // CHECK-LABEL: @recurrent
 // CHECK: %[[LATE:.*]] = ltc.join %arg2
 // CHECK: %[[J:.*]] = ltc.join %arg0, %[[LATE]]

@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-deduplicate-kernels | FileCheck %s
 
-// Kernels with equal text are merged, whatever their names; another constant
-// makes another kernel.
+// Kernels with equal text are merged, whatever their names; a kernel with
+// a different constant isn't.
 // CHECK-LABEL: func.func @step
 // CHECK: %[[A:.+]] = ltc.kernel_call @[[ONE:k_[0-9a-f]+]](%arg0)
 // CHECK: %[[B:.+]] = ltc.kernel_call @[[ONE]](%[[A]])

@@ -3,7 +3,7 @@
 #id = affine_map<(i, j) -> (i, j)>
 #col = affine_map<(i, j) -> (j)>
 
-// The broadcast is copied for each of its two users, exp isn't.
+// The pass copies the broadcast, but not exp, for each of its two users.
 // CHECK-LABEL: func.func @step
 // CHECK-COUNT-1: math.exp
 // CHECK-COUNT-2: arith.negf

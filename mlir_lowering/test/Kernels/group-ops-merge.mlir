@@ -2,8 +2,8 @@
 
 #id = affine_map<(i) -> (i)>
 
-// The two chains of @f become one group for %sum. The check reads %a before %r
-// needs the group: that group and that of %r can't be merged, because the check
+// The two chains of @f become one group, because %sum needs both. This group
+// can't be merged with that of %r: the check, which reads %a and precedes %r,
 // would be inside.
 
 // CHECK-LABEL: func.func @f

@@ -4,7 +4,7 @@
 #row = affine_map<(i, j) -> (i)>
 #col = affine_map<(i, j) -> (j)>
 
-// Rows: an elementwise op, its row sums and their users are one group.
+// An elementwise op, its row sums and their users are one group.
 // CHECK-LABEL: func.func @rows
 // CHECK-COUNT-3: torch_ltc.group = 0
 // CHECK-NOT: torch_ltc.group = 1
@@ -36,7 +36,8 @@ func.func @rows(%x: tensor<512x256xf32>) -> tensor<512x256xf32> {
 
 // -----
 
-// Row sums and column sums share no loop that threads could split.
+// Row sums and column sums are two groups: they share no loop that threads could
+// split.
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 #col = affine_map<(i, j) -> (j)>
@@ -66,7 +67,8 @@ func.func @rowsAndColumns(%x: tensor<512x256xf32>) -> (tensor<512xf32>, tensor<2
 
 // -----
 
-// Two groups merge if an op needs both; a reshape between members moves along.
+// Two groups are merged if an op needs both; a reshape between members joins
+// the group.
 #one = affine_map<(i) -> (i)>
 #id = affine_map<(i, j) -> (i, j)>
 // CHECK-LABEL: func.func @merge

@@ -1,9 +1,9 @@
 // RUN: ltc-opt %s --ltc-torch-to-contract --ltc-torch-to-linalg --ltc-linalg-to-kernels | FileCheck %s
 
-// The ops of a merged group are in the kernel in the order in which they were
-// fitted into one domain. In the program's order they don't fit: the normalized
-// input's loop over the 2 channels of a group would take the factor of the
-// batch.
+// A kernel has the ops of a merged group in the order in which they were fitted
+// into one fusion domain. In the program's order they don't fit: the loop over
+// the 2 channels of a group for the normalized input would be identified with
+// the loop over the batch, which has the same size.
 
 // CHECK-LABEL: func.func private @k_
 // CHECK-NOT: arith.subf

@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-group-program | FileCheck %s
 // RUN: ltc-opt %s --ltc-mlir-group-program --ltc-mlir-outline-kernels | FileCheck %s --check-prefix=ONE
 
-// All computing ops are one group, whether or not they would be fused.
+// All ops that compute are one group, even if group-ops wouldn't fuse them.
 #id = affine_map<(i) -> (i)>
 #none = affine_map<(i) -> ()>
 // CHECK-LABEL: func.func @step

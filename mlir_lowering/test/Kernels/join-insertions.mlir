@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-join-insertions --split-input-file | FileCheck %s
 
-// Rows, some of them written twice: the remaining part of each, and of the
-// tensor below.
+// The parts of the join are the inserted rows, of which one is overwritten, and
+// the remaining parts of the destination.
 // CHECK-LABEL: func.func @rows
 // CHECK-DAG: %[[BEFORE:.*]] = tensor.extract_slice %{{.*}}[0] [3] [1] : tensor<36xf32> to tensor<3xf32>
 // CHECK-DAG: %[[AFTER:.*]] = tensor.extract_slice %{{.*}}[30] [6] [1] : tensor<36xf32> to tensor<6xf32>
@@ -45,8 +45,8 @@ func.func @columns(%a: tensor<3xf32>) -> tensor<3x9xf32> {
 
 // -----
 
-// A slice that doesn't overlap an insertion reads the tensor below it; a few
-// insertions stay.
+// A slice that doesn't overlap an insertion reads the insertion's destination;
+// a single insertion isn't joined.
 // CHECK-LABEL: func.func @beside
 // CHECK: tensor.insert_slice
 // CHECK: tensor.extract_slice %arg0[2] [1] [1]
@@ -58,7 +58,8 @@ func.func @beside(%x: tensor<4xf32>, %a: tensor<2xf32>) -> (tensor<4xf32>, tenso
 
 // -----
 
-// In a general program, the order of the parts is one that a binding checks.
+// In a general program, the pass records the assumed order of the parts, which
+// each binding checks.
 module attributes {torch_ltc.general} {
 // CHECK-LABEL: func.func @general
 // CHECK-SAME: torch_ltc.orders = array<i64: 1, 2>
@@ -71,8 +72,8 @@ func.func @general(%x: tensor<4xf32>, %a: tensor<2xf32>) -> (tensor<4xf32>, tens
 
 // -----
 
-// A large operand of a host call is joined, because its parts can be written in
-// place; others are written by a kernel.
+// A large operand of a host call becomes a join, because its parts can be
+// written in place; a kernel writes other operands.
 // CHECK-LABEL: func.func @bucket
 // CHECK: %[[BUCKET:.*]] = ltc.join %{{.*}}, %{{.*}} : {{.*}} -> tensor<9000xf32>
 // CHECK: ltc.host_call "aten::relu"(%[[BUCKET]])

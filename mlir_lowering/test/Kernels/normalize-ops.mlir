@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s -ltc-mlir-normalize-ops -split-input-file | FileCheck %s
 
-// The range from the first to the last element that is read, as a view.
+// A slice reads a view: the range from its first to its last element.
 // CHECK-DAG: #[[IN:.+]] = affine_map<(d0, d1) -> (d0 * 8 + d1 * 2)>
 // CHECK-LABEL: func.func @slice
 // CHECK: %[[FLAT:.+]] = tensor.collapse_shape %{{.*}} : tensor<4x8xf32> into tensor<32xf32>
@@ -82,8 +82,8 @@ func.func @reduce_one_element(%x: tensor<4x1xf32>) -> tensor<4xf32> {
 
 // -----
 
-// A slice whose start is a parameter reads its source there, element by
-// element.
+// A slice whose start is a dynamic scalar reads its source element by element,
+// from that start.
 
 // CHECK-LABEL: func.func @slice_at
 // CHECK-SAME: %[[X:.+]]: tensor<9x8xf32>, %[[START:[^:]+]]: index
@@ -100,7 +100,7 @@ func.func @slice_at(%x: tensor<9x8xf32>, %start: index) -> tensor<4x3xf32> {
 
 // -----
 
-// Dimensions that the result doesn't have are read at their offset.
+// A dimension that the slice drops is read at its offset.
 
 // CHECK-LABEL: func.func @row_at
 // CHECK-SAME: %[[X:.+]]: tensor<9x8xf32>, %[[START:[^:]+]]: index

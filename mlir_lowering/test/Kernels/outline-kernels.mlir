@@ -2,7 +2,8 @@
 
 #id = affine_map<(i) -> (i)>
 
-// Equal ops share a kernel; scalar arithmetic is cloned into it; reshapes stay.
+// Equal ops share a kernel, into which scalar arithmetic is cloned; reshapes
+// stay in the program.
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: (%[[A:.+]]: tensor<8xf32>, %[[B:.+]]: tensor<8xf32>, %[[LR:.+]]: f64)
 // CHECK-NEXT: %[[P:.+]] = ltc.kernel_call @[[K:.+]](%[[A]], %[[LR]]) : (tensor<8xf32>, f64) -> tensor<8xf32>
@@ -33,7 +34,7 @@ func.func @step(%a: tensor<8xf32>, %b: tensor<8xf32>, %lr: f64) -> (tensor<8xf32
 
 // -----
 
-// A concatenation is one kernel; a contiguous slice stays.
+// A concatenation is one kernel; a contiguous slice stays in the program.
 // CHECK-LABEL: func.func @concat
 // CHECK-NEXT: %[[S:.+]] = tensor.extract_slice
 // CHECK-NEXT: %[[C:.+]] = ltc.kernel_call @[[K:.+]](%{{.+}}, %[[S]])
@@ -65,7 +66,7 @@ func.func @constants() -> (tensor<4xf32>, tensor<2xi64>) {
 
 #id = affine_map<(i) -> (i)>
 
-// Checks of indices come first: they fail the run before anything is written.
+// Checks of indices come first, so that a run fails before it writes anything.
 // CHECK-LABEL: func.func @checks_first
 // CHECK-SAME: (%{{.+}}: tensor<8xf32>, %[[I:.+]]: tensor<8xi64>)
 // CHECK-NEXT: %[[C:.+]] = ltc.check_bounds %[[I]] in[0, 8)
@@ -121,8 +122,8 @@ func.func @update_last(%w: tensor<8xf32>) -> (tensor<8xf32> {torch_ltc.updates =
 
 #id = affine_map<(i) -> (i)>
 
-// What needs no result of other processes comes before the first wait for one,
-// and what needs the first result before the second wait.
+// Kernels that need no result of other processes come before the first wait, and
+// those that need only the first result before the second wait.
 // CHECK-LABEL: func.func @waits
 // CHECK: ltc.host_call "torch_ltc::collective_start"
 // CHECK: ltc.host_call "torch_ltc::collective_start"

@@ -21,7 +21,7 @@ func.func @float64(%a: !torch.vtensor<[4],f64>) -> !torch.vtensor<[4],f64> {
 
 // -----
 
-// expected-error@+1 {{input 0 has no elements, and TOSA no such tensors}}
+// expected-error@+1 {{input 0 has no elements, and TOSA has no such tensors}}
 func.func @empty(%a: !torch.vtensor<[0],f32>) -> !torch.vtensor<[0],f32> {
   return %a : !torch.vtensor<[0],f32>
 }

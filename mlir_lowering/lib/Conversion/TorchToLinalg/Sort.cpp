@@ -2,9 +2,9 @@
 //
 // A stable sort is a bottom-up merge sort of each line: in each pass, sorted
 // runs of 1, 2, 4, ... elements are merged in pairs from one tensor into
-// another. In PyTorch's other sorts, the order of equal elements depends on its
-// kernel's algorithm, so the kernel is called (HostCall.h); other compilers use
-// the stable sort.
+// another. In other sorts, the order of equal elements depends on the algorithm
+// of PyTorch's kernel, so the program calls that kernel (HostCall.h); other
+// compilers use the stable sort.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ public:
       : tensors(tensors), builder(tensors.builder), sizes(sizes), dim(dim),
         descending(descending), dtype(dtype) {}
 
-  /// Sorted values and their former positions along the dimension.
+  /// The sorted values and their former positions along the dimension.
   std::pair<Value, Value> sort(Value input) {
     Value values = input;
     Value positions = tensors.fromIndices(
@@ -100,8 +100,8 @@ private:
     return {merge.getResult(0), merge.getResult(1)};
   }
 
-  /// The right run's element is next only if the left run is exhausted, or if
-  /// it comes strictly before the left one's.
+  /// Whether the right run's element is next: the left run is exhausted, or its
+  /// element comes strictly after the right run's.
   Value comesFromRight(IndexBuilder &b, Value left, Value middle, Value right,
                        Value end, Value leftValue, Value rightValue) {
     ScalarBuilder s(b.builder, b.loc, dtype);
@@ -110,7 +110,7 @@ private:
     return s.logicalAnd(b.less(right, end), s.logicalOr(leftIsUsedUp, before));
   }
 
-  /// A NaN is greater than everything else.
+  /// Whether `a` comes strictly before `b`; NaN is the greatest element.
   Value comesBefore(ScalarBuilder &s, Value a, Value b) {
     Value ordered =
         s.compare(descending ? Comparison::gt : Comparison::lt, a, b);
@@ -132,16 +132,17 @@ private:
 } // namespace
 
 namespace {
-/// Parameters of a sort or topk.
+/// Arguments of a sort or topk.
 struct SortArguments {
   int64_t dim;
   bool descending;
-  /// Number of sorted elements to return.
+  /// The number of sorted elements to return; by default, all.
   std::optional<int64_t> count;
 };
 } // namespace
 
-/// The first `count` elements of each sorted line, and their positions.
+/// The first `arguments.count` elements of each sorted line, and their former
+/// positions.
 static std::pair<Value, Value> sortLines(TensorBuilder &tensors, Value input,
                                          Type dtype,
                                          const SortArguments &arguments) {
@@ -166,7 +167,8 @@ static std::pair<Value, Value> sortLines(TensorBuilder &tensors, Value input,
 
 /// sort.stable(self, stable, dim, descending)
 static LogicalResult lowerStableSort(OpLowering &op) {
-  // The number of passes of a merge sort depends on the size.
+  // The number of a merge sort's passes depends on the size, so a general
+  // program can't contain it.
   if (op.isNone(1) || !op.boolean(1) || isForAllSizes(op.op))
     return lowerHostCall(op);
   if (llvm::is_contained(op.sizes(0), 0))

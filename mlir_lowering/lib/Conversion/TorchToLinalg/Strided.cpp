@@ -1,7 +1,7 @@
 //===- Strided.cpp - Data movement by index arithmetic --------------------===//
 //
 // Each result element is read from a computed position; backward and scatter
-// forms write to it, one element after the other.
+// ops write to computed positions, one element after the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,11 +16,11 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// A parameter of the program that is added to the view's constant offset, or
-/// null.
+/// An offset, computed from a dynamic scalar, that is added to the view's
+/// constant offset, or null.
 using Beginning = Value;
 
-/// The position of a view's element.
+/// The position in the flattened tensor of the view's element at `indices`.
 static Value positionOf(IndexBuilder &b, const StridedView &view,
                         ValueRange indices, Beginning beginning) {
   Value position = b.linear(indices, view.strides, view.offset);
@@ -39,8 +39,8 @@ static Value readView(OpLowering &op, Value tensor, const StridedView &view,
       });
 }
 
-/// `tensor` with the elements of `source` at the view's positions; with
-/// `accumulate` they are added.
+/// `tensor` with the elements of `source` written to the view's positions, or
+/// added there if `accumulate`.
 static Value writeView(OpLowering &op, Value source, Value tensor,
                        const StridedView &view, bool accumulate,
                        Beginning beginning = {}) {
@@ -65,8 +65,9 @@ static Value writeView(OpLowering &op, Value source, Value tensor,
 // as_strided
 //===----------------------------------------------------------------------===//
 
-/// Arguments size, stride, storage_offset from position `first` on. An offset
-/// that is a parameter is clamped so that the view lies inside the tensor.
+/// Reads the arguments size, stride, storage_offset, which begin at position
+/// `first`. An offset that is a dynamic scalar is clamped so that the view lies
+/// inside the tensor.
 static StridedView readStrides(OpLowering &op, unsigned first,
                                Beginning &beginning) {
   if (!op.isParameter(first + 2))
@@ -103,9 +104,9 @@ static LogicalResult lowerAsStridedScatter(OpLowering &op) {
 // Diagonals: arguments offset, dim1, dim2; the diagonal is the last dimension
 //===----------------------------------------------------------------------===//
 
-/// Arguments offset, dim1, dim2 from position `first` on, for a tensor of these
-/// sizes whose diagonal has `length` elements. An offset that is a parameter is
-/// clamped to a valid diagonal.
+/// Reads the arguments offset, dim1, dim2, which begin at position `first`, for
+/// a tensor of the sizes `sizes`; `diagonal` are the sizes of the view. An
+/// offset that is a dynamic scalar is clamped to a valid diagonal.
 static StridedView readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
                                 unsigned first, ArrayRef<int64_t> diagonal,
                                 Beginning &beginning) {
@@ -191,8 +192,8 @@ static LogicalResult lowerFlip(OpLowering &op) {
   return op.replaceWith(readView(op, op.tensor(0), view));
 }
 
-/// Source position of an element of a padded tensor; `pad` has (front, back),
-/// starting with the last dimension.
+/// The source position of an element of a padded tensor; `pad` lists (front,
+/// back), starting with the last dimension.
 template <bool isReflection>
 static SmallVector<Value> mirrorSource(IndexBuilder &b, ValueRange indices,
                                        ArrayRef<int64_t> sizes,
@@ -226,8 +227,8 @@ static LogicalResult lowerMirrorPad(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// Their gradients: (grad_output, self, padding); each source element gets the
-/// sum over its copies.
+/// Gradients of reflection_pad and replication_pad: (grad_output, self,
+/// padding). Each source element gets the sum over its copies.
 template <bool isReflection>
 static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
   SmallVector<int64_t> pad = op.integers(2);
@@ -256,9 +257,9 @@ static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
 
 namespace {
 /// One dimension of a resized image: each row of the result is a copy of a
-/// source row, and sources never decrease. Kernels look rows up in tables. A
-/// program for all sizes computes the rows, because a table would depend on the
-/// sizes.
+/// source row, and source rows increase monotonically. Kernels look rows up in
+/// tables. A general program computes the rows, because a table would depend on
+/// the sizes.
 class NearestRows {
 public:
   NearestRows(OpLowering &op, int64_t input, int64_t output,
@@ -269,8 +270,8 @@ public:
                                     : nearestScale(output, input, {})),
         isComputed(isForAllSizes(op.op)) {}
 
-  /// Creates the tables of sources. To be called before the kernel's body is
-  /// built.
+  /// Creates the table for `source` or for `firstCopy`. One of these must be
+  /// called before the kernel's body is built.
   void addSources() {
     if (!isComputed)
       table = positionTable(nearestSources(input, output, given));
@@ -285,7 +286,7 @@ public:
     table = positionTable(first);
   }
 
-  /// The source of a row of the result.
+  /// The source row of a row of the result.
   Value source(IndexBuilder &b, Value row) const {
     if (table)
       return b.fromElement(b.extract(table, row), input);
@@ -293,11 +294,11 @@ public:
   }
 
   /// The first row of the result that is a copy of source row `row` or of a
-  /// later one; their number for the row after the last.
+  /// later one; for `row` == input, the number of rows of the result.
   Value firstCopy(IndexBuilder &b, Value row) const {
     if (table)
       return b.fromElement(b.extract(table, row), output + 1);
-    // The rounded quotient is at most one row away.
+    // The rounded product may be off by a row or two, so search near it.
     Value zero = b.constant(0), last = b.constant(output);
     Value copy = b.add(multiplied(b, row, inverse), -2);
     copy = b.min(b.max(copy, zero), last);
@@ -354,8 +355,8 @@ static LogicalResult lowerUpsampleNearest(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// upsample_nearest2d_backward(grad_output, output_size, input_size, scales) In
-/// gather form: each element sums the gradients of its copies, which are
+/// upsample_nearest2d_backward(grad_output, output_size, input_size, scales_h,
+/// scales_w). Each element sums the gradients of its copies, which are
 /// neighbors, so elements are independent of each other.
 static LogicalResult lowerUpsampleNearestBackward(OpLowering &op) {
   ArrayRef<int64_t> in = op.resultSizes(), out = op.sizes(0);

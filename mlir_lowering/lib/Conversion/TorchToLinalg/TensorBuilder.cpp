@@ -28,8 +28,8 @@ Value TensorBuilder::empty(ArrayRef<int64_t> sizes, Type elementType) {
 }
 
 Value TensorBuilder::fill(ArrayRef<int64_t> sizes, Value scalar) {
-  // MLIR 22 has no bare pointer for a memref<3x0xf32>, which a kernel with a
-  // single fill would have.
+  // MLIR 22 can't pass a memref<3x0xf32> as a bare pointer, as the kernel of a
+  // single fill would need to.
   if (llvm::is_contained(sizes, 0))
     return elementwise(sizes, scalar.getType(), {},
                        [&](OpBuilder &, Location, ValueRange) {
@@ -47,7 +47,8 @@ Value TensorBuilder::zeros(ArrayRef<int64_t> sizes, Type dtype) {
 // Elementwise
 //===----------------------------------------------------------------------===//
 
-/// The position in an operand of the element for result index (d0, d1, ...).
+/// Maps a result index (d0, d1, ...) to the operand's element that is broadcast
+/// to it.
 static AffineMap broadcastMap(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
                               MLIRContext *context) {
   SmallVector<AffineExpr> expressions;
@@ -232,8 +233,7 @@ Value TensorBuilder::slice(Value tensor, ArrayRef<OpFoldResult> offsets,
                            ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
   if (shapeOf(tensor) == sizes)
     return tensor;
-  // An offset at the end is in range only for an empty slice: there is nothing
-  // to read.
+  // An empty slice may start at the end, which tensor.extract_slice rejects.
   if (llvm::is_contained(sizes, 0))
     return zeros(sizes, elementTypeOf(tensor));
   return tensor::ExtractSliceOp::create(builder, loc, tensor, offsets,

@@ -1,6 +1,6 @@
 //===- TensorBuilder.h - linalg on static-shape tensors ---------*- C++ -*-===//
 //
-// The few forms of linalg and tensor ops that the lowerings use.
+// Emits the few forms of linalg and tensor ops that the lowerings use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,11 +16,10 @@ namespace mlir::torch_ltc {
 
 class TensorBuilder {
 public:
-  /// Emits the elements of the results; `inputs` are those of the operands.
+  /// Emits one element of each result; `inputs` are the operands' elements.
   using ElementBody = function_ref<SmallVector<Value>(OpBuilder &, Location,
                                                       ValueRange inputs)>;
-  /// The same, for an element of the result at `indices` (values of type
-  /// index).
+  /// Emits the element of the result at `indices` (values of type index).
   using IndexedBody =
       function_ref<Value(OpBuilder &, Location, ValueRange indices)>;
   /// Combines elements of the operands with the accumulators.
@@ -45,8 +44,9 @@ public:
   SmallVector<Value> elementwise(ArrayRef<int64_t> sizes,
                                  ArrayRef<Type> elementTypes, ValueRange inputs,
                                  ElementBody body);
-  /// The same, with the destinations' old elements, which the body gets after
-  /// the inputs'. A loop that carries a tensor must update it like this.
+  /// `elementwise` whose body also gets the destinations' old elements, after
+  /// those of the inputs. A loop that carries a tensor must update it like
+  /// this.
   SmallVector<Value> update(ValueRange destinations, ValueRange inputs,
                             ElementBody body);
   /// Computes each result element from its indices; the body may read other
@@ -55,8 +55,8 @@ public:
                     IndexedBody body);
   Value convert(Value tensor, Type from, Type to);
 
-  /// Reduces `dims` (sorted) of the inputs, which have one shape; the results
-  /// don't have these dimensions. `inits` are the initial scalars of the
+  /// Reduces `dims` (sorted) of the inputs, which have the same shape, and
+  /// removes these dimensions. `inits` are the initial scalars of the
   /// accumulators.
   SmallVector<Value> reduce(ValueRange inputs, ArrayRef<int64_t> dims,
                             ValueRange inits, ReductionBody body);
@@ -64,29 +64,30 @@ public:
   Value broadcast(Value tensor, ArrayRef<int64_t> sizes);
   Value reshape(Value tensor, ArrayRef<int64_t> sizes);
   Value flatten(Value tensor);
-  /// Result dimension i is dimension `permutation[i]` of the tensor.
+  /// Permutes dimensions: result dimension i is dimension `permutation[i]` of
+  /// the tensor.
   Value transpose(Value tensor, ArrayRef<int64_t> permutation);
   Value slice(Value tensor, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
               ArrayRef<int64_t> strides);
-  /// The same; offsets may be values of type index, which must be in range.
+  /// `slice` whose offsets may be values of type index, which must be in range.
   Value slice(Value tensor, ArrayRef<OpFoldResult> offsets,
               ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides);
-  /// `tensor` with `source` at the offsets.
+  /// Replaces the elements of `tensor` at the offsets by `source`.
   Value insert(Value source, Value tensor, ArrayRef<int64_t> offsets,
                ArrayRef<int64_t> strides);
   Value insert(Value source, Value tensor, ArrayRef<OpFoldResult> offsets,
                ArrayRef<int64_t> strides);
   Value concatenate(ValueRange parts, int64_t dim, ArrayRef<int64_t> sizes);
 
-  /// Serial loops over all indices below `sizes`, in row-major order, that
-  /// carry `tensor`.
+  /// Emits serial loops over all indices below `sizes`, in row-major order,
+  /// that carry `tensor`.
   Value loop(ArrayRef<int64_t> sizes, Value tensor, LoopBody body);
 
   OpBuilder &builder;
   Location loc;
-  /// Whether a shape was requested that the tensor can't have, because the op's
-  /// types contradict each other. The returned value has that shape
-  /// nevertheless.
+  /// Whether a reshape was requested that changes the number of elements,
+  /// because the op's types contradict each other. The value that was returned
+  /// then has the requested shape, but no defined elements.
   bool isContradictory = false;
 };
 

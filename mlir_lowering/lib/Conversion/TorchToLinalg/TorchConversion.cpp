@@ -27,8 +27,8 @@ static void setLegality(ConversionTarget &target,
   });
   target.addDynamicallyLegalOp<func::ReturnOp, func::CallOp>(
       [&](Operation *op) { return converter.isLegal(op); });
-  // An op of the torch dialect is neither legal nor illegal: the driver then
-  // tries every op, even after one has failed, and each reports its own error.
+  // The ops of the torch dialect are neither legal nor illegal: the driver then
+  // tries each op, even after one has failed, and each reports its own error.
   target.markUnknownOpDynamicallyLegal(
       [isLegalOp](Operation *op) -> std::optional<bool> {
         if (isa<torch::TorchDialect>(op->getDialect()) && !isLookedThrough(op))
@@ -38,7 +38,7 @@ static void setLegality(ConversionTarget &target,
       });
 }
 
-/// Erases constants, lists and their casts, which have no users any more.
+/// Erases constants, lists and their casts that have no users.
 static void eraseUnused(ModuleOp module) {
   SmallVector<Operation *> candidates;
   module.walk([&](Operation *op) {

@@ -7,13 +7,13 @@
 
 namespace mlir::torch_ltc {
 
-/// Whether the op is a constant or a list, which lowerings look through instead
-/// of converting it.
+/// Whether the op is a constant or a list. Lowerings read these directly, so
+/// the conversion doesn't convert them.
 bool isLookedThrough(Operation *op);
 
-/// Converts the functions of a module whose ops `patterns` lower. `isLegalOp`:
-/// the op belongs to the target. Fails if an op of the torch dialect remains;
-/// each op without a lowering has reported an error then.
+/// Converts the functions of a module, whose ops `patterns` lower. `isLegalOp`
+/// returns whether an op belongs to the target. Fails if an op of the torch
+/// dialect remains; each op without a lowering has emitted an error then.
 LogicalResult convertTorchModule(ModuleOp module,
                                  const TypeConverter &converter,
                                  RewritePatternSet patterns,

@@ -23,8 +23,8 @@ using namespace mlir::torch_ltc;
 // Types
 //===----------------------------------------------------------------------===//
 
-/// A constant stays in the torch dialect, where lowerings look it up; it is
-/// materialized only if a lowering requests a value.
+/// Materializes a constant if a lowering requests its value. Otherwise it stays
+/// in the torch dialect, where lowerings look it up.
 static Value materializeConstant(OpBuilder &builder, Type type,
                                  ValueRange inputs, Location loc) {
   if (inputs.size() != 1)
@@ -96,8 +96,8 @@ static const LoweringTable &loweringTable() {
   return table;
 }
 
-/// Whether all numbers of a list are constants; with `mayBeParameters`, ints
-/// need not be.
+/// Whether all numbers of a list are constants, or, if `mayBeParameters`, ints
+/// that are dynamic scalars.
 static bool isKnownList(torch::PrimListConstructOp list, bool mayBeParameters) {
   return llvm::all_of(list.getElements(), [&](Value element) {
     Type type = element.getType();
@@ -183,7 +183,8 @@ void torch_ltc::populateTorchToLinalgPatterns(RewritePatternSet &patterns,
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Records what the types of parameters and results are about to lose.
+/// Marks parameters and results of unsigned dtypes with an attribute, because
+/// their converted types are signless.
 static void markUnsigned(func::FuncOp function) {
   auto mark = [&](ArrayRef<Type> types, auto set) {
     for (auto [index, type] : llvm::enumerate(types))

@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using stablehlo::ComparisonDirection;
 
-/// MLIR's approximations, for float32 functions that StableHLO lacks.
+/// Expands float32 functions that StableHLO lacks to MLIR's approximations.
 LogicalResult StablehloTarget::expandScalarCode(Operation *body) {
   RewritePatternSet patterns(builder.getContext());
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
@@ -46,7 +46,7 @@ Value StablehloTarget::compareFloats(Operation *op,
                                      arith::CmpFPredicate predicate,
                                      ArrayRef<Value> operands) {
   Value a = operands[0], b = operands[1];
-  // StableHLO's NE is true for NaNs, its other comparisons aren't.
+  // For NaNs, StableHLO's NE is true and its other comparisons are false.
   auto negated = negatedUnordered(predicate);
   if (negated && predicate != arith::CmpFPredicate::UNE) {
     Value opposite = compareFloats(op, *negated, operands);
@@ -87,8 +87,8 @@ Value StablehloTarget::compareIntegers(Operation *op,
   };
   Type element = typeOf(a).getElementType();
   arith::CmpIPredicate predicate = cast<arith::CmpIOp>(op).getPredicate();
-  // Unsigned order is that of signed integers shifted by half their range; for
-  // bools StableHLO defines it.
+  // Adding half the range to both operands turns an unsigned comparison into a
+  // signed one. StableHLO defines the order of bools.
   if (predicate >= arith::CmpIPredicate::ult && !element.isInteger(1)) {
     Value half = splat(
         sizesOf(a),
@@ -212,7 +212,7 @@ Value StablehloTarget::arithmetic(Operation *op, Value a, Value b) {
 Value StablehloTarget::bitwise(Operation *op, Value a, Value b) {
   namespace hlo = stablehlo;
   using namespace arith;
-  // For bools, the unsigned extremes are their conjunction and disjunction.
+  // The unsigned minimum and maximum of bools are `and` and `or`.
   if (isa<MinUIOp, MaxUIOp>(op) && !op->getResult(0).getType().isInteger(1))
     return refuse(op, a.getType());
   return llvm::TypeSwitch<Operation *, Value>(op)

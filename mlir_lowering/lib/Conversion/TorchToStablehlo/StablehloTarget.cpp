@@ -1,6 +1,7 @@
 //===- StablehloTarget.cpp - StableHLO as a target ------------------------===//
 //
-// Shapes, reductions, products; StablehloElementwise.cpp has the arithmetic.
+// Implements shapes, reductions and products. StablehloElementwise.cpp
+// implements the arithmetic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,15 +16,15 @@ Type StablehloTarget::elementTypeOf(Type dtype) const {
   auto integer = dyn_cast<IntegerType>(dtype);
   if (!integer)
     return dtype;
-  // Scalar code has signless integers, which are signed in StableHLO.
+  // Scalar code has signless integers, which StableHLO interprets as signed.
   if (integer.isUnsigned())
     return {};
   return IntegerType::get(dtype.getContext(), integer.getWidth());
 }
 
 Value StablehloTarget::constant(DenseElementsAttr value) {
-  // MLIR versions other than 22 read long bool literals in another form (packed
-  // or not); as bytes they are the same in all versions.
+  // The form of long bool literals (packed or not) depends on MLIR's version;
+  // that of bytes doesn't.
   if (value.getElementType().isInteger(1) && !value.isSplat()) {
     SmallVector<int8_t> bytes =
         llvm::to_vector_of<int8_t>(value.getValues<bool>());
@@ -65,7 +66,7 @@ Value StablehloTarget::transpose(Value tensor, ArrayRef<int64_t> permutation) {
       builder.getDenseI64ArrayAttr(permutation));
 }
 
-/// broadcast_in_dim itself repeats dimensions of size 1.
+/// Relies on broadcast_in_dim to repeat dimensions of size 1.
 Value StablehloTarget::broadcast(Value tensor, ArrayRef<int64_t> sizes) {
   if (sizesOf(tensor) == sizes)
     return tensor;
@@ -128,7 +129,7 @@ Value StablehloTarget::reverse(Value tensor, ArrayRef<int64_t> dims) {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// Initial value of a fold.
+/// The initial value of a reduction.
 static TypedAttr neutralElement(Builder &builder, ReductionKind kind,
                                 Type element) {
   if (auto floatType = dyn_cast<FloatType>(element)) {
@@ -218,7 +219,7 @@ Value StablehloTarget::matmul(Value left, Value right) {
           /*lhsContracting=*/2, /*rhsContracting=*/1));
 }
 
-/// Rows of the flat table [n * k, c].
+/// Gathers rows of the table, reshaped to [n * k, c].
 Value StablehloTarget::gather(Value values, Value indices) {
   SmallVector<int64_t> sizes(sizesOf(values)), indexSizes(sizesOf(indices));
   if (sizes[0] > 1) {

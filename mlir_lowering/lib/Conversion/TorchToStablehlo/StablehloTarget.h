@@ -37,8 +37,8 @@ public:
   LogicalResult expandScalarCode(Operation *body) override;
 
 private:
-  /// The parts of `elementwise`: null if `op` doesn't belong to the part.
-  /// Operands have the result's sizes.
+  /// The parts of `elementwise`. Operands have the result's sizes. `function`,
+  /// `arithmetic` and `bitwise` return null for other ops.
   Value function(Operation *op, Value a);
   Value arithmetic(Operation *op, Value a, Value b);
   Value bitwise(Operation *op, Value a, Value b);
@@ -49,7 +49,8 @@ private:
   template <typename OpTy> Value unary(Value a);
   template <typename OpTy> Value binary(Value a, Value b);
   Value select(Value condition, Value yes, Value no);
-  /// All elements are `value`; sizes and dtype are those of `tensor`.
+  /// A tensor of the sizes and dtype of `tensor`, whose elements all are
+  /// `value`.
   Value splatLike(Value tensor, double value);
 };
 

@@ -18,7 +18,7 @@ namespace mlir::torch_ltc {
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Runners of StableHLO programs start with this function.
+/// The name of the function at which runners of StableHLO programs start.
 static constexpr StringLiteral kEntry = "main";
 
 namespace {

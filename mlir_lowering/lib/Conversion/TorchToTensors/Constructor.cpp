@@ -9,15 +9,15 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// zeros, ones; also empty, so that no run depends on earlier contents of
-/// memory.
+/// zeros, ones, and empty, which is filled with 0 so that no run depends on
+/// earlier contents of memory.
 template <int value>
 static LogicalResult lowerConstantFill(TensorLowering &op) {
   return op.replaceWith(
       op.target.splat(op.resultSizes(), op.scalar(op.resultDtype(), value)));
 }
 
-/// full and similar ops: the number is argument `position`.
+/// full and similar ops; the fill value is argument `position`.
 template <unsigned position>
 static LogicalResult lowerFull(TensorLowering &op) {
   Value number = op.numberTensor(position, op.resultDtype());
@@ -31,7 +31,8 @@ static LogicalResult lowerFillTensor(TensorLowering &op) {
 }
 
 static LogicalResult lowerNumToTensor(TensorLowering &op) {
-  // A target without float64 stores such a number in its own type.
+  // A dynamic scalar is already a rank-0 tensor. In a target without float64,
+  // it may have another type than `convert` expects.
   Type dtype = op.resultDtype();
   if (!op.number(0).constant && op.number(0).dtype == dtype)
     return op.replaceWith(op.tensor(0));
@@ -55,8 +56,8 @@ static LogicalResult lowerLiteral(TensorLowering &op) {
       DenseElementsAttr::getFromRawBuffer(type, blob->getData())));
 }
 
-/// start + index * step, for constant numbers. torch computes floats in float64
-/// and rounds, and integers in int64.
+/// start + index * step, for constant numbers. torch computes float results in
+/// float64 and rounds them; it computes integer results in int64.
 static LogicalResult makeRange(TensorLowering &op, std::optional<double> start,
                                std::optional<double> step) {
   if (!start || !step)

@@ -1,15 +1,15 @@
 //===- Convolution.cpp - Convolutions and their gradients on tensors ------===//
 //
-// All are convolutions of two of the three tensors input [n, c, ...], weight
-// [o, c / groups, ...] and output [n, o, ...]:
+// The output [n, o, ...] of a convolution and its gradients are convolutions of
+// two tensors, for an input [n, c, ...] and a weight [o, c / groups, ...]:
 //
-// - output: input with weight;
-// - gradient of the input: output's gradient, its elements `stride` apart, with
-//   the weight reversed and its channels exchanged;
-// - gradient of the weight: input with the output's gradient as the weight, the
-//   batch as the reduced dimension, stride and dilation exchanged.
+// - the output: of the input and the weight;
+// - the input's gradient: of the output's gradient, dilated by `stride`, and
+//   the weight with reversed taps and exchanged channels;
+// - the weight's gradient: of the input and the output's gradient, with the
+//   batch as the reduced dimension, and with stride and dilation exchanged.
 //
-// A transposed convolution is the second of these.
+// A transposed convolution computes the second of these.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ static Value output(TensorLowering &op, Value input, Value weight,
   return op.target.convolve(input, weight, window);
 }
 
-/// [o, c / g, ...] -> [c, o / g, ...]
+/// Rearranges a weight [o, c / g, ...] to [c, o / g, ...].
 static Value exchangeChannels(TensorLowering &op, Value weight,
                               int64_t groups) {
   SmallVector<int64_t> sizes(TensorTarget::sizesOf(weight));
@@ -132,7 +132,8 @@ static LogicalResult check(TensorLowering &op) {
   return success();
 }
 
-/// 16-bit floats are multiplied and summed in float32, and rounded once.
+/// The operand in its compute dtype: 16-bit floats are multiplied and summed in
+/// float32, and rounded once.
 static Value factor(TensorLowering &op, unsigned position) {
   return op.operandAs(position, computeDtypeOf(op.dtype(position)));
 }
@@ -167,8 +168,8 @@ static LogicalResult lowerConvolutionBackward(TensorLowering &op) {
   if (failed(check(op)))
     return failure();
   ConvolutionArguments arguments(op, 4, op.rank(0) - 2);
-  // Its gradients are those of the plain convolution with input and output
-  // exchanged.
+  // The gradients of a transposed convolution are those of the plain
+  // convolution with input and output exchanged.
   bool transposed = arguments.transposed;
   SmallVector<int64_t> mask = op.integers(10);
   Value gradient = factor(op, 0), input = factor(op, 1), weight = factor(op, 2);

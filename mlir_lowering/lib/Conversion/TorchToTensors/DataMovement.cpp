@@ -11,8 +11,8 @@ using namespace mlir::torch_ltc;
 // Reshapes and permutations
 //===----------------------------------------------------------------------===//
 
-/// view, squeeze, unsqueeze and similar ops: the result type determines
-/// everything.
+/// view, squeeze, unsqueeze and similar ops, which the result type determines:
+/// `replaceWith` reshapes the operand to it.
 static LogicalResult lowerReshape(TensorLowering &op) {
   return op.replaceWith(op.tensor(0));
 }
@@ -58,8 +58,8 @@ struct Slice {
 };
 } // namespace
 
-/// Arguments dim, start, end, step from position `first` on, for a tensor of
-/// these sizes.
+/// Reads the arguments dim, start, end, step, which begin at position `first`,
+/// for a tensor of the sizes `sizes`.
 static Slice readSlice(TensorLowering &op, ArrayRef<int64_t> sizes,
                        unsigned first) {
   int64_t dim = op.dimension(first, sizes.size());
@@ -70,7 +70,8 @@ static Slice readSlice(TensorLowering &op, ArrayRef<int64_t> sizes,
   return {dim, start, end > start ? (end - start + step - 1) / step : 0, step};
 }
 
-/// Arguments dim, index from position `first` on: a slice of one.
+/// Reads the arguments dim, index, which begin at position `first`, as a slice
+/// of size 1.
 static Slice readSelection(TensorLowering &op, ArrayRef<int64_t> sizes,
                            unsigned first) {
   int64_t dim = op.dimension(first, sizes.size());
@@ -87,8 +88,8 @@ static Value extract(TensorLowering &op, Value tensor, const Slice &slice) {
   return op.target.slice(tensor, offsets, sizes, strides);
 }
 
-/// The slice, with tensor's rank, padded with zeros around and between its
-/// elements to `sizes`.
+/// A tensor of the sizes `sizes` with the elements of `source` in the slice and
+/// zeros elsewhere.
 static Value spread(TensorLowering &op, Value source, const Slice &slice,
                     ArrayRef<int64_t> sizes, Type dtype) {
   SmallVector<int64_t> sliceSizes(sizes), low(sizes.size(), 0),
@@ -104,7 +105,7 @@ static Value spread(TensorLowering &op, Value source, const Slice &slice,
   return op.target.pad(source, low, high, interior, op.scalar(dtype, 0));
 }
 
-/// `tensor` with the slice replaced by `source`.
+/// Replaces the op by `tensor` with `source` in the slice.
 static LogicalResult insert(TensorLowering &op, Value source, Value tensor,
                             const Slice &slice) {
   ArrayRef<int64_t> sizes = op.resultSizes();
@@ -160,8 +161,8 @@ static LogicalResult lowerSelectBackward(TensorLowering &op) {
 // Concatenation, pads and triangles
 //===----------------------------------------------------------------------===//
 
-/// cat(tensors, dim). torch ignores tensors of shape [0] among others (a rule
-/// from the time before empty shapes).
+/// cat(tensors, dim). Tensors without elements are omitted; torch also accepts
+/// shape [0] among other ranks (a rule that is older than other empty shapes).
 static LogicalResult lowerCat(TensorLowering &op) {
   SmallVector<Value> parts;
   for (auto [tensor, dtype] :
@@ -195,7 +196,7 @@ static LogicalResult lowerRoll(TensorLowering &op) {
   return op.replaceWith(tensor);
 }
 
-/// constant_pad_nd(self, pad, value): `pad` has (front, back), starting with
+/// constant_pad_nd(self, pad, value): `pad` lists (front, back), starting with
 /// the last dimension; negative pads crop.
 static LogicalResult lowerConstantPad(TensorLowering &op) {
   std::optional<double> value = op.number(2).asDouble();

@@ -1,7 +1,7 @@
 //===- Elementwise.cpp - Elementwise torch ops on tensors -----------------===//
 //
 // The scalar builders that the op table names (TorchToLinalg/Elementwise*.cpp)
-// define the computation of an op; here their scalar code is converted to
+// define the computation of an op; this file converts their scalar code to
 // tensor ops.
 //
 //===----------------------------------------------------------------------===//
@@ -46,7 +46,8 @@ static LogicalResult lowerIdentity(TensorLowering &op) {
   return op.replaceWith(op.tensor(0));
 }
 
-// With UBSan, g++ 12 doesn't take comparisons of functions as constants.
+// With UBSan, g++ 12 doesn't accept comparisons of functions as constant
+// expressions.
 template <ScalarEmitter emitter> constexpr bool isIdentity = false;
 template <> constexpr bool isIdentity<&emitIdentity> = true;
 template <ScalarEmitter emitter> constexpr bool isCast = false;
@@ -63,9 +64,9 @@ static LogicalResult lower(TensorLowering &op) {
 }
 
 void torch_ltc::populateElementwiseTensorLowerings(TensorLoweringTable &table) {
-  // Every unnamed argument may be a scalar parameter of the program.
+  // Each argument of an elementwise op may be a dynamic scalar.
   auto runtimeNumbers = llvm::to_vector(llvm::seq<unsigned>(0, 10));
-  // Only one of the dtype rules computes in another dtype than the result's.
+  // Ops with the dtype rule `bool` don't compute in the result's dtype.
   constexpr bool promote = true, promote_float = true, self = true,
                  argument = true, div_mode = true, boolean = false;
 #define bool boolean

@@ -1,7 +1,8 @@
 //===- Indexing.cpp - Reads at positions from a tensor --------------------===//
 //
-// All are a gather of rows. Positions out of range, which eager PyTorch
-// rejects, read the nearest element, because these dialects have no errors.
+// Most of these ops become a gather of rows. Positions out of range, which
+// eager PyTorch rejects, read the nearest element, because programs in these
+// dialects can't raise errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,8 @@ static LogicalResult lowerEmbedding(TensorLowering &op) {
 }
 
 /// embedding_dense_backward(grad_output, indices, num_weights, padding_idx,
-/// scale_grad_by_freq): a product with the matrix that has a 1 wherever a row
-/// of the table was looked up. The product computes the sums for repeated rows.
+/// scale_grad_by_freq): multiplies grad_output by a matrix [rows, lookups] that
+/// has a 1 where the lookup read the row. The product sums repeated rows.
 static LogicalResult lowerEmbeddingBackward(TensorLowering &op) {
   if (op.boolean(4))
     return op.fail("it divides by the number of lookups of a row");
@@ -67,9 +68,9 @@ static LogicalResult lowerIndexSelect(TensorLowering &op) {
       op.target.transpose(gathered, inversePermutation(order)));
 }
 
-/// gather(self, dim, index, sparse_grad): result[i][j] = self[index[i][j]][j].
-/// The dimension is moved to the end; the others are the batch of the target's
-/// gather.
+/// gather(self, dim, index, sparse_grad): result[i][j] = self[index[i][j]][j]
+/// for dim 0. The lowering moves `dim` to the end; the other dimensions are the
+/// batch of the target's gather.
 static LogicalResult lowerGather(TensorLowering &op) {
   if (op.rank(0) == 0)
     return op.replaceWith(op.tensor(0));

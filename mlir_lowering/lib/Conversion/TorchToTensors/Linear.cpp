@@ -5,7 +5,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// 16-bit floats are multiplied and summed in float32, and rounded once.
+/// Multiplies and sums 16-bit floats in float32, and rounds once.
 static LogicalResult lowerProduct(TensorLowering &op, Value left, Value right) {
   Value product = op.target.matmul(left, right);
   return op.replaceWith(
@@ -16,7 +16,7 @@ static Value factor(TensorLowering &op, unsigned position) {
   return op.operandAs(position, computeDtypeOf(op.resultDtype()));
 }
 
-/// mm(self, mat2): a batch of one.
+/// mm(self, mat2): a batched product with a batch of 1.
 static LogicalResult lowerMm(TensorLowering &op) {
   auto batched = [&](unsigned position) {
     SmallVector<int64_t> sizes(op.sizes(position));

@@ -1,8 +1,8 @@
 //===- Pooling.cpp - Poolings and their gradients on tensors --------------===//
 //
-// One slice of the padded input for each position in the window: element o of
-// the slice at position k is input o * stride - padding + k * dilation. A
-// pooling combines the slices; a gradient distributes each slice's share.
+// A pooling combines one slice of the padded input for each position in the
+// window: element o of the slice at position k is input o * stride - padding +
+// k * dilation. A gradient distributes each slice's share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,8 +66,8 @@ public:
     return op.target.pad(slice, low, high, interior, op.scalar(dtype, 0));
   }
 
-  /// Positions in the flat spatial input of the slice's elements, -1 for those
-  /// in the padding; row-major over the spatial output.
+  /// The positions of the slice's elements in the flattened spatial input, in
+  /// row-major order of the spatial output; -1 for those in the padding.
   SmallVector<int64_t> flatPositions(int64_t place) const {
     SmallVector<int64_t> positions{0};
     for (auto [dim, k] : llvm::zip(geometry.dims, inWindow(place))) {
@@ -112,8 +112,9 @@ private:
 // Maxima
 //===----------------------------------------------------------------------===//
 
-/// As in torch a NaN wins, and of several NaNs the last one; if all elements
-/// are -inf, the first one outside the padding.
+/// The greatest element of each window and its position. As in torch, NaN is
+/// the greatest element, and the last NaN determines the position; if all
+/// elements are -inf, the first one outside the padding does.
 static LogicalResult lowerMaxPool(TensorLowering &op,
                                   const PoolingGeometry &geometry) {
   Windows windows(op, geometry);
@@ -195,8 +196,9 @@ static LogicalResult lowerMaxBackward(TensorLowering &op,
 // Averages
 //===----------------------------------------------------------------------===//
 
-/// The divisor of each window's sum: with the padding, but without positions
-/// beyond it.
+/// The divisor of each window's sum: `divisor`, or the number of the window's
+/// positions, without those beyond the padding, and, unless `countPadding`,
+/// without those in it.
 static SmallVector<double> windowSizes(const PoolingGeometry &geometry,
                                        bool countPadding,
                                        std::optional<int64_t> divisor) {
@@ -220,7 +222,7 @@ static SmallVector<double> windowSizes(const PoolingGeometry &geometry,
   return counts;
 }
 
-/// `tensor` divided by each window's size.
+/// Divides each element of `tensor` by its window's divisor.
 static Value divideByCount(TensorLowering &op, Value tensor,
                            const PoolingGeometry &geometry, bool countPadding,
                            std::optional<int64_t> divisor, Type compute) {
@@ -313,7 +315,8 @@ static LogicalResult lowerAveragePoolBackward(TensorLowering &op) {
                               op.optionalInteger(7));
 }
 
-/// Adaptive poolings whose windows all have one size and don't overlap.
+/// The geometry of an adaptive pooling, as a pooling of equal windows that
+/// don't overlap. Emits an error if the windows differ in size.
 static FailureOr<PoolingGeometry> readAdaptive(TensorLowering &op,
                                                ArrayRef<int64_t> input,
                                                ArrayRef<int64_t> output) {

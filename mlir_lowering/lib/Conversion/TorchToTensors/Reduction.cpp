@@ -1,7 +1,7 @@
 //===- Reduction.cpp - Reductions on tensors ------------------------------===//
 //
-// Positions in the schemas: (self, dim, keepdim, ...), or (self) for all
-// dimensions.
+// The ops' arguments are (self, dim, keepdim, ...), or (self) for a reduction
+// of all dimensions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,8 @@ static SmallVector<int64_t> reducedDims(TensorLowering &op, bool hasDim) {
   return op.dimensions(1, op.rank(0));
 }
 
-/// Maximum and minimum of bools are their disjunction and conjunction.
+/// The reduction of `dtype`: the maximum and minimum of bools are `or` and
+/// `and`.
 static ReductionKind kindOf(ReductionKind kind, Type dtype) {
   if (!isBool(dtype))
     return kind;
@@ -24,8 +25,8 @@ static ReductionKind kindOf(ReductionKind kind, Type dtype) {
                                         : ReductionKind::And;
 }
 
-/// Elements are converted to the dtype in which torch's CPU kernels accumulate
-/// (float32 for the 16-bit floats), and the result is rounded once.
+/// Converts the elements to the dtype in which torch's CPU kernels accumulate
+/// (float32 for the 16-bit floats), and rounds the result once.
 template <ReductionKind kind, bool hasDim>
 static LogicalResult lowerFold(TensorLowering &op) {
   Type accumulator = computeDtypeOf(op.resultDtype());
@@ -35,12 +36,12 @@ static LogicalResult lowerFold(TensorLowering &op) {
   return op.replaceWith(op.convert(result, accumulator, op.resultDtype()));
 }
 
-/// any and all: the elements' truth values.
+/// any and all: reduce the truth values of the elements.
 template <ReductionKind kind, bool hasDim>
 static LogicalResult lowerTruthFold(TensorLowering &op) {
   Type boolType = op.builder.getI1Type();
   Value truth = op.operandAs(0, boolType);
-  // Unlike for sums, an empty list of dimensions reduces none.
+  // Unlike sum, any and all reduce no dimension if `dim` is the empty list.
   bool none = hasDim && op.isEmptyList(1);
   Value result =
       none ? truth : op.target.reduce(kind, truth, reducedDims(op, hasDim));
@@ -48,8 +49,8 @@ static LogicalResult lowerTruthFold(TensorLowering &op) {
   return op.replaceWith(op.convert(result, boolType, op.resultDtype()));
 }
 
-/// The first position along `dim` of the extreme element (a NaN is one): the
-/// positions of all other elements are replaced by larger ones.
+/// The first position along `dim` of an element that equals `extreme` or is
+/// NaN: the minimum of the positions of such elements.
 static Value positionOf(TensorLowering &op, Value tensor, Value extreme,
                         Type dtype, int64_t dim) {
   SmallVector<int64_t> kept(TensorTarget::sizesOf(tensor));

@@ -44,7 +44,8 @@ Value torch_ltc::gatherRows(TensorLowering &op, Value table, Value rows) {
   return op.target.reshape(gathered, sizes);
 }
 
-/// [b, r]: the last of the n positions that write to each row, or -1.
+/// Returns [b, r]: for each row, the last of the n values that are written to
+/// it, or -1. `isHere` [b, r, n]: whether the value is written to the row.
 static Value lastWriter(TensorLowering &op, Value isHere) {
   int64_t count = TensorTarget::sizesOf(isHere)[2];
   Value none = op.target.splat({1, 1, 1}, op.scalar(positionDtype(op), -1));
@@ -75,8 +76,9 @@ static Value replaceRows(TensorLowering &op, Value table, Value isHere,
                    op.target.gather(values, source), table);
 }
 
-/// Sums of floats are a product with the matrix of row assignments; a narrow
-/// table is summed directly, so that infinities stay in their rows.
+/// Adds to each row of `table` the sum of the values that are written to it.
+/// Float sums are a product with the matrix of row assignments; in a table of
+/// width 1, they are computed directly, so that infinities stay in their rows.
 static Value addRows(TensorLowering &op, Value table, Value isHere,
                      Value values, Type dtype) {
   ArrayRef<int64_t> here = TensorTarget::sizesOf(isHere);
@@ -140,8 +142,9 @@ LogicalResult torch_ltc::checkNotEmpty(TensorLowering &op) {
   return success();
 }
 
-/// Index tensors in the reshaped form in which they broadcast, and the
-/// dimensions that they index. Fails for masks, and if there are none.
+/// Reads the index tensors, reshaped to the same rank so that they broadcast,
+/// and the dimensions that they index. Emits an error if an index tensor is a
+/// mask or there are no index tensors.
 static LogicalResult readIndices(TensorLowering &op,
                                  SmallVector<Value> &indices,
                                  SmallVector<int64_t> &indexed) {
@@ -174,7 +177,8 @@ FailureOr<RowIndex> RowIndex::read(TensorLowering &op) {
   if (failed(readIndices(op, indices, indexed)))
     return failure();
   RowIndex result;
-  // One position in the indexed dimensions, broadcast to one shape.
+  // The positions in the merged indexed dimensions, in the broadcast shape of
+  // the index tensors.
   SmallVector<int64_t> indexSizes = broadcastSizes(indices);
   const size_t indexRank = indexSizes.size();
   Value flat = op.compute(
@@ -199,8 +203,8 @@ FailureOr<RowIndex> RowIndex::read(TensorLowering &op) {
       rest.push_back(op.sizes(0)[dim]);
     }
   llvm::append_range(result.tableSizes, rest);
-  // [index dims..., rest...] -> the index dims in the place of the indexed
-  // ones, if these are adjacent.
+  // From [index dims..., rest...], `back` moves the index dims to the place of
+  // the indexed dims if these are adjacent.
   result.gatheredSizes = indexSizes;
   llvm::append_range(result.gatheredSizes, rest);
   bool together = indexed.back() - indexed.front() + 1 ==

@@ -1,7 +1,7 @@
 //===- RowAccess.h - Reads and writes of table rows -------------*- C++ -*-===//
 //
-// The common part of indexing, scatters and sorting: a tensor is a table whose
-// rows are addressed by positions from another tensor.
+// The common part of indexing, scatters and sorting: it treats a tensor as a
+// table whose rows are addressed by positions from another tensor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,30 +12,31 @@
 
 namespace mlir::torch_ltc {
 
-/// Type of positions: si32.
+/// The dtype of positions: si32.
 Type positionDtype(TensorLowering &op);
-/// 0, 1, 2, ... as positions of these sizes, of which all but one are 1.
+/// The positions 0, 1, 2, ... in a tensor of the sizes `sizes`, of which all
+/// but one are 1.
 Value positionRange(TensorLowering &op, ArrayRef<int64_t> sizes);
 
-/// Positions below `size` as si32, of any sizes; negative ones count from the
-/// end if `wraps`.
+/// Converts `indices`, a tensor of integers, to si32 positions in [0, size).
+/// If `wraps`, negative indices count from the end; other indices are clamped.
 Value positions(TensorLowering &op, Value indices, Type dtype, int64_t size,
                 bool wraps);
 
-/// [k, ...] at flat positions [w] -> [w, ...]
+/// Gathers the rows of `table` [k, ...] at the positions `rows` [w]: [w, ...].
 Value gatherRows(TensorLowering &op, Value table, Value rows);
 
-/// `table` [b, r, w] with `values` [b, n, w] written to the rows `rows` [b, n]:
-/// added to the existing values, or replacing them (for repeated rows the last
-/// one wins). Positions outside [0, r) write nothing. Every row is compared
-/// with all positions, because these dialects have no loops: b * r * n
-/// comparisons.
+/// Writes `values` [b, n, w] to the rows `rows` [b, n] of `table` [b, r, w]:
+/// adds them to the existing values if `accumulate`, or replaces these (the
+/// last value for a repeated row wins). Positions outside [0, r) write nothing.
+/// Each row is compared with all positions, because these dialects have no
+/// loops: b * r * n comparisons.
 Value writeRows(TensorLowering &op, Value table, Value rows, Value values,
                 Type dtype, bool accumulate);
 
-/// Dimension `dim` first, the others in order.
+/// The permutation that moves dimension `dim` to the front.
 SmallVector<int64_t> firstOrder(int64_t rank, int64_t dim);
-/// Dimension `dim` last.
+/// The permutation that moves dimension `dim` to the end.
 SmallVector<int64_t> lastOrder(int64_t rank, int64_t dim);
 SmallVector<int64_t> inversePermutation(ArrayRef<int64_t> order);
 
@@ -44,13 +45,15 @@ LogicalResult checkNotEmpty(TensorLowering &op);
 /// The arguments self and indices of index.Tensor and index_put: the indexed
 /// dimensions are moved to the front and merged into one dimension of rows.
 struct RowIndex {
-  /// self is this table's dimensions `order` ...
+  /// The permutation of self's dimensions that moves the indexed ones to the
+  /// front.
   SmallVector<int64_t> order;
-  /// ... of which the first ones are merged: [rows, rest...].
+  /// The table's sizes, with merged indexed dimensions: [rows, rest...].
   SmallVector<int64_t> tableSizes;
-  /// Flat positions in the table.
+  /// The positions of the table's rows, flattened.
   Value rows;
-  /// [index dimensions..., rest...]; `back` restores PyTorch's order.
+  /// The sizes of the gathered rows, [index dimensions..., rest...], and the
+  /// permutation that restores PyTorch's order of dimensions.
   SmallVector<int64_t> gatheredSizes, back;
 
   static FailureOr<RowIndex> read(TensorLowering &op);

@@ -1,7 +1,7 @@
 //===- Scan.cpp - Prefix sums on tensors ----------------------------------===//
 //
-// In log2(n) steps: after each step, an element holds the fold over twice as
-// many preceding elements.
+// A scan of n elements takes log2(n) steps: after each step, an element holds
+// the fold over twice as many preceding elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// `tensor` shifted by `distance` along `dim`, with `neutral` in front.
+/// Shifts `tensor` by `distance` along `dim`, with `neutral` in front.
 static Value moved(TensorLowering &op, Value tensor, int64_t dim,
                    int64_t distance, TypedAttr neutral) {
   SmallVector<int64_t> sizes(TensorTarget::sizesOf(tensor));

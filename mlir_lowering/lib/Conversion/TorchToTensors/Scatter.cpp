@@ -5,7 +5,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// `tensor` cropped to `sizes` and then padded with `scalar` to `target`.
+/// Crops `tensor` to `sizes`, and then pads it with `scalar` to `target`.
 static Value cutAndFill(TensorLowering &op, Value tensor,
                         ArrayRef<int64_t> sizes, ArrayRef<int64_t> target,
                         TypedAttr scalar) {
@@ -16,8 +16,9 @@ static Value cutAndFill(TensorLowering &op, Value tensor,
   return op.target.pad(cut, zeros, high, zeros, scalar);
 }
 
-/// scatter and its relatives: (self, dim, index, src or value). The dimension
-/// is moved to the end; the others are a batch of tables with one column.
+/// scatter and its relatives: (self, dim, index, src or value). The lowering
+/// moves `dim` to the end; the other dimensions are a batch of tables with one
+/// column.
 static LogicalResult scatterAlong(TensorLowering &op, bool accumulate) {
   if (failed(checkNotEmpty(op)))
     return failure();
@@ -69,7 +70,7 @@ static LogicalResult lowerScatterReduce(TensorLowering &op) {
 }
 
 /// index_add, index_copy and index_fill: (self, dim, index, source or value,
-/// ...). Whole slices along the dimension are rows.
+/// ...). The slices along `dim` are the rows of the table.
 static LogicalResult writeSlices(TensorLowering &op, Value source, bool wraps,
                                  bool accumulate) {
   int64_t dim = op.dimension(1, op.rank(0)), size = op.sizes(0)[dim];
@@ -131,7 +132,7 @@ static LogicalResult lowerIndexFill(TensorLowering &op) {
                      /*accumulate=*/false);
 }
 
-/// `x[mask] = value` with one value needs no positions.
+/// `x[mask] = value` with one value, which needs no positions.
 static LogicalResult lowerMaskedFill(TensorLowering &op) {
   Value mask = op.tensorList(1)[0];
   SmallVector<int64_t> aligned(TensorTarget::sizesOf(mask));

@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// A NaN is greater than everything else.
+/// Whether `a` comes strictly before `b`; NaN is the greatest element.
 static Value comesBefore(ScalarBuilder &s, Value a, Value b, bool descending) {
   Value ordered = s.compare(descending ? Comparison::gt : Comparison::lt, a, b);
   if (!s.isFloat())
@@ -21,7 +21,7 @@ static Value comesBefore(ScalarBuilder &s, Value a, Value b, bool descending) {
   return s.logicalOr(ordered, byNan);
 }
 
-/// [b, n] -> the positions [b, n] of its elements in the sorted lines.
+/// The positions [b, n] of the elements of `lines` [b, n] in the sorted lines.
 static Value placesOf(TensorLowering &op, Value lines, bool descending) {
   int64_t batch = TensorTarget::sizesOf(lines)[0];
   int64_t size = TensorTarget::sizesOf(lines)[1];
@@ -43,7 +43,8 @@ static Value placesOf(TensorLowering &op, Value lines, bool descending) {
   return op.target.reduce(ReductionKind::Sum, isBefore, {2});
 }
 
-/// The first `count` of the sorted elements along `dim`, and their positions.
+/// Replaces the op by the first `wanted` (by default, all) sorted elements
+/// along `dim` and their former positions.
 static LogicalResult sortAlong(TensorLowering &op, int64_t dim, bool descending,
                                std::optional<int64_t> wanted) {
   if (failed(checkNotEmpty(op)))
@@ -60,8 +61,8 @@ static LogicalResult sortAlong(TensorLowering &op, int64_t dim, bool descending,
   sizes.back() = count;
   Value lines = op.target.reshape(op.target.transpose(op.tensor(0), order),
                                   {batch, size});
-  // The element at position k is the one of the n elements whose position
-  // equals k.
+  // For each position k of the result, the sum selects the former position of
+  // the element whose sorted position is k.
   Value places =
       op.target.reshape(placesOf(op, lines, descending), {batch, 1, size});
   Value owners = op.select(op.equal(places, positionRange(op, {1, count, 1})),

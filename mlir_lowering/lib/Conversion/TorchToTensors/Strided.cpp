@@ -26,8 +26,8 @@ static LogicalResult readView(TensorLowering &op, const StridedView &view) {
   return op.replaceWith(gatherRows(op, op.flatten(op.tensor(0)), rows));
 }
 
-/// `tensor` with the elements of `source` at the view's positions; if several
-/// have one position, the last one wins.
+/// Replaces the op by `tensor` with the elements of `source` at the view's
+/// positions; the last element at a repeated position wins.
 static LogicalResult writeView(TensorLowering &op, Value source, Value tensor,
                                const StridedView &view) {
   if (failed(checkNotEmpty(op)))
@@ -81,8 +81,8 @@ static LogicalResult lowerUnfold(TensorLowering &op) {
 // upsample_nearest2d: images [n, c, h, w]
 //===----------------------------------------------------------------------===//
 
-/// Rows first, then columns; `along(tensor, sources)` works on the first of two
-/// dimensions [size, rest].
+/// Resamples the rows, and then the columns. `along(tensor, sources, size)`
+/// resamples the first dimension of a tensor [size, rest].
 static LogicalResult
 resample(TensorLowering &op, unsigned firstScale, ArrayRef<int64_t> in,
          ArrayRef<int64_t> out, ArrayRef<int64_t> from,

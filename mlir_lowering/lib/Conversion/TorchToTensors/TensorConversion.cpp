@@ -50,7 +50,7 @@ static void addTypes(TypeConverter &converter, const TensorTarget &target) {
     if (!type.isStatic())
       return {};
     Type element = target.elementTypeOf(type.getDtype());
-    // A number in a type that the target only uses for numbers.
+    // The target may have this dtype only for numbers (TOSA's float64).
     if (!element && type.getSizes().empty())
       element = target.numberTypeOf(type.getDtype());
     return element ? RankedTensorType::get(type.getSizes(), element) : Type();
@@ -71,8 +71,8 @@ static void addTypes(TypeConverter &converter, const TensorTarget &target) {
   converter.addSourceMaterialization(castValue);
 }
 
-/// Errors for tensors that the target doesn't support: those without elements,
-/// or with a dtype that only numbers may have.
+/// Emits an error for each tensor that the target doesn't support: one without
+/// elements, or with a dtype that the target lacks or has only for numbers.
 static LogicalResult checkTensors(ModuleOp module, const TensorTarget &target) {
   LogicalResult result = success();
   auto check = [&](Location loc, Type type, const Twine &what) {
@@ -85,7 +85,7 @@ static LogicalResult checkTensors(ModuleOp module, const TensorTarget &target) {
     InFlightDiagnostic error = emitError(loc) << what;
     if (isEmpty)
       error << " has no elements, and " << target.getName()
-            << " no such tensors; leave it out";
+            << " has no such tensors; leave it out";
     else
       error << " has the dtype " << tensor.getDtype()
             << ", which the conversion to " << target.getName()
@@ -101,7 +101,7 @@ static LogicalResult checkTensors(ModuleOp module, const TensorTarget &target) {
       return;
     StringRef name = op->getName().getStringRef();
     name.consume_front("torch.");
-    // An unused result isn't created.
+    // Lowerings don't create unused results.
     for (Value value : op->getResults())
       if (!value.use_empty())
         check(op->getLoc(), value.getType(), name + "'s result");
@@ -113,7 +113,7 @@ static LogicalResult checkTensors(ModuleOp module, const TensorTarget &target) {
 // The pattern
 //===----------------------------------------------------------------------===//
 
-/// The position of a number that must be a constant but isn't.
+/// The position of an operand that must be a constant number but isn't.
 static std::optional<unsigned>
 findUnknown(Operation *op, const TensorLoweringTable::Entry &entry) {
   for (OpOperand &operand : op->getOpOperands()) {

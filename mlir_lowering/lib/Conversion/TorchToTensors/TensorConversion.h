@@ -9,13 +9,13 @@
 
 namespace mlir::torch_ltc {
 
-/// The ops that all of these targets support.
+/// The lowerings of all ops; TOSA and StableHLO share this table.
 const TensorLoweringTable &tensorLoweringTable();
 
-/// Converts functions of the torch dialect at the contract, with the table's
-/// ops as the legal ones. Numbers that are parameters of a function become
-/// tensors without dimensions. `isLegalOp`: the op belongs to the target's
-/// dialects. Every op that can't be expressed is an error with its line.
+/// Converts functions of the torch dialect at the contract, whose ops must be
+/// in the table. Dynamic scalars become rank-0 tensors. `isLegalOp` returns
+/// whether an op belongs to the target's dialect. Emits an error with the
+/// user's line for each op that the target can't express, and then fails.
 LogicalResult convertToTensors(ModuleOp module, TensorTargetFactory makeTarget,
                                function_ref<bool(Operation *)> isLegalOp);
 

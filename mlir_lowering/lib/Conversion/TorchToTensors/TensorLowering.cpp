@@ -15,7 +15,7 @@ using namespace mlir::torch_ltc;
 // Scalar code as tensor ops
 //===----------------------------------------------------------------------===//
 
-/// A temporary function outside the module, into which a body is emitted.
+/// A temporary function outside the module, into which scalar code is emitted.
 static func::FuncOp makeScratch(OpBuilder &builder, Location loc,
                                 ArrayRef<Type> arguments) {
   auto function = func::FuncOp::create(
@@ -31,7 +31,7 @@ public:
   ScalarTranslator(TensorTarget &target, size_t rank)
       : target(target), rank(rank) {}
 
-  /// Adds leading dimensions of size 1.
+  /// Maps `element` to `tensor`, with leading dimensions of size 1.
   void bind(Value element, Value tensor) {
     SmallVector<int64_t> sizes(TensorTarget::sizesOf(tensor));
     sizes.insert(sizes.begin(), rank - sizes.size(), 1);
@@ -76,7 +76,7 @@ Value TensorLowering::compute(ArrayRef<int64_t> sizes, ValueRange inputs,
   if (elementTypes.empty())
     for (Value input : inputs)
       types.push_back(TensorTarget::typeOf(input).getElementType());
-  // Numbers that are parameters of the program are additional arguments.
+  // Dynamic scalars are additional arguments.
   SmallVector<unsigned> numbers;
   for (unsigned i = 0; i < getNumOperands(); ++i) {
     if (!isNumber(i) || number(i).constant)

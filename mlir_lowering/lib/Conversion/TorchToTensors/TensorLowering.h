@@ -1,9 +1,9 @@
 //===- TensorLowering.h - Lowering of one torch op to a target --*- C++ -*-===//
 //
-// The interface of a lowering: the op's operands by their position in the
-// schema (of `OpLowering`), and the target's operations. Families add their
-// lowerings to the table in `populate<Family>TensorLowerings`; both targets use
-// the table.
+// The interface of a lowering: `OpLowering`'s access to the op's operands by
+// their positions in the schema, and the target's operations. Each family of
+// ops adds its lowerings to the table in `populate<Family>TensorLowerings`;
+// both targets use the table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@ namespace mlir::torch_ltc {
 
 class TensorLowering : public OpLowering {
 public:
-  /// Emits one element of the result; `elements` are those of the inputs, and
-  /// the numbers of `op` are values of type f64, i64 or i1.
+  /// Emits one element of the result; `elements` are the inputs' elements, and
+  /// the dynamic scalars of `op` are values of type f64, i64 or i1.
   using ScalarBody =
       function_ref<Value(OpBuilder &, OpLowering &op, ValueRange elements)>;
 
@@ -31,19 +31,19 @@ public:
 
   TensorTarget &target;
 
-  /// The tensor of these sizes whose elements `body` computes from those of the
-  /// (broadcast) inputs; the body's arith and math ops become the target's ops
-  /// on tensors. `elementTypes`: the element types for the body, if they differ
-  /// from the tensors' types. The target rejects the op if the body returns
-  /// null.
+  /// Emits a tensor of the sizes `sizes` whose elements `body` computes from
+  /// those of the broadcast inputs: the body's arith and math ops become the
+  /// target's ops on tensors. `elementTypes` are the element types for the
+  /// body, if they differ from the inputs'. The target rejects the op if the
+  /// body returns null.
   Value compute(ArrayRef<int64_t> sizes, ValueRange inputs, ScalarBody body,
                 ArrayRef<Type> elementTypes = {});
-  /// Like torch's `to(dtype)`.
+  /// Converts a tensor of dtype `from` to `to`, like torch's `to(dtype)`.
   Value convert(Value tensor, Type from, Type to);
   Value operandAs(unsigned position, Type dtype) {
     return convert(tensor(position), this->dtype(position), dtype);
   }
-  /// The number at `position` as a tensor of one element.
+  /// The number at `position` as a rank-0 tensor.
   Value numberTensor(unsigned position, Type dtype);
 
   TypedAttr scalar(Type dtype, double value);
@@ -58,8 +58,9 @@ public:
   Value constantBooleans(ArrayRef<int64_t> sizes, ArrayRef<bool> values);
   Value flatten(Value tensor);
 
-  /// Replaces the op by values with the results' dtypes and as many elements,
-  /// which are reshaped.
+  /// Replaces the op by `results`, which have the op's result dtypes and are
+  /// reshaped to its result sizes. Emits an error if the target has rejected an
+  /// operation.
   LogicalResult replaceWith(ValueRange results);
 };
 

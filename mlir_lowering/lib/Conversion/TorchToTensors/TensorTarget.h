@@ -1,9 +1,9 @@
 //===- TensorTarget.h - A dialect of whole-tensor ops -----------*- C++ -*-===//
 //
 // TOSA and StableHLO have much in common: ops on whole tensors of static shape,
-// and no loops. The operations that lowerings use are declared here once; each
-// dialect implements them. If a dialect doesn't have an operation, it calls
-// `refuse` with its name, and the lowering of the op fails with this reason.
+// and no loops. `TensorTarget` declares the operations that lowerings use, and
+// each dialect implements them. If a dialect lacks an operation, the target
+// calls `refuse` with a reason, and the lowering of the op fails with it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,10 @@ namespace mlir::torch_ltc {
 
 enum class ReductionKind { Sum, Product, Maximum, Minimum, And, Or };
 
-/// One element of a convolution's result is the sum of input times weight over
-/// its window. Dimensions: input [n, c, ...], weight [o, c / groups, ...],
-/// result [n, o, ...]. A dilated input has zeros between its elements; negative
-/// padding crops.
+/// The window of a convolution of an input [n, c, ...] with a weight
+/// [o, c / groups, ...] to a result [n, o, ...]. Each list has one number for
+/// each spatial dimension. A dilated input has zeros between its elements;
+/// negative padding crops.
 struct ConvolutionWindow {
   SmallVector<int64_t> stride, padLow, padHigh, inputDilation, weightDilation;
   int64_t groups = 1;
@@ -43,33 +43,34 @@ public:
   virtual StringRef getName() const = 0;
   /// The element type for torch's `dtype`; null if the dialect has none.
   virtual Type elementTypeOf(Type dtype) const = 0;
-  /// The element type of a parameter of the program that is a Python number of
-  /// this dtype (f64, si64, i1).
+  /// The element type of a dynamic scalar of this dtype (f64, si64, i1).
   virtual Type numberTypeOf(Type dtype) const = 0;
 
   virtual bool hasEmptyTensors() const = 0;
 
   virtual Value constant(DenseElementsAttr value) = 0;
-  /// All elements are `scalar`.
+  /// A tensor whose elements all are `scalar`.
   Value splat(ArrayRef<int64_t> sizes, TypedAttr scalar);
   Value zeros(ArrayRef<int64_t> sizes, Type elementType);
-  /// 0, 1, 2, ...
+  /// The tensor [0, 1, 2, ...] of `size` elements.
   virtual Value iota(int64_t size, Type elementType) = 0;
 
   virtual Value reshape(Value tensor, ArrayRef<int64_t> sizes) = 0;
-  /// Result dimension i is dimension `permutation[i]` of the tensor.
+  /// Permutes dimensions: result dimension i is dimension `permutation[i]` of
+  /// the tensor.
   virtual Value transpose(Value tensor, ArrayRef<int64_t> permutation) = 0;
-  /// Dimensions that are 1 or missing at the front are repeated.
+  /// Broadcasts dimensions that are 1 or missing at the front.
   virtual Value broadcast(Value tensor, ArrayRef<int64_t> sizes) = 0;
   virtual Value slice(Value tensor, ArrayRef<int64_t> offsets,
                       ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) = 0;
-  /// `interior` elements between each two; negative edges crop.
+  /// Adds `scalar` before and after the elements along each dimension, and
+  /// `interior` times between neighbors; a negative `low` or `high` crops.
   virtual Value pad(Value tensor, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
                     ArrayRef<int64_t> interior, TypedAttr scalar) = 0;
   virtual Value concatenate(ValueRange parts, int64_t dim) = 0;
   virtual Value reverse(Value tensor, ArrayRef<int64_t> dims) = 0;
 
-  /// The result doesn't have the dimensions `dims` (sorted).
+  /// Reduces the dimensions `dims` (sorted) and removes them.
   virtual Value reduce(ReductionKind kind, Value tensor,
                        ArrayRef<int64_t> dims) = 0;
   /// [b, m, k] x [b, k, n] -> [b, m, n]
@@ -79,15 +80,15 @@ public:
   virtual Value convolve(Value input, Value weight,
                          const ConvolutionWindow &window) = 0;
 
-  /// Expands math functions that the dialect doesn't have in a body that is
-  /// about to be converted with `elementwise`.
+  /// Expands math functions that the dialect lacks in a body that is about to
+  /// be converted with `elementwise`.
   virtual LogicalResult expandScalarCode(Operation *) { return success(); }
-  /// An op of arith or math, converted from elements to tensors of one rank,
-  /// whose dimensions of size 1 are broadcast.
+  /// Converts an op of arith or math on elements to one on tensors of the same
+  /// rank, whose dimensions of size 1 are broadcast.
   virtual Value elementwise(Operation *op, ValueRange operands) = 0;
 
-  /// Records that the dialect doesn't support this: a clause such as "TOSA has
-  /// no remainder of floats". Returns a placeholder for the result.
+  /// Records why the dialect doesn't support an operation, as a clause ("TOSA
+  /// has no remainder of floats"). Returns a placeholder of type `type`.
   Value refuse(const Twine &reason, Type type);
   bool isRefused() const { return !refusal.empty(); }
   StringRef getRefusal() const { return refusal; }
@@ -100,7 +101,7 @@ public:
   }
 
 protected:
-  /// The names of the op and of the dialect.
+  /// `refuse` with a reason that names the op and the dialect.
   Value refuse(Operation *op, Type type);
 
   OpBuilder &builder;
@@ -119,10 +120,10 @@ using TensorTargetFactory =
 std::optional<arith::CmpFPredicate>
 negatedUnordered(arith::CmpFPredicate predicate);
 
-/// slt for ult, and so on.
+/// The signed predicate for an unsigned one (slt for ult); others unchanged.
 arith::CmpIPredicate signedPredicate(arith::CmpIPredicate predicate);
 
-/// Shapes in which dimensions of size 1 are broadcast.
+/// The shape to which tensors of the same rank broadcast.
 SmallVector<int64_t> broadcastSizes(ValueRange tensors);
 
 } // namespace mlir::torch_ltc

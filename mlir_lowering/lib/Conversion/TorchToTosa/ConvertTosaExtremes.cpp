@@ -9,8 +9,8 @@ namespace mlir::torch_ltc {
 
 using namespace mlir;
 
-/// linalg.reduce starting at an infinity; tosa.reshape restores the dimension
-/// that TOSA keeps.
+/// Replaces the op by a linalg.reduce that starts at an infinity, and a
+/// tosa.reshape that restores the dimension that TOSA keeps.
 template <typename OpTy, typename CombineOp>
 static void convert(OpTy op, bool isMaximum) {
   auto type = cast<RankedTensorType>(op.getType());

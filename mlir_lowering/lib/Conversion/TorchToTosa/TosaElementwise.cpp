@@ -1,7 +1,7 @@
 //===- TosaElementwise.cpp - Scalar code as TOSA's elementwise ops --------===//
 //
-// TOSA has few functions; others are expressed in terms of them if that loses
-// no digits, and otherwise rejected.
+// TOSA has few functions. Other functions are expressed in terms of them if
+// that loses no digits; otherwise, they are rejected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +47,7 @@ template <typename OpTy> Value TosaTarget::compare(Value a, Value b) {
 }
 
 Value TosaTarget::mul(Value a, Value b) {
-  // MLIR 22 folds x * 0 to 0, even for NaN and infinities; it doesn't fold x -
-  // x.
+  // MLIR 22 folds x * 0 to 0, even for NaN and infinities, but not x - x.
   if (matchPattern(a, m_AnyZeroFloat()))
     std::swap(a, b);
   if (matchPattern(b, m_AnyZeroFloat()) &&
@@ -126,7 +125,8 @@ Value TosaTarget::compareIntegers(Operation *op, ValueRange operands) {
   Type element = typeOf(a).getElementType();
   bool isBool = element.isInteger(1);
   arith::CmpIPredicate predicate = mlir::cast<arith::CmpIOp>(op).getPredicate();
-  // Unsigned order is that of signed integers shifted by half their range.
+  // Adding half the range to both operands turns an unsigned comparison into a
+  // signed one.
   if (predicate >= arith::CmpIPredicate::ult && !isBool) {
     if (element.getIntOrFloatBitWidth() < 32)
       return refuse(op, RankedTensorType::get(broadcastSizes(operands),
@@ -177,7 +177,7 @@ Value TosaTarget::cast(Operation *op, Value operand) {
   bool isUnsigned = isa<arith::UIToFPOp, arith::ExtUIOp>(op);
   if (isUnsigned && !isBool)
     return refuse(op, from.clone(to));
-  // TOSA rounds floats to the nearest integer, C towards zero.
+  // tosa.cast rounds floats to the nearest integer, arith.fptosi towards zero.
   if (isa<arith::FPToSIOp>(op))
     operand = truncate(operand);
   if (from.getElementType() == to)
@@ -195,7 +195,7 @@ Value TosaTarget::truncate(Value a) {
 }
 
 Value TosaTarget::expm1(Value a) {
-  // tanh(x / 2) * (exp(x) + 1), which is small for small x.
+  // tanh(x / 2) * (exp(x) + 1) doesn't cancel for small x.
   Value half = mul(a, splatLike(a, 0.5));
   Value sum = binary<tosa::AddOp>(unary<tosa::ExpOp>(a), splatLike(a, 1));
   return mul(unary<tosa::TanhOp>(half), sum);
@@ -283,7 +283,7 @@ Value TosaTarget::arithmetic(Operation *op, Value a, Value b) {
 Value TosaTarget::bitwise(Operation *op, Value a, Value b) {
   using namespace arith;
   bool isBool = op->getResult(0).getType().isInteger(1);
-  // For bools, the unsigned extremes are their conjunction and disjunction.
+  // The unsigned minimum and maximum of bools are `and` and `or`.
   if (isa<MinUIOp, MaxUIOp>(op) && !isBool)
     return refuse(op, a.getType());
   return llvm::TypeSwitch<Operation *, Value>(op)

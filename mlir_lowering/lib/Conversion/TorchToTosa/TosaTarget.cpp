@@ -1,6 +1,7 @@
 //===- TosaTarget.cpp - TOSA as a target of whole-tensor ops --------------===//
 //
-// Shapes, reductions, products; TosaElementwise.cpp has the arithmetic.
+// Implements shapes, reductions and products. TosaElementwise.cpp implements
+// the arithmetic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +33,7 @@ Type TosaTarget::numberTypeOf(Type dtype) const {
 
 Value TosaTarget::constant(DenseElementsAttr value) {
   auto type = mlir::cast<RankedTensorType>(value.getType());
-  // Scalar code on numbers has float64 constants, but numbers are float32 here.
+  // Scalar code on numbers has float64 constants, which become float32.
   if (type.getElementType().isF64()) {
     Type f32 = builder.getF32Type();
     value = mlir::cast<DenseFPElementsAttr>(value).mapValues(
@@ -100,8 +101,8 @@ Value TosaTarget::broadcast(Value tensor, ArrayRef<int64_t> sizes) {
                               shape(multiples));
 }
 
-/// Every `stride`-th of the first elements along a dimension: reshapes them
-/// into rows of `stride` and takes the first column.
+/// Reshapes the elements along the dimension into rows of `stride` and selects
+/// the first column.
 Value TosaTarget::stridedSlice(Value tensor, int64_t dim, int64_t count,
                                int64_t stride) {
   SmallVector<int64_t> sizes(sizesOf(tensor)), apart(sizes);
@@ -138,8 +139,8 @@ Value TosaTarget::slice(Value tensor, ArrayRef<int64_t> offsets,
   return tensor;
 }
 
-/// `interior` elements between each two along a dimension: after each element,
-/// without those after the last.
+/// Inserts `interior` times `scalar` after each element along the dimension,
+/// and then removes what follows the last element.
 Value TosaTarget::spreadDim(Value tensor, int64_t dim, int64_t interior,
                             TypedAttr scalar) {
   SmallVector<int64_t> sizes(sizesOf(tensor)), apart(sizes);
@@ -273,7 +274,7 @@ Value TosaTarget::gather(Value values, Value indices) {
 // Convolutions
 //===----------------------------------------------------------------------===//
 
-/// Makes two spatial dimensions of one, the first of size 1.
+/// Adds a spatial dimension of size 1 at the front.
 static void addSpatialDim(ConvolutionWindow &window) {
   for (auto *list : {&window.padLow, &window.padHigh})
     list->insert(list->begin(), 0);
@@ -283,8 +284,8 @@ static void addSpatialDim(ConvolutionWindow &window) {
 }
 
 /// Applies to the input the parts of the window that tosa.conv2d doesn't
-/// support: dilation and cropping. Sets those that are left: tosa.conv2d also
-/// requires that windows fill the input exactly.
+/// support, dilation and cropping, and removes them from `window`. Also crops
+/// the end, because tosa.conv2d requires that windows fill the input exactly.
 Value TosaTarget::applyToInput(Value input, Value weight,
                                ConvolutionWindow &window) {
   SmallVector<int64_t> low{0, 0}, high{0, 0}, interior{0, 0};
@@ -306,8 +307,8 @@ Value TosaTarget::applyToInput(Value input, Value weight,
   return pad(input, low, high, interior, zero);
 }
 
-/// One group, two spatial dimensions, an undilated input, and edges of at least
-/// 0. TOSA requires channels last.
+/// Emits a tosa.conv2d for one group, two spatial dimensions, an input that
+/// isn't dilated, and non-negative padding. TOSA requires channels last.
 Value TosaTarget::convolveGroup(Value input, Value weight,
                                 const ConvolutionWindow &window) {
   Type element = typeOf(input).getElementType();
@@ -338,7 +339,7 @@ Value TosaTarget::convolve(Value input, Value weight,
         window.resultSize(i, sizesOf(input)[i + 2], sizesOf(weight)[i + 2]));
   Type resultType = typeOf(input).clone(resultSizes);
   if (window.spatialRank() > 2)
-    return refuse("TOSA convolutions have at most two dimensions here",
+    return refuse("TOSA has convolutions of at most two dimensions here",
                   resultType);
   if (window.spatialRank() == 1) {
     for (Value *tensor : {&input, &weight}) {

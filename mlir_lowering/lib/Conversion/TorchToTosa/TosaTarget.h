@@ -7,8 +7,8 @@
 
 namespace mlir::torch_ltc {
 
-/// TOSA 1.0 with 64-bit integers. It has no float64: a Python float that is a
-/// parameter of the program is a float32.
+/// TOSA 1.0 with 64-bit integers. TOSA has no float64: a dynamic scalar that is
+/// a Python float becomes a float32.
 class TosaTarget : public TensorTarget {
 public:
   using TensorTarget::TensorTarget;
@@ -39,12 +39,11 @@ public:
   LogicalResult expandScalarCode(Operation *body) override;
 
 private:
-  /// tosa.const_shape
+  /// A tosa.const_shape.
   Value shape(ArrayRef<int64_t> sizes);
-  /// Constant of one element, for zero points and similar operands.
+  /// A constant 0 of one element, for zero points and similar operands.
   Value zeroPoint(Type elementType);
-  /// Every `stride`-th of the first elements along a dimension: `count` of
-  /// them.
+  /// `count` elements along `dim`, `stride` apart, starting with the first.
   Value stridedSlice(Value tensor, int64_t dim, int64_t count, int64_t stride);
   Value spreadDim(Value tensor, int64_t dim, int64_t interior,
                   TypedAttr scalar);
@@ -53,7 +52,8 @@ private:
   Value convolveGroup(Value input, Value weight,
                       const ConvolutionWindow &window);
 
-  /// The parts of `elementwise`: null if `op` doesn't belong to the part.
+  /// The parts of `elementwise`. `function`, `arithmetic` and `bitwise` return
+  /// null for other ops.
   Value function(Operation *op, Value a);
   Value arithmetic(Operation *op, Value a, Value b);
   Value bitwise(Operation *op, Value a, Value b);
@@ -61,9 +61,10 @@ private:
                       ValueRange operands);
   Value compareIntegers(Operation *op, ValueRange operands);
   Value cast(Operation *op, Value operand);
-  /// One element, `value`, which is broadcast to the sizes of `tensor`.
+  /// A constant `value` of the rank and dtype of `tensor`, with sizes of 1.
   Value splatLike(Value tensor, double value);
-  /// The quotient of integers. TOSA divides numbers of 32 and 64 bits.
+  /// The quotient of integers; narrow ones are divided as 32-bit integers,
+  /// because TOSA only divides integers of 32 and 64 bits.
   Value divide(Value a, Value b);
   template <typename OpTy> Value binary(Value a, Value b);
   template <typename OpTy> Value unary(Value a);
