@@ -43,7 +43,7 @@ def load_rows(folder):
 
 
 def ops_of_families(rows):
-    """Returns one row for each dialect op of a family; rows may share an op (aten.view)."""
+    """Returns, by family, one row for each dialect op; rows may share an op (aten.view)."""
     families = {}
     for family in FAMILIES:
         distinct = {}

@@ -12,12 +12,12 @@ config.environment["PATH"] = os.pathsep.join(
     [config.ltc_tools_dir, config.llvm_tools_dir, os.environ["PATH"]]
 )
 
-# glibc overwrites freed memory, so that every read of it is detected.
+# glibc overwrites freed memory, so that reads of freed memory give wrong results.
 config.environment["MALLOC_PERTURB_"] = "165"
 
 config.substitutions.append(("%python", config.python))
-# An interpreter that has the PyPI package torch-mlir; tests that need it are skipped
-# without one.
+# An interpreter that has the PyPI package torch-mlir. Without one, the tests that need the
+# package are skipped.
 if config.torch_mlir_python:
     config.available_features.add("torch-mlir")
     config.substitutions.append(("%torch_mlir_python", config.torch_mlir_python))

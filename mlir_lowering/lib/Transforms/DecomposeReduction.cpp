@@ -62,10 +62,10 @@ static Value sumOfSquares(FormulaBuilder &b, Value deviation,
   return b.where(isHuge, squares, b.clampMin(b.sub(squares, excess), 0));
 }
 
-// The variance sum((x - mean)^2) / max(0, n - correction) and the mean, both
-// with the reduced dimensions. torch sums in float64, so large numbers don't
-// overflow. Here the terms are scaled by a power of two that depends on the
-// size; a general program sums in float64. If `wide`, squares are float64:
+// The variance sum((x - mean)^2) / max(0, n - correction) and the mean; both
+// keep the reduced dimensions. torch sums in float64, so sums of large numbers
+// don't overflow. Here the terms are scaled by a power of two that depends on
+// the size; a general program sums in float64. If `wide`, squares are float64:
 // float32 may represent the root of a square that it can't represent.
 template <typename OpTy>
 static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b,

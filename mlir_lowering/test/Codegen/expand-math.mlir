@@ -117,8 +117,8 @@ func.func @divide_unsigned(%x: i32, %y: i32) -> i32 {
 
 // -----
 
-// The computation of denormal f32 results is scaled: the polynomial would return
-// 0.
+// The computation of denormal f32 results is scaled, because the polynomial
+// would return 0.
 // CHECK-LABEL: func.func @denormal_exponential
 // CHECK-SAME: (%[[X:.+]]: f32)
 // CHECK: %[[SMALL:.+]] = arith.cmpf olt, %[[X]]

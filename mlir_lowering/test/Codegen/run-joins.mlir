@@ -2,9 +2,9 @@
 // RUN: ltc-run %s --check --num-threads=2
 // RUN: ltc-run %s --print-stage=kernels | FileCheck %s
 
-// Three steps of a recurrent network with gradients of its weights. The parts of
-// the joins are values that are computed in place, a value that two joins use,
-// an output, a constant, and slices of a parameter.
+// Three steps of a recurrent network with gradients of its weights. The parts
+// of the joins are values that are computed in place, a value that two joins
+// use, an output, a constant, and slices of a parameter.
 // CHECK: tensor.extract_slice
 // CHECK-COUNT-2: ltc.join
 // CHECK-NOT: ltc.join

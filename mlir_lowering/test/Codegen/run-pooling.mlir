@@ -1,8 +1,8 @@
 // RUN: ltc-run %s --check
 // RUN: ltc-run %s --check --num-threads=2
 
-// Poolings with small windows, which are unrolled inside the loop over an output
-// row.
+// Poolings with small windows, which are unrolled inside the loop over an
+// output row.
 func.func @step(%a0: tensor<4x6x16x20xf32>) -> (tensor<4x6x8x10xf32>, tensor<4x6x8x10xf32>) {
   %v2 = arith.constant 0xFF800000 : f32
   %v1 = tensor.empty() : tensor<4x6x8x10xf32>

@@ -1,8 +1,8 @@
 // RUN: ltc-opt %s --pass-pipeline='builtin.module(cse,ltc-mlir-normalize-ops,ltc-mlir-group-ops,ltc-mlir-outline-kernels,ltc-mlir-deduplicate-kernels)' | FileCheck %s
 
 // The columns of a matrix are read through views of the same length, so that
-// they share a kernel, even if an op that kernels clone (%e) is at different
-// positions in the program.
+// they share a kernel, even if an op that kernels clone (%e) is elsewhere in
+// the program.
 // CHECK-LABEL: func.func @step
 // CHECK: %[[A:.+]] = tensor.extract_slice %{{.+}}[2] [29] [1]
 // CHECK: ltc.kernel_call @[[K:k_[0-9a-f]+]](%[[A]])

@@ -36,8 +36,8 @@ func.func @rows(%x: tensor<512x256xf32>) -> tensor<512x256xf32> {
 
 // -----
 
-// Row sums and column sums are two groups: they share no loop that threads could
-// split.
+// Row sums and column sums are two groups: they share no loop that threads
+// could split.
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 #col = affine_map<(i, j) -> (j)>

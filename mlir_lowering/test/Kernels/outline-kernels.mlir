@@ -122,8 +122,8 @@ func.func @update_last(%w: tensor<8xf32>) -> (tensor<8xf32> {torch_ltc.updates =
 
 #id = affine_map<(i) -> (i)>
 
-// Kernels that need no result of other processes come before the first wait, and
-// those that need only the first result before the second wait.
+// Kernels that need no result of other processes come before the first wait,
+// and those that need only the first result before the second wait.
 // CHECK-LABEL: func.func @waits
 // CHECK: ltc.host_call "torch_ltc::collective_start"
 // CHECK: ltc.host_call "torch_ltc::collective_start"

@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-overlap-collectives --ltc-mlir-outline-kernels --ltc-mlir-schedule-kernels --ltc-mlir-plan-buffers --split-input-file | FileCheck %s
 
-// A start and its wait exchange one range of memory: the product is written
-// where the sum of all ranks is returned.
+// A start and its wait share one range of memory: the product is written to the
+// memory in which the sum over all ranks is returned.
 // CHECK-LABEL: func.func @reduce
 // CHECK: ltc.matmul {{.*}} {torch_ltc.places = [#ltc.place<output 1>]}
 // CHECK: %[[B:.+]]:2 = ltc.host_call "torch_ltc::collective_begin"({{.*}}) {arguments = [si64, f32, "all_reduce", 0, array<i64: -1, 0>, array<i64: 8, 8>], {{.*}}torch_ltc.places = [#ltc.place<output 0>, #ltc.place<output 1>]}
@@ -15,7 +15,7 @@ func.func @reduce(%order: tensor<1xi64>, %x: tensor<8x8xf32>) -> (tensor<1xi64>,
 
 // -----
 
-// The input is read afterwards, so the result needs memory of its own.
+// The input is read afterwards, so the result has separate memory.
 // CHECK-LABEL: func.func @keep
 // CHECK: ltc.matmul {{.*}}#ltc.place<output 2>
 // CHECK: "torch_ltc::collective_begin"{{.*}}torch_ltc.places = [#ltc.place<output 0>, #ltc.place<output 1>]
@@ -28,7 +28,7 @@ func.func @keep(%order: tensor<1xi64>, %x: tensor<8x8xf32>) -> (tensor<1xi64>, t
 
 // -----
 
-// What the parameter held is summed in its own memory.
+// The value of a donated parameter is summed in the parameter's memory.
 // CHECK-LABEL: func.func @parameter
 // CHECK: "torch_ltc::collective_begin"{{.*}}#ltc.place<parameter 1>]
 // CHECK: "torch_ltc::collective_finish"{{.*}}torch_ltc.places = [#ltc.place<parameter 1>]
@@ -40,8 +40,9 @@ func.func @parameter(%order: tensor<1xi64>, %x: tensor<8x8xf32> {torch_ltc.donat
 
 // -----
 
-// The second layer is gathered while the first one is computed, but the third
-// one isn't yet. Nobody reads the third one; the ranks need it.
+// The second layer's weight is gathered while the first layer is computed; the
+// third layer's weight is gathered later. No op reads the third weight, but all
+// ranks must take part in its collective.
 // CHECK-LABEL: func.func @gather
 // CHECK: %[[A:.+]]:2 = ltc.host_call "torch_ltc::collective_begin"(%arg0, %arg2)
 // CHECK: %[[WA:.+]] = ltc.host_call "torch_ltc::collective_finish"(%[[A]]#0, %arg2, %[[A]]#1)
@@ -62,7 +63,7 @@ func.func @gather(%order: tensor<1xi64>, %x: tensor<8x8xf32>, %a: tensor<4x8xf32
 
 // -----
 
-// A message without a result is only awaited.
+// The wait for a message without a result becomes an "await" collective.
 // CHECK-LABEL: func.func @send
 // CHECK: "torch_ltc::collective_start"
 // CHECK: "torch_ltc::collective"{{.*}}"await"
@@ -74,7 +75,7 @@ func.func @send(%order: tensor<1xi64>, %x: tensor<8xf32>) -> tensor<1xi64> {
 
 // -----
 
-// Both start before the first one is waited for.
+// Both collectives start before the wait for the first one.
 // CHECK-LABEL: func.func @two
 // CHECK: %[[A:.+]]:2 = ltc.host_call "torch_ltc::collective_begin"(%arg0, %arg1)
 // CHECK: %[[B:.+]]:2 = ltc.host_call "torch_ltc::collective_begin"(%[[A]]#0, %arg2)

@@ -24,8 +24,8 @@ func.func private @add(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
 
-// Results of kernels overwrite the first product, which is dead by then, so its
-// range stays live; the last product reuses the range of the second.
+// Results of kernels overwrite the first product, which is dead by then, so the
+// product's range stays live; the last product reuses the range of the second.
 // CHECK-LABEL: func.func @temporaries
 // CHECK-SAME: -> (tensor<64xf32> {torch_ltc.place = #ltc.place<output 0>})
 // CHECK-SAME: torch_ltc.arena_bytes = 512 : i64
@@ -65,7 +65,7 @@ func.func private @add(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32>
 }
 
 // A new weight overwrites the old one, a parameter is forwarded, and a result
-// that is returned twice has separate memory for each.
+// that is returned twice has separate memory for each output.
 // CHECK-LABEL: func.func @outputs
 // CHECK-SAME: -> (tensor<64xf32> {torch_ltc.place = #ltc.place<parameter 0>, torch_ltc.updates = 0 : i64},
 // CHECK-SAME: tensor<64xf32> {torch_ltc.place = #ltc.place<parameter 1>},
@@ -90,7 +90,7 @@ func.func @outputs(%w: tensor<64xf32> {torch_ltc.donatable}, %g: tensor<64xf32>)
 // -----
 
 // Products are written directly to the join's memory; the program's parameters
-// are copied there. A check's result lies in its operand's memory.
+// are copied there. The result of a check is in its operand's memory.
 // CHECK-LABEL: func.func @join
 // CHECK-SAME: torch_ltc.arena_bytes = 128 : i64
 // CHECK: ltc.check_bounds %arg1 in[0, 9) : tensor<3xi64>

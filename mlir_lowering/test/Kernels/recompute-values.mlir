@@ -4,8 +4,8 @@
 #row = affine_map<(i, j) -> (j)>
 #column = affine_map<(i, j) -> (i)>
 
-// Forward: y = abs(x * s), summed over each column. Backward: y times the
-// gradient of the sums. y is recomputed from x and s.
+// The forward kernel sums each column of y = abs(x * s); the backward kernel
+// multiplies y by the gradient of the sums, and recomputes y from x and s.
 // CHECK-LABEL: func.func @chain
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<512x512xf32>, %[[S:[a-z0-9]+]]: tensor<512xf32>
 // CHECK: %[[SUM:.+]] = ltc.kernel_call @[[FORWARD:.+]](%[[X]], %[[S]]) : {{.*}} -> tensor<512xf32>
@@ -46,8 +46,8 @@ func.func @chain(%x: tensor<512x512xf32>, %s: tensor<512xf32>) -> tensor<512x512
 #row = affine_map<(i, j) -> (j)>
 #column = affine_map<(i, j) -> (i)>
 
-// Recomputing would have to read two tensors instead of one, or a parameter
-// whose memory is donated: the value is stored.
+// The value is stored if its recomputation would read two tensors instead of
+// one, or a donated parameter.
 // CHECK-LABEL: func.func @dear
 // CHECK: ltc.kernel_call {{.*}} -> (tensor<512x512xf32>, tensor<512xf32>)
 func.func @dear(%x: tensor<512x512xf32>, %y: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x512xf32> {

@@ -4,8 +4,8 @@
 #row = affine_map<(i, j) -> (i)>
 #transposed = affine_map<(i, j) -> (j, i)>
 
-// Both loops are merged, because they are contiguous in memory; blocks of them
-// are the iterations.
+// The two loops are merged, because they are contiguous in memory; iterations
+// are blocks of the merged loop.
 // CHECK-LABEL: func.func private @elementwise
 // CHECK-SAME: torch_ltc.schedule = #ltc.schedule<axes = [<[0, 1] : 65536>], outer = [], split = 0, block = 1024, stored = [0], nests = [<axes = [0], unrolled = [], members = [0]>], iterations = 64, grain = 25>
 func.func private @elementwise(%x: tensor<512x128xf32>) -> tensor<512x128xf32> {
@@ -72,7 +72,7 @@ func.func private @transpose(%x: tensor<128x64xf32>) -> tensor<64x128xf32> {
   return %0 : tensor<64x128xf32>
 }
 
-// Sums of columns: the reduced axis is the outer loop, in memory order.
+// For sums of columns, the reduced axis is the outer loop, in memory order.
 // CHECK-LABEL: func.func private @columns
 // CHECK-SAME: axes = [<[1] : 512>, <[0] : 128>], outer = [], split = 1, block = 64, stored = [0], nests = [<axes = [0, 1], unrolled = [], members = [0]>], iterations = 2, grain = 1>
 func.func private @columns(%x: tensor<512x128xf32>) -> tensor<128xf32> {
@@ -88,7 +88,7 @@ func.func private @columns(%x: tensor<512x128xf32>) -> tensor<128xf32> {
   return %sum : tensor<128xf32>
 }
 
-// Without a domain there is no schedule; the program isn't a kernel.
+// A kernel without a fusion domain has no schedule. The program isn't a kernel.
 // CHECK-LABEL: func.func private @insertion
 // CHECK-NOT: torch_ltc.schedule
 func.func private @insertion(%x: tensor<4xf32>, %y: tensor<2xf32>) -> tensor<4xf32> {

@@ -17,7 +17,8 @@ func.func @transposed(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>) -> tensor<4x16x
 
 // -----
 
-// One matrix, broadcast along the batch and transposed by a generic.
+// A matrix that a generic broadcasts along the batch and transposes becomes an
+// operand with a flag.
 #in = affine_map<(b, i, j) -> (j, i)>
 #out = affine_map<(b, i, j) -> (b, i, j)>
 // CHECK-LABEL: func.func @broadcast
@@ -39,7 +40,7 @@ func.func @broadcast(%x: tensor<2x4x8xf32>, %w: tensor<16x8xf32>) -> tensor<2x4x
 
 // -----
 
-// Another initial value is added afterwards.
+// An initial value other than 0 is added after the product.
 // CHECK-LABEL: func.func @accumulate
 // CHECK-SAME: %[[INIT:[^,]+]]: tensor<4x16xi64>)
 // CHECK: %[[C:.+]] = ltc.matmul

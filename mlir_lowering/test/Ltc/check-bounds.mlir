@@ -1,6 +1,7 @@
 // RUN: ltc-opt %s -canonicalize -cse -split-input-file | FileCheck %s
 
-// Constants are checked now; equal checks are merged; unused ones are removed.
+// Checks of constants are folded; equal checks are merged; unused checks are
+// removed.
 
 // CHECK-LABEL: func.func @constants
 // CHECK: %[[C:.+]] = arith.constant dense<[0, 2]>

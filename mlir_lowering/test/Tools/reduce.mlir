@@ -1,6 +1,6 @@
 // RUN: ltc-reduce %s --ltc-reduce-program=test=%S/Inputs/has-tanh.sh | FileCheck %s
 
-// Of four ops only the one that the script looks for remains.
+// Of four ops, only the one that the script searches for remains.
 
 // CHECK-LABEL: func.func @step
 // CHECK-NOT: torch.aten.exp

@@ -16,7 +16,7 @@ func.func @identities(%a: !torch.vtensor<[2,3],f32>) -> !torch.vtensor<[2,3],f32
   %2 = torch.aten.clone %1, %none : !torch.vtensor<[2,3],f32>, !torch.none -> !torch.vtensor<[2,3],f32>
   %3 = torch.aten._to_copy %2, %int6, %none, %none, %none, %false, %none : !torch.vtensor<[2,3],f32>, !torch.int, !torch.none, !torch.none, !torch.none, !torch.bool, !torch.none -> !torch.vtensor<[2,3],f32>
   %4 = torch.aten.slice.Tensor %3, %int1, %int0, %int3, %int1 : !torch.vtensor<[2,3],f32>, !torch.int, !torch.int, !torch.int, !torch.int -> !torch.vtensor<[2,3],f32>
-  // Two transposes.
+  // Two transposes cancel each other.
   %5 = torch.aten.t %4 : !torch.vtensor<[2,3],f32> -> !torch.vtensor<[3,2],f32>
   %6 = torch.aten.transpose.int %5, %int0, %int1 : !torch.vtensor<[3,2],f32>, !torch.int, !torch.int -> !torch.vtensor<[2,3],f32>
   return %6 : !torch.vtensor<[2,3],f32>
@@ -49,7 +49,8 @@ func.func @views(%a: !torch.vtensor<[2,3],f32>) -> !torch.vtensor<[3,2],f32> {
   return %1 : !torch.vtensor<[3,2],f32>
 }
 
-// A transpose of equal sizes is not an identity, nor is a cast to another dtype.
+// A transpose of equal sizes isn't an identity; a cast to another dtype isn't
+// one, either.
 // CHECK-LABEL: func.func @kept
 // CHECK: torch.aten.t
 // CHECK: torch.aten._to_copy

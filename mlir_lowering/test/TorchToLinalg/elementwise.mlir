@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s --ltc-mlir-convert-torch-to-linalg --split-input-file | FileCheck %s
 
-// Broadcasts are indexing maps; attributes of arguments are preserved.
+// Broadcasts become indexing maps; attributes of arguments are preserved.
 
 // CHECK-DAG: #[[ID:.+]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-DAG: #[[ROW:.+]] = affine_map<(d0, d1) -> (0, d1)>
@@ -20,8 +20,7 @@ func.func @broadcast(%a: !torch.vtensor<[2,3],f32> {torch_ltc.name = "x"},
 
 // -----
 
-// A scalar parameter stays a scalar: the body reads it, and no tensor is
-// created.
+// A dynamic scalar stays a scalar: the body reads it, and no tensor is created.
 
 // CHECK-LABEL: func.func @scalar_parameter
 // CHECK-SAME: %[[A:.+]]: tensor<4xf32>, %[[LR:.+]]: f64
@@ -36,7 +35,7 @@ func.func @scalar_parameter(%a: !torch.vtensor<[4],f32>, %lr: !torch.float) -> !
 
 // -----
 
-// 16-bit floats: computed in f32, rounded once.
+// 16-bit floats are computed in f32 and rounded once.
 
 // CHECK-LABEL: func.func @bfloat16
 func.func @bfloat16(%a: !torch.vtensor<[4],bf16>, %b: !torch.vtensor<[4],bf16>) -> !torch.vtensor<[4],bf16> {
@@ -54,7 +53,7 @@ func.func @bfloat16(%a: !torch.vtensor<[4],bf16>, %b: !torch.vtensor<[4],bf16>) 
 
 // -----
 
-// The dtype determines the signedness: the storage type is signless.
+// The dtype determines the signedness, because the storage type is signless.
 
 // CHECK-LABEL: func.func @unsigned
 // CHECK-SAME: tensor<4xi8>
@@ -66,7 +65,7 @@ func.func @unsigned(%a: !torch.vtensor<[4],ui8>, %b: !torch.vtensor<[4],ui8>) ->
 
 // -----
 
-// A cast to the same dtype and a clone cost nothing.
+// A cast to the same dtype and a clone become their operand.
 
 // CHECK-LABEL: func.func @identity
 // CHECK-SAME: %[[A:.+]]: tensor<4xf32>

@@ -13,7 +13,7 @@ func.func @forward(%x: tensor<1x4x9x8xf32>, %w: tensor<6x2x3x2xf32>) -> tensor<1
   return %y : tensor<1x6x4x7xf32>
 }
 
-// The gradient's elements are at every second position of the zeros.
+// The output's gradient is inserted at every second position of zeros.
 // CHECK-LABEL: @input_gradient
 // CHECK: tensor.insert_slice {{.*}}[0, 0, 0, 1, 1] [1, 1, 2, 3, 3] [1, 1, 1, 2, 2]
 // CHECK: linalg.generic

@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-convert-torch-to-linalg --canonicalize --split-input-file | FileCheck %s
 
-// A start that is a parameter of the program is counted from the end if it is
-// negative, and clamped so that the result's rows are inside.
+// A start that is a dynamic scalar is counted from the end if it is negative,
+// and clamped so that the result's rows are inside the tensor.
 
 // CHECK-LABEL: func.func @slice
 // CHECK-SAME: %[[X:.+]]: tensor<9x8xf32>, %[[START:[^:]+]]: i64,
@@ -20,7 +20,8 @@ func.func @slice(%x: !torch.vtensor<[9,8],f32>, %start: !torch.int, %end: !torch
 
 // -----
 
-// Changing only the end has no effect: the result's type determines the length.
+// An end that is a dynamic scalar isn't read: the result's type determines the
+// length.
 
 // CHECK-LABEL: func.func @constant_start
 // CHECK: tensor.extract_slice %{{.+}}[2, 0] [4, 8] [1, 1]
@@ -44,7 +45,7 @@ func.func @write(%x: !torch.vtensor<[9,8],f32>, %v: !torch.vtensor<[9],f32>, %i:
 
 // -----
 
-// Shifts of a list may also be parameters.
+// The shifts in a list may also be dynamic scalars.
 
 // CHECK-LABEL: func.func @roll
 // CHECK: linalg.generic

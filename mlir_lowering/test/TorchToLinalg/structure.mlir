@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s --ltc-mlir-convert-torch-to-linalg --canonicalize --split-input-file | FileCheck %s
 
-// Forms that later stages recognize.
+// Products have a form that later stages recognize.
 
 // CHECK-LABEL: func.func @matmul
 // CHECK-SAME: %[[A:.+]]: tensor<2x3xf32>, %[[B:.+]]: tensor<4x3xf32>
@@ -15,7 +15,7 @@ func.func @matmul(%a: !torch.vtensor<[2,3],f32>, %b: !torch.vtensor<[4,3],f32>) 
 
 // -----
 
-// keepdim is a reshape after the reduction.
+// keepdim becomes a reshape after the reduction.
 
 // CHECK-LABEL: func.func @reduction
 // CHECK: %[[SUM:.+]] = linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]
@@ -31,7 +31,7 @@ func.func @reduction(%a: !torch.vtensor<[2,3],f32>) -> !torch.vtensor<[2,1],f32>
 
 // -----
 
-// Concatenation is a chain of insertions.
+// A concatenation becomes a chain of insertions.
 
 // CHECK-LABEL: func.func @concatenation
 // CHECK-SAME: %[[A:.+]]: tensor<2x3xf32>, %[[B:.+]]: tensor<1x3xf32>
@@ -47,7 +47,7 @@ func.func @concatenation(%a: !torch.vtensor<[2,3],f32>, %b: !torch.vtensor<[1,3]
 
 // -----
 
-// A gather is a parallel linalg.generic: indices are clamped into range.
+// A gather becomes a parallel linalg.generic, which clamps the indices.
 
 // CHECK-LABEL: func.func @embedding
 // CHECK-SAME: %[[W:.+]]: tensor<10x4xf32>, %[[I:.+]]: tensor<3xi64>
@@ -64,7 +64,7 @@ func.func @embedding(%w: !torch.vtensor<[10,4],f32>, %i: !torch.vtensor<[3],si64
 
 // -----
 
-// A scatter is a serial loop that carries the tensor.
+// A scatter becomes a serial loop that carries the tensor.
 
 // CHECK-LABEL: func.func @scatter_add
 // CHECK-SAME: %[[A:.+]]: tensor<5xf32>

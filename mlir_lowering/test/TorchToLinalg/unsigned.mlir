@@ -1,7 +1,7 @@
 // RUN: ltc-opt --ltc-mlir-convert-torch-to-linalg %s | FileCheck %s
 
-// Types become signless; attributes preserve the signs for code that reads and
-// writes memory outside.
+// Types become signless; attributes mark unsigned parameters and results for
+// code outside of the program that reads and writes their memory.
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: tensor<3xi8> {torch_ltc.name = "image", torch_ltc.unsigned}
 // CHECK-SAME: %{{[a-z0-9]+}}: tensor<3xi8>)

@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-convert-torch-to-linalg --canonicalize | FileCheck %s
 
 // Elements of the gradient are independent of each other: no loop carries a
-// tensor. 3 rows become 5: 0 0 1 1 2.
+// tensor. The 3 source rows become the 5 rows 0 0 1 1 2.
 // CHECK-LABEL: func.func @nearest_backward
 // CHECK-DAG: arith.constant dense<[0, 2, 4, 5]> : tensor<4xi64>
 // CHECK-DAG: arith.constant dense<[0, 2, 4]> : tensor<3xi64>

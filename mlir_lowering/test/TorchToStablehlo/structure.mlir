@@ -1,6 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-convert-torch-to-stablehlo --canonicalize --split-input-file | FileCheck %s
 
-// Broadcasts are ops; a float parameter is a float64.
+// Broadcasts become ops; a float that is a dynamic scalar becomes a tensor of
+// f64.
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %[[A:.+]]: tensor<2x3xf32>, %[[B:.+]]: tensor<3xf32>, %[[LR:.+]]: tensor<f64>
@@ -42,8 +43,8 @@ func.func @bmm(%a: !torch.vtensor<[5,2,3],f32>, %b: !torch.vtensor<[5,3,4],f32>)
 
 // -----
 
-// The gradient of a strided convolution's input: the output's gradient dilated,
-// the weight reversed.
+// The gradient of a strided convolution's input is a convolution of the dilated
+// gradient of the output with the reversed weight.
 
 // CHECK-LABEL: func.func @main
 // CHECK: "stablehlo.reverse"({{.*}}) <{dimensions = array<i64: 2, 3>}>
@@ -92,7 +93,7 @@ func.func @erf(%a: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
 
 // -----
 
-// Positions are counted, then their elements are looked up.
+// A sort counts each element's position, and then gathers the elements.
 
 // CHECK-LABEL: func.func @main
 // CHECK: "stablehlo.compare"({{.*}}) {{.*}} -> tensor<1x3x3xi1>
@@ -108,7 +109,7 @@ func.func @sort(%a: !torch.vtensor<[3],f32>) -> (!torch.vtensor<[3],f32>, !torch
 
 // -----
 
-// Every position searches for the last write to it.
+// A scatter searches, for each position, for the last write to it.
 
 // CHECK-LABEL: func.func @main
 // CHECK: "stablehlo.compare"({{.*}}) {{.*}} -> tensor<1x4x2xi1>

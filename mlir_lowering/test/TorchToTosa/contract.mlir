@@ -1,8 +1,8 @@
 // RUN: ltc-opt %s --ltc-torch-to-tosa --verify-diagnostics
 // RUN: ltc-opt %s --ltc-torch-to-stablehlo --verify-diagnostics
 
-// Our linalg has loops for a running maximum; TOSA and StableHLO don't have
-// them here, and their contract reports it.
+// The lowering of a running maximum to linalg uses loops. The lowerings to TOSA
+// and StableHLO have none, so the backend contract rejects the op.
 
 func.func @running_maximum(%a: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
   %0 = torch.constant.int 0

@@ -11,7 +11,7 @@ func.func @maximum(%a: tensor<2x3xf32>) -> tensor<2x1xf32> {
   return %0 : tensor<2x1xf32>
 }
 
-// Integers have no infinities.
+// Reductions of integers aren't converted, because integers have no infinities.
 
 // CHECK-LABEL: func.func @minimum
 // CHECK: tosa.reduce_min

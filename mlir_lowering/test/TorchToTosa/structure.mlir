@@ -1,7 +1,8 @@
 // RUN: ltc-opt %s --ltc-mlir-convert-torch-to-tosa --canonicalize --split-input-file | FileCheck %s
 
-// Elementwise ops: ranks are made equal, TOSA itself broadcasts dimensions of
-// size 1, and a float parameter is a float32.
+// Operands of elementwise ops are reshaped to the same rank; TOSA itself
+// broadcasts dimensions of size 1. A dynamic scalar that is a float becomes an
+// f32 tensor.
 
 // CHECK-LABEL: func.func @elementwise
 // CHECK-SAME: %[[A:.+]]: tensor<2x3xf32>, %[[B:.+]]: tensor<3xf32>, %[[LR:.+]]: tensor<f32>
@@ -16,7 +17,8 @@ func.func @elementwise(%a: !torch.vtensor<[2,3],f32>, %b: !torch.vtensor<[3],f32
 
 // -----
 
-// TOSA rounds where torch truncates.
+// tosa.cast rounds to the nearest integer, so floats are truncated first, as in
+// torch.
 
 // CHECK-LABEL: func.func @to_integer
 // CHECK-DAG: %[[DOWN:.+]] = tosa.floor
@@ -51,7 +53,7 @@ func.func @sum(%a: !torch.vtensor<[2,3,4],f32>) -> !torch.vtensor<[2],f32> {
 
 // -----
 
-// A matrix product is a batch of one.
+// A matrix product becomes a batched product with a batch of 1.
 
 // CHECK-LABEL: func.func @mm
 // CHECK: tosa.matmul {{.*}} : (tensor<1x2x3xf32>, tensor<1x3x4xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<1x2x4xf32>
@@ -62,8 +64,8 @@ func.func @mm(%a: !torch.vtensor<[2,3],f32>, %b: !torch.vtensor<[3,4],f32>) -> !
 
 // -----
 
-// Channels last, and no padding that windows don't reach: of 1 + 8 + 1 elements
-// a window of 3 with stride 2 reads 9.
+// TOSA's convolution has channels last, and no padding that windows don't
+// reach: of 1 + 8 + 1 elements, windows of 3 with stride 2 read 9.
 
 // CHECK-LABEL: func.func @convolution
 // CHECK: tosa.transpose {{.*}} {perms = array<i32: 0, 2, 3, 1>}
@@ -84,7 +86,7 @@ func.func @convolution(%x: !torch.vtensor<[2,4,8,8],f32>, %w: !torch.vtensor<[6,
 
 // -----
 
-// Every second element: pairs, of which the first is taken.
+// A slice with step 2 is the first column of the elements reshaped to pairs.
 
 // CHECK-LABEL: func.func @strided_slice
 // CHECK: tosa.reshape {{.*}} -> tensor<3x2xf32>

@@ -1,7 +1,8 @@
 // RUN: ltc-opt %s --pass-pipeline='builtin.module(func.func(ltc-mlir-decompose-ops))' | FileCheck %s
 // RUN: ltc-opt %s --pass-pipeline='builtin.module(func.func(ltc-mlir-decompose-ops{legal-ops=torch_ltc.attention,torch_ltc.attention_backward}))' | FileCheck %s --check-prefix=WHOLE
 
-// Two products around a softmax; five products in the gradient.
+// Attention becomes two products around a softmax, and its gradient five
+// products.
 
 // WHOLE: torch.torch_ltc.attention
 // WHOLE: torch.torch_ltc.attention_backward
@@ -44,7 +45,8 @@ func.func @short(%q: !torch.vtensor<[2,4,3,8],f32>, %k: !torch.vtensor<[2,4,5,8]
   return %0 : !torch.vtensor<[2,4,3,8],f32>
 }
 
-// Both parts compute the same weights: in one program they are computed once.
+// The forward part and the gradient compute the same weights, which CSE merges
+// within a program.
 // CHECK-LABEL: func.func @trained
 // CHECK-NOT: torch_ltc.trained_attention
 // CHECK: torch.aten.bmm

@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --pass-pipeline='builtin.module(func.func(ltc-mlir-decompose-ops))' | FileCheck %s
 
-// The gradients of a transposed convolution are those of the plain one with
-// input and output exchanged.
+// The gradients of a transposed convolution are those of the plain convolution
+// with input and output exchanged.
 // CHECK-LABEL: func.func @transposed
 // CHECK-SAME: %[[G:.*]]: !torch.vtensor<[1,2,9],f32>, %[[X:.*]]: !torch.vtensor<[1,6,4],f32>, %[[W:.*]]: !torch.vtensor<[6,2,3],f32>
 // CHECK-DAG: %[[FALSE:.*]] = torch.constant.bool false

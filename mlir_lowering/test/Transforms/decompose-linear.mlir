@@ -12,7 +12,7 @@ func.func @addmm(%bias: !torch.vtensor<[5],f32>, %a: !torch.vtensor<[3,4],f32>, 
   return %0 : !torch.vtensor<[3,5],f32>
 }
 
-// With beta 0 the addend isn't read; alpha may be a scalar parameter.
+// If beta is 0, the addend isn't read; alpha may be a dynamic scalar.
 // CHECK-LABEL: func.func @baddbmm
 // CHECK-SAME: %[[ADDEND:[^:]*]]: !torch.vtensor<[2,3,5],f32>
 // CHECK-SAME: %[[ALPHA:[^:]*]]: !torch.int

@@ -11,8 +11,7 @@ func.func @mse(%x: !torch.vtensor<[4,5],f32>, %t: !torch.vtensor<[4,5],f32>) -> 
   return %0 : !torch.vtensor<[],f32>
 }
 
-// Targets that aren't classes are never used as indices: they are set to 0
-// first.
+// Ignored targets aren't used as indices: they are set to 0 first.
 // CHECK-LABEL: func.func @nll
 // CHECK: %[[SAFE:.*]] = torch.aten.masked_fill.Scalar {{.*}} -> !torch.vtensor<[4,1],si64>
 // CHECK: torch.aten.gather %{{.*}}, %{{.*}}, %[[SAFE]]
@@ -24,7 +23,7 @@ func.func @nll(%x: !torch.vtensor<[4,5],f32>, %t: !torch.vtensor<[4],si64>) -> !
   return %0#0 : !torch.vtensor<[],f32>
 }
 
-// No scatter: each class index is compared with the target.
+// The gradient needs no scatter: each class index is compared with the target.
 // CHECK-LABEL: func.func @nll_backward
 // CHECK: %[[CLASSES:.*]] = torch.aten.view {{.*}} -> !torch.vtensor<[1,5],si64>
 // CHECK: %[[IS:.*]] = torch.aten.eq.Tensor %[[CLASSES]], {{.*}} -> !torch.vtensor<[4,5],i1>

@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s --pass-pipeline='builtin.module(func.func(ltc-mlir-decompose-ops))' | FileCheck %s
 
-// A scalar parameter of the program stays one.
+// A dynamic scalar stays an operand of a `.Scalar` op.
 // CHECK-LABEL: func.func @layer_norm
 // CHECK-SAME: %[[X:[a-z0-9]+]]: !torch.vtensor<[2,8],f32>, %[[W:[a-z0-9]+]]: !torch.vtensor<[8],f32>, %[[EPS:[a-z0-9]+]]: !torch.float
 // CHECK: %[[CENTERED:.*]] = torch.aten.sub.Tensor %[[X]]
@@ -17,7 +17,7 @@ func.func @layer_norm(%x: !torch.vtensor<[2,8],f32>, %w: !torch.vtensor<[8],f32>
   return %0#0, %0#2 : !torch.vtensor<[2,8],f32>, !torch.vtensor<[2,1],f32>
 }
 
-// Only used results are computed: here there is no gradient of the input.
+// Only used results are computed: here, only the gradient of the bias.
 // CHECK-LABEL: func.func @layer_norm_bias_gradient
 // CHECK-NOT: torch.aten.mul
 // CHECK: torch.aten.sum.dim_IntList %arg0, {{.*}} -> !torch.vtensor<[8],f32>
@@ -31,7 +31,8 @@ func.func @layer_norm_bias_gradient(%grad: !torch.vtensor<[2,8],f32>, %x: !torch
   return %0#2 : !torch.vtensor<[8],f32>
 }
 
-// momentum is a parameter, so 1 - momentum is computed in float64, on rank 0.
+// momentum is a dynamic scalar, so 1 - momentum is computed as a rank-0 tensor
+// of f64.
 // CHECK-LABEL: func.func @batch_norm
 // CHECK-SAME: %[[MOMENTUM:[a-z0-9]+]]: !torch.float
 // CHECK-DAG: torch.aten.mul.Scalar %{{.*}}, %[[MOMENTUM]] : !torch.vtensor<[3],f32>, !torch.float
@@ -46,7 +47,7 @@ func.func @batch_norm(%x: !torch.vtensor<[4,3,5],f32>, %mean: !torch.vtensor<[3]
   return %0#3 : !torch.vtensor<[3],f32>
 }
 
-// The saved statistics are empty, as on CPU.
+// In evaluation, the saved statistics are empty, as on CPU.
 // CHECK-LABEL: func.func @batch_norm_evaluation
 // CHECK-NOT: torch.aten.sum
 // CHECK: torch.aten.full {{.*}} -> !torch.vtensor<[0],f32>

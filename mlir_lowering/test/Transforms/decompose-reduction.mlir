@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s --pass-pipeline='builtin.module(func.func(ltc-mlir-decompose-ops))' | FileCheck %s
 
-// One pass over the elements, which a kernel can fuse: multiply and add.
+// A norm of order 2 is one pass over the elements, which a kernel can fuse.
 // CHECK-LABEL: func.func @norm_of_order_2
 // CHECK-SAME: %[[X:.*]]: !torch.vtensor<[4,5],f32>
 // CHECK: %[[SQUARES:.*]] = torch.aten.mul.Tensor %[[X]], %[[X]]
@@ -30,7 +30,7 @@ func.func @mean_bf16(%x: !torch.vtensor<[4,5],bf16>) -> !torch.vtensor<[4],bf16>
   return %0 : !torch.vtensor<[4],bf16>
 }
 
-// Two passes, so that a large mean loses no digits.
+// A variance takes two passes, so that no digits are lost if the mean is large.
 // CHECK-LABEL: func.func @var
 // CHECK: %[[MEAN:.*]] = torch.aten.div.Scalar
 // CHECK: %[[CENTERED:.*]] = torch.aten.sub.Tensor %{{.*}}, %[[MEAN]]

@@ -20,7 +20,7 @@ func.func @softmax(%x: !torch.vtensor<[2,3],f32>) -> !torch.vtensor<[2,3],f32> {
   return %0 : !torch.vtensor<[2,3],f32>
 }
 
-// Computed in float32, rounded once.
+// A log softmax of bfloat16 is computed in float32 and rounded once.
 // CHECK-LABEL: func.func @log_softmax_bf16
 // CHECK: torch.aten._to_copy {{.*}} -> !torch.vtensor<[2,3],f32>
 // CHECK: torch.aten.amax
@@ -46,8 +46,8 @@ func.func @softmax_rank0(%x: !torch.vtensor<[],f64>) -> !torch.vtensor<[],f64> {
   return %0 : !torch.vtensor<[],f64>
 }
 
-// There is nothing to compute, and the maximum of an empty tensor would be an
-// error.
+// The softmax of an empty tensor computes nothing: the maximum of an empty
+// tensor would be an error.
 // CHECK-LABEL: func.func @empty
 // CHECK-NOT: amax
 // CHECK: torch.aten.full {{.*}} -> !torch.vtensor<[2,0],f32>

@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s -split-input-file -verify-diagnostics --ltc-mlir-verify-backend-contract
 
-// What the contract allows: scalar parameters, constants, lists.
+// The contract allows dynamic scalars, constants and lists.
 func.func @allowed(%a: !torch.vtensor<[2,3],f32> {torch_ltc.donatable}, %lr: !torch.float, %n: !torch.int) -> !torch.vtensor<[3,2],f32> {
   %int1 = torch.constant.int 1
   %int2 = torch.constant.int 2

@@ -1,7 +1,8 @@
 //===- ltc-lsp-server.cpp - The project's dialects in editors -------------===//
 //
-// MLIR's language server: set it as the server of .mlir files to get types,
-// definitions, uses and errors of dumped programs.
+// MLIR's language server with the project's dialects. As the server of an
+// editor's .mlir files, it shows types, definitions, uses and errors of dumped
+// programs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- ltc-opt.cpp - The compiler's test driver ---------------------------===//
 //
-// mlir-opt with the project's dialects and passes: reads a module at any stage,
-// runs the passes given on the command line, and prints the result.
+// mlir-opt with the project's dialects and passes. It reads a module at any
+// stage, runs the passes of the command line, and prints the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// The stages of a program. LLVM's own help, with some thousand options of
-/// MLIR's passes, is --help-hidden.
+/// Prints the stages of a program, with their pipelines and passes. LLVM's own
+/// help, with some thousand options of MLIR's passes, is --help-hidden.
 static void printHelp(llvm::raw_ostream &stream) {
   stream
       << "OVERVIEW: torch_ltc's compiler, pass by pass: reads a module, runs "

@@ -1,9 +1,9 @@
 //===- ReduceProgram.cpp - Reduction of programs --------------------------===//
 //
-// MLIR's own --reduction-tree erases ops that other ops still use, and then
-// crashes in LLVM 22 when it clones them; it is designed for modules with many
-// functions. A traced program is one function of straight-line code. This pass
-// drops its results and replaces its ops with one of their operands, an
+// MLIR's own --reduction-tree is designed for modules with many functions: it
+// erases ops that other ops still use, and crashes in LLVM 22 when it clones
+// them. A traced program is one function of straight-line code. This pass drops
+// results of the function and replaces ops by one of their operands, an
 // argument, or zeros, in chunks of decreasing size, as long as MLIR's Tester
 // finds the remaining program interesting.
 //
@@ -64,7 +64,7 @@ Value zeros(Type type, OpBuilder &builder, Location loc) {
   return arith::ConstantOp::create(builder, loc, value);
 }
 
-/// An existing value of the type before `op`, or zeros.
+/// An operand of `op` or an argument that has the type `type`, or else zeros.
 Value standIn(Operation *op, Type type) {
   for (Value operand : op->getOperands())
     if (operand.getType() == type)
@@ -119,7 +119,7 @@ public:
 
 private:
   /// Tries `change` on a copy, and keeps the copy if it is smaller and
-  /// interesting. Returns whether it did.
+  /// interesting. Returns whether the copy was kept.
   bool attempt(function_ref<void(func::FuncOp)> change) {
     OwningOpRef<ModuleOp> copy = best->clone();
     func::FuncOp program = programOf(*copy);
@@ -202,8 +202,8 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    // Otherwise the Tester would exit the process without naming the script
-    // (LLVM 22).
+    // If the script can't be run, the Tester exits the process without naming
+    // the script (LLVM 22).
     if (!llvm::sys::fs::can_execute(script)) {
       module.emitError() << "'" << script
                          << "' can't be run: give an executable file as "

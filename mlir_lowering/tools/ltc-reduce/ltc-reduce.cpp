@@ -1,8 +1,8 @@
 //===- ltc-reduce.cpp - Test case reducer ---------------------------------===//
 //
 // MLIR's reducer with the project's dialects and a pass for programs of one
-// function. A user-supplied script gets a file as its argument and exits with 1
-// if the problem still occurs:
+// function. The user's script gets a file as its argument and exits with 1 if
+// the problem still occurs:
 //
 //   ltc-reduce torch.mlir --ltc-reduce-program=test=./fails.sh
 //

@@ -5,14 +5,16 @@
 //                                     compiled without fusion or scheduling
 //   ltc-run program.mlir --time-runs=50    prints the fastest of 50 runs
 //   ltc-run program.mlir --sizes=9,64 --check
-//                                     the same for one executable for all
-//                                     sizes, bound to these: `$(4*s0+s1)` in
-//                                     the text is a number that depends on
-//                                     them
+//                                     compares the outputs of a general
+//                                     executable, bound to these sizes; in the
+//                                     text, `$(4*s0+s1)` is a number that
+//                                     depends on the sizes
 //
 // The value of an argument is its attribute `run.value` (a dense constant, or a
-// number for scalar parameters); without one, seeded random numbers: floats in
-// [-1, 1), or in the attribute `run.range = [low, high]` (high excluded).
+// number for a dynamic scalar). Without the attribute, a dynamic scalar is 0.5
+// or 3, and the elements of a tensor are seeded random numbers: floats in
+// [-1, 1), integers in [0, 100), bools, or numbers in [low, high) with the
+// attribute `run.range = [low, high]`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -231,7 +233,7 @@ void compile(ModuleOp module, bool reference, LoadedProgram &loaded) {
                  << " bytes\n";
 }
 
-/// The value of a number such as `4*s0+s1`.
+/// The value of an expression such as `4*s0+s1` at `sizes`.
 int64_t evaluate(StringRef sum, ArrayRef<int64_t> sizes) {
   int64_t result = 0;
   for (StringRef product : llvm::split(sum, '+')) {
@@ -248,7 +250,7 @@ int64_t evaluate(StringRef sum, ArrayRef<int64_t> sizes) {
   return result;
 }
 
-/// The program with these sizes.
+/// Parses the program with the sizes `sizes`.
 OwningOpRef<ModuleOp> parseAt(StringRef text, ArrayRef<int64_t> sizes,
                               MLIRContext &context) {
   std::string result;
@@ -267,7 +269,7 @@ OwningOpRef<ModuleOp> parseAt(StringRef text, ArrayRef<int64_t> sizes,
   return module;
 }
 
-/// One executable for all sizes, bound to those of the command line.
+/// Compiles a general executable, and binds it to the command line's sizes.
 void compileGeneral(StringRef text, MLIRContext &context,
                     LoadedProgram &general, LoadedProgram &bound) {
   SmallVector<OwningOpRef<ModuleOp>> owners;
@@ -293,7 +295,8 @@ void compileGeneral(StringRef text, MLIRContext &context,
   require(ltcExecutableBind(general.executable, &values, &bound.executable));
 }
 
-/// Runs once on copies of the arguments.
+/// Runs the program on copies of the arguments, and returns the outputs of the
+/// first run. With --time-runs, also prints the fastest of further runs.
 std::vector<Output> run(const LoadedProgram &program, Arguments arguments) {
   LtcExecutable executable = program.executable;
   std::vector<void *> parameters, outputs;

@@ -10,25 +10,25 @@
 
 namespace mlir::torch_ltc {
 
-/// MLIR's dialects and the project's.
+/// Registers MLIR's dialects and the project's.
 void registerToolDialects(DialectRegistry &registry);
 
-/// MLIR's passes, the project's, and the pipelines below.
+/// Registers MLIR's passes, the project's, and the pipelines below.
 void registerToolPasses();
 
 /// A pipeline between two stages.
 struct StagePipeline {
-  llvm::StringRef from, to; ///< names of stages.def
+  llvm::StringRef from, to; ///< names of stages in stages.def
   llvm::StringRef name;
   llvm::StringRef summary;
   void (*build)(OpPassManager &);
 
-  /// The project's passes in it, in order.
+  /// The project's passes in the pipeline, in order.
   llvm::SmallVector<std::string> passNames() const;
 };
 
-/// The pipelines from "torch-raw" to "llvm", followed by those through other
-/// dialects.
+/// The pipelines from "torch-raw" to "llvm", followed by those to and from
+/// other dialects.
 llvm::ArrayRef<StagePipeline> stagePipelines();
 
 } // namespace mlir::torch_ltc

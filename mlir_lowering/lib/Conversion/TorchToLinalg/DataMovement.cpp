@@ -43,8 +43,9 @@ static LogicalResult lowerRepeat(OpLowering &op) {
 // Concatenation
 //===----------------------------------------------------------------------===//
 
-/// The tensors of a list in the result's dtype, without tensors of shape [0],
-/// which torch ignores (a rule that is older than its other empty shapes).
+/// The tensors of a list in the result's dtype, without tensors of shape [0].
+/// torch ignores these among tensors of any rank, because [0] was once the only
+/// empty shape.
 static SmallVector<Value> listInResultDtype(OpLowering &op) {
   SmallVector<Value> parts;
   for (auto [tensor, dtype] :

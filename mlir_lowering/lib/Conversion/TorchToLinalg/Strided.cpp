@@ -257,9 +257,9 @@ static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
 
 namespace {
 /// One dimension of a resized image: each row of the result is a copy of a
-/// source row, and source rows increase monotonically. Kernels look rows up in
-/// tables. A general program computes the rows, because a table would depend on
-/// the sizes.
+/// source row, and later rows have the same or later sources. Kernels look rows
+/// up in tables. A general program computes the rows, because a table would
+/// depend on the sizes.
 class NearestRows {
 public:
   NearestRows(OpLowering &op, int64_t input, int64_t output,
@@ -298,7 +298,8 @@ public:
   Value firstCopy(IndexBuilder &b, Value row) const {
     if (table)
       return b.fromElement(b.extract(table, row), output + 1);
-    // The rounded product may be off by a row or two, so search near it.
+    // The rounded product may differ from the first copy, so search from two
+    // rows before it.
     Value zero = b.constant(0), last = b.constant(output);
     Value copy = b.add(multiplied(b, row, inverse), -2);
     copy = b.min(b.max(copy, zero), last);

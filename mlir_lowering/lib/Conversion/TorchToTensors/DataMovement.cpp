@@ -161,8 +161,9 @@ static LogicalResult lowerSelectBackward(TensorLowering &op) {
 // Concatenation, pads and triangles
 //===----------------------------------------------------------------------===//
 
-/// cat(tensors, dim). Tensors without elements are omitted; torch also accepts
-/// shape [0] among other ranks (a rule that is older than other empty shapes).
+/// cat(tensors, dim). Tensors without elements are omitted. Those of shape [0]
+/// may have another rank: torch ignores them, because [0] was once the only
+/// empty shape.
 static LogicalResult lowerCat(TensorLowering &op) {
   SmallVector<Value> parts;
   for (auto [tensor, dtype] :

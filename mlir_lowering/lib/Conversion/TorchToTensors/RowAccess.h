@@ -18,8 +18,8 @@ Type positionDtype(TensorLowering &op);
 /// but one are 1.
 Value positionRange(TensorLowering &op, ArrayRef<int64_t> sizes);
 
-/// Converts `indices`, a tensor of integers, to si32 positions in [0, size).
-/// If `wraps`, negative indices count from the end; other indices are clamped.
+/// Converts `indices`, a tensor of integers, to si32 positions, clamped to
+/// [0, size). If `wraps`, negative indices count from the end.
 Value positions(TensorLowering &op, Value indices, Type dtype, int64_t size,
                 bool wraps);
 

@@ -1,7 +1,7 @@
 """Prints a module that has each op of the op table once.
 
-Operands have each kind of type that the schema allows; tensors have unknown sizes, so
-that they are valid for every op.
+Each operand has a type that the schema allows; tensors have unknown sizes, so that they
+are valid operands of every op.
 """
 
 import pathlib

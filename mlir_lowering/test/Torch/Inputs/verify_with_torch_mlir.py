@@ -1,6 +1,6 @@
 """Parses and verifies the module on stdin with torch-mlir's own dialect.
 
-A separate process, because torch-mlir contains another copy of MLIR.
+This runs in a separate process, because torch-mlir contains another copy of MLIR.
 """
 
 import sys
