@@ -74,7 +74,7 @@ def output_texts(rows):
 
 
 def write_if_changed(path, text):
-    """Writes the file unless it is unchanged, so that nothing is rebuilt then."""
+    """Writes the file only if its text changes, to avoid rebuilds."""
     if path.exists() and path.read_text() == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

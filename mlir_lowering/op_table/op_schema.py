@@ -1,4 +1,4 @@
-"""Rows of the op table and the parts of a torch schema that they need."""
+"""Reads and checks the rows of the op table, and parses their torch schemas."""
 
 import dataclasses
 import re

@@ -149,8 +149,8 @@ decomposeGroupNormBackward(AtenNativeGroupNormBackwardOp op,
 // RMS norm: x * rsqrt(mean(x^2) + eps) * weight
 //===----------------------------------------------------------------------===//
 
-// The number `eps`; if it is none, like in torch, the machine epsilon of the
-// compute dtype.
+// The number `eps`, or, if `eps` is none, the machine epsilon of the compute
+// dtype, as in torch.
 static Number rmsNormEps(FormulaBuilder &b, Value eps, Value x) {
   if (!b.isNone(eps))
     return b.number(eps);

@@ -64,7 +64,8 @@ public:
     options.portable = portable;
     RewritePatternSet set(context);
     populateDecompositionPatterns(set, options);
-    // Fold the list of slices that replaces a split with its ListUnpack.
+    // These patterns fold the slices of a split with the ListUnpack that uses
+    // them.
     torch::PrimListUnpackOp::getCanonicalizationPatterns(set, context);
     patterns = std::move(set);
     return success();

@@ -189,8 +189,8 @@ static SmallVector<int64_t> reducedSizes(ArrayRef<int64_t> sizes,
   return result;
 }
 
-// Without dimensions, returns `x`: the op would reduce all dimensions if its
-// list is empty, which is only correct for a tensor of rank 0.
+// Returns `x` if `dims` is empty: with an empty list, the op would reduce all
+// dimensions, which is only correct for a tensor of rank 0.
 template <typename OpTy>
 Value FormulaBuilder::reduce(Value x, ArrayRef<int64_t> dims, bool keepDim,
                              bool takesDtype) {

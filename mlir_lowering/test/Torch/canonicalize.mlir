@@ -49,8 +49,8 @@ func.func @views(%a: !torch.vtensor<[2,3],f32>) -> !torch.vtensor<[3,2],f32> {
   return %1 : !torch.vtensor<[3,2],f32>
 }
 
-// A transpose of equal sizes isn't an identity; a cast to another dtype isn't
-// one, either.
+// Neither a transpose of a square matrix nor a cast to another dtype is an
+// identity.
 // CHECK-LABEL: func.func @kept
 // CHECK: torch.aten.t
 // CHECK: torch.aten._to_copy

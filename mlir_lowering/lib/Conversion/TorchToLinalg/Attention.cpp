@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// The operands of both ops are tensors, in the order of the library call, an
+/// Lowers an op whose operands are tensors in the order of the library call, an
 /// optional mask, and whether attention is causal.
 template <typename AttentionOp>
 static LogicalResult lowerAttention(OpLowering &op) {

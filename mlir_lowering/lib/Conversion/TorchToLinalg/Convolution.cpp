@@ -13,7 +13,8 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Creates the call `ConvolutionOp` with `operands`, which are in its order.
+/// Creates the library call `ConvolutionOp` with `operands`, which are in the
+/// call's order.
 template <typename ConvolutionOp>
 static Value callLibrary(OpLowering &op, ValueRange operands,
                          ArrayRef<int64_t> resultSizes,
@@ -21,7 +22,7 @@ static Value callLibrary(OpLowering &op, ValueRange operands,
   Type type = RankedTensorType::get(
       resultSizes,
       cast<RankedTensorType>(operands[0].getType()).getElementType());
-  // If an operand has no elements, each result is an empty sum: 0.
+  // If an operand has no elements, each element of the result is an empty sum.
   for (Value operand : operands)
     if (cast<RankedTensorType>(operand.getType()).getNumElements() == 0)
       return op.tensors.zeros(resultSizes, op.dtype(0));

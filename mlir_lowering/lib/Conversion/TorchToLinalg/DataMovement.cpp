@@ -94,7 +94,7 @@ static Value rollBy(OpLowering &op, Value tensor, Value shift, int64_t dim) {
             arith::IndexCastOp::create(nested, loc, nested.getIndexType(),
                                        shift),
             b.constant(size));
-        // In (-size, 2 * size).
+        // The difference is in (-size, 2 * size).
         Value from = b.sub(indices[dim], moved);
         Value zero = b.constant(0), end = b.constant(size);
         from = b.select(b.less(from, zero), b.add(from, end), from);

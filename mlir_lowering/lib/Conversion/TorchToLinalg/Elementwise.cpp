@@ -25,7 +25,7 @@ std::pair<Value, Type> ElementwiseBody::raw(unsigned position) {
   Type type = op.dtype(position);
   if (elements[position])
     return {elements[position], type};
-  // prim.NumToTensor.Scalar: the number itself, not a tensor with one element.
+  // For prim.NumToTensor.Scalar, use the number instead of the rank-0 tensor.
   if (std::optional<NumberOperand> number = op.tensorAsNumber(position))
     return {number->materialize(builder, loc, type), type};
   op.contradict();
@@ -182,7 +182,7 @@ static SmallVector<unsigned> allPositions() {
 
 void torch_ltc::populateElementwiseLowerings(LoweringTable &table) {
   SmallVector<unsigned> runtimeNumbers = allPositions();
-  // The rule `bool` is a C++ keyword.
+  // The dtype rule `bool` is a C++ keyword, so the enum spells it `boolean`.
 #define bool boolean
 #define ELEMENTWISE_OP(op, builder, rule, divides)                             \
   table.add(op, lower<&emit##builder, DtypeRule::rule, divides>,               \

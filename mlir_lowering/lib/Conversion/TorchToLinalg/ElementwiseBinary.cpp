@@ -19,8 +19,8 @@ static Value scaled(ElementwiseBody &s, unsigned alpha, Value operand) {
   return s.isConstant(alpha, 1) ? operand : s.mul(s.arg(alpha), operand);
 }
 
-/// `scaled` that first rounds alpha to the 16-bit type, as eager's vectorized
-/// sums do.
+/// Like `scaled`, but first rounds alpha to the 16-bit type, as eager's
+/// vectorized sums do.
 static Value scaledTerm(ElementwiseBody &s, unsigned alpha, Value operand) {
   Type common = s.op.resultDtype();
   if (s.isConstant(alpha, 1) || common == s.dtype)
@@ -212,7 +212,7 @@ Value torch_ltc::emitHypot(ElementwiseBody &s) {
   return s.select(noRatio, s.maxNumber(x, y), s.mul(larger, root));
 }
 
-/// log(base^a + base^b); `scale` is log(base).
+/// The logarithm to `base` of base^a + base^b; `scale` is ln(base).
 static Value logOfSum(ElementwiseBody &s, double scale) {
   Value a = s.arg(0), b = s.arg(1);
   Value difference = s.neg(s.abs(s.sub(a, b)));

@@ -33,12 +33,12 @@ public:
   Value arg(unsigned position);
   /// Whether the operand isn't zero, whatever its dtype.
   Value argTruth(unsigned position);
-  /// Rounds `value` to the common dtype, as kernels do after each step that
+  /// Rounds `value` to the common dtype, like each step of the kernels that
   /// compute in the 16-bit dtype itself (torch 2.13: logit, cubes, floor_divide
   /// of tensors).
   Value rounded(Value value) { return roundedTo(common, value); }
   bool isBFloat16() const { return common.isBF16(); }
-  /// `floorDiv` that rounds each step to the common dtype.
+  /// Like `floorDiv`, but rounds each step to the common dtype.
   Value floorDivInSteps(Value a, Value b) { return floorDiv(a, b, common); }
   /// The value of the operand, if it is a constant number.
   std::optional<double> known(unsigned position) const;

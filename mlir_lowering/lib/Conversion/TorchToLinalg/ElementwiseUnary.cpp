@@ -40,7 +40,7 @@ MATH_OP(Erfc)
 Value torch_ltc::emitLog(ElementwiseBody &s) { return s.log(s.arg(0)); }
 Value torch_ltc::emitLog2(ElementwiseBody &s) { return s.log2(s.arg(0)); }
 
-// MLIR 22's polynomial returns 0 at -0.
+// MLIR 22's polynomial for erf returns 0 at -0.
 Value torch_ltc::emitErf(ElementwiseBody &s) {
   Value x = s.arg(0);
   return s.copySign(s.unary<math::ErfOp>(x), x);
@@ -86,7 +86,7 @@ Value torch_ltc::emitSign(ElementwiseBody &s) {
   Value x = s.arg(0);
   if (isUnsigned(s.dtype))
     return s.convert(s.truth(x), s.builder.getI1Type(), s.dtype);
-  // NaN is neither greater nor less: torch returns 0.
+  // torch returns 0 for NaN, which is neither greater nor less than 0.
   Value zero = s.integer(0);
   Value negative =
       s.select(s.compare(Comparison::lt, x, zero), s.integer(-1), zero);

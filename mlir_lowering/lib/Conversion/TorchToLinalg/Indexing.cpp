@@ -18,7 +18,8 @@ static SmallVector<Value> loopIndices(OpBuilder &builder, Location loc,
   return indices;
 }
 
-/// gather(self, dim, index, sparse_grad): result[i][j] = self[index[i][j]][j].
+/// gather(self, dim, index, sparse_grad): result[i][j] = self[index[i][j]][j]
+/// for dim 0.
 static LogicalResult lowerGather(OpLowering &op) {
   Value source = op.tensor(0);
   int64_t dim = op.dimension(1, op.rank(0));

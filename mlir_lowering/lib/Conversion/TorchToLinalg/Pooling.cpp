@@ -53,7 +53,7 @@ static SmallVector<Value> maxPool(OpLowering &op,
 }
 
 /// max_pool2d_with_indices(self, kernel_size, stride, padding, dilation,
-/// ceil_mode); the ops for 1 and 3 dimensions are alike.
+/// ceil_mode). The ops for 1 and 3 dimensions have the same arguments.
 static LogicalResult lowerMaxPool(OpLowering &op) {
   auto geometry = PoolingGeometry::read(op, op.sizes(0), op.resultSizes(), 1,
                                         op.integers(4));
@@ -98,7 +98,8 @@ static Value averagePool(OpLowering &op, const PoolingGeometry &geometry,
 }
 
 /// avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-/// divisor_override). avg_pool3d is alike; avg_pool1d has no divisor_override.
+/// divisor_override). avg_pool3d has the same arguments; avg_pool1d lacks
+/// divisor_override.
 static LogicalResult lowerAveragePool(OpLowering &op) {
   auto geometry =
       PoolingGeometry::read(op, op.sizes(0), op.resultSizes(), 1, {1});

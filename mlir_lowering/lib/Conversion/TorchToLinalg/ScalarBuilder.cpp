@@ -46,7 +46,7 @@ Type torch_ltc::promoteDtypes(Type a, Type b) {
   unsigned widthB = b.getIntOrFloatBitWidth();
   if (widthA != widthB)
     return widthA > widthB ? a : b;
-  // Same width: bfloat16 and float16, or uint8 and int8.
+  // Dtypes of the same width are bfloat16 and float16, or uint8 and int8.
   if (isa<FloatType>(a))
     return Float32Type::get(a.getContext());
   return IntegerType::get(a.getContext(), 2 * widthA, IntegerType::Signed);

@@ -28,7 +28,7 @@ Type storageTypeOf(Type dtype);
 /// 16-bit floats, otherwise `dtype` itself.
 Type computeDtypeOf(Type dtype);
 
-/// torch.promote_types.
+/// The result of torch.promote_types.
 Type promoteDtypes(Type a, Type b);
 
 bool isBool(Type dtype);

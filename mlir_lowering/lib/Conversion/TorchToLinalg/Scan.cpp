@@ -81,7 +81,8 @@ using Combine = Value (*)(ScalarBuilder &, Value sum, Value element);
 using Start = Value (*)(ScalarBuilder &);
 
 /// The dtype of eager's accumulators. In float32, a sum of a million numbers
-/// would have five digits, and a product that overflowed would stay infinite.
+/// would be accurate to five digits, and a product that overflowed would stay
+/// infinite.
 static Type accumulatorOf(Type dtype) {
   return dtype.isF32() ? Float64Type::get(dtype.getContext())
                        : computeDtypeOf(dtype);
@@ -207,8 +208,8 @@ static Value countBelow(ScalarBuilder &s, const SortedLines &lines,
   return low;
 }
 
-/// `countBelow` for a general program: as a loop, because the number of steps
-/// depends on the size.
+/// Like `countBelow`, but emits a loop, because the number of steps depends on
+/// the size in a general program.
 static Value countBelowForAllSizes(ScalarBuilder &s, const SortedLines &lines,
                                    ValueRange line, Value x) {
   IndexBuilder b(s.builder, s.loc);

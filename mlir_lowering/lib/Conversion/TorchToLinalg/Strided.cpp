@@ -270,8 +270,8 @@ public:
                                     : nearestScale(output, input, {})),
         isComputed(isForAllSizes(op.op)) {}
 
-  /// Creates the table for `source` or for `firstCopy`. One of these must be
-  /// called before the kernel's body is built.
+  /// Creates the table for `source` (and the next function, that for
+  /// `firstCopy`). To be called before the kernel's body is built.
   void addSources() {
     if (!isComputed)
       table = positionTable(nearestSources(input, output, given));

@@ -44,9 +44,9 @@ public:
   SmallVector<Value> elementwise(ArrayRef<int64_t> sizes,
                                  ArrayRef<Type> elementTypes, ValueRange inputs,
                                  ElementBody body);
-  /// `elementwise` whose body also gets the destinations' old elements, after
-  /// those of the inputs. A loop that carries a tensor must update it like
-  /// this.
+  /// Like `elementwise`, but the body also gets the destinations' old elements,
+  /// after those of the inputs. A loop that carries a tensor must update the
+  /// tensor with this function.
   SmallVector<Value> update(ValueRange destinations, ValueRange inputs,
                             ElementBody body);
   /// Computes each result element from its indices; the body may read other
@@ -69,7 +69,8 @@ public:
   Value transpose(Value tensor, ArrayRef<int64_t> permutation);
   Value slice(Value tensor, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
               ArrayRef<int64_t> strides);
-  /// `slice` whose offsets may be values of type index, which must be in range.
+  /// Like the overload above, but offsets may be values of type index, which
+  /// must be in range.
   Value slice(Value tensor, ArrayRef<OpFoldResult> offsets,
               ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides);
   /// Replaces the elements of `tensor` at the offsets by `source`.

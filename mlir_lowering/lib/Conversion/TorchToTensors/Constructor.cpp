@@ -31,8 +31,8 @@ static LogicalResult lowerFillTensor(TensorLowering &op) {
 }
 
 static LogicalResult lowerNumToTensor(TensorLowering &op) {
-  // A dynamic scalar is already a rank-0 tensor. In a target without float64,
-  // it may have another type than `convert` expects.
+  // A dynamic scalar of the result's dtype is already the result. In a target
+  // without float64, its type isn't that of its dtype.
   Type dtype = op.resultDtype();
   if (!op.number(0).constant && op.number(0).dtype == dtype)
     return op.replaceWith(op.tensor(0));

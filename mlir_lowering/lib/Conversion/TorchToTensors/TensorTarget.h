@@ -63,8 +63,9 @@ public:
   virtual Value broadcast(Value tensor, ArrayRef<int64_t> sizes) = 0;
   virtual Value slice(Value tensor, ArrayRef<int64_t> offsets,
                       ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) = 0;
-  /// Adds `scalar` before and after the elements along each dimension, and
-  /// `interior` times between neighbors; a negative `low` or `high` crops.
+  /// Pads each dimension with `scalar`: `low` times in front, `high` times at
+  /// the end and `interior` times between neighbors. A negative `low` or `high`
+  /// crops.
   virtual Value pad(Value tensor, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
                     ArrayRef<int64_t> interior, TypedAttr scalar) = 0;
   virtual Value concatenate(ValueRange parts, int64_t dim) = 0;
@@ -73,9 +74,10 @@ public:
   /// Reduces the dimensions `dims` (sorted) and removes them.
   virtual Value reduce(ReductionKind kind, Value tensor,
                        ArrayRef<int64_t> dims) = 0;
-  /// [b, m, k] x [b, k, n] -> [b, m, n]
+  /// Multiplies matrices: [b, m, k] x [b, k, n] -> [b, m, n].
   virtual Value matmul(Value left, Value right) = 0;
-  /// [n, k, c] at [n, w] (integers) -> [n, w, c]
+  /// Gathers rows: `values` [n, k, c] at `indices` [n, w] (integers) -> [n, w,
+  /// c].
   virtual Value gather(Value values, Value indices) = 0;
   virtual Value convolve(Value input, Value weight,
                          const ConvolutionWindow &window) = 0;
@@ -101,7 +103,7 @@ public:
   }
 
 protected:
-  /// `refuse` with a reason that names the op and the dialect.
+  /// Like the overload above, with a reason that names the op and the dialect.
   Value refuse(Operation *op, Type type);
 
   OpBuilder &builder;

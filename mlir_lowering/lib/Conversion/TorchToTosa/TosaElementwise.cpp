@@ -195,7 +195,7 @@ Value TosaTarget::truncate(Value a) {
 }
 
 Value TosaTarget::expm1(Value a) {
-  // tanh(x / 2) * (exp(x) + 1) doesn't cancel for small x.
+  // tanh(x / 2) * (exp(x) + 1) has no cancellation for small x.
   Value half = mul(a, splatLike(a, 0.5));
   Value sum = binary<tosa::AddOp>(unary<tosa::ExpOp>(a), splatLike(a, 1));
   return mul(unary<tosa::TanhOp>(half), sum);

@@ -339,7 +339,7 @@ Value TosaTarget::convolve(Value input, Value weight,
         window.resultSize(i, sizesOf(input)[i + 2], sizesOf(weight)[i + 2]));
   Type resultType = typeOf(input).clone(resultSizes);
   if (window.spatialRank() > 2)
-    return refuse("TOSA has convolutions of at most two dimensions here",
+    return refuse("the conversion to TOSA supports at most two dimensions",
                   resultType);
   if (window.spatialRank() == 1) {
     for (Value *tensor : {&input, &weight}) {
