@@ -23,8 +23,8 @@ Type StablehloTarget::elementTypeOf(Type dtype) const {
 }
 
 Value StablehloTarget::constant(DenseElementsAttr value) {
-  // The form of long bool literals (packed or not) depends on MLIR's version;
-  // that of bytes doesn't.
+  // MLIR 22 and other versions read long bool literals in different forms
+  // (packed or not), but bytes in the same form.
   if (value.getElementType().isInteger(1) && !value.isSplat()) {
     SmallVector<int8_t> bytes =
         llvm::to_vector_of<int8_t>(value.getValues<bool>());
