@@ -2,9 +2,9 @@
 
     ./dev bench                  # or: python benchmarks/bench.py --help
     ./dev bench --set scripts    # whole scripts: benchmarks/scripts
-    ./dev bench --set moving     # loops whose sizes and starts differ at each step
+    ./dev bench --set moving     # loops whose sizes and offsets vary between steps
     ./dev bench --set distributed    # several processes: ranks.py
-    ./dev bench --set mechanisms     # ours with options switched off: mechanisms.py
+    ./dev bench --set mechanisms     # torch_ltc without one mechanism: mechanisms.py
 
 docs/benchmarks.md explains how to read the output.
 """
@@ -80,7 +80,8 @@ def _optional(value: float | None, form: str) -> str:
 
 
 def rows(results: dict[str, Result], minima: bool):
-    """A line of text for each contender."""
+    """Yields the cells of each contender's row and False. For a contender that failed,
+    yields its name, the reason and True."""
     eager = results.get("eager")
     for result in results.values():
         if result.failure:
@@ -128,7 +129,8 @@ def show(console: Console, workload: str, results: dict[str, Result], minima: bo
 
 
 def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Path:
-    """Numbers of all rounds and the picture."""
+    """Writes the times of all rounds (bench.json) and the picture (bench.svg). Returns
+    the path of bench.json."""
     options.folder.mkdir(parents=True, exist_ok=True)
     info = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -158,7 +160,7 @@ def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Pa
     return path
 
 
-#: Programs of sets that have separate options and a separate table.
+#: Sets that a separate program runs, which has its own options and its own table.
 PROGRAMS = {
     "scripts": ["scripts/compare.py"],
     "moving": ["scripts/compare.py", "--set", "moving"],

@@ -1,4 +1,4 @@
-"""The contenders, and a process for each."""
+"""Lists the contenders, and runs each in its own process."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-# JAX isn't a dependency: it has a separate environment.
+# JAX isn't a dependency: it is installed in a separate environment.
 JAX_PYTHON = HERE.parent / ".venv-jax" / "bin" / "python"
 
 
 @dataclass(frozen=True)
 class Contender:
     name: str
-    # Variable that names the folder of its disk cache.
+    # Environment variable for the folder of the contender's disk cache.
     cache_variable: str = ""
     variables: dict[str, str] = field(default_factory=dict)
-    # Name of its step in training_steps.py, if it isn't the contender's.
+    # Name of the contender's step in training_steps.py, if it isn't `name`.
     step: str = ""
 
 
@@ -37,7 +37,8 @@ class Settings:
 
 _WITHOUT_OURS = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 _INDUCTOR = "TORCHINDUCTOR_CACHE_DIR"
-# Like the other compilers: the first step waits. `--set scripts` uses the default tier.
+# As with the other compilers, the first step waits for its program. `--set scripts` uses
+# the default tier.
 COMPILED = {"TORCH_LTC_CACHE": "1", "TORCH_LTC_TIER": "compile"}
 
 ALL = [
@@ -55,11 +56,11 @@ QUICK = ["eager", "eager fused", "lazy", "lazy captured"]
 
 
 class Failed(Exception):
-    """A contender can't train this workload; the message has the reason."""
+    """Raised if a contender can't train the workload; the message says why."""
 
 
 def export(workload: str, path: str) -> None:
-    """Weights and batches of a workload as an .npz file."""
+    """Writes the weights and batches of a workload to the .npz file `path`."""
     command = [sys.executable, str(HERE / "torch_contender.py"), "eager", workload]
     subprocess.run(
         [*command, "1", "--export", path],
@@ -106,7 +107,7 @@ class Process:
     def _reason(self) -> str:
         self.errors.seek(0)
         lines = [line for line in self.errors.read().splitlines() if line.strip()]
-        # The last line of a traceback that isn't advice.
+        # In a traceback, advice may follow the line with the error.
         named = [line for line in lines if "Error" in line or "error:" in line]
         return (named or lines or ["it ended without a message"])[-1].strip()[:300]
 
@@ -122,7 +123,8 @@ class Process:
         return json.loads(line)
 
     def ask(self, do: str, limit: float = 120, **arguments: Any) -> dict[str, Any]:
-        """Raises Failed."""
+        """Sends the request `do` and returns the answer. Raises Failed if the process
+        ends or doesn't answer within `limit` seconds."""
         request = json.dumps({"do": do, **arguments})
         with contextlib.suppress(BrokenPipeError):
             print(request, file=self.process.stdin, flush=True)
@@ -138,7 +140,8 @@ class Process:
 
 
 class OthersLoad:
-    """The share of the processors that other processes use while a contender runs."""
+    """Measures the share of the processors that other processes use while a contender
+    runs."""
 
     def __init__(self) -> None:
         self.started = time.perf_counter()
@@ -146,15 +149,16 @@ class OthersLoad:
 
     @staticmethod
     def _busy_seconds() -> float:
-        """All processors, since boot; time stolen by other virtual machines counts as
-        busy."""
+        """Returns the busy seconds of all processors since boot. Time stolen by other
+        virtual machines counts as busy."""
         fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
         user, nice, system, _idle, _wait, irq, soft, steal = map(int, fields)
         ticks = user + nice + system + irq + soft + steal
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def share(self, own: float) -> float:
-        """`own`: processor seconds of the contender itself."""
+        """Returns the share since the construction. `own`: the contender's processor
+        seconds."""
         elapsed = time.perf_counter() - self.started
         others = max(0.0, self._busy_seconds() - self.busy - own)
         return others / max(elapsed * (os.cpu_count() or 1), 1e-9)

@@ -1,4 +1,4 @@
-"""Process of the JAX contender: the whole step jitted, with donated arguments.
+"""Runs the JAX contender: the whole step is jitted, and its arguments are donated.
 
 python jax_contender.py WORKLOAD THREADS WEIGHTS.npz
 """

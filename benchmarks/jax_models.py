@@ -1,4 +1,4 @@
-"""The speed models in JAX, with PyTorch's weights under their names."""
+"""The models of the set "speed" in JAX, with the PyTorch models' weights and names."""
 
 from __future__ import annotations
 
@@ -172,7 +172,8 @@ def _resnet_loss(weights, state, batch):
     return _cross_entropy(logits, batch[1]), new
 
 
-# Loss and new state (running statistics) from weights, state and batch.
+# Each function returns the loss and the new state (running statistics) for weights,
+# state and batch.
 LOSSES = {
     "perceptron 3x64": _classifier(_perceptron),
     "perceptron 784": _classifier(_perceptron),

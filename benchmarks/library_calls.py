@@ -1,12 +1,12 @@
-"""Compares times of the runtime's matrix products and convolutions with PyTorch's.
+"""Compares the runtime's matrix products and convolutions with PyTorch's in speed.
 
     python benchmarks/library_calls.py BUILD_DIRECTORY [--threads N] [--filter TEXT]
 
-Both run in this process, alternating, on the same tensors; a row shows the minimum
-microseconds of each and their ratio, runtime / torch (below 1: the runtime is faster);
-the last lines are geometric means and maxima. With one thread the times are the
-thread's CPU time, which other processes affect little. Build the helper first: `ninja
--C BUILD_DIRECTORY library-calls`.
+Both run alternately in this process, on the same tensors. A row shows the minimum time of
+each in microseconds, the ratio runtime / torch (below 1: the runtime is faster), and the
+largest error relative to the largest element. The last lines are geometric means and
+maxima of the ratios. With one thread, the times are the thread's CPU time, which other
+processes affect little. Build the helper first: `ninja -C BUILD_DIRECTORY library-calls`.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def _pointers(tensors):
 
 
 class Runtime:
-    """The two functions of torch_ltc-c/runtime.h in use."""
+    """Calls the runtime through the functions of torch_ltc-c/runtime.h."""
 
     def __init__(self, build):
         self.helper = build / "bin" / "library-calls"
@@ -76,7 +76,7 @@ class Runtime:
         return executable
 
     def call(self, executable, inputs, outputs, threads):
-        """A function that runs the executable on these tensors."""
+        """Returns a function that runs the executable on these tensors."""
         arguments = RunArguments(
             parameters=_pointers(inputs),
             outputs=_pointers(outputs),
@@ -84,7 +84,7 @@ class Runtime:
         )
         run, pointer = self.library.ltcExecutableRun, ctypes.byref(arguments)
 
-        # The default arguments keep the tensors alive, of which the runtime only has
+        # The default arguments keep the tensors alive: the runtime only knows their
         # addresses.
         def function(inputs=inputs, outputs=outputs):
             status = run(executable, pointer)
@@ -95,7 +95,8 @@ class Runtime:
 
 
 def least_microseconds(functions, seconds, clock):
-    """The minimum time of each function's single calls, made alternately."""
+    """Calls the functions alternately for `seconds`. Returns the minimum time of a call
+    of each."""
     samples = [[] for _ in functions]
     for function in functions:
         function()

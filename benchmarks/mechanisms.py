@@ -1,10 +1,11 @@
-"""Measures what mechanisms of ours save: training steps with an option switched off.
+"""Measures what each mechanism of torch_ltc saves, by training without it.
 
     ./dev bench --set mechanisms    # or: python benchmarks/mechanisms.py --help
 
-All variants of a workload run in alternating rounds, each in its own process. Figures
-are ratios to the step with all mechanisms on: 1.10 means that the mechanism saves a
-tenth. docs/notes/mechanisms.md has the decisions that follow from them.
+All variants of a workload run in alternating rounds, each variant in its own process.
+Figures are ratios to the step with all mechanisms on: 1.10 means that a step needs 10%
+more without the mechanism. docs/notes/mechanisms.md gives the decisions based on these
+figures.
 """
 
 from __future__ import annotations
@@ -46,14 +47,15 @@ def contenders() -> list[Contender]:
     return [
         contender(ALL_ON, {}),
         *(contender(name, variables) for name, variables in MECHANISMS.items()),
-        # Instead of them, the program for all sizes.
+        # Without constant sizes: each step runs the program for all sizes.
         contender("sizes as constants", {}, "lazy general"),
     ]
 
 
 def cells(results: list[Result]):
-    """For each variant: elapsed time, processor time, time of the tracing thread, and
-    peak memory. On a shared machine, minima are the least wrong."""
+    """Yields a row for each variant: ratios of elapsed time, processor time, time of the
+    tracing thread, and peak memory. Times are the minima of all rounds, which other
+    processes distort least."""
     base = results[0]
     for result in results:
         yield [

@@ -1,4 +1,4 @@
-"""Bars per model as an SVG file."""
+"""Draws a group of bars for each model as an SVG file."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _COLORS = {
     "lazy captured": "#0d3b66",
 }
 _BAR, _GAP, _LEFT, _WIDTH = 13, 16, 160, 520
-_LIMIT = 2.0  # times eager; longer bars are cut and keep their number
+_LIMIT = 2.0  # times eager; longer bars are cut, but their label is the true ratio
 
 
 def draw(ratios: dict[str, dict[str, float]], title: str, path: Path) -> None:
-    """`ratios`: time relative to eager by workload and contender."""
+    """Writes the picture to `path`. `ratios`: for each workload and contender, the time
+    relative to eager."""
     rows, y = [], 46
     for workload, by_contender in ratios.items():
         middle = y + _BAR * len(by_contender) / 2 + 4

@@ -1,4 +1,4 @@
-"""One workload, all contenders: alternating rounds, each in its own process."""
+"""Runs all contenders on one workload, in alternating rounds and separate processes."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ QUIET = 0.08
 # Minimum number of clean rounds for a median.
 ENOUGH = 3
 LOSS_STEPS = 4
-# Relative: rounding errors grow with the steps; a wrong gradient exceeds this by far.
+# Maximum relative difference of losses. Rounding errors grow with the steps; a wrong
+# gradient causes a far larger difference.
 LOSS_TOLERANCE = 1e-3
 
 
-# Memory of the largest model's first step.
+# Memory that the largest model's first step needs.
 FIRST_STEP_BYTES = 1 << 30
 
 
 def touch_memory() -> None:
-    """A virtual machine's host provides memory at its first touch, and may take it back
-    when it is free. That takes ten times as long as clearing it, and isn't caused by
-    the contender."""
+    """Touches and frees as much memory as a first step needs, if it is available. The
+    host of a virtual machine provides memory at the first touch, and may take freed
+    memory back. This takes ten times as long as clearing the memory, and would be
+    counted as the contender's time."""
     pages = os.sysconf("SC_AVPHYS_PAGES") // 2 * mmap.PAGESIZE
     if pages < FIRST_STEP_BYTES:
         return
@@ -40,7 +42,8 @@ def touch_memory() -> None:
 
 @dataclass
 class Result:
-    """Seconds are per step; ops and host time only for tracing contenders."""
+    """The figures of one contender. Times are in seconds per step, memory in bytes; only
+    contenders that trace have ops and a host time."""
 
     contender: str
     failure: str = ""
@@ -67,7 +70,7 @@ class Result:
         return len(self.clean()) < min(ENOUGH, len(self.rounds))
 
     def seconds(self, minima: bool) -> float:
-        """The median of the clean rounds, or the minimum of all."""
+        """The median of the clean rounds, or, with `minima`, the minimum of all rounds."""
         return min(self.rounds) if minima else statistics.median(self.clean())
 
     @property
@@ -94,7 +97,8 @@ class Race:
         self.processes: dict[str, Process] = {}
 
     def _attempt(self, name: str, action: Callable[[], Any]) -> Any:
-        """A contender that fails is removed from the race with its reason."""
+        """Runs `action`. If the contender fails, removes it from the race and records
+        the reason in its result."""
         try:
             return action()
         except Failed as failure:
@@ -171,7 +175,7 @@ class Race:
         for number in range(rounds):
             self.progress(f"round {number + 1} of {rounds}")
             names = list(self.processes)
-            # The order changes, so that no contender always runs after the same one.
+            # The order alternates, so that no contender always runs after the same one.
             for name in names if number % 2 == 0 else reversed(names):
                 self._attempt(
                     name,

@@ -3,9 +3,9 @@
     ./dev bench --set distributed
     ./dev bench --set distributed --network   # 2 ms delay, 1 Gbit/s
 
-Each device has separate processes, which form a group; their rounds alternate. The
-last column is the share of communication during which a rank on device "lazy" doesn't
-wait, which includes what can't be hidden: the last bucket follows the last gradient.
+The processes of each device form a group; the rounds of both groups alternate. The last
+column is the share of a step's communication during which rank 0 on device "lazy" doesn't
+wait. It can't reach 100%: the last bucket is reduced after the last gradient.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def memory(key: str) -> int:
-    """Bytes: VmRSS or VmHWM of this process."""
+    """Returns VmRSS or VmHWM of this process in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(key + ":"):
             return int(line.split()[1]) * 1024
@@ -63,7 +63,7 @@ def memory(key: str) -> int:
 
 
 def join(rank: int, ranks: int, path: str, network: bool):
-    """Returns the store, which must exist as long as the group."""
+    """Joins the process group. Returns the store, which must live as long as the group."""
     import torch.distributed as dist
     from slow_network import Network, SlowStore
 
@@ -82,7 +82,7 @@ def join(rank: int, ranks: int, path: str, network: bool):
 
 
 def seconds_of_buckets(ddp) -> float:
-    """The time of a step's reductions without anything else."""
+    """Returns the time of a step's reductions when nothing else runs."""
     import torch
     import torch.distributed as dist
 
@@ -99,7 +99,7 @@ def seconds_of_buckets(ddp) -> float:
 
 
 def seconds_of_waits(step: Callable[[], None]) -> float:
-    """The time of the commands of a step that wait for other ranks."""
+    """Returns the time that a step's commands wait for other ranks."""
     import torch_ltc
 
     with torch_ltc.config(profile_commands=True):
@@ -117,7 +117,8 @@ def serve(
     rank: int, ranks: int, device: str, model: str, threads: int, store: str,
     network: bool, channel: Connection,
 ) -> None:  # fmt: skip
-    """A process of a group: runs the requested number of steps."""
+    """Runs one process of a group. A request n >= 0 runs n steps, a negative one
+    measures the communication of a step; replies through `channel`."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch
     import torch_ltc
@@ -181,14 +182,14 @@ class Group:
             self.processes.append(process)
 
     def run(self, steps: int) -> tuple[float, float, float, int]:
-        """Seconds and processor time per step, the last loss of rank 0, the maximum
-        memory of a rank."""
+        """Returns seconds and processor seconds per step (the maximum of all ranks),
+        the last loss of rank 0, and the maximum memory of a rank in bytes."""
         replies = self._ask(steps)
         seconds, processors, losses, memories = zip(*replies, strict=True)
         return max(seconds), max(processors), losses[0], max(memories)
 
     def hidden(self) -> float:
-        """Share of a step's communication during which rank 0 doesn't wait."""
+        """Returns the share of a step's communication during which rank 0 doesn't wait."""
         exchange, waits = self._ask(-1)[0]
         return max(0.0, 1 - waits / exchange)
 
@@ -198,15 +199,15 @@ class Group:
         return [channel.recv() for channel in self.channels]
 
     def end(self) -> None:
-        # With a store in Python the end of a process hangs in torch (2.13).
+        # A process whose store is written in Python hangs at exit (torch 2.13).
         for process in self.processes:
             process.terminate()
             process.join()
 
 
 def compare(options: argparse.Namespace, model: str) -> dict[str, dict]:
-    """The results of each device: seconds of each round, loss after the same steps,
-    memory."""
+    """Returns the results of each device: seconds of each round, the loss after equally
+    many steps, memory in bytes."""
     with tempfile.TemporaryDirectory() as folder:
         groups = {
             device: Group(options, device, model, str(Path(folder) / device))
@@ -252,7 +253,7 @@ def main(arguments: list[str]) -> int:
     for model in options.model:
         results = figures[model] = compare(options, model)
         eager, lazy = (results[device] for device in DEVICES)
-        # The minimum: other processes only add to a round.
+        # The minimum, because other processes can only make a round longer.
         times = [min(result["rounds"]) * 1e3 for result in (eager, lazy)]
         processor = min(lazy["processor"]) / min(eager["processor"])
         difference = abs(lazy["loss"] - eager["loss"]) / abs(eager["loss"])

@@ -1,11 +1,12 @@
-"""A contender's side of the protocol with the bench: one line of JSON in each
-direction. Nothing here imports PyTorch, because the JAX contender uses it as well.
+"""Implements a contender's side of the benchmark's protocol: a request and its answer are
+one line of JSON each. This module doesn't import PyTorch, because the JAX contender uses
+it as well.
 
-    {"do": "first"}                  one step, from a process that has run none
-    {"do": "losses", "steps": n}     n steps
-    {"do": "round", "seconds": s}    steps for about s seconds
+    {"do": "first"}                  runs the first step of the process
+    {"do": "losses", "steps": n}     runs n steps, returns their losses
+    {"do": "round", "seconds": s}    runs steps for about s seconds, returns their costs
     {"do": "memory"}                 resets the peak memory
-    {"do": "end"}                    counters, peak memory
+    {"do": "end"}                    returns the counters, base and peak memory
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, TextIO
 
 
 def _memory(key: str) -> int:
-    """VmRSS or VmHWM of this process in bytes."""
+    """Returns VmRSS or VmHWM of this process in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(key + ":"):
             return int(line.split()[1]) * 1024
@@ -28,7 +29,8 @@ def _memory(key: str) -> int:
 
 
 class Server:
-    """`step(number)` runs a step and returns an object with `item()`."""
+    """Answers the requests. `step(number)` runs a step and returns its loss, an object
+    with `item()`; `finish()` waits for all results; `counts()` returns the counters."""
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class Server:
     def losses(self, steps: int) -> dict[str, Any]:
         kept = [self._step() for _ in range(steps)]
         losses = [float(loss.item()) for loss in kept]
-        self.round(0.0)  # without a read in between: like a loop
+        self.round(0.0)  # estimates the time of a step if no loss is read
         return {"losses": losses}
 
     def round(self, seconds: float) -> dict[str, Any]:
@@ -99,7 +101,8 @@ class Server:
 
 
 def open_channel() -> TextIO:
-    """Standard output is for answers only; output of libraries goes to stderr."""
+    """Returns a stream to the standard output, which is for answers only; redirects what
+    libraries print there to stderr."""
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     return channel

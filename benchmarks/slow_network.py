@@ -1,8 +1,8 @@
-"""A slow network between processes of a group on one machine: a TCP forwarder.
+"""Simulates a slow network between the processes of a group on one machine.
 
-Gloo's processes tell each other through the group's store where they listen. A
-`SlowStore` announces the forwarder of its process instead, which delays and limits
-what passes. So neither root nor a kernel module is needed.
+Gloo's processes publish the addresses at which they listen in the group's store. A
+`SlowStore` replaces each by the address of a TCP forwarder, which delays the data and
+limits their rate. This needs neither root nor a kernel module.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Network:
 
 
 class _Direction:
-    """The bytes that pass in one direction, over all connections together."""
+    """One direction of the network, which all connections share."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -36,7 +36,7 @@ class _Direction:
         self.free = 0.0
 
     def arrival(self, size: int) -> float:
-        """When `size` bytes that are sent now arrive."""
+        """Returns the time (`time.monotonic`) at which `size` bytes sent now arrive."""
         with self.lock:
             self.free = max(self.free, time.monotonic()) + size / self.network.rate
             return self.free + self.network.delay
@@ -67,9 +67,10 @@ def _pass_on(source: socket.socket, target: socket.socket, way: _Direction) -> N
 
 
 def _listen(rank: int) -> socket.socket:
-    """The process with the larger address connects, and each compares its own with the
-    announced one: those of rank 0 must be smaller than the system's, in each order of
-    bytes, those of rank 1 larger."""
+    """Listens on a port that is smaller (rank 0) or larger (rank 1) than the ports that
+    the system assigns, in either byte order. Of two Gloo processes, the one with the
+    larger address connects. Each compares its own address, which isn't replaced, with
+    the other's announced one; both must come to the same result."""
     for high in range(0x20, 0x70) if rank == 0 else range(0xF0, 0xFF):
         try:
             return socket.create_server(("127.0.0.1", high << 8 | rank * 0xFF))
@@ -79,7 +80,7 @@ def _listen(rank: int) -> socket.socket:
 
 
 def _forward(rank: int, network: Network, channel: Connection) -> None:
-    """Receives addresses, and answers with the port that leads there."""
+    """Receives addresses; answers each with the port of a forwarder to the address."""
     ways = _Direction(network), _Direction(network)
 
     def accept(server: socket.socket, address: tuple[str, int]) -> None:
@@ -103,8 +104,8 @@ def _forward(rank: int, network: Network, channel: Connection) -> None:
 
 
 class SlowStore(dist.Store):
-    """Passes everything on to another store, but addresses on 127.0.0.1 (of IPv4, in
-    the form of a `sockaddr_in`). For two processes."""
+    """Wraps a store, and replaces addresses on 127.0.0.1 (IPv4, in the form of a
+    `sockaddr_in`) in the values that are set by those of forwarders. For two processes."""
 
     def __init__(self, store: dist.Store, rank: int, network: Network) -> None:
         super().__init__()

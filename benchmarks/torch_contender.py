@@ -1,4 +1,4 @@
-"""Process of a PyTorch contender: trains one workload on request."""
+"""Runs a PyTorch contender: trains one workload on request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workloads import BATCHES, Workload, find
 
 
 def _export(workload: Workload, path: str) -> None:
-    """Weights and batches for the contenders without PyTorch."""
+    """Writes weights and batches to `path`, for contenders without PyTorch."""
     import numpy
 
     arrays = {

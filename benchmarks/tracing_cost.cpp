@@ -1,7 +1,7 @@
 //===- tracing_cost.cpp - Loops of one op, called from Python -------------===//
 //
-// The loops that tracing_cost.py times without Python in them. They don't
-// depend on this backend: the same loops run on any device.
+// Loops in C++ that tracing_cost.py compares with loops in Python. They don't
+// depend on this backend, and run on any device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ struct Operands {
 
 using Loop = std::function<void(Operands &)>;
 
-/// One op for each call; in-place ops write to `state`.
+/// The bodies of the loops; each calls one op. In-place ops write to `state`.
 const std::map<std::string, Loop> &loops() {
   static const std::map<std::string, Loop> table = {
       {"add", [](Operands &o) { at::add(o.a, o.b); }},
@@ -42,8 +42,9 @@ const std::map<std::string, Loop> &loops() {
 
 } // namespace
 
-/// Nanoseconds for one op on `device`, with tensors of 8x8; -1 if `kind` is
-/// unknown. The time includes dropping the results.
+/// Calls an op `count` times on `device`, with tensors of 8x8. Returns the
+/// nanoseconds per call, including the release of the results; -1 if `kind` is
+/// unknown.
 extern "C" double tracingCost(const char *kind, const char *device,
                               int64_t count) {
   auto found = loops().find(kind);

@@ -4,7 +4,7 @@ of ending a step with a known program.
     ninja -C build tracing-cost
     python benchmarks/tracing_cost.py [build] [--device cpu] [--filter TEXT]
 
-Numbers are the minimum of several runs, because other load only adds time.
+Times are the minimum of several runs, because other load can only add time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS = [
     "add", "add, chained", "mul by a number", "relu", "mm", "addmm",
     "sum to a number", "view", "transpose", "add_", "mul_ by a number", "addcdiv_",
 ]  # fmt: skip
-# Fewer ops than the limit at which a graph is cut.
+# Below the default of `max_trace_ops`, at which a graph is cut.
 OPS = 2000
 RUNS = 15
 
@@ -78,8 +78,8 @@ def from_python(kind: str, device: str) -> float:
 
 
 def end_of_step(ops: int) -> tuple[float, float]:
-    """Microseconds of `mark_step` for a known program of this many ops with 50 results:
-    of the calling thread, and until the program is scheduled."""
+    """Ends a step whose program is known and has `ops` ops and 50 results. Returns the
+    microseconds of `mark_step` and those until the program is scheduled."""
     parts = [torch.ones(8, device="lazy") for _ in range(50)]
     calls, times = [], []
     for _ in range(RUNS):
@@ -95,8 +95,8 @@ def end_of_step(ops: int) -> tuple[float, float]:
 
 
 def step_with_source_info(rounds: int = 40) -> tuple[float, float]:
-    """Milliseconds for tracing a transformer's training step, without and with option
-    source_info; alternating, so that both are measured under the same load."""
+    """Returns the milliseconds for tracing a transformer's training step without and with
+    option source_info. The runs alternate, so that both have the same load."""
     layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
     model = nn.Sequential(*(copy.deepcopy(layer) for _ in range(4))).to("lazy")
     optimizer = torch.optim.AdamW(model.parameters())

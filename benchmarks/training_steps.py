@@ -1,6 +1,6 @@
-"""Each PyTorch contender's implementation of a step.
+"""Implements a training step for each PyTorch contender.
 
-A step is everything in the user's loop: gradients to None, forward, loss, backward,
+A step is the whole body of the user's loop: gradients set to None, forward, loss, backward,
 AdamW. `step(batch)` returns the loss; `finish()` returns when all results are computed.
 """
 
@@ -109,7 +109,7 @@ class LazyStep(EagerStep):
     device = "lazy"
 
     def __init__(self, workload: Workload) -> None:
-        import torch_ltc  # noqa: F401 - where it isn't installed, only on the path
+        import torch_ltc  # noqa: F401 - autoload needs an installed package
 
         super().__init__(workload)
 
@@ -127,7 +127,8 @@ class LazyStep(EagerStep):
 
 
 class GeneralStep(LazyStep):
-    """The program for all sizes, made from two smaller batches."""
+    """Runs the program for all sizes, which the first step makes from two smaller
+    batches and its own."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)

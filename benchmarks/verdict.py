@@ -38,7 +38,8 @@ GOALS = [
 def ratios(
     table: Table, ours: str, peers: list[str], seconds: Callable[[Result], float]
 ) -> dict[str, float]:
-    """Our time divided by the fastest other contender's, where both ran."""
+    """Returns, for each workload that both ran, the time of `ours` divided by the time of
+    the fastest of `peers`."""
     found = {}
     for workload, results in table.items():
         mine = results.get(ours)
@@ -53,7 +54,7 @@ def geometric_mean(values: list[float]) -> float:
 
 
 def judge(table: Table, seconds: Callable[[Result], float]) -> list[str]:
-    """A sentence for each goal that this run can evaluate."""
+    """Returns a line for each goal that the results in `table` can decide."""
     lines = []
     for goal in GOALS:
         found = ratios(table, goal.ours, goal.peers, seconds)
@@ -75,7 +76,7 @@ def judge(table: Table, seconds: Callable[[Result], float]) -> list[str]:
 
 
 def wrong_losses(table: Table) -> list[str]:
-    """ "model: contender" wherever something else was computed."""
+    """Names the workloads and contenders whose losses differ from eager's."""
     return [
         f"{workload}: {result.contender} ({result.loss_difference:.1e})"
         for workload, results in table.items()

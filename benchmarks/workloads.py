@@ -1,7 +1,7 @@
-"""The workloads: nine models for speed, and the models that the tests share.
+"""The workloads: nine models for the benchmark, and the models that the tests share.
 
-Every workload is trained with AdamW; none of the nine draws random numbers, so that
-losses of contenders with other generators can be compared.
+Every workload is trained with AdamW. None of the nine draws random numbers in a step, so
+that losses of contenders with different random number generators can be compared.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class NormGelu(nn.Module):
 
 
 class UnrolledLSTM(nn.Module):
-    """A cell called 28 times from Python."""
+    """An LSTM cell that Python calls 28 times, once for each row of an image."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,8 +174,8 @@ def _noise(*sizes: int) -> Callable[[int], Batch]:
 
 
 def _colors(number: int) -> Batch:
-    # Noise: equal channels and blank borders have gradients that consist only of
-    # rounding errors, which AdamW turns into full steps.
+    # Noise is added because the gradients of equal channels and blank borders would
+    # consist only of rounding errors, which AdamW turns into full steps.
     images, classes = digit_batch(number, 16, 32)
     generator = torch.Generator().manual_seed(number)
     return images + torch.randn(16, 3, 32, 32, generator=generator), classes

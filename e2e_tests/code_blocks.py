@@ -1,4 +1,4 @@
-"""Code blocks of Markdown pages, also in lists."""
+"""Finds the code blocks of Markdown pages, including those in lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BLOCK = re.compile(r"^ *```([^\n`]*)\n(.*?)^ *```$", re.M | re.S)
 
 
 def code_blocks(page: Path, language: str) -> list[tuple[str, str]]:
-    """(info string, text without indentation) of the page's blocks in a language."""
+    """Returns (info string, text without indentation) for each block in `language`."""
     found = _BLOCK.findall(page.read_text())
     return [
         (info, textwrap.dedent(text))
@@ -20,5 +20,5 @@ def code_blocks(page: Path, language: str) -> list[tuple[str, str]]:
 
 
 def prose(page: Path) -> str:
-    """The page without its code blocks."""
+    """Returns the page without its code blocks."""
     return _BLOCK.sub("", page.read_text())

@@ -1,5 +1,5 @@
-"""Set up before torch is imported: a separate cache for this session, so that the tests
-neither use nor fill the user's."""
+"""Sets up a test session: before torch is imported, selects a disk cache for the session,
+so that tests neither use nor fill the user's cache."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import tempfile
 import traceback
 
 if "TORCH_LTC_TEST_SESSION" not in os.environ:
-    # Workers of pytest-xdist are children of the process that executes this.
+    # Workers of pytest-xdist are children of the process that executes this block, and
+    # inherit the variables.
     _folder = tempfile.mkdtemp(prefix="torch_ltc-tests-")
     atexit.register(shutil.rmtree, _folder, ignore_errors=True)
     os.environ["TORCH_LTC_TEST_SESSION"] = _folder
     os.environ["TORCH_LTC_CACHE_DIR"] = os.path.join(_folder, "cache")
-    # Tests check compiled programs; those of the tiers select one themselves.
+    # Tests check compiled programs; the tests of the tiers set the option themselves.
     os.environ.setdefault("TORCH_LTC_TIER", "compile")
     if "PYTEST_XDIST_WORKER_COUNT" not in os.environ:
-        # OpenMP threads that spin for processors which other workers need slow
-        # everything down by an order of magnitude.
+        # OpenMP threads that spin on processors that other workers need would slow the
+        # session down by an order of magnitude.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import pytest
@@ -51,8 +52,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
-    """pytest keeps a failed test's frames alive, and these its tensors: ops pending on
-    them would be part of every later test's step."""
+    """Clears the frames of a failed test. pytest keeps the frames alive, and with them
+    the test's tensors; their pending ops would be part of every later test's step."""
     report = yield
     error = call.excinfo.value if call.excinfo else None
     while error is not None:
@@ -62,8 +63,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
 
 
 def _settle() -> None:
-    """Runs pending ops, waits, and drops those that can't run, which were the failure
-    of the test that created them."""
+    """Runs pending ops and waits for them. Drops ops that can't run: the test that
+    created them has reported the error."""
     for action in (torch_ltc.mark_step, torch_ltc.wait_device_ops):
         with contextlib.suppress(RuntimeError, IndexError):
             action()
@@ -71,13 +72,13 @@ def _settle() -> None:
 
 @pytest.fixture(autouse=True)
 def clean_backend(request: pytest.FixtureRequest):
-    """Each test starts and ends with nothing pending or scheduled, and fails if one of
-    its programs couldn't be compiled: the interpreter that then runs it would hide the
-    failure."""
+    """Runs pending ops and scheduled steps before and after each test. Fails a test if
+    one of its programs couldn't be compiled: the interpreter, which then runs the
+    program, would hide the failure."""
     torch.manual_seed(0)
     gc.collect()
-    # Objects that outlived the last test are mostly modules: searching them again for
-    # each test would take most of a fast test's time.
+    # Objects that outlived the last test are mostly modules: if the collector searched
+    # them again for each test, a fast test would spend most of its time there.
     gc.freeze()
     _settle()
     refused = torch_ltc.metrics()["compile_failures"]
@@ -94,7 +95,7 @@ def clean_backend(request: pytest.FixtureRequest):
 
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch) -> str:
-    """An empty cache folder for the processes that a test starts."""
+    """Returns an empty cache folder, which the processes that a test starts use."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("TORCH_LTC_CACHE_DIR", str(folder))
     return str(folder)

@@ -1,4 +1,4 @@
-"""Counts of what happened in a block, from the backend's metrics."""
+"""Counts events (steps, compilations, fallbacks) in a block, by the backend's metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch_ltc
 
 
 class Counts(dict):
-    """Differences by counter name, available when the block has ended."""
+    """The increase of each counter, by name; filled when the block ends."""
 
     def __getattr__(self, name: str) -> int:
         return self[name]
@@ -29,7 +29,7 @@ def _counters() -> dict[str, int]:
 
 
 def fallback_names() -> list[str]:
-    """Ops in the fallback log with the Python lines that called them."""
+    """Returns the ops in the fallback log with the Python lines that called them."""
     return [f"{row['op']} ({row['location']})" for row in torch_ltc.fallbacks()]
 
 

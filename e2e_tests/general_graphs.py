@@ -1,4 +1,4 @@
-"""Programs traced at several sizes, compared with their general form."""
+"""Compares programs that were traced at several sizes with their general graph."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from counting import counting
 from torch.utils._pytree import tree_leaves
 from torch_ltc._backend import bindings
 
-#: Sizes that are drawn; few, so that different dimensions often have equal ones.
+#: Maximum growth of a size; small, so that different dimensions often get equal sizes.
 MOST_GROWTH = 6
 
 
 def trace(function: Callable[[], Any]) -> Any:
-    """The program of the lazy tensors that `function` returns; None if it ran ops
-    eagerly or read values, which ends the trace."""
+    """Returns the program of the lazy tensors that `function` returns, or None if
+    `function` ran fallbacks or read values, which ends the trace."""
     torch_ltc.mark_step()
     with counting() as counts:
         tensors = [
@@ -35,13 +35,13 @@ def trace(function: Callable[[], Any]) -> Any:
 
 
 def _without_messages(text: str) -> str:
-    """Texts of errors may contain sizes. An error has the text of the traced graph."""
+    """Removes the messages of errors, which may contain the sizes of the traced graph."""
     return re.sub(r'(assert_msg=|torch\.constant\.str )"[^"]*"', r"\1", text)
 
 
 def same(ours: Any, program: Any, stages: bool = True) -> None:
-    """A graph's complete contents (ops, arguments, operands, shapes), and the
-    compiler's input, but for the texts of errors.
+    """Asserts that two programs have the same graph (ops, arguments, operands, shapes)
+    and, with `stages`, the same input of the compiler, except for messages of errors.
     """
     assert _without_messages(ours.ir()) == _without_messages(program.ir())
     rows = zip(ours.inputs(), program.inputs())
@@ -55,18 +55,18 @@ def same(ours: Any, program: Any, stages: bool = True) -> None:
 
 @dataclass
 class Outcome:
-    """The outcome for some programs of one skeleton."""
+    """The outcome of `check`, counted over all skeletons."""
 
-    general: int = 0  # general forms
-    bound: int = 0  # programs that the form of others fits
-    refined: int = 0  # programs that corrected it
-    refused: str = ""  # why there is no general form
+    general: int = 0  # general graphs
+    bound: int = 0  # later programs to which the general graph was bound
+    refined: int = 0  # programs that corrected a general graph
+    refused: str = ""  # why a skeleton has no general graph
 
 
 def check(programs: Sequence[Any], stages: bool = True) -> Outcome:
-    """The first programs of each skeleton, two or a few more, give a general form. For
-    each later program, the general form either binds and is exactly that program, or it
-    rejects the sizes, and is exactly that program after the correction.
+    """Makes a general graph from the first programs of each skeleton, at most four. Asserts
+    for each later program that the general graph either binds to the program's sizes or
+    does so after a correction, and that the bound graph is exactly the program.
     """
     outcome = Outcome()
     for group in _by_skeleton(programs).values():
@@ -94,7 +94,8 @@ def check(programs: Sequence[Any], stages: bool = True) -> Outcome:
 
 
 def _general_form(group: Sequence[Any], outcome: Outcome) -> tuple[Any, int]:
-    """The general graph of the programs, and how many of them it was made from."""
+    """Returns the general graph of the first programs and their number; None and 0 if
+    there is none."""
     reason = ""
     for seen in range(2, min(len(group), 4) + 1):
         try:
@@ -113,8 +114,8 @@ def _by_skeleton(programs: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 class Growth:
-    """Other sizes in place of those of some tensors, equal ones in place of equal ones;
-    larger ones, so that indices stay in range."""
+    """Replaces sizes of tensors, so that equal sizes stay equal. The new sizes aren't
+    smaller, so that indices stay in range."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -128,7 +129,8 @@ class Growth:
         return self.sizes[size]
 
     def number(self, number: int) -> int:
-        """An integer of an argument: a size, or a product of two."""
+        """Returns the value that replaces the integer argument `number`, if this is a
+        replaced size or a product of two, else `number`."""
         if number in self.sizes:
             return self.sizes[number]
         for size, larger in self.sizes.items():
@@ -138,7 +140,7 @@ class Growth:
         return number
 
     def tensor(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The same elements, repeated."""
+        """Returns a tensor of the new sizes, filled by repeating the elements."""
         result = tensor
         for dim, size in enumerate(tensor.shape):
             wanted = self.size(size)

@@ -1,4 +1,4 @@
-"""Runs StableHLO programs with XLA on the CPU, in a Python that has JAX."""
+"""Runs StableHLO programs with XLA on the CPU, in a Python environment with JAX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import torch
 from peers import JAX
 
-# Bytes with a dtype's name, because numpy has no bfloat16 of its own.
+# Tensors are passed as bytes with the dtype's name, because NumPy has no bfloat16.
 SCRIPT = """
 import pickle, sys
 import jax, numpy
@@ -51,7 +51,8 @@ def _unpacked(data: bytes, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
 def run(
     programs: list[tuple[str, list[torch.Tensor]]],
 ) -> list[list[torch.Tensor]]:
-    """Results of each StableHLO text for its inputs."""
+    """Runs each StableHLO text on its inputs. Returns the results of each as CPU
+    tensors."""
     packed = [(text, [_packed(value) for value in values]) for text, values in programs]
     done = subprocess.run(
         [JAX.python(), "-c", SCRIPT], input=pickle.dumps(packed), capture_output=True

@@ -1,5 +1,5 @@
-"""Pythons of other projects, in separate environments: those that `./dev peers`
-creates, or that a variable names."""
+"""Finds the Python environments of other projects: `./dev peers` creates them, or an
+environment variable names the interpreter."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ class Peer:
     variable: str
 
     def find(self) -> str | None:
-        """The variable's Python, otherwise that of the environment that ./dev creates."""
+        """Returns the interpreter that the variable names, else that of the environment
+        that ./dev creates; None if it doesn't exist."""
         named = os.environ.get(self.variable, "")
         path = Path(named or ROOT / f".venv-{self.name}" / "bin" / "python")
         return str(path) if path.exists() else None
 
     def python(self) -> str:
-        """The peer's interpreter; skips the test if there is none."""
+        """Returns the peer's interpreter; skips the test if there is none."""
         found = self.find()
         if found is None:
             pytest.skip(
@@ -35,7 +36,7 @@ class Peer:
         return found
 
     def python_path(self) -> str:
-        """PYTHONPATH for a process of ours that can import the peer's packages."""
+        """Returns a PYTHONPATH with which this Python can import the peer's packages."""
         where = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
         answer = subprocess.run(
             [self.python(), "-c", where], capture_output=True, text=True, check=True

@@ -18,10 +18,11 @@ def run_python(
     before: Sequence[str] = (),
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program's text. An empty value of a variable is set, not removed. `file`:
-    the path to which the text is written first, for programs whose subprocesses import
-    it.
-    `before`: a command, such as an emulator's, whose arguments are Python's command."""
+    """Runs the text of a program, and raises AssertionError if it fails and `check`.
+
+    `file`: the path to which the text is written first, for programs whose subprocesses
+    import it. `before`: a command, such as an emulator's, whose arguments are Python's
+    command. `environment`: variables to set; an empty value doesn't remove a variable."""
     text = textwrap.dedent(program)
     if file:
         file.write_text(text)

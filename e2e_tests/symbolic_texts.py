@@ -1,4 +1,5 @@
-"""Modules of the torch stage, compared whatever the names and order of their values."""
+"""Normalizes modules of stage `torch` for comparison, because names of values and the
+positions of constants differ."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ NAME = re.compile(r"%[\w-]+(?:#\d+)?")
 
 
 def normal_form(text: str) -> list[str]:
-    """The ops in order: constants in place of their names, other values numbered."""
+    """Returns the lines of the ops in order, with constants in place of their names and
+    other values numbered."""
     names: dict[str, str] = {}
     lines = []
     for line in text.splitlines():

@@ -27,7 +27,7 @@ def test_python_blocks(page: Path, tmp_path: Path) -> None:
         compile(text, str(page), "exec")
         if "no-run" not in info.split():
             program.append(text)
-    # Readers have the default tier; other tests use the compiled one.
+    # Readers use the default tier; other tests use tier `compile`.
     run_python("\n".join(program), TORCH_LTC_TIER="auto")
 
 

@@ -1,7 +1,7 @@
-"""Tests can fail: for each feature that an option switches off, a test turns red.
+"""For each feature that an option can switch off, a test fails without the feature.
 
-Each run compares the table with the options; `--full` runs the tests without their
-feature.
+Every run checks that the table lists all options that are on by default; `--full` runs
+the tests without their features.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch_ltc
 
 ROOT = Path(__file__).resolve().parent
 
-# Option: the value that switches the feature off, a test that must fail without it.
+# For each option: the value that switches the feature off, and a test that must fail then.
 FEATURES = {
     "async_execution": (
         "false",

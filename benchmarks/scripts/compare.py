@@ -1,10 +1,11 @@
 """Compares scripts on device "lazy" with eager CPU, each run in its own process.
 
     ./dev bench --set scripts    # or: python benchmarks/scripts/compare.py --help
-    ./dev bench --set moving     # loops whose sizes and starts differ at each step
+    ./dev bench --set moving     # loops whose sizes and offsets vary between steps
 
-A script runs alternately in eager, on device "lazy" with an empty disk cache, and with
-the cache that this run filled. All times are ratios to eager's of the same round.
+In each round, a script runs in eager, on device "lazy" with an empty disk cache, and on
+device "lazy" with the cache that the previous run filled. All times are ratios to eager's
+time in the same round.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from rich.table import Table
 
 RUN = Path(__file__).with_name("run.py")
 
-#: A whole run and a steady step may take as long as eager's, and a tenth more memory.
-#: The first pass of a loop with moving numbers may take 1.3 of eager's processor time,
-#: the second pass 0.85.
+#: Maximum ratios to eager: of the time of a whole run and of a steady step, and of peak
+#: memory; for loops with moving numbers, of the processor time of the first pass and of
+#: the second.
 GOALS = {
     "scripts": {"whole": 1.0, "warm": 1.0, "step": 1.0, "peak": 1.1},
     "moving": {"first": 1.3, "second": 0.85},
@@ -59,20 +60,20 @@ def run(name: str, device: str, threads: int, cache: str) -> dict:
 
 
 def steady(result: dict) -> float:
-    """Median of the second half's steps."""
+    """Returns the median time of a step in the second half of the run."""
     steps = result["steps"]
     return statistics.median(steps[len(steps) // 2 :])
 
 
 def passes(result: dict) -> tuple[float, float]:
-    """Processor time of both halves of the steps."""
+    """Returns the processor times of the first and of the second half of the steps."""
     steps = result["cpu_steps"]
     middle = len(steps) // 2
     return sum(steps[:middle]), sum(steps[middle:])
 
 
 def difference(eager: dict, lazy: dict) -> float:
-    """Largest difference of the losses, relative to the largest loss."""
+    """Returns the largest difference of the losses, relative to the largest loss."""
     scale = max(abs(loss) for loss in eager["losses"]) or 1.0
     pairs = zip(eager["losses"], lazy["losses"], strict=True)
     return max(abs(a - b) for a, b in pairs) / scale

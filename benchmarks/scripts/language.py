@@ -86,7 +86,7 @@ class _Gpt(nn.Module):
 
 
 def nano_gpt(device: str) -> Iterator[float]:
-    """Random windows of a corpus on the host; evaluation every 20 steps."""
+    """Trains on random windows of a corpus in host memory; evaluates every 20 steps."""
     words, length, batch = 96, 64, 12
     corpus = _corpus(20000, words)
     model = _Gpt(words, 96, 3, length).to(device)
@@ -115,7 +115,7 @@ def nano_gpt(device: str) -> Iterator[float]:
 
 
 def padded_batches(device: str) -> Iterator[float]:
-    """Classification of sentences, each batch padded to its longest."""
+    """Classifies sentences; each batch is padded to its longest sentence."""
     words, width = 150, 64
     generator = torch.Generator().manual_seed(2)
     lengths = torch.randint(9, 60, (320,), generator=generator).tolist()

@@ -30,7 +30,7 @@ def _network(*widths: int) -> nn.Sequential:
 
 
 def adversarial(device: str) -> Iterator[float]:
-    """A GAN: two optimizers, two losses that are printed."""
+    """A GAN: two optimizers, two losses that each step reads."""
     generator = nn.Sequential(_network(16, 64, 64), nn.Tanh()).to(device)
     critic = _network(64, 64, 1).to(device)
     first = torch.optim.Adam(generator.parameters(), lr=2e-4, betas=(0.5, 0.999))
@@ -54,7 +54,7 @@ def adversarial(device: str) -> Iterator[float]:
 
 
 def contrastive(device: str) -> Iterator[float]:
-    """SimCLR's loss over two noisy copies; a cosine schedule."""
+    """SimCLR's loss over two noisy copies of each batch; a cosine schedule."""
     encoder = _network(32, 128, 64).to(device)
     optimizer = torch.optim.AdamW(encoder.parameters(), lr=1e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 100)
@@ -185,8 +185,8 @@ def averaged_weights(device: str) -> Iterator[float]:
 
 
 def tabular(device: str) -> Iterator[float]:
-    """Categories and numbers, a validation set, early stopping, the best state
-    restored."""
+    """Categorical and numeric columns, a validation set, early stopping; at the end the
+    best state is restored."""
     tables = nn.ModuleList(nn.Embedding(12, 6) for _ in range(5)).to(device)
     body = _network(5 * 6 + 8, 64, 32, 1).to(device)
     parameters = [*tables.parameters(), *body.parameters()]

@@ -1,5 +1,5 @@
-"""Loops whose sizes, starts and counts differ from step to step: two passes over
-the same 32 numbers. Each yields a loss that is read."""
+"""Loops whose sizes, offsets and counts vary from step to step. Each makes two passes
+over the same 32 steps, reads a value in each step and yields it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 STEPS = 32
 
-# What torch imports for the first optimizer takes longer than a pass.
+# Creates an optimizer because torch's imports for the first one take longer than a pass.
 torch.optim.Adam([torch.zeros(1, requires_grad=True)])
 
 
@@ -47,7 +47,7 @@ def encoder_lengths(device: str) -> Iterator[float]:
 
 
 def lstm_windows(device: str) -> Iterator[float]:
-    """A language model on windows of other starts and lengths."""
+    """A language model on windows whose offsets and lengths vary."""
     words, width = 100, 64
     corpus = (torch.arange(8 * 4000) * 7 % words).view(4000, 8).to(device)
     embedding = nn.Embedding(words, width).to(device)
@@ -64,7 +64,7 @@ def lstm_windows(device: str) -> Iterator[float]:
 
 
 def buffer_writes(device: str) -> Iterator[float]:
-    """A buffer of rows, one written at each step, a batch of them read."""
+    """Each step writes one row of a buffer and reads the whole buffer."""
     network = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 1)).to(device)
     buffer, targets = torch.zeros(256, 16), torch.zeros(256)
     buffer, targets = buffer.to(device), targets.to(device)
@@ -100,7 +100,8 @@ def random_graphs(device: str) -> Iterator[float]:
 
 
 def image_sizes(device: str) -> Iterator[float]:
-    """A convolutional network; batches, heights, and a last batch that differ."""
+    """A convolutional network on images whose batch size and height vary; the last batch
+    is smaller."""
     model = nn.Sequential(
         nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
@@ -138,7 +139,7 @@ def greedy_decoding(device: str) -> Iterator[float]:
 
 
 def moving_numbers(device: str) -> Iterator[float]:
-    """Ops whose arguments are numbers: shifts, starts, counts, widths."""
+    """Ops with number arguments that vary: shifts, offsets, counts, widths."""
     weight = nn.Parameter(torch.randn(64, 48).to(device))
     x = torch.randn(64, 48).to(device)
 
@@ -153,7 +154,7 @@ def moving_numbers(device: str) -> Iterator[float]:
 
 
 def packed_sequences(device: str) -> Iterator[float]:
-    """A GRU over batches whose sequences have other lengths."""
+    """A GRU over batches of sequences whose lengths vary."""
     rnn = nn.GRU(24, 32, batch_first=True).to(device)
     x = torch.randn(6, 40, 24).to(device)
     lengths = [
@@ -168,7 +169,7 @@ def packed_sequences(device: str) -> Iterator[float]:
 
 
 def evaluated_epochs(device: str) -> Iterator[float]:
-    """Evaluation at a different batch size after every fourth step."""
+    """Every fourth step first evaluates the model at a different batch size."""
     model = nn.Sequential(nn.Linear(32, 128), nn.GELU(), nn.Linear(128, 10)).to(device)
     x, y = torch.randn(200, 32).to(device), torch.randint(10, (200,)).to(device)
 
@@ -183,7 +184,7 @@ def evaluated_epochs(device: str) -> Iterator[float]:
 
 
 def random_crops(device: str) -> Iterator[float]:
-    """Crops at random places, half of them flipped."""
+    """Crops at varying places, half of them flipped."""
     model = nn.Sequential(
         nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 256, 10)
     ).to(device)

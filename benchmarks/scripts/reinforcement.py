@@ -1,4 +1,4 @@
-"""Reinforcement learning on environments of a few lines."""
+"""Reinforcement learning in a small environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 
 class _Pole:
-    """A pole on a cart: four numbers, two actions."""
+    """A pole on a cart: its state is four numbers, and there are two actions."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -69,7 +69,7 @@ def policy_gradient(device: str) -> Iterator[float]:
 
 
 def deep_q_learning(device: str) -> Iterator[float]:
-    """A replay memory on the host; the greedy action is read at each step."""
+    """Q-learning with a replay memory on the host; each greedy action is read."""
     torch.manual_seed(0)
     chooser, pole = random.Random(3), _Pole(1)
     network, target = _policy(2).to(device), _policy(2).to(device)

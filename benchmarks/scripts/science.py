@@ -27,7 +27,7 @@ class _Sequence(nn.Module):
 
 
 def time_series(device: str) -> Iterator[float]:
-    """float64 waves, fitted by LBFGS, which reads values in each step."""
+    """float64 waves, fitted with LBFGS, which reads values in each step."""
     times = torch.arange(60, dtype=torch.float64)
     waves = torch.sin((times + torch.randint(-80, 80, (24, 1))) / 10.0).to(device)
     model = _Sequence().double().to(device)
@@ -44,7 +44,7 @@ def time_series(device: str) -> Iterator[float]:
 
 
 def physics_informed(device: str) -> Iterator[float]:
-    """Burgers' equation: second derivatives of a network, Adam."""
+    """Burgers' equation: second derivatives of a network, trained with Adam."""
     layers: list[nn.Module] = []
     for before, after in ((2, 32), (32, 32), (32, 32)):
         layers += [nn.Linear(before, after), nn.Tanh()]
@@ -114,7 +114,8 @@ def molecules(device: str) -> Iterator[float]:
 
 
 def gaussian_process(device: str) -> Iterator[float]:
-    """Hyperparameters of a kernel by the marginal likelihood: Cholesky."""
+    """Fits a kernel's hyperparameters to the marginal likelihood, by Cholesky
+    decomposition."""
     x = torch.linspace(0, 1, 120).to(device)
     y = torch.sin(x * 2 * math.pi) + 0.2 * torch.randn(120).to(device)
     scale, size, noise = (
@@ -135,7 +136,7 @@ def gaussian_process(device: str) -> Iterator[float]:
 
 
 def matrix_factorization(device: str) -> Iterator[float]:
-    """Recommendations: sparse batches of a table of ratings, SGD."""
+    """Recommendations: batches of entries of a rating table, trained with SGD."""
     users, items = nn.Embedding(800, 24).to(device), nn.Embedding(500, 24).to(device)
     optimizer = torch.optim.SGD([*users.parameters(), *items.parameters()], lr=0.5)
     for _ in range(200):
@@ -150,7 +151,8 @@ def matrix_factorization(device: str) -> Iterator[float]:
 
 
 def hamiltonian_monte_carlo(device: str) -> Iterator[float]:
-    """Samples of a logistic regression: leapfrog steps, accepted by reading a value."""
+    """Samples the weights of a logistic regression by leapfrog steps; accepting a sample
+    reads a value."""
     x = torch.randn(128, 6)
     y = (x.sum(1) > 0).float().to(device)
     x = x.to(device)

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 
 def _text(length: int, symbols: int) -> Tensor:
-    """Symbols that usually follow from the two before them."""
+    """Symbols, three quarters of which follow from the two preceding symbols."""
     generator = torch.Generator().manual_seed(7)
     text = torch.randint(symbols, (length,), generator=generator)
     for i in range(2, length):
@@ -20,7 +20,8 @@ def _text(length: int, symbols: int) -> Tensor:
 
 
 def character_network(device: str) -> Iterator[float]:
-    """A GRU over chunks of text that keeps its state and prints every 20 steps."""
+    """A GRU that keeps its state from one chunk of text to the next; yields the mean of
+    the losses so far."""
     text = _text(6000, 40).to(device)
     embedding = nn.Embedding(40, 32).to(device)
     gru, head = nn.GRU(32, 64).to(device), nn.Linear(64, 40).to(device)
@@ -94,7 +95,8 @@ def translation(device: str) -> Iterator[float]:
 
 
 def masked_language_model(device: str) -> Iterator[float]:
-    """BERT's task: masked symbols, found by `torch.where`; gradients accumulated."""
+    """BERT's task: symbols masked by `torch.where`; gradients accumulate over two
+    batches."""
     layer = nn.TransformerEncoderLayer(64, 4, 128, 0.1, "gelu", batch_first=True)
     body = nn.TransformerEncoder(layer, 3, enable_nested_tensor=False).to(device)
     embedding, head = nn.Embedding(50, 64).to(device), nn.Linear(64, 50).to(device)
@@ -150,7 +152,8 @@ def low_rank_adaptation(device: str) -> Iterator[float]:
 
 
 def tagging(device: str) -> Iterator[float]:
-    """A bidirectional LSTM over padded sentences; accuracy is printed after each step."""
+    """A bidirectional LSTM over padded sentences; each step reads the number of correct
+    tags."""
     embedding = nn.Embedding(80, 32, padding_idx=0).to(device)
     lstm = nn.LSTM(32, 32, bidirectional=True, batch_first=True).to(device)
     head = nn.Linear(64, 5).to(device)

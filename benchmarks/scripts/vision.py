@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 def _images(count: int, size: int, channels: int = 1) -> TensorDataset:
-    """Two kinds of stripes with noise."""
+    """Noisy stripes; an image's class determines their frequency."""
     generator = torch.Generator().manual_seed(4)
     classes = torch.randint(10, (count,), generator=generator)
     wave = torch.sin(torch.arange(size) * (classes.view(-1, 1) + 1) * 0.3)
@@ -36,7 +36,7 @@ class _Digits(nn.Module):
 
 
 def digits_classifier(device: str) -> Iterator[float]:
-    """A typical first script: two epochs, a smaller last batch, a test."""
+    """A typical first script: two epochs, a smaller last batch, a test after each epoch."""
     train, test = _images(1000, 28), _images(256, 28)
     model = _Digits().to(device)
     optimizer = torch.optim.Adadelta(model.parameters(), lr=1.0)

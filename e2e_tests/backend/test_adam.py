@@ -1,4 +1,4 @@
-"""Adam's default step is one node for each parameter; special cases use torch's
+"""A default step of Adam is one node for each parameter; special cases use torch's
 implementation."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from torch import nn
 
 
 def train(device: str, kind=torch.optim.AdamW, dtype=torch.float32, steps=4, **options):
-    """The values of parameters and optimizer state after some steps."""
+    """Returns the parameters and the optimizer's state after some steps."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2)).to(device, dtype)
     optimizer = kind(model.parameters(), lr=0.05, **options)
@@ -25,7 +25,7 @@ def train(device: str, kind=torch.optim.AdamW, dtype=torch.float32, steps=4, **o
 
 
 def nodes(kind=torch.optim.AdamW, **options) -> int:
-    """Number of nodes of a step for one parameter."""
+    """Returns the number of nodes of a step for one parameter."""
     parameter = nn.Parameter(torch.ones(3, device="lazy"))
     optimizer = kind([parameter], **options)
     with torch_ltc.config(auto_step=False):
@@ -88,8 +88,8 @@ def test_other_rates_are_no_new_programs() -> None:
 
 
 def test_parameters_and_state_keep_their_memory() -> None:
-    """State and parameters are donated: a steady step creates no new buffers of their
-    size."""
+    """Parameters and state are donated: a steady step allocates no new buffers for
+    them."""
     parameter = nn.Parameter(torch.ones(1000, 100, device="lazy"))
     optimizer = torch.optim.AdamW([parameter])
     gradient = torch.ones(1000, 100, device="lazy")
@@ -133,7 +133,7 @@ def test_a_parameter_in_two_places_is_stepped_twice() -> None:
 
 
 class CountsCalls(torch.optim.AdamW):
-    """A subclass's own step, and what it calls, is unchanged."""
+    """A subclass that overrides `step` and calls `_init_group`: both must be unchanged."""
 
     calls = 0
 

@@ -1,5 +1,5 @@
-"""Steps run asynchronously to the tracing thread; errors are raised where values are
-read."""
+"""Steps run asynchronously to the tracing thread; a read of a value raises the errors of
+its step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def test_a_failing_step_is_reported_by_the_read() -> None:
 
 
 def test_a_new_tensor_of_a_failed_step_has_no_value() -> None:
-    """Not the version of the tensor it was computed from, which looks like its update."""
+    """A failed op's result doesn't get its operand's value, although the op looks like an
+    update of the operand."""
     table = torch.zeros(4, 2, device="lazy")
     rows = torch.ones(1, 2, device="lazy")
     torch_ltc.mark_step()
@@ -52,8 +53,8 @@ def test_a_new_tensor_of_a_failed_step_has_no_value() -> None:
 
 
 def test_a_read_of_an_old_value_tells_the_error() -> None:
-    """A tensor that would have been written in place keeps its value, but it must not
-    be taken for the new one."""
+    """If a write in place fails, the tensor keeps its old value; the first read raises
+    the error, so that the old value isn't mistaken for the new one."""
     table = torch.ones(4, 2, device="lazy")
     torch_ltc.mark_step()
     table.add_(torch.ones(4, 2).to("lazy")[torch.tensor([9]).to("lazy")])
@@ -109,7 +110,7 @@ def test_steps_that_failed_before_an_error_was_raised_are_known() -> None:
         picked.cpu()
     assert torch.equal(table.cpu(), torch.ones(4, 2))
     torch_ltc.wait_device_ops()
-    # A later one is reported.
+    # A later failure is reported.
     failing_update(table)
     with pytest.raises(IndexError, match="out of range"):
         torch_ltc.wait_device_ops()

@@ -1,5 +1,5 @@
-"""scaled_dot_product_attention as one op, and one op in its gradient: long, without
-stored scores, and short, by eager's kernels in tier `interpret`."""
+"""scaled_dot_product_attention is one op and its gradient another. For long sequences no
+scores are stored; for short ones, tier `interpret` calls eager's kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from counting import counting
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-# A query that sees no key, a key that no query sees, numeric and bool masks.
+# Numeric and bool masks; in some, a query sees no key or no query sees a key.
 MASKS = {
     "none": lambda: None,
     "keys": lambda: torch.arange(140)[None, None, None] % 7 != 3,
@@ -31,7 +31,7 @@ def operands(device: str, gradients: bool) -> list[torch.Tensor]:
 
 
 def trained(device: str, twice: bool = False, **options) -> list[torch.Tensor]:
-    """Output and gradients, and second-order gradients."""
+    """Returns the output and gradients and, if `twice`, second-order gradients."""
     inputs = operands(device, gradients=True)
     output = F.scaled_dot_product_attention(*inputs, **options)
     gradients = torch.autograd.grad(output.square().sum(), inputs, create_graph=twice)
@@ -69,15 +69,15 @@ def test_causal_training(scale: float | None) -> None:
 
 def test_gradients_of_gradients() -> None:
     mine = trained("lazy", is_causal=True, twice=True)
-    with sdpa_kernel(SDPBackend.MATH):  # the other one has no second-order gradient
+    with sdpa_kernel(SDPBackend.MATH):  # the fused kernel has no second-order gradient
         eager = trained("cpu", is_causal=True, twice=True)
     torch.testing.assert_close(mine, eager, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("mask", ["keys", "pairs"])
 def test_gradients_beside_a_mask(mask: str) -> None:
-    """Tracing starts at larger sizes than a test should have, so this calls the ops
-    themselves."""
+    """Calls the ops directly: with a mask, PyTorch's function uses them only at sizes that
+    are too large for a test."""
     torch.manual_seed(1)
     addend = MASKS[mask]()
     if addend.dtype == torch.bool:
@@ -113,7 +113,8 @@ def test_training_on_long_sequences() -> None:
 
 
 def commands_of(length: int) -> tuple[list[str], int]:
-    """The last program's commands, and its bytes at the peak without its inputs."""
+    """Runs causal attention and its gradient. Returns the names of the program's commands
+    and its peak memory without the inputs, in bytes."""
     inputs = [torch.randn(1, 4, length, 8, device="lazy") for _ in range(3)]
     inputs = [x.requires_grad_() for x in inputs]
     torch_ltc.mark_step()
@@ -132,7 +133,7 @@ def test_scores_are_not_stored() -> None:
     assert sum("attention" in name for name in names) == 2
     assert not any("mm" in name or "softmax" in name for name in names)
     assert len(names) <= 5
-    assert extra < 512 * 512 * 4  # of four heads a quarter
+    assert extra < 512 * 512 * 4  # a quarter of the scores of four heads
 
 
 def test_short_ones_are_products() -> None:
@@ -214,7 +215,7 @@ def test_short_without_gradient(mask, layout, dtype, mode, tier) -> None:
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_short_without_gradient_is_one_op(mode) -> None:
-    """In torch's decomposition it is 27."""
+    """torch's decomposition has 27 ops."""
     inputs = short_operands("lazy", "rows", torch.float32)
     torch_ltc.mark_step()
     before = torch_ltc.metrics()["traced_ops"]
@@ -225,7 +226,7 @@ def test_short_without_gradient_is_one_op(mode) -> None:
 
 
 def short_trained(device: str, mask, layout, dtype, **options) -> list[torch.Tensor]:
-    """Output and gradients."""
+    """Returns the output and the gradients of q, k and v."""
     torch.manual_seed(1)
     allowed = SHORT_MASKS.get(mask, SHORT_MASKS["none"])()
     if allowed is not None:
@@ -279,12 +280,12 @@ def test_short_gradients_of_gradients(mask: str) -> None:
         return [x.detach().cpu() for x in (*results, loss)]
 
     mine = run("lazy")
-    with sdpa_kernel(SDPBackend.MATH):  # the other one has no second-order gradient
+    with sdpa_kernel(SDPBackend.MATH):  # the fused kernel has no second-order gradient
         eager = run("cpu")
     torch.testing.assert_close(mine, eager)
 
 
-#: How q, k and v lie in memory, from sizes (2, 4, length, 8).
+#: Memory layouts of q, k and v, whose sizes are (2, 4, length, 8).
 LAYOUTS = {
     "of heads": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2),
     "row-major": lambda x: x,

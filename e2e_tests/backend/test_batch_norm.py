@@ -1,4 +1,4 @@
-"""Functionalization carries writes to the running statistics."""
+"""Batch norm updates its running statistics as in eager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a view, a write through a view and an op-by-op run call, counted in a profile."""
+"""Counts in a profile what views, writes through views and op-by-op runs call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def calls(function: Callable[[], object]) -> Counter[str]:
-    function()  # what only happens once
+    function()  # does what only the first call has to do
     torch.lazy.synchronize()
     with profile(activities=[ProfilerActivity.CPU]) as recorded:
         function()
@@ -83,7 +83,7 @@ def test_memory_that_others_read_is_not_written_op_by_op() -> None:
         torch.lazy.synchronize()
         seen = parameter.view(2, 6)
         copy = seen.clone()
-        copy[0] = 1.0  # a view of the parameter's memory, op by op
+        copy[0] = 1.0  # op by op, `copy` was a view of the parameter's memory so far
         doubled = parameter * 2
         both = doubled.t().clone()
         doubled[1] = 5.0

@@ -1,4 +1,4 @@
-"""A program that can't be compiled: reported once, run by the interpreter."""
+"""A program that can't be compiled is reported once and run by the interpreter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.compile_failures
 
 @pytest.fixture
 def refused():
-    """`frac` can't be compiled."""
+    """Makes compilation fail for programs with `frac`."""
     with torch_ltc.config(force_compile_failure="aten::frac"):
         yield
 
@@ -51,8 +51,8 @@ def test_the_ops_line_is_named(refused, caplog) -> None:
 
 
 def test_a_training_step_goes_on(refused) -> None:
-    """Parameters, their state and the gradients of a step that can't be compiled equal
-    eager's; the steps before and after are compiled."""
+    """A training loop with a step that can't be compiled has eager's parameters; the
+    steps before and after it are compiled."""
 
     def train(device: str) -> list[torch.Tensor]:
         torch.manual_seed(0)
@@ -77,8 +77,8 @@ def test_a_training_step_goes_on(refused) -> None:
 
 
 def test_a_failed_run_leaves_the_model(refused) -> None:
-    """As with a compiled program: tensors that the step would have updated keep their
-    old values."""
+    """As with compiled programs, tensors that a failed step would have updated keep
+    their old values."""
     weight = torch.nn.Parameter(torch.ones(4, 3).to("lazy"))
     optimizer = torch.optim.SGD([weight], lr=0.5)
     for index in (2, 9):
@@ -104,7 +104,7 @@ def test_raising_instead(refused) -> None:
             torch_ltc.mark_step()
         with pytest.raises(RuntimeError, match="compile_failure = 'interpret'"):
             torch_ltc.mark_step()
-    # Nothing is lost: it is still pending.
+    # The op isn't lost: its result is still pending.
     assert y.tolist() == [0.5] * 7
 
 

@@ -1,5 +1,5 @@
-"""The lengths of a CTC loss may be numbers or tensors of either device, and are data of
-the program in each form."""
+"""The lengths of a CTC loss may be numbers or tensors on either device; in each form they
+are inputs of the program, not constants."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_lengths(lengths_on, in_one_row, reduction, zero_infinity) -> None:
     with counting() as counts:
         result = _loss("lazy", *form, **options)
     torch.testing.assert_close(result, _loss("cpu", *form, **options))
-    # Only then does a size depend on values.
+    # Only in this form does a size depend on values.
     eager = in_one_row and lengths_on == "device"
     assert counts.fallback_calls == int(eager)
 

@@ -1,4 +1,4 @@
-"""Buffers are reused exactly when nothing can read the old value any more."""
+"""A buffer is donated exactly if nothing can read its old value any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First tensors of other layouts, and a few ops that once had no kernel."""
+"""The first lazy tensor may be sparse; a few more ops have eager's results."""
 
 from __future__ import annotations
 

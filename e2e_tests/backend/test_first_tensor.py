@@ -24,7 +24,7 @@ def test_ops_that_take_only_a_device_are_ready() -> None:
     assert json.loads(run_python(BEFORE).stdout) == []
 
 
-# The first op of a program is traced like all later ones.
+# The first op of a Python program is traced like all later ones.
 FIRST = """
 import torch, torch_ltc, warnings
 warnings.simplefilter("error")
@@ -111,7 +111,7 @@ def test_kernels_in_python_remain() -> None:
     run_python(OVERRIDDEN)
 
 
-# Steps that torch has wrapped with hooks before they are replaced.
+# torch wraps the optimizers' `step` methods with hooks before torch_ltc replaces them.
 OPTIMIZERS = """
 import torch, torch_ltc
 
@@ -148,7 +148,8 @@ def test_optimizers_used_before_the_first_tensor(kind: str) -> None:
     run_python(OPTIMIZERS.replace("{kind}", kind))
 
 
-# Registering them takes a fifth of the time of the first tensor.
+# Autocast's kernels are registered when autocast is first used, because registering them
+# takes a fifth of the time of the first tensor.
 AUTOCAST = """
 import torch, torch_ltc
 has = torch._C._dispatch_has_kernel_for_dispatch_key

@@ -1,4 +1,4 @@
-"""Ops on lists of tensors: one node for each element if gradients are off."""
+"""An op on lists of tensors is one node for each element if gradients are off."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_results_are_new() -> None:
 
 
 def test_views_see_the_update() -> None:
-    """Written through a view, and read through another view created before."""
+    """Updates of bases are visible in views that were created before, and vice versa."""
     for device in ("lazy", "cpu"):
         (a, b), rows = lists(device), []
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Optimizers with fused=True: eager's fused CPU kernels, traced."""
+"""Optimizers with fused=True trace the computation of eager's fused CPU kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from torch import nn
 
 SHAPES = ((4, 3), (7,), (), (2, 3, 4, 5))
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-#: Relative to a tensor's largest element, or 1. 16-bit results are rounded once.
+#: Tolerances relative to a tensor's largest element, or to 1 if this is larger. 16-bit
+#: results are rounded only once.
 TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-14}
 
 ADAM = [
@@ -46,11 +47,11 @@ def run(
     steps: int = 4,
     **options: Any,
 ) -> list[torch.Tensor]:
-    """Parameters, gradients and states after some steps with other rates."""
+    """Returns parameters, gradients and states after steps whose rates vary."""
     torch.manual_seed(0)
     shapes = SHAPES
     if kind is torch.optim.SGD and dtype.itemsize == 2:
-        # Eager's kernel (torch 2.13) doesn't store elements that fill a vector.
+        # Eager's kernel (torch 2.13) doesn't store the elements of whole vectors.
         shapes = SHAPES[:3]
     values = [torch.randn(shape, dtype=dtype).to(device) for shape in shapes]
     if channels_last:
@@ -141,7 +142,7 @@ def test_a_default_step_is_one_op_for_each_parameter() -> None:
             torch_ltc.mark_step(wait=True)
             torch_ltc.reset_metrics()
             optimizer.step()
-            # The first one creates two moments for each.
+            # The first step also creates two moments for each parameter.
             assert torch_ltc.metrics()["traced_ops"] == (5 if step else 15)
             torch_ltc.mark_step()
     assert torch_ltc.metrics()["implicit_syncs"] == 0
@@ -150,7 +151,8 @@ def test_a_default_step_is_one_op_for_each_parameter() -> None:
 @pytest.mark.parametrize("fused", [True, False, None])
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.Adagrad])
 def test_states_are_loaded(kind: type, fused: bool | None) -> None:
-    """From eager's optimizer with fused=True; its counts are on the parameters' device."""
+    """An optimizer continues from the state of eager's optimizer with fused=True, whose
+    counts are on the parameters' device."""
     results = []
     for device in ("cpu", "lazy"):
         torch.manual_seed(1)
@@ -174,7 +176,8 @@ def test_states_are_loaded(kind: type, fused: bool | None) -> None:
 
 
 def test_the_ops_by_themselves() -> None:
-    """Like other optimizers call them, with counts on the device."""
+    """The fused ops accept counts on the device if they are called directly, as other
+    optimizers do."""
     results = {}
     for device in ("cpu", "lazy"):
         parameter, grad = (torch.linspace(-1, 1, 6).to(device) for _ in range(2))

@@ -1,5 +1,5 @@
-"""General forms of programs: relations between sizes, explanations, and what the
-compile log says about them."""
+"""General graphs express relations between sizes and explain mismatches; the compile log
+lists their symbols."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from torch_ltc._backend import bindings
 
 @pytest.fixture(autouse=True)
 def constants() -> Iterator[None]:
-    """A number that differs is part of the sizes here, not a parameter."""
+    """Switches varying numbers off, so that numbers that differ are expressions of the
+    symbols, not dynamic scalars."""
     torch_ltc.mark_step()
     with torch_ltc.config(varying_numbers="off"):
         yield
@@ -50,7 +51,7 @@ def test_a_product() -> None:
 
 
 def test_equal_by_accident() -> None:
-    """Batch and length are equal in both traces: one symbol, until they differ."""
+    """Batch size and length, equal in both traces, are one symbol until they differ."""
 
     def product(x: torch.Tensor) -> torch.Tensor:
         return x.view(x.numel()) + 1
@@ -84,7 +85,7 @@ def test_a_wrong_number_is_named_with_its_line() -> None:
 
 
 def test_a_number_of_its_own() -> None:
-    """A start that follows from no size is a symbol."""
+    """The start of a slice is a symbol if it follows from no size."""
     starts = ((9, 4, 40), (12, 17, 61), (10, 8, 50), (9, 2, 44))
     programs = [
         traced(lambda x, start=start: x[start : start + 7].sum(0), (size, width))
@@ -106,7 +107,7 @@ def test_a_growing_cache() -> None:
 
 
 def test_labels_as_a_flat_parameter() -> None:
-    """Sizes of parameters are products of others, if shapes only match then."""
+    """A parameter's size is a product of other sizes if shapes match only then."""
 
     def loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return (logits.flatten(0, 1).sum(1) - labels).square().mean()
@@ -120,7 +121,7 @@ def test_labels_as_a_flat_parameter() -> None:
 
 
 def test_even_sizes() -> None:
-    """If all sizes in the traces are even, the general form only fits even sizes."""
+    """If all sizes in the traces are even, the general graph is valid for even sizes."""
 
     def halves(x: torch.Tensor) -> torch.Tensor:
         return x.view(x.shape[0] // 2, 2, 3).sum(1) + 1
@@ -164,14 +165,15 @@ def test_stand_ins_are_distinct() -> None:
     numbers = [value for row in rows for value in row]
     assert len(set(numbers)) == 12 and min(numbers) > 10000
     assert all(sorted(row) == row for row in rows)
-    # A quotient by 64 and less is determined, rounded down or up.
+    # Each low bit has both values, which determines quotients by up to 64, rounded down
+    # or up.
     for bit in range(6):
         assert len({row[0] >> bit & 1 for row in rows}) == 2
         assert len({(row[0] - 1) >> bit & 1 for row in rows}) == 2
 
 
 def test_a_bound_keeps_stand_ins_small() -> None:
-    """A position table has 500 rows, so that lengths above 500 don't exist."""
+    """A position table of 500 rows limits the length, and so its stand-ins, to 500."""
 
     def embedded(x: torch.Tensor) -> torch.Tensor:
         table = torch.arange(500.0, device=x.device).view(500, 1)
@@ -182,8 +184,8 @@ def test_a_bound_keeps_stand_ins_small() -> None:
 
 
 def test_a_parameter_that_bounds_a_slice_varies() -> None:
-    """Two parameters with the same number of rows in each trace, sliced to different
-    lengths.
+    """A number of rows that is constant in the traces is a symbol if it bounds a slice
+    whose length varies.
     """
 
     def loss(
@@ -232,7 +234,7 @@ def _net(device: str) -> torch.nn.Module:
 
 
 def _losses(device: str, sizes: list[int]) -> list[torch.Tensor]:
-    """Losses of some training steps, each with another batch size."""
+    """Returns the losses of training steps, one for each batch size in `sizes`."""
     model = _net(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
@@ -255,7 +257,7 @@ def test_one_program_for_all_sizes(tier: str) -> None:
         losses = _losses("lazy", sizes)
         torch_ltc.wait_device_ops()
     torch.testing.assert_close(losses, _losses("cpu", sizes))
-    # Two for the first sizes, and the general one.
+    # Two programs for the first sizes, and the general program.
     assert counts.compilations <= 3
 
 
