@@ -1,5 +1,5 @@
-"""Loops whose sizes, counts and bounds differ in each step: a few programs each, and
-eager's losses and gradients."""
+"""A loop whose sizes, counts and bounds vary compiles a few programs, and has eager's
+losses and gradients."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from torch import Tensor
 from torch_ltc._backend import bindings
 
 STEPS = 14
-#: The first program, one with numbers that turned out to vary, the one for all sizes,
-#: and one more if the first traces agree by accident.
+#: The first step's program, one with varying numbers as dynamic scalars, the program for
+#: all sizes, and another one if sizes of the first traces are equal by accident.
 MOST_COMPILATIONS = 4
 
-#: The inputs of step i, and the loss of a weight.
+#: Two functions: the inputs of step i; the loss from i, the weight and the inputs.
 Loop = tuple[
     Callable[[int], list[Tensor]], Callable[[int, Tensor, list[Tensor]], Tensor]
 ]
@@ -41,7 +41,7 @@ def _scores(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _constant(i: int) -> list[Tensor]:
-    """Sizes that bound what varies."""
+    """An input of constant sizes, which bound the sizes that vary."""
     return [torch.randn(40, 24)]
 
 
@@ -52,7 +52,7 @@ def _ones(inputs: list[Tensor], *sizes: int) -> Tensor:
 def _attention(
     i: int, w: Tensor, inputs: list[Tensor], rows: int = 40, is_causal: bool = False
 ) -> Tensor:
-    """The sliced dimension isn't that of an input, but of a view of one."""
+    """Slices a dimension of a view of an input, not of the input itself."""
     x = (inputs[0] * w[0])[None, None]
     y = F.scaled_dot_product_attention(
         x[:, :, : 3 + 2 * i], x[:, :, :rows], x[:, :, :rows], is_causal=is_causal
@@ -66,13 +66,14 @@ def _folded(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _weighted(parts: Sequence[Tensor]) -> Tensor:
-    """Another factor for each part, so that they aren't interchangeable."""
+    """Sums the parts' mean squares with different factors, so that the parts aren't
+    interchangeable."""
     terms = [(k + 1) * part.square().mean() for k, part in enumerate(parts)]
     return torch.stack(terms).sum()
 
 
 def _split(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
-    """Three parts of lengths that have nothing to do with each other."""
+    """Splits rows into three parts of unrelated lengths."""
     draw = random.Random(i)
     lengths = [draw.randint(2, 30) for _ in range(3)]
     rows = torch.ones(sum(lengths), 5, device=w.device) * inputs[0]
@@ -80,8 +81,8 @@ def _split(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _part(i: int) -> slice:
-    """Of 40 rows: another place and another length in each step, some from the first
-    row and some to the last one."""
+    """Returns a slice of 40 rows whose start and length vary with the step. Some slices
+    end with the last row."""
     begin = (9 * i + 5) % 36
     return slice(begin, min(begin + 3 + i % 8, 40))
 
@@ -101,14 +102,14 @@ def _cut_out(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _bags(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
-    """Its checks' messages name the number of indices."""
+    """embedding_bag, whose checks name the number of indices in their messages."""
     indices = torch.arange(20 + 3 * i, device=w.device) % 9
     offsets = torch.arange(4 + i, device=w.device) * 2
     return (F.embedding_bag(indices, inputs[0], offsets) * w).square().mean()
 
 
 def _written_rows(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
-    """Rows of a buffer of constant size; the start is 1 in a step."""
+    """Writes rows of a buffer of constant size; the first step's start is 1."""
     rows, buffer = inputs
     start = 1 + i * (i + 1) // 2
     buffer[start : start + 2 + i] = rows
@@ -116,8 +117,8 @@ def _written_rows(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _kept_patches(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
-    """A masked autoencoder: another number of the 16 patches in each step. The number
-    that bounds it is the size of two inputs, of which one is sorted."""
+    """A masked autoencoder that keeps a varying number of 16 patches. The bound, 16, is a
+    size of both inputs, of which one is sorted."""
     patches, noise = inputs
     x, kept = patches * w[0], 4 + i % 9
     order = noise.argsort(1)
@@ -128,7 +129,7 @@ def _kept_patches(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _mixed(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
-    """A box of one image in another one."""
+    """Copies a box of varying size and position from each image into the other."""
     draw = random.Random(i)
     top, left = draw.randint(2, 14), draw.randint(2, 14)
     height, width = 2 + i, 2 + 5 * i % 14
@@ -310,7 +311,7 @@ LOOPS: dict[str, Loop] = {
 
 @pytest.fixture(autouse=True)
 def _compiled() -> Iterator[None]:
-    """Each test begins without programs, and with numbers that haven't moved."""
+    """Each test starts without programs and without varying numbers."""
     torch.lazy.empty_cache()
     with torch_ltc.config(varying_numbers="off"):
         (torch.ones(1, device="lazy") + 1).cpu()
@@ -350,7 +351,8 @@ def _resize(mode: str, draw: random.Random) -> Iterator[tuple[Tensor, ...]]:
 
 
 def test_nearest_rows_of_any_sizes() -> None:
-    """Rows are computed; in the gradient, which copies a row has."""
+    """Programs for all sizes compute which input row each result row copies and, in the
+    gradient, which copies an input row has."""
     torch_ltc.reset_metrics()
     for lazy, eager in _resize("nearest", random.Random(0)):
         torch.testing.assert_close(lazy, eager)
@@ -358,7 +360,8 @@ def test_nearest_rows_of_any_sizes() -> None:
 
 
 def test_searches_of_any_sizes() -> None:
-    """Equal elements, NaN, both sides, orders, and lines of any length."""
+    """searchsorted equals eager's for equal elements, NaN, both sides, sorters, and rows of
+    any length."""
     draw = random.Random(1)
     torch_ltc.reset_metrics()
     for _ in range(30):
@@ -379,7 +382,7 @@ def test_searches_of_any_sizes() -> None:
 
 
 def test_moments_of_any_sizes() -> None:
-    """Equal numbers have no deviation, whatever they are."""
+    """std and var equal eager's, including those of equal elements."""
     torch_ltc.reset_metrics()
     for n in (5, 7, 12, 100, 3, 1000):
         for x in (torch.full((n,), 2.0), torch.full((n, 3), 0.1), torch.randn(n) + 1e4):
@@ -389,7 +392,7 @@ def test_moments_of_any_sizes() -> None:
 
 
 def test_slices_that_end_beyond_their_operand() -> None:
-    """Two skeletons: those that a constant end cuts, and others."""
+    """A constant end leads to two skeletons: it is in the operand, or beyond it."""
     torch_ltc.reset_metrics()
     for n in (5, 70, 9, 60, 11, 33, 31, 32, 50, 2, 64, 20, 40):
         x = torch.randn(n, 3)

@@ -1,5 +1,5 @@
-"""Programs for all sizes with numbers that vary independently of the sizes: pads that
-become crops, slices and diagonals of any length, and sizes in any order."""
+"""Programs for all sizes have eager's results if numbers vary independently of the sizes:
+pads that become crops, slices and diagonals of any length, sizes in any relative order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _written_ends(make: Make, n: int, m: int, k: int) -> torch.Tensor:
 
 
 def _long_chain(make: Make, n: int, m: int, k: int) -> torch.Tensor:
-    """Rows that are written twice: which writes remain depends on the order."""
+    """Writes some rows twice; the order of the writes determines which remain."""
     x = make(n + m + 12, 3) + 1
     for i in range(10):
         x[i + k % n] = float(i)
@@ -59,7 +59,7 @@ def _written_part(make: Make, n: int, m: int, k: int) -> torch.Tensor:
 
 
 def _written_box(make: Make, n: int, m: int, k: int) -> torch.Tensor:
-    """A part of one part of a tensor."""
+    """Writes a part of a part of a tensor."""
     image = make(2, n + k, m + k)
     image[:, k : k + n // 2 + 1, m:] = image.flip(0)[:, : n // 2 + 1, m:]
     return image * 2
@@ -85,7 +85,7 @@ def _halves(make: Make, n: int, m: int, k: int) -> torch.Tensor:
     return first.sum(0) - second.mean(0)
 
 
-#: Of three numbers from 1 to 90, drawn anew for each program.
+#: Functions of three numbers from 1 to 90, which each round draws anew.
 FUNCTIONS: dict[str, Callable[[Make, int, int, int], torch.Tensor]] = {
     "pad to a constant": lambda make, n, m, k: F.pad(make(m, n), (0, 20 - n)) * 2,
     "pad on the left": lambda make, n, m, k: F.pad(make(n, 3), (0, 0, 20 - n, k)) * 2,

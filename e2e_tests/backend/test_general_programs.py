@@ -1,5 +1,5 @@
-"""One program for all sizes: loops whose sizes differ in each step compile a few programs
-and follow eager."""
+"""A loop whose sizes vary compiles a few programs, one of them for all sizes, and has
+eager's losses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import torch_ltc
 from torch import nn
 
 STEPS = 12
-#: The first step's program (without optimizer state), the second's, the one for all
-#: sizes, and one more if two sizes of the first traces are equal by accident.
+#: The first step's program (without optimizer state), the second step's, the program for
+#: all sizes, and another one if two sizes of the first traces are equal by accident.
 MOST_COMPILATIONS = 4
 
 Batch = Callable[[random.Random], tuple[torch.Tensor, ...]]
@@ -53,7 +53,7 @@ def convolutions() -> tuple[nn.Module, Batch]:
 
 
 class _Text(nn.Module):
-    """From token numbers to scores of the next token."""
+    """Computes scores of the next token from token indices."""
 
     def __init__(self, body: nn.Module, width: int) -> None:
         super().__init__()
@@ -154,7 +154,8 @@ def test_a_bound_program_is_no_recompilation() -> None:
 
 
 def test_rows_of_a_data_set_on_the_device() -> None:
-    """The rows are a constant size of a parameter, and a batch's length varies."""
+    """The data set's number of rows is a constant size of a parameter; the length of a
+    batch varies."""
     data, targets = torch.randn(3000, 6), torch.randn(3000)
     model = nn.Linear(6, 1)
 
@@ -178,7 +179,7 @@ def test_rows_of_a_data_set_on_the_device() -> None:
 
 
 def test_tier_auto_generalizes_only_what_is_worth_it() -> None:
-    """In a short loop no general graph is made, so that no sizes are named."""
+    """No general graph is made in a short loop, so the compile log lists no sizes."""
     with torch_ltc.config(tier="auto"):
         _train(perceptron, "lazy")
     assert not any(row["sizes"] for row in torch_ltc.compile_log())
@@ -186,8 +187,8 @@ def test_tier_auto_generalizes_only_what_is_worth_it() -> None:
 
 
 def test_tier_auto_generalizes_a_loop_over_known_sizes() -> None:
-    """Bucketed lengths: no program is new after the first pass, and none of them alone
-    is worth a compilation."""
+    """With bucketed lengths, no program is new after the first pass, and no program alone
+    is worth a compilation; one general program is compiled for all."""
     weight = torch.randn(256, 256)
     inputs = [torch.randn(32 * n, 256) for n in range(1, 9)]
     expected = [(x @ weight).tanh().sum() for x in inputs]
@@ -213,15 +214,15 @@ def _agree(function: Callable[..., torch.Tensor], *shapes: tuple[int, ...]) -> N
 
 
 def test_bounds_that_cut_other_sizes() -> None:
-    """At the stand-ins of these sizes, nothing is cut."""
+    """Constant bounds are clamped at some of the sizes, but not at the stand-ins."""
     _agree(lambda x: x[:50].sum(0), (70, 3), (90, 3), (20, 3), (50, 3), (51, 3))
     _agree(lambda x: x[:, 40:].sum(), (2, 90), (2, 70), (2, 41), (2, 40), (2, 30))
     _agree(lambda x: x.diagonal(7).sum(), (20, 30), (25, 40), (40, 20), (9, 60))
 
 
 def test_numbers_that_follow_counts() -> None:
-    """Reciprocals of n, n - 1 and their quotient can't be told apart in float32 for
-    large n."""
+    """Factors such as 1 / n and 1 / (n - 1) are right at each size, although float32 can't
+    distinguish them at large stand-ins."""
     shapes = [(4, 5, 6), (6, 7, 8), (3, 4, 5), (2, 3, 2), (9, 2, 4)]
     _agree(lambda x: x.var(), *shapes)
     _agree(lambda x: x.var(0).sum() + x.mean(), *shapes)
@@ -246,7 +247,8 @@ def test_compile_log_names_sizes() -> None:
 
 @pytest.mark.parametrize("dynamic", [True, None])
 def test_torch_compile_of_any_size(dynamic: bool | None) -> None:
-    """A static program and one for all sizes, forward and backward each."""
+    """At most two programs are compiled for six batch sizes; the others are bound to their
+    sizes."""
     model = nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, 2))
     torch._dynamo.reset()
     compiled = torch.compile(model, backend="torch_ltc", dynamic=dynamic)

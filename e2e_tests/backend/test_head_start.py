@@ -1,5 +1,5 @@
 """Ops of an interpreted program run while the rest of the step is traced: results,
-errors, memory and random numbers are those of a run that begins at its end."""
+errors, memory and random numbers are the same as if the run began at the step's end."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import nn
 @pytest.fixture(autouse=True)
 def interpreted():
     with torch_ltc.config(tier="interpret"):
-        # Empties the trace cache. After many traces that differed, as of other tests, it
-        # adds few new ones, and nothing is expected to repeat.
+        # Empties the trace cache: after many different traces, such as those of other
+        # tests, it adds few new ones, and no trace is expected to repeat.
         with torch_ltc.config(reuse_traces=False):
             torch.ones(1, device="lazy").add(1).item()
         yield
@@ -30,7 +30,7 @@ def model(device: str) -> nn.Module:
 
 
 def train(device: str, steps: int = 8, accumulate: int = 1, odd=None) -> list:
-    """Losses and parameters. `odd(step, model)`: more work in some steps."""
+    """Returns losses and parameters. `odd(step, model)` does more work in some steps."""
     net = model(device)
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
     results = []
@@ -49,7 +49,8 @@ def train(device: str, steps: int = 8, accumulate: int = 1, odd=None) -> list:
 
 
 def compare(run) -> int:
-    """Compares bitwise with a run without head starts. Returns how many ops ran early."""
+    """Compares the results of `run` with and without head starts, bitwise. Returns how
+    many ops ran early."""
     with torch_ltc.config(head_start="off"), counting() as counts:
         expected = run()
     assert counts.early_ops == 0
@@ -77,7 +78,7 @@ def test_steps_that_alternate(period):
 
 
 def test_a_step_that_differs():
-    """The expectation is wrong in the first, the middle and the last ops."""
+    """Some steps differ from the expected trace, in their first, middle or last ops."""
 
     def odd(step: int, net: nn.Module) -> float | None:
         if step == 5:
@@ -92,7 +93,7 @@ def test_a_step_that_differs():
 
 
 def test_values_that_are_kept():
-    """Old parameters and intermediate values stay what they were."""
+    """Old parameters and intermediate results keep their values."""
 
     def run() -> list:
         net = model("lazy")
@@ -141,7 +142,7 @@ def test_an_op_that_fails():
 
 
 def test_data_that_is_replaced():
-    """Each step has other inputs, of which some are the same tensor."""
+    """The inputs change in each step; in one step, both are the same tensor."""
 
     def run() -> list:
         torch.manual_seed(2)
@@ -160,7 +161,8 @@ def test_data_that_is_replaced():
 
 
 def test_traces_that_are_forgotten_make_room():
-    """Three traces in turn fill the list, again after each time they are forgotten."""
+    """If the traces of a loop are forgotten, head starts begin again after as many steps
+    as the first time."""
     weight = torch.randn(256, 256, device="lazy")
 
     def first_step_with_early_ops(size: int) -> int | None:

@@ -1,5 +1,5 @@
-"""Op by op, copies of views are views: kernels that assume contiguous operands must get
-them, in forward and backward."""
+"""In op-by-op runs, copies of views are views; kernels that assume contiguous operands
+must get contiguous ones, in forward and backward."""
 
 from __future__ import annotations
 

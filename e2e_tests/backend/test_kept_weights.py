@@ -14,18 +14,18 @@ def kept_bytes() -> int:
     return torch.lazy.memory_stats()["kept_weight_bytes"]
 
 
-# With AVX2 and above oneDNN computes on blocks of channels.
+# With AVX2 and later extensions, oneDNN computes on blocks of channels.
 PACKS = torch.backends.cpu.get_cpu_capability() != "DEFAULT"
 
 
 def convolution() -> nn.Conv2d:
-    """oneDNN requires its weight in blocks of 8 or 16 channels."""
+    """Returns a convolution whose weight oneDNN needs in blocks of 8 or 16 channels."""
     torch.manual_seed(0)
     return nn.Conv2d(32, 64, 3, bias=False)
 
 
 class Inference:
-    """Steps of a convolution, compared with eager's."""
+    """Runs inference steps of a convolution and compares them with eager's."""
 
     def __init__(self) -> None:
         torch.lazy.empty_cache()
@@ -34,7 +34,7 @@ class Inference:
         self.before = kept_bytes()
 
     def step(self) -> int:
-        """Bytes that are cached after it."""
+        """Runs a step. Returns the bytes of weights cached since the construction."""
         x = torch.randn(2, 32, 9, 9)
         with torch.no_grad():
             result = self.lazy(x.to("lazy"))
@@ -92,7 +92,7 @@ def test_written_between_steps(inference: Inference, write: str) -> None:
 
 
 def test_written_in_the_step(inference: Inference) -> None:
-    """The update may overwrite the weight whose packed copy another program caches."""
+    """A step may overwrite a weight of which another program caches a packed copy."""
     for number in range(6):
         if number % 3 < 2:
             for module in (inference.eager, inference.lazy):
@@ -127,7 +127,8 @@ def test_nothing_is_kept_while_training() -> None:
 
 @pytest.mark.parametrize("captured", [False, True])
 def test_trained_and_frozen(captured: bool) -> None:
-    """Both kinds in one program, and the frozen weight's gradient through its input."""
+    """A program may use a trained and a frozen weight; the gradient flows through the
+    frozen layer to its input."""
     torch.lazy.empty_cache()
     before = kept_bytes()
     results = []

@@ -20,7 +20,7 @@ DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 
 
 def both(compute) -> None:
-    """`compute(device)` returns tensors."""
+    """Compares the tensors that `compute(device)` returns, and their strides."""
     for lazy, eager in zip(compute("lazy"), compute("cpu"), strict=True):
         tolerance = {"rtol": 5e-2, "atol": 0.1} if eager.dtype == torch.bfloat16 else {}
         assert lazy.stride() == eager.stride()
@@ -124,7 +124,7 @@ def test_a_write_before_the_gradient_is_an_error() -> None:
     x.requires_grad_(False)
     y = module(x)
     with torch.no_grad():
-        module.weight.add_(1)  # isn't needed
+        module.weight.add_(1)  # not saved, because x needs no gradient
     y.sum().backward()
 
 

@@ -1,4 +1,5 @@
-"""torch_ltc.mark_dynamic and mark_static: how many programs are compiled, and errors."""
+"""torch_ltc.mark_dynamic and mark_static determine how many programs are compiled, and
+raise errors."""
 
 from __future__ import annotations
 
@@ -118,7 +119,7 @@ def test_a_mark_of_the_first_batch_is_enough() -> None:
 
 
 def test_labels_follow_the_batch() -> None:
-    """Only one input is marked, and the other one has the same size."""
+    """Marking one input suffices for another input of the same size."""
     network = nn.Linear(6, 4)
     on_lazy = nn.Linear(6, 4)
     on_lazy.load_state_dict(network.state_dict())
@@ -139,7 +140,7 @@ def test_labels_follow_the_batch() -> None:
 
 
 def test_a_wrong_prediction_is_corrected() -> None:
-    """7 is no function of the size, although it is one less in the first trace."""
+    """The end 7 doesn't depend on the size, although it is one less in the first trace."""
 
     def rows(x: Tensor) -> Tensor:
         return x[:7].square() + torch.arange(8, device=x.device)[1:, None]
@@ -176,7 +177,8 @@ def test_sizes_that_are_not_marked_as_static_vary() -> None:
 
 
 def test_a_static_size_that_bounds_slices() -> None:
-    """Rows of a data set that has one size; without the mark it becomes a symbol."""
+    """A data set's number of rows would be a symbol without the mark, because slices of
+    varying length read it."""
     rows = torch.randn(40, 3)
     data = rows.to("lazy")
     torch_ltc.mark_static(data)
@@ -233,7 +235,8 @@ def test_a_pending_tensor_is_computed() -> None:
 
 
 def test_torch_marks() -> None:
-    """They are attributes of the Python object; torch.compile reads them."""
+    """torch's marks, attributes of the Python object that torch.compile reads, are
+    accepted."""
     x = torch.ones(5, 3).to("lazy")
     torch._dynamo.mark_dynamic(x, 0)
     torch._dynamo.mark_static(x, 1)

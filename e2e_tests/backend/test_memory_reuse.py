@@ -1,4 +1,4 @@
-"""Host memory behind lazy tensors: freed, reused, counted."""
+"""The host memory of lazy tensors is freed, reused and counted."""
 
 from __future__ import annotations
 

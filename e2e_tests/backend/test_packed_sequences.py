@@ -1,4 +1,5 @@
-"""pack_padded_sequence and pad_packed_sequence: a gather each, whatever the lengths."""
+"""pack_padded_sequence and pad_packed_sequence have eager's results, and share programs
+between different lengths."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def round_trip(
     dtype: torch.dtype,
     **arguments: object,
 ) -> list[object]:
-    """Values, gradient, lengths, strides and devices of packing and unpacking."""
+    """Packs and unpacks sequences. Returns the packed and padded values, the gradient, the
+    lengths and their device, and the strides and dtype of the padded values."""
     torch.manual_seed(0)
     x = (torch.randn(len(lengths), max(lengths), *shape) * 5).to(dtype)
     if not arguments.get("batch_first"):
@@ -78,7 +80,8 @@ def test_sizes_of_no_packed_sequences(sizes: list[int], total: int) -> None:
 
 
 def test_lengths_that_differ_at_each_step_share_programs() -> None:
-    """A tagger: lengths, batch size and number of elements differ in each of 12 steps."""
+    """A tagger compiles at most 4 programs in 12 steps whose lengths, batch size and
+    number of elements vary."""
     torch.manual_seed(0)
     draw = random.Random(1)
     embed = nn.Embedding(50, 8, padding_idx=0).to("lazy")

@@ -1,5 +1,5 @@
-"""A failed op only takes the results that depend on it: each result of its step has its
-own outcome."""
+"""A failed op only invalidates the results that depend on it; the other results of its
+step have values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch_ltc
 
-MANY = 5000  # more than the elements whose call is tried when it is traced
+MANY = 5000  # more than the 4096 elements up to which a call is checked while tracing
 
 
 def wrong_index(x: torch.Tensor) -> torch.Tensor:
@@ -67,7 +67,7 @@ def test_writes_of_other_tensors_are_made(fail: Callable) -> None:
     weight.mul_(3)
     torch_ltc.mark_step()
     assert weight.tolist() == [6.0] * 3
-    # The next step sees them, and what depends on the failure has no value there either.
+    # The next step sees the writes; what depends on the failure has no value there either.
     both = (weight + 1, failed.float().sum() + weight)
     weight.add_(4)
     torch_ltc.mark_step()

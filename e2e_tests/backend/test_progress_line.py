@@ -8,7 +8,8 @@ import torch_ltc
 
 
 def _compile(num_ops: int) -> float:
-    """A program without repetition: no kernel is compiled twice."""
+    """Compiles a program without repetition, because equal kernels are compiled only once.
+    Returns the seconds."""
     x = torch.randn(40, device="lazy")
     keep = []
     for n in range(num_ops):

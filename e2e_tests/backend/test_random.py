@@ -59,8 +59,7 @@ def _all_draws(device: str) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("module", [torch, torch.lazy], ids=["torch", "torch.lazy"])
 def test_state_round_trip(module) -> None:
-    """A saved state draws the same numbers when it is restored, on either device: both
-    share one generator."""
+    """A restored state gives the same numbers on either device: both share a generator."""
     torch.manual_seed(5)
     torch.rand(3, device="lazy")
     state = module.get_rng_state()
@@ -111,8 +110,8 @@ def test_generator_argument() -> None:
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_dropout_rounds_like_eager(dtype: torch.dtype, tier: str) -> None:
-    """Kept elements, for probabilities whose quotients round differently in double
-    precision."""
+    """Kept elements equal eager's bitwise, for probabilities whose factor rounds
+    differently in double precision."""
 
     def dropped(device: str, p: float) -> list[torch.Tensor]:
         torch.manual_seed(0)
