@@ -1,4 +1,5 @@
-"""Reads of values: which thread runs the step, what is cut, and what is reported."""
+"""A read of a value may run the step on the reader's thread, cuts the trace only if the
+value is pending, and is reported if it cuts the steps of a loop."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def round_trip(read: Callable[[torch.Tensor], object]) -> object:
 
 
 def waits(work: Callable[[], object], times: int = 100) -> int:
-    """How often this thread waited for another one."""
+    """Returns how often this thread waited for another one during the calls of `work`."""
     before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
     for _ in range(times):
         work()
@@ -46,12 +47,13 @@ def test_a_short_step_runs_on_the_thread_that_waits(name: str, tier: str) -> Non
     with torch_ltc.config(tier=tier):
         for _ in range(10):
             round_trip(READS[name])
-        # On a busy machine some runs take long, and are left to the worker.
+        # On a busy machine some steps take long, so that the worker runs them.
         assert min(waits(lambda: round_trip(READS[name])) for _ in range(5)) < 50
 
 
 def wakes_of_others(work: Callable[[], object], times: int = 100) -> int:
-    """How often other threads of the process, such as the worker, began to wait."""
+    """Returns how often other threads of the process, such as the worker, began to wait
+    during the calls of `work`."""
 
     def count() -> int:
         waits = 0
@@ -68,7 +70,8 @@ def wakes_of_others(work: Callable[[], object], times: int = 100) -> int:
 
 
 def trained(weight: torch.Tensor) -> torch.Tensor:
-    """`mark_step`, which `optimizer.step()` calls, doesn't wait."""
+    """Runs a training step and returns its loss. Like `optimizer.step()`, it ends with
+    `mark_step`, which doesn't wait."""
     loss = weight.square().sum()
     weight.sub_(weight, alpha=1e-3)
     torch_ltc.mark_step()
@@ -89,7 +92,7 @@ def test_a_short_step_whose_loss_is_read_runs_on_the_reader(tier: str) -> None:
 def test_a_program_whose_loss_is_no_longer_read_has_the_worker(tier: str) -> None:
     def train() -> None:
         trained(weight)
-        torch_ltc.wait_device_ops()  # of all threads: not a read
+        torch_ltc.wait_device_ops()  # for all threads' steps: isn't a read
 
     weight = torch.ones(4).to("lazy")
     with torch_ltc.config(tier=tier):
@@ -147,7 +150,8 @@ SURROUNDINGS = {
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("name", SURROUNDINGS)
 def test_the_thread_s_settings_stay_out_of_the_step(name: str, tier: str) -> None:
-    """`sort` is a call of PyTorch's kernel in both tiers."""
+    """The reader's settings don't affect the step, although both tiers call PyTorch's
+    kernel for `sort`."""
 
     def compute() -> torch.Tensor:
         x = torch.tensor([3.0, 1.0, 2.0], device="cpu").to("lazy")

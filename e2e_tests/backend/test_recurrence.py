@@ -1,4 +1,4 @@
-"""nn.LSTM and nn.GRU: a direction of a layer is one op, and one in the gradient."""
+"""In nn.LSTM and nn.GRU, a direction of a layer is one op and its gradient another."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def train(
     twice: bool = False,
     **arguments: object,
 ) -> list[torch.Tensor]:
-    """Results, gradients, and with `twice` the gradients of these."""
+    """Returns results, gradients and, if `twice`, second-order gradients."""
     torch.manual_seed(0)
     length, batch = sizes
     network = KINDS[kind](6, 4, **arguments).to(dtype)
@@ -120,7 +120,7 @@ def test_gradients_of_gradients(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_costs(kind: str) -> None:
-    """Ops of a step don't depend on its length."""
+    """The number of ops doesn't depend on the length of the sequences."""
     counted = []
     for length in (4, 40):
         with counting() as counts:
@@ -232,9 +232,7 @@ def test_gradients_of_packed_gradients(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_costs_of_packed_sequences(kind: str) -> None:
-    """The ops don't depend on the lengths; programs depend only on the number of
-    elements.
-    """
+    """The number of ops doesn't depend on the lengths of the sequences."""
     counted = []
     for lengths in ([4, 3, 2], [30, 25, 20], [28, 27, 20]):
         with counting() as counts:
@@ -246,7 +244,7 @@ def test_costs_of_packed_sequences(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_packed_sequences_with_detect_nan(kind: str) -> None:
-    """The elements that fill up shorter sequences are finite."""
+    """The padding of shorter sequences is finite, so that detect_nan reports nothing."""
     with torch_ltc.config(detect_nan=True):
         ours = train_packed("lazy", kind, [5, 2, 1])
     torch.testing.assert_close(ours, train_packed("cpu", kind, [5, 2, 1]))

@@ -1,5 +1,5 @@
-"""Formulas in Python run once for each kind of operands; later calls repeat the calls
-that the first one traced."""
+"""Formulas in Python run once for each kind of operands; later calls repeat the ops that
+the first call traced."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CALLS: dict[str, tuple[Callable, tuple[tuple[int, ...], ...]]] = {
 
 @contextmanager
 def formulas_run() -> Iterator[list[str]]:
-    """The functions of formulas that are called."""
+    """Yields the names of the formulas' functions that the block calls."""
     names: list[str] = []
 
     def note(frame, event, _) -> None:
@@ -72,7 +72,7 @@ def test_later_calls_run_no_formula(name: str, mode) -> None:
         for turn in range(3):
             operands = _operands(name)
             eager = call(*operands)
-            if turn == 2:  # a pending operand, where it was data
+            if turn == 2:  # pending operands, which were data before
                 operands = [x * 1.5 for x in operands]
                 eager = call(*operands)
             there = [x.to("lazy") for x in operands]
@@ -88,7 +88,8 @@ def test_later_calls_run_no_formula(name: str, mode) -> None:
 
 
 def test_other_kinds() -> None:
-    """Equal operands, other strides, numbers and dtypes are separate kinds."""
+    """Operands that are the same tensor, or differ in strides, numbers or dtypes, are of
+    separate kinds."""
     torch.manual_seed(1)
     a, b = torch.rand(4, 4), torch.rand(4, 4)
     calls: list[tuple[Callable, tuple]] = [
@@ -153,7 +154,7 @@ def test_refused_arguments_stay_refused() -> None:
 
 
 def test_options_and_modes() -> None:
-    """A formula is remembered for one default dtype, and a dispatch mode sees its ops."""
+    """A formula is remembered separately for each default dtype."""
     x = torch.arange(6, device="lazy").reshape(2, 3)
     with torch.no_grad():
         for dtype in (torch.float32, torch.float64, torch.float32):
@@ -167,8 +168,8 @@ def test_options_and_modes() -> None:
 
 
 def test_a_recording_holds_no_tensors() -> None:
-    """Neither do lists of operands: tensors that they hold would be computed and kept
-    alive.
+    """Recordings and lists of operands hold no tensors, which would otherwise be computed
+    and kept alive.
     """
     torch_ltc.mark_step()
     torch_ltc.wait_device_ops()

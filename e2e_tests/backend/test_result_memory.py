@@ -1,5 +1,5 @@
-"""Op by op, results that update a parameter take its memory, as eager's in-place ops do:
-the memory of a step, and what must not be overwritten too early."""
+"""In op-by-op runs, results that update a parameter are written to its memory, as by
+eager's in-place ops, unless the old value is still needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
     "RMSprop": lambda p: torch.optim.RMSprop(p, lr=0.01),
 }
-#: States of each parameter.
+#: Number of state tensors of each parameter.
 STATES = {"AdamW": 2, "SGD": 1, "RMSprop": 1}
 
 
@@ -50,7 +50,7 @@ def test_a_step_holds_parameters_states_and_gradients_once(name: str) -> None:
         torch.testing.assert_close(ours.detach().cpu(), expected.detach())
     whole = (2 + STATES[name]) * size
     assert before <= whole + size / 4
-    # A layer's values may exist beside the memory that they are copied to.
+    # A layer's new values may exist beside the memory to which they are copied.
     assert peak <= whole + size / 2, (peak / size, whole / size)
 
 
@@ -155,7 +155,7 @@ def test_updates_equal_eager(case: Callable[[Tensor, Tensor], list[Tensor]]) -> 
 
 
 def test_a_failed_step_leaves_parameters_as_they_were() -> None:
-    """An op after the update may fail, so that the update isn't done in place."""
+    """If an op after the update fails, the tensor has its old value or the new one."""
     x = torch.ones(300, device="lazy")
     index = torch.tensor([7], device="lazy")
     table = torch.ones(5, 3, device="lazy")

@@ -26,7 +26,7 @@ def name(dtype: torch.dtype) -> str:
 
 
 def values(dtype: torch.dtype) -> torch.Tensor:
-    """The ends of the range, zero, and values in between."""
+    """Returns the ends of the dtype's range, zero, and values in between."""
     if dtype == torch.bool:
         return torch.tensor([True, False] * 8)
     if dtype.is_floating_point:
@@ -42,7 +42,7 @@ def values(dtype: torch.dtype) -> torch.Tensor:
 
 
 def check(function, *inputs: torch.Tensor) -> None:
-    """Lazily compiled and eager: same values, dtype and shape."""
+    """Asserts that a compiled step has eager's values, dtypes and shapes."""
     expected = function(*inputs)
     with counting() as counts:
         results = function(*(x.to("lazy") for x in inputs))
@@ -63,7 +63,7 @@ def check(function, *inputs: torch.Tensor) -> None:
 @pytest.mark.parametrize("source", ALL, ids=name)
 def test_conversion(source: torch.dtype) -> None:
     check(lambda x: [x.to(target) for target in ALL], values(source))
-    # Between other ops, where no memory records the signedness of the integers.
+    # Conversions between other ops, where no buffer records the integers' signedness.
     check(lambda x: [(x + x).to(target) + 1 for target in ALL], values(source))
 
 
@@ -149,7 +149,7 @@ def test_unary(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", SMALL, ids=name)
 def test_written_in_place(dtype: torch.dtype) -> None:
-    """A stored value is converted to the dtype of the tensor."""
+    """Writes convert values to the dtype of the tensor."""
 
     def write(x: torch.Tensor) -> torch.Tensor:
         y = x.clone()
@@ -162,7 +162,7 @@ def test_written_in_place(dtype: torch.dtype) -> None:
 
 
 def test_the_same_bits_with_and_without_sign() -> None:
-    """int8 as uint8 changes no bit: it must still be a new tensor of uint8."""
+    """A conversion from int8 to uint8 changes no bit, but its result is a new tensor."""
     x = torch.arange(-4, 4, dtype=torch.int8)
     lazy = x.to("lazy")
     torch_ltc.mark_step()
@@ -176,7 +176,7 @@ def test_the_same_bits_with_and_without_sign() -> None:
 
 @pytest.mark.parametrize("dtype", SMALL, ids=name)
 def test_images_become_floats(dtype: torch.dtype) -> None:
-    """The tensors that a data loader returns."""
+    """Integer images, as from a data loader, become floats as in eager."""
     images = torch.randint(0, 120, (2, 3, 8, 8)).to(dtype)
     check(lambda x: (x.float() / 255 - 0.5) * 2, images)
     check(lambda x: x.to(torch.float32).mean((0, 2, 3)), images)

@@ -1,4 +1,5 @@
-"""What is written through `as_strided`, whose parts of a row become one kernel."""
+"""Writes through `as_strided` have eager's results; writes to all parts of a row become one
+kernel."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import torch_ltc
 
 
 def wait_for_exit(thread: threading.Thread) -> None:
-    """`join` returns when Python is done with a thread, which is before the system has
-    destroyed the thread's data."""
+    """Waits until the system has destroyed the thread's data. `join` returns earlier, when
+    Python is done with the thread."""
     deadline = time.monotonic() + 10
     while Path(f"/proc/self/task/{thread.native_id}").exists():
         assert time.monotonic() < deadline

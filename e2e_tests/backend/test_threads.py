@@ -1,4 +1,4 @@
-"""Everything that eager allows threads to do with shared tensors, repeatedly."""
+"""Threads may do with shared lazy tensors what eager allows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEVICES = ("cpu", "lazy")
 
 @pytest.fixture(autouse=True)
 def watchdog() -> Iterator[None]:
-    """A deadlock prints all stacks and ends the process."""
+    """If a test deadlocks, prints all stacks and ends the process."""
     faulthandler.dump_traceback_later(240, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
@@ -52,7 +52,7 @@ def end_step_sometimes(choice: random.Random) -> None:
 @pytest.mark.parametrize("donation", [True, False])
 @pytest.mark.parametrize("is_async", [True, False])
 def test_shared_accumulator(donation: bool, is_async: bool, trial: int) -> None:
-    """Written under a lock, read without it."""
+    """A shared tensor is written under a lock and read without it."""
     with torch_ltc.config(donation=donation, async_execution=is_async):
         x = torch.zeros(50, device="lazy")
         lock = threading.Lock()
@@ -192,8 +192,8 @@ def test_inference_of_a_shared_model(trial: int) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_backward_in_threads(device: str) -> None:
-    """Replicas like those of DataParallel: each has a share of the batch, gradients are
-    summed under a lock."""
+    """As in DataParallel, each thread computes the gradients of a share of the batch; the
+    gradients are summed under a lock."""
     torch.manual_seed(2)
     inputs, targets = torch.randn(4, 6, 8), torch.randn(4, 6, 4)
     whole = model()
@@ -223,7 +223,7 @@ def test_backward_in_threads(device: str) -> None:
 
 
 def test_a_reader_while_another_thread_trains() -> None:
-    """The reader sees the complete weights of one step."""
+    """A reader always sees the complete weights of one step."""
     weight = nn.Parameter(torch.zeros(256, device="lazy"))
     optimizer = torch.optim.SGD([weight], lr=1.0)
     ended = threading.Event()

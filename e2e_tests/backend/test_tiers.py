@@ -200,8 +200,9 @@ def test_a_program_that_costs_more_than_its_compilation_is_compiled() -> None:
 def test_a_compilation_begins_when_it_would_have_paid(
     processors: int | None, paid: float
 ) -> None:
-    """A compiled program saves less than half of the time, and loading the compiler
-    takes 0.15 s, of which a third has to be saved if a processor is idle."""
+    """The compilation begins when a compiled program would have saved the 0.15 s that it
+    takes to load the compiler, or a third of them if a processor is idle. A compiled
+    program saves less than half of the time of an interpreted one."""
     program = f"""
         import os, time
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{processors}])
@@ -225,7 +226,8 @@ def test_a_compilation_begins_when_it_would_have_paid(
 
 
 def test_time_in_which_a_process_waits_does_not_count() -> None:
-    """Such as for a processor that others use: here it is stopped most of the time."""
+    """The time of a program in the tier's decision is processor time: a process that is
+    stopped most of the time doesn't compile earlier."""
     program = """
         import time
         import torch, torch_ltc
@@ -254,7 +256,7 @@ def test_time_in_which_a_process_waits_does_not_count() -> None:
 
 
 def test_the_compiled_tier_compiles_what_was_interpreted() -> None:
-    def value() -> float:  # of ops that no other test has at other sizes
+    def value() -> float:  # with ops that no other test runs at other sizes
         return x.cosh().sinh().amax().item()
 
     x = torch.full((5, 5), 0.1).to("lazy")
@@ -284,7 +286,7 @@ def test_the_interpreter_keeps_no_value_after_its_last_use() -> None:
 
 @pytest.mark.parametrize("tier", ["auto", "interpret", "compile"])
 def test_views_and_writes_through_them(tier: str) -> None:
-    """The interpreter runs views for the graph's copies."""
+    """The interpreter runs views in place of the graph's copies of views."""
 
     def program(device: str) -> list[torch.Tensor]:
         x = torch.arange(24.0, device=device).view(2, 3, 4)
@@ -299,8 +301,8 @@ def test_views_and_writes_through_them(tier: str) -> None:
             torch.testing.assert_close(got.cpu(), wanted)
 
 
-#: Steps of one program, as many as the argument says; prints the libraries that the
-#: process loaded.
+#: Runs `steps` steps. Prints whether the process loaded the runtime, and the number of
+#: programs that it found in the disk cache.
 FEW_STEPS = """
     import torch, torch_ltc
     weight = torch.ones(64, 64, device="lazy")
@@ -315,8 +317,9 @@ FEW_STEPS = """
 
 
 def test_what_is_not_compiled_loads_no_compiler_and_no_runtime(tmp_path: Path) -> None:
-    """They take more memory than small programs do. A program that another process has
-    compiled is found by its entry's name."""
+    """A process that compiles nothing loads neither compiler nor runtime, which need more
+    memory than small programs. A program that another process has compiled is found in
+    the disk cache by the name of its entry."""
     environment = {"TORCH_LTC_TIER": "auto", "TORCH_LTC_CACHE_DIR": str(tmp_path)}
 
     def run(steps: int, compiled: bool) -> list[str]:
@@ -359,7 +362,8 @@ def test_programs_of_changing_sizes_take_bounded_memory() -> None:
 
 
 def test_the_expected_time_of_a_compilation() -> None:
-    """It follows from what is new to the process, not from the number of ops."""
+    """The expected time depends on what is new to the process, not on the number of
+    ops."""
 
     def expected(compute) -> float:
         x = torch.rand(13, device="lazy")
@@ -379,7 +383,7 @@ def test_the_expected_time_of_a_compilation() -> None:
         return torch.stack(parts)
 
     with torch_ltc.config(tier="compile"):
-        expected(torch.tanh)  # with the time to load the compiler
+        expected(torch.tanh)  # includes the time to load the compiler
         of_repeated, of_distinct = expected(repeated), expected(distinct)
         of_known = expected(lambda x: distinct(x) * 2.5)
     assert 0 < of_repeated < of_distinct

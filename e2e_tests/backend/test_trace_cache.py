@@ -1,5 +1,5 @@
-"""Ops that match the cached trace of an earlier step reuse its nodes: which ones do,
-and that nothing else changes."""
+"""Ops that match the cached trace of an earlier step reuse its nodes; values, programs and
+errors are the same as without reuse."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_step_that_differs_in_the_middle_reuses_what_comes_before() -> None:
     assert_all_reused(counts)
     counts = counted(lambda: results.append(step(True)))
     assert (counts.traced_ops, counts.reused_ops) == (6, 2)
-    # Both are cached now, in any order.
+    # Both traces are cached now, and may come in any order.
     for extra in (False, True, True, False):
         assert_all_reused(counted(lambda e=extra: results.append(step(e))))
     y = (cpu * 2).exp()
@@ -134,7 +134,8 @@ def test_a_step_that_differs_in_the_middle_reuses_what_comes_before() -> None:
 
 
 def test_a_loop_that_settles_is_reused_after_many_different_steps() -> None:
-    """Most of the different ones weren't cached, because that takes time."""
+    """Many different traces are mostly not cached, because caching takes time; a loop
+    that repeats afterwards is."""
 
     def step(size: int) -> None:
         x = torch.ones(size, device="lazy")
@@ -324,7 +325,7 @@ def in_thread(function: Callable[[], None]) -> None:
 
 
 def test_pending_tensors_of_two_threads() -> None:
-    """Nodes that another thread's graph holds are unchanged."""
+    """Reuse doesn't change nodes that another thread's graph holds."""
     held: list[torch.Tensor] = []
     turns = [threading.Semaphore(0), threading.Semaphore(0)]
     wanted: list[torch.Tensor] = []
@@ -333,7 +334,7 @@ def test_pending_tensors_of_two_threads() -> None:
     def reader() -> None:
         for number in range(8):
             turns[1].acquire()
-            held.append(shared[-1] * 3)  # stays pending during the other's steps
+            held.append(shared[-1] * 3)  # pending during the other thread's steps
             if number % 3 == 2:
                 torch_ltc.mark_step()
             turns[0].release()
@@ -415,7 +416,7 @@ def test_dropped_values_are_let_go_at_once() -> None:
 
 
 def test_traces_of_ever_other_lengths() -> None:
-    """A tree of many branches keeps the most recently used ones."""
+    """A trace cache with many branches keeps those that were used most recently."""
     x = torch.randn(3).to("lazy")
     for length in [*range(1, 12), 11, 11]:
         y, wanted = x, x.cpu()
@@ -456,7 +457,8 @@ def test_a_program_that_is_refused_stays_pending() -> None:
 
 
 def run(program: Program, shift: int) -> tuple[Values, list[str]]:
-    """The program on device lazy, with other values for each `shift`."""
+    """Runs the program on device lazy, with different values for each `shift`. Returns
+    the values of its tensors and the messages of its errors."""
     seen: Values = []
     scope = scope_of("lazy", lambda n, t: seen.append((n, t.detach().cpu().clone())))
     for name, place in {"grid": 0, "noise": 0, "order": 0, "below": 1}.items():
@@ -469,7 +471,7 @@ def run(program: Program, shift: int) -> tuple[Values, list[str]]:
         scope[name] = shifted
     torch.manual_seed(shift)
     errors: list[str] = []
-    # Other values may be out of an op's range.
+    # The values may be out of an op's range.
     with noting(errors):
         exec(compile(program.text(), "<program>", "exec"), scope)
     torch_ltc.mark_step()
@@ -490,7 +492,8 @@ def noting(errors: list[str]) -> Iterator[None]:
 
 
 def assert_same_without(seeds: range) -> Counts:
-    """Random programs three times in a row, each time with other values."""
+    """Runs random programs three times in a row with different values. Asserts that values
+    and errors are the same without reuse."""
     with counting() as total:
         for seed in seeds:
             program = draw(seed)
@@ -510,7 +513,7 @@ def assert_same_without(seeds: range) -> Counts:
 
 def test_random_programs_in_a_row() -> None:
     counts = assert_same_without(range(12))
-    # Of three runs with and three without, two can repeat the first.
+    # Of three runs with reuse and three without, two can reuse nodes of the first.
     assert counts.reused_ops > counts.traced_ops / 4
 
 

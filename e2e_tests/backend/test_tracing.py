@@ -1,4 +1,4 @@
-"""What the tracer records: nodes, scalars, dtypes, lists, dims."""
+"""Tests what the tracer records: nodes, scalars, dtypes, lists, dims."""
 
 from __future__ import annotations
 
