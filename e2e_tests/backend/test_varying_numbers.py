@@ -1,6 +1,6 @@
-"""Numbers that differ from step to step and determine no sizes (starts of slices,
-indices) are parameters of one program: values equal eager's, and nothing is compiled
-for another number."""
+"""Numbers that vary between steps and determine no sizes (starts of slices, indices) are
+dynamic scalars of one program: values equal eager's, and nothing is compiled for another
+value."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from torch import nn
 from torch_ltc._backend import bindings
 
 NUM_STEPS = 32
-#: One program with constants, one with parameters; in the first steps other tensors may
-#: be alive.
+#: One program with constants, one with dynamic scalars, and others while further tensors
+#: are alive in the first steps.
 MOST_PROGRAMS = 4
 
 Loop = Callable[[str], list[torch.Tensor]]
@@ -34,7 +34,7 @@ def tier(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def programs_of(loop: Callable[[], object]) -> int:
-    """Number of programs that the loop had to create."""
+    """Returns how often the loop needed a program that wasn't in memory."""
     with counting() as counts:
         loop()
         torch_ltc.wait_device_ops()
@@ -55,7 +55,7 @@ def check(loop: Loop, most: int = MOST_PROGRAMS) -> None:
 
 
 def stepwise(body: Callable[[int, torch.Tensor], torch.Tensor], *sizes: int) -> Loop:
-    """`body` at each step on a tensor of these sizes."""
+    """Returns a loop that calls `body` in each step on a tensor of these sizes."""
 
     def loop(device: str) -> list[torch.Tensor]:
         count = torch.Size(sizes).numel()
@@ -115,7 +115,7 @@ def written(write: Callable[[int, torch.Tensor], None]) -> Loop:
 
 
 def filled(i: int, x: torch.Tensor) -> torch.Tensor:
-    """For tensors that are never materialized."""
+    """Reads parts of fills, which are never materialized."""
     ones = torch.ones(40, 13, device=x.device)
     fill = torch.full((3, 40), 0.5, device=x.device)
     zeros = torch.zeros(40, 3, device=x.device).T.reshape(40, 3)
@@ -139,7 +139,7 @@ WRITES: dict[str, Callable[[int, torch.Tensor], object]] = {
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_at_another_place_is_the_same_program(name: str) -> None:
-    # One program for the step, and one for the copy that the test makes.
+    # The copy that the test makes needs programs beside those of the step.
     check(written(WRITES[name]), MOST_PROGRAMS + 2)
 
 
@@ -289,7 +289,7 @@ def test_steps_with_other_numbers_follow_the_trace() -> None:
 
 
 def test_repeated_values_come_back_to_the_same_programs() -> None:
-    """A program that was compiled for other numbers is never compiled again."""
+    """A number that comes back doesn't need another program."""
     x = torch.arange(60.0, device="lazy").reshape(10, 6)
     torch_ltc.mark_step()
 

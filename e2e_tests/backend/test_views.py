@@ -80,7 +80,8 @@ def test_resize() -> None:
 
 
 def test_outdated_values_of_views_are_not_computed() -> None:
-    """Parts that are written, after which the whole is written, are held."""
+    """Values of views that a later write of the whole tensor replaces aren't results of
+    the program, although the views are alive."""
     x = torch.arange(24.0).reshape(6, 4)
 
     def write(parts: list[torch.Tensor], values: torch.Tensor) -> None:

@@ -1,4 +1,5 @@
-"""Requirements that a registered backend may state, and the attribution of its errors."""
+"""A registered backend may state which ops it doesn't support; lockstep names the op of
+its wrong results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backends that take programs for all sizes."""
+"""Backends that support programs for all sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import eager_interpreter
 
 
 class Recorder:
-    """The example's interpreter; remembers the programs that it got."""
+    """A backend that records its programs and compiles with the example's interpreter."""
 
     def __init__(self) -> None:
         self.programs: list[Program] = []
@@ -67,7 +67,7 @@ def test_one_program_for_all_sizes(recorder: Recorder) -> None:
 
 
 def test_sizes_that_no_input_has(recorder: Recorder) -> None:
-    """A start that follows from no size is an argument after the others."""
+    """A start that follows from no size is a number argument after the tensors."""
 
     def rows(x: torch.Tensor, start: int) -> torch.Tensor:
         return x[start : start + 4] * 2
@@ -81,21 +81,22 @@ def test_sizes_that_no_input_has(recorder: Recorder) -> None:
 
 
 def test_sizes_for_which_it_is_wrong(recorder: Recorder) -> None:
-    """`x[:50]` is as long as `x` if `x` is short."""
+    """A size that the program for all sizes excludes gets its own program: `x[:50]` is as
+    long as `x` if `x` is short."""
     rows = [(torch.randn(size, 3),) for size in (60, 70, 80, 30, 90)]
     check(lambda x: x[:50] + 1, *rows)
     assert recorder.dynamic() == [False, True, False]
 
 
 def test_a_wrong_guess_is_corrected(recorder: Recorder) -> None:
-    """Two sizes are equal in the first programs."""
+    """Sizes that are equal in the first programs are one symbol until they differ."""
     rows = [(torch.randn(*size),) for size in ((8, 8), (5, 5), (6, 9), (7, 4))]
     check(lambda x: x.reshape(-1) + 1, *rows)
     assert recorder.dynamic() == [False, True, True]
 
 
 def test_without_a_general_form(recorder: Recorder) -> None:
-    """Each size gets a program if the graph has no form for all sizes."""
+    """Each size gets its own program if the graph has no general graph."""
 
     def scaled(x: torch.Tensor) -> torch.Tensor:
         return x * torch.tensor([float(x.shape[0])] * 2).to(x.device)

@@ -17,7 +17,8 @@ from zoo import catalogue
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "backends"
 
-# Backend: example, peer, and whether it must be importable in our process.
+# For each backend: its example, its peer, and whether our process must be able to import
+# the peer.
 BACKENDS: dict[str, tuple[str, Peer | None, bool]] = {
     "eager-interpreter": ("eager_interpreter", None, False),
     "torch-mlir": ("torch_mlir_linalg", TORCH_MLIR, False),
@@ -43,7 +44,7 @@ TRAINED = [(backend, name) for backend in COMPILERS for name in catalogue.ENTRIE
 
 
 def variables(peer: Peer | None, importable: bool) -> dict[str, str]:
-    """Environment of a process that can use the peer."""
+    """Returns the environment variables of a process that can use the peer."""
     if peer is None:
         return {}
     if importable:

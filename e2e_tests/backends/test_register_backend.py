@@ -1,4 +1,4 @@
-"""Backends in Python: their arguments, allowed results, and errors."""
+"""Backends in Python: what they receive, which results are allowed, and their errors."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def own_compiler_afterwards():
 
 
 def relay(program: Program):
-    """Our own compiler, used through public interfaces only."""
+    """Compiles with torch_ltc's own compiler, through public interfaces only."""
     return torch_ltc.compile_mlir(program.text)
 
 
 def refusal(function: Callable[[], object]) -> str:
-    """The error's text. Its frames are dropped, because they hold tensors whose pending
-    graph would be part of the next step."""
+    """Returns the text of the error that `function` raises. Clears the error's frames,
+    because they hold tensors whose pending ops would be part of the next step."""
     try:
         function()
     except RuntimeError as error:
@@ -132,7 +132,7 @@ def test_programs_are_compiled_once_each() -> None:
 
 
 def plus_one(kind: str):
-    """A result of each allowed kind, from one input."""
+    """Returns a function that computes x + 1 and returns it in an allowed form."""
     if kind == "tensor":
         return lambda x: [x + 1]
     if kind == "lone tensor":
@@ -181,7 +181,7 @@ BAD_RESULTS = {
     "dtype": (lambda x: x.double(), "dtype torch.float64, expected.*torch.float32"),
     "type": (lambda x: ["no"], "a result is a str, expected a CPU tensor"),
     "device": (lambda x: torch.ones(3, device="lazy"), "a result is a tensor on 'lazy"),
-    # It would wait for itself.
+    # The step would wait for itself.
     "lazy": (
         lambda x: x.to("lazy").exp().cpu(),
         "'lazy' can't be used by code that runs in",
@@ -230,7 +230,7 @@ def trained(steps: int, weight: torch.Tensor) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("failing_call", [1, 2, 3])
 def test_after_an_error_all_else_goes_on(failing_call: int) -> None:
-    """Weights keep their last value, and unrelated tensors can be read."""
+    """After a backend's error, weights have their last value, and other steps run."""
     calls = []
 
     def compile(program: Program):
@@ -283,7 +283,7 @@ def test_a_backend_that_cannot_compile_can_be_left(leave: Callable) -> None:
     assert torch_ltc.config.backend == ""
     expected = torch.nn.Parameter(torch.ones(3))
     trained(1, expected)
-    # Left pending by the failed step; our own compiler runs it.
+    # The failed step left the update pending; torch_ltc's own compiler runs it.
     torch.testing.assert_close(weight.detach().cpu(), expected.detach())
 
 
@@ -309,7 +309,7 @@ def test_the_end_of_a_block_raises_what_was_not_raised_yet() -> None:
             y = torch.ones(3).to("lazy").sin().sin()
             assert "no sines" in refusal(torch_ltc.mark_step)
 
-    twice()  # its end doesn't raise the same error again
+    twice()  # the end of the block doesn't raise the same error again
     torch.testing.assert_close(y.cpu(), torch.ones(3).sin().sin())
 
 

@@ -1,4 +1,4 @@
-"""torch.compile(backend="torch_ltc") gives eager's numbers, forward and backward."""
+"""torch.compile(backend="torch_ltc") gives eager's results, forward and backward."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_it_cannot_compile_is_a_sentence() -> None:
 
 
 def test_sizes_may_vary() -> None:
-    """TorchDynamo captures a graph for any size of the second batch's dimensions."""
+    """When the batch size changes, TorchDynamo captures a graph for any batch size."""
     model, eager = nn.Linear(4, 3), nn.Linear(4, 3)
     eager.load_state_dict(model.state_dict())
     compiled = torch.compile(model, backend=compile_module)
@@ -204,7 +204,8 @@ def test_attention(options: dict, dynamic: bool) -> None:
 
 
 def test_compiled_programs_are_dumped(tmp_path) -> None:
-    """A new compilation inside the block, and earlier compiled code."""
+    """`dump_to` dumps programs that are compiled in the block, and those compiled before
+    that run in the block."""
     x = torch.randn(2, 8, 6, 6, requires_grad=True)
     for number in range(3):
         torch._dynamo.reset()
@@ -220,7 +221,7 @@ def test_compiled_programs_are_dumped(tmp_path) -> None:
 
 @pytest.mark.filterwarnings("error:Dynamo does not know")
 def test_hooks_of_optimizers_are_no_obstacle_on_the_cpu() -> None:
-    torch.ones(1, device="lazy")  # after which the hooks exist
+    torch.ones(1, device="lazy")  # installs the hooks
     weight = torch.ones(3, requires_grad=True)
     weight.grad = torch.ones(3)
     optimizer = torch.optim.Adam([weight], lr=torch.tensor(0.5))

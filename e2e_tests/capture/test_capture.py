@@ -1,4 +1,4 @@
-"""Captured steps compared with eager CPU, and conditions for tracing again."""
+"""Captured steps follow eager CPU, and are traced again when a guard has changed."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Training:
 def both(
     script: Callable[[Training], None], optimizer: str = "adamw", **options
 ) -> Training:
-    """Runs a script on both devices and compares losses and parameters; returns those
-    of lazy."""
+    """Runs a script on both devices and compares losses and parameters. Returns the
+    training on device lazy."""
     eager, lazy = Training("cpu", optimizer), Training("lazy", optimizer, **options)
     torch.manual_seed(2)
     script(eager)
@@ -196,7 +196,8 @@ CHANGES = {
 
 
 def test_several_writes_outside_are_seen() -> None:
-    """The values they leave may be in the memory where the step left its own value."""
+    """Writes are noticed even if they leave the new value in the memory where the step
+    left its value."""
 
     def script(training: Training) -> None:
         training.run(5)
@@ -241,7 +242,8 @@ def test_other_sizes() -> None:
 
 
 def test_an_alias_sees_every_step() -> None:
-    """As in eager, `detach` shares memory: the step isn't replayed meanwhile."""
+    """As in eager, `detach` shares memory, so the step isn't replayed while the alias
+    exists."""
 
     def script(training: Training) -> None:
         training.run(6)
@@ -264,7 +266,7 @@ def test_views_of_before_see_every_step() -> None:
 
 
 def test_copies_keep_their_values() -> None:
-    """A donated buffer must not be held by another tensor."""
+    """A buffer that another tensor holds isn't donated."""
 
     def script(training: Training) -> None:
         training.run(6)
@@ -286,7 +288,7 @@ def test_gradients_dropped_outside() -> None:
 
 
 def test_accumulated_gradients() -> None:
-    """Gradients that are state, because nothing sets them to None."""
+    """Gradients that nothing sets to None are state of the step."""
 
     def make(device: str):
         torch.manual_seed(0)
@@ -309,7 +311,7 @@ def test_accumulated_gradients() -> None:
 
 
 def test_pending_arguments() -> None:
-    """Pending arguments are computed first."""
+    """Pending arguments are computed before the replay."""
 
     def script(training: Training) -> None:
         for _ in range(8):
@@ -367,7 +369,7 @@ def test_replayed_steps_are_in_the_step_log() -> None:
 
 
 def test_numbers_among_the_arguments() -> None:
-    """Each value has its own capture."""
+    """Each value of a number argument has its own captured step."""
 
     @torch_ltc.capture
     def step(x: torch.Tensor, factor: float) -> torch.Tensor:
@@ -430,7 +432,7 @@ def test_scheduler_inside_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["number", "op"])
 def test_check_mode_finds_hidden_state(kind: str) -> None:
-    """State that only C code reads."""
+    """`check_every` finds changes of state that only C++ code reads."""
     hidden = torch.Generator().manual_seed(1)
 
     def step(x: torch.Tensor) -> torch.Tensor:
