@@ -35,7 +35,7 @@ class Run:
         random.seed(0)
         self.device = device
         self.model = nn.Sequential(
-            nn.Linear(4, 8, bias=False),  # before batch norm: noise
+            nn.Linear(4, 8, bias=False),  # before batch norm, its gradient is noise
             nn.BatchNorm1d(8, momentum=0.2),
             nn.LeakyReLU(0.1),
             nn.Dropout(0.25),
@@ -72,7 +72,8 @@ def both(
     changes: dict[int, Callable[[Run], None]],
     call: Callable[[Run, int], Any] | None = None,
 ) -> Run:
-    """Steps on both devices with `changes` before some of them; returns the lazy run."""
+    """Runs steps on both devices, with `changes` before some of them, and compares losses
+    and parameters. Returns the run on device lazy."""
     runs = []
     for device in ("cpu", "lazy"):
         run = Run(device, make)
@@ -646,7 +647,7 @@ def test_methods() -> None:
     x = torch.ones(4, 3, device="lazy")
     losses = []
     for _ in range(6):
-        first.calls += 1  # isn't read
+        first.calls += 1  # `step` doesn't read it
         losses.append(first.step(x).item())
     assert losses == [second.step(x).item() for _ in range(6)]
     assert first.step.replays == second.step.replays == 4

@@ -1,5 +1,5 @@
-"""A headless Chromium controlled through its DevTools pipe: a page's requests, messages
-and rendering. Only needs the browser."""
+"""Controls a headless Chromium through its DevTools pipe: a page's requests, messages and
+rendering. Needs no package, only the browser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def find_browser() -> str | None:
-    """The installed browser, otherwise one that playwright downloaded."""
+    """Returns the installed browser, else one that playwright downloaded, else None."""
     for name in NAMES:
         if path := shutil.which(name):
             return path
@@ -29,7 +29,8 @@ def find_browser() -> str | None:
     return next(map(str, kept.glob("chromium-*/chrome-linux*/chrome")), None)
 
 
-#: Width, height and base64 of the bytes (red, green, blue, alpha) of a PNG.
+#: JavaScript that returns width, height and base64 of the pixels (red, green, blue, alpha)
+#: of a PNG.
 PIXELS = """(async () => {
   const image = new Image();
   image.src = "data:image/png;base64,%s";
@@ -48,7 +49,7 @@ PIXELS = """(async () => {
 
 @dataclass
 class Browser:
-    """`requests` and `messages` of the page that `open` loaded last."""
+    """`requests` and `messages` are those of the page that `open` loaded last."""
 
     commands: Any
     answers: Any
@@ -92,7 +93,7 @@ class Browser:
         return message
 
     def _target(self) -> str:
-        """The session of a new tab."""
+        """Opens a tab and returns its session."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         return attached["sessionId"]
@@ -110,7 +111,7 @@ class Browser:
             self._next()
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression in the page, None for undefined."""
+        """Returns the value of a JavaScript expression in the page, None for undefined."""
         answer = self.call(
             "Runtime.evaluate",
             expression=expression,
@@ -121,17 +122,19 @@ class Browser:
         return answer["result"].get("value")
 
     def picture(self, whole: bool = True) -> torch.Tensor:
-        """The whole page, or the visible part: [height, width, 3], bytes."""
+        """Returns a picture of the whole page or, if not `whole`, of the visible part:
+        uint8 [height, width, 3]."""
         png = self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
         page, self.session = self.session, ""
-        self.session = self._target()  # caused by reading pixels, not by the page
+        self.session = self._target()  # reads the pixels outside of the page
         width, height, text = self.evaluate(PIXELS % png)
         self.session = page
         data = bytearray(base64.b64decode(text))
         return torch.frombuffer(data, dtype=torch.uint8).view(height, width, 4)[..., :3]
 
 
-#: Starts a program with two pipes where --remote-debugging-pipe expects them.
+#: Starts a program with two pipes at the file descriptors that --remote-debugging-pipe
+#: uses.
 LAUNCH = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]

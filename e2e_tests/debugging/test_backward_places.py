@@ -1,4 +1,4 @@
-"""Ops of backward have the line and module of their forward op."""
+"""Ops of the backward pass have the line and module of their forward op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every program that runs while dumping is on has its folder there."""
+"""Every program that runs while dumping is on has a folder in the dump."""
 
 from __future__ import annotations
 

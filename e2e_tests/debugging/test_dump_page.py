@@ -228,7 +228,8 @@ def test_joins_and_checks_are_commands() -> None:
 
 
 def test_times_are_those_of_the_page_s_commands(tmp_path: Path) -> None:
-    """The runtime has no command for a join whose parts are written in place."""
+    """The page shows the times of the right commands, although the runtime has no command
+    for a join whose parts are written in place."""
     table, weight = torch.randn(99, 64).to("lazy"), torch.randn(64, 64).to("lazy")
     with torch_ltc.debug.dump_to(tmp_path), torch_ltc.config(profile_commands=True):
         kept = [table.sin() @ weight, table.cos() @ weight]

@@ -16,7 +16,7 @@ from torch import nn
 
 
 def line_of(function: Callable, text: str) -> str:
-    """ "test_explain.py:31" of the line of `function` that has `text`."""
+    """Returns "test_explain.py:31" for the line of `function` that contains `text`."""
     lines, first = inspect.getsourcelines(function)
     found = [number for number, line in enumerate(lines, first) if text in line]
     assert len(found) == 1, f"{text!r} is on {len(found)} lines"
@@ -24,7 +24,7 @@ def line_of(function: Callable, text: str) -> str:
 
 
 class Loop:
-    """A small training loop with room for a mistake."""
+    """A small training loop; each method is a step, most with a planted problem."""
 
     def __init__(self) -> None:
         self.model = nn.Sequential(nn.Linear(8, 8), nn.Tanh()).to("lazy")
@@ -94,7 +94,7 @@ def test_a_healthy_loop() -> None:
 
 
 def test_reports_are_texts_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    class ZMQInteractiveShell:  # what the kernel of a notebook runs in
+    class ZMQInteractiveShell:  # the shell's class in a notebook
         pass
 
     monkeypatch.setattr("builtins.get_ipython", ZMQInteractiveShell, raising=False)
@@ -209,7 +209,7 @@ def test_what_a_slow_step_is_bound_by() -> None:
 
 def test_undonated_parameters_are_told(caplog: pytest.LogCaptureFixture) -> None:
     loop = Loop()
-    loop.inputs = torch.randn(13, 8).to("lazy")  # a separate program: reported once
+    loop.inputs = torch.randn(13, 8).to("lazy")  # a separate program: each is reported once
     with caplog.at_level(logging.INFO, logger="torch_ltc"):
         for _ in range(3):
             loop.kept_reference()
@@ -324,7 +324,7 @@ def test_detect_nan_names_op_and_line() -> None:
 
 
 def test_detect_nan_names_the_line_of_this_time() -> None:
-    """Two lines create the same program."""
+    """If two lines create the same program, the error names the line that ran."""
     x = torch.full((5,), 1e38).to("lazy")
 
     def doubled() -> torch.Tensor:
@@ -344,7 +344,7 @@ def test_detect_nan_names_the_line_of_this_time() -> None:
 
 
 def test_detect_nan_keeps_the_model() -> None:
-    """The step that produced the NaN is skipped."""
+    """A step that produces a NaN doesn't update the parameters."""
     weight = torch.nn.Parameter(torch.ones(3).to("lazy"))
     optimizer = torch.optim.Adam([weight], lr=0.1)
     with torch_ltc.debug.detect_nan():

@@ -1,4 +1,5 @@
-"""Lines and modules are those of this process's trace, whichever process compiled."""
+"""Errors and profiles name the lines and modules of this process's trace, even if another
+process compiled the program."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import torch
 import torch_ltc
 from subprocesses import run_python
 
-#: Errors of commands that check their inputs.
+#: Expressions whose commands check their inputs and fail.
 FAILURES = {
     "index": "x[i]",
     "division": "i // (i - i)",
@@ -18,7 +19,8 @@ FAILURES = {
 
 
 def program(expression: str, blank_lines: int, source_info: bool) -> str:
-    """Prints the error's text; the failing line follows `blank_lines`."""
+    """Returns a program that prints its error; `blank_lines` blank lines come before the
+    failing line."""
     return (
         "import torch, torch_ltc\n"
         f"torch_ltc.config.source_info = {source_info}\n"
@@ -44,7 +46,7 @@ def test_a_program_from_the_disk_names_this_script(
         return run.stdout
 
     for blank_lines, source_info, origin in (
-        (0, False, "compiled"),  # has no lines
+        (0, False, "compiled"),  # compiled without lines
         (5, True, "disk"),
         (9, True, "disk"),
     ):
@@ -53,7 +55,7 @@ def test_a_program_from_the_disk_names_this_script(
         if source_info:
             assert str(6 + blank_lines) in lines, text
             assert set(lines) <= {str(6 + blank_lines), str(8 + blank_lines)}, text
-    # Compiled with lines, used without: no line rather than a wrong one.
+    # Without source_info, the error names no line rather than a wrong one.
     assert "source_info" in error_at(2, False, "disk")
 
 

@@ -24,8 +24,8 @@ def test_agreeing_steps_pass() -> None:
 
 
 def test_the_first_differing_op_is_named() -> None:
-    """Exponentials round differently from eager's: with a tolerance below rounding that
-    is a difference, attributed to them and not to later ops."""
+    """Compiled exponentials round differently from eager's. With a tolerance below
+    rounding errors, lockstep() reports a difference of aten::exp, not of a later op."""
     x = torch.rand(300, 1000).to("lazy")
 
     def step() -> float:

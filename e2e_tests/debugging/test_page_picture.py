@@ -1,4 +1,4 @@
-"""The pages of a dump as a person sees them: in a headless browser, without network."""
+"""The pages of a dump are rendered completely in a headless browser, without network."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def program_page(dumps: Path) -> Path:
     return max(dumps.glob("*/index.html"), key=lambda path: path.stat().st_size)
 
 
-#: For each element: left, top, right, bottom in the page.
+#: JavaScript that returns left, top, right and bottom of each selected element.
 BOXES = """[...document.querySelectorAll(%r)].map(element => {
   const box = element.getBoundingClientRect();
   return [box.left, box.top, box.right, box.bottom].map(Math.round) })"""
@@ -73,7 +73,8 @@ def test_pages_are_drawn_without_network(dumps: Path, view: Browser) -> None:
 
 
 def open_alone(view: Browser, page: Path, whole: bool = False) -> torch.Tensor:
-    """The page's picture; fails if it requests anything but itself."""
+    """Opens a page and returns its picture. Fails if the page requests another file or
+    logs a message."""
     view.open(page, WIDTH)
     assert not view.messages, "neither warnings nor errors"
     assert view.requests == [page.resolve().as_uri()]
@@ -99,7 +100,7 @@ def test_nothing_is_cut_off_or_overlaps(dumps: Path, view: Browser) -> None:
     for width in (WIDTH, 900):
         view.open(program_page(dumps), width)
         assert view.evaluate("document.documentElement.scrollWidth") <= width
-        # A row is below the previous one; a cell is right of the previous one.
+        # Each row is below the previous row.
         for rows in view.evaluate(
             "[...document.querySelectorAll('table')].map(table => "
             + (BOXES % "tr").replace("document", "table")

@@ -1,4 +1,4 @@
-"""`torch.profiler` shows what runs for a lazy program, with ATen names."""
+"""`torch.profiler` shows the phases and commands of lazy programs, with ATen names."""
 
 from __future__ import annotations
 

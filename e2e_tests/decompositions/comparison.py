@@ -24,7 +24,7 @@ TOLERANCES = {
 
 
 def rows_to_decompose() -> set[str]:
-    """Names of the ops that the op table declares as decomposed."""
+    """Returns the names of the ops that the op table declares as decomposed."""
     names = set()
     for path in (ROOT / "mlir_lowering" / "op_table").glob("*.toml"):
         table = tomllib.loads(path.read_text())
@@ -52,8 +52,8 @@ def in_float32(value):
 
 
 def reference(name: str, arguments: list) -> list[torch.Tensor | None]:
-    """Eager's results. Those of 16-bit floats are computed in float32 and rounded once:
-    some of eager's kernels lose more precision (_log_softmax in torch 2.13).
+    """Returns eager's results. Those of 16-bit floats are computed in float32 and rounded
+    once, because some of eager's kernels lose more precision (_log_softmax in torch 2.13).
     """
     results = flat(call(name, plain(arguments)))
     if not any(r is not None and r.dtype in HALF for r in results):
@@ -79,8 +79,8 @@ def assert_close(mine, eager, rtol, atol, where: str) -> None:
 
 
 def compare(name: str, *arguments, expected=None, rtol=None, atol=None) -> list[str]:
-    """The ops of the decomposition. `expected`: the results, if eager has no kernel for
-    the op."""
+    """Asserts that the decomposition of op `name` has eager's results. Returns the names
+    of the decomposition's ops. `expected`: the results, if eager has no kernel for the op."""
     if expected is None:
         expected = reference(name, list(arguments))
     text, inputs = write_program(name, list(arguments), expected)

@@ -1,4 +1,4 @@
-"""Gradients of transposed convolutions."""
+"""Decompositions of the gradients of transposed convolutions."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def test_transposed(name):
     )
 
 
-# Eager always computes the weight's gradient together with the bias's.
+# The bias's gradient isn't tested alone: eager only computes it with the weight's.
 @pytest.mark.parametrize("wanted", range(2))
 def test_one_gradient(wanted):
     mask = [number == wanted for number in range(3)]

@@ -1,4 +1,4 @@
-"""Stacks, lists of slices, pixel shuffles, reads at positions."""
+"""Decompositions of stack, split, unbind, pixel_shuffle and take."""
 
 import torch
 from decompositions.comparison import compare

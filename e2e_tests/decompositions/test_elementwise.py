@@ -1,4 +1,4 @@
-"""Elementwise ops with several results, and copies."""
+"""Decompositions of elementwise ops with several operands or results, and of copies."""
 
 import pytest
 import torch
