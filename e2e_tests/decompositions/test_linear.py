@@ -1,4 +1,4 @@
-"""Products with an addend, products with vectors."""
+"""Decompositions of products with an addend or a vector, of attention and of linear."""
 
 import pytest
 import torch

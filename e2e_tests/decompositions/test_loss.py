@@ -1,4 +1,4 @@
-"""Losses and their gradients, for each reduction."""
+"""Decompositions of losses and their gradients, for each reduction."""
 
 import pytest
 import torch
@@ -95,7 +95,7 @@ def test_soft_margin(reduction):
 
 
 def likelihoods(sizes, classes=6):
-    """Log probabilities, classes in dimension 1, and targets for each row."""
+    """Returns log probabilities with classes in dimension 1, and targets of `sizes`."""
     x = torch.randn(sizes[0], classes, *sizes[1:]).log_softmax(1)
     return x, torch.randint(0, classes, sizes)
 
@@ -156,8 +156,8 @@ def test_nll_infinite_likelihood_of_ignored_row():
 
 @pytest.mark.parametrize("wrong", [6, -1, 2**40])
 def test_nll_wrong_target_reaches_the_gather(wrong):
-    """The decomposition leaves an invalid class unchanged: the check of the gather
-    (here eager's) must detect it, because clamping it would give a wrong number."""
+    """The decomposition leaves an invalid class unchanged, so that the check of the gather
+    (here eager's) detects it; clamping the class would give a wrong result."""
     x, target = likelihoods((4,))
     arguments = [x, target, None, 0, -100]
     text, _ = write_program(

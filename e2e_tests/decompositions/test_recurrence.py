@@ -1,4 +1,4 @@
-"""Recurrent layers, decomposed into their steps."""
+"""Decompositions of recurrent layers into their steps."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ def states(count):
 
 
 def gradients(given, count):
-    """Gradients of the output and of the last states."""
+    """Returns gradients of the output and of the last states, None where not `given`."""
     grads = [torch.randn(STEPS, BATCH, SIZE), *states(count)]
     return [grad if is_given else None for grad, is_given in zip(grads, given)]
 

@@ -1,4 +1,4 @@
-"""Softmax, log softmax, their gradients, logsumexp."""
+"""Decompositions of softmax, log softmax, their gradients, and logsumexp."""
 
 import pytest
 import torch

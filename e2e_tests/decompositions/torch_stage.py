@@ -1,6 +1,7 @@
-"""Programs of the torch dialect as text: written, decomposed by ltc-opt, and run.
+"""Writes programs of the torch dialect as text, decomposes them with ltc-opt, and runs
+them.
 
-They are run op by op with torch itself, so a decomposition is compared with the op that
+Programs run op by op with torch itself, so a decomposition is compared with the op that
 it replaces independently of later stages.
 """
 
@@ -49,7 +50,7 @@ NO_RESULT = "!torch.vtensor<[0],f32>"
 
 @dataclass
 class Parameter:
-    """A number that isn't a constant for the compiler."""
+    """A number that is an argument of the program, not a constant."""
 
     value: float | int
 
@@ -60,7 +61,7 @@ def tensor_type(tensor: torch.Tensor) -> str:
 
 
 def overload(name: str):
-    """aten.sum.dim_IntList -> torch's callable."""
+    """Returns torch's callable for a name such as aten.sum.dim_IntList."""
     parts = name.split(".")
     packet = getattr(getattr(torch.ops, parts[0]), parts[1])
     return getattr(packet, parts[2] if len(parts) > 2 else "default")
@@ -68,7 +69,7 @@ def overload(name: str):
 
 def call(name: str, values: list):
     """Calls an op with one value for each argument of its schema."""
-    if name == "aten.view":  # non-contiguous here, contiguous there
+    if name == "aten.view":  # in eager, the operand may be non-contiguous
         return values[0].reshape(values[1])
     function = overload(name)
     positional, named = [], {}
@@ -84,7 +85,7 @@ def call(name: str, values: list):
 
 
 def plain(value):
-    """An argument for eager torch; tensors as copies."""
+    """Returns an argument for eager torch, with copies of tensors."""
     if isinstance(value, Parameter):
         return value.value
     if isinstance(value, torch.Tensor):
@@ -95,12 +96,12 @@ def plain(value):
 
 
 def flat(results) -> list[torch.Tensor | None]:
-    """All results; None for a gradient that wasn't requested."""
+    """Returns all results as a list, with None for a gradient that wasn't requested."""
     return [results] if isinstance(results, torch.Tensor) else list(results)
 
 
 class ProgramWriter:
-    """The text of a function that calls one op."""
+    """Writes the text of a function that calls one op."""
 
     def __init__(self):
         self.lines: list[str] = []
@@ -131,7 +132,7 @@ class ProgramWriter:
         )
 
     def value(self, value, schema_type: str = "") -> tuple[str, str]:
-        """Name and type of an argument's value."""
+        """Writes an argument's value. Returns its name and type."""
         if isinstance(value, torch.Tensor):
             return self.parameter(value, tensor_type(value))
         if isinstance(value, Parameter):
@@ -172,7 +173,8 @@ def float_text(value: float) -> str:
 
 
 def write_program(name: str, arguments: list, results) -> tuple[str, list]:
-    """The module and the inputs of its function; eager's results give the types."""
+    """Returns the text of a module that calls op `name`, and the inputs of its function.
+    The result types are those of `results`."""
     writer = ProgramWriter()
     schema = overload(name)._schema
     operands = [
@@ -233,12 +235,12 @@ def constant(kind: str, text: str):
     return float(text) if kind == "float" else int(text)
 
 
-# Results have one name and a count, or separate names.
+# The results of an op have one name and a count, or separate names.
 LINE = re.compile(r"\s*(%[\w-]+(?:, %[\w-]+)*)(?::(\d+))? = torch\.([\w.]+)\s*(.*)")
 
 
 class Evaluator:
-    """Runs the one function of a module, op by op."""
+    """Runs the only function of a module op by op, and records the names of its ops."""
 
     def __init__(self, text: str):
         self.text = text

@@ -41,7 +41,7 @@ def _values(model: nn.Module) -> list[torch.Tensor]:
 
 
 def save(rank: int, folder: str) -> None:
-    """After a step, immediately and while the next step runs."""
+    """Saves checkpoints after a step: at once, and while the next step runs."""
     warnings.simplefilter("ignore")
     savers = dist.new_group()  # concurrent with the next step's collectives
     for name, device in itertools.product(MODELS, ("cpu", "lazy")):
@@ -58,7 +58,8 @@ def save(rank: int, folder: str) -> None:
 
 
 def load(rank: int, folder: str) -> None:
-    """For all combinations of saving and loading devices, the next step is the same."""
+    """Loads the checkpoints: for all combinations of saving and loading devices, the next
+    step is the same."""
     warnings.simplefilter("ignore")
     for name in MODELS:
         after = {}

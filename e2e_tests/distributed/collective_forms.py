@@ -1,5 +1,5 @@
-"""All forms of collectives of a device, and the comparison of two devices. Run by each
-rank of test_collectives.py."""
+"""Runs all forms of collectives, and compares device lazy with the CPU. Each rank of
+test_collectives.py calls `compare`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ REDUCTIONS = ["SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR"]
 
 
 def _numbers(device, *sizes, dtype=torch.float32, offset=0):
-    """Different on each rank, the same on both devices."""
+    """Returns a tensor that differs between ranks, but not between devices."""
     generator = torch.Generator().manual_seed(dist.get_rank() * 100 + offset)
     whole = torch.randint(-4, 5, sizes, generator=generator)
     return whole.abs().to(dtype).to(device)
 
 
 def _reduced(x, reduction, group, is_async):
-    """The new value of `x`, or the error's text."""
+    """Reduces `x`. Returns the result, or the error's text."""
     try:
         _wait([dist.all_reduce(x, reduction, group, is_async)])
     except RuntimeError as error:
@@ -52,7 +52,7 @@ def _of_dtypes_that_are_not_sent(device, group, is_async):
 
 
 def _views(device, group, is_async):
-    """Parts of one tensor, a transposed one, and a reader of the whole."""
+    """Reduces two views of a tensor, one of them transposed; yields the whole tensor."""
     whole = _numbers(device, 4, 6)
     works = [
         dist.all_reduce(whole[0], group=group, async_op=is_async),
@@ -118,7 +118,7 @@ def _to_all(device, group, is_async):
     pieces = [_numbers(device, 2, offset=i) for i in range(size)]
     received = [torch.zeros(2, device=device) for _ in range(size)]
     sent = _numbers(device, size * 2, 3)
-    # One row more to the next rank, one less to the previous one.
+    # Each rank sends one row more to the next rank, and one less to the previous rank.
     splits = [2] * size
     splits[(rank + 1) % size] += size > 2
     splits[(rank - 1) % size] -= size > 2
@@ -159,7 +159,7 @@ def _point_to_point(device, group, is_async):
     right = dist.get_global_rank(group, (rank + 1) % size)
     left = dist.get_global_rank(group, (rank - 1) % size)
     x, y = _numbers(device, 4), torch.zeros(4, device=device)
-    # Receives first: an unintended wait here would never end.
+    # Each rank receives first: an unintended wait here would never end.
     receive, send = dist.irecv(y, left, group), dist.isend(x, right, group)
     receive.wait()
     send.wait()
@@ -179,7 +179,7 @@ def _point_to_point(device, group, is_async):
 
 
 def _empty(device, group, is_async):
-    """Tensors without elements; and rows from and to one rank only."""
+    """Tensors without elements, and an all-to-all in which only one rank sends rows."""
     size, rank = dist.get_world_size(group), dist.get_rank(group)
     x, y, received, part = (torch.zeros(0, 3, device=device) for _ in range(4))
     parts = [torch.zeros(0, 3, device=device) for _ in range(size)]
@@ -233,7 +233,7 @@ def _objects(device, group, is_async):
 
 
 def _not_read(device, group, is_async):
-    """Two equal ones with unused results still run on all ranks."""
+    """Two equal collectives whose results aren't used still run on all ranks."""
     x = _numbers(device, 3)
     for _ in range(2):
         _wait([dist.all_reduce(x.clone(), group=group, async_op=is_async)])
@@ -270,7 +270,7 @@ FORMS = [
     _not_read,
     _errors,
 ]
-#: These need a cut because of their dtype or form.
+#: Forms in which some collectives need a cut.
 CUT = {_of_dtypes_that_are_not_sent, _all_reduce, _objects, _errors}
 
 

@@ -1,5 +1,5 @@
-"""Training with DistributedDataParallel on a device, and the comparison of two devices.
-Run by each rank of test_data_parallel.py."""
+"""Trains with DistributedDataParallel, and compares device lazy with the CPU. Each rank of
+test_data_parallel.py calls these functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch_ltc._diagnostics.collective_lanes import exchanges
 
 
 class Branches(nn.Module):
-    """The step determines the branch: the other one has no gradient."""
+    """The step number determines the branch; the other branch has no gradient."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def _train(
     bucket_cap_mb: float = 0.001,
     **options,
 ):
-    torch.manual_seed(7)  # start of PowerSGD
+    torch.manual_seed(7)  # for PowerSGD's initial values
     options["bucket_cap_mb"] = bucket_cap_mb
     ddp = DistributedDataParallel(model.to(device), **options)
     if hook:
@@ -97,7 +97,7 @@ def _power_sgd():
 
 
 def _bfloat16_hook():
-    """Under a name for which eager doesn't require a GPU."""
+    """Returns the bfloat16 hook in a wrapper, because eager requires a GPU for the hook."""
     return None, lambda state, bucket: default_hooks.bf16_compress_hook(state, bucket)
 
 
@@ -131,7 +131,8 @@ CASES = {
 }
 
 
-#: Adam divides by the gradient's size: among many, one is near 0.
+#: Additional tolerances. Adam divides by the gradient's magnitude, which is near 0 for some
+#: elements of a large model.
 ROUNDED = {
     "autocast": 3e-2,
     "bf16 hook": 1e-3,
@@ -161,7 +162,7 @@ def compare(rank: int, tier: str) -> None:
 
 
 def count_programs(rank: int) -> None:
-    """After two steps each step is the same program, without a cut."""
+    """After the first steps, each step is the same program, without a cut."""
     import torch_ltc
     from counting import sync_names
 
@@ -198,7 +199,7 @@ def count_programs(rank: int) -> None:
 
 
 def fill_buckets(rank: int) -> None:
-    """One kernel writes a bucket, and ranks reduce what it wrote in place."""
+    """One kernel writes a bucket, which is reduced in place."""
     import torch_ltc
 
     torch_ltc.config.tier = "compile"
@@ -207,7 +208,7 @@ def fill_buckets(rank: int) -> None:
 
 
 def _commands_of_steps(model: nn.Module) -> list[dict]:
-    """Trains four steps; the commands of the last one."""
+    """Trains four steps. Returns the commands of the last step's program."""
     import torch_ltc
 
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -239,7 +240,7 @@ def _fill_bucket(as_views: bool) -> None:
 
 
 def _assert_in_place(commands: list[dict], bucket: int) -> None:
-    """The only collective reduces `bucket` without a copy."""
+    """Asserts that the only collective reduces buffer `bucket` in place."""
     for name in ("begin", "finish"):
         callee = f"torch_ltc::collective_{name}"
         (call,) = [c for c in commands if c.get("callee") == callee]
@@ -248,7 +249,7 @@ def _assert_in_place(commands: list[dict], bucket: int) -> None:
 
 
 def write_gradients_to_buckets(rank: int) -> None:
-    """A large bucket isn't filled from gradients: their kernels write its parts."""
+    """The kernels of gradients write directly to the parts of a large bucket."""
     import torch_ltc
 
     torch_ltc.config.tier = "compile"
@@ -258,7 +259,7 @@ def write_gradients_to_buckets(rank: int) -> None:
     (bucket,) = join["results"]
     _assert_in_place(commands, bucket["buffer"])
     assert join["op"] == "join", join
-    # In place: a part of another buffer would be copied.
+    # All parts are in the bucket: a part in another buffer would be copied.
     assert {o["buffer"] for o in join["operands"]} == {bucket["buffer"]}, join
     assert len(join["operands"]) == len(list(model.parameters()))
 
@@ -280,8 +281,8 @@ def _images(**options) -> nn.Module:
     )  # fmt: skip
 
 
-#: Equals one process with the batches of all ranks; batches differ in size between
-#: ranks.
+#: Models whose training must equal that of one process with the batches of all ranks. The
+#: sizes of the batches differ between ranks.
 SYNCHRONISED = {
     "plain": _synchronized,
     "average of all batches": lambda: _synchronized(momentum=None),
@@ -292,7 +293,8 @@ SYNCHRONISED = {
 
 
 def _parts(x: torch.Tensor) -> list[torch.Tensor]:
-    """For each rank; the last one is empty if there are more than two."""
+    """Returns a part of `x` for each rank. The last part is empty if there are more than
+    two ranks."""
     ranks = dist.get_world_size()
     empty = [0] if ranks > 2 else []
     sizes = [2 + rank for rank in range(ranks - 1 - len(empty))]
@@ -313,12 +315,12 @@ def compare_synchronized(rank: int, tier: str) -> None:
             torch.optim.SGD(model.parameters(), lr=0.1) for model in (whole, ours)
         ]
         for step in range(4):
-            if step == 2:  # buckets are created again before
+            if step == 2:  # by then buckets have been created again
                 torch_ltc.reset_metrics()
             x, weights = torch.randn(12, 6), torch.randn(12, 3)
             x.requires_grad_()
             part = _parts(x.detach())[rank].to("lazy").requires_grad_()
-            # DistributedDataParallel averages; the whole batch's loss is a sum.
+            # DistributedDataParallel averages gradients; the whole batch's loss is a sum.
             (whole(x) * weights).sum().backward()
             ranks = dist.get_world_size()
             loss = (ours(part) * _parts(weights)[rank].to("lazy")).sum() * ranks
@@ -348,7 +350,7 @@ def compare_synchronized(rank: int, tier: str) -> None:
 
 def show_lanes(rank: int) -> None:
     """A dump's page shows each bucket's collective beside the commands that run
-    meanwhile, and profiles name its kind."""
+    meanwhile, and profiles name the kind of collective."""
     import torch_ltc
     from torch_ltc import dump_page
 

@@ -1,5 +1,5 @@
-"""What ranks do when others differ, are late or end. Run by each rank of
-test_faults.py."""
+"""Cases in which some ranks differ, are late or end, and the errors of the others. Each
+rank of test_faults.py calls one of these functions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def _line_of(text: str) -> str:
-    """ "fault_cases.py:31" for the only line of this file with `text`."""
+    """Returns "fault_cases.py:31" for the only line of this file that ends with `text`."""
     lines = Path(__file__).read_text().splitlines()
     (number,) = [i for i, line in enumerate(lines, 1) if line.endswith(text)]
     return f"{Path(__file__).name}:{number}"
 
 
 def compare_programs(rank: int) -> None:
-    """The error on each rank names what every rank was about to do."""
+    """If ranks begin different collectives, the error on each rank names all of them."""
     import torch_ltc
 
     torch_ltc.config.check_collectives = True
@@ -58,7 +58,7 @@ def compare_programs(rank: int) -> None:
 
 
 def fail_in_exchange(rank: int) -> None:
-    """A step that fails ends when ranks no longer exchange its memory."""
+    """A failed step ends only when ranks no longer exchange its memory."""
     import torch_ltc
 
     torch_ltc.config.tier = "compile"
@@ -87,7 +87,7 @@ def fail_in_exchange(rank: int) -> None:
 
 
 def be_late(rank: int, folder: str) -> None:
-    """The timeout names the collective, its line and the rank that isn't there."""
+    """The error after a timeout names the collective, its line and the missing rank."""
     import torch_ltc
 
     values = torch.ones(4, device="lazy")
@@ -114,7 +114,7 @@ def be_late(rank: int, folder: str) -> None:
 
 
 def notice_later(rank: int) -> None:
-    """A loop that reads nothing ends at the collective after the one that failed."""
+    """A loop that reads no values raises the error at the next collective."""
     x = torch.ones(4, device="lazy")
     if rank == 1:
         return
@@ -128,7 +128,7 @@ def notice_later(rank: int) -> None:
 
 
 def leave_traced(rank: int, folder: str) -> None:
-    """What one rank has traced is computed when its process ends."""
+    """Pending collectives of a rank run when its process ends."""
     x = torch.full((4,), float(rank + 1), device="lazy")
     dist.all_reduce(x)
     if rank == 0:
@@ -136,7 +136,8 @@ def leave_traced(rank: int, folder: str) -> None:
 
 
 def die(rank: int, place: str, folder: str) -> None:
-    """Rank 1 is killed; the others write how long they went on, with what error."""
+    """Kills rank 1. The other ranks write their error, and the seconds between the kill
+    and the error."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4)).to("lazy")
     ddp = DistributedDataParallel(model)

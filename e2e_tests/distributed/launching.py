@@ -28,8 +28,8 @@ def run_ranks(worker: Callable[..., None], ranks: int, *arguments, **options) ->
 
 
 def exit_codes(worker: Callable[..., None], ranks: int, *arguments, **options):
-    """Like `run_ranks`, but no rank is ended because another one has ended; returns a
-    result for each rank.
+    """Like `run_ranks`, but doesn't end the other ranks when one fails. Returns the exit
+    code of each rank.
     """
     with tempfile.TemporaryDirectory() as folder:
         started = mp.start_processes(

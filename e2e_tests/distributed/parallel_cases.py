@@ -1,5 +1,5 @@
-"""Features of torch.distributed built on collectives, on a device, and the comparison
-of two devices. Run by each rank of test_parallel.py."""
+"""Runs features of torch.distributed that are built on collectives, and compares device
+lazy with the CPU. Each rank of test_parallel.py calls `compare`."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ CASES = [
     pipeline,
 ]
 
-#: Eager rounds to bfloat16 after each op, a kernel only once.
+#: Additional tolerances: eager rounds to bfloat16 after each op, a compiled kernel once.
 ROUNDED = {"mixed_precision": 3e-2}
 
 

@@ -1,11 +1,11 @@
-"""Kills ranks of a job at random moments, with SIGKILL, and starts it again from its
+"""Kills ranks of a job at random moments, with SIGKILL, and restarts the job from its
 checkpoint.
 
     cd e2e_tests && python -m distributed.random_kills --full
 
-After each kill the other rank must end by itself before the timeout, with the sentence
-about the collective, and the checkpoint must be a whole one. Each job ends with the
-loss of the job without kills. `--full` kills 200 times, in about ten minutes.
+After each kill the other rank must end by itself, with an error, and the checkpoint must
+be complete. Each job must end with the loss of a job without kills. `--full` kills 200
+times, in about ten minutes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ FORK = multiprocessing.get_context("fork")
 
 
 def _train(rank: int, folder: Path, launch: int, phase: mmap.mmap) -> None:
-    """A rank of the job: goes on from the checkpoint, and writes one each epoch."""
+    """Runs a rank of the job: resumes from the checkpoint; rank 0 writes one after each
+    epoch."""
 
     def enter(name: str) -> None:
         phase[rank] = PHASES.index(name)
@@ -97,12 +98,12 @@ def _work(rank: int, folder: Path, launch: int, phase: mmap.mmap) -> None:
         _train(rank, folder, launch, phase)
     except Exception as error:
         (folder / f"error{launch}").write_text(f"{type(error).__name__}: {error}")
-        # The program's end must not wait for what the other rank would have sent.
+        # The end of the process must not wait for what the killed rank would have sent.
         raise SystemExit(3) from None
 
 
 class Job:
-    """Launches until the last epoch has ended."""
+    """A job that is launched until its last epoch has ended."""
 
     def __init__(self, folder: Path, generator: random.Random) -> None:
         self.folder, self.generator = folder, generator
@@ -111,7 +112,8 @@ class Job:
         self.slowest = 0.0
 
     def launch(self, kills: bool) -> bool:
-        """Whether both ranks exited with code 0."""
+        """Launches both ranks and, if `kills`, kills one of them. Returns whether both
+        exited with code 0. Raises AssertionError if a rank doesn't end in time."""
         self.launches += 1
         phase = mmap.mmap(-1, RANKS)
         processes = [
@@ -137,12 +139,12 @@ class Job:
         return codes == [0] * RANKS
 
     def _kill(self, processes: list, phase: mmap.mmap) -> None:
-        """A rank at a random moment of a random phase. What is computed and sent then
-        is another one's: steps run behind Python."""
+        """Kills a rank at a random moment of a random phase of its Python code. Steps run
+        asynchronously: at that moment the worker may be in an earlier phase."""
         victim = self.generator.randrange(RANKS)
         wanted = self.generator.randrange(len(PHASES) if victim == 0 else 5)
         delay = self.generator.uniform(0, 1 if wanted == 0 else 0.05)
-        skipped = self.generator.randrange(6)  # entries of that phase
+        skipped = self.generator.randrange(6)  # how often the phase is entered before
         process, inside = processes[victim], False
         while process.is_alive() and (skipped or phase[victim] != wanted):
             if wanted == 0:
@@ -166,7 +168,8 @@ class Job:
 
 
 def run(kills: int, seed: int, folder: Path) -> dict:
-    """Kills that often; returns what was seen."""
+    """Runs jobs until `kills` ranks were killed. Returns the number of kills and of jobs,
+    the phases that were hit, and the longest time until both ranks had ended."""
     generator = random.Random(seed)
     undisturbed = Job(folder / "undisturbed", generator)
     undisturbed.folder.mkdir()
@@ -183,7 +186,7 @@ def run(kills: int, seed: int, folder: Path) -> dict:
             left = kills - sum(phases.values()) - sum(job.phases.values())
             ended = job.launch(kills=left > 0)
             job.check_files()
-        # A kill after the last checkpoint leaves the loss to the next launch.
+        # After a kill that follows the last checkpoint, the next launch writes the loss.
         assert abs(job.loss() - expected) <= 1e-6, (job.loss(), expected, jobs)
         phases += job.phases
         slowest = max(slowest, job.slowest)

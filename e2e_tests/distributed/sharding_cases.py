@@ -1,5 +1,5 @@
-"""Training with FSDP2's `fully_shard` on a device. Run by each rank of
-test_sharding.py."""
+"""Trains with FSDP2's `fully_shard` on a device. Each rank of test_sharding.py calls these
+functions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def kept_after_forward(device: str):
 
 
 def resharded_to_some(device: str):
-    """After forward some of the ranks have the whole tensor."""
+    """After the forward pass, parameters are sharded over half of the ranks."""
     ranks = dist.get_world_size() // 2
     if ranks > 1:
         yield from _train(sharded(device, reshard_after_forward=ranks), device)
@@ -141,7 +141,7 @@ def offloaded(device: str):
 
 
 def state_dicts(device: str):
-    """Whole and by parts, and into another model."""
+    """Saves and loads sharded and whole state dicts."""
     model, other = sharded(device), sharded(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     step(model, optimizer, *batch(device))
@@ -176,7 +176,7 @@ CASES = [
 
 
 def count_programs(rank: int) -> None:
-    """After two steps each step is the same program, without a cut."""
+    """After the first steps, each step is the same program, without a cut."""
     import torch_ltc
     from counting import sync_names
 
@@ -200,7 +200,8 @@ def count_programs(rank: int) -> None:
 def _compiled_step(
     layers: int, width: int, rows: int, steps: int
 ) -> tuple[nn.Sequential, dict[str, Any]]:
-    """A sharded model of equal layers after some steps, and the plan of the last one."""
+    """Trains a sharded model of equal layers. Returns the model, and the plan of the last
+    step's program."""
     import torch_ltc
 
     torch_ltc.config.tier = "compile"
@@ -221,7 +222,7 @@ def _compiled_step(
 
 
 def overlap(rank: int) -> None:
-    """Each layer is gathered, and gradients are reduced, while others are computed."""
+    """Layers are gathered and gradients are reduced while other layers are computed."""
     model, plan = _compiled_step(layers=4, width=64, rows=16, steps=3)
     commands = plan["commands"]
     callees = [command.get("callee", command["op"]) for command in commands]
@@ -238,22 +239,22 @@ def overlap(rank: int) -> None:
             and commands[j]["operands"][-1]["buffer"] == exchanged
         )
         hidden.append("matmul" in callees[i:end])
-    # In each direction nothing is computed while the first layer is gathered, and
-    # after backward the last gradients are reduced.
+    # Three exchanges can't overlap: in each direction the gather of the first layer, and
+    # the reduction of the last gradients.
     assert len(hidden) == 3 * len(model), hidden
     assert sum(hidden) >= len(hidden) - 3, (hidden, callees)
 
 
 def count_bytes(rank: int) -> None:
-    """Between steps a rank holds parts of parameters and gradients, and in a step the
-    whole of a few layers."""
+    """Between steps, a rank holds its parts of parameters and gradients; during a step, it
+    holds a few whole layers."""
     model, plan = _compiled_step(layers=12, width=256, rows=4, steps=4)
     whole = sum(p.numel() * p.element_size() for p in model.parameters())
     outputs = {output["buffer"] for output in plan["outputs"]}
     kept = sum(plan["buffers"][buffer]["bytes"] for buffer in outputs)
-    # Views are values of their own, so that parts of parameters and gradients count
-    # more than once, but nothing that was gathered (four parts more) does.
+    # Views count as separate values, so parts of parameters and gradients count more than
+    # once. Gathered values, which would be four parts more, must not be kept.
     part = whole / dist.get_world_size()
     assert kept < 5.2 * part, (kept, whole)
-    # 1.8 with the gathered values of all layers.
+    # The factor would be 1.8 with the gathered values of all layers.
     assert plan["arena_bytes"] < 1.2 * whole, (plan["arena_bytes"], whole)

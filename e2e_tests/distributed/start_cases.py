@@ -1,5 +1,5 @@
-"""What ranks compile, and what they replay. Run by each rank of test_start.py and
-test_replays.py."""
+"""Counts what ranks compile, and compares what they replay with eager. Each rank of
+test_start.py and test_replays.py calls these functions."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ def count_compilations(rank: int, tier: str, folder: str) -> None:
     torch_ltc.wait_for_compilations()
     counts = torch_ltc.metrics()
     report = {name: counts[name] for name in ("compilations", "program_disk_hits")}
-    # Programs that PyTorch's kernels run aren't counted: they are the same on each
-    # rank.
+    # Interpreted programs aren't counted.
     report["programs"] = counts["compilations"] + counts["program_disk_hits"]
     (Path(folder) / f"rank{rank}.json").write_text(json.dumps(report))
 
@@ -83,7 +82,8 @@ def compare_replays(rank: int, tier: str) -> None:
 
 
 def _training(device: str, views: bool, capture: bool):
-    """Each step is followed by a collective and a read of a gradient."""
+    """Trains with DistributedDataParallel; a collective and a read of a gradient follow
+    each step. Returns the values that were read, the model's state, and the step."""
     import torch_ltc
 
     torch.manual_seed(3)

@@ -1,5 +1,5 @@
-"""torch.distributed.checkpoint of training on device lazy: files equal eager's, and
-other numbers of ranks can resume from them."""
+"""Distributed checkpoints of training on device lazy equal eager's; any number of ranks can
+resume from them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Features of torch.distributed built on collectives: device meshes, differentiable and
-functional collectives, DTensor, FSDP, sharded optimizers, uneven inputs, pipelines."""
+functional collectives, DTensor, tensor parallelism, sharded optimizers, uneven inputs,
+pipelines."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def _start(folder: Path, restarts: int, epochs: int) -> subprocess.Popen[str]:
 
 
 def _workers(launcher: int) -> list[int]:
-    """Processes of the script below the launcher."""
+    """Returns the ids of the launcher's child processes that run the script."""
     found = []
     for task in Path(f"/proc/{launcher}/task").glob("*/children"):
         for child in map(int, task.read_text().split()):
@@ -55,7 +55,7 @@ def _workers(launcher: int) -> list[int]:
 def _kill_at_random(launcher: int, kills: int, seed: int, killed: list[int]) -> None:
     generator = random.Random(seed)
     while len(killed) < kills:
-        # From the import of torch to the last epoch.
+        # The moments range from the import of torch to the last epoch.
         time.sleep(generator.uniform(2, 9))
         try:
             worker = generator.choice(_workers(launcher))
@@ -69,7 +69,7 @@ def _kill_at_random(launcher: int, kills: int, seed: int, killed: list[int]) -> 
 
 def _final_loss(output: str) -> float:
     found = re.findall(r"final loss ([0-9.]+)", output)
-    # A worker may be killed after it has printed the loss, which it does again.
+    # A worker that is killed after it has printed the loss prints the loss again.
     assert len(set(found)) == 1, output
     return float(found[0])
 
@@ -95,7 +95,7 @@ def test_killed_workers_reach_the_same_loss(tmp_path):
 
 @pytest.mark.parametrize("seed", [3])
 def test_random_kills(seed, tmp_path):
-    """In processes of their own, because only unused torch can be forked."""
+    """Runs in a separate process, because torch can be forked only before it is used."""
     program = f"""
         from pathlib import Path
         from distributed.random_kills import run

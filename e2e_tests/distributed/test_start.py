@@ -31,8 +31,8 @@ def test_one_compilation_for_all_ranks(tier, tmp_path):
     assert not list((tmp_path / "cache").glob("tmp-*")), "a lock is left"
 
 
-#: Compiles one program. ROLE=killed: it is killed while it has the lock, whose file
-#: it leaves.
+#: Compiles one program. With ROLE=killed, the process is killed while it holds the lock,
+#: and leaves the lock's file.
 PROGRAM = """
 import os, signal, threading, time, torch, torch_ltc
 from pathlib import Path
@@ -52,7 +52,7 @@ print(x.sum().item())
 
 
 def _leave_lock_file(cache: Path) -> Path:
-    """A killed process's file: its name is that of PROGRAM's lock."""
+    """Kills a process that runs PROGRAM. Returns the lock file that it leaves."""
     killed = run_python(
         PROGRAM, check=False, TORCH_LTC_CACHE_DIR=str(cache), ROLE="killed",
         TORCH_LTC_TIER="compile",
@@ -71,7 +71,7 @@ def _run_program(cache: Path) -> float:
 
 
 def _count_opened(file: Path) -> int:
-    """How often the processes of this machine have opened `file`."""
+    """Returns how many descriptors of processes of this machine refer to `file`."""
     count = 0
     for link in glob.glob("/proc/[0-9]*/fd/*"):
         with contextlib.suppress(OSError):  # closed meanwhile, or another user's
@@ -99,8 +99,8 @@ def test_a_lock_on_a_removed_file_excludes_nobody(tmp_path):
         run = pool.submit(_run_program, cache)
         while _count_opened(file) < 2:  # the program waits for the lock
             time.sleep(0.01)
-        # A process that starts removes files that nobody has locked; a third process
-        # then makes and locks a new one.
+        # A process that starts removes files that nobody has locked; a third process then
+        # creates and locks a new file.
         file.unlink()
         second = _lock(file)
         os.close(first)

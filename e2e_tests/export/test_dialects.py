@@ -1,4 +1,5 @@
-"""Training steps as TOSA, on our runtime, and as StableHLO, in JAX."""
+"""Training steps exported as TOSA run on our runtime, those exported as StableHLO in JAX,
+both with eager's results."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ from zoo import catalogue
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "backends"
 
-# As in the example models: ResNet, BERT and OPT.
+# Models of the examples; the last three are like ResNet, BERT and OPT.
 MODELS = ["perceptron", "lenet", "resnet", "encoder", "decoder"]
 
 
 def training_step(task: tasks.Task, device: str):
-    """The model's parameters and one step with AdamW."""
+    """Returns the task's model, an AdamW optimizer, and the function of a step."""
     model = task.model(seed=2).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, foreach=False)
 

@@ -1,4 +1,4 @@
-"""Programs for all sizes: `dynamic_shapes` of export and export_step."""
+"""With `dynamic_shapes`, export and export_step create programs for all sizes."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ torch.save(results, sys.argv[3])
 """
 
 
-# Not the encoder: IREE 3.13 computes other numbers, although the same text, given the
-# sizes, is right on our runtime.
+# Without the encoder, for which IREE 3.13 computes wrong results, although the same text
+# is right on our runtime once its sizes are bound.
 @pytest.mark.parametrize("name", ["mlp", "cnn", "text"])
 def test_iree_runs_it_at_three_sizes(name: str, tmp_path: Path) -> None:
     path = IREE.python_path()
@@ -164,8 +164,8 @@ with ir.Context() as context:
 
 @pytest.mark.parametrize("name", CASES)
 def test_torch_mlir_lowers_it(name: str) -> None:
-    """Its parser and verifier take all of it; its lowering to linalg doesn't take what
-    only states relations."""
+    """torch-mlir lowers the program to linalg after the ops that only state relations of
+    sizes are removed, which its lowering doesn't support."""
     _, exported = exported_case(name)
     lines = exported.text.splitlines()
     stated = re.compile(r"torch\.(symbolic_int|bind_symbolic_shape)\b")
@@ -387,7 +387,7 @@ def test_a_training_step_at_three_sizes() -> None:
 
 
 def test_training_goes_on_after_the_export() -> None:
-    """The traces at other sizes leave no trace."""
+    """The traces at different sizes don't change the model or the optimizer."""
     model, optimizer, step = trained("lazy")
     eager, _, eager_step = trained("cpu")
     data = torch.randn(8, 6), torch.randint(0, 3, (8,))

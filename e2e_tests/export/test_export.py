@@ -1,4 +1,4 @@
-"""Functions, modules and whole training steps as MLIR files."""
+"""Functions, modules and whole training steps are exported as MLIR files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIALECTS = ["torch", "linalg"]
 def small_model() -> nn.Module:
     torch.manual_seed(0)
     return nn.Sequential(
-        nn.Conv2d(1, 3, 3, padding=1, bias=False),  # a bias before batch norm: noise
+        nn.Conv2d(1, 3, 3, padding=1, bias=False),  # a bias's gradient would be noise
         nn.BatchNorm2d(3),
         nn.ReLU(),
         nn.Flatten(),
@@ -149,8 +149,8 @@ def test_example_models(name: str) -> None:
     assert "ltc." not in exported.text.replace("torch_ltc.", "")
     updated = {r["name"] for r in exported.outputs if r["role"] == "parameter"}
     assert updated == {name for name, _ in model.named_parameters()}
-    # The dropout masks of the trace are constants of the export, so it equals that
-    # step.
+    # The exported values include the dropout masks of the trace, so the exported program
+    # computes the traced step.
     results = dict(zip((row["name"] for row in exported.outputs), exported.run()))
     torch_ltc.mark_step()
     for name, parameter in model.named_parameters():

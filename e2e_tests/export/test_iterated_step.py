@@ -36,7 +36,7 @@ class Training:
     def __init__(self, device: str, optimizer: str, dropout: float = 0.3) -> None:
         torch.manual_seed(0)
         self.model = nn.Sequential(
-            nn.Linear(5, 8, bias=False),  # before batch norm: noise
+            nn.Linear(5, 8, bias=False),  # before batch norm, its gradient is noise
             nn.BatchNorm1d(8),
             nn.Tanh(),
             nn.Dropout(dropout),
@@ -85,7 +85,7 @@ def test_follows_eager(optimizer: str, dialect: str) -> None:
     expected, eager = eager_losses(optimizer)
     training = Training("lazy", optimizer)
     initial = [group["lr"] for group in training.optimizer.param_groups]
-    # Its values are those of the trace; its random numbers are drawn again.
+    # The exported values are those of the trace; `next` draws the random numbers again.
     exported = torch_ltc.export_step(
         training.step,
         (batches()[0],),

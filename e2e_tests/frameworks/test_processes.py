@@ -1,5 +1,5 @@
-"""DataLoader, pinned memory, DataParallel, ensembles, and processes, as used by
-programs that query the accelerator."""
+"""Tests DataLoader, pinned memory, DataParallel, ensembles and processes, as programs use
+them that query the accelerator."""
 
 from __future__ import annotations
 

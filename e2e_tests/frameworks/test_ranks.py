@@ -74,7 +74,7 @@ if accelerator.is_main_process:
 accelerator.end_training()
 """
 
-# The same program, started from Python by Accelerate's launcher for notebooks.
+# The same program, which Accelerate's launcher for notebooks starts from Python.
 NOTEBOOK = (
     "import socket\nfrom accelerate import notebook_launcher\n\ndef train():\n"
     + textwrap.indent(ACCELERATE.strip(), "    ")

@@ -69,7 +69,7 @@ def test_accelerate(tmp_path: Path) -> None:
         name, *losses = output.split()
         assert name == device
         results[device] = [float(loss) for loss in losses]
-        assert losses[0] == losses[1]  # the same again from the checkpoint
+        assert losses[0] == losses[1]  # training from the checkpoint repeats the steps
     assert results["lazy"] == pytest.approx(results["cpu"], rel=1e-4)
 
 
@@ -137,7 +137,7 @@ def test_lightning_autocast(tmp_path: Path) -> None:
 
 def test_lightning_chooses_the_accelerator_of_torch(tmp_path: Path) -> None:
     lightning = pytest.importorskip("lightning")
-    # programs that use the device have an accelerator
+    # The device is the accelerator of a program that uses the device.
     torch.ones(1, device="lazy").add(1)
     assert torch.accelerator.current_accelerator().type == "lazy"
     module, _ = fit(lightning, tmp_path, accelerator="auto")
@@ -248,7 +248,7 @@ def test_transformers_trainer(tmp_path: Path) -> None:
         ).stdout
         used, shape, losses[device] = json.loads(output.split("RESULT")[1])
         assert used == device and shape == [24, 2]
-        # Resumed in the middle, it ends like the whole run.
+        # A run that resumes in the middle ends like the whole run.
         assert losses[device][2] == pytest.approx(losses[device][1], rel=1e-5)
     assert losses["lazy"] == pytest.approx(losses["cpu"], rel=1e-4)
 
