@@ -1,4 +1,4 @@
-"""The models of the set "speed" in JAX, with the PyTorch models' weights and names."""
+"""The models of the set "speed" in JAX, with PyTorch's weights under the same names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares the runtime's matrix products and convolutions with PyTorch's in speed.
+"""Compares the speed of the runtime's matrix products and convolutions with PyTorch's.
 
     python benchmarks/library_calls.py BUILD_DIRECTORY [--threads N] [--filter TEXT]
 
@@ -95,8 +95,8 @@ class Runtime:
 
 
 def least_microseconds(functions, seconds, clock):
-    """Calls the functions alternately for `seconds`. Returns the minimum time of a call
-    of each."""
+    """Calls the functions alternately for `seconds`. Returns each function's minimum time
+    in microseconds."""
     samples = [[] for _ in functions]
     for function in functions:
         function()

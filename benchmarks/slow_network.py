@@ -104,8 +104,8 @@ def _forward(rank: int, network: Network, channel: Connection) -> None:
 
 
 class SlowStore(dist.Store):
-    """Wraps a store, and replaces addresses on 127.0.0.1 (IPv4, in the form of a
-    `sockaddr_in`) in the values that are set by those of forwarders. For two processes."""
+    """Wraps a store. In each value that is set, replaces the addresses on 127.0.0.1 (IPv4,
+    in the form of a `sockaddr_in`) by those of forwarders. For two processes."""
 
     def __init__(self, store: dist.Store, rank: int, network: Network) -> None:
         super().__init__()

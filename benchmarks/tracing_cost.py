@@ -1,5 +1,6 @@
-"""Prints nanoseconds for tracing an op, by kind, from C++ and from Python, and the cost
-of ending a step with a known program.
+"""Prints the cost of tracing an op, from C++ and from Python, and of ending a step.
+
+Costs of ops are in nanoseconds, by kind of op; the program of the step is known.
 
     ninja -C build tracing-cost
     python benchmarks/tracing_cost.py [build] [--device cpu] [--filter TEXT]

@@ -26,8 +26,7 @@ from rich.table import Table
 RUN = Path(__file__).with_name("run.py")
 
 #: Maximum ratios to eager: of the time of a whole run and of a steady step, and of peak
-#: memory; for loops with moving numbers, of the processor time of the first pass and of
-#: the second.
+#: memory; for the set "moving", of the processor time of the first pass and of the second.
 GOALS = {
     "scripts": {"whole": 1.0, "warm": 1.0, "step": 1.0, "peak": 1.1},
     "moving": {"first": 1.3, "second": 0.85},

@@ -114,7 +114,7 @@ def molecules(device: str) -> Iterator[float]:
 
 
 def gaussian_process(device: str) -> Iterator[float]:
-    """Fits a kernel's hyperparameters to the marginal likelihood, by Cholesky
+    """Fits a kernel's hyperparameters by the marginal likelihood, which needs a Cholesky
     decomposition."""
     x = torch.linspace(0, 1, 120).to(device)
     y = torch.sin(x * 2 * math.pi) + 0.2 * torch.randn(120).to(device)

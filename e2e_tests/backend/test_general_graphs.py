@@ -121,7 +121,7 @@ def test_labels_as_a_flat_parameter() -> None:
 
 
 def test_even_sizes() -> None:
-    """If all sizes in the traces are even, the general graph is valid for even sizes."""
+    """If all sizes in the traces are even, the general graph is for even sizes only."""
 
     def halves(x: torch.Tensor) -> torch.Tensor:
         return x.view(x.shape[0] // 2, 2, 3).sum(1) + 1

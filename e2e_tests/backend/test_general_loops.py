@@ -392,7 +392,7 @@ def test_moments_of_any_sizes() -> None:
 
 
 def test_slices_that_end_beyond_their_operand() -> None:
-    """A constant end leads to two skeletons: it is in the operand, or beyond it."""
+    """A constant end leads to two skeletons: it is within the operand or beyond its end."""
     torch_ltc.reset_metrics()
     for n in (5, 70, 9, 60, 11, 33, 31, 32, 50, 2, 64, 20, 40):
         x = torch.randn(n, 3)

@@ -247,8 +247,7 @@ def test_compile_log_names_sizes() -> None:
 
 @pytest.mark.parametrize("dynamic", [True, None])
 def test_torch_compile_of_any_size(dynamic: bool | None) -> None:
-    """At most two programs are compiled for six batch sizes; the others are bound to their
-    sizes."""
+    """Six batch sizes need at most two compilations; most calls run bound executables."""
     model = nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, 2))
     torch._dynamo.reset()
     compiled = torch.compile(model, backend="torch_ltc", dynamic=dynamic)

@@ -92,7 +92,7 @@ def test_a_short_step_whose_loss_is_read_runs_on_the_reader(tier: str) -> None:
 def test_a_program_whose_loss_is_no_longer_read_has_the_worker(tier: str) -> None:
     def train() -> None:
         trained(weight)
-        torch_ltc.wait_device_ops()  # for all threads' steps: isn't a read
+        torch_ltc.wait_device_ops()  # waits for all threads; isn't a read
 
     weight = torch.ones(4).to("lazy")
     with torch_ltc.config(tier=tier):
@@ -122,7 +122,7 @@ def test_a_read_comes_after_the_steps_before_it() -> None:
     for step in range(20):
         big = big @ big
         small = small + 1
-        torch_ltc.mark_step()  # in the queue
+        torch_ltc.mark_step()  # leaves the step in the queue
         small.add_(1)
         assert small.sum().item() == 8 * (step + 1)
 

@@ -134,8 +134,8 @@ def test_a_step_that_differs_in_the_middle_reuses_what_comes_before() -> None:
 
 
 def test_a_loop_that_settles_is_reused_after_many_different_steps() -> None:
-    """Many different traces are mostly not cached, because caching takes time; a loop
-    that repeats afterwards is."""
+    """Most of many different traces aren't cached, because caching takes time; the trace
+    of a loop that repeats afterwards is cached."""
 
     def step(size: int) -> None:
         x = torch.ones(size, device="lazy")

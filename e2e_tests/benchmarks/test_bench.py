@@ -97,7 +97,7 @@ def test_noise() -> None:
     assert not quiet.is_noisy
     assert quiet.seconds(minima=False) == 2.0 and quiet.seconds(minima=True) == 1.0
     quiet.rounds.append(100.0)
-    quiet.loads.append(0.9)  # not clean: not in the median
+    quiet.loads.append(0.9)  # isn't clean, so isn't in the median
     assert quiet.seconds(minima=False) == 2.0
 
 

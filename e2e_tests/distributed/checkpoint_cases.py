@@ -1,5 +1,5 @@
-"""Distributed checkpoints of training on a device, from which any number of ranks on
-either device can resume. Run by each rank of test_checkpoint.py."""
+"""Saves distributed checkpoints of training on a device, from which any number of ranks on
+either device can resume. Each rank of test_checkpoint.py calls these functions."""
 
 from __future__ import annotations
 

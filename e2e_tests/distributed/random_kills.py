@@ -1,10 +1,9 @@
-"""Kills ranks of a job at random moments, with SIGKILL, and restarts the job from its
-checkpoint.
+"""Kills ranks of a job at random moments, and restarts the job from its checkpoint.
 
     cd e2e_tests && python -m distributed.random_kills --full
 
-After each kill the other rank must end by itself, with an error, and the checkpoint must
-be complete. Each job must end with the loss of a job without kills. `--full` kills 200
+After each kill (SIGKILL) the other rank must end by itself, with an error, and the
+checkpoint must be complete. Each job must end with the loss of a job without kills. `--full` kills 200
 times, in about ten minutes.
 """
 

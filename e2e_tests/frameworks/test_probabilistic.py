@@ -1,4 +1,4 @@
-"""Libraries of probabilistic models on device lazy, compared with the CPU."""
+"""Libraries of probabilistic models give the CPU's results on device lazy."""
 
 from __future__ import annotations
 

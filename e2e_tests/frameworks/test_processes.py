@@ -1,5 +1,5 @@
-"""Tests DataLoader, pinned memory, DataParallel, ensembles and processes, as programs use
-them that query the accelerator."""
+"""Tests DataLoader, pinned memory, DataParallel, ensembles and processes in the forms that
+programs use if they query the accelerator."""
 
 from __future__ import annotations
 
