@@ -3,8 +3,8 @@
     cd e2e_tests && python -m distributed.random_kills --full
 
 After each kill (SIGKILL) the other rank must end by itself, with an error, and the
-checkpoint must be complete. Each job must end with the loss of a job without kills. `--full` kills 200
-times, in about ten minutes.
+checkpoint must be complete. Each job must end with the loss of a job without kills.
+`--full` kills 200 times, in about ten minutes.
 """
 
 from __future__ import annotations
