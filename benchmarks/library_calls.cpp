@@ -32,8 +32,8 @@ public:
     message.set_name(std::move(name));
   }
 
-  /// Adds an output if the call writes the tensor (`written`), else a parameter;
-  /// `ref` becomes a reference to the tensor's buffer.
+  /// Adds an output if the call writes the tensor (`written`), else a
+  /// parameter. `ref` becomes a reference to the tensor's buffer.
   void operand(const Sizes &sizes, bool written, BufferRef *ref) {
     uint64_t bytes = dtype == FLOAT64 ? 8 : dtype == BFLOAT16 ? 2 : 4;
     TensorType *type = written ? message.add_outputs()->mutable_type()
