@@ -52,8 +52,8 @@ def _worker(first: int, last: int, loops: bool) -> None:
 
 
 def _sweep(first: int, last: int, loops: bool):
-    """Results by seed; a crash of the subprocess is the result of the seed it was
-    running."""
+    """Yields the result of each seed; a crash of the subprocess is the result of the
+    seed that it was running."""
     while first <= last:
         command = [sys.executable, "-m", "fuzz", "--worker", "--seeds", f"{first}-{last}"]  # fmt: skip
         command += ["--loops"] if loops else []

@@ -63,7 +63,7 @@ def broadcasts_to(shape: torch.Size):
 
 
 def operand(d: Drawing, like: torch.Tensor, dtype=None, exact_shape=False) -> str:
-    """A value that broadcasts with `like`, with the same or another dtype."""
+    """Draws a value that broadcasts to `like`, of dtype `dtype` if one is given."""
     wanted = dtype or (like.dtype if d.random.random() < 0.7 else d.dtype())
 
     def fits(tensor: torch.Tensor) -> bool:

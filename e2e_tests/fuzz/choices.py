@@ -1,4 +1,4 @@
-"""Choices of rules: a value, a dimension, a number."""
+"""What the rules draw: a value, a dimension, a number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ F32 = torch.float32
 
 
 def some(d: Drawing, least: int = 0, most: int = 4, wanted=lambda t: True) -> str:
-    """A value of the given rank: an existing one or a new one."""
+    """Picks or creates a value that satisfies `wanted` and has a rank of `least` to
+    `most`."""
 
     def fits(t: torch.Tensor) -> bool:
         return least <= t.dim() <= most and bool(t.numel()) and wanted(t)

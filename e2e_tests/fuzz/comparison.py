@@ -11,7 +11,7 @@ from fuzz.exactness import is_small
 from fuzz.program import Program, Values
 from torch.utils._python_dispatch import TorchDispatchMode
 
-#: Relative to the largest element: the rounding error allowed for any result.
+#: The rounding error allowed for any result, relative to its largest element.
 RELATIVE = {
     torch.float64: 1e-9,
     torch.float32: 2e-5,
@@ -21,7 +21,7 @@ RELATIVE = {
 #: How far results may differ, in units of how far eager's results move when each op's
 #: result is perturbed by about an ulp.
 STEADINESS = 40
-#: Elementwise ops that compute a sum: x / 2 * (1 + erf(x)), for x around one.
+#: Elementwise ops that compute a sum whose terms may cancel: x / 2 * (1 + erf(x)).
 CANCELLING = {"gelu", "gelu_", "gelu_backward"}
 MOVES = 4
 
@@ -47,7 +47,7 @@ class MovedByAnUlp(TorchDispatchMode):
 
     def _move(self, func, given: list[torch.Tensor], result: torch.Tensor) -> None:
         if torch._C._functorch.is_functorch_wrapped_tensor(result):
-            return  # inside `vmap` its numbers can't be read
+            return  # a tensor's values can't be read inside `vmap`
         made = not given and func.name() != "aten::linspace"
         repeats = any(n > 1 and s == 0 for n, s in zip(result.shape, result.stride()))
         if func.is_view or made or repeats or not result.numel():
@@ -77,7 +77,7 @@ class MovedByAnUlp(TorchDispatchMode):
             else:
                 result.add_(scale * ulp * random)
             if positive:
-                result.clamp_(min=0)  # a square has a root
+                result.clamp_(min=0)  # squares stay nonnegative: they may have roots
             if share:
                 result.clamp_(0, 1)  # a probability stays in [0, 1]
 
@@ -97,7 +97,8 @@ def _of(family: str) -> set[str]:
 
 
 def _moved(program: Program, number: int) -> Values | None:
-    """None if eager refuses the moved values: a probability that became NaN."""
+    """Returns the values of a perturbed run, or None if eager rejects a perturbed value,
+    such as a probability that became NaN."""
     with MovedByAnUlp(number):
         try:
             return program.run("cpu")
@@ -106,7 +107,7 @@ def _moved(program: Program, number: int) -> Values | None:
 
 
 def difference(program: Program) -> str:
-    """Empty if lazy agrees with eager, otherwise the difference."""
+    """Returns "" if lazy agrees with eager, otherwise the difference."""
     refused = None
     try:
         expected = program.run("cpu")
@@ -163,7 +164,7 @@ def _allowed(wanted: torch.Tensor) -> torch.Tensor:
         return torch.zeros(wanted.shape, dtype=torch.float64)
     values = wanted.double()
     finite = torch.where(values.isfinite(), values, 0).abs()
-    # Terms below the smallest number of the dtype are rounded to zero or up to it.
+    # Terms below the smallest number of the dtype are rounded to zero or to that number.
     info = torch.finfo(wanted.dtype)
     smallest = 4 * info.tiny * info.eps
     relative = torch.full_like(values, RELATIVE[wanted.dtype])

@@ -1,5 +1,5 @@
-"""Draws a program by seed, running each line on the CPU as it goes. So it knows the
-shapes, and never draws a line that eager rejects."""
+"""Draws the program of a seed and runs each line on the CPU, so that the shapes are known
+and no line is drawn that eager rejects."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def draw(seed: int, shortest: int = 5, longest: int = 60) -> Program:
 
 
 def _restorer(tensor: torch.Tensor) -> Callable[[], bool]:
-    """Restores the current elements and geometry of `tensor`: an in-place op that was
-    tried but not drawn may have changed both (`as_strided_`, `t_`). Returns False if
-    the tensor has required gradients since, which can't be undone."""
+    """Returns a function that restores the current elements and geometry of `tensor`: an
+    in-place op that was tried but not drawn may have changed both (`as_strided_`, `t_`).
+    The function returns False if the tensor has changed whether it requires gradients,
+    which can't be undone."""
     required = tensor.requires_grad
     storage = tensor.untyped_storage()
     elements = storage.clone()
@@ -59,7 +60,7 @@ class Drawing:
         self.exactness = exactness.Exactness()
         self.viewed: dict[int, torch.UntypedStorage] = {}
         self.strided: dict[int, torch.UntypedStorage] = {}
-        #: Tensors that require gradients here but won't in the program.
+        #: Storages of tensors that require gradients here but won't in the program.
         self.unlike: dict[int, torch.UntypedStorage] = {}
         self.refused: dict[str, str] = {}
         self.wants_gradients = self.random.random() < 0.3
@@ -91,7 +92,7 @@ class Drawing:
                 return self.lines[:number]
         return self.lines
 
-    # What the rules for arguments use.
+    # Used by the rules for arguments.
 
     def shape(self, least: int = 0, most: int = 4) -> list[int]:
         rank = self.random.choices(range(5), [1, 4, 6, 4, 2])[0]
@@ -246,8 +247,9 @@ class Drawing:
             raise Rejected("reads what it writes")
 
     def _behind_as_strided(self, name: str) -> bool:
-        """The value is an `as_strided` view of a view: writes to one view of the chain
-        aren't visible through the others (torch 2.13 documents this)."""
+        """Whether an `as_strided` view of a view has the value's storage: writes to one
+        view of the chain aren't visible through the others (torch 2.13 documents this).
+        """
         return exactness.storage(self.values[name]) in self.strided
 
     def _accept(self, op, line: Line, drawn: arguments.Drawn, in_place: bool) -> None:
@@ -300,7 +302,7 @@ class Drawing:
         ):
             name = self.random.choice(list(self.values)[: POOL // 2])
             if name in self.leaves:
-                # Its gradient is computed at the end.
+                # A leaf's gradient is computed at the end.
                 if len(self.values) <= POOL:
                     break
                 self.leaves.remove(name)
@@ -323,7 +325,7 @@ class Drawing:
         try:
             exec(line.text, self.scope)
         except (RuntimeError, NotImplementedError):
-            return  # written after autograd saved it
+            return  # a tensor was written after autograd had saved it
         self.lines.append(line)
 
     def _has_gradient(self, name: str) -> bool:
@@ -332,4 +334,4 @@ class Drawing:
         try:
             return self.values[name].grad_fn is not None
         except RuntimeError:
-            return False  # one of several views of a tensor that was written
+            return False  # a view that was created with others, and then written

@@ -32,7 +32,7 @@ EXACT = {
     "index_add", "index_copy", "masked_scatter", "bucketize",
 }  # fmt: skip
 
-#: A small change of an operand may change the result a lot.
+#: Ops whose result may change a lot if an operand changes a little.
 JUMPS = {
     "floor", "ceil", "round", "trunc", "frac", "sign", "sgn", "signbit", "angle",
     "threshold", "hardshrink", "div.Tensor_mode", "div.Scalar_mode", "floor_divide",
@@ -50,7 +50,8 @@ def storage(tensor: torch.Tensor) -> int:
 
 
 def overlaps_itself(tensor: torch.Tensor) -> bool:
-    """Whether two indices lead to one element, which eager doesn't always detect."""
+    """Whether two indices refer to the same element in memory. Eager doesn't always
+    detect this."""
     if not tensor.numel():
         return False
     elements = tensor.untyped_storage().nbytes() // tensor.element_size()
@@ -61,8 +62,8 @@ def overlaps_itself(tensor: torch.Tensor) -> bool:
 
 
 def is_small(tensor: torch.Tensor) -> bool:
-    """Sums and products of these numbers need no rounding. A meta tensor, as formulas
-    of torch make for a shape, has none."""
+    """Whether sums and products of the elements need no rounding. True for meta tensors,
+    which have no elements: torch's formulas create them for shapes."""
     if not tensor.is_floating_point() or tensor.is_meta:
         return True
     bits = {torch.bfloat16: 2, torch.float16: 3}.get(tensor.dtype, 10)
@@ -85,13 +86,14 @@ class Exactness:
     def allows_results(
         self, tensors: list[torch.Tensor], written: list[torch.Tensor]
     ) -> bool:
-        """Whole numbers and bools are always exact."""
+        """Whether the results may be drawn: integers and bools, which count as exact,
+        must not depend on rounded numbers."""
         if all(t.is_floating_point() for t in written):
             return True
         return not any(self.rounded(t) for t in tensors)
 
     def note(self, op, tensors, written, in_place: bool) -> None:
-        """Whether the written value is exact."""
+        """Records which written values are rounded."""
         given = any(self.rounded(t) for t in tensors)
         exact = (op.family in MOVING and op.base != "linspace") or op.view
         if not exact and (op.base.rstrip("_") in EXACT or op.base in EXACT):

@@ -20,16 +20,16 @@ v3 = aten.signbit.default(v1)
 v0 = grid(1, [0, 3, 5], torch.float32)
 v1, v2 = aten.adaptive_max_pool2d.default(v0, [1, 3])
 """,
-    # Constant operands: MLIR folds atan2 of two zeros to NaN.
+    # MLIR folds atan2 of two constant zeros to NaN.
     "atan2 of zeros": """
 v0 = aten.zeros.default([4], device=device)
 v1 = aten.atan2.default(v0, v0)
 """,
-    # The bounds of integers are integers.
+    # If the result has integers, eager converts the bounds to integers first.
     "linspace of int64": """
 v0 = aten.linspace.default(0.75, -2, 6, dtype=torch.int64, device=device)
 """,
-    # torch's functionalization subtracts bools.
+    # torch's functionalization subtracts bools, which raises an error.
     "write to nothing of an expanded bool": """
 v0 = grid(666, [4, 4, 3], torch.bool)
 v1 = aten.expand.default(v0, [2, 4, 4, 3])
@@ -49,12 +49,12 @@ v0 = grid(462, [3, 0, 1], torch.float32)
 v1 = aten.squeeze.default(v0)
 aten.atan_.default(v1)
 """,
-    # eps above one half: the lower bound is checked first.
+    # With eps above one half, the lower bound exceeds the upper one and is checked first.
     "logit of a wide eps": """
 v0 = grid(1, [4, 4, 4], torch.float32)
 v1 = aten.logit.default(v0, 1.0)
 """,
-    # The square root of the logarithm's small rounding error isn't small.
+    # lgamma is zero up to a small rounding error, whose square root isn't small.
     "lgamma of one and two": """
 v0 = below(4, 426, [3])
 v1 = aten.lgamma.default(v0)
@@ -90,14 +90,14 @@ v4 = aten.leaky_relu_backward.default(v1, v2, 0.1, False)
 v5 = aten.as_strided.default(v3, [9], [1])
 v6 = aten.as_strided.default(v4, [9], [1])
 """,
-    # The result is row-major.
+    # Eager's result is row-major, whatever the operand's strides.
     "strides of log_sigmoid": """
 v0 = grid(1, [2, 3], torch.float32)
 v1 = aten.permute.default(v0, [1, 0])
 v2, v3 = aten.log_sigmoid_forward.default(v1)
 v4 = aten.as_strided.default(v2, [6], [1])
 """,
-    # An empty tensor has no variance, whatever the correction.
+    # The variance of an empty tensor is NaN, whatever the correction.
     "variance of nothing": """
 v0 = grid(1, [0], torch.float32)
 v1 = aten.var.correction(v0, None, correction=-1.5, keepdim=False)
@@ -118,7 +118,7 @@ v2, v3, v4, v5 = aten.unbind.int(v1, -3)
 v6 = below(4, 449, [5, 4])
 aten.bitwise_right_shift_.Tensor(v4, v6)
 """,
-    # Terms below the smallest float16, rounded to zero or up to it.
+    # Terms below the smallest float16 number are rounded to zero or to that number.
     "sum of what float16 rounds off": """
 v0 = grid(1, [3, 3, 4, 1], torch.int64)
 v1 = below(3, 221, [1, 3])
@@ -128,7 +128,7 @@ v4 = aten.index.Tensor(v0, [v1, v2, v3])
 v5 = aten.sinc.default(v4)
 v6 = aten.sum.dim_IntList(v5, None, False, dtype=torch.float16)
 """,
-    # The name starts like that of `copy`, which preserves strides.
+    # The op's name starts with `copy`, the name of an op that preserves strides.
     "a draw into what copysign makes of an overlapping view": """
 v0 = grid(596, [3], torch.float32).requires_grad_()
 v1 = aten.as_strided.default(v0, [3, 1, 2], [0, 1, 1])
@@ -152,14 +152,14 @@ v4 = noise(186, [5, 1, 3, 2], torch.float32)
 v5, v6 = aten._prelu_kernel_backward.default(v2, v3, v4)
 v7 = aten.view.default(v5, [-1, 2, 3])
 """,
-    # Zero, up to the rounding of the mean.
+    # The normalized rows are zero, up to the rounding of the mean.
     "batch norm of equal rows": """
 v0 = grid(1, [1, 2], torch.float32)
 v1 = aten.expand.default(v0, [3, -1])
 v2 = grid(803, [2], torch.float32).requires_grad_()
 v3, v4, v5 = aten.native_batch_norm.default(v1, v2, None, None, None, True, 0.5, 0.125)
 """,
-    # 1 + erf(x), which nearly cancels.
+    # gelu computes 1 + erf(x), whose terms nearly cancel.
     "logarithm of the tail of gelu": """
 v0 = grid(1, [], torch.float32)
 v1 = grid(891, [3, 2, 7], torch.float32)
@@ -175,7 +175,7 @@ v2 = grid(755, [2], torch.float32)
 v3, v4 = aten.nll_loss_forward.default(v0, v1, v2, 2, -100)
 aten.gelu_.default(v3, approximate='none')
 """,
-    # The first of equal elements by index, not by memory order.
+    # argmax returns the first of equal elements in index order, not in memory order.
     "greatest element of a transposition": """
 v0 = grid(768, [4, 3], torch.int16)
 v1 = aten.transpose.int(v0, -1, 1)
@@ -211,14 +211,14 @@ v12 = aten.copysign.Scalar(v11, -1)
 v13 = aten.select.int(v12, 1, 2)
 aten.ne_.Tensor(v10, v13)
 """,
-    # The base has been replaced by another view of the memory.
+    # as_strided_ has replaced the base by another view of the memory.
     "as_strided of a view of a shrunk base": """
 v0 = noise(440, [2], torch.float32)
 v1 = aten.select.int(v0, 0, 1)
 aten.as_strided_.default(v0, [1], [0])
 v2 = aten.as_strided.default(v1, [], [])
 """,
-    # Close to a pole of lgamma, from below.
+    # The operand of lgamma is just below a pole.
     "lgamma of what mish has left": """
 v7 = grid(777, [1, 2, 3, 5], torch.float32)
 v8 = grid(788, [2, 1, 1, 1], torch.float32).requires_grad_()
@@ -228,14 +228,14 @@ v18 = aten.digamma.default(v10)
 v21 = aten.mish.default(v18)
 aten.lgamma_.default(v21)
 """,
-    # In place, on a view that refers to one element three times.
+    # The write is to a view of a tensor that refers to one element three times.
     "as_strided_ with a stride of 0": """
 v79 = grid(1, [1], torch.float64)
 aten.as_strided_.default(v79, [1, 1, 3], [0, 1, 0])
 v81 = aten.select.int(v79, 2, -3)
 aten.hardsigmoid_.default(v81)
 """,
-    # In place, on memory next to the view's elements.
+    # as_strided_ makes the view refer to memory next to its elements.
     "as_strided_ of a view": """
 v0 = grid(925, [2, 3, 2, 1], torch.int64)
 v1 = aten.permute.default(v0, [3, 0, -3, 2])

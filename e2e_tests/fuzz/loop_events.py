@@ -1,4 +1,4 @@
-"""Lines of training loops that scripts have between steps: transforms, nested
+"""Lines that scripts run between the steps of a training loop: transforms, nested
 gradients, hooks, writes at changing positions, complex and empty tensors.
 """
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 
-#: `{some}` is a parameter, `{at}` a name of its own, `{n}` and `{k}` small numbers.
+#: `{some}` is a parameter, `{at}` a unique suffix, `{n}` and `{k}` are small numbers.
 WRITES = (
     "history[{n}:].mul_(0.9)",
     "history.narrow(0, {n}, 2).add_(total)",
@@ -25,7 +25,7 @@ WRITES = (
     "half{at} = history[::2]; half{at}.add_(1); check('half', half{at}); half{at}.mul_(0.5)",
     "history[history.abs() > 1e6] = 0",
 )  # fmt: skip
-#: Tensors that get other sizes, another memory, or other values in their memory.
+#: Lines that change a tensor's sizes, its memory, or the values in its memory.
 MEMORY = (
     "history.resize_({n}).resize_(6)",
     "grown{at} = history.clone().resize_(2, 4); grown{at}.view(-1)[6:] = 0; check('grown', grown{at})",

@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 
 class First(nn.Module):
-    """The first result of a recurrent layer."""
+    """Returns the first result of a recurrent layer."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -77,14 +77,15 @@ class Residual(nn.Module):
 
 
 class Mean(nn.Module):
-    """For a sequence."""
+    """Averages (batch, length, features) over the length."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.mean(1)
 
 
 class Heads(nn.Module):
-    """Self-attention by torch's module; one of its results."""
+    """Self-attention by torch's module. Returns its output, multiplied by the mean of
+    the attention weights unless `part` is 0."""
 
     def __init__(self, attention: nn.Module, part: int = 0) -> None:
         super().__init__()
@@ -97,7 +98,7 @@ class Heads(nn.Module):
 
 
 class Cells(nn.Module):
-    """A recurrent cell, step by step, from its own first state."""
+    """Runs a recurrent cell over a sequence, from the cell's default state."""
 
     def __init__(self, cell: nn.Module) -> None:
         super().__init__()
@@ -112,7 +113,7 @@ class Cells(nn.Module):
 
 
 class OverTime(nn.Module):
-    """A layer whose channels are the features of a sequence."""
+    """Runs a layer on a sequence, with the features as channels."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -123,7 +124,7 @@ class OverTime(nn.Module):
 
 
 class Softmax(nn.Module):
-    """Over time, with the future masked in place."""
+    """Attention without weights: softmax over time, with the future masked in place."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         scores = x @ x.transpose(1, 2)
@@ -147,7 +148,7 @@ class Spectrum(nn.Module):
 
 
 class Twice(nn.Module):
-    """A layer of two operands, which are the same here."""
+    """Runs a layer that has two operands on `x` and a scaled copy of it."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -158,7 +159,7 @@ class Twice(nn.Module):
 
 
 class Taken(nn.Module):
-    """Features in another order, and one of them scaled."""
+    """Reverses the order of the features and scales one of them."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -173,18 +174,18 @@ class Taken(nn.Module):
 
 
 def replace_data(parameter: torch.Tensor, factor: float) -> None:
-    """A new tensor in the place of the old one, as checkpoints are loaded by hand."""
+    """Assigns a new tensor to `.data`, as scripts do that load checkpoints by hand."""
     parameter.data = parameter.detach().clone() * factor
 
 
 def through_vector(model: nn.Module, factor: float) -> None:
-    """All parameters as one vector and back."""
+    """Scales all parameters by way of one vector."""
     vector = nn.utils.parameters_to_vector(model.parameters()).detach() * factor
     nn.utils.vector_to_parameters(vector, model.parameters())
 
 
 def drawn_again(work: Callable[[], Any]) -> Any:
-    """The draws of `work` leave the generator's state as it was."""
+    """Runs `work`, then restores the state of the generator that it drew from."""
     state = torch.get_rng_state()
     result = work()
     torch.set_rng_state(state)
@@ -199,7 +200,7 @@ def through_file(value: Any) -> Any:
 
 
 def in_thread(work: Callable[[], Any]) -> Any:
-    """The result or error of `function`, called in a new thread."""
+    """Calls `work` in a new thread; returns its result or raises its error."""
     outcome: dict[str, Any] = {}
 
     def run() -> None:
@@ -240,8 +241,10 @@ def scaled_call(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
 
 
 def penalize(model: nn.Module, x: torch.Tensor) -> None:
-    """Adds gradients of the gradients' norm, where there are second derivatives."""
-    # Eager's second derivatives of weight_norm aren't those of its first (torch 2.13).
+    """Adds the gradients of a penalty on the gradients' squares to `.grad`, unless an op
+    has no second derivative."""
+    # Eager's second derivatives of weight_norm aren't the derivatives of its first ones
+    # (torch 2.13).
     if any("WeightNorm" in type(module).__name__ for module in model.modules()):
         return
     weights = [p for p in model.parameters() if p.requires_grad]
@@ -267,7 +270,7 @@ def checkpointed(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
 
 
 def with_packed_saves(model: nn.Module, x: torch.Tensor) -> None:
-    """Replaces the tensors that autograd saves by copies, some of them on the CPU."""
+    """Keeps the tensors that autograd saves on the CPU until the backward pass."""
     hooks = torch.autograd.graph.saved_tensors_hooks
     with hooks(lambda t: (t.device, t.cpu()), lambda kept: kept[1].to(kept[0])):
         result = model(x).square().mean()
@@ -288,7 +291,7 @@ def forward_derivative(weight: torch.Tensor) -> torch.Tensor:
 
 
 def state_of(*objects: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Parameters with their gradients, buffers, and optimizer states."""
+    """Yields parameters, their gradients, buffers, and optimizer states, with names."""
     for each in objects:
         if isinstance(each, nn.Module):
             yield from each.state_dict().items()

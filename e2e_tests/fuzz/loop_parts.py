@@ -10,7 +10,7 @@ ACTIVATIONS = (
     "nn.GELU(approximate='tanh')", "nn.Hardsigmoid()", "nn.Softshrink(0.1)", "nn.ReLU(inplace=True)",
 )  # fmt: skip
 
-#: `{values}` are of the result's shape, as are `{bits}` (0, 1) and `{signs}` (-1, 1).
+#: `{values}`, `{bits}` (0 or 1) and `{signs}` (-1 or 1) have the result's shape.
 LOSSES = (
     "F.cross_entropy({result}, {classes})",
     "F.cross_entropy({result}, {classes})",

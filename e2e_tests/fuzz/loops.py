@@ -1,6 +1,6 @@
 """Draws training loops: a model, an optimizer, some steps, and what scripts do between
-them. A loop is unrolled into straight lines, so that the shortest failing one can be
-found."""
+steps. A loop is unrolled into lines, so that the shortest failing program can be found.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class _Loop:
         return [*layers, "nn.AdaptiveAvgPool2d(2)", "nn.Flatten()", f"nn.Linear(16, {self.classes})"]  # fmt: skip
 
     def _over_time(self) -> list[str]:
-        """A model of sequences of 4 features."""
+        """Layers that map sequences with 4 features to such sequences."""
         choices = (
             "First(nn.LSTM(4, 4, batch_first=True))", "First(nn.GRU(4, 4, batch_first=True))",
             "First(nn.RNN(4, 2, batch_first=True, bidirectional=True))",

@@ -1,4 +1,4 @@
-"""Arguments that an op's schema allows but hardly anybody passes."""
+"""Draws arguments that an op's schema allows but hardly anybody passes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INTEGERS = [0, 1, -1, 2, -2, 3, -7, 5, 100]
 
 
 def odd_call(call: Call, rng: random.Random) -> Call:
-    """The call with one or two arguments made odd."""
+    """Returns the call with one or two arguments replaced by odd ones."""
     values: dict[Any, Any] = {**dict(enumerate(call.args)), **call.kwargs}
     places = rng.sample(list(values), min(rng.choice([1, 1, 2]), len(values)))
     for place in places:
@@ -94,7 +94,8 @@ def _flat(t: torch.Tensor, rng: random.Random) -> torch.Tensor:
 
 
 def _strided(t: torch.Tensor, rng: random.Random) -> torch.Tensor:
-    """The tensor in another memory order, or as every second element of a tensor."""
+    """Returns the tensor with different strides: with column-major matrices, or as every
+    second element of a larger tensor."""
     if t.dim() > 1 and rng.random() < 0.5:
         return t.mT.contiguous().mT
     return t.repeat_interleave(2, -1)[..., ::2] if t.dim() else t

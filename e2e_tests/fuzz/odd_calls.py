@@ -4,8 +4,8 @@ may crash:
     python -m fuzz.odd_calls --each 20 [--ops 'nll|softmax'] [--seed 0]
 
 Draws `--each` calls of every recorded op. A crash, a different result, an error where
-eager returns a result and a result where eager raises are failures. An error of another
-class or with another message is counted.
+eager returns a result and a result where eager raises are failures. Errors whose class or
+message differs from eager's are counted, but aren't failures.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def run(call: Call, device: str) -> list[Any]:
 
 
 def _plain(value: torch.Tensor) -> torch.Tensor:
-    """Tensors that can be compared element by element."""
+    """Converts a tensor to one that can be compared element by element."""
     if value.is_quantized:
         return value.dequantize()
     if value.layout != torch.strided:
@@ -195,7 +195,7 @@ def drawn(name: str, number: int, seed: int) -> Call:
 
 
 def names(pattern: str = "") -> list[str]:
-    """Ops of the recorded calls whose names contain the pattern."""
+    """Names of recorded ops that match the pattern, except those in LEFT_OUT."""
     return [
         name
         for name in recorded_calls()
@@ -203,13 +203,13 @@ def names(pattern: str = "") -> list[str]:
     ]
 
 
-#: The state of a process: the place of the current call, and whether eager has run it.
+#: What a process notes: the position of the current call, and whether eager has run it.
 _AT = struct.Struct("qq")
 
 
 def _worker(options: argparse.Namespace) -> None:
-    """A line of JSON after each call. The calls are recorded once; a separate process
-    makes them until it crashes.
+    """Prints a line of JSON after each call. The calls are recorded once; a child process
+    makes them until it crashes, and then the next child continues.
     """
     torch.set_num_threads(1)
     todo = [(n, k) for n in names(options.ops) for k in range(options.each)]
@@ -233,8 +233,8 @@ def _worker(options: argparse.Namespace) -> None:
 
 
 def _make(calls: list[Call], start: int, by_eager: bool, at: mmap.mmap) -> None:
-    """Makes the calls from `start` on, the first of which crashes eager unless
-    `by_eager`.
+    """Makes the calls from `start` on. Unless `by_eager`, the first call crashes eager, so
+    it is made on device `lazy` only.
     """
     import torch_ltc
 
@@ -259,7 +259,7 @@ def _print(outcome: Outcome) -> None:
 
 
 def sweep(arguments: list[str]) -> Iterator[Outcome]:
-    """A process that ends early is the outcome of the call that it was at."""
+    """Yields the outcome of each call; a crash is the outcome of the call that crashed."""
     command = [sys.executable, "-m", "fuzz.odd_calls", *arguments, "--worker"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
@@ -271,9 +271,9 @@ def sweep(arguments: list[str]) -> Iterator[Outcome]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz.odd_calls")
-    parser.add_argument("--ops", default="", help="a pattern of their names")
+    parser.add_argument("--ops", default="", help="a pattern for the ops' names")
     parser.add_argument("--each", type=int, default=20, help="calls of each op")
-    parser.add_argument("--calls", type=int, default=0, help="of all, at most")
+    parser.add_argument("--calls", type=int, default=0, help="at most so many calls")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -1,11 +1,11 @@
-"""Compares calls of every recorded op with operands of other layouts and dtypes with
-eager:
+"""Changes the layouts and dtypes of operands of every recorded op and compares the calls
+with eager:
 
     python -m fuzz.other_layouts [--ops 'nll|softmax'] [--step 1] [--start 0]
 
-A call is one of eager's with one operand, or all of a kind, changed. Whatever eager
-accepts, device `lazy` accepts (by fallback if necessary), with eager's values, sizes
-and dtypes.
+In each call, the first operand that a change applies to is changed, or all of them.
+Whatever eager accepts, device `lazy` accepts (by fallback if necessary), with eager's
+values, sizes and dtypes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _to(dtype: torch.dtype) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda t: t.to(dtype)
 
 
-#: How operands are changed, and which.
+#: For each change: whether it applies to an operand, and the function that makes it.
 CHANGES: dict[str, tuple[Callable, Callable]] = {
     "gaps": (lambda t: t.dim() > 0, _gaps),
     "reversed strides": (lambda t: t.dim() > 1, _reversed_strides),
@@ -80,8 +80,8 @@ CHANGES: dict[str, tuple[Callable, Callable]] = {
 
 
 def changed(call: Call, change: str, first_only: bool) -> Call | None:
-    """The call with its first operand, or all operands, changed; None if there are
-    none."""
+    """Returns the call with the first operand that the change applies to changed, or all
+    of them; None if there are none."""
     applies, make = CHANGES[change]
     made = 0
 
@@ -128,9 +128,9 @@ def sweep(pattern: str, start: int, step: int) -> Iterator[tuple[str, Outcome]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m fuzz.other_layouts")
-    parser.add_argument("--ops", default="", help="a pattern of their names")
+    parser.add_argument("--ops", default="", help="a pattern for the ops' names")
     parser.add_argument("--start", type=int, default=0)
-    parser.add_argument("--step", type=int, default=1, help="every how many calls")
+    parser.add_argument("--step", type=int, default=1, help="make every n-th call")
     options = parser.parse_args()
     torch.set_num_threads(1)
     counts: collections.Counter[str] = collections.Counter()

@@ -15,7 +15,7 @@ Values = list[tuple[str, torch.Tensor]]
 
 def grid(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch.Tensor:
     """Multiples of 1/4 in [-2, 2], integers in [-3, 3], or bools: sums and products of
-    a few of them are exact in any order."""
+    a few such numbers are exact in any order."""
     generator = torch.Generator().manual_seed(seed)
     if dtype == torch.bool:
         return (torch.rand(shape, generator=generator) < 0.5).to(device)
@@ -32,7 +32,7 @@ def noise(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch
 
 
 def order(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch.Tensor:
-    """All elements differ."""
+    """Distinct whole numbers around 0, in random order."""
     generator = torch.Generator().manual_seed(seed)
     count = torch.Size(shape).numel()
     whole = torch.randperm(count, generator=generator) - count // 2
@@ -40,7 +40,7 @@ def order(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch
 
 
 def below(limit: int, seed: int, shape: list[int], device: str) -> torch.Tensor:
-    """int64 numbers in [0, limit)."""
+    """Random int64 numbers in [0, limit)."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(max(limit, 1), shape, generator=generator).to(device)
 
@@ -67,7 +67,8 @@ class Program:
         return "\n".join(line.text for line in self.lines)
 
     def run(self, device: str) -> Values:
-        """The values that it checked while running, followed by the values at its end."""
+        """Returns the values that the program checked, followed by those of its variables
+        at the end."""
         seen: Values = []
         scope = scope_of(
             device, lambda n, t: seen.append((n, t.detach().cpu().clone()))

@@ -48,7 +48,7 @@ def _copy(value: Any) -> Any:
 
 
 class _Recorder(TorchDispatchMode):
-    """Records an op's first calls whose arguments are of different kinds."""
+    """Records an op's first calls that differ in ranks, dtypes or argument types."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ def _run(op: Any, dtype: torch.dtype, recorder: _Recorder) -> None:
 
 @functools.cache
 def recorded_calls() -> dict[str, list[Call]]:
-    """The calls by the op's name, "add.Tensor". Takes some ten seconds."""
+    """Returns the calls by op name ("add.Tensor"). Recording takes about ten seconds."""
     recorder = _Recorder()
     torch.manual_seed(0)
     threads = torch.get_num_threads()

@@ -22,11 +22,11 @@ def _index_of(d: Drawing, least: int = 1) -> tuple[Drawn, torch.Tensor, int]:
 
 
 def _index_vector(d: Drawing, a: Drawn, tensor, dim: int, unique=False) -> int:
-    """Adds `count` positions along `dim`."""
+    """Adds a vector of indices along `dim` to the arguments; returns its length."""
     size = size_at(tensor, dim)
     if unique:
         a.tensor(d.leaf([size], torch.int64, "order"))
-        # `order` is close to 0.
+        # The numbers of `order` begin below 0.
         a.texts[-1] = f"{a.texts[-1]} + {size // 2}"
         return size
     count = d.random.randint(1, 4)
@@ -99,7 +99,8 @@ def gather(d: Drawing) -> Drawn:
 
 
 def _positions_once(d: Drawing, tensor, dim: int) -> tuple[str, list[int]]:
-    """No element is written twice: which of several writes wins isn't specified."""
+    """Returns an index that writes no element twice, because it isn't specified which of
+    several writes wins, and the index's shape."""
     shape = list(tensor.shape)
     name = d.new_name()
     from fuzz.program import Line
@@ -180,8 +181,8 @@ def index(d: Drawing) -> Drawn:
 
 
 def index_put(d: Drawing) -> Drawn:
-    """Accumulates: without it one of several writes to an element wins, and which isn't
-    specified."""
+    """Accumulates: otherwise it isn't specified which of several writes to an element
+    wins."""
     a = index(d)
     tensor = d.values[a.names[0]]
     picked = eval(f"torch.ops.aten.index({', '.join(a.texts)})", {"torch": torch, **d.values})  # fmt: skip

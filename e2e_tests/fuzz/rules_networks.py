@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def product(*letters: str, added: str | None = None, scaled: bool = False):
-    """Operands with dimensions named by letters; `added` broadcasts to the result."""
+    """Draws operands whose dimensions are named by letters; the operand `added` broadcasts
+    to the result."""
 
     def rule(d: Drawing) -> Drawn:
         sizes = {letter: d.random.randint(1, 5) for letter in "bnkm"}
@@ -132,7 +133,7 @@ def batch_norm(d: Drawing) -> Drawn:
     channels = [tensor.shape[1]]
     _optional(d, a, channels, tensor.dtype)
     _optional(d, a, channels, tensor.dtype)
-    # torch's module writes its running statistics in place; they are None here.
+    # The op writes running statistics in place, against its schema; they are None here.
     a.add(None, None, True, 0.5, 0.125)
     return a
 
@@ -224,7 +225,7 @@ def norm_all(d: Drawing) -> Drawn:
 
 
 def shift(by_scalar: bool) -> Callable[[Drawing], Drawn]:
-    """Shifts by more than the width are undefined in C++."""
+    """Draws shifts by 0 to 3 bits: C++ doesn't define shifts by the width or more."""
 
     def rule(d: Drawing) -> Drawn:
         a = Drawn()

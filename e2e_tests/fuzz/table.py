@@ -42,7 +42,8 @@ _GRADIENTS = {
 
 @dataclass(frozen=True)
 class Op:
-    """`name` as in torch.ops.aten; `in_place` likewise, if there is one."""
+    """An op to draw. `name` and `in_place` are names in torch.ops.aten; `in_place` is ""
+    if there is no such op."""
 
     name: str
     family: str

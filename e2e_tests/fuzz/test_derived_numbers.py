@@ -16,7 +16,7 @@ from torch_ltc._backend import bindings
 SEEDS, EACH, FULL = 40, 10, 1000
 STEPS = 7
 
-#: Of two sizes; results are cut to 1 to 60.
+#: Expressions of two sizes; their values are clamped to [1, 60].
 NUMBERS = [
     "n // 2", "n // 3", "-n % 8", "-n % 3", "n % 5 + 1", "2 * n + 1", "(n + 3) // 4",
     "-(-n // 8) * 8", "n // 8 * 8", "min(n, m)", "max(n, m)", "min(n, 16)", "max(n, 16)",
@@ -24,7 +24,7 @@ NUMBERS = [
     "n * m // 8", "(n + m) // 2", "n - 1", "n", "m", "n.bit_length()", "n * n // 32",
 ]  # fmt: skip
 
-#: Of rows `x`, and one or two numbers within their length.
+#: Functions of rows `x` and two numbers, of which `k` is at most the number of rows.
 USES: list[Callable[[torch.Tensor, int, int], torch.Tensor]] = [
     lambda x, k, j: x[:k],
     lambda x, k, j: x[k:],
@@ -80,7 +80,8 @@ class Case:
         return torch.cat([total.reshape(1), x.flatten()])
 
     def check(self) -> int:
-        """The number of steps that used a program for all sizes."""
+        """Compares each step with eager; returns the number of steps that used a program
+        for all sizes."""
         bindings().clear_program_memory()
         torch_ltc.reset_metrics()
         with torch_ltc.config(varying_sizes="auto", cache=False, tier="compile"):

@@ -48,7 +48,7 @@ def test_a_seed_is_a_program() -> None:
 
 @pytest.mark.parametrize("seed", [4761, 3, 4, 5, 6])
 def test_what_was_drawn_is_what_runs(seed: int) -> None:
-    """In 4761 an `as_strided_` that wasn't drawn left its geometry behind."""
+    """In seed 4761, an `as_strided_` that wasn't drawn left its geometry behind."""
     drawing = Drawing(seed)
     program = drawing.program(drawing.random.randint(5, 60))  # like `draw`
     left = {n: (t.shape, t.stride(), t.dtype) for n, t in drawing.values.items()}
@@ -61,13 +61,13 @@ def test_what_was_drawn_is_what_runs(seed: int) -> None:
 
 
 def test_what_was_not_drawn_leaves_no_gradient() -> None:
-    """In 635824 it was a write to a tensor that requires gradients, undone later."""
+    """In seed 635824, a write to a tensor that requires gradients is undone."""
     draw(635824).run("cpu")
 
 
 def test_a_moved_probability_is_one() -> None:
-    """Values clamped to [0, 1] may be probabilities of a draw, even if perturbed
-    (9366)."""
+    """Values in [0, 1] may be probabilities of a draw, so they stay in [0, 1] when they
+    are perturbed (seed 9366)."""
     text = """
 v0 = grid(1, [20], torch.float32)
 v1 = aten.bernoulli.default(aten.clamp.default(v0, 0, 1))
@@ -118,8 +118,8 @@ def test_writes_to_one_element_twice_are_seen() -> None:
 
 
 def test_a_moved_square_has_a_root() -> None:
-    """Eager is run again with each result moved by an ulp; a NaN that this makes could
-    be refused (`multinomial`)."""
+    """Nonnegative results stay nonnegative when they are perturbed: an op may reject the
+    NaN of a negative number's root (`multinomial`)."""
     x = torch.tensor([[1.0, 1.0], [0.0, 100.0]], dtype=torch.float64).repeat(32, 1)
     for number in range(4):
         with MovedByAnUlp(number):

@@ -1,5 +1,5 @@
-"""Calls of each op of the op table at random sizes: the general form of two traces is
-exactly the trace at a third size, or rejects it.
+"""For calls of each recorded op at random sizes, the general graph of two traces yields
+exactly the trace at a third size, or rejects that size.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from fuzz.recorded_calls import Call, recorded_calls, tensors
 from torch.utils._pytree import tree_map
 
 DRAWS = 5
-#: Of the 583 recorded ops, those that are traced (with decomposed ones) at more than two
-#: sizes of one skeleton.
+#: How many of the 583 recorded ops must be traced, decomposed ones included, at more than
+#: two sizes of one skeleton.
 LEAST_OPS = 450
 
 
 def _grown(call: Call, seed: int) -> Call:
-    """The call at other sizes."""
+    """Returns the call at different sizes."""
     growth = general_graphs.Growth(seed)
 
     def other(value: Any) -> Any:
@@ -47,7 +47,7 @@ def _traced(call: Call) -> Any:
             lambda v: v.to("lazy") if isinstance(v, torch.Tensor) else v,
             (call.args, call.kwargs),
         )
-        # A constructor's device.
+        # Constructors have no operand that determines the device.
         if not tensors((args, kwargs)) and "device" in _names(call):
             kwargs["device"] = "lazy"
         return call.op(*args, **kwargs)

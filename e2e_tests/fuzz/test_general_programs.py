@@ -1,6 +1,6 @@
-"""Random programs at random sizes: the general form of two traces is exactly the trace
-at a third size, or rejects it; and one executable for all sizes computes eager's
-values.
+"""For random programs at random sizes, the general graph of two traces yields exactly the
+trace at a third size, or rejects that size; and one executable for all sizes computes
+eager's values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEAF = re.compile(r"^(v\d+ = \w+\(\d+, )\[([\d, ]*)\]")
 
 
 def _grown(lines: list[str], seed: int) -> list[str]:
-    """The program with leaves of other sizes."""
+    """Returns the program with leaves of different sizes."""
     growth = general_graphs.Growth(seed)
 
     def other(match: re.Match) -> str:
@@ -61,8 +61,8 @@ class _DefinedCalls(TorchDispatchMode):
 
 
 def _num_accepted(lines: list[str]) -> int:
-    """The number of them that eager defines: literals for one set of sizes may not fit
-    others.
+    """Returns how many of the lines eager defines: literals for one set of sizes may not fit
+    other sizes.
     """
     scope = _scope("cpu")
     for number, line in enumerate(lines):
@@ -91,7 +91,8 @@ def _traced(lines: list[str]) -> Any:
 
 
 def _versions(seed: int) -> list[list[str]]:
-    """A program at some sizes, up to the first line that one of them rejects."""
+    """Returns a program at several sets of sizes, up to the first line that eager rejects
+    for one of these."""
     lines = [line.text for line in draw(seed, 8, 24).lines]
     versions = [_grown(lines, 100 * seed + number) for number in range(DRAWS)]
     length = min(_num_accepted(version) for version in versions)
@@ -124,7 +125,8 @@ def test_sample(first: int) -> None:
 
 
 def _check_values(first: int, count: int) -> int:
-    """Returns how many programs were general ones."""
+    """Compares the programs with eager; returns how many used an executable for all
+    sizes."""
     general = 0
     for seed in range(first, first + count):
         bindings().clear_program_memory()

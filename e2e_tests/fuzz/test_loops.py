@@ -1,4 +1,4 @@
-"""A sample of random training loops, and those that failed once."""
+"""A sample of random training loops has eager's results."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def test_a_seed_is_a_loop() -> None:
 
 
 def test_a_difference_is_found() -> None:
-    """Only the device's name may differ in the output of loops."""
+    """Values that depend on the device are reported as a difference."""
     text = "x = torch.ones(2, device=device) * (device == 'cpu')"
     assert difference(Program(0, [Line(text)])).startswith("x (torch.float32")

@@ -30,7 +30,7 @@ def _none_fails(*arguments: str) -> None:
 
 LOGITS, CLASSES = torch.linspace(-1, 1, 12).reshape(3, 4), torch.tensor([2, 0, 1])
 
-#: Shapes that the schema allows but the forward op never produces.
+#: Calls that failed once: the schemas allow the arguments, but programs don't pass them.
 FOUND = {
     "a gradient of one element": (aten.nll_loss_backward.default, torch.ones(1), LOGITS, CLASSES, torch.ones(4), 1, 10, torch.tensor(1.5)),
     "the same in two dimensions": (aten.nll_loss2d_backward.default, torch.ones(1), torch.ones(1, 2, 1, 1), torch.zeros(1, 1, 1, dtype=torch.int64), None, 1, -100, torch.tensor(1.0)),
@@ -61,7 +61,7 @@ def test_found(name: str) -> None:
     assert not outcome.kind, f"{outcome.kind}: {outcome.call}: {outcome.detail}"
 
 
-#: Eager reads out of bounds, or crashes; there is no telling what it answers.
+#: Calls for which eager reads out of bounds or crashes, so that no result is expected.
 CRASHING = {
     "no pivots": (aten.lu_unpack.default, torch.ones(3, 5), torch.zeros(0, dtype=torch.int32)),
     "pivots of another rank": (aten.lu_unpack.default, torch.ones(3, 3), torch.ones(3, 3, dtype=torch.int32)),
@@ -78,7 +78,7 @@ def test_what_crashes_eager_is_an_error(name: str) -> None:
 
 
 def test_histograms_count_integers() -> None:
-    """As on every device except the CPU, whose kernel rejects them."""
+    """Integers are counted as on other devices; only the CPU's kernel rejects them."""
     x = torch.tensor([0, 1, 1, 3], dtype=torch.int32, device="lazy")
     counts = torch.histc(x, bins=4, min=0, max=3)
     assert counts.dtype == torch.int32

@@ -1,5 +1,5 @@
 """Lowers files of the torch stage to linalg with torch-mlir's own passes. Runs in
-torch-mlir's own environment, which has another LLVM than ours: never import
+torch-mlir's own environment, which has a different LLVM than ours: never import
 this elsewhere. Prints a line for each file: its name, "ok" or "failed"."""
 
 import sys

@@ -1,5 +1,5 @@
 """Parses and verifies files with torch-mlir. Runs in torch-mlir's own
-environment, which has another LLVM than ours: never import this elsewhere."""
+environment, which has a different LLVM than ours: never import this elsewhere."""
 
 import sys
 

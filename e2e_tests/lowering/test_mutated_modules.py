@@ -1,5 +1,4 @@
-"""The compiler's own test modules with something changed: rejected or lowered, but no
-crash."""
+"""The compiler lowers or rejects randomly changed test modules, without a crash."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ PIPELINES = [
     ["--ltc-torch-to-stablehlo"],
     ["--ltc-linalg-to-kernels"],
 ]
-#: Sizes, types, values, ops: one of them replaces another.
+#: Patterns for sizes, types, values and ops: one match replaces another.
 KINDS = [
     r"(?<![\w%#.])-?\d+(?![\w.])",
     r"\b(?:f32|f64|si64|i1|ui8|bf16|i64|unk)\b",

@@ -77,8 +77,8 @@ GAPS = {
         "encoder", "encoder-sdpa", "decoder", "decoder-sdpa",
         "bert", "gpt2", "opt", "llama", "t5", "lstm",
     },
-    # The weight gradient of a depthwise convolution: its filter gets an extra
-    # dimension.
+    # In the weight gradient of a depthwise convolution, torch-mlir gives the filter an
+    # extra dimension.
     "torch.aten.convolution_backward": {"mobilenet"},
     "torch.aten.select_backward": {"lstm", "gru", "vit"},
 }  # fmt: skip
@@ -86,7 +86,8 @@ GAPS = {
 
 @pytest.mark.parametrize("name", tasks.NAMES)
 def test_training_steps_lower(name: str, parser: str, tmp_path: Path) -> None:
-    """To linalg, as far as torch-mlir supports it: no op of ours prevents it."""
+    """torch-mlir lowers the torch stage of training steps to linalg, except for ops in
+    GAPS."""
     gaps = [op for op, models in GAPS.items() if name in models]
     with torch_ltc.debug.dump_to(tmp_path):
         train(tasks.TASKS["test"][name], "adamw", "lazy", steps=2)
@@ -110,7 +111,8 @@ def lower(parser: str, folder: Path, gaps: list[str]) -> None:
 def test_the_zoo(
     name: str, parser: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Parsed, and lowered as far as torch-mlir supports it."""
+    """torch-mlir parses the zoo's training steps, and lowers them except for ops in GAPS.
+    """
     if not request.config.getoption("--full"):
         pytest.skip("takes a minute: needs --full")
     gaps = [op for op, models in GAPS.items() if name in models]

@@ -9,7 +9,8 @@ x = any_of(3, 4)
 
 
 def _on(function):
-    """A constructor whose first argument only provides device and dtype."""
+    """Returns a row's function: its tensor only provides the constructor's dtype and
+    device."""
     return lambda a: function(dict(dtype=a.dtype, device=a.device))
 
 

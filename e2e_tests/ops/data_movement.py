@@ -1,4 +1,4 @@
-"""The same elements at other positions: views, joins, pads."""
+"""Ops that move elements: views, joins, pads."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ PADS = [
     Row("pixel_unshuffle", lambda a: F.pixel_unshuffle(a, 2), (any_of(2, 2, 4, 6),), FLOATS),
 ]  # fmt: skip
 
-# Gradients of views are separate ops: each is used twice here.
+# Gradients of views are separate ops. Most rows use the operand twice, so that their
+# gradients are added.
 GRADIENTS = [
     Row("grad-of-slices", lambda a: a[:, 1:] * a[:, :-1], (x,), FLOATS),
     Row("grad-of-selects", lambda a: a[0] * a[1] + a[2], (x,), FLOATS),

@@ -1,4 +1,4 @@
-"""Results computed from the elements at the same index."""
+"""Ops that compute each element from the operands' elements at the same index."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ CONVERSIONS = [
     Row("contiguous", lambda a: a.t().contiguous(), (x,), ALL),
 ]
 
-# Writes through the tensor: functionalized before the tracer sees them.
+# In-place writes, which are functionalized before the tracer sees them.
 IN_PLACE = [
     Row("add_", lambda a, b: a.clone().add_(b), tensors, ALL),
     Row("mul_-scalar", lambda a: a.clone().mul_(3), (x,), NUMBERS),

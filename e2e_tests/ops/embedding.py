@@ -1,4 +1,4 @@
-"""Rows of a table by index."""
+"""Embeddings: rows of a table by index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the op tables with other sizes."""
+"""Rows of the op tests with different sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from ops.program import Row
 from ops.test_ops import all_cases
 
-#: What a row's function raises if its constants don't fit other sizes.
+#: Errors that a row's function raises if its constants don't fit the sizes.
 UNFIT = (RuntimeError, IndexError, ValueError)
 
 
@@ -25,7 +25,7 @@ class GrownRow:
 
 
 def first_dtypes():
-    """Each compiled row with the first of its dtypes."""
+    """Returns each row that needs no fallback and no sync, with its first dtype."""
     seen, first = set(), []
     for case in all_cases():
         row, dtype = case.values

@@ -1,4 +1,4 @@
-"""Positions from tensors."""
+"""Reads and writes at the indices in a tensor."""
 
 from __future__ import annotations
 

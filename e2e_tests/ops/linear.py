@@ -11,7 +11,7 @@ b = any_of(7, 3)
 
 
 def regular(*shape):
-    """Matrices that are far from singular, symmetric and positive definite."""
+    """Symmetric positive definite matrices that are far from singular."""
 
     def make(dtype, generator):
         x = any_of(*shape)(dtype, generator)

@@ -37,7 +37,8 @@ REDUCED = [
 
 
 def _several_of(i: torch.Tensor) -> torch.Tensor:
-    """All classes starting at the sample's own, then -1 and the ignored index."""
+    """Classes from the sample's own on. The list ends with a -1, at the index of the
+    sample's class; the loss ignores the rest."""
     places = torch.arange(5, device=i.device)
     given = (places + i[:, None]) % 5
     return torch.where(places == i[:, None], -1, given)

@@ -12,7 +12,7 @@ weight, bias = positive(6), any_of(6)
 
 
 def _train(a, w, b, mean, variance):
-    """The result and the updated statistics."""
+    """Returns the result and the updated statistics."""
     mean, variance = mean.detach().clone(), variance.detach().clone()
     result = F.batch_norm(a, mean, variance, w, b, training=True, momentum=0.2)
     return result, mean, variance

@@ -12,7 +12,7 @@ F32, F64, BF16 = torch.float32, torch.float64, torch.bfloat16
 I64, I32, BOOL = torch.int64, torch.int32, torch.bool
 
 FLOATS = (F32, F64, BF16)
-WIDE = (F32, F64)  # where bfloat16's rounding determines the result
+WIDE = (F32, F64)  # for rows whose result bfloat16's rounding would determine
 INTS = (I64, I32)
 NUMBERS = (*FLOATS, *INTS)
 ALL = (*NUMBERS, BOOL)
@@ -40,7 +40,7 @@ def positive(*shape: int) -> Maker:
 
 
 def nonzero(*shape: int) -> Maker:
-    """Numbers of either sign, at least 0.5 (integers: 1) away from zero."""
+    """Numbers of either sign with magnitudes from 1 to 4; bools are true."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
         values = any_of(*shape, low=1, high=4)(dtype, generator)
@@ -99,8 +99,7 @@ class Row:
     `grad`: the gradients of all floating-point inputs are compared as well. `reason`:
     why the op needs a fallback or a sync (an op that isn't in the op table). Without a
     `reason`, a fallback or sync fails the test; with one, their absence does.
-    `tolerance`: relative,
-    replaces the dtype's.
+    `tolerance`: a relative tolerance that replaces the dtype's.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Random numbers: exactly those of eager CPU for each seed."""
+"""Random ops: for each seed, their numbers are exactly those of eager CPU."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Each row of the op tables at random sizes: the general form of two traces is exactly
-the trace at a third size, or rejects it.
+"""For each row of the op tests at random sizes, the general graph of two traces yields
+exactly the trace at a third size, or rejects that size.
 """
 
 from __future__ import annotations

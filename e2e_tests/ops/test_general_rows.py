@@ -1,5 +1,5 @@
-"""Each row of the op tables at random sizes, by one program for all sizes where there is
-one, compared with eager."""
+"""Each row of the op tests has eager's results at random sizes, by one program for all
+sizes where there is one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ops.program import Row
 from ops.test_ops import check_results, run
 
 DRAWS = 6
-#: Larger tensors than the row's; a wrong program differs by much more.
+#: Errors grow with the tensors, but the results of a wrong program differ by much more.
 TOLERANCE = 1e-4
 
 

@@ -48,7 +48,7 @@ def test_grids_of_the_identity_are_eagers(align: bool, rank: int) -> None:
 @pytest.mark.parametrize("align", [False, True])
 @pytest.mark.parametrize("rank", [2, 3])
 def test_gradients_at_centers(rank: int, align: bool, padding: str) -> None:
-    """As a spatial transformer that starts as the identity takes them."""
+    """A spatial transformer that starts as the identity samples at centers."""
     for length in (3, 5, 6, 28 if rank == 2 else 7):
         image = torch.randn(2, 3, *[length] * rank)
         gradients = []
@@ -69,7 +69,7 @@ def test_gradients_at_centers(rank: int, align: bool, padding: str) -> None:
 )
 @pytest.mark.parametrize("padding", ["zeros", "border"])
 def test_points_that_are_not_finite(padding: str, mode: str, rank: int) -> None:
-    """As a model that diverges computes them. (Eager's gradient reads outside of the
+    """A model that diverges computes such points. (Eager's gradient reads outside of the
     image for NaN with padding border, and for infinities with padding reflection.)"""
     numbers = [math.inf, -math.inf, 0.3, 1e30, -1e30, 1.0, -1.0]
     numbers += [math.nan] if padding == "zeros" else []
@@ -94,8 +94,8 @@ def test_points_that_are_not_finite(padding: str, mode: str, rank: int) -> None:
 def test_values_at_points_that_are_not_finite(
     rank: int, mode: str, padding: str
 ) -> None:
-    """NaN, also that of a reflected infinity, is one end of an image and the other end of
-    a volume."""
+    """As in eager, NaN (also that of a reflected infinity) samples one end of an image,
+    but the other end of a volume."""
     numbers = [math.inf, -math.inf, math.nan, 0.3, 1.7, -0.4]
     axes = [torch.tensor(numbers)] * rank
     points = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1)[None]

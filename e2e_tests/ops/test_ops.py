@@ -1,4 +1,4 @@
-"""Each row of the op tables compared with eager CPU: values, dtypes, shapes, gradients."""
+"""Each row of the op tests has eager CPU's values, dtypes, shapes and gradients."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def all_cases():
 
 
 def run(row: Row, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
-    """Results, then the gradients of a weighted sum of the results."""
+    """Returns the results, then the gradients of a weighted sum of the results."""
     torch.manual_seed(11)
     inputs = [tensor.to(device) for tensor in row.tensors(dtype)]
     wanted = [t for t in inputs if row.grad and t.is_floating_point()]
@@ -66,7 +66,7 @@ def test_op(row: Row, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize(("row", "dtype"), all_cases())
 def test_op_by_op(row: Row, dtype: torch.dtype) -> None:
-    """The tier that runs new programs."""
+    """Each row has eager's results in the interpreter, which runs new programs."""
     with torch_ltc.config(tier="interpret"):
         compare(row, dtype)
 

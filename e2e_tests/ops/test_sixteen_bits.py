@@ -101,7 +101,8 @@ BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "xlogy": torch.xlogy,
 }
 DTYPES = [torch.bfloat16, torch.float16]
-#: Eager's kernels round in between; so does the same formula here.
+#: Eager's kernels round intermediate results, and so do ours: float64's results don't
+#: count here.
 NOT_EXACT = {"logit", "logit_eps", "mvlgamma", "floor_divide", "cube", "inverse square"}
 
 
@@ -112,7 +113,7 @@ def every(dtype: torch.dtype) -> Tensor:
 
 
 def _order(values: Tensor) -> Tensor:
-    """Neighboring numbers are neighboring integers."""
+    """Maps the numbers to integers, neighboring numbers to neighboring integers."""
     bits = values.contiguous().view(torch.int16).long()
     return torch.where(bits < 0, -(bits & 0x7FFF), bits)
 
@@ -186,7 +187,7 @@ def test_functions_of_two_numbers(dtype: torch.dtype) -> None:
     assert not _report(_of_one_program(BINARY, x, y), x)
 
 
-#: Some kernels round a number to 16 bits first, others compute with it as it is.
+#: Some of eager's kernels round a number argument to 16 bits first, others don't.
 WITH_A_NUMBER: dict[str, Callable[[Tensor], Tensor]] = {
     "add": lambda x: x + 0.37,
     "sub": lambda x: x - 0.37,
@@ -242,8 +243,8 @@ def test_cross_rounds_each_product(dtype: torch.dtype) -> None:
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64's instructions")
 def test_processors_with_16_bit_arithmetic_round_each_product(tmp_path: Path) -> None:
-    """They have fused operations, which would round once. The text is that of any
-    processor, also if this one lacks the instructions and can't run it."""
+    """Their fused operations would round only once. The assembly is also checked on a
+    processor that lacks the instructions and can't run it."""
     text = """
         import torch
         a, b, c = torch.randn(3, 64).half().to("lazy")

@@ -91,8 +91,8 @@ BINARY: dict[str, Function] = {
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 RELATIVE = {torch.float32: 5e-6, torch.float64: 1e-12, torch.bfloat16: 2e-2, torch.float16: 2e-3}  # fmt: skip
-#: Absolute: 1 + erf of a negative number has few digits in eager's kernels, too;
-#: lgamma is a difference near its roots.
+#: Absolute tolerances: 1 + erf of a negative number has few digits in eager's kernels,
+#: too; near its roots, lgamma is a small difference.
 CANCELLING = {"gelu": 1e-6, "lgamma": 1e-14}
 
 
@@ -165,7 +165,7 @@ EXTREMES = {
 
 @pytest.mark.parametrize("name", EXTREMES)
 def test_extremes(name: str) -> None:
-    """As far as float32 has digits there."""
+    """Results are eager's to the digits that float32 has for denormal numbers."""
     x, function = EXTREMES[name]
     wanted, result = function(x), function(x.to("lazy")).cpu()
     torch.testing.assert_close(result, wanted, rtol=1e-4, atol=3e-45, equal_nan=True)

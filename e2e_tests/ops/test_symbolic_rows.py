@@ -1,5 +1,5 @@
-"""Each row of the op tables as one program for all sizes at the torch stage: given the
-sizes of a trace, it is exactly the program of these sizes."""
+"""For each row of the op tests, the program for all sizes at the torch stage becomes
+exactly the program of a trace's sizes if these are inserted."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from torch_ltc._backend import bindings
 
 DRAWS = 6
 
-#: Their programs for all sizes compute in another way than those of constant sizes:
-#: the mean in doubles.
+#: Rows whose programs for all sizes compute the mean in double precision, unlike those
+#: for constant sizes.
 OWN_FORMS = {"standardise-by-hand", "var", "var-dim", "std", "var_mean", "std_mean"}
 
 
@@ -29,13 +29,13 @@ def _traced(row: Row, dtype: torch.dtype, seed: int) -> Any:
 
 
 def check(programs: list[Any], draws: int = 2) -> bool:
-    """Whether there is a symbolic form; it is right then at sizes near the stand-ins,
-    where all decisions for sizes are the same, and valid or refused at the programs'."""
+    """Returns whether the programs have a symbolic form. At sizes near the stand-ins,
+    where decisions by size are the same, the form must be the program of these sizes."""
     try:
         general = bindings().GeneralGraph(programs)
         symbolic = bindings().SymbolicProgram(general, [], "torch", [], False)
     except RuntimeError as error:
-        assert str(error)  # refused with a reason; a wrong program would be text
+        assert str(error)  # rejected, with a reason
         return False
     text = symbolic.module().decode()
     names = [name for name, _, _ in symbolic.symbols()]

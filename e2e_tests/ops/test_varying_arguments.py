@@ -1,5 +1,5 @@
-"""Every argument that may vary according to the op table (column `varies`), with 32
-different numbers in one program, compared with eager."""
+"""Every argument that may vary according to the op table (column `varies`) gives eager's
+results for 32 different numbers, with a few programs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def strided_written(i: int, x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-#: For x of sizes [8, 6]; tensors that require a gradient are differentiated, too.
+#: Functions of the step's number and of x of shape [8, 6], whose gradient is compared,
+#: too.
 CASES: dict[str, Body] = {
     "windows": windows,
     "clamp": lambda i, x: x.clamp(-0.1 * i, 0.3 + 0.05 * i),
@@ -93,7 +94,7 @@ CASES: dict[str, Body] = {
     "roll twice": lambda i, x: x.roll((i, -2 * i), (0, 1)),
     "tril": lambda i, x: x.tril(i % 15 - 7),
     "triu": lambda i, x: x.triu(i % 15 - 7) + 1,
-    # Offsets of equally long diagonals: those of a row of squares.
+    # The diagonals 0 to 2 of a tensor of shape [6, 8] are equally long.
     "diagonal": lambda i, x: x.T.diagonal(i % 3) * 2,
     "diagonal that is written": diagonal_written,
     "as_strided": lambda i, x: x.clone().as_strided((3, 4), (6, 1), i % 30) * 2,
@@ -144,7 +145,7 @@ def run(body: Body, device: str, dtype: torch.dtype) -> list[torch.Tensor]:
 @pytest.mark.parametrize("name", CASES)
 def test_one_program_for_all_numbers(name: str, dtype: torch.dtype) -> None:
     if dtype == torch.bfloat16 and ("norm" in name or name in ("logit", "pow")):
-        pytest.skip("eager rounds in between, static programs don't either")
+        pytest.skip("eager rounds in between, programs with constants don't, either")
     with counting() as counts:
         ours = run(CASES[name], "lazy", dtype)
         torch_ltc.wait_device_ops()
@@ -209,7 +210,7 @@ def test_every_number_that_stays_a_constant_has_a_reason() -> None:
             )
 
 
-#: Arguments of backward and other ops that no case calls under this name.
+#: Ops that the cases reach under different names.
 REACHED_OTHERWISE = {
     "_native_batch_norm_legit.no_stats", "_native_batch_norm_legit_functional",
     "_native_batch_norm_legit_no_training", "native_batch_norm",
@@ -217,7 +218,7 @@ REACHED_OTHERWISE = {
 
 
 def made_parameters(body: Body) -> set[str]:
-    """The arguments that vary in the programs of `body`: "min of aten::clamp"."""
+    """Returns the arguments that vary in the programs of `body`: "min of aten::clamp"."""
     torch_ltc.reset_metrics()
     run(body, "lazy", torch.float32)
     torch_ltc.wait_device_ops()

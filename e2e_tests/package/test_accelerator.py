@@ -22,7 +22,7 @@ print(torch.accelerator.current_accelerator(), torch.accelerator.is_available())
 {WAYS[way]}
 print(torch.accelerator.current_accelerator(), torch.accelerator.device_count())
 """
-    # CUDA's build names its accelerator even without a GPU.
+    # torch's CUDA build calls CUDA the accelerator even without a GPU.
     own = "None" if torch.version.cuda is None else "cuda"
     assert run_python(program).stdout.split() == [own, "False", "lazy", "1"]
 
@@ -30,7 +30,8 @@ print(torch.accelerator.current_accelerator(), torch.accelerator.device_count())
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("has_gpu", [False, True])
 def test_build_for_cuda(has_gpu: bool, way: str) -> None:
-    """Names CUDA the accelerator without a GPU, too. With one, a tensor isn't a choice."""
+    """A CUDA build calls CUDA the accelerator even without a GPU. With a GPU, a tensor on
+    device lazy doesn't change that."""
     program = f"""
 import torch
 torch._C._accelerator_getAccelerator = lambda: torch.device("cuda")
@@ -103,7 +104,7 @@ def test_host_memory_needs_no_pinning(tensor: torch.Tensor) -> None:
 
 
 def test_torch_compile_of_cpu_tensors_where_lazy_is_the_accelerator() -> None:
-    """Its guards query the accelerator's stream."""
+    """torch.compile's guards query the accelerator's stream."""
     program = """
         import torch
         kept = torch.ones(2, device="lazy")

@@ -34,7 +34,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 class Tree:
-    """A copy of the tree without build."""
+    """A copy of the source tree without its build."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -79,7 +79,7 @@ class Tree:
 def tree(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Tree]:
-    """The copy in which the pages have been followed, built."""
+    """Yields a built copy of the tree to which the pages' code blocks have been applied."""
     if not request.config.getoption("--full"):
         pytest.skip("builds a copy of the tree; run it with --full")
     if not (ROOT / ".venv").exists():

@@ -1,4 +1,4 @@
-"""`import torch` is sufficient, and no problem of ours can break it."""
+"""`import torch` makes the device available, and no problem of torch_ltc breaks it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from subprocesses import run_python
 from torch_ltc._backend import torch_version_problem
 from torch_ltc.version import REQUIRED_TORCH
 
-# A torch_ltc whose compiled part can't be loaded precedes the real one.
+# Loading torch_ltc's compiled part raises an error.
 WITHOUT_BINDINGS = """
     import sys
     class Refuse:
@@ -60,8 +60,8 @@ def test_nothing_heavy_is_imported() -> None:
 
 
 def test_one_openmp_runtime() -> None:
-    """Another one, such as that of the compiler that built the runtime, would bring a
-    second pool of threads."""
+    """A second OpenMP runtime, such as that of the compiler that built ours, would bring
+    a second thread pool."""
     program = """
         import re, torch, torch_ltc
         with torch_ltc.config(tier="compile"):
@@ -119,7 +119,7 @@ def test_pages_that_registering_has_read_are_released() -> None:
                 resident += int(values[0])
         print(resident / size)
     """
-    # Without the release 0.9.
+    # The ratio is 0.9 if the pages aren't released.
     assert 0 < float(run_python(program).stdout) < 0.5
 
 
@@ -134,7 +134,7 @@ def test_lazy_names_are_there() -> None:
 
 
 def test_torch_lazy_needs_no_import() -> None:
-    """torch's own test functions use it without one (2.13)."""
+    """torch's own test functions use torch._lazy without importing it (2.13)."""
     run_python(
         """
         import sys, torch
@@ -203,7 +203,7 @@ def test_the_torchscript_backend_does_not_take_over() -> None:
 
 def test_first_calls_import_no_compiler_of_torch() -> None:
     """Meta kernels in Python import torch._dynamo when they are first called (torch
-    2.13), which takes a second: scripts without an optimizer never need it."""
+    2.13). The import takes a second, and scripts without an optimizer never need it."""
     program = """
         import sys, torch
         from torch import nn

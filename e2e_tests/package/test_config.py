@@ -1,4 +1,4 @@
-"""The configuration table from Python and from the environment."""
+"""Options are set from Python and from the environment."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from semantics.comparison import compare
 
 
 def _define(name: str) -> torch.library.CustomOpDef:
-    """Writes in place and through views, which need functionalization."""
+    """Defines an op that writes in place and through views, and so needs
+    functionalization."""
 
     @torch.library.custom_op(f"torch_ltc_tests::{name}", mutates_args=())
     def op(x: torch.Tensor) -> torch.Tensor:
@@ -96,7 +97,7 @@ def test_without_a_kernel_it_is_refused() -> None:
 
 
 def _kernel(write: Callable) -> Callable:
-    """One that returns nothing."""
+    """Returns a kernel that calls `write` and returns nothing."""
 
     def kernel(x: torch.Tensor) -> None:
         write(x)
@@ -117,7 +118,7 @@ KEYS = ["CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "Lazy"]
 def test_a_defined_op_writes_to_an_argument(
     library: torch.library.Library, key: str
 ) -> None:
-    """For a view, with the lazy tensor created before the op is defined."""
+    """The argument is a view of a lazy tensor that exists before the op is defined."""
 
     def scale_(x: torch.Tensor, factor: float) -> torch.Tensor:
         return x.mul_(factor)
@@ -138,7 +139,7 @@ def test_a_defined_op_writes_to_an_argument(
 def test_an_op_that_python_does_not_see_defined(
     library: torch.library.Library,
 ) -> None:
-    """Like a C++ library's op: recognized when the next op is traced."""
+    """As an op of a C++ library, the op is recognized when the next op is traced."""
     library.m.define("from_cpp_(Tensor(a!) x) -> ()", "", ())
     library.impl("from_cpp_", _kernel(lambda x: x.add_(1)), "CPU")
     x = torch.zeros(2, device="lazy") + 1
@@ -211,7 +212,7 @@ def test_a_defined_op_takes_gradients_where_they_are_known(
 
 
 def test_inference_mode(library: torch.library.Library) -> None:
-    """Its tensors have no autograd keys."""
+    """Tensors of inference mode have no autograd keys."""
     library.define("append_(Tensor(a!) cache, Tensor x, int at) -> ()")
 
     @torch.library.impl(library, "append_", "CPU")
@@ -272,7 +273,7 @@ def test_a_defined_op_that_fails_loses_nothing(library: torch.library.Library) -
 
 
 def test_an_op_may_be_defined_again() -> None:
-    """Like a notebook cell that runs again, with an op that doesn't write any more."""
+    """A notebook cell that runs again may redefine an op, here to one without writes."""
     with torch.library._scoped_library("torch_ltc_again", "DEF") as first:
         first.define("op(Tensor(a!) x) -> ()")
         first.impl("op", _kernel(lambda x: x.add_(1)), "CPU")

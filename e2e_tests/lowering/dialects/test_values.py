@@ -43,12 +43,13 @@ TAKEN = {
         "window": 0.8,
     },
 }
-# Without --full.
+# Without --full, every third case is tested.
 EVERY = 3
 
 
 def converted(functions: list[Function], dialect: str) -> tuple[dict[int, str], str]:
-    """Texts of the cases that the dialect can express, and the errors of the rest."""
+    """Returns the texts of the cases that the dialect can express, and the errors of the
+    rest."""
     modules = [f"module @case_{i} {{\n{f.text}\n}}" for i, f in enumerate(functions)]
     done = subprocess.run(
         [str(LTC_OPT), f"--ltc-torch-to-{dialect}", "--split-input-file"],
@@ -118,13 +119,15 @@ def test_values(family: str, dialect: str, request: pytest.FixtureRequest) -> No
 
 
 def loosened(case: Case) -> Case:
-    """Quotients by reciprocals and roots by powers differ by a few units."""
+    """Returns the case with a tolerance of a few units in the last place: dialects
+    compute quotients by reciprocals and roots by powers."""
     tolerance = max(case.tolerance or 0.0, 2e-6)
     return Case(case.op, case.args, case.kwargs, tolerance)
 
 
 def gradients(name: str) -> Function:
-    """Gradients of a convolution's input, weight and bias."""
+    """Returns a function that computes the gradients of a convolution's input, weight and
+    bias."""
     sizes, weight_sizes, *window = GEOMETRIES[name]
     x, weight = random(*sizes), random(*weight_sizes)
     y = torch.ops.aten.convolution(x, weight, None, *window)

@@ -29,7 +29,7 @@ def add(op: str, *args, tolerance: float | None = None, **kwargs) -> None:
     CASES.append(Case(op, args, kwargs, tolerance))
 
 
-# Functions of one float: libm's compared with torch's vectorized ones.
+# Functions of one float: libm's functions are compared with torch's vectorized ones.
 for op in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
            "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
            "acosh", "atanh", "erf", "erfc", "sigmoid", "reciprocal", "sinc", "deg2rad",
@@ -186,7 +186,7 @@ add("clamp.Tensor", random(3, 4), random(4), None)
 add("clamp.Tensor", random(3, 4), random(4), random(3, 1))
 add("clamp_min.Tensor", random(3), random(3))
 
-# Three numbers.
+# Ops with three operands.
 a, b, c = random(3, 4), random(3, 4), random(3, 4)
 add("lerp.Scalar", a, b, 0.1, tolerance=1e-6)
 add("lerp.Scalar", a, b, 0.9, tolerance=1e-6)
@@ -210,7 +210,7 @@ for target in (F32, F64, BF16, I64, I32, I8, U8, BOOL):
 add("_to_copy", torch.tensor([1.00390625001], dtype=F64), dtype=BF16)
 add("clone", random(3))
 
-# The same builders behind other overloads.
+# Further overloads, which have the lowerings of those above.
 whole = torch.arange(-4, 5)
 add("sub.Scalar", random(3), 2.0, 3.0, tolerance=1e-6)
 add("rsub.Tensor", random(3), random(3), alpha=2, tolerance=1e-6)

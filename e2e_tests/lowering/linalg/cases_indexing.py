@@ -1,4 +1,4 @@
-"""Reads and writes at positions from a tensor; embeddings."""
+"""Reads and writes at the indices in a tensor; embeddings."""
 
 from __future__ import annotations
 

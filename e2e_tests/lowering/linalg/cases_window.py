@@ -14,7 +14,8 @@ def add(op: str, *args, tolerance: float | None = None, **kwargs) -> None:
 
 
 def max_pool(x: torch.Tensor, *window) -> None:
-    """kernel, stride, padding, dilation, ceil_mode"""
+    """Adds a max pooling and its gradient. `window`: kernel, stride, padding, dilation,
+    ceil_mode."""
     values, indices = torch.ops.aten.max_pool2d_with_indices(x, *window)
     add("max_pool2d_with_indices", x, *window)
     gradient = random(*values.shape, dtype=x.dtype)
@@ -29,7 +30,8 @@ def max_pool(x: torch.Tensor, *window) -> None:
 
 
 def average_pool(x: torch.Tensor, *window) -> None:
-    """kernel, stride, padding, ceil_mode, count_include_pad, divisor_override"""
+    """Adds an average pooling and its gradient. `window`: kernel, stride, padding,
+    ceil_mode, count_include_pad, divisor_override."""
     result = torch.ops.aten.avg_pool2d(x, *window)
     add("avg_pool2d", x, *window, tolerance=1e-6)
     gradient = random(*result.shape, dtype=x.dtype)

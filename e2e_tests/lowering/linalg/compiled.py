@@ -1,4 +1,4 @@
-"""Runs a function through the whole compiler and the runtime with `ltc-run`."""
+"""Compiles and runs a function with `ltc-run`: the whole compiler and the runtime."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LTC_RUN = native.LTC_OPT.with_name("ltc-run")
 
 
 def dense(tensor: torch.Tensor) -> str:
-    """The tensor as an MLIR attribute."""
+    """Returns the tensor as an MLIR attribute."""
     sizes = "".join(f"{size}x" for size in tensor.shape)
     kind = DTYPES[tensor.dtype].replace("si", "i").replace("ui", "i")
     if tensor.numel() == 0:
@@ -45,7 +45,7 @@ def with_values(function: Function) -> str:
 
 
 def call(function: Function, folder: Path) -> list[torch.Tensor]:
-    """Results with six digits."""
+    """Runs the function; its results have the six digits that `ltc-run` prints."""
     program = folder / "program.mlir"
     program.write_text(native.to_linalg(with_values(function)))
     command = [str(LTC_RUN), str(program)]

@@ -1,5 +1,5 @@
-"""Runs functions of the linalg stage through MLIR's own passes (loops, no fusion, no
-library), so that a wrong value is a bug of the conversion."""
+"""Compiles functions of the linalg stage with MLIR's own passes (loops, no fusion, no
+library) and runs them, so that a wrong value is a bug of the conversion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LTC_OPT = Path(os.environ.get("LTC_OPT", ROOT / "build" / "bin" / "ltc-opt"))
 LLVM_BIN = Path(os.environ.get("LLVM_BIN", "/usr/lib/llvm-22/bin"))
 
-# Checks of indices are commands of our runtime.
+# The second pass removes bounds checks and library calls, which need our runtime.
 TO_LINALG = [
     "--ltc-mlir-convert-torch-to-linalg",
     "--ltc-mlir-expand-library-calls",
@@ -54,7 +54,7 @@ def to_linalg(source: str) -> str:
 
 
 def compile_module(source: str, folder: Path) -> ctypes.CDLL:
-    """A shared library with one symbol for each function of the torch-dialect
+    """Returns a shared library with one symbol for each function of the torch-dialect
     module."""
     lowered = run_tool([str(LTC_OPT), *TO_LINALG, *TO_LLVM], source)
     llvm_ir = run_tool([str(LLVM_BIN / "mlir-translate"), "--mlir-to-llvmir"], lowered)
@@ -77,7 +77,7 @@ def descriptor(tensor: torch.Tensor) -> ctypes.Array:
 
 
 def call(library: ctypes.CDLL, symbol: str, function: Function) -> list[torch.Tensor]:
-    """Results are returned in the order of the function's results."""
+    """Calls the compiled function `symbol`; returns its results in order."""
     outputs = [torch.empty(t.shape, dtype=t.dtype) for t in function.expected]
     # Bufferization treats a function's arguments as writable.
     inputs = [t.clone(memory_format=torch.contiguous_format) for t in function.tensors]

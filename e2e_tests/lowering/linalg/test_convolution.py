@@ -1,5 +1,5 @@
-"""Convolutions and their gradients compared with eager torch. They are library calls
-from the linalg stage on, so the whole compiler runs them."""
+"""Convolutions and their gradients have eager torch's values. Convolutions are library
+calls from the linalg stage on, so the whole compiler is used."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_forward(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
     check(Case("convolution", (x, weight, bias, *window)), tmp_path)
 
 
-# Gradients of transposed convolutions are decomposed before:
-# decompositions/test_convolution.py.
+# Gradients of transposed convolutions are decomposed at the torch stage
+# (decompositions/test_convolution.py).
 @pytest.mark.parametrize("name", [n for n in GEOMETRIES if "transposed" not in n])
 def test_backward(name: str, tmp_path: Path) -> None:
     sizes, weight_sizes, *window = GEOMETRIES[name]

@@ -1,4 +1,4 @@
-"""Each lowering to linalg compared with eager torch: values, NaNs, dtypes."""
+"""Each lowering to linalg has eager torch's results: values, NaNs, dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A torch-dialect function from a call of one ATen op."""
+"""Builds a torch-dialect function that calls one ATen op."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that is a scalar parameter of the program, not a constant."""
+    """A number that is a dynamic scalar of the program, not a constant."""
 
     value: int | float
 
@@ -100,7 +100,7 @@ class FunctionText:
         return name, f"!torch.list<{short}>"
 
     def value(self, value: Any, kind: str) -> tuple[str, str]:
-        """SSA name and type of a Python argument of schema type `kind`."""
+        """Adds a Python argument of schema type `kind`; returns its SSA name and type."""
         if value is None:
             return self.constant("none", "")
         if isinstance(value, (torch.Tensor, Parameter)):
