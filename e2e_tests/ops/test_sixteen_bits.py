@@ -1,7 +1,8 @@
-"""Functions of one and two numbers, and their gradients, of all finite 16-bit floats:
-where a formula rounds in between and eager's kernel doesn't, or the other way round.
+"""Functions of one and two numbers and their gradients, at all 16-bit floats with
+magnitudes from 1e-5 to 60.
 
-A result is within 1 unit in the last place of eager's, or nearer to float64's.
+Each result is within 1 unit in the last place of eager's, or nearer to float64's: a
+formula may round intermediate results where eager's kernel doesn't, or the reverse.
 """
 
 from __future__ import annotations

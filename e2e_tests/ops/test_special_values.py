@@ -1,4 +1,4 @@
-"""Zeros of both signs, infinities, NaN and denormal numbers, passed to each function.
+"""Zeros of both signs, infinities, NaN and denormal numbers are passed to each function.
 
 The number of elements is a multiple of 64: for a remainder that doesn't fill a vector,
 eager computes some functions differently.

@@ -1,4 +1,4 @@
-"""Dumps: every stage of a tensor, of a step, and of a folder."""
+"""`debug` dumps each stage of a tensor, of a step and of a program, also to a folder."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_module_calls_are_replaced_only_for_source_info() -> None:
         torch.testing.assert_close(compiled(x), model(x))
         lazy = model.to("lazy")
         with pytest.raises(RuntimeError):
-            lazy(torch.ones(2, 5, device="lazy"))  # leaves its scopes
+            lazy(torch.ones(2, 5, device="lazy"))  # must leave the modules' scopes
         result = lazy(x.to("lazy")).sum()
         text = debug.dump(result, stage="ir")
     assert torch.nn.Module.__call__ is plain

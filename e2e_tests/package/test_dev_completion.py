@@ -1,4 +1,4 @@
-"""`./dev completion`: a script that bash accepts and that completes words."""
+"""`./dev completion` prints a script that bash accepts and that completes words."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def read_wrong_rows(table: torch.Tensor) -> torch.Tensor:
     return nn.functional.embedding(index, table)
 
 
-#: Ops that detect an invalid index when they run; eager's error class differs.
+#: Ops that detect an invalid index when they run; the class of eager's error varies.
 INDEXING = {
     "embedding": read_wrong_rows,
     "index_select": lambda t: t.index_select(0, torch.tensor([-1], device=t.device)),
@@ -144,7 +144,7 @@ INDEXING = {
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("op", INDEXING)
 def test_index_out_of_range(op: str, tier: str) -> None:
-    """Detected when the step runs, with eager's error, not a wrong number."""
+    """Such an index raises eager's error when the step runs."""
     with pytest.raises((IndexError, RuntimeError)) as eager:
         INDEXING[op](torch.ones(3, 2))
     table = torch.ones(3, 2, device="lazy")
@@ -308,7 +308,7 @@ def test_a_mode_sees_storages() -> None:
 
 
 def test_a_traced_value_has_no_storage() -> None:
-    """Functionalization holds it; the user's tensor has one."""
+    """Functionalization wraps the traced value; the user's tensor has a storage."""
     x = torch.ones(3, device="lazy").exp()
     value = torch._from_functional_tensor(x)
     with pytest.raises(RuntimeError, match="has no storage") as caught:
@@ -349,7 +349,7 @@ def test_tensors_of_two_devices(name: str) -> None:
         RuntimeError, match="Expected all tensors to be on the same device"
     ):
         MIXED[name](b, a)
-    assert (a + torch.tensor(1.0)).sum().item() == 6  # numbers may be there
+    assert (a + torch.tensor(1.0)).sum().item() == 6  # CPU tensors of rank 0 are allowed
 
 
 def _at(*values: int, device: str) -> torch.Tensor:
@@ -375,7 +375,7 @@ FAR = {
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("name", FAR)
 def test_errors_of_values_are_of_eagers_class(name: str, tier: str) -> None:
-    """They are raised when the value is read, with eager's message about the index."""
+    """The errors are raised when the value is read, with eager's message about the index."""
     with pytest.raises((IndexError, RuntimeError)) as eager:
         FAR[name]("cpu")
     with torch_ltc.config(tier=tier), pytest.raises(type(eager.value)) as lazy:

@@ -1,5 +1,4 @@
-"""Generators: device lazy draws with the CPU's, and its own generator is a CPU
-generator."""
+"""Device lazy draws with CPU generators, and torch.Generator("lazy") returns one."""
 
 from __future__ import annotations
 

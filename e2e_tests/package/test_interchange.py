@@ -35,7 +35,7 @@ def test_numpy_reads_without_a_copy(name: str, dtype: torch.dtype) -> None:
 
 
 def test_an_array_keeps_its_values() -> None:
-    """Neither a write nor a step that overwrites the parameter reaches it."""
+    """Neither a write nor a step that overwrites the parameter changes the array."""
     parameter = torch.nn.Parameter(torch.ones(1000, device="lazy"))
     optimizer = torch.optim.SGD([parameter], lr=1.0)
     array = numpy.from_dlpack(parameter.detach())

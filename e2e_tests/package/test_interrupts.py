@@ -1,4 +1,4 @@
-"""Ctrl-C, and any other signal handler that raises, at any point of C++ code."""
+"""Exceptions of Ctrl-C and of other signal handlers arrive at any point of C++ code."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import pytest
 from subprocesses import run_python
 
-#: Sends a signal while `work` runs, many times, at many moments; prints how often its
-#: exception was raised, and the longest delay.
+#: Sends a signal while `work` runs, many times, at random moments; prints how often the
+#: handler's exception was raised, and the longest delay.
 PROBE = """
 import json, logging, os, random, signal, sys, threading, time
 import torch, torch_ltc

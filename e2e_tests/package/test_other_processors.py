@@ -1,6 +1,5 @@
-"""Processors with fewer or other instructions than this one, emulated by qemu: the
-numbers are those of eager there, and nothing executes an instruction that the processor
-doesn't have."""
+"""On processors with fewer or different instructions, emulated by qemu, results are
+eager's, and no code executes an instruction that the processor doesn't have."""
 
 from __future__ import annotations
 
@@ -77,9 +76,9 @@ def test_training_on(processor: str, request: pytest.FixtureRequest) -> None:
     assert result.stdout.split()[0] == processor.lower()
 
 
-#: Values that fit into no integer, or only into some: x86 and AArch64 convert them
-#: differently. Eager converts the last two to int16 and int32 in one of two ways, which
-#: depends on a tensor's layout.
+#: Values that don't fit into some or all integer dtypes: x86 and AArch64 convert them
+#: differently. Conversions of float64 to int16 and int32 aren't compared: eager converts
+#: in one of two ways, depending on a tensor's layout.
 CASTS = """
 import torch
 

@@ -1,5 +1,5 @@
-"""./dev release: archives are reproducible, a wheel that can't be published is named,
-and the version has one place."""
+"""./dev release: archives are reproducible, a wheel that can't be published is rejected
+with the reason, and the version is written in one place."""
 
 from __future__ import annotations
 
@@ -146,15 +146,15 @@ def test_a_version_begins_a_section(
 
 def test_the_version_is_version_py_s() -> None:
     assert bindings().build_info()["version"] == torch_ltc.__version__
-    # CMake, setuptools and the documentation must not repeat it.
+    # CMake and setuptools must not repeat the version.
     for name in ("CMakeLists.txt", "pyproject.toml", "setup.py"):
         assert torch_ltc.__version__ not in (ROOT / name).read_text(), name
 
 
 @pytest.mark.parametrize("name", ["_C", "libtorch_ltc_backend.so"])
 def test_libraries_search_no_path_of_the_build(name: str) -> None:
-    """Not even until the wheel is packed: the linker's identifier of the library
-    depends on it, so the same sources would give other bytes in another folder."""
+    """A path of the build isn't even there until the wheel is packed: the library's build
+    ID depends on it, so the same sources would give different bytes in another folder."""
     package = Path(torch_ltc.__file__).parent
     library = bindings().__file__ if name == "_C" else package / "lib" / name
     command = ["readelf", "-d", "-W", str(library)]

@@ -1,4 +1,5 @@
-"""Files of the safetensors library, as written by transformers, accelerate and PEFT."""
+"""Lazy tensors are saved to and loaded from files of the safetensors library, which
+transformers, accelerate and PEFT write."""
 
 from __future__ import annotations
 
@@ -106,7 +107,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("shard", [None, "4KB"])
 def test_pretrained(name: str, shard: str | None, tmp_path: Path) -> None:
-    """`save_pretrained` removes tied weights from the files, by their addresses."""
+    """`save_pretrained` finds tied weights by their addresses, and saves them once."""
     kind, config = MODELS[name]
     model = kind(config()).to("lazy")
     torch_ltc.mark_step()

@@ -1,4 +1,4 @@
-"""torch.save and torch.load both ways, pickle, deepcopy, repr, numpy."""
+"""torch.save and torch.load between devices, pickle, deepcopy, repr, numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation site: each page is in its navigation, and links stay inside."""
+"""The documentation site has each page in its navigation, and links that stay inside."""
 
 from __future__ import annotations
 

@@ -203,7 +203,8 @@ def _new(device: str) -> object:
 
 
 def _resized_after(look) -> object:
-    """Python's storage object isn't a view of the tensor."""
+    """A tensor whose storage was read may be resized, as Python's storage object isn't a
+    view of the tensor."""
 
     def program(device: str) -> object:
         x, y = (torch.empty(0, device=device) for _ in range(2))
@@ -252,5 +253,5 @@ def test_a_tensor_is_not_set_to_another_devices(other: str) -> None:
     for target, source in ((x, torch.ones(2, device=other)), (torch.ones(2, device=other), x)):  # fmt: skip
         with pytest.raises(RuntimeError, match="the devices must match"):
             target.set_(source)
-    x.add_(1)  # its memory is still that of its view
+    x.add_(1)  # x still shares its view's memory
     assert view.tolist() == [2.0, 3.0]

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
-#: Bounds of float32 programs of a few ops.
+#: Tolerances for float32 programs of a few ops.
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 
 
 def to_lazy(value: Any) -> Any:
-    """Lazy copies that preserve strides, `requires_grad` and nothing else."""
+    """Returns lazy copies that preserve strides, `requires_grad` and nothing else."""
 
     def move(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
@@ -23,7 +23,7 @@ def to_lazy(value: Any) -> Any:
             n > 1 and step == 0
             for n, step in zip(leaf.shape, leaf.stride(), strict=True)
         ):
-            # Not even a copy may write an element twice.
+            # A copy must not write an element twice, so it copies the memory instead.
             ends = zip(leaf.shape, leaf.stride(), strict=True)
             span = 1 + sum((n - 1) * step for n, step in ends)
             memory = leaf.detach().as_strided((span,), (1,)).to("lazy")
@@ -75,7 +75,7 @@ def assert_same(lazy: Any, eager: Any, what: str = "result") -> None:
 
 
 def outcome(function: Callable, *args: Any) -> Any:
-    """The result, or the class of the error that it raises."""
+    """Returns the function's result, or the class of the error that it raises."""
     torch.manual_seed(0)
     try:
         return function(*args)
@@ -84,8 +84,8 @@ def outcome(function: Callable, *args: Any) -> Any:
 
 
 def compare(function: Callable, *args: Any) -> None:
-    """`function` gets CPU tensors, then lazy copies. Its results are compared, and so
-    are the arguments after the call, which it may have written."""
+    """Calls `function` with CPU tensors and with lazy copies. Compares the results, and
+    the arguments after the call, which it may have written, with their gradients."""
     lazy_args = to_lazy(args)
     expected = outcome(function, *args)
     actual = outcome(function, *lazy_args)

@@ -1,5 +1,6 @@
-"""Tensors that get other sizes or another memory: `resize_`, `set_`, `x.data = y`. What
-other tensors see of the memory before and afterwards, and what is saved for gradients."""
+"""`resize_`, `set_` and `x.data = y` change a tensor's sizes or its memory. What tensors
+that share the old or the new memory see, and what is saved for gradients, is as in eager.
+"""
 
 from __future__ import annotations
 
@@ -107,14 +108,14 @@ def test_set(change: Callable) -> None:
     compare(_set(change), torch.arange(12.0).reshape(3, 4))
 
 
-#: Views whose elements are computed from the memory's.
+#: Views whose elements are computed from the elements in memory.
 BITS: dict[str, Callable[[Tensor], Tensor]] = {
     "conj": torch.conj,
     "neg": torch._neg_view,
     "both": lambda x: torch._neg_view(x.conj()),
 }
 
-#: Ops in place that change which elements such a view consists of.
+#: In-place ops that change which elements such a view consists of.
 CHANGES: dict[str, Callable[[Tensor], Tensor]] = {
     "resize_": lambda view: view.resize_(2),
     "resize_as_": lambda view: view.resize_as_(view.new_ones(2, 2)),
@@ -191,8 +192,8 @@ def test_data_written_between_forward_and_backward() -> None:
     compare(program, x, torch.randn(2, 3).requires_grad_())
 
 
-#: Kernels of torch that look at sizes before and after they call other ops, with
-#: tensors whose memory was written through another view.
+#: Torch kernels that read sizes before and after they call other ops, on tensors whose
+#: memory was written through another view.
 STALE: dict[str, Callable[[Tensor], Tensor]] = {
     "spectrum": lambda y: torch.fft.rfft(y)[..., 1:],
     "spectrum of rows": lambda y: torch.fft.rfft2(y)[0],

@@ -1,5 +1,5 @@
-"""torch.use_deterministic_algorithms(True): memory that eager fills, and ops that it
-rejects."""
+"""torch.use_deterministic_algorithms(True) fills new memory and rejects ops as in eager.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Functions of PyTorch that choose between paths by a list of devices take the CPU's
-path: another has other values, strides and errors."""
+"""PyTorch functions that choose a path by a list of devices choose the CPU's path: other
+paths have different values, strides and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LENGTHS = torch.tensor([6, 3, 5])
 
 
 def _masks(device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Masks: padded positions, and a causal one."""
+    """Returns a mask of padded positions and a causal mask."""
     padded = torch.arange(6) >= LENGTHS[:, None]
     causal = nn.Transformer.generate_square_subsequent_mask(6)
     return padded.to(device), causal.to(device)
@@ -29,7 +29,8 @@ def _layer(norm_first: bool, activation: str) -> nn.TransformerEncoderLayer:
 
 
 def _encode(layer: nn.TransformerEncoderLayer, device: str) -> list[torch.Tensor]:
-    """Padded positions are zero if nested tensors are used."""
+    """Returns the layer's results for various masks. Padded positions are zero if the
+    layer uses nested tensors."""
     layer = layer.to(device)
     x = torch.linspace(-1, 1, 288).sin().view(3, 6, 16).to(device)
     padded, causal = _masks(device)

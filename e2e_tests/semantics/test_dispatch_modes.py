@@ -29,7 +29,7 @@ class Listener(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-#: Each creates tensors on the given device.
+#: Functions that create a tensor on the given device.
 NEW: dict[str, Callable[[torch.device], torch.Tensor]] = {
     "zeros": lambda d: torch.zeros(3, 2, device=d),
     "empty": lambda d: torch.empty(3, 2, device=d).fill_(1),
@@ -191,7 +191,7 @@ def test_inference_mode() -> None:
 
 
 class Calling(TorchDispatchMode):
-    """Runs other ops than the one that was called, on `held` tensors too."""
+    """For some ops, runs further ops, also on the tensor `held`."""
 
     def __init__(self, held: torch.Tensor) -> None:
         super().__init__()
@@ -223,7 +223,8 @@ def test_results_of_ops_that_a_mode_calls() -> None:
 
 
 def test_a_mode_gets_the_users_tensors() -> None:
-    """The op that was called, not its functional form, and no values of tensors."""
+    """The mode gets the op that was called, not its functional form, and the user's
+    tensors, not the values that they wrap."""
 
     def program(x: torch.Tensor) -> list:
         y = x.clone()
@@ -270,8 +271,8 @@ def of_writes(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("function", [F.hardshrink, F.softplus, of_writes])
 @pytest.mark.parametrize("decomposed", [False, True])
 def test_a_graph_of_make_fx(function: Callable, decomposed: bool) -> None:
-    """It has a node for each op, and computes the function of other tensors."""
-    # core_aten_decompositions() fails if a test has removed an op of its own.
+    """The graph has a node for each op, and computes the function of other tensors."""
+    # core_aten_decompositions() fails if a test has defined an op and removed it.
     ops = (aten.hardshrink, aten.softplus, aten.hardtanh, aten.hardtanh_)
     table = get_decompositions(ops) if decomposed else None
     x, other = torch.tensor([0.2, -1.0, 3.0]), torch.tensor([-0.7, 0.4, 0.9])

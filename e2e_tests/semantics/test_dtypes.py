@@ -13,7 +13,7 @@ FLOAT8 = [
 UNSIGNED = [torch.uint16, torch.uint32, torch.uint64]
 COMPLEX = [torch.complex32, torch.complex64, torch.complex128]
 
-#: Called with a device and a dtype.
+#: Functions of a device and a dtype.
 PROGRAMS = {
     "cast": lambda d, t: torch.tensor([0.5, 1.0, 2.0, 4.0], device=d).to(t),
     "back": lambda d, t: _numbers(d, t).to(torch.float32),

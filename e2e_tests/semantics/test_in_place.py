@@ -128,7 +128,7 @@ ERRORS: dict[str, Callable[[torch.Tensor], object]] = {
 }
 
 
-# Ops that write to a saved result, through any alias; writes through `data` aren't
+# Ops that write to a saved result through any alias. Writes through `data` aren't
 # detected.
 WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "add_": lambda y: y.add_(1),

@@ -1,5 +1,5 @@
-"""torch.inference_mode: models, views, writes; which tensors are inference tensors, and
-which uses of them eager rejects outside."""
+"""torch.inference_mode is as in eager: models, views, writes; which tensors are inference
+tensors, and which uses of these are rejected outside of the mode."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_training_goes_on_after_it() -> None:
     compare(program, torch.arange(6.0).reshape(3, 2))
 
 
-#: Ops that PyTorch computes by writes through views of a new tensor, and by other ops.
+#: Composite ops; some write through views of a new tensor.
 COMPOSITES = {
     "circular padding": lambda x: F.pad(x, (1, 2, 1, 0), mode="circular"),
     "circular padding of one dimension": lambda x: F.pad(x[0], (2, 1), mode="circular"),
@@ -132,8 +132,8 @@ def test_what_is_an_inference_tensor(name: str) -> None:
         assert lazy.view_as(lazy).is_inference() == cpu.view_as(cpu).is_inference()
 
 
-#: Results of composite ops in the mode (a view of the operand, the operand itself, a
-#: copy), and the effects of a write to them.
+#: Composite ops that, in the mode, return a view of the operand, the operand itself, or a
+#: copy.
 RETURNED = {
     "broadcast_tensors": lambda x: torch.broadcast_tensors(x, x[:1])[0],
     "meshgrid": lambda x: torch.meshgrid(x[0], x[1], indexing="ij")[0],
@@ -228,7 +228,7 @@ FROM_PYTHON = {
 
 @pytest.mark.parametrize("name", FROM_PYTHON)
 def test_tensors_of_python_numbers(name: str) -> None:
-    """`lift_fresh` sees them once more, below the kernels of views."""
+    """Such tensors also reach `lift_fresh`, below the kernels of views."""
     with torch.inference_mode():
         made = FROM_PYTHON[name]("lazy")
         made.add_(1)
@@ -237,7 +237,7 @@ def test_tensors_of_python_numbers(name: str) -> None:
     torch.testing.assert_close(made.cpu(), FROM_PYTHON[name]("cpu") + 1)
 
 
-#: Writes of a normal tensor, 3x3, into an inference tensor.
+#: Writes of a normal 3x3 tensor into an inference tensor.
 WRITES = {
     "copy_": lambda x, normal: x.copy_(normal),
     "copy_ from the CPU": lambda x, normal: x.copy_(normal.cpu()),
@@ -256,7 +256,8 @@ WRITES = {
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_written_tensor_stays_one(name: str) -> None:
-    """So do later views, which have the kind of the tensor's value."""
+    """A written inference tensor remains one, and its later views are inference tensors
+    as in eager."""
     outcomes = {}
     for device in ("cpu", "lazy"):
         normal = torch.linspace(-1, 1, 9).reshape(3, 3).to(device)

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 import torch_ltc
 from semantics.comparison import compare
 
-#: Near 1 and 2, sizes stay or double although the scale says otherwise.
+#: With scales near 1 and 2, the size stays or doubles, because it is rounded down.
 SCALES = [
     *(0.3 + 0.37 * i for i in range(8)),
     1.0,
@@ -28,7 +28,7 @@ FORMATS = [torch.contiguous_format, torch.channels_last, torch.channels_last_3d]
 
 
 def image(rank: int, channels: int, moving: int, size: int) -> torch.Tensor:
-    """Each element along dim `moving` has its position as value."""
+    """Returns an image in which each element is its position along dim `moving`."""
     sizes = [1, channels, *[2] * rank]
     sizes[moving] = size
     places = [1] * len(sizes)

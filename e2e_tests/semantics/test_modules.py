@@ -1,4 +1,4 @@
-"""Moves of modules between devices, shared parameters, shared memory in files."""
+"""Moving modules between devices keeps shared parameters, files keep shared memory."""
 
 from __future__ import annotations
 
