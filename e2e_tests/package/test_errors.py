@@ -375,7 +375,8 @@ FAR = {
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("name", FAR)
 def test_errors_of_values_are_of_eagers_class(name: str, tier: str) -> None:
-    """The errors are raised when the value is read, with eager's message about the index."""
+    """Such errors are raised when the value is read, with eager's message about the index.
+    """
     with pytest.raises((IndexError, RuntimeError)) as eager:
         FAR[name]("cpu")
     with torch_ltc.config(tier=tier), pytest.raises(type(eager.value)) as lazy:

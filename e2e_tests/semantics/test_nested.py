@@ -27,7 +27,7 @@ def _nested(device: str, layout: torch.layout, **kwargs: Any) -> torch.Tensor:
 
 
 def _dense(value: Any) -> list[Any]:
-    """The comparable parts of nested tensors, on the CPU."""
+    """Returns the comparable parts of nested tensors, on the CPU."""
     leaves: list[Any] = []
     for leaf in tree_leaves(value):
         if isinstance(leaf, TwoTensor):
@@ -116,7 +116,7 @@ def _layer(device: str) -> torch.nn.Linear:
     return torch.nn.Linear(4, 3).to(device)
 
 
-#: Ops that are composites of others except for nested tensors, and gradients that are
+#: Ops that are composite except for nested tensors, and backward ops whose results are
 #: nested although their operands are dense.
 DERIVED = {
     "linear": lambda d: F.linear(_leaf(d), torch.ones(3, 4, device=d)),
@@ -157,7 +157,7 @@ def _positions(device: str, *values: int) -> torch.Tensor:
     return torch.tensor(values).to(device)
 
 
-#: What only jagged ones have: offsets, lengths, reductions over the ragged dim.
+#: Functions of jagged tensors only: offsets, lengths, reductions over the ragged dim.
 JAGGED = {
     "of offsets": lambda d: torch.nested.nested_tensor_from_jagged(
         _rows(d), _positions(d, 0, 1, 4, 6)
@@ -191,7 +191,7 @@ def test_jagged_as_eager(program: Any) -> None:
 
 
 def test_training_on_jagged_sequences_follows_eager() -> None:
-    """Other lengths in each step; gradients flow to the sequences and the layer."""
+    """Lengths differ in each step; gradients flow to the sequences and the layer."""
     losses: dict[str, list[float]] = {}
     for device in ("cpu", "lazy"):
         layer = _layer(device)

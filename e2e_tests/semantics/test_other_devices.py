@@ -1,5 +1,5 @@
-"""A tensor that an op creates on another device than its operand's behaves like
-eager's."""
+"""A tensor that an op creates on a device other than its operand's behaves like eager's.
+"""
 
 from __future__ import annotations
 

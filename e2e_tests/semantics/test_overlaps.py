@@ -152,7 +152,7 @@ def refused(program: Program, text: str) -> None:
 
 @pytest.mark.parametrize("name", DEPRECATED)
 def test_deprecated_writes_warn(name: str) -> None:
-    """At each call, since eager does."""
+    """Each call warns, as in eager."""
     torch.set_warn_always(True)
     try:
         for x in source(), to_lazy(source()), to_lazy(source()):
@@ -173,7 +173,8 @@ def test_what_is_allowed(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:Use of .* on expanded tensors is deprecated")
 def test_accumulating_into_repeated_elements_is_refused() -> None:
-    """Eager adds to the element once for each of its positions, and warns."""
+    """Eager accepts such a write with a warning: it adds to the element once for each of
+    its positions."""
     lazy = to_lazy(source())
     ones = torch.ones(4, 5).to("lazy")
     with pytest.raises(RuntimeError, match="more than one element of the written-to"):

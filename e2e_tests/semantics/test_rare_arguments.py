@@ -1,5 +1,5 @@
-"""Arguments that callers usually don't pass: indices of another pooling, numbers beyond
-the range of a dtype; results of `_embedding_bag` that only its gradient reads."""
+"""Arguments that callers usually don't pass (indices of another pooling, numbers beyond
+the range of a dtype), and results of `_embedding_bag` that only its gradient reads."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ NEAREST = [
 @pytest.mark.parametrize("scale", [1.7, 2.25, 4.0])
 @pytest.mark.parametrize(("op", "rank"), NEAREST, ids=str)
 def test_scales_that_contradict_sizes(op: Any, rank: int, scale: float) -> None:
-    """A position beyond the end is that of the last element."""
+    """A position beyond the end reads the last element."""
     x = torch.arange(4.0**rank).view(1, 1, *[4] * rank).requires_grad_()
 
     def upsample(x: torch.Tensor) -> torch.Tensor:
@@ -212,7 +212,7 @@ EMPTY = {
 
 @pytest.mark.parametrize("name", EMPTY)
 def test_nothing(name: str) -> None:
-    """Its sizes, and whether it requires gradients."""
+    """Results without elements have eager's sizes, and require gradients as in eager."""
     compare(EMPTY[name], torch.randn(2, 4, 6, 6).requires_grad_())
 
 

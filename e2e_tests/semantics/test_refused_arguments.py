@@ -1,5 +1,5 @@
-"""Sizes and dtypes that eager rejects before a kernel sees them: the same class and
-message, and no kernel that reads out of bounds."""
+"""Sizes and dtypes that eager rejects before a kernel sees them raise an error of the
+same class with the same message, and no kernel reads out of bounds."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _filled(name: str, dtype: torch.dtype, *numbers: float) -> Callable:
 
 
 def _made(name: str, number: complex, dtype: torch.dtype) -> Callable:
-    """A tensor that holds `number`, after ones that hold numbers of its dtype: small
-    ones, and the greatest."""
+    """Returns a function that creates tensors with accepted numbers (small ones and the
+    dtype's greatest), and then one with `number`."""
 
     def call(device: str) -> torch.Tensor:
         x = torch.zeros(3, dtype=dtype, device=device)
@@ -182,7 +182,7 @@ def test_eagers_error(name: str) -> None:
 
 
 def test_pinned_memory_in_a_trace_that_repeats() -> None:
-    """Such a call equals the one of the earlier trace in all that programs contain."""
+    """The rejected call equals that of an earlier trace in all that programs contain."""
     for _ in range(3):
         zeros = torch.zeros(2, 3, device="lazy")
         torch_ltc.mark_step()
@@ -192,7 +192,7 @@ def test_pinned_memory_in_a_trace_that_repeats() -> None:
 
 
 def test_the_type_of_an_expanded_tensor() -> None:
-    """Views are checked on Meta tensors."""
+    """Views are checked on meta tensors, but the message names the lazy type."""
     x, y = torch.ones(3, device="lazy"), torch.ones(2, 2, device="lazy")
     with pytest.raises(
         RuntimeError, match=r"expand\(LazyFloatType{\[2, 2\]}, size=\[\]"
@@ -201,7 +201,7 @@ def test_the_type_of_an_expanded_tensor() -> None:
 
 
 def test_abs_of_a_complex_tensor_in_place() -> None:
-    """The functional op accepts complex tensors, unlike the one in place."""
+    """The functional op accepts complex tensors, unlike the in-place op."""
     for device in ("cpu", "lazy"):
         x = torch.full((3,), 3 - 4j).to(device)
         with pytest.raises(RuntimeError, match="In-place abs is not supported"):
@@ -210,7 +210,7 @@ def test_abs_of_a_complex_tensor_in_place() -> None:
 
 
 def test_batch_norm_itself_reads_within_bounds() -> None:
-    """Eager's kernel doesn't check sizes: it reads past the end."""
+    """Sizes are checked, unlike in eager's kernel, which reads past the end."""
     x, weight = torch.ones(4, 3, device="lazy"), torch.ones(2, device="lazy")
     with pytest.raises(RuntimeError, match="weight should contain 3 elements"):
         torch.native_batch_norm(x, weight, None, None, None, True, 0.1, 1e-5)
@@ -218,7 +218,8 @@ def test_batch_norm_itself_reads_within_bounds() -> None:
 
 @pytest.mark.parametrize("number", [True, False])
 def test_subtracted_bools_after_integers(number: bool) -> None:
-    """`x - True` computes as `x - 1`, which is known by then, but eager rejects it."""
+    """`x - True` equals a traced `x - 1` in all that programs contain, but eager rejects
+    it."""
     x = torch.arange(3).to("lazy")
     for _ in range(3):
         assert (x - int(number)).tolist() == [i - number for i in range(3)]

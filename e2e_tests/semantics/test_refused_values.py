@@ -76,8 +76,8 @@ def _outcome(
 ) -> torch.Tensor | Exception:
     torch.manual_seed(0)
     try:
-        # Held, because an unreferenced value may be overwritten before its check, and
-        # then eager's kernels can't produce their message.
+        # The tensor is held, because an unreferenced value may be overwritten before its
+        # check, and then eager's kernels can't produce their message.
         moved = x.to(device)
         result = function(moved)
         if is_cut:
@@ -88,7 +88,7 @@ def _outcome(
 
 
 def _words(error: Exception) -> str:
-    """Compared without the numbers, which some of our checks don't report."""
+    """Returns the message without the numbers, which some of our checks don't report."""
     return str(error).split("\n")[0].split(" However, got")[0].split(" but got offs")[0]
 
 

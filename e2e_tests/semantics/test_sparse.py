@@ -60,7 +60,7 @@ def assert_same(lazy: Any, expected: Any) -> None:
 
 
 def written(device: str, write: Callable[[torch.Tensor], Any]) -> list:
-    """Other tensors on the same memory are compared too."""
+    """Returns a sparse tensor after `write`, and the tensors that share its memory."""
     sparse = coo(device)
     values, indices, alias = sparse._values(), sparse._indices(), sparse.detach()
     write(sparse)
@@ -241,7 +241,7 @@ GRADIENTS = {
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradcheck(name: str, masked: bool) -> None:
-    """It writes into the result of an op on a sparse tensor."""
+    """gradcheck writes to the result of an op on a sparse tensor."""
 
     def run(device: str) -> bool | str:
         x = torch.tensor([[1.0, 0.5], [2.0, 3.0]], dtype=torch.float64, device=device)

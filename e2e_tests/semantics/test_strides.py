@@ -18,11 +18,11 @@ def permuted() -> torch.Tensor:
 
 
 def transposed_memory(x: torch.Tensor) -> torch.Tensor:
-    """The same elements, the first dimension innermost."""
+    """Returns the same elements with the first dimension innermost in memory."""
     return x.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
 
 
-#: (op, its arguments after two tensors)
+#: Backward ops, with their arguments after two tensors.
 BACKWARD = (
     (torch.ops.aten.threshold_backward, 0.0),
     (torch.ops.aten.leaky_relu_backward, 0.1, False),
@@ -45,7 +45,7 @@ SOURCES: dict[str, Callable[[], torch.Tensor]] = {
     "of one channel": lambda: torch.randn(2, 4, 5, 1).permute(0, 3, 1, 2),
 }
 
-#: From one tensor of sizes 2x3x4x5, or 2x1x4x5.
+#: Functions of a tensor of shape [2, 3, 4, 5] or [2, 1, 4, 5].
 PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
     "in another format": lambda x: [
         function(x, memory_format=format)
@@ -270,7 +270,7 @@ def test_pooling_of_three_dimensions_keeps_channels_last(
 
 
 def test_resize_to_the_sizes_that_a_view_has() -> None:
-    """It remains a view; so do results of random ops in `out=`."""
+    """After `resize_`, and as `out=` of a random op, the tensor remains a view."""
     for device in ("cpu", "lazy"):
         base = torch.zeros(4, 8).to(device)
         view = base[1:, ::2]
@@ -293,8 +293,8 @@ def test_the_zero_gradient_of_a_nearest_samples_grid_is_dense(dims: int) -> None
     compare(gradient, torch.randn(2, 3, *sizes), grid)
 
 
-#: Ops that draw numbers, in place and into `out`. Eager's kernels draw other numbers
-#: into 16 and more contiguous elements than into others.
+#: Ops that draw numbers, in place and into `out`. If the tensor is contiguous and has at
+#: least 16 elements, eager's kernels draw different numbers.
 DRAWN: dict[str, Callable[[torch.Tensor], object]] = {
     "uniform_": lambda x: x.uniform_(),
     "normal_": lambda x: x.normal_(),
@@ -317,7 +317,7 @@ DRAWN: dict[str, Callable[[torch.Tensor], object]] = {
     "normal": lambda x: torch.normal(torch.zeros_like(x), torch.ones_like(x), out=x),
 }
 
-#: Of sizes 12x7.
+#: Tensors of shape [12, 7].
 DRAWN_INTO: dict[str, Callable[[str], torch.Tensor]] = {
     "row-major": lambda d: torch.zeros(12, 7, device=d),
     "columns": lambda d: torch.zeros(12, 20, device=d)[:, 3:10],
@@ -325,7 +325,7 @@ DRAWN_INTO: dict[str, Callable[[str], torch.Tensor]] = {
     "transposed": lambda d: torch.zeros(7, 12, device=d).t(),
     "transposed with gaps": lambda d: torch.zeros(7, 15, device=d)[:, :12].t(),
 }
-#: These aren't views.
+#: Tensors of such strides that aren't views.
 FOR_IN_PLACE = {
     "made with gaps": lambda d: torch.empty_strided((12, 7), (14, 2), device=d),
     "made transposed": lambda d: torch.empty_strided((12, 7), (1, 12), device=d),
@@ -354,7 +354,7 @@ def test_numbers_drawn_into_strides(name: str, place: str) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
 def test_scattered_into_repeated_elements(dtype: torch.dtype) -> None:
-    """Each element of the result has a place of its own."""
+    """The elements of the result don't share memory, unlike those of the operand."""
 
     def program(x: torch.Tensor) -> list[torch.Tensor]:
         rows, other = x.expand(3, 4), x * 2

@@ -1,5 +1,5 @@
-"""State of PyTorch that affects the results of ops: nothing that is cached across
-traces is used under another state."""
+"""PyTorch's state (default dtype, modes) affects the results of ops: nothing that is
+cached across traces is used under a different state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from subprocesses import run_python
 
 F32, F64 = torch.float32, torch.float64
 
-#: Programs whose results have the default dtype: closed forms, Meta kernels,
+#: Programs whose results have the default dtype: ops with closed forms, meta kernels,
 #: constructors, numbers among the operands, ops that run eagerly.
 PROGRAMS: dict[str, Callable[[str], object]] = {
     "unary": lambda d: torch.arange(1, 5, device=d).sqrt(),
@@ -76,7 +76,7 @@ def test_default_dtype_and_the_cache_on_disk(own_cache: str) -> None:
         print(torch.arange(1, 5, device="lazy").sqrt().mul(3).cpu().tolist())
     """
     for name in ("float32", "float64", "float32"):
-        # Some processors' square roots in eager aren't rounded correctly.
+        # On some processors, eager doesn't round square roots correctly.
         expected = torch.arange(1, 5).to(getattr(torch, name)).sqrt().mul(3)
         printed = json.loads(run_python(text.format(name)).stdout)
         digits = torch.tensor(printed, dtype=torch.float64)

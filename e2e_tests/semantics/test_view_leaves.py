@@ -1,4 +1,4 @@
-"""Gradients of leaves that are views, for each op that returns a view of them."""
+"""Leaves that are views have eager's gradients, for each op that returns a view."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _without_gradients(base: torch.Tensor) -> torch.Tensor:
         return base[1:, 1:]
 
 
-#: A view of `base` (6, 8) without gradients so far.
+#: Views of `base`, of shape [6, 8], that don't require gradients yet.
 LEAVES = {
     "rows": lambda base: base.detach()[1:],
     "columns": lambda base: base.detach()[:, ::2],

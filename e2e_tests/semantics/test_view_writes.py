@@ -57,7 +57,7 @@ VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "empty": lambda x: x[2:2],
 }
 
-#: Of complex numbers; the memory holds other numbers than are read.
+#: Views of complex tensors with a conjugate or negative bit: reading changes the numbers.
 OF_BITS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "as_strided of conj": lambda x: x.conj().as_strided((2, 3), (3, 1), 1),
     "as_strided of a part of conj": lambda x: x.conj()[1:].as_strided((3,), (2,)),
@@ -80,7 +80,7 @@ def source() -> torch.Tensor:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_writes(name: str) -> None:
-    """Each write, followed by reads of the base, of the view, and of a view created
+    """Each write is followed by reads of the base, of the view, and of a view created
     before the write."""
     view = VIEWS[name]
     for write in WRITES.values():
@@ -213,7 +213,8 @@ SHAPES_IN_PLACE = {
 
 @pytest.mark.parametrize("name", SHAPES_IN_PLACE)
 def test_another_shape_for_a_base_with_gradients(name: str) -> None:
-    """With views it is rejected: torch 2.13 would lose their gradients."""
+    """The change is rejected if the base has views: torch 2.13 would lose the gradients of
+    these."""
     change = SHAPES_IN_PLACE[name]
 
     def program(leaf: torch.Tensor) -> torch.Tensor:
@@ -234,7 +235,7 @@ def test_another_shape_for_a_base_with_gradients(name: str) -> None:
         change(x)
 
 
-#: Of a 3 x 3 matrix, after which it isn't the base's first part.
+#: Changes of the shape of a 3x3 view that doesn't begin at the base's first element.
 OTHER_SHAPES = {
     "as_strided_": lambda v: v.as_strided_((2, 2), (1, 4)),
     "as_strided_ outside of the view": lambda v: v.as_strided_((3, 3), (1, 4), 0),
@@ -247,7 +248,7 @@ OTHER_SHAPES = {
     "unsqueeze_": lambda v: v.unsqueeze_(-1),
 }
 
-#: After the view has changed its shape.
+#: Writes after the view's shape has changed.
 LATER_WRITES = {
     "nothing": lambda v, x, w: None,
     "the view": lambda v, x, w: v.mul_(w),

@@ -16,7 +16,8 @@ Tensors = list[torch.Tensor]
 
 
 def called(function: Callable, device: str) -> tuple[object, str, list[str]]:
-    """Result, error with its class, and warnings, without device names and lines."""
+    """Returns the result, the error with its class, and the warnings, without device
+    names and lines."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result, error = None, ""
@@ -31,7 +32,7 @@ def called(function: Callable, device: str) -> tuple[object, str, list[str]]:
 
 
 def both(function: Callable[[str], object]) -> str:
-    """Compares; returns eager's error."""
+    """Compares lazy with eager, including errors and warnings; returns eager's error."""
     expected, expected_error, expected_warnings = called(function, "cpu")
     result, error, told = called(function, "lazy")
     assert error == expected_error
@@ -63,7 +64,7 @@ def test_there_are_ops() -> None:
     assert len(BINARY) > 40
 
 
-#: Sizes of the written operand, and of the other one.
+#: Sizes of the written operand and of the other operand.
 SIZES = {
     "larger": ((1, 3), (4, 3)),
     "of more dims": ((3,), (2, 3)),
@@ -91,7 +92,7 @@ DTYPES = (torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, to
 
 
 #: Ops that accept dtypes which eager's kernels don't support, reject them late, or have
-#: another error message.
+#: a different error message.
 LENIENT = (
     "floor_divide_",
     "fmod_",
@@ -123,7 +124,7 @@ def test_in_place_with_other_dtypes(own: torch.dtype, other: torch.dtype) -> Non
 @pytest.mark.parametrize("shapes", [((), ()), ((), (2,)), ((2,), ())], ids=str)
 @pytest.mark.parametrize("name", ["add_", "sub_", "mul_", "eq_", "bitwise_or_"])
 def test_errors_of_numbers_in_tensors(name: str, shapes: tuple) -> None:
-    """The operands' errors come before those of the result's sizes and its dtype."""
+    """Errors of the operands come before those of the result's sizes and dtype."""
     for own in (*DTYPES, torch.uint32):
         for other in (*DTYPES, torch.uint32):
 
@@ -140,7 +141,8 @@ def test_errors_of_numbers_in_tensors(name: str, shapes: tuple) -> None:
 @pytest.mark.parametrize("own", (*DTYPES, torch.uint16, torch.uint32), ids=str)
 @pytest.mark.parametrize("other", (*DTYPES, torch.uint16, torch.uint32), ids=str)
 def test_fill_of_another_dtype(own: torch.dtype, other: torch.dtype) -> None:
-    """Dtypes that have no common one, too."""
+    """`fill_` is as in eager for all pairs of dtypes, including those that have no common
+    dtype."""
 
     def program(device: str) -> object:
         x = torch.zeros(2, 3, dtype=own, device=device)
@@ -169,7 +171,7 @@ def _sources(device: str) -> Tensors:
     ]
 
 
-#: op -> its results' dtypes, of sizes 3x4 except for reductions.
+#: Functions of two tensors of shape [3, 4] that write into `out`.
 OUT_OPS: dict[str, Callable[..., object]] = {
     "add": lambda a, b, out: torch.add(a, b, out=out),
     "neg": lambda a, b, out: torch.neg(a, out=out),
@@ -202,7 +204,7 @@ OUT_OPS: dict[str, Callable[..., object]] = {
     ),
 }
 
-#: (the memory, the part of it that is `out`)
+#: For each `out`: functions that create the memory and return the part that is `out`.
 DESTINATIONS: dict[str, tuple[Callable, Callable]] = {
     "row-major": (lambda s, t: torch.zeros(s, dtype=t), lambda m, s: m),
     "column-major": (
@@ -275,7 +277,8 @@ def test_masked_scatter_of_a_short_source() -> None:
 
 
 def both_values(function: Callable[[str], torch.Tensor]) -> str:
-    """Errors of values are raised by the read: eager's message is part of ours."""
+    """Compares like `both`, but reads raise errors that depend on values, and our message
+    contains eager's."""
     expected, expected_error, _ = called(function, "cpu")
     result, error, _ = called(function, "lazy")
     kind, _, text = expected_error.partition(": ")
@@ -311,7 +314,8 @@ LIST_DESTINATIONS: dict[str, Callable[[str], torch.Tensor]] = {
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("kind", LIST_DESTINATIONS)
 def test_lists_as_out(kind: str, name: str) -> None:
-    """Also their versions: autograd has to see the write."""
+    """Lists of tensors are written as in eager, and their versions change: autograd has to
+    see the write."""
 
     def program(device: str) -> object:
         x = torch.arange(12.0, device=device).view(6, 2)
@@ -334,7 +338,7 @@ NORMAL: dict[str, Callable[..., torch.Tensor]] = {
 @pytest.mark.parametrize("sizes", [(3,), (0,), (7,), (2, 3), (1,)])
 @pytest.mark.parametrize("name", NORMAL)
 def test_normal_into_other_sizes(name: str, sizes: tuple) -> None:
-    """Also the state of the generator afterwards."""
+    """Results are eager's, and so is the state of the generator afterwards."""
 
     def program(device: str) -> object:
         torch.manual_seed(0)

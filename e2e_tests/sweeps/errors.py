@@ -28,7 +28,8 @@ def ops() -> Iterator[tuple[str, Any]]:
 
 
 def of_op(op: Any) -> Iterator[Failing]:
-    """One case for each of the entry's errors that exist on both devices."""
+    """Yields a case for each of the entry's errors, or none if their number depends on the
+    device."""
     inputs = {device: _inputs(op, device) for device in ("cpu", "lazy")}
     if len(inputs["cpu"]) != len(inputs["lazy"]):
         return  # some are for devices other than the CPU, in no fixed order
@@ -55,7 +56,7 @@ def modules() -> Iterator[tuple[str, Any]]:
 
 
 def of_module(info: Any) -> Iterator[Failing]:
-    # Which errors exist depends on the device; those moved from the CPU are the same.
+    # Which errors exist depends on the device, so the CPU's cases are moved.
     def inputs() -> list[Any]:
         torch.manual_seed(0)
         return list(
@@ -86,7 +87,7 @@ def optimizers() -> Iterator[tuple[str, Any]]:
 
 
 def of_optimizer(info: Any) -> Iterator[Failing]:
-    # Some cases can be built for the CPU only.
+    # Some cases can be built for the CPU only, so all are built there and moved.
     def inputs() -> list[Any]:
         return info.optim_error_inputs_func("cpu", torch.float32)
 
@@ -104,7 +105,7 @@ def error_of(call: Failing, device: str) -> Exception | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # held, because a result that nothing holds isn't computed
+            # The result is held, because a result that nothing holds isn't computed.
             result = call(device)
             torch_ltc.mark_step(wait=True)
             del result
@@ -117,7 +118,7 @@ def difference(call: Failing) -> str:
     eager, lazy = error_of(call, "cpu"), error_of(call, "lazy")
     settle()
     if eager is None or "same device" in str(eager):
-        return ""  # whether or not the other device is the CPU
+        return ""  # depends on whether the other device is the CPU
     if lazy is None:
         return f"nothing is raised; eager: {type(eager).__name__}: {words(eager)}"
     if type(lazy) is not type(eager) or _first(eager) not in _first(lazy):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: Entry -> why eager has no unique answer.
+#: Entry -> why eager has no unique result.
 EXCLUDED: dict[str, str] = {
     "empty": "uninitialized memory",
     "empty_like": "uninitialized memory",

@@ -19,7 +19,7 @@ from sweeps.opinfo import CPU_ARGUMENTS, entry_name, samples_of, tensors
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._pytree import tree_map
 
-#: How operands lie in memory.
+#: A function that copies an operand to memory of a certain layout.
 Layout = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -37,7 +37,7 @@ def transposed(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def spread(tensor: torch.Tensor) -> torch.Tensor:
-    """Every second element of a larger tensor, at an offset."""
+    """A copy that is every second element of a larger tensor, at an offset."""
     if tensor.dim() == 0:
         return torch.stack([tensor, tensor])[1]
     wide = torch.stack([tensor, tensor], -1).flatten(-2)
@@ -85,7 +85,7 @@ class Operands:
         if value.layout != torch.strided:
             return value.detach().clone().to(self.device)
         made = self.layout(value.detach().to(self.device))
-        # An op's result instead of the leaf itself, because in-place ops accept it.
+        # In-place ops accept an op's result, but not a leaf.
         return made.requires_grad_() * 1 if value.requires_grad else made
 
 
@@ -123,7 +123,8 @@ def _place(tensor: torch.Tensor, operands: list[torch.Tensor]) -> int | None:
 
 
 def shares(result: torch.Tensor, operands: list[torch.Tensor]) -> list[int]:
-    """Operands that share memory with the result, as far as a script can observe it."""
+    """Returns the positions of operands that share memory with the result, as far as a
+    script can observe it."""
     return [n for n, one in enumerate(operands) if _same_memory(result, one)]
 
 
@@ -191,7 +192,8 @@ def has_variant(op: OpInfo, variant: str) -> bool:
 def _told(
     op: OpInfo, variant: str, sample: SampleInput, device: str, layout: Layout
 ) -> list[dict[str, Any]] | str:
-    """The metadata of the results, or the class of the error."""
+    """Returns the metadata of results and operands, or the class of the error and its
+    first line."""
     operands = Operands(device, layout)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -219,7 +221,7 @@ def _told(
 
 
 def difference(op: OpInfo, variant: str, sample: SampleInput, layout: str) -> str:
-    """What differs between lazy and eager, or""."""
+    """Returns what differs between lazy and eager, or ""."""
     eager, lazy = (
         _told(op, variant, sample, device, LAYOUTS[layout])
         for device in ("cpu", "lazy")
@@ -245,7 +247,7 @@ def _is_exempt(key: str, eager: dict[str, Any], lazy: dict[str, Any]) -> bool:
         return None not in (eager[key], lazy[key]) and (
             eager[key] in OTHER_NODES or eager[key].endswith("_copy")
         )
-    if key in ("strides", "contiguous"):  # of an empty tensor
+    if key in ("strides", "contiguous"):  # free for an empty tensor
         return 0 in eager["sizes"]
     # The base of a view only matters if the caller also has the base.
     is_inner = eager["base"] is None and lazy["base"] is None
@@ -255,7 +257,8 @@ def _is_exempt(key: str, eager: dict[str, Any], lazy: dict[str, Any]) -> bool:
 def chosen_samples(
     op: OpInfo, dtype: torch.dtype, gradient: bool, limit: int | None
 ) -> Iterator[tuple[int, SampleInput]]:
-    """The first ones, and the smallest one: of rank 0 or empty, if there is one."""
+    """Yields the first samples, and the smallest of the rest, which may be empty or of
+    rank 0."""
     smallest: tuple[int, int, SampleInput] | None = None
     for number, sample in enumerate(samples_of(op, dtype, gradient, None)):
         if limit is None or number < limit:
@@ -286,7 +289,7 @@ def differences(
                 yield f"{name}, sample {number}, {layout}, {variant}: {text}"
 
 
-#: Nodes of eager's gradient in whose place lazy tensors have others.
+#: Eager's autograd nodes for which lazy tensors have different nodes.
 OTHER_NODES = (
     "AddmmBackward0",  # a linear layer is one node
     "ViewBackward0",
@@ -321,7 +324,7 @@ EXEMPT_IF_EMPTY: dict[str, str] = {
 
 def is_exempt(entry: str, layout: str, variant: str) -> bool:
     if entry == "nn.functional.unfold" and layout == "plain":
-        return True  # its operand, from a sample, has other strides already
+        return True  # the sample's operand already has strides of its own
     if layout == "empty" and entry in EXEMPT_IF_EMPTY:
         return True
     return entry in EXEMPT and variant.startswith(EXEMPT[entry][0])

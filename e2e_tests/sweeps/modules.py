@@ -26,14 +26,14 @@ EXCLUDED: dict[str, str] = {
     for n in (2, 3)
 }
 
-#: Relative to the largest magnitude: layers and recurrences amplify errors of the last
-#: bit.
+#: Tolerances relative to the largest magnitude: layers and recurrences amplify errors of
+#: the last bit.
 TOLERANCE = {"nn.RNN": 5e-5, "nn.MultiheadAttention": 5e-5, "nn.Transformer": 5e-5}
 
 
 @contextlib.contextmanager
 def _one_way() -> Iterator[None]:
-    """Eager's fast path of attention on the CPU sets masked elements to zero."""
+    """Disables eager's fast path of attention, which sets masked elements to zero."""
     enabled = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -72,14 +72,14 @@ def run(
     double: bool = False,
     cut: bool = False,
 ) -> list[torch.Tensor]:
-    """Outputs, gradients of a weighted sum of them, and buffers. With `cut`, the
-    gradients are computed by a separate program."""
+    """Returns outputs, gradients of the outputs' weighted sum, and buffers. With `cut`,
+    a separate program computes the gradients."""
     widen = _double if double else lambda value: value
     construct = one.constructor_input
     args, kwargs = copy.deepcopy((construct.args, construct.kwargs))
     torch.manual_seed(3)
-    # Created in float32 and converted: initialization draws other numbers for float64
-    # parameters.
+    # The module is created in float32 and converted: initialization draws different
+    # numbers for float64 parameters.
     module = info.module_cls(*args, **kwargs).train(training)
     module = (module.double() if double else module).to(device)
     mover = Mover(device)
