@@ -247,7 +247,7 @@ def _is_exempt(key: str, eager: dict[str, Any], lazy: dict[str, Any]) -> bool:
         return None not in (eager[key], lazy[key]) and (
             eager[key] in OTHER_NODES or eager[key].endswith("_copy")
         )
-    if key in ("strides", "contiguous"):  # free for an empty tensor
+    if key in ("strides", "contiguous"):  # don't matter for an empty tensor
         return 0 in eager["sizes"]
     # The base of a view only matters if the caller also has the base.
     is_inner = eager["base"] is None and lazy["base"] is None
@@ -324,7 +324,7 @@ EXEMPT_IF_EMPTY: dict[str, str] = {
 
 def is_exempt(entry: str, layout: str, variant: str) -> bool:
     if entry == "nn.functional.unfold" and layout == "plain":
-        return True  # the sample's operand already has strides of its own
+        return True  # the sample itself gives its operand unusual strides
     if layout == "empty" and entry in EXEMPT_IF_EMPTY:
         return True
     return entry in EXEMPT and variant.startswith(EXEMPT[entry][0])

@@ -30,8 +30,8 @@ PARTS = ("function", "inplace", "out", "gradient")
 #: memory, and its ops are fused differently than in one program with the function.
 CUT_GRADIENT = "cut gradient"
 
-#: Relative to the largest magnitude of the expected tensor. Kernels may add in another
-#: order than eager's; bfloat16 is rounded once per kernel instead of once per op.
+#: Tolerances relative to the largest magnitude of the expected tensor. Kernels may add in
+#: a different order from eager's; bfloat16 is rounded once per kernel, not once per op.
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-11, torch.bfloat16: 2e-2, torch.float16: 2e-3}  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def entries(dtype: torch.dtype) -> list[OpInfo]:
 
 
 class Mover:
-    """Copies of a sample's tensors on a device; arguments that are one tensor stay one
+    """Copies a sample's tensors to a device; arguments that are one tensor stay one
     tensor."""
 
     def __init__(self, device: str) -> None:
@@ -83,7 +83,7 @@ def tensors(value: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, torch.Tensor)]
 
 
-#: Their index tensors must be on the CPU, whatever the device.
+#: Ops whose index tensors must be on the CPU, whatever the device.
 CPU_ARGUMENTS = ("tensor_split",)
 
 
@@ -109,7 +109,7 @@ def run_inplace(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tens
 
 
 def run_out(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tensor]:
-    """Into tensors of the right sizes, and into empty ones."""
+    """Writes the results into tensors of the right sizes, and into empty tensors."""
     right = _call(op.op, sample, "cpu")[0]
     results = []
     for empty in (False, True):
@@ -130,8 +130,8 @@ def _destination(result: torch.Tensor, empty: bool, device: str) -> torch.Tensor
 def run_gradient(
     op: OpInfo, sample: SampleInput, device: str, cut: bool = False
 ) -> list[torch.Tensor]:
-    """Gradients of a weighted sum of the results, with a different weight for each
-    element."""
+    """Returns the gradients of a weighted sum of the results, with a different weight for
+    each element."""
     answer, mover = _call(op.op, sample, device)
     if cut:
         torch_ltc.mark_step()
@@ -165,8 +165,8 @@ def difference(
     exact: list[torch.Tensor] | None = None,
     tolerance: float | None = None,
 ) -> str:
-    """The difference, or "". With `exact`, eager's results in float64, a result also
-    passes if its error is at most 4 times that of eager's result (cancellation)."""
+    """Returns the difference, or "". With `exact`, eager's results in float64, a result
+    also passes if its error is at most 4 times that of eager's result (cancellation)."""
     if len(lazy) != len(expected):
         return f"{len(lazy)} results instead of {len(expected)}"
     for number, (result, wanted) in enumerate(zip(lazy, expected)):
@@ -267,7 +267,8 @@ class _Pending:
 
 
 def _own(sample: SampleInput) -> SampleInput:
-    """Some samples' tensors are overwritten when the next sample is drawn."""
+    """Returns a copy of the sample: some samples' tensors are overwritten when the next
+    sample is drawn."""
     made: dict[int, torch.Tensor] = {}
 
     def copy(value: Any) -> Any:
@@ -297,7 +298,7 @@ def _expected(op: OpInfo, part: str, samples: Iterator[SampleInput]) -> list[_Pe
         try:
             expected = RUNNERS[part](op, sample, "cpu")
         except Exception:
-            # Eager doesn't support it, for example integers in a floating-point op.
+            # Eager rejects the sample, for example integers in a floating-point op.
             continue
         pending.append(_Pending(sample, expected))
     return pending
@@ -351,7 +352,7 @@ def _is_rounded(tensors: list[torch.Tensor]) -> bool:
 
 
 def _exact(op: OpInfo, part: str, sample: SampleInput) -> list[torch.Tensor] | None:
-    """Eager's results for the same numbers in float64."""
+    """Returns eager's results for the same numbers in float64."""
 
     def widen(value: Any) -> Any:
         if isinstance(value, torch.Tensor) and value.dtype in ROUNDED:

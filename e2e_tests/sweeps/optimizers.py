@@ -24,7 +24,7 @@ EXCLUDED = {"SparseAdam": "takes sparse gradients only: semantics/test_sparse.py
 
 STEPS = 4
 
-#: Relative to the largest magnitude, where float32's tolerance is too small: Muon
+#: Tolerances relative to the largest magnitude, where float32's is too small: Muon
 #: computes its updates in bfloat16, and a line search amplifies errors of the last
 #: digit.
 TOLERANCE = {"Muon": 2e-3, "LBFGS": 2e-3}
@@ -53,7 +53,7 @@ def inputs_of(info: OptimizerInfo, limit: int | None) -> list[OptimizerInput]:
 
 
 def is_refused(one: OptimizerInput, error: Exception) -> bool:
-    """torch itself rejects `fused` with one sentence."""
+    """Whether torch itself rejects `fused` for this input."""
     return bool(one.kwargs.get("fused")) and "fused" in str(error)
 
 
@@ -62,8 +62,8 @@ def run(info: OptimizerInfo, one: OptimizerInput, device: str) -> list[torch.Ten
     shapes = ((4, 3), (3, 5)) if optimizer_name(info) == "Muon" else ((4, 3), (7,), ())
     parameters = [torch.randn(shape).to(device).requires_grad_() for shape in shapes]
     if one.kwargs.get("differentiable"):
-        # It writes in place to tensors that take part in autograd, so they aren't
-        # leaves.
+        # A differentiable optimizer writes to its parameters in place and under autograd,
+        # which rejects leaves.
         parameters = [p.clone() for p in parameters]
     kwargs: dict[str, Any] = copy.deepcopy(one.kwargs)
     optimizer = info.optim_cls(parameters, **kwargs)

@@ -1,5 +1,5 @@
-"""OpInfo's samples with other numbers: values and gradients on device `lazy` are those
-of eager. Its samples are random numbers, so that they have no ties and no infinities.
+"""Replaces the numbers in OpInfo's samples, and compares values and gradients on device
+`lazy` with eager. OpInfo's numbers are random, and so without ties and infinities.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ def _run(op: OpInfo, sample: SampleInput, device: str) -> list[torch.Tensor]:
 def compare(
     op: OpInfo, replace: Callable[[torch.Tensor], torch.Tensor], samples: int
 ) -> None:
-    """`replace` returns the numbers to use instead of those of a tensor."""
+    """Compares the first `samples` samples of an op after replacing their numbers;
+    `replace` returns new numbers for a tensor."""
 
     def with_other_numbers(value: object) -> object:
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             return value
-        # `SampleInput.transform` (torch 2.13) loses the flag.
+        # `SampleInput.transform` (torch 2.13) loses `requires_grad`.
         return replace(value.detach()).requires_grad_(value.requires_grad)
 
     pairs = []  # all samples are one program

@@ -1,6 +1,6 @@
-"""Captures of ops with sizes that are symbols, as TorchDynamo makes them for
-`dynamic=True`: on fake tensors of device `lazy`, a capture must succeed wherever it does
-on the CPU, and keep as many sizes of its results symbols.
+"""Captures ops with symbolic sizes, as TorchDynamo does for `dynamic=True`. On fake
+tensors of device `lazy`, a capture must succeed wherever it does on the CPU, and at least
+as many sizes of the results must remain symbols.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ SAMPLES = 4
 @dataclasses.dataclass
 class Capture:
     error: str = ""
-    #: Of all results together.
+    #: The number of constant sizes, in all results together.
     constants: int = 0
-    #: Symbols that were found to be equal to something.
+    #: The number of symbols that were replaced by equal expressions.
     replaced: int = 0
 
 
@@ -72,8 +72,8 @@ def capture(op: OpInfo, sample: SampleInput, device: str) -> Capture:
 
 
 def difference(op: OpInfo) -> str:
-    """The difference between a capture of lazy tensors and one of CPU tensors; "" if
-    there is none.
+    """Returns how a capture of lazy tensors differs from one of CPU tensors; "" if it
+    doesn't.
     """
     logging.disable(logging.CRITICAL)
     try:

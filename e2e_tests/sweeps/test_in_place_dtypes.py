@@ -1,4 +1,4 @@
-"""In-place ops write integers, booleans and floats, or refuse them, as eager does: a
+"""In-place ops write integers, booleans and floats, or reject them, as eager does: a
 result that can't be cast to the written dtype is an error."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Metadata of tensors agrees with eager in all variants of each op.
 
-Each run takes the first and the smallest sample of each entry, row-major and transposed; `--full` takes
-three samples in all layouts.
+Each run uses the first and the smallest sample of each entry, row-major and transposed;
+`--full` uses the first three and the smallest, in all layouts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Modules of `module_db` on device `lazy`: none fails or differs from eager.
 
-Each run takes the first input of each module in training mode, with the gradients in a
-separate program. `--full` takes all inputs, also in evaluation mode, and also in one
-program.
+Each run uses the first input of each module in training mode, with the gradients in a
+separate program. `--full` uses all inputs, also in evaluation mode, and also with the
+gradients in the same program.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """OpInfo entries on device `lazy`: none fails or differs from eager.
 
-Each run takes the first float32 sample of each entry, its function and gradients, the
-latter in a separate program. `--full` takes all samples, in-place and out variants, and
-the other dtypes. A part that `results.json` records as native must not fall back: the
-recorded sweep is the floor of native coverage.
+Each run compares the function and the gradients (in a separate program) of the first
+float32 sample of each entry. `--full` compares all samples, in-place and out variants, and
+the other dtypes. A part that `results.json` records as native must not fall back.
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ def test_float32(op, request) -> None:
     if request.config.getoption("--full"):
         _check(op, torch.float32, (*opinfo.PARTS, opinfo.CUT_GRADIENT), None)
     else:
-        # `ops/` has each op and its gradient in one program.
+        # The tests in `ops/` run each op and its gradient in one program.
         _check(op, torch.float32, ("function", opinfo.CUT_GRADIENT), 1)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The two thousand cases of the other dtypes exist with `--full` only."""
+    """Creates the two thousand cases of the other dtypes, with `--full` only."""
     if metafunc.function is not test_other_dtypes:
         return
     cases = [

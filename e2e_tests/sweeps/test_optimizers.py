@@ -1,7 +1,7 @@
 """Optimizers of `optim_db` on device `lazy`: none fails or differs from eager.
 
-Each run takes the first input of each optimizer with each implementation; `--full`
-takes all inputs.
+Each run uses the first input of each optimizer with each implementation; `--full` uses
+all inputs.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Values and gradients at infinities, NaN, zeros of both signs and denormals: OpInfo's
-samples with their numbers replaced by these. There a formula that equals eager's kernel
+"""Values and gradients are eager's at infinities, NaN, zeros of both signs and denormals,
+which replace the numbers of OpInfo's samples. There a formula that equals eager's kernel
 for all other numbers may differ: zero times infinity is NaN.
 """
 
@@ -14,8 +14,8 @@ from torch.testing._internal.common_methods_invocations import OpInfo
 
 NUMBERS = (math.inf, -math.inf, math.nan, 0.0, -0.0, 1e-40, 1e38, 1.5, -2.5)
 
-#: Eager computes the elements that fill a vector differently than the remainder.
-#: `ops/test_special_values.py` has the former.
+#: Ops for which eager computes the elements that fill a vector differently from the
+#: remainder. `ops/test_special_values.py` tests the former.
 REMAINDERS = (
     "__rmod__",
     "fmod",
@@ -31,8 +31,8 @@ REMAINDERS = (
     "remainder",
 )
 
-#: The result depends on the order of eager's operations, for example on whether a sum
-#: of infinite products contains the padding.
+#: Ops whose result depends on the order of eager's operations, for example on whether a
+#: sum of infinite products contains the padding.
 ORDERS = (
     "native_layer_norm",
     "nn.functional.conv1d",
@@ -53,7 +53,7 @@ EXCLUDED = {
     "grid_sampler_2d",  # at NaN, eager reads outside of the image (torch 2.13)
     "grid_sampler_3d",
     "nn.functional.grid_sample",
-    "sparse.mm.reduce",  # operands have other layouts
+    "sparse.mm.reduce",  # has sparse operands
     "sparse.sampled_addmm",
 }
 

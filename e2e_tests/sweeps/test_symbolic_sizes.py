@@ -1,4 +1,4 @@
-"""Every entry of `op_db` with sizes that are symbols (sweeps.symbolic_sizes)."""
+"""Every entry of `op_db` can be captured with symbolic sizes (sweeps.symbolic_sizes)."""
 
 from __future__ import annotations
 

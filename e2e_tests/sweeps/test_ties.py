@@ -1,7 +1,7 @@
-"""Values and gradients at ties, zeros and bounds: OpInfo's samples with their numbers
-rounded to a few integers. There the gradient of a formula may differ from that of
-eager's kernel: `clamp` has one at its bounds, `relu` has none; equal maxima share it or
-have it each.
+"""Values and gradients are eager's at ties, zeros and bounds: the numbers of OpInfo's
+samples are rounded to a few integers. There the gradient of a formula may differ from that
+of eager's kernel: `clamp` has a gradient at its bounds, `relu` has none at zero, and equal
+maxima share the gradient or all get it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch.testing._internal.common_methods_invocations import OpInfo
 
 EXCLUDED = {
     "pca_lowrank",  # equal singular values have no gradient
-    "sparse.mm.reduce",  # operands have other layouts
+    "sparse.mm.reduce",  # has sparse operands
     "sparse.sampled_addmm",
 }
 

@@ -63,7 +63,7 @@ def test_compliance(name):
 
 
 def test_an_optimizer_over_wrappers():
-    """Its parameters are wrappers, which it updates in place."""
+    """The optimizer's parameters are wrappers, which it updates in place."""
 
     def train(device: str) -> list[torch.Tensor]:
         torch.manual_seed(1)

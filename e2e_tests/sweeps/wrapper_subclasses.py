@@ -46,7 +46,7 @@ def unwrapped(values: Any) -> Any:
 
 
 def _run(variant: Callable, sample: SampleInput, device: str) -> tuple[list, list]:
-    """Results and arguments as the wrappers hold them after the call."""
+    """Returns the tensors inside the results and inside the arguments after the call."""
 
     def move(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -62,14 +62,15 @@ def _run(variant: Callable, sample: SampleInput, device: str) -> tuple[list, lis
 
 
 def _is_whole(tensor: torch.Tensor) -> bool:
-    """Whether it is a tensor as users hold them, which others may view and write."""
+    """Whether users can hold such a tensor: on device lazy, a functional wrapper, which
+    has views and can be written."""
     if tensor.device.type != "lazy" or tensor.layout != torch.strided:
         return True
     return tensor.is_quantized or torch._is_functional_tensor(tensor)
 
 
 def failures(op: OpInfo, limit: int) -> Iterator[str]:
-    """The failures of an entry's samples, called in each of its variants."""
+    """Yields the failures of an entry's samples, called in each of its variants."""
     if entry_name(op) in LEFT_OUT:
         return
     variants = {
@@ -89,6 +90,6 @@ def failures(op: OpInfo, limit: int) -> Iterator[str]:
         if not all(map(_is_whole, results)):
             yield f"{name}: a result is a value of the trace"
         elif any(t.layout != torch.strided for t in expected[0]):
-            continue  # their values are read by ops that wrappers don't have
+            continue  # reading their values needs ops that wrappers don't support
         elif text := difference(results + arguments, expected[0] + expected[1]):
             yield f"{name}: {text}"

@@ -44,7 +44,8 @@ def train(
     steps: int = STEPS,
     each_step: Callable[[int, torch.Tensor], None] | None = None,
 ) -> Outcome:
-    """Dropout draws from a seed that is set once, as a user would set it."""
+    """Trains a task on a device and returns its losses and final state. The seed of
+    dropout is set once, as a user would set it."""
     model = task.model(SEED).to(device)
     rule = optimizers.ALL[optimizer](model.parameters())
     schedule = torch.optim.lr_scheduler.ExponentialLR(rule, 0.97)
@@ -68,7 +69,7 @@ def train(
 
 
 def assert_follows(lazy: Outcome, eager: Outcome) -> None:
-    """Losses, parameters and buffers within RELATIVE of eager's."""
+    """Asserts that losses, parameters and buffers are within RELATIVE of eager's."""
     torch.testing.assert_close(
         torch.stack(lazy.losses), torch.stack(eager.losses), rtol=RELATIVE, atol=0
     )

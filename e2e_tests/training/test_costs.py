@@ -1,4 +1,4 @@
-"""What must not cost a compilation, a sync or a fallback in a steady loop."""
+"""What a user's loop does without a compilation, a sync or a fallback in a steady step."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_evaluation_loop_with_mark_step() -> None:
 
 
 def test_optimizer_step_writes_in_place() -> None:
-    """Donation: the number of buffers for parameters and state stays constant."""
+    """Parameters and state are donated, so that the number of their buffers is constant."""
     loop = Loop()
     counts = steady_counts(loop, lambda number, loss: None)
     tensors = sum(1 for _ in loop.model.parameters()) * 3  # with both averages

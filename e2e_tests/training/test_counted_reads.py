@@ -1,5 +1,5 @@
-"""The number of values that a step of common programs reads before it ends, and of ops
-that run eagerly: none, unless a table in docs/frameworks.md has a reason for it."""
+"""Steps of common programs read no values before they end, and run no ops eagerly, unless
+a table in docs/frameworks.md has a reason for it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def by(name: str, **arguments) -> Step:
     )
 
 
-# The program, and its reads of values that the current step hadn't computed.
+# Programs, and the most implicit syncs in one of their steps.
 PROGRAMS: dict[str, tuple[Callable[[], Step], int]] = {
     **{
         name: (lambda name=name: by(name), 0)
@@ -202,7 +202,7 @@ def moved(state: dict) -> dict:
 def test_a_resumed_loop_equals_one_that_was_not_interrupted(
     kind: Callable, load: Callable[[dict], dict]
 ) -> None:
-    """Step counts that a file puts on the device are still read in Python."""
+    """Step counts that loading puts on the device are still read without a sync."""
     models = [nn.Linear(4, 3).to("lazy") for _ in range(2)]
     optimizers = [kind(model.parameters(), lr=0.01) for model in models]
     x = X.to("lazy")

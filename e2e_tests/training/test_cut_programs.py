@@ -27,7 +27,7 @@ def _words() -> torch.Tensor:
 
 
 class _First(nn.Module):
-    """The first result of a layer."""
+    """Returns the first result of a layer."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ MODELS: dict[str, tuple[Layer, Callable[[], torch.Tensor]]] = {
 def run(
     name: str, device: str, between: Callable[[torch.Tensor], object]
 ) -> dict[str, torch.Tensor]:
-    """Loss, gradients and buffers; `between` runs before the backward pass."""
+    """Returns loss, gradients and buffers; `between` runs before the backward pass."""
     layer, batch = MODELS[name]
     torch.manual_seed(5)
     model, x = layer().to(device), batch().to(device)
@@ -145,7 +145,7 @@ def test_backward_is_a_program(name: str, between: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_programs_end_anywhere(name: str) -> None:
-    """Also in the middle of a backward pass, where no Python line runs."""
+    """Programs also end in the middle of a backward pass, where no Python line runs."""
     length = random.Random(name).randint(2, 12)
     with torch_ltc.config(max_trace_ops=length):
         _assert_equal(name, lambda loss: None)

@@ -64,7 +64,7 @@ def train(loss: Loss, device: str) -> list[torch.Tensor]:
 
 
 def compare(loss: Loss) -> tuple[dict, list[dict]]:
-    """Counts of the steps, and the ops that synced."""
+    """Compares training with eager's; returns the steps' counters and the syncs."""
     expected = train(loss, "cpu")
     torch_ltc.reset_metrics()
     actual = train(loss, "lazy")
@@ -85,7 +85,7 @@ def test_one_sync_a_step(name: str) -> None:
 
 
 def masked(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Read, written and accumulated through masks; gradients flow through each."""
+    """Reads, writes and accumulates through masks; gradients flow through each access."""
     z = y * 1
     z[z > 0] = 0.5
     z[x < 0] *= 2
@@ -101,7 +101,7 @@ def test_follows_eager(loss: Loss) -> None:
 
 
 def test_a_mask_that_stays_on_the_device() -> None:
-    """A number written through a mask needs no sizes."""
+    """No size depends on the mask if a number is written through it."""
 
     def loss(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         y = y * 1

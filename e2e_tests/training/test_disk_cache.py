@@ -1,4 +1,4 @@
-"""Programs and kernels on disk: a second process compiles nothing."""
+"""Programs and kernels are kept on disk, so that a second process compiles nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example, run as a user would run it."""
+"""The example runs as users run it, and reports what the documentation says."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(script: str, *arguments: str, folder: Path) -> str:
 
 
 def row(report: str, name: str) -> str:
-    """The value of a line of the report's table."""
+    """Returns the value of a line of the report's table."""
     found = re.search(rf"{re.escape(name)}\s*│\s*(.*?)\s*│", report)
     assert found, report
     return found.group(1)
@@ -38,7 +38,7 @@ def test_digits(tmp_path: Path, own_cache: str) -> None:
     assert int(row(report, "steps")) == 12 * (1437 // 64)
     assert row(report, "fallbacks") == "0"
     assert row(report, "implicit syncs") == "0"
-    # First step, second step, steady step, evaluation.
+    # At most one each for the first, second and steady step, and for evaluation.
     assert 1 <= int(row(report, "compilations")) <= 4
     assert float(row(report, "median step, lazy").split()[0]) > 0
     assert float(row(report, "median step, eager CPU").split()[0]) > 0

@@ -1,5 +1,5 @@
-"""Training steps at random batch sizes and lengths have one general form, which is
-exactly the traced step at sizes that it never saw."""
+"""Training steps at random batch sizes and lengths have one general graph, which yields
+exactly the traced step at sizes that it wasn't made from."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from models.transformers import Decoder, Encoder
 
 Batch = tuple[torch.Tensor, ...]
 STEPS = 8
-#: Corrections of a guess that two steps suggested by accident.
+#: At most so many guesses that two steps suggested by accident are corrected.
 MOST_REFINED = 2
 
 

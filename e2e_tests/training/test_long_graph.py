@@ -1,5 +1,5 @@
-"""A very long graph is cut with a message, and neither recursion nor compile time
-crashes the process."""
+"""A very long graph is cut with a message; it neither overflows the stack nor takes
+minutes to compile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from subprocesses import run_python
 
 @pytest.mark.slow
 def test_chain_of_200000_ops() -> None:
-    # In a subprocess, because the failure would be a crash.
+    # Runs in a subprocess, because a failure would be a crash.
     program = """
         import logging, torch, torch_ltc
         x = torch.ones(4, device="lazy")

@@ -12,7 +12,7 @@ from subprocesses import run_python
 from training.running import tasks
 
 STEPS = 2000
-# After the allocator's pools have filled; glibc's arenas vary by this much.
+# Growth after the allocator's pools have filled: glibc's arenas vary by this much.
 TOLERATED = 8 << 20
 
 
@@ -147,7 +147,7 @@ def test_busy_memory_is_kept() -> None:
 
 
 def test_a_compilation_in_the_background_keeps_few_pages_of_libraries() -> None:
-    """LLVM's, MLIR's and oneDNN's are 120 MB."""
+    """The pages of LLVM, MLIR and oneDNN are 120 MB."""
     program = """
         import resource, torch, torch_ltc
 

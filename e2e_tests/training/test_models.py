@@ -18,7 +18,8 @@ WARM_UP = 3
 
 @functools.cache
 def eager(task: str, optimizer: str) -> Outcome:
-    """On one thread: ResNet with SGD on two threads isn't reproducible (running.SEED)."""
+    """Trains on one thread of the CPU: on two, ResNet with SGD isn't reproducible
+    (running.SEED)."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

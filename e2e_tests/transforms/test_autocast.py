@@ -167,7 +167,7 @@ def test_state() -> None:
             assert (matrix("lazy") @ matrix("lazy")).dtype == torch.float32
     assert not torch.is_autocast_enabled("lazy")
     assert (matrix("lazy") @ matrix("lazy")).dtype == torch.float32
-    with torch.autocast("cpu", dtype=BF16):  # the other device's doesn't count
+    with torch.autocast("cpu", dtype=BF16):  # doesn't apply to device lazy
         assert (matrix("lazy") @ matrix("lazy")).dtype == torch.float32
 
 

@@ -1,5 +1,5 @@
-"""`tensor.data = other` moves a tensor between the CPU and device lazy, like between the
-CPU and a GPU: the Python object, its gradient, its hooks and optimizers stay."""
+"""`tensor.data = other` moves a tensor between the CPU and device lazy, as between the
+CPU and a GPU: the Python object, its gradient, its hooks and optimizers remain."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_module():
 
 
 def test_graph_that_is_used_afterwards():
-    """The gradient would get lost in the old object."""
+    """Such an assignment is rejected: the gradient would get lost in the old object."""
     torch.ones((), device="lazy")
     parameter = nn.Parameter(torch.ones(3))
     square = loss(parameter)

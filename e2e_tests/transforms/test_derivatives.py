@@ -1,4 +1,4 @@
-"""Higher derivatives, torch.func, checkpoints, hooks and custom ops."""
+"""Higher derivatives, torch.func, checkpoints, hooks and custom ops equal eager's."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ def test_custom_op_of_the_python_api() -> None:
 
 @pytest.mark.parametrize("name", ["mul", "div", "add", "matmul"])
 def test_tangents_that_are_zero(name: str) -> None:
-    """A factor without a tangent has a tangent without memory."""
+    """The tangent of a factor that has none is a zero tensor without memory."""
     function = {
         "mul": lambda x: x * 1j,
         "div": lambda x: x / torch.full_like(x, 2j, dtype=torch.complex64),

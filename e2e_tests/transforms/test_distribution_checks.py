@@ -1,4 +1,4 @@
-"""Checks of torch.distributions cost no read, and raise PyTorch's error later."""
+"""Checks of torch.distributions read no values, and raise PyTorch's error later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from torch_ltc._backend import bindings
 
 @pytest.fixture(autouse=True)
 def validation() -> Iterator[None]:
-    """The default setting: some libraries, such as pyro, switch it off when imported."""
+    """Switches validation on, as by default: some libraries, such as pyro, switch it off
+    when they are imported."""
     before = d.Distribution._validate_args
     d.Distribution.set_default_validate_args(True)
     yield
@@ -23,7 +24,7 @@ def validation() -> Iterator[None]:
 POSITIVE = torch.rand(4, 3, generator=torch.Generator().manual_seed(0)) + 0.1
 SIMPLEX = POSITIVE.softmax(1)
 
-# Constraints on a device's tensors: positive, and of a simplex.
+# Functions of two tensors: positive numbers, and rows of a simplex.
 DISTRIBUTIONS: dict[str, Callable] = {
     "Normal": lambda a, p: d.Normal(a, a),
     "Categorical": lambda a, p: d.Categorical(p),
@@ -51,7 +52,8 @@ DISTRIBUTIONS: dict[str, Callable] = {
         d.Normal(a, a), [d.TanhTransform(cache_size=1)]
     ),
 }
-# Compared by their parameters: their samples are drawn in a loop, or from values.
+# Distributions that aren't sampled here: drawing loops until values are accepted, or
+# depends on values.
 READ_BY_SAMPLING = ("Beta", "Dirichlet", "Gamma", "StudentT", "Poisson")
 
 
@@ -117,7 +119,7 @@ def test_an_invalid_argument_raises_later(name: str, end: str) -> None:
         bindings().wait_device_ops()  # torch_ltc's own error is raised
         ENDS[end]()
     assert text(caught.value) == str(expected.value)
-    ENDS[end]()  # once
+    ENDS[end]()  # the error is raised once
 
 
 @pytest.mark.parametrize("name", INVALID)

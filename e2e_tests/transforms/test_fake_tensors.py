@@ -46,7 +46,7 @@ def test_make_fx(mode: str) -> None:
 
 @pytest.mark.parametrize("backend", ["torch_ltc", "eager"])
 def test_compiled_training(backend: str) -> None:
-    """Without a graph break, and with eager's results."""
+    """A training step is compiled without a graph break, and has eager's results."""
     losses = {}
     for device in ("cpu", "lazy"):
         torch._dynamo.reset()

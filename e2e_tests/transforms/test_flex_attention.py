@@ -1,5 +1,5 @@
-"""`flex_attention` of lazy tensors: values and gradients of the formula that it denotes
-(on the CPU it has no gradients, torch 2.13)."""
+"""`flex_attention` of lazy tensors has the values and gradients of its formula (on the CPU
+it has no gradients, torch 2.13)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _window(b: Any, h: Any, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
 
 
 def _biased(bias: torch.Tensor) -> Callable:
-    """A bias for each head, and one that grows with the distance."""
+    """Returns a score function that adds a bias for each head and one by distance."""
 
     def score(s: torch.Tensor, b: Any, h: Any, i: Any, j: Any) -> torch.Tensor:
         return s + bias[h] - (i - j) * 0.1

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-# The gradient of scan imports it, which fails after tests have registered and removed
-# ops (torch 2.13); pytest imports this file before.
+# The gradient of scan imports this module, which fails once tests have registered and
+# removed ops (torch 2.13). pytest imports this file before it runs tests.
 import torch._inductor.decomposition
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch._higher_order_ops import associative_scan, scan, while_loop
@@ -23,7 +23,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture(autouse=True)
 def fresh_dynamo() -> None:
-    """Code that other tests compiled counts towards the recompilation limit."""
+    """Resets Dynamo: code that other tests compiled counts towards the recompilation
+    limit."""
     torch._dynamo.reset()
 
 
@@ -106,7 +107,7 @@ def test_compiled(program: Callable, device: str) -> None:
 
 
 def test_the_other_branch_later() -> None:
-    """The condition isn't part of the program."""
+    """A compiled program accepts both values of a condition."""
     torch._dynamo.reset()
     compiled = torch.compile(_cond, backend="torch_ltc", fullgraph=True)
     for x in (torch.ones(3), torch.zeros(3), torch.ones(3) * 4):

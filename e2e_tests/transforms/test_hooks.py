@@ -1,4 +1,5 @@
-"""Hooks of every kind, and autograd.Functions with every mark."""
+"""Hooks of all kinds, and autograd.Functions that mark operands and results, are as in
+eager."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def step_in_backward(x: torch.Tensor) -> list:
 
 
 def order_of_parameters(x: torch.Tensor) -> list:
-    """In which parameters get their gradients."""
+    """Returns the order in which parameters get their gradients."""
     layers = {
         "linear": model(x.device),
         "rows": nn.Sequential(nn.Unflatten(1, (2, 2)), nn.Linear(2, 3)),

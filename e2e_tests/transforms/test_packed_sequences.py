@@ -1,4 +1,4 @@
-"""Packed sequences of different lengths through recurrent networks."""
+"""Recurrent networks have eager's results for packed sequences of different lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The models by name, each with batches and its loss, and their training."""
+"""Models by name, with batches, losses and optimizers, and the function that trains them.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ class Entry:
     batch: Callable[[torch.Generator], Batch]
     loss: Callable[[nn.Module, Batch], torch.Tensor]
     optimizer: Optimizer
-    #: Values that the model itself reads in each step.
+    #: The number of values that the model itself reads in each step.
     syncs: int = 0
-    #: Seed of the weights: with others an activation may be so close to 0 that the last
-    #: bit of a sum determines its gradient.
+    #: Seed of the weights: with a different seed, an activation may be so close to 0 that
+    #: the last bit of a sum determines its gradient.
     seed: int = 3
 
 
@@ -85,7 +86,8 @@ def _causally_attended_text(generator: torch.Generator) -> Batch:
 
 
 def _padded_text(generator: torch.Generator) -> Batch:
-    """Masked characters to predict, and a padded end that nothing attends to."""
+    """A batch with masked characters to predict, and with padding at its end, which
+    nothing attends to."""
     tokens = _tokens(generator)
     lengths = torch.randint(LENGTH // 2, LENGTH, (4, 1), generator=generator)
     attended = torch.arange(LENGTH) < lengths
@@ -117,9 +119,9 @@ ENTRIES = {
     "mobilenet": Entry(vision.MobileNet, _images(24), _classify, _sgd),
     "unet": Entry(vision.UNet, _pixels, _classify, _adamw),
     "vit": Entry(language.vit, _images(16), _classify, _adamw),
-    # Whether any token is padding (`_ignore_bidirectional_mask_sdpa`).
+    # Reads whether any token is padding (`_ignore_bidirectional_mask_sdpa`).
     "bert": Entry(language.bert, _padded_text, _own_loss, _adamw, syncs=1),
-    # Whether there are several sequences (`find_packed_sequence_indices`).
+    # Reads whether there are several sequences (`find_packed_sequence_indices`).
     "gpt2": Entry(language.gpt2, _text, _own_loss, _adamw, syncs=1),
     "opt": Entry(language.opt, _attended_text, _own_loss, _adamw),
     "llama": Entry(language.llama, _causally_attended_text, _own_loss, _adamw),
@@ -135,7 +137,7 @@ def train(
     each_step: Callable[[int], None] = lambda step: None,
     before_backward: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Weights, data and dropout are equal on every device."""
+    """Trains a model; weights, data and dropout are equal on every device."""
     entry = ENTRIES[name]
     torch.manual_seed(entry.seed)
     model = entry.build().train().to(device)

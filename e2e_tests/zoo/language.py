@@ -1,4 +1,4 @@
-"""A recurrent language model, and those of `transformers`, from a config."""
+"""A recurrent language model, and small models of `transformers`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ WIDTH, HEADS, LAYERS = 16, 4, 2
 
 
 class LstmLanguageModel(nn.Module):
-    """Embedding, two LSTM layers, output weights tied to the embedding's; the state is
-    passed from batch to batch (truncated backpropagation). Tokens are [length, batch].
+    """An embedding, two LSTM layers, and output weights tied to the embedding's. The state
+    is passed from batch to batch (truncated backpropagation). Tokens are [length, batch].
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ def opt() -> nn.Module:
 
 
 def llama() -> nn.Module:
-    """RMS norm, rotary positions, two query heads for each key head."""
+    """A model with RMS norm, rotary positions, and two query heads for each key head."""
     return transformers.LlamaForCausalLM(
         transformers.LlamaConfig(
             vocab_size=VOCABULARY,

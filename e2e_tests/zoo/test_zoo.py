@@ -10,7 +10,7 @@ from zoo import catalogue
 
 STEPS, WARM_UP = 10, 3
 RELATIVE = 1e-3
-# For parameters and gradients; they are of the order of 0.1.
+# Tolerance for parameters and gradients, which are of the order of 0.1.
 ABSOLUTE = 1e-5
 
 
@@ -40,8 +40,9 @@ def test_ten_steps(name: str) -> None:
 
 @pytest.mark.parametrize("name", catalogue.ENTRIES)
 def test_backward_is_a_program(name: str) -> None:
-    """As if the loss is read before it. Parameters would hide the gradients' sizes,
-    because an optimizer may divide by them."""
+    """The backward pass is a separate program, as if the loss had been read before. The
+    gradients are compared, because parameters don't show their magnitudes if the
+    optimizer divides by these."""
     eager = catalogue.train(name, "cpu", 1)
     lazy = catalogue.train(name, "lazy", 1, before_backward=torch_ltc.mark_step)
     _assert_equal(lazy.gradients, eager.gradients)

@@ -1,4 +1,4 @@
-"""Convolutional networks of the published shapes, narrow."""
+"""Convolutional networks of published architectures, with few channels."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def _two_convolutions(channels_in: int, channels: int) -> nn.Module:
 
 
 class UNet(nn.Module):
-    """Downsampling by pooling, upsampling by a transposed convolution and by
-    interpolation, with concatenated skip connections: a class for each pixel."""
+    """A network that classifies each pixel: downsampling by pooling, upsampling by a
+    transposed convolution and by interpolation, concatenated skip connections."""
 
     def __init__(self, width: int = 4, classes: int = 3) -> None:
         super().__init__()
