@@ -80,7 +80,7 @@ class Drawing:
         return Program(self.seed, self._accepted(), longest)
 
     def _accepted(self) -> list[Line]:
-        """The lines before the first one that eager rejects when the program runs as a
+        """Returns the lines before the first that eager rejects when the program runs as a
         whole: autograd may remember a write of an op that wasn't drawn and was undone.
         """
         scope = scope_of("cpu", lambda name, tensor: None)
@@ -107,7 +107,7 @@ class Drawing:
         return self.random.choice(FLOATS if self.random.random() < 0.7 else OTHERS)
 
     def pick(self, wanted=lambda tensor: True) -> str | None:
-        """A live value that satisfies `wanted`; later values are more likely."""
+        """Returns a live value that satisfies `wanted`; later values are more likely."""
         names = [name for name, tensor in self.values.items() if wanted(tensor)]
         if not names:
             return None
@@ -241,7 +241,7 @@ class Drawing:
         ]
         if op.family != "elementwise":
             same = []
-        else:  # each element refers to distinct memory
+        else:  # an operand may be the written tensor itself
             same = [t for t in shared if _geometry(t) == _geometry(target)]
         if len(same) != len(shared):
             raise Rejected("reads what it writes")

@@ -1,7 +1,7 @@
 """Tracks which numbers don't depend on the order of computation.
 
 A compiler may round differently from eager, and then a comparison, a floor or an argmax
-of a rounded number may have another result. Such ops are drawn only if their operands
+of a rounded number may have a different result. Such ops are drawn only if their operands
 are exact: made from inputs by data movement or exact arithmetic.
 """
 

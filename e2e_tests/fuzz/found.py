@@ -15,7 +15,7 @@ v0 = grid(1, [1, 1, 3, 3], torch.bfloat16)
 v1, v2 = aten.adaptive_max_pool2d.default(v0, [3, 4])
 v3 = aten.signbit.default(v1)
 """,
-    # The shape rule expected channels where the batch may be empty.
+    # The shape rule rejected an input without channels, which eager accepts.
     "pooling of no channels": """
 v0 = grid(1, [0, 3, 5], torch.float32)
 v1, v2 = aten.adaptive_max_pool2d.default(v0, [1, 3])
@@ -25,7 +25,7 @@ v1, v2 = aten.adaptive_max_pool2d.default(v0, [1, 3])
 v0 = aten.zeros.default([4], device=device)
 v1 = aten.atan2.default(v0, v0)
 """,
-    # If the result has integers, eager converts the bounds to integers first.
+    # For integer dtypes, eager converts the bounds to integers first.
     "linspace of int64": """
 v0 = aten.linspace.default(0.75, -2, 6, dtype=torch.int64, device=device)
 """,
@@ -102,8 +102,8 @@ v4 = aten.as_strided.default(v2, [6], [1])
 v0 = grid(1, [0], torch.float32)
 v1 = aten.var.correction(v0, None, correction=-1.5, keepdim=False)
 """,
-    # On devices other than the CPU, autograd replays the view on a base that has a
-    # history, which it rejects for bool.
+    # On devices other than the CPU, autograd replays a view whose base has a history; it
+    # rejects the replay for bool.
     "comparison with what requires a gradient into a view": """
 v0 = grid(1, [1, 3], torch.bool)
 v1 = aten.unsqueeze.default(v0, 2)
@@ -189,7 +189,7 @@ v1 = aten.as_strided.default(v0, [2, 1], [0, 0])
 v2, v3 = aten.unbind.int(v1, 0)
 aten.hardswish_.default(v2)
 """,
-    # Eager adds the bias in place.
+    # Eager adds the bias in place, so the bias doesn't determine the dtype.
     "bias of another dtype": """
 v0 = below(1, 347, [])
 v1 = grid(679, [3, 2], torch.int16)

@@ -179,7 +179,7 @@ def replace_data(parameter: torch.Tensor, factor: float) -> None:
 
 
 def through_vector(model: nn.Module, factor: float) -> None:
-    """Scales all parameters by way of one vector."""
+    """Scales all parameters, as one vector."""
     vector = nn.utils.parameters_to_vector(model.parameters()).detach() * factor
     nn.utils.vector_to_parameters(vector, model.parameters())
 

@@ -49,7 +49,8 @@ _TOLERANCE = {
 
 @dataclass
 class Outcome:
-    """`kind`: "" (agrees), wrong, refused, accepted, class, words, crash."""
+    """The outcome of a call. `kind` is "" (agrees), "wrong", "refused" or "accepted" (only
+    lazy or only eager raises), "class" or "words" (of the error differ), or "crash"."""
 
     call: str
     kind: str
@@ -128,7 +129,7 @@ def difference(results: list[Any], expected: list[Any]) -> str:
 
 
 def words(error: Exception) -> str:
-    """The message without the suffix (op and line) of errors on device `lazy`."""
+    """Returns the message without the suffix (op and line) of errors on device `lazy`."""
     return _SUFFIX.sub("", str(error).split("\nException raised from")[0]).strip()
 
 

@@ -99,8 +99,8 @@ def gather(d: Drawing) -> Drawn:
 
 
 def _positions_once(d: Drawing, tensor, dim: int) -> tuple[str, list[int]]:
-    """Returns an index that writes no element twice, because it isn't specified which of
-    several writes wins, and the index's shape."""
+    """Returns an index that writes no element twice, and the index's shape. It isn't
+    specified which of several writes to an element wins."""
     shape = list(tensor.shape)
     name = d.new_name()
     from fuzz.program import Line

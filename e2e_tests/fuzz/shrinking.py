@@ -50,7 +50,7 @@ def _needed(lines: list[Line]) -> list[Line]:
 
 
 def _as_input(line: Line, program: Program) -> Line | None:
-    """`line` with its op replaced by an input of the same shape and dtype."""
+    """Returns `line` with its op replaced by an input of the same shape and dtype."""
     if not line.op or len(line.writes) != 1 or not line.reads:
         return None
     import torch

@@ -57,7 +57,7 @@ class Op:
 
 
 def find(name: str):
-    """torch.ops.aten.<name>, or None if it doesn't exist."""
+    """Returns torch.ops.aten.<name>, or None if there is no such op."""
     base, _, overload = name.partition(".")
     packet = getattr(torch.ops.aten, base, None)
     overload = overload or "default"

@@ -1,5 +1,6 @@
-"""Samples at positions where a rounding decides: the nearest element halfway between
-two, and the gradient for a position at an element's center, where it jumps."""
+"""Samples are eager's at positions where a rounding decides: for the nearest element,
+halfway between two; for the gradient of a position, at an element's center, where the
+gradient jumps."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""For each row of the op tests, the program for all sizes at the torch stage becomes
-exactly the program of a trace's sizes if these are inserted."""
+"""For each row of the op tests, the torch stage of the program for all sizes, specialized
+to certain sizes, is exactly that of the program of these sizes."""
 
 from __future__ import annotations
 

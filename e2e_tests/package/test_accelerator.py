@@ -1,4 +1,4 @@
-"""torch.accelerator in programs that use device lazy."""
+"""torch.accelerator is device lazy in programs that use the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.lazy, the device's module."""
+"""torch.lazy, the device's module, has the functions of other devices' modules."""
 
 from __future__ import annotations
 

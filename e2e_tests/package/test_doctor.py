@@ -1,4 +1,4 @@
-"""The doctor's messages and exit codes."""
+"""The doctor reports a working installation, and problems with a remedy."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def pending():
 
 
 def message(caught) -> str:
-    """The first paragraph: torch may append a C++ stack."""
+    """Returns the first paragraph of the error's message: torch may append a C++ stack."""
     return str(caught.value).split("\nException raised")[0].strip()
 
 

@@ -1,4 +1,4 @@
-"""Lazy tensors in other libraries (DLPack, numpy) and in other processes."""
+"""Lazy tensors are passed to other libraries (DLPack, numpy) and to other processes."""
 
 from __future__ import annotations
 

@@ -153,8 +153,8 @@ def test_the_version_is_version_py_s() -> None:
 
 @pytest.mark.parametrize("name", ["_C", "libtorch_ltc_backend.so"])
 def test_libraries_search_no_path_of_the_build(name: str) -> None:
-    """A path of the build isn't even there until the wheel is packed: the library's build
-    ID depends on it, so the same sources would give different bytes in another folder."""
+    """Libraries contain no such path even before the wheel is packed: their build IDs
+    depend on it, so the same sources would give different bytes in another folder."""
     package = Path(torch_ltc.__file__).parent
     library = bindings().__file__ if name == "_C" else package / "lib" / name
     command = ["readelf", "-d", "-W", str(library)]

@@ -1,4 +1,4 @@
-"""Ends of steps, closures, waiting, and torch._lazy's names for them."""
+"""Steps end, closures run and waits return as documented, also by torch._lazy's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storages of lazy tensors: code that finds shared tensors by address works."""
+"""Lazy tensors have storages, so that code that finds shared tensors by address works."""
 
 from __future__ import annotations
 

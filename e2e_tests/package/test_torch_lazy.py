@@ -1,4 +1,4 @@
-"""torch._lazy, the interface that backends of LazyTensorCore share."""
+"""torch._lazy, the interface that backends of LazyTensorCore share, works as documented."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`resize_`, `set_` and `x.data = y` change a tensor's sizes or its memory. What tensors
-that share the old or the new memory see, and what is saved for gradients, is as in eager.
+"""`resize_`, `set_` and `x.data = y` change a tensor's sizes or its memory. As in eager,
+tensors that share the old or the new memory see writes, and gradients use saved values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""In-place ops on leaves and views of leaves, `.data`, `set_`, `out=`, versions."""
+"""In-place ops on leaves and views of leaves, `.data`, `set_`, `out=` and versions are as
+in eager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Nested tensors on device `lazy`, and tensor subclasses that hold lazy tensors."""
+"""Nested tensors on device `lazy`, and tensor subclasses that hold lazy tensors, have
+eager's results."""
 
 from __future__ import annotations
 

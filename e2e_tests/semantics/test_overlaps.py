@@ -1,5 +1,5 @@
-"""Writes that eager rejects because operands share memory or elements of the result
-overlap, and similar ones that are allowed."""
+"""Writes are rejected as in eager if operands share memory or elements of the result
+overlap; similar writes are allowed."""
 
 from __future__ import annotations
 

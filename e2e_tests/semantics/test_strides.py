@@ -293,8 +293,8 @@ def test_the_zero_gradient_of_a_nearest_samples_grid_is_dense(dims: int) -> None
     compare(gradient, torch.randn(2, 3, *sizes), grid)
 
 
-#: Ops that draw numbers, in place and into `out`. If the tensor is contiguous and has at
-#: least 16 elements, eager's kernels draw different numbers.
+#: Ops that draw numbers, in place and into `out`. Into contiguous tensors of at least 16
+#: elements, eager's kernels draw different numbers than into other tensors.
 DRAWN: dict[str, Callable[[torch.Tensor], object]] = {
     "uniform_": lambda x: x.uniform_(),
     "normal_": lambda x: x.normal_(),

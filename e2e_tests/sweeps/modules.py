@@ -1,8 +1,8 @@
-"""Modules of PyTorch's `module_db` on device `lazy` against eager CPU.
+"""Compares modules of PyTorch's `module_db` on device `lazy` with eager CPU.
 
-Compares outputs, gradients of parameters and inputs, and buffers after the call
-(running statistics) for each of a module's inputs, in training and evaluation mode. All
-inputs are traced before one step computes them.
+Outputs, gradients of parameters and inputs, and buffers after the call (running
+statistics) are compared for each of a module's inputs, in training and evaluation mode.
+All inputs are traced before one step computes them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Optimizers of PyTorch's `optim_db` on device `lazy` against eager CPU.
+"""Compares optimizers of PyTorch's `optim_db` on device `lazy` with eager CPU.
 
-Takes some steps for each input of an optimizer and each of its implementations
-(`foreach`, `fused`, `differentiable`), and compares parameters and state.
+Parameters and state are compared after some steps, for each input of an optimizer and each
+of its implementations (`foreach`, `fused`, `differentiable`).
 """
 
 from __future__ import annotations

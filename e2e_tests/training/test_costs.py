@@ -1,4 +1,4 @@
-"""What a user's loop does without a compilation, a sync or a fallback in a steady step."""
+"""What users do in a loop costs no compilation, sync or fallback in steady steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WARM_UP, STEADY = 3, 8
 
 
 class Loop:
-    """A perceptron with AdamW; `after(step, loss)` is the user's code."""
+    """Trains a perceptron with AdamW, one step at a time."""
 
     def __init__(self) -> None:
         self.task = tasks.TASKS["test"]["perceptron"]

@@ -27,7 +27,7 @@ from models.transformers import Decoder, Encoder
 
 Batch = tuple[torch.Tensor, ...]
 STEPS = 8
-#: At most so many guesses that two steps suggested by accident are corrected.
+#: How many guesses, which two steps suggested by accident, later steps may correct.
 MOST_REFINED = 2
 
 

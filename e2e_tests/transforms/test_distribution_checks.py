@@ -116,7 +116,7 @@ def test_an_invalid_argument_raises_later(name: str, end: str) -> None:
     _ = INVALID[name]("lazy")
     with pytest.raises(ValueError) as caught:
         torch_ltc.mark_step()
-        bindings().wait_device_ops()  # torch_ltc's own error is raised
+        bindings().wait_device_ops()  # raises nothing; torch_ltc's functions raise
         ENDS[end]()
     assert text(caught.value) == str(expected.value)
     ENDS[end]()  # the error is raised once

@@ -1,4 +1,5 @@
-"""Fake tensors of device `lazy`, and torch.compile of lazy tensors."""
+"""Fake tensors of device `lazy` have eager's metadata, and lazy tensors can be compiled
+by torch.compile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""torch.func over whole modules: convolutions, norms, attention, buffers, random ops."""
+"""torch.func over whole modules has eager's results: convolutions, norms, attention,
+buffers, random ops."""
 
 from __future__ import annotations
 

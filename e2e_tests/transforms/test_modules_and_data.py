@@ -1,4 +1,4 @@
-"""nn.utils, data loaders and TorchScript modules with lazy tensors."""
+"""nn.utils, data loaders and TorchScript modules work with lazy tensors."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def _resized(rank: int, mode: str, **options: Any) -> tuple[tuple[int, ...], Cal
     )
 
 
-#: Sizes of the operand, and the op.
+#: For each op: the sizes of its operand, and the function that calls it.
 OPS: dict[str, tuple[tuple[int, ...], Callable]] = {
     "nearest 1d": _resized(1, "nearest"),
     "nearest 2d": _resized(2, "nearest"),

@@ -1,6 +1,6 @@
-"""Lowerings to TOSA and StableHLO compared with eager torch, on the cases of the
-lowerings to linalg: what a dialect can express has eager's values, everything else is
-rejected with the op and the reason."""
+"""Compares lowerings to TOSA and StableHLO with eager torch, on the cases of the lowerings
+to linalg: what a dialect can express has eager's values, everything else is rejected with
+the op and the reason."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def converted(functions: list[Function], dialect: str) -> tuple[dict[int, str], 
 
 
 def arguments(function: Function) -> list[torch.Tensor]:
-    """The arguments in the order of the function's parameters; numbers are tensors."""
+    """Returns the arguments in the order of the function's parameters; numbers are
+    tensors."""
     tensors, scalars = iter(function.tensors), iter(function.scalars)
     signature = function.text.split("(", 1)[1].split(") -> ")[0].split("%arg")[1:]
     return [

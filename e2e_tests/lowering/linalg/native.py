@@ -1,5 +1,5 @@
 """Compiles functions of the linalg stage with MLIR's own passes (loops, no fusion, no
-library) and runs them, so that a wrong value is a bug of the conversion."""
+library) and runs them, so that a wrong value is a bug in the conversion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LTC_OPT = Path(os.environ.get("LTC_OPT", ROOT / "build" / "bin" / "ltc-opt"))
 LLVM_BIN = Path(os.environ.get("LLVM_BIN", "/usr/lib/llvm-22/bin"))
 
-# The second pass removes bounds checks and library calls, which need our runtime.
+# The second pass expands library calls and removes bounds checks, which need our runtime.
 TO_LINALG = [
     "--ltc-mlir-convert-torch-to-linalg",
     "--ltc-mlir-expand-library-calls",

@@ -30,8 +30,9 @@ class Parameter:
 
 @dataclass
 class Case:
-    """`op` is "add.Tensor"; arguments as for torch.ops.aten. `tolerance` is relative;
-    None requires equal bits (except for the sign of zero)."""
+    """A call of an ATen op. `op` is a name like "add.Tensor"; the arguments are those of
+    torch.ops.aten. `tolerance` is relative; None requires equal bits (except for the sign
+    of zero)."""
 
     op: str
     args: tuple
@@ -149,7 +150,7 @@ def _plain_kind(text: str) -> str:
 
 @dataclass
 class Function:
-    """Text of a case's function, its inputs, and eager torch's results."""
+    """The text of a case's function, the inputs, and eager torch's results."""
 
     text: str
     tensors: list[torch.Tensor]
