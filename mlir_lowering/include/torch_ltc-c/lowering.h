@@ -31,8 +31,9 @@ LTC_EXPORT void ltcCompilerDestroy(LtcCompiler compiler);
 /// programs remain valid.
 LTC_EXPORT void ltcCompilerReleaseMemory(LtcCompiler compiler);
 
-/// While this is set, all compilations of the process fail soon: at process
-/// exit nobody needs programs that threads are still compiling.
+/// While `cancelled` isn't 0, all compilations of the process fail before their
+/// next kernel: at process exit nobody needs programs that threads are still
+/// compiling.
 LTC_EXPORT void ltcSetCompilationsCancelled(int cancelled);
 
 /// Lookup and store of kernel objects by key: the caller's adapter to the
@@ -53,7 +54,8 @@ LTC_EXPORT void ltcCompilerSetKernelCache(LtcCompiler compiler,
 // Building a program: a function in the torch dialect
 //===----------------------------------------------------------------------===//
 
-/// An SSA value of the program under construction.
+/// An SSA value of the program under construction. If a function that returns a
+/// value fails, the next one that returns a status returns the error.
 typedef struct {
   uint32_t id;
 } LtcValue;
@@ -69,15 +71,15 @@ typedef struct {
   const char *file;
   int line;
   const char *module_path; // "encoder.layer.0.attention"
-  /// The op's number in the trace, starting at 1; the commands that compute it
-  /// list it (`LtcCommandInfo::nodes`).
+  /// The op's number in the trace, starting at 1. The commands that compute the
+  /// op list this number (`LtcCommandInfo::nodes`).
   unsigned node;
 } LtcLocation;
 
 LTC_EXPORT LtcStatus ltcProgramCreate(LtcCompiler compiler, const char *name,
                                       LtcProgram *program);
-/// Creates the program in the same MLIR context as `other`, so that one
-/// compilation may take both (ltcProgramsCompileGeneral).
+/// Creates the program in the same MLIR context as `other`, so that both can be
+/// samples of one compilation (ltcProgramsCompileGeneral).
 LTC_EXPORT LtcStatus ltcProgramCreateBeside(LtcProgram other, const char *name,
                                             LtcProgram *program);
 LTC_EXPORT void ltcProgramDestroy(LtcProgram program);
@@ -101,12 +103,13 @@ LTC_EXPORT LtcValue ltcProgramConstantString(LtcProgram program,
                                              const char *value);
 LTC_EXPORT LtcValue ltcProgramConstantDevice(LtcProgram program,
                                              const char *value);
-/// torch.vtensor.literal of `bytes` row-major bytes.
+/// torch.vtensor.literal of `bytes` row-major bytes: one for each bool.
 LTC_EXPORT LtcValue ltcProgramConstantTensor(LtcProgram program,
                                              LtcTensorType type,
                                              const void *data, size_t bytes);
 
-/// Element type of a list: for the empty list and for optional elements.
+/// Element type of a list. Empty lists and lists of optional elements don't
+/// determine it by their elements.
 typedef enum {
   LTC_LIST_INT = 0,
   LTC_LIST_FLOAT = 1,
@@ -128,7 +131,8 @@ LTC_EXPORT LtcValue ltcProgramNumberToTensor(LtcProgram program,
 /// Appends the op `name` ("aten.add.Tensor", without the "torch." prefix) with
 /// one operand for each argument of its schema, in schema order. A name that
 /// the dialect doesn't define becomes `torch.operator "torch.aten.foo"`. Writes
-/// one value for each result. Results are tensors.
+/// one value for each result. Results are tensors. Fails if the operands or
+/// results don't match the schema.
 LTC_EXPORT LtcStatus ltcProgramAppend(
     LtcProgram program, const char *name, const LtcValue *operands,
     size_t operand_count, const LtcTensorType *result_types,
@@ -156,7 +160,7 @@ typedef struct {
   LtcStageCallback stage_text; // NULL: stages aren't printed
   void *stage_user_data;
   int verify;          // run MLIR's verifier between passes
-  int threads;         // that compile kernels, including the caller's; 0: one
+  int threads; // compile kernels, including the caller's thread; 0: one
   int print_locations; // `loc(...)` in the stages' texts
 } LtcCompileOptions;
 
@@ -164,7 +168,7 @@ typedef struct {
   double torch_seconds, linalg_seconds, kernels_seconds, llvm_seconds;
   size_t ops;              // ops of the torch stage
   size_t kernels;          // distinct kernels
-  size_t kernels_compiled; // of these, not found in the kernel cache
+  size_t kernels_compiled; // of these; others were in the kernel cache
   size_t commands;
 } LtcCompileStatistics;
 
@@ -176,25 +180,25 @@ LTC_EXPORT LtcStatus ltcProgramCompile(LtcProgram program,
                                        LtcBytes *executable,
                                        LtcCompileStatistics *statistics);
 
-/// Sizes in a general program, as one array of values for each of the
+/// Sizes in a general program: an array of values for each of the
 /// LTC_GENERAL_SAMPLES samples.
 typedef struct {
   /// The stand-ins of each symbol (size_stand_ins.h).
   const int64_t *symbols[LTC_GENERAL_SAMPLES];
   size_t num_symbols;
-  /// Sizes and integers in the traced program, which a binding compares with
-  /// those in the trace that it is for: a result that is as large as a slice's
-  /// bound at the stand-ins may be smaller at other sizes.
+  /// Sizes and integers of the traced program. Binding the executable compares
+  /// them with those of the trace that is to run: a result that is as large as
+  /// a slice's bound at the stand-ins may be smaller at other sizes.
   const int64_t *checked[LTC_GENERAL_SAMPLES];
   size_t num_checked;
 } LtcSizeSamples;
 
-/// Lowers one program to one executable for all sizes: `programs` are the
-/// program at each sample's stand-ins, equal except for numbers. All but
-/// one were created beside it (ltcProgramCreateBeside), and all are consumed.
-/// The executable is valid for sizes from 2 to the smallest stand-in of a
-/// symbol and must be bound to them (ltcExecutableBind). Fails if a number of
-/// the lowered program isn't a known function of the sizes.
+/// Lowers one program to a general executable. `programs` are the program at
+/// the stand-ins of each sample, equal except for numbers. They must share a
+/// context (ltcProgramCreateBeside), and are consumed. The executable is valid
+/// if each symbol is from 2 to its smallest stand-in, and must be bound to
+/// sizes before it runs (ltcExecutableBind). Fails if a number of the lowered
+/// program isn't a known function of the sizes.
 LTC_EXPORT LtcStatus ltcProgramsCompileGeneral(
     const LtcProgram *programs, const LtcSizeSamples *sizes,
     const LtcCompileOptions *options, LtcBytes *executable,
@@ -205,18 +209,20 @@ typedef struct {
   /// parameters are tensors of rank 0: i64, and f32 (tosa, which has no f64) or
   /// f64.
   const char *stage;
-  /// Ops ("aten.addmm") that aren't decomposed although our compiler decomposes
-  /// them; for other compilers, at stages "torch" and "linalg".
+  /// Ops ("aten.addmm") that the reader of stage "torch" or "linalg" supports:
+  /// they aren't decomposed, although our compiler decomposes them.
   const char *const *legal_ops;
   size_t legal_op_count;
-  /// Stage "linalg" without calls to our libraries.
+  /// Decomposes the ops that only our compiler lowers (stage "torch"), and
+  /// makes no calls to our libraries (stage "linalg").
   int portable;
   int print_locations;
   int bytecode; // MLIR bytecode instead of text; not available from "kernels"
                 // on
 } LtcStageOptions;
 
-/// The program at a stage, as input for another compiler.
+/// Writes the program at a stage, as input for another compiler. The program
+/// isn't consumed.
 LTC_EXPORT LtcStatus ltcProgramStage(LtcProgram program,
                                      const LtcStageOptions *options,
                                      LtcBytes *result);
@@ -224,27 +230,28 @@ LTC_EXPORT LtcStatus ltcProgramStage(LtcProgram program,
 /// A symbol of a program for all sizes.
 typedef struct {
   const char *name;
-  int64_t least, most; // for which the program is valid
+  int64_t least, most; // the range for which the program is valid
 } LtcSizeSymbol;
 
 /// One program at the stand-ins of its symbols (as for
-/// ltcProgramsCompileGeneral), and at one more vector of sizes. All are in the
-/// MLIR context of the first one (ltcProgramCreateBeside). The caller keeps
-/// ownership of them.
+/// ltcProgramsCompileGeneral), and at one more vector of sizes. All of these
+/// share an MLIR context (ltcProgramCreateBeside) and remain the caller's.
 typedef struct {
   const LtcProgram *programs; // LTC_GENERAL_SAMPLES
   const LtcSizeSamples *sizes;
   const LtcSizeSymbol *symbols; // sizes->num_symbols
-  /// The result is compared with it.
+  /// The program at `other_values` (one value for each symbol). The result must
+  /// be equal to it there.
   LtcProgram other;
-  const int64_t *other_values; // of each symbol
+  const int64_t *other_values;
 } LtcSymbolicProgram;
 
-/// The program for all sizes at stage torch-raw or torch: sizes that vary are
-/// `?`. `checks` has the sizes of the traced program as expressions
-/// (ltcSizesCheck). Symbols that no tensor has as a size are ints after the
-/// other parameters, in their order: `parameters` has 1 for each of these, and
-/// 0 for other symbols. Fails if a number is no known function of the sizes.
+/// Writes the program for all sizes at stage torch-raw or torch to `module`:
+/// sizes that vary are `?`. `checks` receives the sizes of the traced program
+/// as expressions (ltcSizesCheck). Symbols that aren't the size of any
+/// parameter become int parameters after the others, in the order of symbols:
+/// `parameters` receives 1 for each of these, and 0 for other symbols. Fails if
+/// a number isn't a known function of the sizes.
 LTC_EXPORT LtcStatus ltcProgramsSymbolicStage(const LtcSymbolicProgram *program,
                                               const LtcStageOptions *options,
                                               LtcBytes *module,
@@ -256,16 +263,17 @@ typedef struct {
   int64_t value;
 } LtcSizeValue;
 
-/// Text of the module of a program for all sizes, as text or bytecode in the
-/// torch dialect, at certain sizes.
+/// Writes the text of a program for all sizes with each symbol replaced by its
+/// value. `module` is text or bytecode in the torch dialect. Fails if a symbol
+/// has no value or one outside its range.
 LTC_EXPORT LtcStatus ltcModuleSpecialize(LtcCompiler compiler,
                                          const char *module, size_t size,
                                          const LtcSizeValue *values,
                                          size_t count, LtcBytes *result);
 
-/// Compiles a module from another source, as text or bytecode: one function in
-/// the torch dialect, in TOSA, or at the linalg stage, with tensor arguments
-/// followed by scalar ones. The ops determine the stage.
+/// Compiles a module that was written elsewhere, as text or bytecode: one
+/// function in the torch dialect, in TOSA, or at the linalg stage, with tensor
+/// arguments followed by scalar arguments. The ops determine the stage.
 LTC_EXPORT LtcStatus ltcModuleCompile(LtcCompiler compiler, const char *module,
                                       size_t size,
                                       const LtcCompileOptions *options,

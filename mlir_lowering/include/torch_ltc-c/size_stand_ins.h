@@ -11,10 +11,10 @@
 /// sum, and the last one checks the function.
 enum { LTC_GENERAL_SAMPLES = 4 };
 
-/// Scales of stand-ins: the first two are so large that no pass makes a
-/// decision for small sizes. At the second scale each stand-in is more than
-/// twice the preceding one, and so is larger than the sum of all lower ones:
-/// for graphs in which a size is the remainder of another one. The other scales
+/// Scales of stand-ins. The first two are so large that no pass makes a
+/// decision for small sizes. At the second scale, for graphs in which a size is
+/// the remainder of another one, each stand-in is more than twice the preceding
+/// one, and therefore larger than the sum of all lower ones. The other scales
 /// are for graphs in which a constant bounds the sizes (a table of 512
 /// positions).
 enum {
@@ -27,24 +27,26 @@ enum {
 /// computed where it is used.
 enum { LTC_LARGE_SIZE = 4096 };
 
-/// The value in `sample` of the symbol that is number `rank` in the order of
-/// their sizes, which is the order of their stand-ins in each sample.
+/// Returns the stand-in of a symbol in `sample`. `rank` is the symbol's
+/// position in the order of the symbols' sizes; stand-ins have the same order
+/// in each sample.
 ///
 /// For each of the six lowest bits of a size, and of a size minus one, the
-/// samples differ: a rounded quotient by a power of two is then determined by
-/// its samples, and so is a quotient of it. The third sample is more than twice
-/// as large as the first: code with one step for each doubling of a size (a
-/// search, a sort) differs between the samples, and so has no general form.
+/// samples differ, so that a rounded quotient by a power of two is determined
+/// by its samples, as is a quotient of that one. The third sample is more than
+/// twice as large as the first: code with one step for each doubling of a size
+/// (a search, a sort) differs between the samples, and so has no general form.
 ///
 /// Symbols are in general position: stand-ins in an arithmetic progression
 /// would make a sum of some of them equal to another one in all samples. Of
 /// eight consecutive ranks, any two different sums of up to four stand-ins
 /// differ in at least one sample: their remainders modulo 64 do.
 ///
-/// No stand-in is a multiple of 4, nor at the three largest scales of 3: four
-/// or three parts never have equal lengths in one sample alone, which would
-/// merge what depends on them. The remainders of a division by 3 are 1, 2, 1
-/// and 2, which determine how a third is rounded.
+/// No stand-in is a multiple of 4, nor, at the three largest scales, of 3:
+/// otherwise four or three parts of a size could have equal lengths in one
+/// sample alone, in which equal constants and ops would then be merged. The
+/// remainders of a division by 3 are 1, 2, 1 and 2, which determine how a third
+/// is rounded.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t start[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
       {257, 409, 703, 547}, {257, 409, 703, 547}, {66, 105, 182, 140},

@@ -119,8 +119,8 @@ FailureOr<std::string> ProgramCompiler::compileTosa(StringRef programName) {
   return compileLinalg(programName);
 }
 
-/// Verifies what the stages below assume, which a caller's module need not
-/// satisfy.
+/// Verifies the types that the later stages assume, because a module from the
+/// caller may have others.
 static LogicalResult verifySignature(ModuleOp module) {
   auto hasKnownSizes = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -248,8 +248,8 @@ template <typename DialectTy> static bool isOf(Type type) {
   return isa_and_present<DialectTy>(&type.getDialect());
 }
 
-/// Contains ops of the dialect, or values of its types (in a program without
-/// ops).
+/// Whether the module contains ops of the dialect or, in a program without ops,
+/// arguments of its types.
 template <typename DialectTy> static bool uses(ModuleOp module) {
   return module
       .walk([](Operation *op) {

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Transposes the values: grouped by number instead of by sample.
+/// Groups the values by number instead of by sample.
 static SmallVector<SizeSamples> transpose(const int64_t *const *samples,
                                           size_t count) {
   SmallVector<SizeSamples> result(count);
@@ -42,10 +42,10 @@ static Operation *firstDifference(ArrayRef<Operation *> ops,
   return ops[std::min(others.size(), ops.size() - 1)];
 }
 
-/// Floats that differ between the samples (the reciprocal of a count) become
-/// scalar parameters, which a binding computes: as constants they are rounded
-/// to the dtype of the tensors, and at large stand-ins 1/n, 1/(n-1) and
-/// n/(n-1) aren't distinguishable any more.
+/// Replaces floats that differ between the samples (the reciprocal of a count)
+/// by scalar parameters, whose values a binding computes. As constants they
+/// would be rounded to the dtype of the tensors, and at large stand-ins 1/n,
+/// 1/(n-1) and n/(n-1) wouldn't be distinguishable any more.
 static LogicalResult
 liftFloats(const std::vector<OwningOpRef<ModuleOp>> &samples,
            SmallVectorImpl<FloatSamples> &lifted) {

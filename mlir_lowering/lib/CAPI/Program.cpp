@@ -298,8 +298,8 @@ static bool hasListResult(StringRef name) {
   return names.contains(name);
 }
 
-/// The op; an op that returns a list (aten.split.Tensor) is followed by
-/// ListUnpack.
+/// Creates the op. The only result of an op that returns a list
+/// (aten.split.Tensor) is the list, which the caller must unpack.
 static Operation *createOp(OpBuilder &builder, Location loc, StringRef name,
                            ValueRange operands, ArrayRef<Type> resultTypes) {
   MLIRContext *context = builder.getContext();

@@ -52,7 +52,7 @@ private:
   unsigned threads;
 };
 
-/// Calls the options' callback, if there is one.
+/// A function that calls the options' callback; empty if there is none.
 ProgramCompiler::StageText stageTextOf(const LtcCompileOptions *options);
 
 } // namespace mlir::torch_ltc

@@ -27,8 +27,8 @@ struct LtcCompilerContext {
 };
 
 struct LtcCompilerStorage {
-  /// Created on demand, and again after `ltcCompilerReleaseMemory`: contexts
-  /// never free types or attributes.
+  /// Returns the context, which is created on demand, and again after
+  /// `ltcCompilerReleaseMemory`: contexts never free types or attributes.
   std::shared_ptr<LtcCompilerContext> get();
   void releaseMemory();
 
@@ -91,11 +91,11 @@ private:
   ScopedDiagnosticHandler handler;
 };
 
-/// An error if the program can't be lowered (any more).
+/// Returns an error if the program has no outputs yet or was already compiled.
 LtcStatus checkFinished(LtcProgram program);
 
-/// A copy for torch-mlir, in which ops that its dialect doesn't define are
-/// `torch.operator`.
+/// Returns a copy for torch-mlir, in which ops that torch-mlir doesn't define
+/// are `torch.operator`.
 OwningOpRef<ModuleOp> exportTorchModule(ModuleOp module);
 
 std::string printModule(ModuleOp module, bool printLocations);

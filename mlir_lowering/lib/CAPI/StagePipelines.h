@@ -10,11 +10,11 @@
 
 namespace mlir::torch_ltc {
 
-/// The passes from stage torch-raw to one that other compilers read.
+/// Adds the passes from stage torch-raw to a stage that other compilers read.
 void buildStagePipeline(StringRef stage, const LtcStageOptions &options,
                         OpPassManager &passes);
 
-/// Text or bytecode of a module.
+/// Writes the text or bytecode of a module to `result`.
 LogicalResult writeStage(ModuleOp module, const LtcStageOptions &options,
                          std::string &result);
 

@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// All but "ir", which is written from the traced graph.
+/// All stages but "ir", which is written from the traced graph.
 static ArrayRef<StringRef> stageNames() {
   static const StringRef names[] = {
 #define LTC_STAGE(name, file, text) name,
@@ -59,14 +59,15 @@ LogicalResult torch_ltc::writeStage(ModuleOp module,
   return writeBytecodeToFile(module, stream);
 }
 
-/// Text or bytecode of a stage that other compilers also read.
+/// Lowers the module to a stage that other compilers also read, and writes its
+/// text or bytecode.
 static LogicalResult writeModule(ModuleOp module,
                                  const LtcStageOptions &options,
                                  std::string &result) {
   StringRef stage = options.stage;
   PassManager passes(module.getContext(), module.getOperationName());
-  // Our dialects are verified by tests; ops of dialects that others read are
-  // verified here too.
+  // Tests verify our own dialects. TOSA and StableHLO are verified here too,
+  // because other compilers read them.
   passes.enableVerifier(stage == "tosa" || stage == "stablehlo");
   buildStagePipeline(stage, options, passes);
   if (failed(passes.run(module)))
@@ -76,7 +77,7 @@ static LogicalResult writeModule(ModuleOp module,
   return writeStage(module, options, result);
 }
 
-/// The text that compiling the program produces at this stage.
+/// Compiles the program and keeps the text of this stage.
 static LogicalResult writeText(LtcProgram program, ModuleOp module,
                                const LtcStageOptions &options,
                                std::string &result) {

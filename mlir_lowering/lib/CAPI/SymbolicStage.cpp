@@ -28,8 +28,8 @@ static SmallVector<SymbolicSize> symbolsOf(const LtcSymbolicProgram &program) {
   return symbols;
 }
 
-/// Sets the symbols' ranges: while the module is compared with its samples, the
-/// stand-ins may be outside them.
+/// Sets the symbols' ranges. To be called after the comparison of the module
+/// with its samples, because stand-ins may be outside the ranges.
 static void setRanges(ModuleOp module, const LtcSymbolicProgram &program) {
   module.walk([&](torch::SymbolicIntOp op) {
     for (size_t i = 0; i < program.sizes->num_symbols; ++i)
@@ -48,7 +48,7 @@ static SmallVector<SizeSamples> checkedOf(const LtcSizeSamples &sizes) {
   return checked;
 }
 
-/// Lowers a copy of a sample to the stage of the torch dialect.
+/// Lowers a copy of a sample to the stage in `options`.
 static FailureOr<OwningOpRef<ModuleOp>>
 lowerSample(LtcProgram program, const LtcStageOptions &options) {
   OwningOpRef<ModuleOp> module = program->module->clone();
@@ -77,7 +77,8 @@ static LogicalResult specialize(ModuleOp module, ArrayRef<std::string> values) {
   return passes.run(module);
 }
 
-/// Compares the module at other sizes with the program that is traced there.
+/// Compares the module at `program.other_values` with `program.other`, which
+/// was traced at these sizes.
 static LogicalResult verifyAtOtherSizes(ModuleOp module,
                                         const LtcSymbolicProgram &program,
                                         ArrayRef<SymbolicSize> symbols,

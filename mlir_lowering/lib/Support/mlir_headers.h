@@ -1,6 +1,7 @@
 //===- mlir_headers.h - Precompiled: MLIR's heavy headers -------*- C++ -*-===//
 //
-// No class of the op table is here: a change of a row would rebuild everything.
+// No class of the op table may be included here: a changed row would rebuild
+// everything.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SizeChecks.cpp - For which sizes a program is valid ----------------===//
+//===- SizeChecks.cpp - Checks of the sizes of a traced program -----------===//
 
 #include "torch_ltc/Symbolic/UnifyModules.h"
 

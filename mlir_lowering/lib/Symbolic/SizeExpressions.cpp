@@ -72,7 +72,7 @@ Value TorchNumberBuilder::build(const NumberCode &code,
                                 ArrayRef<Value> symbols) {
   Type intType = torch::IntType::get(builder.getContext());
   Type floatType = torch::FloatType::get(builder.getContext());
-  // The bits of a float constant are an integer until their use is known.
+  // A constant may be an integer or the bits of a float; only its use tells.
   struct Entry {
     Value value;
     std::optional<int64_t> constant;

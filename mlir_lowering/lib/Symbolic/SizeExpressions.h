@@ -10,19 +10,18 @@
 
 namespace mlir::torch_ltc {
 
-/// The code of an integer as an expression of symbols.
+/// Converts the code of an integer to an affine expression of the symbols.
 AffineExpr sizeExpression(const NumberCode &code, MLIRContext *context);
 
 /// Writes the code of a number as ops of the torch dialect.
 class TorchNumberBuilder {
 public:
-  /// `symbols`: the value of each symbol.
   TorchNumberBuilder(OpBuilder builder, Location location)
       : builder(builder), location(location) {}
 
   Value constant(int64_t value);
   /// The number as a value of type `!torch.int`, or `!torch.float` for the code
-  /// of a float64.
+  /// of a float64. `symbols` has the value of each symbol.
   Value build(const NumberCode &code, ArrayRef<Value> symbols);
   /// The symbol with `factor * symbol + offset` = size `dim` of the tensor.
   Value solveSize(Value tensor, int64_t dim, int64_t factor, int64_t offset);

@@ -1,4 +1,4 @@
-//===- SpecializeSizes.cpp - A program for all sizes at certain ones ------===//
+//===- SpecializeSizes.cpp - A program for all sizes at given sizes -------===//
 
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
@@ -26,7 +26,8 @@ static std::optional<int64_t> valueOf(StringRef symbol, SymbolValues values) {
   return std::nullopt;
 }
 
-/// The value of a symbol in its range.
+/// The value of a symbol. Emits an error if it has none, or one outside its
+/// range.
 static FailureOr<int64_t> valueOf(SymbolicIntOp symbol, SymbolValues values) {
   std::optional<int64_t> value = valueOf(symbol.getSymbolName(), values);
   if (!value)
@@ -41,7 +42,7 @@ static FailureOr<int64_t> valueOf(SymbolicIntOp symbol, SymbolValues values) {
   return *value;
 }
 
-/// Sets the type of the operand to one of known sizes.
+/// Gives the type of the operand the sizes at the symbols' values.
 static LogicalResult setSizes(BindSymbolicShapeOp bind, SymbolValues values) {
   MLIRContext *context = bind.getContext();
   SmallVector<AffineExpr> numbers;

@@ -24,7 +24,7 @@ namespace {
 using OpSamples = std::array<Operation *, kNumSamples>;
 using ValueSamples = std::array<Value, kNumSamples>;
 
-/// The sizes of a value that differ between the samples.
+/// The sizes of a value in all samples, and whether any of them differs.
 struct VaryingSizes {
   SmallVector<SizeSamples> sizes; ///< of all dimensions
   bool vary = false;
@@ -35,12 +35,13 @@ public:
   TorchUnifier(ArrayRef<ModuleOp> samples, ArrayRef<SymbolicSize> symbols,
                ArrayRef<SizeSamples> checked);
 
-  /// Compares the samples' functions, and fits what differs between them.
+  /// Compares the samples' functions, and fits expressions to the numbers that
+  /// differ between them.
   LogicalResult compare();
   /// Rewrites the first sample's function.
   LogicalResult rewrite();
 
-  /// Whether each symbol is a parameter of its own.
+  /// Whether each symbol is an additional parameter.
   SmallVector<bool> parameters;
 
 private:
@@ -84,7 +85,7 @@ private:
 
   // Values in the rewritten function.
   SmallVector<Value> markers; ///< results of torch.symbolic_int
-  SmallVector<Value> values;  ///< those of symbols that are needed
+  SmallVector<Value> values;  ///< of symbols; null for those not needed
   Operation *firstOp = nullptr;
 };
 
@@ -155,7 +156,7 @@ FailureOr<VaryingSizes> TorchUnifier::sizesOf(const OpSamples &ops,
   return result;
 }
 
-/// Known sizes make products of them known.
+/// Adds the sizes to the fitter, which then finds products of them.
 void TorchUnifier::addSizes() {
   for (const SizeSamples &size : checked)
     fitter.addSize(size);
@@ -265,7 +266,7 @@ LogicalResult TorchUnifier::compare() {
   for (const OpSamples &op : ops)
     if (failed(compareOperands(op)))
       return failure();
-  // Sizes without numbers to compute them from are refused by `rewrite`.
+  // `rewrite` relies on an expression for each size that varies.
   for (auto &[value, sizes] : varying)
     for (const SizeSamples &size : sizes.sizes)
       if (!llvm::all_equal(size) && !fitter.fit(size)) {
@@ -277,7 +278,8 @@ LogicalResult TorchUnifier::compare() {
   return success();
 }
 
-/// Sets a type with `?` and states its sizes as expressions.
+/// Sets the sizes of `value` that vary to `?`, and states them as expressions
+/// of symbols in front of the op `before`.
 LogicalResult TorchUnifier::setSizes(Value value, const VaryingSizes &sizes,
                                      Operation *before) {
   auto type = cast<ValueTensorType>(value.getType());
@@ -292,7 +294,7 @@ LogicalResult TorchUnifier::setSizes(Value value, const VaryingSizes &sizes,
     expressions.back() = sizeExpression(*fitter.fit(samples), context);
   }
   value.setType(ValueTensorType::get(context, known, type.getDtype()));
-  // Only the symbols that the expressions use.
+  // Keep only the symbols that the expressions use.
   SmallVector<Value> used;
   SmallVector<AffineExpr> renamed(symbols.size(),
                                   getAffineConstantExpr(0, context));
@@ -312,8 +314,8 @@ LogicalResult TorchUnifier::setSizes(Value value, const VaryingSizes &sizes,
   return success();
 }
 
-/// Finds the value of a symbol: a size of the first parameter that has it, or a
-/// parameter of its own.
+/// Finds the value of a symbol: computes it from the first parameter of which a
+/// size determines it, or adds a parameter.
 void TorchUnifier::findValue(unsigned symbol) {
   OpBuilder builder(firstOp);
   TorchNumberBuilder numberBuilder(builder, functions[0].getLoc());
@@ -365,7 +367,7 @@ void TorchUnifier::replaceNumbers() {
   SmallVector<bool> needed(symbols.size());
   for (const VaryingNumber &number : numbers)
     forEachSymbol(number.code, [&](unsigned symbol) { needed[symbol] = true; });
-  // In the order of symbols, which is that of the parameters they may become.
+  // The parameters that symbols may become must be in the order of symbols.
   for (unsigned i = 0; i < symbols.size(); ++i)
     if (needed[i])
       findValue(i);
@@ -425,7 +427,8 @@ FailureOr<OwningOpRef<ModuleOp>> mlir::torch_ltc::unifyTorchModules(
 
 LogicalResult mlir::torch_ltc::verifySameTorchModule(ModuleOp module,
                                                      ModuleOp other) {
-  // Without symbols, every difference is one that no expression explains.
+  // Without symbols no expression explains a difference, so each one is an
+  // error.
   SmallVector<ModuleOp> samples(kNumSamples, other);
   samples[0] = module;
   return TorchUnifier(samples, {}, {}).compare();

@@ -86,16 +86,16 @@ using FloatSamples = std::array<double, kNumSamples>;
 /// What is known about the numbers of a general program.
 struct GeneralNumbers {
   SmallVector<SizeSamples> standIns; ///< of each symbol
-  SmallVector<SizeSamples> checked;  ///< in the trace; a binding checks them
+  SmallVector<SizeSamples> checked;  ///< of the trace; a binding checks them
   /// Values of the program's last scalar parameters, which a binding computes.
   SmallVector<FloatSamples> scalars;
 };
 
-/// Compiles one program, given at the linalg stage at the stand-ins of each
-/// sample (modules with kGeneralAttr from their first pass on), to one
-/// executable for all sizes from 2 to a symbol's smallest stand-in
-/// (`GeneralForm` in executable.proto). Emits an error if the program has no
-/// such form.
+/// Compiles `samples`, one program at the linalg stage at the stand-ins of each
+/// sample, to a general executable for sizes from 2 to each symbol's smallest
+/// stand-in (`GeneralForm` in executable.proto). The modules must have had
+/// kGeneralAttr from their first pass on. Emits an error if the program has no
+/// general form.
 FailureOr<std::string>
 compileGeneralModules(ArrayRef<ModuleOp> samples, const GeneralNumbers &numbers,
                       const LinalgCompileOptions &options,

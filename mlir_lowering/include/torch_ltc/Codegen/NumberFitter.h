@@ -24,23 +24,25 @@ namespace mlir::torch_ltc {
 /// Postfix code of `Number` in executable.proto.
 using NumberCode = std::vector<int64_t>;
 
-/// "3, 4, 7 and 6 at the stand-ins, which is no known function of them".
+/// Returns text for an error: "3, 4, 7 and 6 at the stand-ins, which is no
+/// known function of them".
 std::string unknownNumber(const SizeSamples &number);
 std::string unknownNumber(const FloatSamples &number);
 
-/// Thread-safe once all sizes and blocks are known.
+/// Finds expressions for numbers. Add all sizes, traced numbers and blocks
+/// first; after that, all members are thread-safe.
 class NumberFitter {
 public:
   /// `standIns` has the values of each symbol.
   explicit NumberFitter(llvm::ArrayRef<SizeSamples> standIns);
 
-  /// Makes the size of a tensor known, so that products of it are found. Sizes
-  /// that are sums or quotients of symbols need that.
+  /// Adds the size of a tensor, so that products with it are found. Needed for
+  /// sizes that are sums or quotients of symbols.
   void addSize(const SizeSamples &size);
-  /// Makes number `index` of the traced program known. It needs no expression,
-  /// because each binding gets its value from the trace.
+  /// Adds number `index` of the traced program. It needs no expression, because
+  /// each binding gets its value from the trace.
   void addTraced(const SizeSamples &number, unsigned index);
-  /// Makes known that `size` is processed in blocks of `block`.
+  /// Adds the number of blocks of `block` elements in `size`.
   void addBlocks(const SizeSamples &size, int64_t block);
 
   /// Code for a number that differs between the samples, or nothing.

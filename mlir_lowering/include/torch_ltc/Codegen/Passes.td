@@ -8,9 +8,9 @@ include "mlir/Pass/PassBase.td"
 def LowerToLoops : Pass<"ltc-mlir-lower-to-loops", "::mlir::ModuleOp"> {
   let summary = "lowers kernels of fused ops to loops over memory";
   let description = [{
-    Each kernel with a schedule (`torch_ltc.schedule`) becomes a function of one
-    one-dimensional memref for each operand and result and the range [begin,
-    end) of its parallel iterations. Other kernels are unchanged.
+    Each kernel with a schedule (`torch_ltc.schedule`) becomes a function whose
+    arguments are a one-dimensional memref for each operand and result, and the
+    range [begin, end) of parallel iterations. Other kernels are unchanged.
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect",
                            "::mlir::memref::MemRefDialect",
@@ -20,10 +20,11 @@ def LowerToLoops : Pass<"ltc-mlir-lower-to-loops", "::mlir::ModuleOp"> {
 def BindBuffers : Pass<"ltc-mlir-bind-buffers", "::mlir::ModuleOp"> {
   let summary = "converts kernels' operands and results to memrefs";
   let description = [{
-    A kernel `(tensors) -> tensors` becomes a function of one contiguous memref
-    for each operand and result and the range [begin, end) of its iterations
-    (unused: the kernel is one iteration), ready for one-shot bufferization.
-    Scalar parameters are loaded from one-element memrefs.
+    A kernel `(tensors) -> tensors` becomes a function whose arguments are a
+    contiguous memref for each operand and result, and the range [begin, end) of
+    iterations (unused, because the kernel has one iteration). It is then ready
+    for one-shot bufferization. Scalar parameters are loaded from one-element
+    memrefs.
   }];
   let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
                            "::mlir::memref::MemRefDialect"];
@@ -43,8 +44,8 @@ def ExpandMath : Pass<"ltc-mlir-expand-math", "::mlir::ModuleOp"> {
   let description = [{
     f32 functions become MLIR's polynomials if these are accurate; sin, cos and
     pow stay calls, which LLVM vectorizes with libmvec. bfloat16 arithmetic runs
-    in f32. Integer division by zero and the overflow of division by -1 yield 0
-    and the negated dividend instead of a trap.
+    in f32. Integer divisions don't trap: division by zero yields 0, and an
+    overflowing division by -1 the negated dividend.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",

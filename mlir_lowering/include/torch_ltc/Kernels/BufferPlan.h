@@ -4,13 +4,13 @@
 // resolved for every value:
 //
 // * `torch_ltc.places` of a command: the location of each of its results;
-// * `torch_ltc.place` of a result of the program: a parameter that it is
-//   (forwarded) or overwrites (donated), or separate memory, to which its value
-//   is copied at the end if it is elsewhere;
+// * `torch_ltc.place` of a result of the program: the parameter that the result
+//   is (forwarded) or overwrites (donated), or separate memory, to which a
+//   value that lies elsewhere is copied at the end;
 // * `torch_ltc.arena_bytes` of the program.
 //
-// Views and bounds checks lie in their operand's place, constants in the
-// executable's data.
+// The results of views and bounds checks lie in their operand's place,
+// constants in the executable's data.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,7 @@ struct BufferPart {
 struct PlannedOutput {
   std::optional<unsigned> donatedParameter;
   std::optional<unsigned> forwardedParameter;
-  /// The parameter that it updates (`kUpdatesAttr`).
+  /// The parameter that the output updates (`kUpdatesAttr`).
   std::optional<unsigned> updatedParameter;
   /// Set if the bytes must be copied to the output at the end of the program.
   std::optional<BufferPart> copyFrom;
@@ -75,7 +75,7 @@ struct BufferPlan {
   SmallVector<DenseElementsAttr> constants;
   int64_t arenaBytes = 0;
 
-  /// One copy of the runtime for each.
+  /// The parts that the runtime must copy into the result of `join`.
   SmallVector<CopiedPart> getCopiedParts(ltc::JoinOp join) const;
 
   /// Emits an error if the program has no plan or an inconsistent one.

@@ -15,7 +15,7 @@
 // point of the domain where it was computed. The factors that every op has in
 // parallel loops are shared: at different points of the shared factors the ops
 // are independent of each other, so that a kernel can loop over these factors
-// outside and run all its ops inside.
+// and run all its ops inside these loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,8 +56,9 @@ public:
   /// read whole tensors with `tensor.extract`).
   static bool isFusible(linalg::GenericOp op);
 
-  /// Adds an op; returns false (and leaves an unspecified state: copy first) if
-  /// it doesn't fit. Operands that no member defines may be read in any order.
+  /// Adds an op. Returns false if the op doesn't fit; the domain's state is
+  /// then unspecified, so copy it before. Operands that no member defines may
+  /// be read in any order.
   bool add(linalg::GenericOp op);
 
   /// Adds a reshape of a member's value.
@@ -80,11 +81,12 @@ public:
   /// Number of iterations of the largest member.
   int64_t getLargestVolume() const;
 
-  /// Element number that `member` accesses by `map` in an operand of `shape`.
+  /// The number of the element of an operand of shape `shape` that `member`
+  /// accesses with `map`.
   LinearForm getAccess(const DomainMember &member, AffineMap map,
                        ArrayRef<int64_t> shape) const;
 
-  /// A loop's index.
+  /// The index of a loop of `member`.
   LinearForm getLoopIndex(const DomainMember &member, unsigned loop) const;
 
 private:
@@ -113,7 +115,7 @@ private:
   llvm::MapVector<Value, Layout> reads;   ///< how values from outside are read
 };
 
-/// The value of all elements if `tensor` is a fill or a splat constant.
+/// Whether `tensor` is a fill or a splat constant: all elements are equal.
 bool isUniform(Value tensor);
 
 } // namespace mlir::torch_ltc

@@ -9,12 +9,12 @@
 // * shared axes become the kernel's parallel iterations. If the innermost axis
 //   is shared, it is split into blocks, because it must also be the vector
 //   loop;
-// * operands that are contiguous along another axis than the innermost are read
-//   tile by tile;
-// * the other axes are loops inside. Ops with the same inner axes run in one
-//   nest unless one needs a finished reduction of the other; then it runs in a
-//   later nest. Cheap values are recomputed in each nest that needs them,
-//   others are stored in temporaries.
+// * operands that are contiguous along an axis other than the innermost are
+//   read tile by tile;
+// * the other axes are loops inside an iteration. Ops with the same inner axes
+//   run in one nest, but an op that needs a finished reduction runs in a later
+//   nest. Cheap values are recomputed in each nest that needs them, others are
+//   stored in temporaries.
 //
 // Softmax over the rows of 512x128: axes 512 (shared), 128; nests {max},
 // {exp, sum}, {divide}, each a loop over 128.
@@ -37,7 +37,8 @@ struct Axis {
   int64_t size = 1;
 };
 
-/// Loops around the bodies of members; temporaries and scalars between nests.
+/// Loops around the bodies of members. Values pass from nest to nest in
+/// temporaries and scalars.
 struct Nest {
   SmallVector<unsigned> axes; ///< outermost first
   /// Reduced axes without a loop: the body is repeated for each point.
@@ -63,17 +64,17 @@ public:
   std::optional<unsigned> getSplitAxis() const { return splitAxis; }
   int64_t getBlockSize() const { return blockSize; }
   int64_t getNumBlocks() const;
-  /// The axis along which transposed operands are contiguous. Each iteration
-  /// then processes a tile of kTileSize x kTileSize points of it and of the
-  /// split axis, for which these operands are first transposed into small
-  /// buffers.
+  /// The axis along which transposed operands are contiguous, if there are any.
+  /// Each iteration then processes a tile of kTileSize x kTileSize points of
+  /// this axis and the split axis, and first transposes these operands' tiles
+  /// into small buffers.
   std::optional<unsigned> getTileAxis() const { return tileAxis; }
   static constexpr int64_t kTileSize = 32;
   /// Whether a member's operand is transposed in this way.
   bool isTransposed(const LinearForm &access) const;
 
-  /// Looks through reshapes: an argument, a member's result, or a uniform
-  /// tensor.
+  /// Looks through reshapes; returns an argument, a member's result, or a
+  /// uniform tensor.
   static Value getRoot(Value value);
   /// The member that computes `root`, if any.
   std::optional<unsigned> getProducer(Value root) const;
@@ -89,9 +90,9 @@ public:
   bool isReduced(unsigned member, unsigned axis) const;
   bool has(unsigned member, unsigned axis) const;
 
-  /// Converts a form over factors to one over axes.
+  /// Converts a form over factors to a form over axes.
   LinearForm overAxes(const LinearForm &form) const;
-  /// Access of an operand of a member, over axes.
+  /// The access of a member's operand, as a form over axes.
   LinearForm getAccess(unsigned member, OpOperand &operand) const;
 
   /// Calls `callback` with every operand that a nest reads, including those of
@@ -102,7 +103,7 @@ public:
 
 protected:
   explicit KernelSchedule(func::FuncOp kernel) : kernel(kernel) {}
-  /// False if the kernel contains ops that can't be part of a domain.
+  /// Returns false if the kernel contains ops that can't be part of a domain.
   bool collectMembers();
   bool collectResults();
   void findInnerAxes();
@@ -127,8 +128,8 @@ private:
 /// Approximate number of vector instructions of an op for a vector of elements.
 int64_t getBodyCost(linalg::GenericOp op);
 
-/// Waking a thread pays off if it gets about four microseconds of work. In
-/// units of 1/64 nanosecond, measured with AVX-512: the cost of an element is
+/// The work for which waking a thread pays off, about four microseconds, in
+/// units of 1/64 nanosecond (measured with AVX-512). The work of an element is
 /// that of moving it through the second-level cache, plus its arithmetic.
 inline constexpr int64_t kWorkOfThread = 4000 * 64;
 
@@ -139,7 +140,7 @@ struct TripCount {
                      ///< split
 };
 
-/// One iteration if the kernel isn't scheduled.
+/// Returns one iteration if the kernel isn't scheduled.
 TripCount getTripCount(func::FuncOp kernel);
 
 /// Whether the kernel's loops are scheduled; other kernels are bufferized.

@@ -56,7 +56,7 @@ def DuplicateProducers
   let description = [{
     Broadcasts, slices, conversions and other elementwise ops that read little
     more than they write get a copy for each user, so that each copy can be
-    fused and the tensor need not exist.
+    fused and the tensor need not be stored.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
@@ -64,11 +64,11 @@ def DuplicateProducers
 def GroupOps : Pass<"ltc-mlir-group-ops", "::mlir::ModuleOp"> {
   let summary = "groups ops with a common iteration space";
   let description = [{
-    Gives ops that will run as one kernel the same `ltc.group`: elementwise
-    chains, their reductions, ops that use the reductions row by row (softmax,
-    layer norm), and siblings that read the same tensor. A group is a
-    `FusionDomain`; an op joins the group of its latest operand if it leaves
-    enough parallel iterations.
+    Gives ops that will run as one kernel the same `torch_ltc.group`:
+    elementwise chains, their reductions, ops that use the reductions row by row
+    (softmax, layer norm), and siblings that read the same tensor. A group is a
+    `FusionDomain`; an op joins the group of its latest operand if the group
+    keeps enough parallel iterations.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
@@ -90,9 +90,9 @@ def RecomputeValues : Pass<"ltc-mlir-recompute-values", "::mlir::ModuleOp"> {
   let summary = "recomputes large inputs of groups";
   let description = [{
     If elementwise ops compute a large input of a group from tensors that the
-    group reads anyway, or from fewer bytes, they are copied in front of the
-    group and marked for it. If anything changed, all groups are dissolved, and
-    `ltc-mlir-group-ops` must run again.
+    group reads anyway, or from fewer bytes, copies of these ops are placed in
+    front of the group and marked for it. If anything changed, all groups are
+    dissolved, and `ltc-mlir-group-ops` must run again.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -100,12 +100,12 @@ def RecomputeValues : Pass<"ltc-mlir-recompute-values", "::mlir::ModuleOp"> {
 
 def OverlapCollectives
     : Pass<"ltc-mlir-overlap-collectives", "::mlir::ModuleOp"> {
-  let summary = "divides collectives into a beginning and an end";
+  let summary = "splits collectives into a begin and a finish";
   let description = [{
-    A collective that blocks, and a start with the wait for it, become
+    A blocking collective, or a start and the wait for it, become
     `torch_ltc::collective_begin` and `torch_ltc::collective_finish`, which
-    exchange the program's own memory. The outliner's order of commands puts as
-    much as possible between the two.
+    exchange the program's own memory. The outliner orders the commands so that
+    as many as possible run between the two.
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect"];
 }
@@ -113,49 +113,49 @@ def OverlapCollectives
 def OutlineKernels : Pass<"ltc-mlir-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "outlines each group of ops into a kernel function";
   let description = [{
-    Ops with an equal `ltc.group` number, and every other computing op by
-    itself, move into private functions on tensors that the program calls with
+    The ops of each `torch_ltc.group`, and each other computing op by itself,
+    move into a private function on tensors, which the program calls with
     `ltc.kernel_call`. Constants, fills, empty tensors and scalar arithmetic
     are cloned into each kernel that needs them. Reshapes and contiguous
-    slices stay in the program: they cost nothing there.
+    slices stay in the program, where they cost nothing.
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect",
                            "::mlir::linalg::LinalgDialect"];
 }
 
 def ScheduleKernels : Pass<"ltc-mlir-schedule-kernels", "::mlir::ModuleOp"> {
-  let summary = "kernels get the order, tiling and nests of their loops";
+  let summary = "chooses the order, tiling and nests of kernels' loops";
   let description = [{
     Gives each kernel that is a `FusionDomain` the attribute
-    `torch_ltc.schedule` (`#ltc.schedule`), which everything after it reads.
-    Other kernels (scatters, insertions) stay without: they are bufferized.
+    `torch_ltc.schedule` (`#ltc.schedule`), which all later passes read. Other
+    kernels (scatters, insertions) get no schedule and are bufferized.
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect"];
 }
 
 def PlanBuffers : Pass<"ltc-mlir-plan-buffers", "::mlir::ModuleOp"> {
-  let summary = "results get a place in the arena, an output or a parameter";
+  let summary = "places results in the arena, an output or a parameter";
   let description = [{
-    Gives each command `torch_ltc.places` (`#ltc.place` of each result), kernel
-    calls that write over an operand `torch_ltc.aliases`, each result of the
-    program `torch_ltc.place` and the program `torch_ltc.arena_bytes`. Kernels
-    have to be scheduled: only a schedule says whether a result may be written
-    over an operand.
+    Sets `torch_ltc.places` of each command (`#ltc.place` of each result),
+    `torch_ltc.aliases` of kernel calls that write over an operand,
+    `torch_ltc.place` of each result of the program, and `torch_ltc.arena_bytes`
+    of the program. Kernels must be scheduled before, because the schedule
+    determines whether a result may be written over an operand.
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect"];
 }
 
 def GroupProgram : Pass<"ltc-mlir-group-program", "::mlir::ModuleOp"> {
-  let summary = "the whole program becomes one group";
+  let summary = "makes the whole program one group";
   let description = [{
-    Gives every computing op the same `ltc.group`. Tests compare the real
-    grouping with this one.
+    Gives every computing op the same `torch_ltc.group`. Tests compare the
+    results of the real grouping with those of this one.
   }];
 }
 
 def DeduplicateKernels
     : Pass<"ltc-mlir-deduplicate-kernels", "::mlir::ModuleOp"> {
-  let summary = "kernels of equal structure become one";
+  let summary = "merges kernels of equal structure";
   let description = [{
     Names each kernel after the hash of its text and keeps one of each.
   }];

@@ -7,9 +7,10 @@
 
 namespace mlir::torch_ltc {
 
-/// Gives each use of a number a constant of its own, before its user, in the
-/// order of operands. Two numbers that are equal in one sample of a program for
-/// all sizes are one constant there; separated, all samples have the same ops.
+/// Clones each constant number in front of each op that uses it, in the order
+/// of operands. Two numbers that happen to be equal in one sample of a program
+/// for all sizes share a constant there; with a constant for each use, all
+/// samples have the same ops.
 void separateConstants(Region &region);
 
 } // namespace mlir::torch_ltc

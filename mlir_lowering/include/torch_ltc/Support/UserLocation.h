@@ -1,8 +1,9 @@
 //===- UserLocation.h - The user's line for an op ---------------*- C++ -*-===//
 //
-// Ops carry their source as an MLIR location: the name of the torch op around
-// its number in the trace ("#42") around the module path around file and line,
-// each part only if known. Decomposition and lowering preserve it.
+// Ops carry their source as nested MLIR locations, from outside to inside: the
+// name of the torch op, its number in the trace ("#42"), the module path, and
+// file and line. Unknown parts are absent. Decomposition and lowering preserve
+// the location.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,15 +16,15 @@
 
 namespace mlir::torch_ltc {
 
-/// `opName` ("torch.aten.add.Tensor"), `file` and `modulePath` may be empty,
-/// `line` and `node` 0.
+/// Returns the location of an op. `opName` ("torch.aten.add.Tensor"), `file`
+/// and `modulePath` may be empty, and `line` and `node` 0, if unknown.
 Location makeUserLocation(MLIRContext *context, StringRef opName,
                           StringRef file, unsigned line, StringRef modulePath,
                           unsigned node = 0);
 
 /// Whether the name of a `NameLoc` is that of an op, not of a module.
 bool isOpName(StringRef name);
-/// The number of an op in the trace that the name of a `NameLoc` encodes.
+/// The number of an op in the trace if the name of a `NameLoc` encodes one.
 std::optional<unsigned> getNodeNumber(StringRef name);
 
 /// "train.py:12 in encoder.layer.0", or empty if nothing is known.

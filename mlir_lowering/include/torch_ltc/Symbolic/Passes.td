@@ -6,11 +6,11 @@
 include "mlir/Pass/PassBase.td"
 
 def SpecializeSizesPass : Pass<"ltc-mlir-specialize-sizes", "::mlir::ModuleOp"> {
-  let summary = "Give the symbols of a program for all sizes their values";
+  let summary = "Replace the symbols of a program for all sizes by values";
   let description = [{
     Each tensor gets the sizes that `torch.bind_symbolic_shape` states, and ops
-    that compute sizes are folded. The result is the program of these sizes, as
-    it would have been traced.
+    that compute sizes are folded. The result is the program that would be
+    traced at these sizes.
   }];
   let dependentDialects = ["::mlir::torch_ltc::torch::TorchDialect"];
   let options = [

@@ -1,8 +1,9 @@
 //===- UnifyModules.h - One module for all sizes ----------------*- C++ -*-===//
 //
 // A general program is lowered at several vectors of stand-ins for the sizes
-// that vary. These functions unify the results to one module: sizes that differ
-// are `?`, numbers that differ are computed from sizes of parameters.
+// that vary. These functions unify the results to one module, in which sizes
+// that differ are `?` and numbers that differ are computed from sizes of
+// parameters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,32 +19,34 @@ namespace mlir::torch_ltc {
 /// A size that varies.
 struct SymbolicSize {
   std::string name;
-  int64_t least, most; ///< for which the program is valid
+  int64_t least, most; ///< the range for which the program is valid
   SizeSamples standIns;
 };
 
-/// On a parameter that is the value of a symbol which no tensor has as a size:
-/// the symbol's name.
+/// The name of a symbol, on the parameter that is its value because no size of
+/// a parameter determines it.
 inline constexpr llvm::StringLiteral kSymbolAttr = "torch_ltc.symbol";
 
 /// Unifies the modules at the torch stage. `checked`: sizes of the traced
 /// program. Emits an error, which names the op and the user's line, if a number
-/// is no known function of the sizes. Symbols that no tensor has as a size are
-/// the function's last parameters, in their order; `parameters` tells which.
+/// isn't a known function of the sizes. Symbols whose value no size of a
+/// parameter determines become the function's last parameters, in the order of
+/// symbols; `parameters` receives true for each of them.
 FailureOr<OwningOpRef<ModuleOp>>
 unifyTorchModules(ArrayRef<ModuleOp> samples, ArrayRef<SymbolicSize> symbols,
                   ArrayRef<SizeSamples> checked,
                   SmallVectorImpl<bool> &parameters);
 
-/// A serialized `GeneralForm` whose checks are the sizes of the traced program:
-/// a result that is as large as a slice's bound at the stand-ins may be smaller
-/// at other sizes. Emits an error if there is none.
+/// Returns a serialized `GeneralForm` whose checks are the sizes of the traced
+/// program: a result that is as large as a slice's bound at the stand-ins may
+/// be smaller at other sizes. Emits an error if a size isn't a known function
+/// of the symbols.
 FailureOr<std::string> sizeChecks(ModuleOp module,
                                   ArrayRef<SymbolicSize> symbols,
                                   ArrayRef<SizeSamples> checked);
 
-/// Succeeds if two modules at the torch stage are the same program, whatever
-/// the order of their constants; otherwise emits an error with the difference.
+/// Succeeds if two modules at the torch stage are the same program, up to the
+/// order of their constants; otherwise emits an error with the difference.
 LogicalResult verifySameTorchModule(ModuleOp module, ModuleOp other);
 
 } // namespace mlir::torch_ltc

@@ -9,25 +9,25 @@ def DecomposeOpsPass : Pass<"ltc-mlir-decompose-ops", "::mlir::func::FuncOp"> {
   let summary = "Rewrite compound torch ops as simpler torch ops";
   let description = [{
     Softmax, normalization, losses and similar ops become elementwise ops,
-    reductions, views and matrix products of the torch dialect. An op that the
-    target takes whole is named in `legal-ops`. An op that has a decomposition
-    but whose operands it can't handle is an error.
+    reductions, views and matrix products of the torch dialect. `legal-ops`
+    lists ops that the target supports directly. An op whose decomposition
+    doesn't support its operands is an error.
   }];
   let dependentDialects = ["::mlir::torch_ltc::torch::TorchDialect"];
   let options = [
     ListOption<"legalOps", "legal-ops", "std::string",
                "Ops that stay as they are, such as aten._softmax">,
     Option<"portable", "portable", "bool", /*default=*/"false",
-           "Decompose ops that other compilers don't lower, too">,
+           "Also decompose ops that other compilers don't lower">,
   ];
 }
 
 def ExportOperatorsPass : Pass<"ltc-mlir-export-operators"> {
-  let summary = "Write ops that torch-mlir doesn't have as torch.operator";
+  let summary = "Write ops that torch-mlir doesn't define as torch.operator";
   let description = [{
-    The dialect has some ops more than torch-mlir's (rows with
-    `torch_mlir = false` in the op table). After this pass a module has none of
-    them, so torch-mlir's parser and verifier accept it.
+    The dialect defines some ops that torch-mlir's doesn't (rows with
+    `torch_mlir = false` in the op table). After this pass a module contains
+    none of them, so that torch-mlir's parser and verifier accept it.
     `ltc-mlir-import-operators` is the inverse.
   }];
 }
@@ -35,7 +35,7 @@ def ExportOperatorsPass : Pass<"ltc-mlir-export-operators"> {
 def ImportOperatorsPass : Pass<"ltc-mlir-import-operators"> {
   let summary = "Turn torch.operator into the dialect's op of that name";
   let description = [{
-    A `torch.operator` whose name the dialect doesn't have stays.
+    A `torch.operator` whose name the dialect doesn't define is unchanged.
   }];
 }
 
@@ -48,13 +48,13 @@ def VerifyBackendContractPass
   }];
   let options = [
     ListOption<"legalOps", "legal-ops", "std::string",
-               "Ops that this target takes besides those of the op table that "
-               "are lowered to linalg or to a library, e.g. aten.addmm">,
+               "Ops that this target supports besides those of the op table "
+               "that are lowered to linalg or to a library, e.g. aten.addmm">,
     ListOption<"targetOps", "target-ops", "std::string",
-               "All ops that this target takes, in place of those of the op "
+               "All ops that this target supports, in place of those of the op "
                "table">,
     Option<"allowDynamicSizes", "allow-dynamic-sizes", "bool", "false",
-           "The target takes tensors whose rank is known and sizes aren't">
+           "The target supports tensors of known rank with unknown sizes">
   ];
 }
 

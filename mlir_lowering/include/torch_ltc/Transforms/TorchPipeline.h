@@ -20,10 +20,11 @@ struct TorchPipelineOptions {
   bool portable = false;
 };
 
-/// Ops that our runtime computes whole and other compilers get decomposed.
+/// Ops that our runtime computes directly, and that are decomposed for other
+/// compilers.
 std::vector<std::string> opsOfRuntime();
 
-/// Adds the passes that take a newly built module in the torch dialect to the
+/// Adds the passes that lower a newly built module in the torch dialect to the
 /// backend contract.
 void buildTorchPipeline(OpPassManager &passes,
                         const TorchPipelineOptions &options = {});

@@ -7,19 +7,19 @@ include "mlir/Pass/PassBase.td"
 
 def ConvertTorchToLinalgPass
     : Pass<"ltc-mlir-convert-torch-to-linalg", "::mlir::ModuleOp"> {
-  let summary = "converts the torch dialect at the backend contract to linalg";
+  let summary = "converts programs that satisfy the backend contract to linalg";
   let description = [{
     Functions on `!torch.vtensor` become functions on static-shape builtin
     tensors; `!torch.int` and `!torch.float` parameters become i64 and f64.
-    Convolutions and long attention become library calls, ops that PyTorch's own
-    kernels compute become `ltc.host_call`.
+    Convolutions and long attention become library calls, and ops that PyTorch's
+    own kernels compute become `ltc.host_call`.
 
-    An op without a lowering is an error that names the op and the user's line;
-    all of them are reported, not only the first.
+    Each op without a lowering is reported as an error that names the op and the
+    user's line.
 
-    Indices from a tensor are wrapped (negative ones, if torch wraps them) and
-    then clamped into range: an index that torch would reject accesses the
-    nearest element instead of memory outside the tensor.
+    Negative indices from a tensor are wrapped where torch wraps them, and then
+    all indices are clamped into range: an index that torch would reject
+    accesses the nearest element instead of memory outside the tensor.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
@@ -33,10 +33,10 @@ def ExpandLibraryCallsPass
     : Pass<"ltc-mlir-expand-library-calls", "::mlir::func::FuncOp"> {
   let summary = "expands library convolutions to linalg";
   let description = [{
-    For compilers that don't have our library: `ltc.convolution` and its
-    gradients become `tensor.insert_slice` into zeros and one `linalg.generic`.
-    Sums of 16-bit floats are computed in f32. `ltc.check_bounds` is removed: an
-    index out of range isn't an error then.
+    Removes what needs our runtime, for other compilers: `ltc.convolution` and
+    its gradients become `tensor.insert_slice` into zeros and one
+    `linalg.generic`. Sums of 16-bit floats are computed in f32.
+    `ltc.check_bounds` is removed, so that an index out of range isn't an error.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",

@@ -7,16 +7,16 @@ include "mlir/Pass/PassBase.td"
 
 def ConvertTorchToStablehloPass
     : Pass<"ltc-mlir-convert-torch-to-stablehlo", "::mlir::ModuleOp"> {
-  let summary = "converts the torch dialect at StableHLO's contract to StableHLO";
+  let summary = "converts the torch dialect to StableHLO";
   let description = [{
     Functions on `!torch.vtensor` become functions of StableHLO on static-shape
     tensors. `!torch.int` and `!torch.float` parameters become `tensor<i64>` and
     `tensor<f64>`. A module's only function is renamed to `main`, the entry
     point of StableHLO runners.
 
-    An op that can't be expressed is an error with the op, the reason and the
-    user's line; all of them are reported, not only the first. Positions out of
-    range, which PyTorch rejects, read the nearest element.
+    Each op that StableHLO can't express is reported as an error that names the
+    op, the reason and the user's line. Positions out of range, which PyTorch
+    rejects, read the nearest element.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",

@@ -7,15 +7,15 @@ include "mlir/Pass/PassBase.td"
 
 def ConvertTorchToTosaPass
     : Pass<"ltc-mlir-convert-torch-to-tosa", "::mlir::ModuleOp"> {
-  let summary = "converts the torch dialect at TOSA's contract to TOSA";
+  let summary = "converts the torch dialect to TOSA";
   let description = [{
     Functions on `!torch.vtensor` become functions of TOSA 1.0 on static-shape
     tensors, with 64-bit integers. `!torch.int` and `!torch.float` parameters
     become `tensor<i64>` and `tensor<f32>`.
 
-    An op that TOSA can't express is an error with the op, the reason and the
-    user's line; all of them are reported, not only the first. Positions out of
-    range, which PyTorch rejects, read the nearest element.
+    Each op that TOSA can't express is reported as an error that names the op,
+    the reason and the user's line. Positions out of range, which PyTorch
+    rejects, read the nearest element.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
@@ -27,8 +27,8 @@ def ConvertTosaExtremesPass
     : Pass<"ltc-mlir-convert-tosa-extremes", "::mlir::func::FuncOp"> {
   let summary = "converts tosa.reduce_max and reduce_min of floats to linalg";
   let description = [{
-    MLIR's own lowering (of LLVM 22) starts with the largest finite number, so
-    that the maximum of elements that are all -inf is finite.
+    MLIR's own lowering (LLVM 22) starts with the largest finite number, so that
+    the maximum of elements that are all -inf would be finite.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",

@@ -1,7 +1,7 @@
 //===- Attributes.h - Attributes of programs and kernels --------*- C++ -*-===//
 //
-// All attributes that the project adds to ops of other dialects. Those of the
-// program's function are part of every stage's text.
+// All attributes that the project adds to ops of other dialects. The attributes
+// of the program's function appear in the text of each stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,11 +33,11 @@ inline constexpr llvm::StringLiteral kUnsignedAttr = "torch_ltc.unsigned";
 /// Group of ops that the outliner turns into one kernel: an i64.
 inline constexpr llvm::StringLiteral kGroupAttr = "torch_ltc.group";
 /// Position of an op in its group, an i64: the order in which the ops were
-/// added to the domain. In another order they may not fit. Removed by the
-/// outliner.
+/// added to the fusion domain. In another order the ops may not fit. Removed by
+/// the outliner.
 inline constexpr llvm::StringLiteral kGroupOrderAttr = "torch_ltc.group_order";
-/// Copies of ops to be recomputed in another group: an i64, equal for the
-/// copies of one group. Removed by GroupOps.
+/// On a copy of an op that another group recomputes: an i64, equal for all
+/// copies that belong to one group. Removed by GroupOps.
 inline constexpr llvm::StringLiteral kRecomputedAttr = "torch_ltc.recomputed";
 
 //===----------------------------------------------------------------------===//
@@ -45,7 +45,7 @@ inline constexpr llvm::StringLiteral kRecomputedAttr = "torch_ltc.recomputed";
 //===----------------------------------------------------------------------===//
 
 /// Unit attribute of a module and of its kernels: the sizes that vary are
-/// stand-ins, and the code must be right for others, too.
+/// stand-ins, and the code must be correct for all sizes.
 inline constexpr llvm::StringLiteral kGeneralAttr = "torch_ltc.general";
 /// On functions: the orders of numbers that the code relies on (array<i64>, see
 /// SizeOrder.h).

@@ -1,8 +1,8 @@
 //===- Collectives.h - Calls that exchange values with ranks ----*- C++ -*-===//
 //
-// Host calls of `ltc_backend/distributed/collective_ops.h`. The last argument
-// and result of `begin` and `finish` are the value that is exchanged, which
-// lies in one place from the beginning of `begin` to the end of `finish`.
+// Host calls of `ltc_backend/distributed/collective_ops.h`. The last input and
+// the last result of `begin` and `finish` are the exchanged value, which stays
+// at one address from the start of `begin` to the end of `finish`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,15 +37,15 @@ inline StringRef getCollectiveKind(ltc::HostCallOp call) {
   return cast<StringAttr>(call.getArguments()[2]).getValue();
 }
 
-/// The call that begins what `op` finishes; null for other ops.
+/// The `begin` whose collective `op` finishes; null if `op` isn't a `finish`.
 inline ltc::HostCallOp getBeginOf(Operation *op) {
   ltc::HostCallOp finish = asHostCall(op, collective::kFinish);
   return finish ? finish.getInputs().back().getDefiningOp<ltc::HostCallOp>()
                 : ltc::HostCallOp();
 }
 
-/// The call that starts the collective for which `op` waits; null if that is in
-/// another program, and for other ops.
+/// The call that starts the collective for which `op` waits; null if that call
+/// is in another program or `op` doesn't wait.
 inline ltc::HostCallOp getStartOf(Operation *op) {
   if (ltc::HostCallOp wait = asHostCall(op, collective::kWait))
     return asHostCall(wait.getInputs()[1].getDefiningOp(), collective::kStart);
@@ -64,7 +64,8 @@ inline StringRef getKindOfCommand(Operation *op) {
   return "";
 }
 
-/// Whether the result takes the place of the input: all ranks have equal sizes.
+/// Whether the result of a collective of this kind can overwrite its input,
+/// because both have the same sizes.
 inline bool updatesInput(StringRef kind) {
   return kind == "all_reduce" || kind == "reduce" || kind == "broadcast";
 }

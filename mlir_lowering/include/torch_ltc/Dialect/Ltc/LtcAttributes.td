@@ -49,8 +49,9 @@ def Ltc_ScheduleAttr : Ltc_Attr<"Schedule", "schedule"> {
     * `stored`: the members whose results are stored; others are computed on
       demand;
     * `nests`: the loops inside an iteration, in order;
-    * `iterations`: how many there are; `grain`: the fewest that are worth a
-      thread, 0 if the kernel isn't worth a second one.
+    * `iterations`: the number of the kernel's iterations; `grain`: the smallest
+      number of iterations for which waking a thread pays off, 0 if the kernel
+      runs on one thread.
 
     Softmax over the rows of a 512x128 matrix:
 
@@ -81,12 +82,12 @@ def Ltc_ScheduleAttr : Ltc_Attr<"Schedule", "schedule"> {
 def Ltc_PlaceAttr : Ltc_Attr<"Place", "place"> {
   let summary = "the place of a result";
   let description = [{
-    Written by `ltc-mlir-plan-buffers` for a result of a command, or of the
-    program. `number` is that of the program's argument or result, or the offset
-    of a range of the arena in bytes. Such a range has `bytes` bytes and is used
-    from command `first` to command `last`; the number of commands denotes the
-    end of the program. `part` is the offset in bytes of the result in the
-    whole.
+    Written by `ltc-mlir-plan-buffers` for each result of a command and of the
+    program. `number` is the number of an argument or a result of the program,
+    or the byte offset of a range of the arena. A range of the arena has `bytes`
+    bytes and is used from command `first` to command `last`; the number of
+    commands denotes the end of the program. `part` is the result's byte offset
+    in the place.
 
     ```mlir
     #ltc.place<parameter 3>
@@ -114,7 +115,7 @@ def Ltc_PlaceAttr : Ltc_Attr<"Place", "place"> {
     bool isParameter() const { return getKind() == PlaceKind::Parameter; }
     bool isOutput() const { return getKind() == PlaceKind::Output; }
     bool isArena() const { return getKind() == PlaceKind::Arena; }
-    /// The whole value that this is a part of.
+    /// The place without the offset of the part.
     PlaceAttr getWhole() const {
       return get(getContext(), getKind(), getNumber(), 0, getBytes(), getFirst(),
                  getLast());

@@ -29,7 +29,7 @@ def Ltc_ConvolutionOpInterface : OpInterface<"ConvolutionOpInterface"> {
 def Ltc_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
   let cppNamespace = "::mlir::torch_ltc::ltc";
   let description = [{
-    Attention or its gradient: both have these tensors as operands or results.
+    Attention or its gradient. Both have these tensors as operands or results.
   }];
   let methods = [
     InterfaceMethod<"[batch, heads, length, width]", "::mlir::Value",
@@ -42,7 +42,7 @@ def Ltc_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     InterfaceMethod<"[batch, heads, length, outputs]", "::mlir::Value",
                     "getOutput">,
     InterfaceMethod<"[batch, heads, length]", "::mlir::Value", "getLogSum">,
-    InterfaceMethod<"Whether a query sees only the keys up to its own place",
+    InterfaceMethod<"Whether a query sees only the keys up to its own position",
                     "bool", "getCausal">,
   ];
   let verify = [{ return detail::verifyAttention($_op); }];

@@ -125,10 +125,10 @@ def Ltc_AttentionOp : Ltc_Op<"attention",
   let summary = "attention without stored scores";
   let description = [{
     `output` is softmax(query * key^T + mask) * value, `log_sum` the log of the
-    sum of exp(score), infinite for a query that sees no key. `query` is [batch,
-    heads, length, width], `key` [batch, heads, keys, width], `value` [batch,
-    heads, keys, outputs], `mask` [batch or 1, heads or 1, length or 1, keys].
-    With `causal` a query sees the keys up to its own position.
+    sum of exp(score), which is infinite for a query that sees no key. `query`
+    is [batch, heads, length, width], `key` [batch, heads, keys, width], `value`
+    [batch, heads, keys, outputs], `mask` [batch or 1, heads or 1, length or 1,
+    keys]. With `causal` a query sees the keys up to its own position.
 
     ```mlir
     %y:2 = ltc.attention %q, %k, %v mask %m {causal}
@@ -177,8 +177,8 @@ def Ltc_HostCallOp : Ltc_Op<"host_call",
     (none), a number, a string, an integer or floating-point list
     (`array<i64>`, `array<f64>`), a type (the next input, of this dtype), or an
     array of types (a list of inputs). `result_dtypes` has the results' dtypes.
-    Types have torch's signs (`ui8`). It has no effects, except as the beginning
-    or the end of a collective (Collectives.h).
+    Types have torch's signedness (`ui8`). The op has no side effects unless it
+    begins or finishes a collective (Collectives.h).
 
     ```mlir
     %v:2 = ltc.host_call "aten::topk"(%x)

@@ -30,11 +30,11 @@ def Ltc_KernelCallOp : Ltc_Op<"kernel_call",
 }
 
 def Ltc_JoinOp : Ltc_Op<"join", [Pure]> {
-  let summary = "concatenation of tensors as consecutive ranges of one";
+  let summary = "concatenation of tensors along the first dimension";
   let description = [{
-    Concatenates along the first dimension; the other sizes are equal. If
-    possible, the buffer plan makes the parts' producers write directly into the
-    whole; it copies the other parts.
+    The other sizes of the parts are equal. If possible, the buffer plan makes
+    the parts' producers write directly into the whole; the runtime copies the
+    other parts.
 
     ```mlir
     %whole = ltc.join %a, %b
@@ -54,8 +54,8 @@ def Ltc_CheckBoundsOp : Ltc_Op<"check_bounds",
   let summary = "fails the run if an index is out of range";
   let description = [{
     Checks that each element is at least `lower` and below `upper`, and returns
-    the operand, in the same memory; otherwise the run fails with an error.
-    Because it has a result, it can be `Pure`: ops that read at these positions
+    the operand, in the same memory; otherwise the run fails with an error. The
+    op can be `Pure` because it has a result: ops that read at these positions
     use the result, and an unused check is removed. With `nonzero` the elements
     are divisors of any integer type, which must not be zero; the bounds are
     ignored.

@@ -1,11 +1,11 @@
 //===- SizeOrder.h - Orders that a general program relies on ----*- C++ -*-===//
 //
 // A general program is lowered with stand-ins for the sizes that vary. If a
-// pass compares two numbers that may depend on them, and its result is only
-// correct for one outcome, it records that order here; a binding to other sizes
-// checks it. Comparisons that only affect speed, and those whose outcome is
-// visible in the size of a traced value (which a binding checks anyway),
-// needn't be recorded.
+// pass compares two numbers that may depend on such sizes, and its result is
+// only correct for one outcome, the pass records that outcome here; a binding
+// to other sizes checks it. Comparisons that only affect speed, and those whose
+// outcome is visible in the size of a traced value (which a binding checks
+// anyway), needn't be recorded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,15 +16,15 @@
 
 namespace mlir::torch_ltc {
 
-/// Whether `op` belongs to a program for all sizes. Such a program has the same
-/// code for all of them: no tables, passes or factors that depend on a size.
+/// Whether `op` belongs to a program for all sizes. Its code must be the same
+/// for all sizes: no tables, passes or factors may depend on a size.
 bool isForAllSizes(Operation *op);
 
 /// Records that code made for `op`, which belongs to a function, relies on
 /// `lesser` < `greater`. Has no effect in a program for constant sizes.
 void assumeOrder(Operation *op, int64_t lesser, int64_t greater);
 
-/// Records the order of all these numbers: which are equal, and which are less
+/// Records the order of `numbers`: which of them are equal, and which are less
 /// than others.
 void assumeOrder(Operation *op, SmallVector<int64_t> numbers);
 

@@ -67,7 +67,7 @@ def Stablehlo_ConvDimensionNumbers
 }
 
 def Stablehlo_ComparisonDirection
-    : I32EnumAttr<"ComparisonDirection", "which comparison", [
+    : I32EnumAttr<"ComparisonDirection", "comparison operator", [
         I32EnumAttrCase<"EQ", 0>, I32EnumAttrCase<"NE", 1>,
         I32EnumAttrCase<"GE", 2>, I32EnumAttrCase<"GT", 3>,
         I32EnumAttrCase<"LE", 4>, I32EnumAttrCase<"LT", 5>]> {
@@ -209,7 +209,7 @@ def Stablehlo_ReverseOp
                          [SameOperandsAndResultType]>;
 
 def Stablehlo_ReduceOp : Stablehlo_Op<"reduce", [SameVariadicOperandSize]> {
-  let summary = "folds dimensions by the op of the region";
+  let summary = "reduces dimensions with the op in the region";
   let arguments = (ins Variadic<Stablehlo_Tensor>:$inputs,
                    Variadic<Stablehlo_Tensor>:$init_values,
                    DenseI64ArrayAttr:$dimensions);

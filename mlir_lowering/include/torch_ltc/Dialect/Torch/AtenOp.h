@@ -1,11 +1,11 @@
 //===- AtenOp.h - What the ops of the op table share -----------*- C++ -*-===//
 //
-// The ops of the table are alike: pure, with one operand for each argument of
-// the schema, without attributes and regions. So their classes, generated into
-// TorchOps_<family>.h, only have names for operands and results, and one model
-// implements all of them in MLIR's registry. ODS would generate, and the
-// compiler translate, a copy of all functions for each of the 400 ops, which
-// took a seventh of the project's build time.
+// All ops of the table are pure, have one operand for each argument of the
+// schema, and have no attributes or regions. Their classes, generated into
+// TorchOps_<family>.h, therefore only name the operands and results, and one
+// model implements all of them in MLIR's registry. ODS would generate a copy of
+// all functions for each of the 400 ops; compiling the copies took a seventh of
+// the project's build time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,8 @@ struct AtenValueKind {
   bool isOptional = false;
 };
 
-/// Functions that an op may define (column `hooks` of the op table); null if it
-/// doesn't.
+/// Functions that an op may define (column `hooks` of the op table); null for
+/// those that it doesn't define.
 struct AtenOpHooks {
   OpFoldResult (*fold)(Operation *) = nullptr;
   void (*canonicalize)(RewritePatternSet &, MLIRContext *) = nullptr;
@@ -58,13 +58,13 @@ template <typename ConcreteOp> AtenOpHooks hooksOf() {
     hooks.fold = [](Operation *op) { return ConcreteOp(op).fold(); };
   if constexpr (requires(ConcreteOp op) { op.verify(); })
     hooks.verify = [](Operation *op) { return ConcreteOp(op).verify(); };
-  // OpState has one that adds nothing.
+  // OpState has a default that adds no patterns.
   hooks.canonicalize = ConcreteOp::getCanonicalizationPatterns;
   return hooks;
 }
 
-/// Folds an op that keeps all elements in order: to its operand if the types
-/// are static and the same.
+/// Folds an op that keeps all elements in order: returns its operand if operand
+/// and result have the same static type, otherwise null.
 OpFoldResult foldSameType(Value self, Value result);
 
 using AtenValueKinds = std::initializer_list<const AtenValueKind *>;

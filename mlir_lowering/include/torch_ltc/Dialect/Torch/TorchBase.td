@@ -13,8 +13,8 @@ def Torch_Dialect : Dialect {
   let summary = "PyTorch's ATen ops with value semantics";
   let description = [{
     The syntax of ops and types is torch-mlir's, so that its tools can read a
-    module unchanged. Results have explicit types: the tracer knows each shape
-    and dtype.
+    module unchanged. Results have explicit types, because the tracer knows each
+    shape and dtype.
   }];
   let useDefaultTypePrinterParser = 0;
   let hasConstantMaterializer = 1;

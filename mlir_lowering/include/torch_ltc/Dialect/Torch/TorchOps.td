@@ -1,6 +1,7 @@
 //===- TorchOps.td - Constants and primitives --------------*- tablegen -*-===//
 //
-// The ops that aren't ATen operators; those are generated from the op table.
+// Constants, lists, symbols and arithmetic on numbers. The other ATen operators
+// are generated from the op table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,8 +95,9 @@ def Torch_SymbolicIntOp : Torch_Op<"symbolic_int", [
     Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "a symbol of a program for all sizes, with its range";
   let description = [{
-    It has no value: only `torch.bind_symbolic_shape` uses it. The program is
-    valid for values from `min_val` to `max_val`.
+    The result has no value at run time: only `torch.bind_symbolic_shape` uses
+    it. The program is valid for values of the symbol from `min_val` to
+    `max_val`.
   }];
   let arguments = (ins StrAttr:$symbol_name, I64Attr:$min_val,
                    I64Attr:$max_val);
@@ -110,8 +112,9 @@ def Torch_SymbolicIntOp : Torch_Op<"symbolic_int", [
 def Torch_BindSymbolicShapeOp : Torch_Op<"bind_symbolic_shape"> {
   let summary = "the sizes of a tensor as expressions of symbols";
   let description = [{
+    Equal expressions denote equal sizes:
     `torch.bind_symbolic_shape %x, [%s0], affine_map<()[s0] -> (s0, 2 * s0, 3)>
-    : !torch.vtensor<[?,?,3],f32>`: equal expressions are equal sizes.
+    : !torch.vtensor<[?,?,3],f32>`.
   }];
   let arguments = (ins Torch_Tensor:$operand,
                    Variadic<Torch_IntType>:$shape_symbols,

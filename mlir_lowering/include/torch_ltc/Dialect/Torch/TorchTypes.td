@@ -14,7 +14,7 @@ def Torch_ValueTensorType : Torch_Type<"ValueTensor", "vtensor"> {
   let summary = "an immutable tensor";
   let description = [{
     `!torch.vtensor<[2,3],f32>`. Sizes may be unknown (`*`) or dynamic (`?`),
-    the dtype may be unknown (`unk`); in `!torch.vtensor` all of it is unknown.
+    and the dtype may be unknown (`unk`); in `!torch.vtensor` both are unknown.
     Integer dtypes are signed or unsigned as in PyTorch: si64, ui8; bool is i1.
   }];
   // `sizes` is empty unless `hasSizes`; a null `dtype` is unknown.
@@ -28,7 +28,7 @@ def Torch_ValueTensorType : Torch_Type<"ValueTensor", "vtensor"> {
                                Type dtype) {
       return get(context, /*hasSizes=*/true, sizes, dtype);
     }
-    /// Sizes are all known and not dynamic, and the dtype is known.
+    /// Whether all sizes are static and the dtype is known.
     bool isStatic() const;
     int64_t getRank() const { return getSizes().size(); }
     int64_t getNumElements() const;
