@@ -11,8 +11,8 @@
 
 using namespace llvm;
 
-/// A user of the number's 16 bits that may read only the highest. Most users
-/// extend them to the bits of a float.
+/// Whether a user of the number's 16 bits may read only the highest one. Most
+/// users extend the bits to those of a float.
 static bool mayReadSign(const User *user) {
   using namespace PatternMatch;
   return !match(user, m_ZExt(m_Value()));

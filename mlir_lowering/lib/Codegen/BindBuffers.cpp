@@ -13,9 +13,9 @@ bool hasNoElements(Type type) {
   return tensor && llvm::is_contained(tensor.getShape(), 0);
 }
 
-/// LLVM 22 has no bare pointer for memref<5x0xf32> (strides 0 and 1), so
-/// kernels don't get arguments of such shapes: they can't access their memory
-/// anyway.
+/// The type of the argument for a value of `type`. LLVM 22 can't pass
+/// memref<5x0xf32> (strides 0 and 1) as a bare pointer, so tensors without
+/// elements, whose memory no kernel accesses, become memref<0xf32>.
 MemRefType memrefOf(Type type) {
   if (hasNoElements(type))
     return MemRefType::get({0}, cast<RankedTensorType>(type).getElementType());
@@ -25,9 +25,9 @@ MemRefType memrefOf(Type type) {
 }
 
 /// Writes the results to the arguments that follow the operands, first as
-/// tensors: MLIR 22 replaces empty tensors by a destination. Only for tensors
-/// does it check whether another result that was built in the same empty tensor
-/// is still read.
+/// tensors: MLIR 22 replaces empty tensors by their destination, and checks
+/// only for destinations that are tensors whether another result that was built
+/// in the same empty tensor is still read.
 void putInDestinations(OpBuilder &builder, func::ReturnOp terminator,
                        ArrayRef<BlockArgument> memory) {
   Location loc = terminator.getLoc();
@@ -46,8 +46,7 @@ void putInDestinations(OpBuilder &builder, func::ReturnOp terminator,
                         .getResult();
     placed.push_back({written, destination});
   }
-  // Nothing is copied if the tensor already lies there, which is the usual
-  // case.
+  // Usually the tensor already lies in its destination, and nothing is copied.
   for (auto [written, destination] : placed)
     bufferization::MaterializeInDestinationOp::create(
         builder, loc, /*result=*/Type(), written, destination,

@@ -1,8 +1,8 @@
 //===- CodegenDialects.cpp - Dialects from linalg to LLVM -----------------===//
 //
 // The dialects and interface implementations that the pipelines of this library
-// use, listed by name: registerAllDialects() would link and load those of all
-// GPUs too, which costs memory and time in the first compilation.
+// use, listed by name: registerAllDialects() would also link and load the
+// dialects of all GPUs, which costs memory and time in the first compilation.
 //
 //===----------------------------------------------------------------------===//
 

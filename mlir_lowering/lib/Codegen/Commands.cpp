@@ -1,7 +1,7 @@
 //===- Commands.cpp - Conversion of the program's commands to protobuf ----===//
 //
-// One `addCommand` for each kind of op: its numbers for the runtime, and the
-// parts of buffers that hold its operands and results.
+// Each kind of op has an `addCommand`, which writes the op's numbers for the
+// runtime and the parts of buffers that hold its operands and results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ static LogicalResult addCommand(ExecutableBuilder &builder,
   return success();
 }
 
-/// Scalars have 8 bytes.
+/// The size of a kernel's operand. Scalars have 8 bytes.
 static int64_t getOperandBytes(Type type) {
   return isa<RankedTensorType>(type) ? getTensorBytes(type) : 8;
 }
@@ -60,7 +60,7 @@ static LogicalResult addCommand(ExecutableBuilder &builder,
   runtime::Kernel *kernel =
       builder.getExecutable().mutable_kernels(call->kernel());
   kernel->set_trip_count(trips.count);
-  if (kernel->operands_size()) // of an earlier call
+  if (kernel->operands_size()) // set by an earlier call
     return success();
   for (Value operand : op.getArguments())
     kernel->add_operands()->set_bytes(getOperandBytes(operand.getType()));
@@ -205,7 +205,7 @@ static void appendNumber(llvm::raw_ostream &text, double value) {
   text << digits;
 }
 
-/// One item of `LtcHostCall::arguments`.
+/// Appends one item of `LtcHostCall::arguments`.
 static void appendArgument(llvm::raw_ostream &text, Attribute argument) {
   if (isa<UnitAttr>(argument)) {
     text << 'n';

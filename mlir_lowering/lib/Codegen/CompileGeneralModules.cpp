@@ -1,7 +1,7 @@
 //===- CompileGeneralModules.cpp - One executable for all sizes -----------===//
 //
 // The program is lowered at each sample's stand-ins for the sizes that vary, by
-// the same passes as any other. The results must be equal but for numbers.
+// the same passes as other programs. The results may only differ in numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,7 +139,7 @@ LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter) {
   return success();
 }
 
-/// The orders that the samples' code relies on.
+/// Collects the orders that the samples' code relies on (SizeOrder.h).
 LogicalResult findOrders(const Samples &samples,
                          SmallVectorImpl<SizeSamples> &orders) {
   for (unsigned s = 0; s < kNumSamples; ++s) {
@@ -154,7 +154,7 @@ LogicalResult findOrders(const Samples &samples,
   return success();
 }
 
-/// The work of each kernel.
+/// The work of each kernel (kWorkAttr).
 SmallVector<SizeSamples> findWork(const Samples &samples) {
   SmallVector<SizeSamples> work(samples[0].executable.kernels_size(),
                                 SizeSamples());

@@ -111,7 +111,7 @@ LogicalResult ExecutableBuilder::addConstants() {
   for (DenseElementsAttr elements : plan.constants) {
     std::string *bytes = executable.add_constants();
     if (elements.getElementType().isInteger(1)) {
-      // DenseElementsAttr packs bits; memory has one byte for each.
+      // DenseElementsAttr packs bits; in memory each bool is one byte.
       for (bool value : elements.getValues<bool>())
         bytes->push_back(value);
       continue;
@@ -130,7 +130,8 @@ void ExecutableBuilder::setPart(runtime::BufferRef *reference, Value value) {
   reference->set_offset(part.offset);
 }
 
-/// "f32[4,5], i64[]": results, or the operands of a command without results.
+/// The types of the results, or of the operands of a command without results:
+/// "f32[4,5], i64[]".
 static std::string typesOf(Operation *op) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -145,7 +146,7 @@ static std::string typesOf(Operation *op) {
   return text;
 }
 
-/// "aten.add+aten.relu"; more than `limit` names aren't useful.
+/// Joins at most `limit` names: "aten.add+aten.relu".
 static std::string joined(ArrayRef<StringRef> names, size_t limit) {
   std::string text = llvm::join(names.take_front(limit), "+");
   return names.size() > limit ? text + "+..." : text;

@@ -10,10 +10,10 @@
 
 namespace mlir::torch_ltc {
 
-/// The executable format's messages.
+/// The messages of the executable's format.
 namespace runtime = ::torch_ltc::runtime;
 
-/// Fills in everything except the kernels' objects: buffers, constants,
+/// Fills in an executable except for the kernels' objects: buffers, constants,
 /// parameters, outputs and commands.
 class ExecutableBuilder {
 public:
@@ -28,8 +28,9 @@ public:
 
   // Used to build commands (Commands.cpp).
 
-  /// Named after the ATen ops that it computes, if they are known, and
-  /// `details`: sizes, or the kind of a collective.
+  /// Adds a command for `op`. Its name consists of the ATen ops that it
+  /// computes, if they are known, and `details`: sizes, or the kind of a
+  /// collective.
   runtime::Command *addCommand(Operation *op, StringRef details = "");
   BufferPart partOf(Value value) const { return plan.parts.at(value); }
   SmallVector<CopiedPart> copiedParts(ltc::JoinOp join) const {

@@ -18,9 +18,9 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// f32 functions whose polynomials are within 4 ulp, measured against f64 in
-/// MLIR 22 (sin and cos lose all digits near their zeros there, atan2 is NaN
-/// for two zeros or two infinities, and atan is off by 35 ulp).
+/// Whether MLIR 22's polynomial for a function of f32 is within 4 ulp, measured
+/// against f64. (Its sin and cos lose all digits near their zeros, its atan2 is
+/// NaN for two zeros or two infinities, and its atan is off by 35 ulp.)
 bool usePolynomial(StringRef function) {
   static constexpr StringLiteral accurate[] = {
       "math.tanh", "math.erf",  "math.exp",  "math.expm1",
@@ -77,8 +77,8 @@ LogicalResult expandExpM1(math::ExpM1Op op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// atan(x) = c + atan(t), |t| <= tan(pi / 8): c is 0, pi / 4 or pi / 2 by the
-/// size of x. Within 2 ulp.
+/// Computes atan(x) = c + atan(t), |t| <= tan(pi / 8), within 2 ulp: c is 0,
+/// pi / 4 or pi / 2, depending on |x|.
 LogicalResult expandAtan(math::AtanOp op, PatternRewriter &rewriter) {
   if (!op.getType().isF32())
     return failure();
@@ -116,12 +116,12 @@ LogicalResult expandAtan(math::AtanOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// Below this, MLIR 22's polynomial for exp(x) in f32 returns 0, although the
+/// For x below this, MLIR 22's polynomial for exp(x) in f32 returns 0 where the
 /// result is a denormal number.
 constexpr float kMinNormalExponent = -87;
 
-/// Whether it is only read by sums with normal constants, as in a sigmoid,
-/// which denormal numbers don't change.
+/// Whether only sums with normal constants read the result, as in a sigmoid:
+/// denormal numbers don't change such sums.
 bool isLostInSums(math::ExpOp op) {
   return !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation *user) {
     FloatAttr constant;
@@ -133,7 +133,8 @@ bool isLostInSums(math::ExpOp op) {
   });
 }
 
-/// Computes exp(x) there as 2^-64 exp(x + 64 log(2)): two masked instructions.
+/// Computes exp(x) for x < kMinNormalExponent as 2^-64 exp(x + 64 log(2)), with
+/// two masked instructions.
 void keepDenormalExponentials(Operation *root) {
   SmallVector<math::ExpOp> exponentials;
   root->walk([&](math::ExpOp op) {
@@ -214,7 +215,8 @@ bool isSafeConstant(Value divisor) {
          !value.getValue().isZero() && !value.getValue().isAllOnes();
 }
 
-/// x86 traps on division by zero and on the overflow of MIN / -1.
+/// Replaces divisions that may trap: x86 traps on division by zero and on the
+/// overflow of MIN / -1.
 template <typename OpTy, bool isSigned, bool isRemainder>
 void guardDivisions(Operation *root) {
   root->walk([](OpTy op) {

@@ -17,7 +17,7 @@ namespace runtime = ::torch_ltc::runtime;
 
 namespace {
 
-/// Each code once.
+/// The numbers of a general form, each code once.
 class NumberTable {
 public:
   explicit NumberTable(runtime::GeneralForm &form) : form(form) {}
@@ -34,7 +34,7 @@ private:
   std::map<NumberCode, unsigned> indices;
 };
 
-/// Everything except numbers, names and the kernels' code, as bytes.
+/// Serializes an executable without its numbers, names and kernels.
 std::string structureOf(runtime::Executable executable) {
   runtime::forEachNumber(executable, [](int64_t &number) { number = 0; });
   executable.set_arena_bytes(0);
@@ -64,7 +64,7 @@ void append(NumberCode &code, ArrayRef<int64_t> more) {
   llvm::append_range(code, more);
 }
 
-/// The formula of Scheduler::getGrain.
+/// The code for the formula of Scheduler::getGrain.
 NumberCode grainOf(const NumberCode &work, const NumberCode &iterations) {
   using namespace runtime;
   NumberCode code = {CONSTANT, kWorkOfThread};
@@ -129,7 +129,7 @@ std::optional<unsigned> ExecutableGeneralizer::fit(const SizeSamples &number) {
     return table.add({runtime::CONSTANT, number[0]});
   if (number[0] < kGrainMark + general.kernels_size()) {
     code = fitGrain(number[0] - kGrainMark);
-    if (!code) // its work isn't known, so it isn't split
+    if (!code) // the kernel's work isn't known, so it isn't split
       code = NumberCode{runtime::CONSTANT, 0};
   } else {
     code = fitter.fit(number);
@@ -166,7 +166,8 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
       kernel.add_numbers(table.add(code));
   for (auto [i, number] : llvm::enumerate(given.checked)) {
     std::optional<unsigned> index = fit(number);
-    // Nothing is computed from a number without an expression.
+    // A number without an expression is compared with itself: no other number
+    // is computed from it.
     if (!index)
       index = table.add({runtime::SYMBOL, int64_t(given.standIns.size() + i)});
     form.add_checks(*index);
@@ -177,13 +178,13 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
       return "a float is " + unknownNumber(number);
     form.add_scalars(table.add(*code));
   }
-  // Names with sizes; the runtime derives some from the call.
+  // Remove names that contain sizes; the runtime derives some from the call.
   for (int i = 0; i < general.commands_size(); ++i) {
     runtime::Command &command = *general.mutable_commands(i);
     if (command.name() != samples[1]->commands(i).name())
       command.clear_name();
   }
-  // The executable's own numbers are those of the first sample.
+  // Remove the marks: the executable keeps the numbers of the first sample.
   for (runtime::Command &command : *general.mutable_commands())
     if (command.has_kernel())
       command.mutable_kernel()->set_grain(0);

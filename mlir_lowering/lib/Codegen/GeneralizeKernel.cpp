@@ -93,7 +93,8 @@ void Generalizer::addTable() {
   kernel.setAllArgAttrs(attributes);
 }
 
-/// The number of the table as a value of `type`, loaded at the entry.
+/// Loads a number of the table as a value of `type`, at the kernel's entry.
+/// Adds the number to the table if its code is new.
 Value Generalizer::loadCode(NumberCode code, Type type) {
   OpBuilder::InsertionGuard guard(builder);
   LLVM::LLVMFuncOp kernel = samples[0];
@@ -173,7 +174,8 @@ LogicalResult Generalizer::replaceConstant(const OpSamples &ops) {
   return success();
 }
 
-/// The constant indices of a `getelementptr` are part of the op.
+/// Replaces the constant indices of a `getelementptr`, which are attributes of
+/// the op.
 LogicalResult Generalizer::replaceIndices(const OpSamples &ops) {
   std::array<LLVM::GEPOp, kNumSamples> addresses;
   for (unsigned s = 0; s < kNumSamples; ++s)

@@ -137,9 +137,9 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       .run(module, modules);
 }
 
-/// Lets products and sums become fused operations, except those of 16-bit
-/// numbers: each is rounded, as eager's kernels do. Processors with 16-bit
-/// arithmetic (AVX512-FP16, AArch64) would otherwise round once.
+/// Allows products and sums to become fused operations, except those of 16-bit
+/// floats: eager's kernels round each result, but processors with 16-bit
+/// arithmetic (AVX512-FP16, AArch64) would round a fused operation once.
 static void allowContraction(llvm::Module &module) {
   for (llvm::Function &function : module)
     for (llvm::Instruction &op : llvm::instructions(function))
@@ -197,7 +197,7 @@ FailureOr<std::string> KernelCompiler::emitObject(ModuleOp module,
   readBfloatBitsAsFloat(*llvmModule);
   if (texts) {
     llvm::raw_string_ostream(texts->llvm) << *llvmModule;
-    // A copy, because emitting changes the module.
+    // Emit from a copy, because emitting changes the module.
     std::string assembly;
     if (!emit(*llvm::CloneModule(*llvmModule), *machine,
               llvm::CodeGenFileType::AssemblyFile, assembly))

@@ -60,7 +60,7 @@ unsigned KernelSet::add(ltc::KernelCallOp call) {
   return entry->second;
 }
 
-/// The name includes the aliasing.
+/// Two kernels that differ only in their aliases have different names.
 std::string KernelSet::keyOf(StringRef name, StringRef source) const {
   std::string text =
       (kCodegenVersion + "\n" + LLVM_VERSION_STRING + "\n" + getCpu().name +
@@ -85,7 +85,8 @@ LogicalResult KernelSet::compileOne(KernelCompiler &with,
 
 LogicalResult KernelSet::compileEach(
     function_ref<LogicalResult(KernelCompiler &, size_t)> compileOne) {
-  // The largest first: if a thread started it last, the others would be idle.
+  // Start with the largest kernel: if a thread started it last, the others
+  // would be idle.
   auto order = llvm::to_vector(llvm::seq<size_t>(0, pending.size()));
   llvm::stable_sort(order, [&](size_t a, size_t b) {
     return pending[a].source.size() > pending[b].source.size();

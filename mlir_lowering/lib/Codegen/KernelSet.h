@@ -1,7 +1,7 @@
 //===- KernelSet.h - Kernels of one program ---------------------*- C++ -*-===//
 //
 // Looks each kernel up in the cache, and compiles the missing ones with several
-// threads: nine tenths of the time to compile a program.
+// threads, because that takes nine tenths of the time to compile a program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +72,7 @@ private:
   KernelTexts texts;
 };
 
-/// Sets the fields of an executable that say who made it for which CPU.
+/// Sets the format version, producer, CPU and name of an executable.
 void describeExecutable(const KernelSet &kernels,
                         const LinalgCompileOptions &options,
                         ::torch_ltc::runtime::Executable &executable);

@@ -1,7 +1,7 @@
 //===- LoopEmitter.cpp - Scheduled kernels as loops -----------------------===//
 //
-// The function, its iterations and its memory. NestEmitter.cpp emits nests,
-// PointEmitter.cpp values at a point.
+// Emits the function, its iterations and its memory. NestEmitter.cpp emits
+// nests, PointEmitter.cpp values at a point, TileEmitter.cpp tiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +57,8 @@ void LoopEmitter::createFunction() {
   begin = entry->getArgument(types.size() - 2);
   end = entry->getArgument(types.size() - 1);
 
-  // An operand that a result overwrites shares its memory: both are one memref,
-  // and no other argument points to it.
+  // A result that overwrites an operand uses the operand's argument, and its
+  // own argument is never accessed. So no two accessed arguments alias.
   unsigned operandCount = type.getNumInputs();
   for (unsigned i = 0; i + 2 < types.size(); ++i)
     lowered.setArgAttr(i, "llvm.noalias", builder.getUnitAttr());
@@ -114,8 +114,8 @@ bool LoopEmitter::isKept(unsigned member) {
   });
 }
 
-/// Memory for a value of a member, indexed by the axes that it isn't reduced
-/// over.
+/// Creates memory for a value of a member, indexed by the axes over which the
+/// member isn't reduced.
 LoopEmitter::Temporary LoopEmitter::createTemporary(unsigned member,
                                                     Type element) {
   Temporary temporary;
@@ -152,8 +152,8 @@ void LoopEmitter::createTemporaries() {
 }
 
 /// Stores a long sum in f64 if each point of the nest adds its term to the sum
-/// in memory. Partial sums, the other way to limit the rounding error, would
-/// take more memory, too.
+/// in memory. Partial sums, which also limit the rounding error, would take
+/// more memory, too.
 void LoopEmitter::createWideSums() {
   constexpr int64_t fewTerms = 256;
   for (const Nest &nest : schedule.getNests())
@@ -178,7 +178,8 @@ void LoopEmitter::freeTemporaries() {
 void LoopEmitter::emitIterations() {
   std::optional<unsigned> split = schedule.getSplitAxis();
   if (schedule.getOuterAxes().empty() && !schedule.getTileAxis()) {
-    // The range of iterations is one range of the split axis: one long loop.
+    // The range of iterations is one range of the split axis, and so becomes
+    // one long loop.
     if (split) {
       Value block = constantIndex(schedule.getBlockSize());
       blockLow = arith::MulIOp::create(builder, loc, begin, block);
@@ -208,7 +209,8 @@ std::pair<Value, Value> LoopEmitter::blockBounds(Value block, int64_t blockSize,
   return {low, high};
 }
 
-/// Splits the iteration's number into the outer axes and the blocks.
+/// Computes the indices of the outer axes and the bounds of the blocks from the
+/// iteration's number.
 void LoopEmitter::setOuterIndices(Value iteration) {
   std::optional<unsigned> split = schedule.getSplitAxis();
   std::optional<unsigned> tile = schedule.getTileAxis();

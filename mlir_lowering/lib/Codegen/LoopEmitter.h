@@ -12,9 +12,9 @@
 
 namespace mlir::torch_ltc {
 
-/// Rewrites a kernel on tensors into scf loops over one-dimensional contiguous
-/// memrefs, one for each argument and result, and the range [begin, end) of its
-/// iterations. Booleans are i8 in memory.
+/// Rewrites a kernel on tensors as a function with scf loops. Its arguments are
+/// a one-dimensional contiguous memref for each argument and result of the
+/// kernel, and the range [begin, end) of iterations. Booleans are i8 in memory.
 class LoopEmitter {
 public:
   /// `aliases` as in KernelCompiler::compile.
@@ -29,7 +29,7 @@ public:
   void emit();
 
 private:
-  /// Memory of a value between nests: element number by axis.
+  /// Memory of a value between nests, with a stride for each axis.
   struct Temporary {
     Value memory;
     SmallVector<int64_t> strides;
@@ -40,7 +40,7 @@ private:
     LinearForm form;
     Value memory; ///< [tile axis][split axis]
   };
-  /// Reduction of one member of a nest.
+  /// The reduction of one member of a nest.
   struct Accumulation {
     unsigned member;
     /// Loops from this level on carry the accumulators in registers; equal to
@@ -48,15 +48,15 @@ private:
     unsigned level;
     /// Memory holds the initial value before the nest starts.
     bool startsInMemory;
-    /// A floating-point sum, which is computed in parts: errors then grow with
-    /// the number of levels instead of terms.
+    /// The reduction is a floating-point sum. It is computed in parts, so that
+    /// errors grow with the number of levels instead of terms.
     bool isSum;
     SmallVector<Value> values;
   };
   /// Maximum number of terms added one after the other.
   static constexpr int64_t kSumBlock = 4096;
-  /// In a kernel for all sizes, longer sums have exactly two levels: the number
-  /// must not depend on the stand-ins.
+  /// In a kernel for all sizes, longer sums have exactly two levels, because
+  /// the number of levels must not depend on the stand-ins.
   static constexpr int64_t kGeneralSum = 512;
 
   void createFunction();
@@ -127,7 +127,7 @@ private:
   }
   Value constantIndex(int64_t value);
   /// Whether `size` consists of whole blocks; always false in a kernel for all
-  /// sizes, where it is a stand-in.
+  /// sizes, where `size` may be a stand-in.
   bool isWhole(int64_t size, int64_t block) const {
     return !isGeneral && size % block == 0;
   }
@@ -153,7 +153,7 @@ private:
   SmallVector<Value> allocations;
   DenseMap<Value, Value> iterationScalars; ///< values without inner axes
   DenseMap<Value, Value> pointValues;      ///< of the current instance
-  // of the current instance
+  /// Loads of the current instance: memory, location and value.
   SmallVector<std::tuple<Value, LinearForm, Value>> loads;
 };
 

@@ -67,7 +67,8 @@ void LoopEmitter::emitNest(const Nest &nest) {
       emitWideResults(nest, accumulation);
 }
 
-/// Loops over the axes that the member isn't reduced over.
+/// Emits loops over the axes over which the member isn't reduced, and enters
+/// them.
 void LoopEmitter::enterKeptLoops(const Nest &nest, unsigned member) {
   for (unsigned axis : nest.axes) {
     if (schedule.isReduced(member, axis))
@@ -81,7 +82,8 @@ void LoopEmitter::enterKeptLoops(const Nest &nest, unsigned member) {
   loads.clear();
 }
 
-/// Initializes the memory of sums that other loops interrupt.
+/// Initializes the memory of a reduction that has a parallel loop inside of a
+/// reduced one.
 void LoopEmitter::emitInitialValues(const Nest &nest,
                                     const Accumulation &accumulation) {
   OpBuilder::InsertionGuard guard(builder);
@@ -116,8 +118,9 @@ void LoopEmitter::storeWide(unsigned member, Value value) {
   store(value, wide.memory, temporaryForm(wide));
 }
 
-/// Number of points of the loop around the vector loop that one body handles:
-/// sums over that loop then access memory once instead of at each point.
+/// Returns the number of points of the loop around the vector loop that one
+/// body handles: sums over that loop access memory once in each body instead of
+/// at each point.
 int64_t LoopEmitter::chooseJam(const Nest &nest, unsigned level,
                                ArrayRef<Accumulation> accumulations) {
   if (level + 2 != nest.axes.size() || accumulations.empty())
@@ -136,13 +139,14 @@ int64_t LoopEmitter::chooseJam(const Nest &nest, unsigned level,
   return std::min(copies, schedule.getAxes()[nest.axes[level]].size);
 }
 
-/// The part of a loop that has a whole number of steps. In a kernel for all
-/// sizes, the kernel computes it: rounded stand-ins don't show how other sizes
-/// are rounded.
+/// Rounds `size` down to a multiple of `step`. A kernel for all sizes does this
+/// at run time, because rounded stand-ins don't show how other sizes are
+/// rounded.
 Value LoopEmitter::roundDown(int64_t size, int64_t step) {
   if (!isGeneral)
     return constantIndex(size / step * step);
-  // A 0 that no pass can fold: iteration numbers aren't negative.
+  // This is 0, because iteration numbers aren't negative, but no pass can fold
+  // it.
   Value zero = arith::MinSIOp::create(builder, loc, begin, constantIndex(0));
   Value value = arith::AddIOp::create(builder, loc, constantIndex(size), zero);
   Value rest = arith::RemUIOp::create(builder, loc, value, constantIndex(step));
@@ -201,8 +205,8 @@ void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
       finishAccumulation(accumulation);
 }
 
-/// The loop of a level. If it sums many terms, it is split into a loop over
-/// blocks of them, and so on.
+/// Emits the loop of a level. A loop that sums many terms becomes a loop over
+/// blocks of terms, recursively.
 void LoopEmitter::emitBlocks(const Nest &nest, unsigned level, Value low,
                              Value high, int64_t size, bool isPart,
                              SmallVectorImpl<Accumulation> &accumulations) {
@@ -227,8 +231,8 @@ void LoopEmitter::emitBlocks(const Nest &nest, unsigned level, Value low,
   });
 }
 
-/// `isPart`: it is nested in another loop over the same axis. Sums start with 0
-/// in all but the outermost loop that they go through.
+/// `isPart`: the loop is nested in another loop over the same axis. A sum
+/// starts with 0 in each of its loops except the outermost one.
 void LoopEmitter::emitLoop(const Nest &nest, unsigned level, Value low,
                            Value high, int64_t step, bool isPart,
                            SmallVectorImpl<Accumulation> &accumulations,
@@ -276,7 +280,7 @@ void LoopEmitter::emitLoop(const Nest &nest, unsigned level, Value low,
           arith::AddFOp::create(builder, loc, sum, accumulation->values[0]);
 }
 
-/// One body for all points of the unrolled axes and of the jammed loop.
+/// Emits the body for each point of the unrolled axes and of the jammed loop.
 void LoopEmitter::emitPoint(const Nest &nest,
                             SmallVectorImpl<Accumulation> &accumulations) {
   SmallVector<int64_t> sizes{jam};
@@ -320,7 +324,7 @@ void LoopEmitter::emitInstance(const Nest &nest,
       finished.push_back({result, value});
     }
   }
-  // After all loads, because a result may overwrite an operand.
+  // Store after all loads, because a result may overwrite an operand.
   for (auto [result, value] : finished)
     storeResult(*schedule.getProducer(result), result.getResultNumber(), value);
 }

@@ -17,15 +17,16 @@ namespace runtime = ::torch_ltc::runtime;
 
 namespace {
 
-/// Factors of a product: batch, height, width and one more.
+/// The most factors of a product: batch, height, width and one more.
 constexpr unsigned kMaxFactors = 4;
-/// A larger constant is more likely an accident than an offset: in a multiple
-/// of one size, and in other sums.
+/// A larger constant is more likely a coincidence than an offset. The first
+/// limit is for sums with a multiple or a quotient of one size, the second for
+/// other sums.
 constexpr int64_t kMaxOffset = int64_t(1) << 20;
 constexpr int64_t kMaxSmallOffset = 4096;
-/// More bases make the search long, and accidents likely.
+/// More bases would make the search slow, and coincidences likely.
 constexpr size_t kMaxBases = 16;
-/// Factors of the first product of a sum.
+/// Constant factors of the first product of a sum.
 constexpr int64_t kSmallFactors[] = {1, -1, 2, 3, 4};
 constexpr int64_t kStrides[] = {2, 3, 4, 5, 6, 7, 8};
 
@@ -70,7 +71,8 @@ NumberCode shifted(NumberCode code, int64_t offset) {
                      : apply(runtime::ADD, std::move(code), constant(offset));
 }
 
-/// `factor` with number = factor * base + offset in all samples.
+/// Returns `factor` and `offset` with number = factor * base + offset in all
+/// samples.
 std::optional<std::pair<int64_t, int64_t>> solve(const SizeSamples &base,
                                                  const SizeSamples &number) {
   int64_t width = base[1] - base[0];
@@ -117,7 +119,7 @@ void NumberFitter::addBase(const SizeSamples &values, NumberCode code,
                            bool isBlocks) {
   unsigned number = bases.size();
   bases.push_back({values, std::move(code), isBlocks});
-  // Products of the new base with itself and with all that are known.
+  // Add the products of the new base with itself and with all known products.
   std::vector<Monomial> added{{values, {number}}};
   for (const Monomial &other : monomials)
     if (other.factors.size() < kMaxFactors)
@@ -185,7 +187,7 @@ ArrayRef<NumberFitter::Monomial> NumberFitter::smallMonomials() const {
       [](const Monomial &monomial) { return monomial.factors.size() <= 2; });
 }
 
-/// A constant times a product of bases.
+/// Fits a constant times a product of bases.
 std::optional<NumberCode>
 NumberFitter::fitProduct(const SizeSamples &number) const {
   for (const Monomial &monomial : monomials) {
@@ -198,7 +200,7 @@ NumberFitter::fitProduct(const SizeSamples &number) const {
   return std::nullopt;
 }
 
-/// The same plus a constant.
+/// Fits a constant times a product of bases, plus a constant.
 std::optional<NumberCode>
 NumberFitter::fitLinear(const SizeSamples &number) const {
   for (const Monomial &monomial : monomials)
@@ -210,7 +212,7 @@ NumberFitter::fitLinear(const SizeSamples &number) const {
   return std::nullopt;
 }
 
-/// A sum of two products with small factors, plus a small constant.
+/// Fits a sum of two products with small factors, plus a small constant.
 std::optional<NumberCode>
 NumberFitter::fitSum(const SizeSamples &number) const {
   constexpr int64_t kMaxFactor = 4096;
@@ -236,8 +238,8 @@ NumberFitter::fitSum(const SizeSamples &number) const {
   return std::nullopt;
 }
 
-/// A multiple of a sum of two products, plus a small constant: the bytes of
-/// rows of two batches beside each other.
+/// Fits a multiple of a sum of two products, plus a small constant, such as the
+/// bytes of the joined rows of two batches.
 std::optional<NumberCode>
 NumberFitter::fitMultipleOfSum(const SizeSamples &number) const {
   for (const Monomial &a : smallMonomials()) {
@@ -263,7 +265,7 @@ NumberFitter::fitMultipleOfSum(const SizeSamples &number) const {
   return std::nullopt;
 }
 
-/// The size of a strided window.
+/// Fits the number of positions of a strided window.
 std::optional<NumberCode>
 NumberFitter::fitQuotient(const SizeSamples &number) const {
   for (const Base &base : bases)
@@ -273,8 +275,8 @@ NumberFitter::fitQuotient(const SizeSamples &number) const {
   return std::nullopt;
 }
 
-/// floor((base + shift) / divisor) + offset, if the samples leave only one
-/// choice.
+/// Fits floor((base + shift) / divisor) + offset. Fails unless the samples
+/// determine `shift` and `offset`.
 std::optional<NumberCode> NumberFitter::fitWindow(const SizeSamples &number,
                                                   const Base &base,
                                                   int64_t divisor) const {
@@ -311,15 +313,15 @@ std::optional<NumberCode> NumberFitter::fit(const SizeSamples &number) {
   return entry->second = code;
 }
 
-/// The number of blocks of a size, times their length, is nearly the size: a
-/// rounded float can't distinguish the two.
+/// Whether a factor is a number of blocks. The number of blocks times their
+/// length is nearly the size, and a rounded float can't distinguish the two.
 bool NumberFitter::hasBlocks(const Monomial &monomial) const {
   return llvm::any_of(monomial.factors,
                       [&](unsigned factor) { return bases[factor].isBlocks; });
 }
 
-/// A float with the value of an integer. A rounded float could also be that of
-/// another integer.
+/// Fits a float whose value is an integer. Fails for large floats, which may
+/// also be another integer, rounded.
 std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
                                                    unsigned bits) const {
   double maxExact = bits == 32 ? 0x1p24 : 0x1p53;
@@ -346,8 +348,8 @@ std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
   return std::nullopt;
 }
 
-/// The quotient of two sizes, or of a size and a constant, which resizes an
-/// image.
+/// Fits the quotient of two sizes, or of a size and a constant, as in the
+/// resizing of images.
 std::optional<NumberCode> NumberFitter::fitRatio(const FloatSamples &number,
                                                  unsigned bits) const {
   double maxExact = bits == 32 ? 0x1p22 : 0x1p51;
@@ -375,8 +377,8 @@ std::optional<NumberCode> NumberFitter::fitRatio(const FloatSamples &number,
   return std::nullopt;
 }
 
-/// c / m for a constant c and a product, or a product plus or minus 1, m; or
-/// m / (m - 1), which makes a variance unbiased.
+/// Fits c / m, where c is a constant and m is a product, or a product plus or
+/// minus 1; or m / (m - 1), which makes a variance unbiased.
 std::optional<NumberCode> NumberFitter::fitFraction(const FloatSamples &number,
                                                     unsigned bits) const {
   runtime::NumberOp quotient = bits == 32 ? runtime::FLOAT32_QUOTIENT_BITS
@@ -389,7 +391,7 @@ std::optional<NumberCode> NumberFitter::fitFraction(const FloatSamples &number,
     return true;
   };
   for (const Monomial &monomial : monomials) {
-    // As above: c / m and c / (m + 1) must differ.
+    // c / m and c / (m + 1) must differ after rounding.
     double exact = bits == 32 ? 0x1p22 : 0x1p51;
     if (hasBlocks(monomial) || double(monomial.values[0]) >= exact)
       continue;
@@ -430,7 +432,7 @@ std::optional<NumberCode> NumberFitter::fitFloat(const FloatSamples &number,
 std::optional<NumberCode> NumberFitter::fitEstimate(const SizeSamples &number) {
   if (std::optional<NumberCode> code = fit(number))
     return code;
-  // The largest product that grows like the number.
+  // Find a product of as many factors as possible that grows like the number.
   for (const Monomial &monomial : llvm::reverse(monomials)) {
     int64_t factor = number[0] / monomial.values[0];
     auto isNear = [&](unsigned i) {

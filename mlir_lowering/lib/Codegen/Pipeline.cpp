@@ -12,7 +12,8 @@
 
 using namespace mlir;
 
-/// Kernels that aren't lowered to loops directly: scatters, insertions, pads.
+/// Adds the passes for kernels that aren't lowered to loops directly: scatters
+/// and insertions.
 static void addBufferization(OpPassManager &manager) {
   manager.addPass(torch_ltc::createBindBuffers());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
@@ -20,7 +21,7 @@ static void addBufferization(OpPassManager &manager) {
   manager.addPass(bufferization::createOneShotBufferizePass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
-  // One allocation before the loops instead of one in each iteration.
+  // Allocate once before the loops instead of in each iteration.
   manager.addNestedPass<func::FuncOp>(
       bufferization::createBufferHoistingPass());
   manager.addNestedPass<func::FuncOp>(
@@ -35,7 +36,7 @@ static void addConversionToLlvm(OpPassManager &manager) {
   manager.addPass(torch_ltc::createExpandMath());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
-  // Offsets of slices become arithmetic, including affine.apply.
+  // Convert the offsets of slices to arithmetic, including affine.apply.
   manager.addPass(memref::createFoldMemRefAliasOpsPass());
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());

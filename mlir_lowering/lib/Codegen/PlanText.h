@@ -9,8 +9,8 @@
 
 namespace mlir::torch_ltc {
 
-/// The contents of stage "plan", for tools that read a program at the kernels
-/// stage:
+/// Returns the contents of stage "plan", for tools that read a program at the
+/// kernels stage:
 ///
 ///   {"arena_bytes": 4096,
 ///    "commands": [{"op": "kernel_call", "callee": "k_3F", "ops": ["aten.add"],
@@ -24,7 +24,8 @@ namespace mlir::torch_ltc {
 ///
 /// Other places have an "index" instead of an offset. A buffer that commands
 /// write is live from the first command that writes it to the last that uses
-/// it; an output is live to the number of commands.
+/// it. An output is live to the end, for which "last" is the number of
+/// commands.
 std::string planText(func::FuncOp program, const BufferPlan &plan);
 
 } // namespace mlir::torch_ltc

@@ -12,8 +12,8 @@ using namespace mlir::torch_ltc;
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// offset + sum of stride * index, with the innermost loop's term last: the
-/// terms before it are invariant in that loop.
+/// Computes offset + sum of stride * index, with the innermost loop's term
+/// last: the other terms are invariant in that loop.
 Value LoopEmitter::linearIndex(const LinearForm &form) {
   Value sum;
   auto add = [&](Value term) {
@@ -88,7 +88,7 @@ void LoopEmitter::storeResult(unsigned member, unsigned number, Value value) {
     store(value, temporary->second.memory, temporaryForm(temporary->second));
 }
 
-/// A value that an earlier nest has stored.
+/// Loads a value that an earlier nest has stored.
 Value LoopEmitter::loadStored(unsigned consumer, OpOperand &operand,
                               OpResult root) {
   Type type = getElementTypeOrSelf(root.getType());
@@ -105,7 +105,7 @@ Value LoopEmitter::loadStored(unsigned consumer, OpOperand &operand,
 
 Value LoopEmitter::valueOf(unsigned member, OpOperand &operand) {
   Value root = KernelSchedule::getRoot(operand.get());
-  // Scalars, fills and splats.
+  // Scalars, fills and splats have no memory.
   if (Value scalar = scalars.lookupOrNull(root))
     return scalar;
   if (auto it = pointValues.find(root); it != pointValues.end())
@@ -129,14 +129,15 @@ Value LoopEmitter::valueOf(unsigned member, OpOperand &operand) {
 Value LoopEmitter::initialValue(unsigned member, unsigned result) {
   OpOperand *init = opOf(member).getDpsInitOperand(result);
   if (init->get().getDefiningOp<tensor::EmptyOp>()) {
-    // Undefined; zero is as valid as any value.
+    // The initial value is undefined; zero is as valid as any other.
     Type type = getElementTypeOrSelf(init->get().getType());
     return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   }
   return valueOf(member, *init);
 }
 
-/// Allows sums to be reordered, which vector and interleaved accumulators need.
+/// Allows LLVM to reorder sums and products in `accumulator`, which vector and
+/// interleaved accumulators need.
 static void allowReordering(Operation *op, Value accumulator) {
   if (!llvm::is_contained(op->getOperands(), accumulator))
     return;
@@ -149,9 +150,9 @@ static void allowReordering(Operation *op, Value accumulator) {
 
 Value LoopEmitter::loadExtracted(tensor::ExtractOp extract,
                                  ValueRange indices) {
-  // A tensor with equal elements has no memory: a fill or a splat, possibly
-  // behind reshapes, or a tensor without defined elements. In a clone, it may
-  // have been replaced by its value.
+  // Fills and splats (possibly behind reshapes) and tensors with undefined
+  // elements have no memory. In a cloned op, such a tensor may already have
+  // been replaced by its value.
   Value source = extract->getOperand(0);
   if (!isa<RankedTensorType>(source.getType()))
     return source;
@@ -179,7 +180,8 @@ Value LoopEmitter::loadExtracted(tensor::ExtractOp extract,
 }
 
 /// Replaces loop indices and reads of whole tensors in `op` and its regions.
-/// Returns the value that replaces `op` itself, if it is one of them.
+/// Returns the value that replaces `op` itself, or null if `op` isn't such an
+/// op.
 Value LoopEmitter::replaceReads(Operation *op, unsigned member) {
   const FusionDomain &domain = schedule.getDomain();
   Value ofOp;

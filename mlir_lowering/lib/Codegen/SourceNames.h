@@ -10,7 +10,8 @@
 
 namespace mlir::torch_ltc {
 
-/// All in the order in which the location contains them.
+/// What a location tells about its sources, in the order in which it contains
+/// them.
 struct SourceNames {
   SmallVector<StringRef> ops;     ///< "aten.add"
   SmallVector<std::string> lines; ///< "train.py:31"
@@ -18,9 +19,9 @@ struct SourceNames {
   SmallVector<unsigned> nodes;    ///< numbers of the traced ops
 };
 
-/// Collects the names ("aten.add" as a NameLoc), the module paths (other
-/// NameLocs), the ops' numbers, and the files and lines in a location and all
-/// locations that were fused into it.
+/// Collects the ops' names (NameLoc "torch.aten.add"), their numbers (NameLoc
+/// "#42"), the module paths (other NameLocs), and the files and lines in a
+/// location and all locations that were fused into it.
 SourceNames getSourceNames(Location location);
 
 } // namespace mlir::torch_ltc

@@ -1,9 +1,9 @@
 //===- TileEmitter.cpp - Transposed operands, tile by tile ----------------===//
 //
 // Reading a matrix across its rows touches a cache line for each element, and
-// with power-of-two sizes all of them compete for the same few cache sets. So a
-// tile of the operand is read along its rows and transposed into a small
-// buffer, which the nests then read in their own order.
+// with power-of-two sizes all these lines compete for a few cache sets.
+// Therefore a tile of the operand is read along its rows and transposed into a
+// small buffer, which the nests then read in their own order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,8 +78,8 @@ void LoopEmitter::fillTiles() {
   }
 }
 
-/// Transposes `rows`, 16 vectors of 16, in four rounds; each round interleaves
-/// the first half of the rows with the second.
+/// Transposes `rows`, 16 vectors of 16 elements, in four rounds. Each round
+/// interleaves the first half of the rows with the second.
 static void transposeRows(OpBuilder &builder, Location loc,
                           SmallVectorImpl<Value> &rows) {
   SmallVector<int64_t> low, high;
@@ -127,7 +127,7 @@ void LoopEmitter::transposeBlocks(Value source, const LinearForm &form,
   }
 }
 
-/// Any size and element type, element by element.
+/// Transposes a tile of any size and element type, element by element.
 void LoopEmitter::copyTransposed(Value source, const LinearForm &form,
                                  Value tile) {
   unsigned axis = *schedule.getTileAxis(), split = *schedule.getSplitAxis();
@@ -144,7 +144,7 @@ void LoopEmitter::copyTransposed(Value source, const LinearForm &form,
   memref::StoreOp::create(builder, loc, element, tile, tileElement());
 }
 
-/// Position of the current point in a tile.
+/// The position of the current point in a tile.
 Value LoopEmitter::tileElement() {
   Value row = arith::SubIOp::create(builder, loc,
                                     index[*schedule.getTileAxis()], tileLow);

@@ -51,7 +51,8 @@ public:
   /// expression or a quotient.
   std::optional<NumberCode> fitFloat(const FloatSamples &number,
                                      unsigned bits) const;
-  /// Like `fit`, but approximately: for estimates.
+  /// Like `fit`, but falls back to an approximation: for numbers that only
+  /// affect speed.
   std::optional<NumberCode> fitEstimate(const SizeSamples &number);
 
 private:
