@@ -12,7 +12,8 @@ static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// A bias is [`channels`], with the operands' element type; it may be null.
+/// Verifies that a bias is [`channels`], with the operands' element type.
+/// `bias` may be null.
 static LogicalResult verifyBias(Operation *op, Value bias, int64_t channels,
                                 Type element) {
   if (!bias)
@@ -28,7 +29,7 @@ static LogicalResult verifyBias(Operation *op, Value bias, int64_t channels,
 // Matrix products
 //===----------------------------------------------------------------------===//
 
-/// Sizes of the last two dimensions of `type` before the transposition.
+/// The rows and columns of an operand's matrices, after their transposition.
 static std::pair<int64_t, int64_t> matrixSizes(RankedTensorType type,
                                                bool transposed) {
   int64_t rows = type.getDimSize(type.getRank() - 2);
@@ -169,7 +170,8 @@ LogicalResult AttentionBackwardOp::verify() {
 
 void HostCallOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  // Other ranks need them, and the exchanged memory, until the end has run.
+  // Other ranks wait for these calls, and use the exchanged memory until
+  // `finish` has run, so the calls must not be removed or reordered.
   if (getCallee() == collective::kBegin || getCallee() == collective::kFinish)
     effects.emplace_back(MemoryEffects::Write::get());
 }
@@ -185,8 +187,8 @@ SmallVector<Type> HostCallOp::getInputDtypes() {
   return dtypes;
 }
 
-/// Whether the tensors' elements have the dtypes' widths, which (apart from
-/// signs) are all that a builtin type preserves of a torch dtype.
+/// Whether the tensors' elements have the dtypes' widths. The types themselves
+/// may differ, because builtin types have no signedness.
 static bool haveDtypes(TypeRange tensors, ArrayRef<Type> dtypes) {
   return tensors.size() == dtypes.size() &&
          llvm::all_of(llvm::zip_equal(tensors, dtypes), [](auto pair) {

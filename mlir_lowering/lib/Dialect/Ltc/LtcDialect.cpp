@@ -67,7 +67,7 @@ LogicalResult CheckBoundsOp::verify() {
   return success();
 }
 
-/// Constants and positions from loop counters are checked now.
+/// Removes the check of constants that are in range.
 OpFoldResult CheckBoundsOp::fold(FoldAdaptor adaptor) {
   bool nonzero = getNonzero();
   auto isInside = [&](const APInt &value) {

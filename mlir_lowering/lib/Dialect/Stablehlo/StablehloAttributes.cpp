@@ -34,7 +34,7 @@ struct Field {
 };
 } // namespace
 
-/// Empty lists are left out.
+/// Prints the fields except empty lists.
 static void printFields(AsmPrinter &printer, ArrayRef<Field> fields) {
   printer << '<';
   bool first = true;
@@ -137,7 +137,7 @@ Attribute GatherDimensionNumbersAttr::parse(AsmParser &parser, Type) {
 // conv
 //===----------------------------------------------------------------------===//
 
-/// [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]
+/// Prints [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1].
 void ConvDimensionNumbersAttr::print(AsmPrinter &printer) const {
   auto printDims = [&](StringRef first, StringRef second) {
     printer << '[' << first << ", " << second;

@@ -38,12 +38,13 @@ mlir::detail::InterfaceMap interfacesOf(size_t results) {
   return interfaces;
 }
 
-/// Access to a protected function.
+/// Makes a protected function accessible.
 struct NamePrinter : OpState {
   using OpState::printOpName;
 };
 
-/// What MLIR's RegisteredOperationName::Model<Op> does for one class.
+/// Implements each op of the table, as MLIR's
+/// RegisteredOperationName::Model<Op> does for one class.
 class AtenOpModel final : public OperationName::Impl {
 public:
   AtenOpModel(StringRef name, Dialect *dialect, TypeID id,
@@ -81,7 +82,7 @@ public:
     return success();
   }
 
-  // Without inherent attributes and properties.
+  // The ops have no inherent attributes and no properties.
   void populateDefaultAttrs(const OperationName &, NamedAttrList &) override {}
   std::optional<Attribute> getInherentAttr(Operation *op,
                                            StringRef name) override {
@@ -123,7 +124,7 @@ private:
 };
 } // namespace
 
-/// `operands attr-dict : types of operands -> types of results`
+/// Parses `operands attr-dict : types of operands -> types of results`.
 ParseResult AtenOpModel::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
   SmallVector<Type> types;

@@ -1,7 +1,7 @@
 //===- DataMovementFolders.cpp - Views that change nothing ----------------===//
 //
-// Tensors are values in row-major order: a view or slice whose result has the
-// type of its operand is the operand.
+// Tensors are values in row-major order, so a view or slice whose result has
+// the type of its operand equals the operand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,8 @@ OpFoldResult AtenRepeatOp::fold() {
 OpFoldResult AtenSliceTensorOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-// Padding on one side can be cancelled by negative padding on the other.
+// The type doesn't suffice: negative padding on one side can cancel padding on
+// the other.
 OpFoldResult AtenConstantPadNdOp::fold() {
   auto pads = getPad().getDefiningOp<PrimListConstructOp>();
   bool isZero = pads && llvm::all_of(pads.getElements(), [](Value pad) {
@@ -58,8 +59,9 @@ static std::optional<int64_t> constantInt(Value value) {
   return std::nullopt;
 }
 
-/// Result dimension i is dimension `order[i]` of the operand; nullopt if `op`
-/// isn't a constant permutation.
+/// Returns the order of a permutation: dimension i of the result is dimension
+/// `order[i]` of the operand. Returns nullopt if `op` isn't a constant
+/// permutation.
 static std::optional<SmallVector<int64_t>> permutationOf(Operation *op) {
   if (!op || !isa<AtenPermuteOp, AtenTransposeIntOp, AtenTOp>(op) ||
       !tensorType(op->getOperand(0)).isStatic())
@@ -94,7 +96,8 @@ static bool isIdentity(ArrayRef<int64_t> order) {
   return llvm::equal(order, llvm::seq<int64_t>(0, order.size()));
 }
 
-/// The operand of an identity; x for a permutation applied to its inverse.
+/// Folds an identity to its operand, and a permutation of the inverse
+/// permutation of x to x.
 static OpFoldResult foldPermutation(Operation *op) {
   std::optional<SmallVector<int64_t>> outer = permutationOf(op);
   if (!outer)
@@ -116,7 +119,7 @@ OpFoldResult AtenTransposeIntOp::fold() { return foldPermutation(*this); }
 OpFoldResult AtenTOp::fold() { return foldPermutation(*this); }
 
 namespace {
-/// A permutation of a permutation is one permutation.
+/// Combines a permutation of a permutation to one.
 template <typename Op> struct ComposePermutations : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 
@@ -172,7 +175,7 @@ LogicalResult AtenViewOp::verify() { return verifyView(*this); }
 LogicalResult Aten_UnsafeViewOp::verify() { return verifyView(*this); }
 
 namespace {
-/// A view of a view is a view of the first tensor.
+/// Replaces a view of a view by a view of the first tensor.
 template <typename Op> struct ViewOfView : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 

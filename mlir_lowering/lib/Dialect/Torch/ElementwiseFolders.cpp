@@ -1,7 +1,7 @@
 //===- ElementwiseFolders.cpp - Copies that change nothing ----------------===//
 //
-// Tensors are values: a copy, alias or cast whose result has the type of its
-// operand is the operand.
+// Tensors are values, so a copy, alias or cast whose result has the type of its
+// operand equals the operand.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,8 @@
 using namespace mlir;
 using namespace mlir::torch_ltc::torch;
 
-/// [batch, m, k] x [batch, k, n] -> [batch, m, n]; `rank` is 2 or 3.
+/// Verifies the sizes of [batch, m, k] x [batch, k, n] -> [batch, m, n], or of
+/// single matrices if `rank` is 2.
 static LogicalResult verifyProduct(Operation *op, int64_t rank) {
   auto type = [](Value value) {
     return cast<ValueTensorType>(value.getType());

@@ -79,7 +79,7 @@ ValueTensorType::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-// [2,?,3] after the opening bracket.
+/// Parses `[2,?,3]`.
 static ParseResult parseSizes(AsmParser &parser,
                               SmallVectorImpl<int64_t> &sizes) {
   return parser.parseCommaSeparatedList(
