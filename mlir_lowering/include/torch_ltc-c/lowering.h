@@ -108,8 +108,8 @@ LTC_EXPORT LtcValue ltcProgramConstantTensor(LtcProgram program,
                                              LtcTensorType type,
                                              const void *data, size_t bytes);
 
-/// Element type of a list. Empty lists and lists of optional elements don't
-/// determine it by their elements.
+/// Element type of a list. The elements don't determine it if the list is empty
+/// or if they are optional.
 typedef enum {
   LTC_LIST_INT = 0,
   LTC_LIST_FLOAT = 1,
@@ -248,8 +248,8 @@ typedef struct {
 
 /// Writes the program for all sizes at stage torch-raw or torch to `module`:
 /// sizes that vary are `?`. `checks` receives the sizes of the traced program
-/// as expressions (ltcSizesCheck). Symbols that aren't the size of any
-/// parameter become int parameters after the others, in the order of symbols:
+/// as expressions (ltcSizesCheck). Needed symbols that no size of a parameter
+/// determines become int parameters after the others, in the order of symbols:
 /// `parameters` receives 1 for each of these, and 0 for other symbols. Fails if
 /// a number isn't a known function of the sizes.
 LTC_EXPORT LtcStatus ltcProgramsSymbolicStage(const LtcSymbolicProgram *program,

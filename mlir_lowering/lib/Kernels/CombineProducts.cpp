@@ -76,8 +76,8 @@ std::pair<Value, int64_t> findWhole(Value value) {
   return {value, offset};
 }
 
-/// The parts as one range of the value that they are slices of, if they are
-/// adjacent there.
+/// Returns the parts as one slice if they are adjacent slices of one value,
+/// otherwise null.
 Value joinSlices(OpBuilder &builder, Location loc, ArrayRef<Value> parts,
                  RankedTensorType type) {
   auto [whole, begin] = findWhole(parts[0]);
@@ -106,7 +106,7 @@ Value joinSlices(OpBuilder &builder, Location loc, ArrayRef<Value> parts,
       builder, loc, type, range, SmallVector<ReassociationIndices>{{0, 1}});
 }
 
-/// The rows of all matrices, concatenated.
+/// Concatenates the rows of all matrices.
 Value joinRows(OpBuilder &builder, Location loc, ArrayRef<Value> parts) {
   auto type = cast<RankedTensorType>(parts[0].getType());
   int64_t rows = 0;
@@ -176,9 +176,9 @@ Sum collectSum(Operation *root) {
   return sum;
 }
 
-/// Whether the term is a product that sums over its operands' rows, and joining
-/// these, if it needs a copy, costs about as much as writing and adding another
-/// result.
+/// Whether the term is a product that sums over its operands' rows, and copying
+/// the operands to join them costs at most about as much as writing and adding
+/// another result.
 bool isJoinable(Value term) {
   auto product = asProduct(term.getDefiningOp());
   if (!product || !term.hasOneUse() || !product->call.getTransposeA() ||
@@ -200,8 +200,8 @@ void combineSum(Operation *root) {
   }
   if (products.size() < 2)
     return;
-  // In the order in which the larger operand is defined: other products of the
-  // same matrices can then share the joined one.
+  // Sort by the definition of the larger operand: other products of the same
+  // matrices can then share the joined operand.
   bool byLeft = products[0].rows() >= products[0].columns();
   auto position = [&](const Product &product) {
     return (byLeft ? product.a() : product.b()).getDefiningOp();
@@ -254,8 +254,8 @@ void combineSums(Block &block) {
 
 using Products = SmallVector<Product, 4>;
 
-/// The products grouped by the number of products that each depends on: those
-/// with equal numbers are independent of each other.
+/// Groups the products by the length of the longest chain of products on which
+/// each depends: those with equal lengths are independent of each other.
 std::map<int, Products> splitByDependence(Block &block, Products &products) {
   DenseSet<Operation *> members;
   for (Product &product : products)
@@ -308,7 +308,7 @@ void combineRows(Products &products) {
     product.call.erase();
 }
 
-/// Whether one of many such products leaves threads waiting for each other.
+/// Whether a product is so small that its threads mostly wait for each other.
 bool isSmall(Product product) {
   if (product.columns() < TargetCostModel::combinedColumns)
     return false;
@@ -331,9 +331,9 @@ LogicalResult combineProductsWithOneMatrix(Block &block) {
     if (products.size() < 2)
       continue;
     bool isChanged = false;
-    // The joined product replaces the last one, and users of the others may
-    // precede it: sorted after all groups, which have different depths and so
-    // don't cross each other.
+    // A combined product is at the place of the last one of its group, and
+    // users of the others may precede it. Sort once, after all groups: groups
+    // have different depths, and so don't depend on each other in a cycle.
     for (auto &[number, group] : splitByDependence(block, products)) {
       if (group.size() < 2)
         continue;

@@ -11,8 +11,9 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// The kernel's text under a fixed name and without locations: equal for equal
-/// structure, because SSA names are numbered from the start of the function.
+/// Returns the kernel's text with a fixed name and without locations. Kernels
+/// of equal structure have equal texts, because SSA names are numbered from the
+/// start of the function.
 std::string structureOf(func::FuncOp kernel) {
   StringAttr name = kernel.getSymNameAttr();
   kernel.setSymName("kernel");

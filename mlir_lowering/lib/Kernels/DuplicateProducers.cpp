@@ -10,7 +10,8 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// Few operations, no function calls, no reads at computed positions.
+/// Whether the body has few operations, calls no functions and reads nothing at
+/// computed positions.
 bool isCheapBody(Block &body) {
   constexpr size_t kMaxOps = 4;
   bool isCheap = body.getOperations().size() <= kMaxOps + 1;
@@ -39,8 +40,8 @@ bool readsLittle(linalg::GenericOp op) {
   return read <= written;
 }
 
-/// A permuted copy is made only once: otherwise each of its users would read
-/// across memory.
+/// Whether all operands are accessed in the order of the loops. A permuted copy
+/// isn't duplicated, because each of its users would then read across memory.
 bool keepsOrder(linalg::GenericOp op) {
   for (AffineMap map : op.getIndexingMapsArray()) {
     int last = -1;
@@ -77,7 +78,7 @@ class DuplicateProducers
     constexpr unsigned kMaxCopies = 16;
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op->getUses())
-      // Not into loops, where the copy would run in each iteration.
+      // Users in loops get no copy, because it would run in each iteration.
       if (isa<linalg::GenericOp>(use.getOwner()) &&
           use.getOwner()->getBlock() == op->getBlock())
         uses.push_back(&use);
@@ -88,7 +89,7 @@ class DuplicateProducers
     DenseMap<Operation *, Operation *> copyFor;
     for (OpOperand *use : uses) {
       Operation *user = use->getOwner();
-      // The first user keeps the original if it has no other users.
+      // The first user keeps the original if all other users get a copy.
       Operation *&copy = copyFor[user];
       if (!copy) {
         if (copyFor.size() == 1 && !hasOthers) {

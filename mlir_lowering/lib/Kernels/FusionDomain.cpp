@@ -69,7 +69,7 @@ bool isStaticTensor(Type type) {
          tensor.getElementType().isIntOrFloat();
 }
 
-/// The body may read whole tensors and must otherwise only compute.
+/// Whether the body only computes. It may read whole tensors (tensor.extract).
 bool isComputingBody(Block &body) {
   bool isFine = true;
   body.walk([&](Operation *op) {
@@ -155,7 +155,7 @@ bool FusionDomain::add(linalg::GenericOp op) {
     return false;
   alignWithReads(op, loops, isAligned);
   alignBySize(op, loops, isAligned);
-  // A factor can't be two loops of one op: the values would be read on a
+  // A factor can't be in two loops of one op: values would be read on a
   // diagonal.
   SmallVector<unsigned> used;
   for (const FactorRun &run : loops)
@@ -177,7 +177,8 @@ bool FusionDomain::add(linalg::GenericOp op) {
   return true;
 }
 
-/// Loops over values of the domain must be the factors of these values.
+/// Gives the loops over values of the domain the factors of these values.
+/// Returns false if the op can't read the values in this way.
 bool FusionDomain::alignLoops(linalg::GenericOp op,
                               SmallVectorImpl<FactorRun> &loops,
                               BitVector &isAligned) {
@@ -224,7 +225,8 @@ static bool overlaps(ArrayRef<FactorRun> loops, const FactorRun &run) {
   });
 }
 
-/// Two ops that read the same tensor should read it in the same loops.
+/// Gives the loops over a tensor that another member reads that member's
+/// factors, so that both read the tensor in the same loops.
 void FusionDomain::alignWithReads(linalg::GenericOp op,
                                   SmallVectorImpl<FactorRun> &loops,
                                   BitVector &isAligned) {
@@ -243,7 +245,7 @@ void FusionDomain::alignWithReads(linalg::GenericOp op,
   }
 }
 
-/// The remaining loops take unused factors of the same size, or new ones.
+/// Gives the remaining loops unused factors of the same size, or new factors.
 void FusionDomain::alignBySize(linalg::GenericOp op,
                                SmallVectorImpl<FactorRun> &loops,
                                BitVector &isAligned) {
@@ -291,7 +293,7 @@ void FusionDomain::recordReads(linalg::GenericOp op,
   }
 }
 
-/// Inserts a new factor right inside the innermost of `before`.
+/// Inserts a new factor directly inside of the innermost factor in `before`.
 unsigned FusionDomain::addFactor(int64_t size, ArrayRef<FactorRun> before) {
   unsigned factor = sizes.size();
   sizes.push_back(size);
@@ -304,8 +306,8 @@ unsigned FusionDomain::addFactor(int64_t size, ArrayRef<FactorRun> before) {
   return factor;
 }
 
-/// Consecutive factors of `size` elements that no loop in `used` has; the
-/// innermost ones if there are several.
+/// Finds consecutive factors of `size` points that no loop in `used` has, as
+/// far inside as possible.
 std::optional<FactorRun>
 FusionDomain::findUnusedRun(int64_t size, ArrayRef<FactorRun> used) const {
   for (size_t end = order.size(); end > 0; --end) {
@@ -347,15 +349,16 @@ bool FusionDomain::addView(Operation *view) {
       SmallVector<int64_t> parts;
       for (int64_t part : groups[dim])
         parts.push_back(shape[part]);
-      // Splitting changes the layouts, so reread this dimension's.
+      // Splitting changes the layouts, so look this dimension's factors up
+      // again.
       auto split = splitRun(layouts[view->getOperand(0)][dim], parts);
       if (!split)
         return false;
       result.append(*split);
     }
-    // A later dimension may have split a factor of an earlier one only if they
-    // shared it, which layouts never do. A tensor of rank 0 has no groups, and
-    // all dimensions of its reshapes have size 1.
+    // No dimension has split a factor of an earlier one, because dimensions of
+    // a layout never share factors. A tensor of rank 0 has no groups, and all
+    // dimensions of its reshapes have size 1.
     result.resize(shape.size());
   } else {
     return false;
@@ -367,8 +370,8 @@ bool FusionDomain::addView(Operation *view) {
 std::optional<FusionDomain::Layout>
 FusionDomain::splitRun(FactorRun run, ArrayRef<int64_t> parts) {
   Layout result(parts.size());
-  // From the innermost: takes factors until the part is full, and splits the
-  // last one.
+  // From the innermost part on, take factors until the part is full, and split
+  // the last one.
   for (size_t part = parts.size(); part-- > 0;) {
     int64_t open = parts[part];
     while (open > 1) {
@@ -394,7 +397,8 @@ FusionDomain::splitRun(FactorRun run, ArrayRef<int64_t> parts) {
   return run.empty() ? std::optional(result) : std::nullopt;
 }
 
-/// `factor` keeps its outer part; everything that contains it gets both parts.
+/// Splits a factor: `factor` becomes the outer part, `inner` the new inner
+/// part. All runs that contain `factor` get both parts.
 void FusionDomain::splitFactor(unsigned factor, int64_t innerSize,
                                unsigned &inner) {
   inner = sizes.size();

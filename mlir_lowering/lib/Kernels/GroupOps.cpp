@@ -1,9 +1,10 @@
 //===- GroupOps.cpp - Grouping of ops with a common iteration space -------===//
 //
-// One pass over the program. Every unit (a group, or an ungrouped op) has a
-// number. The program can run units in the order of their numbers, because an
-// op joins a group only if everything it reads comes from units with at most
-// that number. So joining never creates a cycle, and needs no search.
+// Groups are formed in one pass over the program. Every unit (a group, or an
+// ungrouped op) has a number. The program can run units in the order of their
+// numbers, because an op joins a group only if everything that the op reads
+// comes from units with at most the group's number. Joining therefore never
+// creates a cycle, and needs no search.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,8 +70,8 @@ private:
         startGroup(generic);
       return;
     }
-    // A view belongs to the unit of its source; the op that reads it may move
-    // it.
+    // A view belongs to the unit of its source; the group of an op that reads
+    // the view gets a copy (addViews).
     unitOf[op] = role == OpRole::View ? latestUnit(op) : nextUnit++;
     if (role != OpRole::View)
       recordReader(op);
@@ -111,8 +112,9 @@ private:
     return number ? std::optional(number.getInt()) : std::nullopt;
   }
 
-  /// A copy only joins other copies for its group: the op that it duplicates
-  /// would be in any other unit. Its user joins it later.
+  /// Lets a recomputed op join the other ops that are recomputed for the same
+  /// group. Another unit could contain the op of which this is a copy. The user
+  /// of the copy joins later.
   bool joinCopies(linalg::GenericOp op, int64_t latest) {
     auto it = groupOfCopies.find(*recomputedFor(op));
     if (it == groupOfCopies.end())
@@ -132,7 +134,7 @@ private:
       mergeOperandGroups(op, latest);
       return true;
     }
-    // Groups that read the same tensor, the latest first.
+    // Try groups that read the same tensor, the latest first.
     constexpr unsigned kMaxTries = 4;
     SmallVector<int64_t> siblings;
     for (OpOperand *operand : op.getDpsInputOperands()) {
@@ -213,7 +215,7 @@ private:
   }
 
   /// Copies the reshapes for each operand that is a reshape of a member's
-  /// value: the group uses the copies.
+  /// value, and adds the copies to `domain`. Returns false if they don't fit.
   bool addViews(linalg::GenericOp op, int64_t number, FusionDomain &domain,
                 SmallVectorImpl<SmallVector<Operation *>> &views) {
     for (Value operand : op->getOperands()) {
@@ -307,11 +309,11 @@ private:
     std::set<int64_t> readers = std::move(unitReaders[from]);
     readers.erase(to);
     unitReaders[to].merge(readers);
-    mergedInto[from] = to; // for the program's views of its values
+    mergedInto[from] = to; // the program's views are still of unit `from`
   }
 
-  /// Whether an op of the target reads the source group other than point by
-  /// point; reshapes of its values belong to the program, not to the group.
+  /// Whether an op of the target reads values of group `from` other than point
+  /// by point. Reshapes of these values belong to the program, not to a group.
   bool readsSource(linalg::GenericOp op, int64_t from,
                    const FusionDomain &domain) {
     return llvm::any_of(valuesRead(op), [&](Value value) {
@@ -319,8 +321,9 @@ private:
     });
   }
 
-  /// A large group must have iterations that threads can share, and reductions
-  /// over different dimensions are faster one after the other.
+  /// Whether the domain is small or has iterations that threads can share.
+  /// Reductions over different dimensions have no common iterations, and are
+  /// faster one after the other.
   static bool isWorthwhile(const FusionDomain &domain) {
     return domain.getLargestVolume() <= TargetCostModel::smallKernel ||
            domain.getVolume(domain.getSharedFactors()) >=
@@ -361,8 +364,9 @@ private:
   int64_t nextUnit = 0;
   DenseMap<Operation *, int64_t> unitOf;
   std::map<int64_t, std::unique_ptr<Group>> groups;
-  /// Units that read a unit's values, by the numbers they had then: units that
-  /// were merged into later ones have too small a number here.
+  /// The units that read a unit's values, with the numbers that they had when
+  /// they were recorded. Units that were merged into later ones have too small
+  /// a number here.
   std::map<int64_t, std::set<int64_t>> unitReaders;
   DenseMap<int64_t, int64_t> mergedInto;
   DenseMap<int64_t, int64_t> groupOfCopies; ///< by kRecomputedAttr
@@ -375,12 +379,14 @@ class GroupOps : public impl::GroupOpsBase<GroupOps> {
     if (failed(program))
       return signalPassFailure();
     Block &block = program->getBody().front();
-    // A second run finds groups unless they were dissolved.
+    // In the second run there are groups, unless RecomputeValues has dissolved
+    // them.
     if (llvm::any_of(block,
                      [](Operation &op) { return op.hasAttr(kGroupAttr); }))
       return;
     Grouper(block).run();
-    // Views that groups have copied would keep their sources in memory.
+    // Erase views that groups have copied: they would keep their sources in
+    // memory.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
       op.removeAttr(kRecomputedAttr);
       if (isOpTriviallyDead(&op))

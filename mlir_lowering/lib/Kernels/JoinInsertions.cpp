@@ -1,18 +1,18 @@
 //===- JoinInsertions.cpp - Conversion of long insertion chains to joins --===//
 //
 // A kernel for a chain of insertions (a concatenation, writes `y[i] = v`) has a
-// loop nest for each, and LLVM's compile time grows superlinearly with their
-// number. For long chains, the source of each part of the result is determined
-// here instead:
+// loop nest for each insertion, and LLVM's compile time grows superlinearly
+// with the number of nests. For long chains, this pass determines the source of
+// each part of the result instead:
 //
-// * insertions of contiguous ranges: the result is a join of the ranges, which
-//   their producers write in place, or copies;
-// * insertions at single indices of an inner dimension (a stack): the same of
-//   the transposed result;
-// * other concatenations: a tree of short ones.
+// * insertions of contiguous ranges: the result becomes a join of the ranges,
+//   which their producers write in place, or which are copied;
+// * insertions at single indices of an inner dimension (a stack): the
+//   transposed result becomes a join;
+// * other concatenations: the result becomes a tree of short concatenations.
 //
-// A short chain of contiguous ranges is also a join if only the host reads its
-// result, and it is large.
+// A short chain of contiguous ranges also becomes a join if its result is large
+// and only host calls read it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// Consecutive elements (or indices of a dimension) of a result: those of
-/// `source` starting at `first`.
+/// The elements (or indices of a dimension) [begin, end) of a result: those of
+/// `source` from `first` on.
 struct Piece {
   int64_t begin, end;
   Value source;
@@ -69,7 +69,7 @@ public:
 
   const std::map<int64_t, Piece> &get() const { return pieces; }
 
-  /// Bounds of all pieces: their order decides which parts remain.
+  /// The bounds of all pieces. Their order decides which parts remain.
   const SmallVector<int64_t> &getEnds() const { return ends; }
 
 private:
@@ -96,7 +96,7 @@ bool isStatic(tensor::InsertSliceOp insert) {
          isKnown(insert.getStaticSizes()) && isKnown(insert.getStaticStrides());
 }
 
-/// Number of elements before a contiguous box of a tensor; nullopt if it isn't
+/// The number of elements before the inserted box; nullopt if the box isn't
 /// contiguous.
 std::optional<int64_t> contiguousOffset(tensor::InsertSliceOp insert) {
   int64_t offset = 0;
@@ -112,7 +112,8 @@ std::optional<int64_t> contiguousOffset(tensor::InsertSliceOp insert) {
   return offset;
 }
 
-/// The only dimension that the box doesn't cover; nullopt if there are several.
+/// The only dimension that the inserted box doesn't cover; nullopt if there are
+/// none or several, or if the box is strided.
 std::optional<unsigned> insertedDimension(tensor::InsertSliceOp insert) {
   std::optional<unsigned> found;
   auto shape = insert.getType().getShape();
@@ -136,7 +137,7 @@ public:
       : chain(chain), last(last), builder(last), loc(last.getLoc()),
         type(last.getType()), base(first.getDest()) {}
 
-  /// The chain's result, or null.
+  /// Returns the replacement of the chain's result, or null if there is none.
   Value run() {
     if (std::optional<Cover> cover = coverByRanges())
       return joinRanges(*cover);
@@ -151,7 +152,7 @@ public:
     return concatenate(*dim);
   }
 
-  /// The same only if ranges replace all of the tensor below.
+  /// Like `run`, but only if contiguous ranges cover the whole result.
   Value runIfComplete() {
     std::optional<Cover> cover = coverByRanges();
     if (!cover || llvm::any_of(cover->get(), [&](const auto &entry) {
@@ -164,7 +165,8 @@ public:
 private:
   static constexpr size_t kMaxInsertions = 16;
 
-  /// nullopt if an insertion isn't contiguous.
+  /// Returns the pieces of the result, or nullopt if an insertion isn't
+  /// contiguous.
   std::optional<Cover> coverByRanges() const {
     Cover cover;
     addBase(cover, type.getNumElements(), base);
@@ -183,7 +185,8 @@ private:
                    type.getShape());
   }
 
-  /// [outer, indices, inner] as a join of [outer, inner] tensors.
+  /// Builds the result [outer, indices, inner] from a join of [outer, inner]
+  /// tensors. Returns null if an insertion covers several indices.
   Value joinIndices(unsigned dim) {
     bool areSingle = llvm::all_of(
         chain, [&](auto insert) { return insert.getStaticSizes()[dim] == 1; });
@@ -207,7 +210,8 @@ private:
     return reshape(moved, type.getShape());
   }
 
-  /// A concatenation of everything, in a tree.
+  /// Builds the concatenation of all sources as a tree. Returns null if they
+  /// aren't in order or don't cover the whole result.
   Value concatenate(unsigned dim) {
     if (!base.getDefiningOp<tensor::EmptyOp>())
       return {};
@@ -264,7 +268,7 @@ private:
     cover.add({0, count, base, 0});
   }
 
-  /// One piece after the other; an index of it has `unit` elements.
+  /// Joins the pieces in order. Each index of a piece has `unit` elements.
   Value join(const Cover &cover, int64_t count, int64_t unit) {
     assumeOrder(last, cover.getEnds());
     SmallVector<Value> parts;
@@ -291,7 +295,8 @@ private:
                                           attribute(size), attribute(1));
   }
 
-  /// A smaller fill or undefined tensor instead of a view of one.
+  /// If `source` is a fill or an undefined tensor, returns a smaller one, which
+  /// needs no view of `source`; otherwise null.
   Value uniformRange(Value source, int64_t size) {
     Operation *def = source.getDefiningOp();
     if (!def || !isa<linalg::FillOp, tensor::EmptyOp>(def))
@@ -407,7 +412,8 @@ class JoinInsertions : public impl::JoinInsertionsBase<JoinInsertions> {
           llvm::none_of(slice.getStaticSizes(), ShapedType::isDynamic) &&
           llvm::none_of(slice.getStaticStrides(), ShapedType::isDynamic))
         bypassInsertions(slice);
-    // An insertion that only these slices read would interrupt a chain.
+    // Erase insertions that only these slices have read: they would interrupt a
+    // chain.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isOpTriviallyDead(&op))
         op.erase();
@@ -419,7 +425,7 @@ class JoinInsertions : public impl::JoinInsertionsBase<JoinInsertions> {
       joinChain(end);
   }
 
-  /// The insertion that continues the chain.
+  /// The insertion that continues the chain, or null.
   static tensor::InsertSliceOp nextOf(tensor::InsertSliceOp insert) {
     if (!insert->hasOneUse())
       return {};
@@ -429,10 +435,10 @@ class JoinInsertions : public impl::JoinInsertionsBase<JoinInsertions> {
                                                   : tensor::InsertSliceOp();
   }
 
-  /// Whether all of its elements are written only to be passed to the host (a
-  /// bucket of gradients), which no kernel can read instead.
+  /// Whether the result is large and only passed to host calls (a bucket of
+  /// gradients), so that no kernel can read the parts instead.
   static bool isLargeHostOperand(tensor::InsertSliceOp end) {
-    constexpr int64_t manyBytes = 32 << 10; // copying them is a command's cost
+    constexpr int64_t manyBytes = 32 << 10; // a copy costs as much as a command
     return getTensorBytes(end.getType()) >= manyBytes &&
            llvm::all_of(end->getUsers(), [](Operation *user) {
              return isa<ltc::HostCallOp>(user);

@@ -78,7 +78,7 @@ Value KernelSchedule::getRoot(Value value) {
   return value;
 }
 
-/// Scalar code of the kernel, which may read single elements of arguments.
+/// Whether `op` is scalar code, which may read single elements of arguments.
 static bool isScalarCode(Operation *op) {
   bool isScalar =
       llvm::none_of(op->getResultTypes(), llvm::IsaPred<TensorType>);

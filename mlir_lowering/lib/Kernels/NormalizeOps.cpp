@@ -19,7 +19,7 @@ Value createEmpty(OpBuilder &builder, Location loc, RankedTensorType type) {
                                  type.getElementType());
 }
 
-/// `source` in one dimension, from its element `offset` on.
+/// `numElements` elements of the flattened `source`, from `offset` on.
 Value flatRange(RewriterBase &rewriter, Location loc, Value source,
                 int64_t offset, int64_t numElements) {
   auto type = cast<RankedTensorType>(source.getType());
@@ -38,14 +38,14 @@ Value flatRange(RewriterBase &rewriter, Location loc, Value source,
                                         index(numElements), index(1));
 }
 
-/// A strided slice becomes a generic that reads a range of the flattened source
-/// at the sum of stride * index over its loops. It can't read the source with
-/// its own shape: if a loop is a whole index, linalg requires it to have the
-/// size of the dimension that it reads, and the loops of x[:, :3] don't. The
-/// range, a view, begins at the slice's first element and ends with
-/// its last one, so that all columns of a matrix have the same kernel. In a
-/// program for all sizes it is the whole source, because a size is found as a
-/// function of others (`NumberFitter`), and the length of a range often isn't.
+/// Rewrites a strided slice as a generic that reads a range of the flattened
+/// source at the sum of stride * index over its loops. The generic can't read
+/// the source in its shape: if a loop is a whole index, linalg requires the
+/// loop to have the size of the dimension that it reads, and the loops of x[:,
+/// :3] don't. The range, a view, begins at the slice's first element and ends
+/// with its last one, so that all columns of a matrix have the same kernel. In
+/// a program for all sizes the range is the whole source: a size is found as a
+/// function of others (`NumberFitter`), but the length of a range often isn't.
 Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
   RankedTensorType type = slice.getResultType();
   RankedTensorType sourceType = slice.getSourceType();
@@ -86,8 +86,9 @@ Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
       .getResult(0);
 }
 
-/// A slice whose start is a parameter of the program becomes a generic whose
-/// body reads the source there. It is fused into its readers.
+/// Rewrites a slice whose start is a parameter of the program as a generic
+/// whose body reads the source at computed positions. The generic can be fused
+/// into its readers.
 Value readSliceAt(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
   RankedTensorType type = slice.getResultType();
   llvm::SmallBitVector dropped = slice.getDroppedDims();
@@ -169,8 +170,9 @@ Value insertIntoPadding(RewriterBase &rewriter, tensor::PadOp pad) {
       strides);
 }
 
-/// A reduction over one element becomes its body, applied to the accumulator's
-/// initial value: without a loop, nothing would initialize the accumulator.
+/// Replaces a reduction over one element by its body, applied to the
+/// accumulator's initial value: without a loop, nothing would initialize the
+/// accumulator.
 void unreduceSingleElements(RewriterBase &rewriter, linalg::GenericOp op) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();

@@ -129,7 +129,8 @@ bool isUsedByProgramItself(Operation *op) {
   });
 }
 
-/// The value of all elements of a splat constant; zero for an undefined tensor.
+/// The value of all elements of a splat constant; zero for an undefined tensor;
+/// null for other ops.
 TypedAttr getSplatValue(Operation *op) {
   if (auto empty = dyn_cast<tensor::EmptyOp>(op))
     return Builder(op->getContext())
@@ -154,8 +155,9 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
     outlineUnits(block);
   }
 
-  /// A splat (or an undefined tensor) that the program returns, views or passes
-  /// to a library needs memory: a fill replaces a constant of the whole size.
+  /// Replaces splats and undefined tensors that the program returns, views or
+  /// passes to a library by fills: they need memory, and a constant would have
+  /// their whole size.
   void materializeSplats(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       TypedAttr value = getSplatValue(&op);
@@ -173,8 +175,8 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
     }
   }
 
-  /// A fill that needs memory is used by the program only: kernels clone it
-  /// instead of reading it.
+  /// Gives kernels a copy of each fill that needs memory: they clone the copy
+  /// instead of reading the memory.
   void separateFills(Block &block) {
     for (auto fill :
          llvm::make_early_inc_range(block.getOps<linalg::FillOp>())) {
@@ -190,9 +192,10 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
     }
   }
 
-  /// A chain of insertions into one tensor (a concatenation) is one kernel:
-  /// single insertions would each copy the whole tensor. LLVM's compile time
-  /// grows superlinearly with their number.
+  /// Groups each chain of insertions into one tensor (a concatenation): single
+  /// insertions would each copy the whole tensor. The size of groups is
+  /// limited, because LLVM's compile time grows superlinearly with the number
+  /// of insertions.
   void groupInsertions(Block &block) {
     constexpr unsigned kMaxInsertions = 16;
     DenseMap<Attribute, unsigned> sizes;

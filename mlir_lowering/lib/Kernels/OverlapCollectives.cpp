@@ -10,7 +10,8 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// The beginning of `call` (blocking, or a start) with a result of `type`.
+/// Creates the `begin` for `call` (blocking, or a start), with a result of
+/// `type`.
 ltc::HostCallOp createBegin(OpBuilder &builder, ltc::HostCallOp call,
                             Type type) {
   Type dtype = call.getInputDtypes().back();
@@ -22,7 +23,7 @@ ltc::HostCallOp createBegin(OpBuilder &builder, ltc::HostCallOp call,
 }
 
 Value createFinish(OpBuilder &builder, Location loc, ltc::HostCallOp begin) {
-  // An input that is still read must exist until then.
+  // An input that the collective doesn't overwrite must exist until `finish`.
   bool keepsInput = !updatesInput(getCollectiveKind(begin));
   SmallVector<Value> inputs{begin.getOutputs()[0], begin.getOutputs()[1]};
   Attribute order = begin.getResultDtypes()[0];
@@ -39,8 +40,8 @@ Value createFinish(OpBuilder &builder, Location loc, ltc::HostCallOp begin) {
       .getOutputs()[0];
 }
 
-/// A collective that the program waited for immediately. Its result may have no
-/// users, but the other ranks need it.
+/// Splits a blocking collective. Its result may have no users, but the other
+/// ranks need the call.
 void split(ltc::HostCallOp call) {
   auto type = cast<RankedTensorType>(call.getOutputs()[1].getType());
   if (getCollectiveKind(call) == "await" || type.getNumElements() == 0)
@@ -54,7 +55,8 @@ void split(ltc::HostCallOp call) {
   call.erase();
 }
 
-/// A start whose result is waited for once, in the same program.
+/// Replaces a start and its wait by `begin` and `finish` if the program
+/// contains exactly one wait for the start.
 void pair(ltc::HostCallOp start) {
   ltc::HostCallOp wait;
   for (Operation *user : start.getOutputs()[0].getUsers()) {
@@ -85,7 +87,7 @@ class OverlapCollectives
     FailureOr<func::FuncOp> program = findProgram(getOperation());
     if (failed(program))
       return signalPassFailure();
-    // Without the waits, which are erased with their starts.
+    // Waits are erased with their starts.
     SmallVector<ltc::HostCallOp> calls;
     for (auto call : program->getBody().front().getOps<ltc::HostCallOp>())
       if (call.getCallee() == collective::kBlocking ||

@@ -8,8 +8,9 @@ using namespace mlir;
 
 void mlir::torch_ltc::buildKernelsPipeline(OpPassManager &manager) {
   manager.addPass(createSelectLibraryCalls());
-  // Common subexpressions first: two equal ops would become two members of a
-  // kernel. Folding leaves transposes and fills without users.
+  // Eliminate common subexpressions before grouping: two equal ops would become
+  // two members of a kernel. Canonicalization erases the transposes and fills
+  // that library calls have left without users.
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(createCombineProducts());
@@ -22,7 +23,8 @@ void mlir::torch_ltc::buildKernelsPipeline(OpPassManager &manager) {
   manager.addPass(createGroupOps());
   manager.addPass(createRecomputeValues());
   manager.addPass(createGroupOps()); // again if groups were dissolved
-  // Nothing may remove a call after it: memory is in use until it has run.
+  // No later pass may remove a `begin` or `finish`: memory is in use from one
+  // to the other.
   manager.addPass(createOverlapCollectives());
   manager.addPass(createOutlineKernels());
   manager.addPass(createDeduplicateKernels());

@@ -1,15 +1,16 @@
 //===- PlanBuffers.cpp - Location of each value of the program ------------===//
 //
 // Assigns a place to every result of a command: an output's memory, a
-// parameter's, or a range of the arena. Chooses
+// parameter's, or a range of the arena. The plan contains
 //
-// * forwarding: an output that is a parameter unchanged is not written at all;
+// * forwarding: an output that is an unchanged parameter isn't written at all;
 // * donation: an output may be written into the memory of a parameter marked
 //   `torch_ltc.donatable` if every other reader of that parameter runs before
-//   the writer, and the writer reads it only at the element that it writes;
+//   the writer, and the writer reads the parameter only at the element that it
+//   writes;
 // * reuse of an operand's arena range by a result, under the same condition;
-// * arena offsets: largest buffers first, each at the smallest gap that fits
-//   among the buffers that live at the same time.
+// * arena offsets: the largest buffers are placed first, each in the smallest
+//   gap that fits among the buffers that live at the same time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +33,7 @@ using namespace mlir::torch_ltc;
 
 namespace {
 
-/// An arena range without an offset yet.
+/// A range of the arena, without an offset until assignOffsets.
 struct LiveRange {
   int64_t bytes;
   int begin, end; ///< command numbers, both included
@@ -42,7 +43,7 @@ struct LiveRange {
 /// A whole buffer.
 struct Storage {
   enum Kind { Parameter, Constant, Output, Arena } kind;
-  /// Place of the function's argument, the output or the range.
+  /// Index of the function's argument, the output or the range.
   unsigned number = 0;
 };
 
@@ -88,9 +89,9 @@ private:
     return success();
   }
 
-  /// Makes results that are parts of joins be written directly to the join's
-  /// memory: results of calls that are a part of one join only and aren't
-  /// outputs themselves. Likewise what a collective exchanges.
+  /// Places parts of joins in the join's memory, so that their calls write them
+  /// there: results that are part of only one join and aren't outputs
+  /// themselves. Also places the values that collectives exchange.
   void placeParts() {
     for (Value value : terminator()->getOperands())
       returned.insert(rootOf(value).first);
@@ -116,8 +117,9 @@ private:
     }
   }
 
-  /// Places the result of a collective, from its beginning on, where its end
-  /// returns it; so is its input, if nothing else reads that later.
+  /// Places the value that a collective exchanges in the memory of the result
+  /// of `finish`, from `begin` on. The input of `begin` is placed there, too,
+  /// if nothing reads it later.
   void placeExchanged(ltc::HostCallOp begin, Operation *finish) {
     Value result = finish->getResult(0);
     partOf[begin.getOutputs().back()] = {result, 0};
@@ -172,8 +174,8 @@ private:
   // Outputs
   //===--------------------------------------------------------------------===//
 
-  /// Updates of a parameter get its memory before any other output may: a
-  /// weight then stays in the same memory.
+  /// Places updates of parameters in the parameters' memory before any other
+  /// output can get it: a weight then stays in the same memory.
   void placeOutputs() {
     outputs.resize(terminator()->getNumOperands());
     auto values = llvm::enumerate(terminator()->getOperands());
@@ -192,10 +194,10 @@ private:
         continue;
       Value root = rootOf(value).first;
       auto argument = dyn_cast<BlockArgument>(root);
-      // A parameter seen through a view is copied to the output, because the
-      // caller takes a forwarded output for the parameter itself, including
-      // shape and dtype. So are constants, parts of values, and another
-      // output's value.
+      // A parameter that is returned through a view is copied to the output,
+      // because the caller treats a forwarded output as the parameter itself,
+      // including shape and dtype. Constants, parts of values, and the value of
+      // another output are copied, too.
       outputs[index] = {Storage::Output, unsigned(index)};
       if (argument && argument.getType() == value.getType() &&
           isUnsigned(argument) == isUnsigned(index))
@@ -233,7 +235,7 @@ private:
   /// When a parameter is last read, relative to the call that writes a result.
   enum class Death { Before, AtWriter, Later };
 
-  /// `Later` also if the result can't use the parameter's memory.
+  /// Returns `Later` also if the result can't use the parameter's memory.
   Death deathOf(BlockArgument argument, Value result) {
     if (!program.getArgAttr(argument.getArgNumber(), kDonatableAttr) ||
         donated.contains(argument) ||
@@ -302,7 +304,7 @@ private:
   void recordAlias(OpResult result, Value operandRoot) {
     auto call = dyn_cast<ltc::KernelCallOp>(result.getOwner());
     if (!call)
-      return; // an exchanged value, which is whole
+      return; // a collective, which has no aliases attribute
     auto [entry, isNew] = aliases.try_emplace(
         call, SmallVector<int64_t>(call.getNumResults(), -1));
     entry->second[result.getResultNumber()] = *soleOperandIn(call, operandRoot);
@@ -329,7 +331,8 @@ private:
     }
   }
 
-  /// Lets `result` reuse the range of an operand that is last used by its call.
+  /// Lets `result` reuse the arena range of an operand that no later call
+  /// reads. Returns whether there is such an operand.
   bool reuseOperand(OpResult result, int number, int end) {
     for (Value operand : result.getOwner()->getOperands()) {
       Value root = rootOf(operand).first;
@@ -426,13 +429,13 @@ private:
   SmallVector<Operation *> calls;
   DenseMap<Operation *, int> callNumber;
   DenseMap<Value, int> lastRead;
-  /// Values that are written into the result of a later call (a join, the end
-  /// of a collective), with their byte offsets there.
+  /// Values that are written into the result of a later call (a join, the
+  /// `finish` of a collective), with their byte offsets there.
   DenseMap<Value, std::pair<Value, int64_t>> partOf;
   DenseMap<Operation *, int> firstWrite; ///< of joins and collectives
   DenseSet<Value> returned;
   DenseSet<Value> donated;
-  /// Places of values that aren't views or parts of joins.
+  /// The buffers of values that aren't views or in `partOf`.
   DenseMap<Value, Storage> storages;
   SmallVector<std::optional<Storage>> outputs;
   SmallVector<LiveRange> ranges;

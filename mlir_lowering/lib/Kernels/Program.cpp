@@ -76,8 +76,8 @@ bool mlir::torch_ltc::isContiguousSlice(tensor::ExtractSliceOp slice) {
       llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
       llvm::any_of(slice.getStaticSizes(), ShapedType::isDynamic))
     return false;
-  // After the first dimension with more than one element, all dimensions are
-  // covered completely.
+  // After the first dimension with more than one element, all dimensions must
+  // be covered completely.
   bool whole = false;
   for (auto [size, full, stride] :
        llvm::zip_equal(slice.getStaticSizes(), slice.getSourceType().getShape(),

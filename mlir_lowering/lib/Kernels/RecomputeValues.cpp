@@ -3,8 +3,8 @@
 // A value that the forward part computes and the backward part needs is written
 // to memory by one kernel and read by another. If elementwise ops compute such
 // a value from tensors that the second kernel reads anyway, or from fewer bytes
-// than the value has, the second kernel recomputes it: this saves the memory,
-// and usually time too.
+// than the value has, the second kernel recomputes the value: this saves
+// memory, and usually also time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ constexpr int64_t smallBytesOfGeneral = 4096;
 /// Limits the size of kernels, as in GroupOps.
 constexpr size_t kMaxRecomputedOps = 24;
 
-/// Elementwise, reading each element once (apart from broadcasts) and nothing
-/// at computed positions.
+/// Whether the op is elementwise, reads each element once (apart from
+/// broadcasts) and reads nothing at computed positions.
 bool isRecomputable(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
   if (!generic || generic.getNumDpsInits() != 1 ||
@@ -39,8 +39,8 @@ bool isRecomputable(Operation *op) {
   for (AffineMap map : generic.getIndexingMapsArray()) {
     if (!map.isProjectedPermutation(/*allowZeroInResults=*/true))
       return false;
-    // In the order of the loops: a transposed read is cheaper if it is done
-    // only once.
+    // Reads must be in the order of the loops: a transposed read is cheaper if
+    // it is done only once.
     int last = -1;
     for (AffineExpr result : map.getResults())
       if (auto dim = dyn_cast<AffineDimExpr>(result)) {
@@ -60,10 +60,10 @@ double costOf(linalg::GenericOp op) {
   return double(getBodyCost(op)) * double(type.getNumElements());
 }
 
-/// Cost of recomputing a set of values.
+/// How to recompute a set of values, and the cost.
 struct Recipe {
   SetVector<Operation *> ops; ///< with the views between them
-  SetVector<Value> sources;   ///< large tensors that they read
+  SetVector<Value> sources;   ///< large tensors that only these ops read
   double cost = 0;
   bool isPossible = true;
 };
@@ -93,8 +93,8 @@ private:
     return group ? std::optional(group.getInt()) : std::nullopt;
   }
 
-  /// The memory of such a parameter is donated at its last reader: a later
-  /// reader would need a copy.
+  /// Whether `value` is a donatable parameter. Its memory is donated at its
+  /// last reader, so a later reader would need a copy.
   bool isDonated(Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
     return argument &&
@@ -116,7 +116,8 @@ private:
           groupOf(input.getDefiningOp()) &&
           isRecomputable(input.getDefiningOp()))
         candidates.insert(input);
-    // All of them if that pays off, otherwise each that pays off by itself.
+    // Choose all candidates if that pays off, otherwise add each one with which
+    // the choice pays off.
     SetVector<Value> chosen;
     if (pays(number, candidates, inputs))
       chosen = candidates;
@@ -136,7 +137,8 @@ private:
     return true;
   }
 
-  /// Collects the ops that compute `value`; the group reads `free` anyway.
+  /// Adds the ops that compute `value` to the recipe. The group reads `inputs`
+  /// anyway, except those in `chosen`.
   void collect(Value value, const SetVector<Value> &chosen,
                const SetVector<Value> &inputs, Recipe &recipe) {
     SmallVector<Value> open{value};
@@ -190,7 +192,7 @@ private:
     return spent < 0.8 * saved;
   }
 
-  /// Whether only its own group and this one use the value.
+  /// Whether only the group that computes the value and group `number` use it.
   static bool isOnlyKeptFor(int64_t number, Value value) {
     auto own = groupOf(value.getDefiningOp());
     SmallVector<Value> open{value};
@@ -224,6 +226,7 @@ private:
   }
 
   /// Copies the ops that compute `value` to the builder's insertion point.
+  /// Returns the copy's result, or `value` if it isn't recomputed.
   Value copy(OpBuilder &builder, Value value, int64_t number,
              const Recipe &recipe, IRMapping &copies) {
     if (Value known = copies.lookupOrNull(value))
@@ -260,7 +263,7 @@ class RecomputeValues : public impl::RecomputeValuesBase<RecomputeValues> {
       return signalPassFailure();
     if (!Recomputer(*program).run())
       return;
-    // Erases unused ops, and the groups, which GroupOps computes again.
+    // Erase unused ops and dissolve the groups, which GroupOps forms again.
     for (Operation &op : llvm::make_early_inc_range(
              llvm::reverse(program->getBody().front()))) {
       op.removeAttr(kGroupAttr);

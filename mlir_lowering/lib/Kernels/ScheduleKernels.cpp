@@ -1,7 +1,7 @@
 //===- ScheduleKernels.cpp - Selection of kernels' loops ------------------===//
 //
-// The only place that chooses schedules. The result is an attribute of the
-// kernel, which the buffer plan, the lowering to loops and the executable read
+// Schedules are chosen only here. The result is an attribute of the kernel,
+// which the buffer plan, the lowering to loops and the executable read
 // (KernelSchedule.h).
 //
 //===----------------------------------------------------------------------===//
@@ -30,7 +30,7 @@ class Scheduler : public KernelSchedule {
 public:
   explicit Scheduler(func::FuncOp kernel) : KernelSchedule(kernel) {}
 
-  /// Null if the kernel contains ops that can't be part of a domain.
+  /// Returns null if the kernel contains ops that can't be part of a domain.
   ltc::ScheduleAttr run();
   int64_t getWork() const;
 
@@ -113,7 +113,7 @@ ltc::ScheduleAttr Scheduler::toAttribute() const {
 // Axes
 //===----------------------------------------------------------------------===//
 
-/// Calls `callback` with every access of every member, over factors.
+/// Calls `callback` with every access of every member, as a form over factors.
 static void
 forEachAccess(const FusionDomain &domain,
               function_ref<void(const DomainMember &, OpOperand &, LinearForm)>
@@ -131,8 +131,8 @@ forEachAccess(const FusionDomain &domain,
   }
 }
 
-/// Loops run in the order of the strides of the largest access: its innermost
-/// dimension is the innermost loop.
+/// Orders the loops by their strides in the largest access: its innermost
+/// dimension becomes the innermost loop.
 void Scheduler::orderAxes() {
   struct Candidate {
     int64_t elements;
@@ -154,8 +154,8 @@ void Scheduler::orderAxes() {
   llvm::stable_sort(candidates, [](const Candidate &a, const Candidate &b) {
     return std::pair(a.elements, a.isWrite) > std::pair(b.elements, b.isWrite);
   });
-  // The next largest access that has a factor places it if the largest one
-  // lacks it.
+  // A factor that the largest access lacks is ordered by the next largest
+  // access that has it.
   SmallVector<int64_t> stride(domain.getNumFactors(), 0);
   for (const Candidate &candidate : candidates)
     for (unsigned f = 0; f < stride.size(); ++f)
@@ -207,8 +207,8 @@ void Scheduler::mergeAxes() {
 // Iterations
 //===----------------------------------------------------------------------===//
 
-/// The axis along which an operand that isn't contiguous along the innermost
-/// axis is contiguous.
+/// Returns the axis along which an operand is contiguous that isn't contiguous
+/// along the innermost axis.
 std::optional<unsigned> Scheduler::findTransposedAxis() const {
   unsigned innermost = getInnermostAxis();
   std::optional<unsigned> found;
@@ -237,7 +237,7 @@ unsigned Scheduler::getInnermostAxis() const {
   return isWindow(axis) ? axes.size() - 1 : axis;
 }
 
-/// Small axes that are reduced by every member that has them.
+/// Whether the axis is small and reduced by every member that has it.
 bool Scheduler::isWindow(unsigned axis) const {
   if (axes[axis].size > 16)
     return false;
@@ -285,14 +285,15 @@ void Scheduler::chooseIterations() {
     } else {
       blockSize = TargetCostModel::longBlock;
     }
-    // At least one, even for an axis without elements, because it is a divisor.
+    // The block size is a divisor, and so is at least 1 even for an axis
+    // without elements.
     blockSize =
         tileAxis ? kTileSize : std::max<int64_t>(1, std::min(blockSize, size));
   }
   iterations = outerVolume * getNumBlocks();
 }
 
-/// The work of all iterations, in units of kWorkOfThread.
+/// The work of all iterations, in the units of kWorkOfThread.
 int64_t Scheduler::getWork() const {
   int64_t work = 0;
   for (unsigned member = 0; member < domain.getMembers().size(); ++member) {
@@ -334,7 +335,8 @@ int64_t mlir::torch_ltc::getBodyCost(linalg::GenericOp op) {
   return cost;
 }
 
-/// Cost of each member, including everything that it would compute on demand.
+/// The cost of each member, including everything that it would compute on
+/// demand.
 SmallVector<int64_t> Scheduler::findChainCosts() const {
   constexpr int64_t most = 1 << 20;
   SmallVector<int64_t> costs;
@@ -358,8 +360,8 @@ bool Scheduler::isReduction(unsigned member) const {
                       [&](unsigned axis) { return isReduced(member, axis); });
 }
 
-/// Number of elements of a value without reduced axes that is stored between
-/// nests.
+/// The number of points of the member's inner axes: the size of a temporary for
+/// its value if none of them is reduced.
 int64_t Scheduler::getInnerVolume(unsigned member) const {
   int64_t volume = 1;
   for (unsigned axis : innerAxes[member])
@@ -367,7 +369,8 @@ int64_t Scheduler::getInnerVolume(unsigned member) const {
   return volume;
 }
 
-/// Members that must be stored before (or in the nest of) `member`.
+/// Collects the stored members whose values `member` reads, directly or through
+/// members that are computed on demand.
 void Scheduler::findDemands(unsigned member,
                             SmallVectorImpl<unsigned> &demands) const {
   linalg::GenericOp op = domain.getMembers()[member].op;
@@ -386,15 +389,16 @@ void Scheduler::chooseStored() {
   unsigned count = domain.getMembers().size();
   stored.assign(count, false);
   SmallVector<int64_t> chainCosts = findChainCosts();
-  // In reverse order: all users of a value have been visited before it.
+  // Visit members in reverse order: all users of a value are visited before the
+  // member that computes it.
   SmallVector<llvm::SmallDenseSet<unsigned, 4>> demandedBy(count);
   for (unsigned member = count; member-- > 0;) {
     linalg::GenericOp op = domain.getMembers()[member].op;
     bool isResult = llvm::any_of(op.getResults(), [&](Value result) {
       return results.contains(result);
     });
-    // On demand, it would be recomputed for each point of the axes that only
-    // the consumer has.
+    // On demand, the value would be recomputed for each point of the axes that
+    // only the consumer has.
     bool isBroadcast = llvm::any_of(demandedBy[member], [&](unsigned user) {
       return innerAxes[user] != innerAxes[member];
     });
@@ -422,7 +426,7 @@ void Scheduler::chooseStored() {
 
 void Scheduler::buildNests() {
   SmallVector<unsigned> stageOf(domain.getMembers().size(), 0);
-  // By stage, then by number of axes: scalars first.
+  // Nests are sorted by stage, then by number of axes: scalars come first.
   std::map<std::tuple<unsigned, size_t, std::vector<unsigned>>, Nest> byStage;
   for (unsigned member = 0; member < stageOf.size(); ++member) {
     if (!stored[member])
@@ -450,7 +454,7 @@ void Scheduler::buildNests() {
   }
 }
 
-/// Small reduced axes (windows) are unrolled if another axis remains for the
+/// Unrolls small reduced axes (windows) if another axis remains for the
 /// innermost loop.
 void Scheduler::chooseUnrolled(Nest &nest) const {
   auto isReducedByAll = [&](unsigned axis) {

@@ -21,7 +21,8 @@ struct MatrixOperand {
 };
 
 /// If `value` is only a rearrangement of another tensor (a transpose or a
-/// broadcast), that tensor and the map from result to source coordinates.
+/// broadcast), returns that tensor and the map from result to source
+/// coordinates.
 std::optional<std::pair<Value, AffineMap>> asRearrangement(Value value) {
   Operation *def = value.getDefiningOp();
   if (auto transpose = dyn_cast_if_present<linalg::TransposeOp>(def)) {
@@ -47,7 +48,7 @@ std::optional<std::pair<Value, AffineMap>> asRearrangement(Value value) {
 }
 
 /// Looks through transposes of the last two dimensions and broadcasts along
-/// the batch. `batchRank` is 0 or 1.
+/// the batch.
 MatrixOperand lookThroughRearrangements(MatrixOperand operand) {
   while (auto source = asRearrangement(operand.value)) {
     AffineMap map = source->second;
@@ -78,7 +79,8 @@ bool isZeroFill(Value value) {
 }
 
 /// Whether the map of an operand ([batch,] row, column) exchanges rows and
-/// columns relative to (`row`, `column`); nullopt if it is neither.
+/// columns relative to (`row`, `column`); nullopt if the map has any other
+/// form.
 std::optional<bool> isExchanged(AffineMap map, unsigned batchRank, unsigned row,
                                 unsigned column) {
   if (!map.isProjectedPermutation() || map.getNumResults() != batchRank + 2 ||
@@ -93,7 +95,7 @@ std::optional<bool> isExchanged(AffineMap map, unsigned batchRank, unsigned row,
   return std::nullopt;
 }
 
-/// `product` + `init`, elementwise.
+/// Creates `product` + `init`, elementwise.
 Value addInitialValue(OpBuilder &builder, Location loc, Value product,
                       Value init) {
   auto type = cast<RankedTensorType>(product.getType());
@@ -145,8 +147,8 @@ void selectMatmul(linalg::LinalgOp op) {
   op->erase();
 }
 
-/// The transpose of a product with no other users is a product too: (a * b)^T =
-/// b^T * a^T.
+/// Replaces the transpose of a product without other users by a product:
+/// (a * b)^T = b^T * a^T.
 void absorbTranspose(Operation *op) {
   if (op->getNumResults() != 1 ||
       !isa<RankedTensorType>(op->getResult(0).getType()))
@@ -177,7 +179,7 @@ class SelectLibraryCalls
     for (Operation &op : llvm::make_early_inc_range(program->getBody().front()))
       if (isa<linalg::MatmulOp, linalg::BatchMatmulOp>(op))
         selectMatmul(cast<linalg::LinalgOp>(op));
-    // Back to front: the outer of two nested transposes is absorbed.
+    // In program order, nested transposes are absorbed one after the other.
     for (Operation &op : llvm::make_early_inc_range(program->getBody().front()))
       absorbTranspose(&op);
   }

@@ -15,7 +15,8 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// Number of parts of a reduction; 0: it isn't split.
+/// Returns the number of parts of a reduction, or 0 if it isn't split. `loop`
+/// receives the loop to split.
 int64_t choosePartCount(linalg::GenericOp op, unsigned &loop) {
   int64_t parallel = 1, reduced = 1;
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
@@ -24,7 +25,7 @@ int64_t choosePartCount(linalg::GenericOp op, unsigned &loop) {
   if (parallel >= TargetCostModel::splitParallel ||
       reduced < TargetCostModel::splitReduction)
     return 0;
-  // The outermost reduced loop, because its parts are contiguous.
+  // Split the outermost reduced loop, because its parts are contiguous.
   for (auto [number, kind] : llvm::enumerate(op.getIteratorTypesArray())) {
     if (kind != utils::IteratorType::reduction || ranges[number] < 2)
       continue;
@@ -49,7 +50,7 @@ Operation *findCombiner(linalg::GenericOp op) {
   return combiners[0];
 }
 
-/// The operand with the dimension that `loop` reads split into `parts`.
+/// Splits the dimension of an operand that `loop` indexes into `parts`.
 Value splitDimension(OpBuilder &builder, Value operand, AffineMap map,
                      unsigned loop, int64_t parts) {
   auto type = cast<RankedTensorType>(operand.getType());
@@ -93,7 +94,7 @@ bool canSplit(linalg::GenericOp op, unsigned loop) {
   return findCombiner(op) != nullptr;
 }
 
-/// The reduction of each part: results [parts, kept...].
+/// Reduces each part. The result is [parts, kept...].
 Value reduceParts(OpBuilder &builder, linalg::GenericOp op, unsigned loop,
                   int64_t parts) {
   Location loc = op.getLoc();
@@ -131,7 +132,7 @@ Value reduceParts(OpBuilder &builder, linalg::GenericOp op, unsigned loop,
   return reduced.getResult(0);
 }
 
-/// The reduction of the partial results.
+/// Reduces the results of the parts.
 Value combineParts(OpBuilder &builder, linalg::GenericOp op, Value parts) {
   auto type = cast<RankedTensorType>(parts.getType());
   SmallVector<utils::IteratorType> loops(type.getRank(),
@@ -156,7 +157,7 @@ class SplitReductions : public impl::SplitReductionsBase<SplitReductions> {
     FailureOr<func::FuncOp> program = findProgram(getOperation());
     if (failed(program))
       return signalPassFailure();
-    // Other sizes don't have the divisors of the stand-ins.
+    // A divisor of a stand-in doesn't divide all other sizes.
     if (getOperation()->hasAttr(kGeneralAttr))
       return;
     SmallVector<linalg::GenericOp> reductions;

@@ -10,24 +10,24 @@
 namespace mlir::torch_ltc {
 
 /// Sorts the program's ops so that each unit (the members of a group, or one
-/// ungrouped op) is contiguous and follows everything that it reads. Depth
-/// first in program order, but
+/// ungrouped op) is contiguous and follows everything that it reads. The order
+/// is depth first in program order, except that
 ///
 ///   * checks of indices come as early as possible: they fail the run before
 ///     any memory of the caller is overwritten;
-///   * the new value of a parameter is computed after everything else that
-///     reads the old one, where that is no cycle: it can then lie in the old
-///     one's memory;
-///   * what needs no result of another process is computed before the program
-///     waits for one, and what needs the first result before it waits for the
-///     second: messages travel meanwhile;
-///   * a collective begins before what needs no more results than it. One that
-///     the program waits for immediately begins only after the previous one of
-///     its kind has ended: the parameters of a layer are gathered while the
-///     layer before is computed, not those of all layers;
-///   * a call that blocks until other processes have answered comes right
-///   before
-///     the first reader of its result.
+///   * the new value of a parameter is computed after all other units that read
+///     the old value, unless that makes a cycle: the new value can then lie in
+///     the old value's memory;
+///   * units that need no result of another process run before the program
+///     waits for the first such result, and units that need only the first
+///     result run before it waits for the second: messages travel meanwhile;
+///   * a collective begins before the other units that need equally many
+///     results. A collective that the program waits for immediately begins only
+///     after the previous one of its kind has ended: the parameters of a layer
+///     are gathered while the previous layer is computed, but those of later
+///     layers aren't;
+///   * a call that blocks until other processes have answered comes directly
+///     before the first reader of its result.
 class UnitScheduler {
 public:
   explicit UnitScheduler(func::FuncOp program);
@@ -40,14 +40,15 @@ private:
 
   void findProducers();
   void putUpdatesLast();
-  /// Makes each synchronous collective begin after the end of the one before.
+  /// Makes each synchronous collective begin after the previous one of the same
+  /// kind and group has ended.
   void putInOrder();
   /// Units that read the argument, including reads through views.
   llvm::SmallSetVector<unsigned, 4> readersOf(BlockArgument argument);
   /// Whether `unit` depends on `other`, directly or indirectly.
   bool needs(unsigned unit, unsigned other) const;
-  /// For each unit, how many of the waits for other processes, in program
-  /// order, come before it or are in it.
+  /// For each unit, the number (from 1, in program order) of the last wait for
+  /// other processes that it contains or depends on; 0 if there is none.
   SmallVector<unsigned> countWaits() const;
   LogicalResult visit(unsigned root);
 

@@ -10,8 +10,8 @@ static bool equal(const LinearForm &a, const LinearForm &b) {
   return a.offset == b.offset && a.strides == b.strides;
 }
 
-/// Whether code outside the ops' operand lists reads the argument, at elements
-/// that aren't known before the run.
+/// Whether a tensor.extract reads the argument, at elements that aren't known
+/// before the run.
 static bool isReadAnywhere(func::FuncOp kernel, Value argument) {
   bool found = false;
   kernel.walk([&](tensor::ExtractOp extract) {
@@ -50,8 +50,9 @@ bool WriteOverAnalysis::canWriteOver(func::FuncOp kernel, unsigned argument,
   linalg::GenericOp op = schedule->getDomain().getMembers()[writer].op;
   LinearForm write = schedule->getAccess(
       writer, *op.getDpsInitOperand(cast<OpResult>(written).getResultNumber()));
-  // Until the writer's nest, reads are at a point that is written later; in the
-  // body of a nest loads precede stores.
+  // Up to the writer's nest, all reads must be at the element that their point
+  // writes later, and after it there must be none. In the body of a nest, loads
+  // precede stores.
   bool isWritten = false, isFine = true;
   for (const Nest &nest : schedule->getNests()) {
     schedule->forEachRead(nest, [&](unsigned member, OpOperand &operand) {

@@ -13,13 +13,14 @@ namespace mlir::torch_ltc {
 /// schedules.
 class WriteOverAnalysis {
 public:
-  /// Whether `result` of the kernel may overwrite its argument: both have the
-  /// same type and number of elements, and each element of the argument is last
-  /// read before the corresponding element of the result is written.
+  /// Whether result `result` of the kernel may overwrite argument `argument`:
+  /// both have the same element type and number of elements, and each element
+  /// of the argument is last read before the corresponding element of the
+  /// result is written.
   bool canWriteOver(func::FuncOp kernel, unsigned argument, unsigned result);
 
 private:
-  /// Null if the kernel has none.
+  /// Null if the kernel has no schedule.
   const KernelSchedule *getSchedule(func::FuncOp kernel);
 
   DenseMap<Operation *, std::unique_ptr<KernelSchedule>> schedules;

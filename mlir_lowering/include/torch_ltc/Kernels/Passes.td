@@ -29,9 +29,9 @@ def NormalizeOps : Pass<"ltc-mlir-normalize-ops", "::mlir::ModuleOp"> {
 }
 
 def SplitReductions : Pass<"ltc-mlir-split-reductions", "::mlir::ModuleOp"> {
-  let summary = "splits reductions to one element into parts";
+  let summary = "splits large reductions to few elements into parts";
   let description = [{
-    A large reduction with (nearly) no parallel loop would run on one thread. It
+    A large reduction with few parallel iterations would run on few threads. It
     becomes a reduction of equal parts and a reduction of their results.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
@@ -40,10 +40,10 @@ def SplitReductions : Pass<"ltc-mlir-split-reductions", "::mlir::ModuleOp"> {
 def JoinInsertions : Pass<"ltc-mlir-join-insertions", "::mlir::ModuleOp"> {
   let summary = "converts long chains of insertions to joins";
   let description = [{
-    A concatenation of many parts, or many writes to one tensor, become an
-    `ltc.join` of the remaining range of each, if these are contiguous or single
-    indices; other concatenations become a tree of short ones. LLVM would take
-    superlinear time to compile one kernel for the chain.
+    A concatenation of many parts, or a chain of many writes to one tensor,
+    becomes an `ltc.join` of the ranges that remain of them, if the parts are
+    contiguous or single indices; other concatenations become a tree of short
+    ones. LLVM would take superlinear time to compile one kernel for the chain.
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect",
                            "::mlir::linalg::LinalgDialect",
@@ -76,10 +76,10 @@ def GroupOps : Pass<"ltc-mlir-group-ops", "::mlir::ModuleOp"> {
 def CombineProducts : Pass<"ltc-mlir-combine-products", "::mlir::ModuleOp"> {
   let summary = "combines independent matrix products into one";
   let description = [{
-    Small independent products with the same matrix become one product of joined
-    rows; a sum of products over the operands' rows becomes one product of
-    joined operands (`ltc.join`). A recurrent layer has such products at each
-    time step.
+    Small independent products with the same right matrix become one product
+    with the joined rows of the left matrices; a sum of products that each sum
+    over the operands' rows becomes one product of joined operands (`ltc.join`).
+    A recurrent layer has such products at each time step.
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect",
                            "::mlir::linalg::LinalgDialect",
